@@ -1,0 +1,1 @@
+"""Attach: one module for each thing that queryprof attaches to."""

@@ -1,0 +1,99 @@
+"""Attaches to the standard library's sqlite3: every method by which it reaches the database.
+
+It patches the types of the C module _sqlite3 in place. It knows nothing of what is done with
+what is measured.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+from queryprof.core import _core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+CURSOR_METHODS = {
+    "execute": "execute",
+    "executemany": "executemany",
+    "executescript": "executescript",
+    "fetchone": "fetchone",
+    "fetchmany": "fetchmany",
+    "fetchall": "fetchall",
+    "__next__": "next",
+}
+CONNECTION_METHODS = {
+    "__init__": "connect",
+    "execute": "execute",
+    "executemany": "executemany",
+    "executescript": "executescript",
+    "commit": "commit",
+    "rollback": "rollback",
+    "__exit__": "exit",
+    "close": "close",
+    "backup": "backup",
+    "blobopen": "blob open",
+    "serialize": "serialize",
+    "deserialize": "deserialize",
+}
+BLOB_METHODS = {
+    "read": "blob read",
+    "write": "blob write",
+    "__getitem__": "blob read",
+    "__setitem__": "blob write",
+}
+
+
+class Sqlite3Driver:
+    """The probes on sqlite3, and SQLite's counters of its connections."""
+
+    name = "sqlite3"
+
+    def __init__(self) -> None:
+        self._attachments: list[_core.Attachment] = []
+        self.counters_off: str | None = "not attached"
+        """Why SQLite's counters are unknown, or None: they are on."""
+
+    def attach(self) -> None:
+        """Patches the types; all of them or none. Raises ImportError without _sqlite3."""
+        had_connections = "_sqlite3" in sys.modules
+        import _sqlite3
+
+        operations = _core.operations()
+        try:
+            for owner, methods in (
+                (_sqlite3.Cursor, CURSOR_METHODS),
+                (_sqlite3.Connection, CONNECTION_METHODS),
+                (_sqlite3.Blob, BLOB_METHODS),
+            ):
+                for method, operation in methods.items():
+                    if method in owner.__dict__:  # serialize is an option of SQLite's build
+                        number = operations.index(operation)
+                        self._attachments.append(
+                            _core.attach(owner, method, number, _sqlite3.Cursor)
+                        )
+        except BaseException:
+            self.detach()
+            raise
+        self.counters_off = _core.counters_start(library_of(_sqlite3))
+        if had_connections and not self.counters_off:
+            self._count_open_connections(_sqlite3.Connection)
+
+    def detach(self) -> None:
+        """Puts every type back as it was."""
+        _core.counters_stop()
+        while self._attachments:
+            _core.detach(self._attachments.pop())
+
+    def _count_open_connections(self, connection_type: type) -> None:
+        # type() and not isinstance(), which would ask the program's objects for __class__.
+        for candidate in gc.get_objects():
+            if issubclass(type(candidate), connection_type):
+                _core.counters_attach(candidate)
+
+
+def library_of(module: ModuleType) -> str | None:
+    """The shared library that leads to the module's SQLite; None: the interpreter itself."""
+    return getattr(module, "__file__", None)

@@ -1,0 +1,1 @@
+"""Analysis: pure functions from a Profile to findings and rankings."""

@@ -1,0 +1,1 @@
+"""Record: the measuring core in C and the recorder that empties it."""

@@ -1,0 +1,262 @@
+#include "attach.h"
+
+#include <stdbool.h>
+#include <structmember.h>
+
+#include "allocation.h"
+#include "probe_object.h"
+#include "trampolines.h"
+
+#define CAPSULE_NAME "queryprof.attachment"
+
+typedef struct {
+    qp_trampoline *trampoline;     /* NULL for a probe object, and after detaching */
+    qp_function function;          /* the trampoline's */
+    PyMethodDef *definition;       /* of an exchanged method; lives as long as its module */
+    PyWrapperDescrObject *wrapper; /* owned: the wrapper of an exchanged slot */
+    qp_slot slot;
+    PyTypeObject *type;     /* owned */
+    PyObject *name;         /* owned */
+    PyObject *replaced;     /* owned: what a probe object stands in for */
+    PyObject *probe_object; /* owned */
+} attachment;
+
+static void release(attachment *a)
+{
+    Py_XDECREF(a->wrapper);
+    Py_XDECREF(a->type);
+    Py_XDECREF(a->name);
+    Py_XDECREF(a->replaced);
+    Py_XDECREF(a->probe_object);
+    qp_release(a);
+}
+
+static void release_capsule(PyObject *capsule)
+{
+    release(PyCapsule_GetPointer(capsule, CAPSULE_NAME));
+}
+
+/* The attribute as it stands in the type's own dict (borrowed by the caller as a new reference);
+ * NULL with an exception. */
+static PyObject *own_attribute(PyTypeObject *type, PyObject *name)
+{
+    PyObject *dict = PyObject_GetAttrString((PyObject *)type, "__dict__");
+    PyObject *found = dict ? PyObject_GetItem(dict, name) : NULL;
+    Py_XDECREF(dict);
+    return found;
+}
+
+int qp_set_type_attribute(PyTypeObject *type, PyObject *name, PyObject *value)
+{
+    unsigned long immutable = type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE;
+    type->tp_flags &= ~immutable;
+    int result = value ? PyObject_SetAttr((PyObject *)type, name, value)
+                       : PyObject_DelAttr((PyObject *)type, name);
+    type->tp_flags |= immutable;
+    PyType_Modified(type);
+    return result;
+}
+
+/* Where a cursor type keeps `rowcount`, when that is a plain C long; else 0. */
+static Py_ssize_t find_rowcount(PyTypeObject *cursor_type)
+{
+    PyObject *name = PyUnicode_FromString("rowcount");
+    PyObject *member = name ? own_attribute(cursor_type, name) : NULL;
+    Py_ssize_t offset = 0;
+    if (member && Py_IS_TYPE(member, &PyMemberDescr_Type)) {
+        const PyMemberDef *definition = ((PyMemberDescrObject *)member)->d_member;
+        offset = definition->type == T_LONG ? definition->offset : 0;
+    }
+    PyErr_Clear(); /* no such attribute: changed rows are not told */
+    Py_XDECREF(member);
+    Py_XDECREF(name);
+    return offset;
+}
+
+static qp_slot slot_of_name(PyObject *name)
+{
+    static const char *const names[QP_SLOT_NONE] = {"__next__", "__init__", "__getitem__",
+                                                    "__setitem__"};
+    for (int slot = 0; slot < QP_SLOT_NONE; slot++) {
+        if (PyUnicode_CompareWithASCIIString(name, names[slot]) == 0) {
+            return (qp_slot)slot;
+        }
+    }
+    return QP_SLOT_NONE;
+}
+
+/* Where a type has that slot, or NULL when it has none. */
+static qp_function *slot_pointer(PyTypeObject *type, qp_slot slot)
+{
+    PyMappingMethods *mapping = type->tp_as_mapping;
+    switch (slot) {
+    case QP_SLOT_ITERNEXT:
+        return (qp_function *)(void *)&type->tp_iternext;
+    case QP_SLOT_INIT:
+        return (qp_function *)(void *)&type->tp_init;
+    case QP_SLOT_SUBSCRIPT:
+        return mapping ? (qp_function *)(void *)&mapping->mp_subscript : NULL;
+    case QP_SLOT_ASS_SUBSCRIPT:
+        return mapping ? (qp_function *)(void *)&mapping->mp_ass_subscript : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* Exchanges a slot in a type and in all subclasses that inherited it; -1 with an exception. */
+static int exchange_slot(PyTypeObject *type, qp_slot slot, qp_function from, qp_function to)
+{
+    qp_function *place = slot_pointer(type, slot);
+    if (!place || *place != from) {
+        return 0; /* it has its own; so have its subclasses */
+    }
+    PyObject *subclasses =
+        PyObject_CallMethod((PyObject *)&PyType_Type, "__subclasses__", "O", type);
+    if (!subclasses) {
+        return -1;
+    }
+    *place = to;
+    int result = 0;
+    for (Py_ssize_t i = 0; result == 0 && i < PyList_GET_SIZE(subclasses); i++) {
+        result = exchange_slot((PyTypeObject *)PyList_GET_ITEM(subclasses, i), slot, from, to);
+    }
+    Py_DECREF(subclasses);
+    PyType_Modified(type);
+    return result;
+}
+
+static int attach_method(attachment *a, PyMethodDef *definition, const qp_probe *probe)
+{
+    a->trampoline = qp_trampoline_for_method(definition->ml_flags, &a->function);
+    if (!a->trampoline) {
+        return 0;
+    }
+    a->definition = definition;
+    a->trampoline->probe = *probe;
+    a->trampoline->original = (qp_function)definition->ml_meth;
+    definition->ml_meth = (PyCFunction)a->function;
+    return 1;
+}
+
+static int attach_slot(attachment *a, PyWrapperDescrObject *wrapper, const qp_probe *probe)
+{
+    a->slot = slot_of_name(a->name);
+    qp_function *place = slot_pointer(a->type, a->slot);
+    if (!place || (qp_function)wrapper->d_wrapped != *place) {
+        return 0;
+    }
+    a->trampoline = qp_trampoline_for_slot(a->slot, &a->function);
+    if (!a->trampoline) {
+        return 0;
+    }
+    a->trampoline->probe = *probe;
+    a->trampoline->original = *place;
+    if (exchange_slot(a->type, a->slot, a->trampoline->original, a->function) < 0) {
+        return -1;
+    }
+    a->wrapper = (PyWrapperDescrObject *)Py_NewRef((PyObject *)wrapper);
+    wrapper->d_wrapped = (void *)a->function;
+    return 1;
+}
+
+static int attach_object(attachment *a, PyObject *found, const qp_probe *probe,
+                         PyTypeObject *probe_object_type)
+{
+    if (!PyCallable_Check(found)) {
+        PyErr_Format(PyExc_TypeError, "%U of %s is no function", a->name, a->type->tp_name);
+        return -1;
+    }
+    a->replaced = Py_NewRef(found);
+    a->probe_object = qp_probe_object(probe_object_type, probe, found);
+    return a->probe_object ? qp_set_type_attribute(a->type, a->name, a->probe_object) : -1;
+}
+
+static int attach_found(attachment *a, PyObject *found, const qp_probe *probe,
+                        PyTypeObject *probe_object_type)
+{
+    int attached = 0;
+    if (Py_IS_TYPE(found, &PyMethodDescr_Type)) {
+        attached = attach_method(a, ((PyMethodDescrObject *)found)->d_method, probe);
+    } else if (Py_IS_TYPE(found, &PyWrapperDescr_Type)) {
+        attached = attach_slot(a, (PyWrapperDescrObject *)found, probe);
+    }
+    if (attached == 0) {
+        return attach_object(a, found, probe, probe_object_type);
+    }
+    Py_XINCREF(attached > 0 ? probe->cursor_type : NULL); /* the trampoline's own reference */
+    return attached < 0 ? -1 : 0;
+}
+
+PyObject *qp_attach(PyTypeObject *type, PyObject *name, qp_operation operation,
+                    PyTypeObject *cursor_type, PyTypeObject *probe_object_type)
+{
+    PyObject *capsule = NULL;
+    PyObject *found = own_attribute(type, name);
+    attachment *a = found ? qp_allocate(1, sizeof *a) : NULL;
+    if (!a) {
+        if (found) {
+            PyErr_NoMemory();
+        }
+        goto done;
+    }
+    a->type = (PyTypeObject *)Py_NewRef((PyObject *)type);
+    a->name = Py_NewRef(name);
+    capsule = PyCapsule_New(a, CAPSULE_NAME, release_capsule);
+    if (!capsule) {
+        release(a);
+        goto done;
+    }
+    qp_probe probe = {.operation = operation, .cursor_type = cursor_type};
+    if (cursor_type) {
+        probe.rowcount_offset = find_rowcount(cursor_type);
+    }
+    if (attach_found(a, found, &probe, probe_object_type) < 0) {
+        Py_CLEAR(capsule);
+    }
+done:
+    Py_XDECREF(found);
+    return capsule;
+}
+
+static int detach_object(attachment *a)
+{
+    PyObject *now = own_attribute(a->type, a->name);
+    int result = 0;
+    if (now == a->probe_object) { /* else somebody has put their own on top: leave it */
+        result = qp_set_type_attribute(a->type, a->name, a->replaced);
+    }
+    PyErr_Clear();
+    Py_XDECREF(now);
+    Py_CLEAR(a->probe_object);
+    return result;
+}
+
+int qp_detach(PyObject *capsule)
+{
+    attachment *a = PyCapsule_GetPointer(capsule, CAPSULE_NAME);
+    if (!a) {
+        return -1;
+    }
+    if (a->probe_object) {
+        return detach_object(a);
+    }
+    qp_trampoline *t = a->trampoline;
+    if (!t) {
+        return 0;
+    }
+    if (a->definition) {
+        if (a->definition->ml_meth != (PyCFunction)a->function) {
+            return 0; /* somebody has exchanged it on top of us: our trampoline stays in use */
+        }
+        a->definition->ml_meth = (PyCFunction)t->original;
+    } else {
+        a->wrapper->d_wrapped = (void *)t->original;
+        if (exchange_slot(a->type, a->slot, a->function, t->original) < 0) {
+            return -1;
+        }
+    }
+    a->trampoline = NULL;
+    t->original = NULL;
+    Py_CLEAR(t->probe.cursor_type);
+    return 0;
+}

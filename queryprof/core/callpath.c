@@ -1,0 +1,426 @@
+#include "callpath.h"
+
+#include <string.h>
+
+#include "allocation.h"
+
+enum {
+    CODES = 16384, /* code objects known */
+    CODE_SLOTS = 2 * CODES,
+    PATHS = 16384, /* different call paths */
+    PATH_SLOTS = 2 * PATHS,
+    STACK_FRAMES = 65536, /* of all stacks of one interval together */
+    STACKS = 4096,
+    STACK_SLOTS = 2 * STACKS,
+    STACK_DEPTH = 100,  /* frames kept of one stack */
+    SEARCH_DEPTH = 250, /* frames looked at for the program's own */
+    PREFIXES = 64
+};
+
+typedef struct {
+    PyCodeObject *code; /* owned by the table of codes */
+    int instruction;    /* byte offset, as PyFrame_GetLasti gives it */
+} place;
+
+typedef struct {
+    PyCodeObject *code; /* owned; NULL: empty slot */
+    uint8_t class;
+} known_code;
+
+typedef struct {
+    uint64_t hash;
+    uint32_t frames;
+    place at[QP_PATH_FRAMES_MAX];
+} call_path;
+
+typedef struct {
+    uint64_t hash;
+    uint32_t first;
+    uint32_t frames;
+} stack;
+
+typedef struct {
+    char *text; /* owned */
+    size_t length;
+    uint8_t class;
+} prefix;
+
+static struct {
+    known_code *codes; /* open addressing by address */
+    uint32_t code_count;
+    call_path *paths;
+    uint32_t path_count;
+    uint32_t path_base; /* number of paths[0] */
+    uint32_t *path_index;
+    place *stack_places;
+    uint32_t stack_places_used;
+    stack *stacks;
+    uint32_t stack_count;
+    uint32_t *stack_index;
+    prefix prefixes[PREFIXES];
+    int prefix_count;
+    int frames;
+    char *directory; /* owned */
+} table;
+
+static inline uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u; /* 2^64 / golden ratio (Knuth, TAOCP 6.4) */
+    return hash ^ (hash >> 32);
+}
+
+static uint64_t hash_places(const place *at, uint32_t count)
+{
+    uint64_t hash = count;
+    for (uint32_t i = 0; i < count; i++) {
+        hash = mix(hash, (uintptr_t)at[i].code + ((uint64_t)(unsigned)at[i].instruction << 48));
+    }
+    return hash;
+}
+
+static bool same_places(const place *a, const place *b, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (a[i].code != b[i].code || a[i].instruction != b[i].instruction) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool qp_callpath_start(void)
+{
+    table.codes = qp_allocate(CODE_SLOTS, sizeof *table.codes);
+    table.paths = qp_allocate(PATHS, sizeof *table.paths);
+    table.path_index = qp_allocate(PATH_SLOTS, sizeof *table.path_index);
+    table.stack_places = qp_allocate(STACK_FRAMES, sizeof *table.stack_places);
+    table.stacks = qp_allocate(STACKS, sizeof *table.stacks);
+    table.stack_index = qp_allocate(STACK_SLOTS, sizeof *table.stack_index);
+    if (!table.codes || !table.paths || !table.path_index || !table.stack_places || !table.stacks ||
+        !table.stack_index) {
+        qp_callpath_stop();
+        return false;
+    }
+    table.path_base = QP_PATH_OTHER + 1;
+    table.frames = 3;
+    return true;
+}
+
+static void forget_codes(void)
+{
+    for (uint32_t i = 0; table.codes && i < CODE_SLOTS; i++) {
+        Py_CLEAR(table.codes[i].code);
+    }
+    table.code_count = 0;
+}
+
+static void forget_prefixes(void)
+{
+    for (int i = 0; i < table.prefix_count; i++) {
+        qp_release(table.prefixes[i].text);
+    }
+    qp_release(table.directory);
+    table.directory = NULL;
+    table.prefix_count = 0;
+}
+
+void qp_callpath_stop(void)
+{
+    forget_codes();
+    forget_prefixes();
+    qp_release(table.codes);
+    qp_release(table.paths);
+    qp_release(table.path_index);
+    qp_release(table.stack_places);
+    qp_release(table.stacks);
+    qp_release(table.stack_index);
+    memset(&table, 0, sizeof table);
+}
+
+/* A copy of a str as UTF-8 (the caller owns it: qp_release), or NULL with an exception. */
+static char *copy_text(PyObject *text, size_t *length)
+{
+    Py_ssize_t size;
+    const char *bytes = PyUnicode_AsUTF8AndSize(text, &size);
+    char *copy = bytes ? qp_allocate((size_t)size + 1, 1) : NULL;
+    if (copy) {
+        memcpy(copy, bytes, (size_t)size);
+        *length = (size_t)size;
+    } else if (bytes) {
+        PyErr_NoMemory();
+    }
+    return copy;
+}
+
+int qp_callpath_configure(PyObject *prefixes, int frames, PyObject *directory)
+{
+    size_t length;
+    forget_prefixes();
+    table.frames = frames < 1 ? 1 : frames > QP_PATH_FRAMES_MAX ? QP_PATH_FRAMES_MAX : frames;
+    table.directory = copy_text(directory, &length);
+    if (!table.directory) {
+        return -1;
+    }
+    Py_ssize_t count = PyList_Size(prefixes);
+    if (count < 0 || count > PREFIXES) {
+        PyErr_Format(PyExc_ValueError, "at most %d prefixes, got %zd", PREFIXES, count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *text;
+        int class;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(prefixes, i), "Ui", &text, &class)) {
+            return -1;
+        }
+        prefix *next = &table.prefixes[table.prefix_count];
+        next->text = copy_text(text, &next->length);
+        if (!next->text) {
+            return -1;
+        }
+        next->class = (uint8_t) class;
+        table.prefix_count++;
+    }
+    return 0;
+}
+
+static bool is_installed(const char *file)
+{
+    return strstr(file, "site-packages") || strstr(file, "dist-packages");
+}
+
+static qp_code_class classify(PyCodeObject *code)
+{
+    Py_ssize_t size;
+    const char *file = PyUnicode_AsUTF8AndSize(code->co_filename, &size);
+    if (!file) {
+        PyErr_Clear(); /* a name that is no UTF-8 cannot be under any root */
+        return QP_CODE_LIBRARY;
+    }
+    if (file[0] == '<') { /* <string>, <stdin>: typed by the user; <frozen ...>: the interpreter */
+        return strncmp(file, "<frozen", 7) ? QP_CODE_USER : QP_CODE_STANDARD;
+    }
+    char absolute[4096];
+    if (file[0] != '/' && file[0] != '\\' && !(size > 1 && file[1] == ':')) {
+        PyOS_snprintf(absolute, sizeof absolute, "%s/%s", table.directory, file);
+        file = absolute;
+    }
+    const prefix *longest = NULL;
+    for (int i = 0; i < table.prefix_count; i++) {
+        const prefix *p = &table.prefixes[i];
+        if (!strncmp(p->text, file, p->length) && (!longest || p->length > longest->length)) {
+            longest = p;
+        }
+    }
+    if (!longest) {
+        return QP_CODE_LIBRARY;
+    }
+    /* A virtual environment inside the working directory holds libraries; a root inside the
+     * installation, which somebody asked for, does not. */
+    if (longest->class == QP_CODE_USER && is_installed(file + longest->length)) {
+        return QP_CODE_LIBRARY;
+    }
+    return longest->class;
+}
+
+/* The cache's entry for a code object, or NULL when the cache is full. */
+static const known_code *find_code(PyCodeObject *code)
+{
+    uint32_t slot = (uint32_t)mix(0, (uintptr_t)code) & (CODE_SLOTS - 1);
+    for (; table.codes[slot].code; slot = (slot + 1) & (CODE_SLOTS - 1)) {
+        if (table.codes[slot].code == code) {
+            return &table.codes[slot];
+        }
+    }
+    if (table.code_count >= CODES) {
+        return NULL;
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    table.codes[slot].class = (uint8_t)classify(code);
+    table.codes[slot].code = (PyCodeObject *)Py_NewRef((PyObject *)code);
+    table.code_count++;
+    PyErr_Restore(type, value, traceback);
+    return &table.codes[slot];
+}
+
+static uint32_t intern_path(const place *at, uint32_t count)
+{
+    if (!count) {
+        return QP_PATH_NONE;
+    }
+    uint64_t hash = hash_places(at, count);
+    uint32_t slot = (uint32_t)(hash & (PATH_SLOTS - 1));
+    for (; table.path_index[slot]; slot = (slot + 1) & (PATH_SLOTS - 1)) {
+        uint32_t number = table.path_index[slot] - 1;
+        const call_path *known = &table.paths[number];
+        if (known->hash == hash && known->frames == count && same_places(known->at, at, count)) {
+            return table.path_base + number;
+        }
+    }
+    if (table.path_count >= PATHS) {
+        return QP_PATH_OTHER;
+    }
+    call_path *added = &table.paths[table.path_count];
+    added->hash = hash;
+    added->frames = count;
+    memcpy(added->at, at, count * sizeof *at);
+    table.path_index[slot] = ++table.path_count;
+    return table.path_base + table.path_count - 1;
+}
+
+const void *qp_callpath_innermost(PyThreadState *tstate)
+{
+    PyFrameObject *frame = PyThreadState_GetFrame(tstate);
+    const void *identity = frame;
+    Py_XDECREF(frame);
+    return identity;
+}
+
+bool qp_callpath_find(PyThreadState *tstate, uint32_t *path, const void **innermost)
+{
+    place user[QP_PATH_FRAMES_MAX], library[QP_PATH_FRAMES_MAX];
+    uint32_t users = 0, libraries = 0;
+    bool ours = true, full = false;
+    PyFrameObject *frame = PyThreadState_GetFrame(tstate);
+    *innermost = frame;
+    for (int depth = 0; frame && depth < SEARCH_DEPTH; depth++) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        const known_code *known = find_code(code);
+        Py_DECREF(code); /* the running frame keeps it */
+        if (!known) {
+            full = true;
+        } else if (known->class == QP_CODE_USER) {
+            user[users++] = (place){code, PyFrame_GetLasti(frame)};
+            if (users == (uint32_t)table.frames) {
+                break;
+            }
+        } else if (known->class == QP_CODE_LIBRARY && libraries < (uint32_t)table.frames) {
+            library[libraries++] = (place){code, PyFrame_GetLasti(frame)};
+        } else if (known->class == QP_CODE_IGNORED && !users) {
+            ours = false;
+            break;
+        }
+        PyFrameObject *outer = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = outer;
+    }
+    Py_XDECREF(frame);
+    if (full && !users) {
+        *path = QP_PATH_OTHER;
+    } else {
+        /* Without a frame of the program, the library's own frames are better than nothing. */
+        *path = users ? intern_path(user, users) : intern_path(library, libraries);
+    }
+    return ours;
+}
+
+uint32_t qp_stack_find(PyThreadState *tstate)
+{
+    if (table.stack_count >= STACKS || table.stack_places_used + STACK_DEPTH > STACK_FRAMES) {
+        return QP_STACK_NONE;
+    }
+    place *at = table.stack_places + table.stack_places_used;
+    uint32_t frames = 0;
+    PyFrameObject *frame = PyThreadState_GetFrame(tstate);
+    while (frame && frames < STACK_DEPTH) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        const known_code *known = find_code(code);
+        Py_DECREF(code);
+        if (known && known->class != QP_CODE_SELF) {
+            at[frames++] = (place){code, PyFrame_GetLasti(frame)};
+        }
+        PyFrameObject *outer = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = outer;
+    }
+    Py_XDECREF(frame);
+    uint64_t hash = hash_places(at, frames);
+    uint32_t slot = (uint32_t)(hash & (STACK_SLOTS - 1));
+    for (; table.stack_index[slot]; slot = (slot + 1) & (STACK_SLOTS - 1)) {
+        const stack *known = &table.stacks[table.stack_index[slot] - 1];
+        if (known->hash == hash && known->frames == frames &&
+            same_places(table.stack_places + known->first, at, frames)) {
+            return table.stack_index[slot];
+        }
+    }
+    table.stacks[table.stack_count] =
+        (stack){.hash = hash, .first = table.stack_places_used, .frames = frames};
+    table.stack_places_used += frames;
+    table.stack_index[slot] = ++table.stack_count;
+    return table.stack_count;
+}
+
+void qp_stacks_forget(void)
+{
+    if (table.stack_count) {
+        memset(table.stack_index, 0, STACK_SLOTS * sizeof *table.stack_index);
+        table.stack_count = 0;
+        table.stack_places_used = 0;
+    }
+}
+
+bool qp_callpath_nearly_full(void)
+{
+    return table.path_count > PATHS - PATHS / 4 || table.code_count > CODES - CODES / 4;
+}
+
+void qp_callpath_forget(void)
+{
+    qp_stacks_forget();
+    memset(table.path_index, 0, PATH_SLOTS * sizeof *table.path_index);
+    table.path_base += table.path_count;
+    table.path_count = 0;
+    forget_codes();
+}
+
+/* One (function, file, line, class) frame; NULL with an exception. */
+static PyObject *describe(const place *at)
+{
+    const known_code *known = find_code(at->code);
+    int line = PyCode_Addr2Line(at->code, at->instruction);
+    return Py_BuildValue("(OOii)", at->code->co_qualname, at->code->co_filename,
+                         line > 0 ? line : 0, known ? known->class : QP_CODE_LIBRARY);
+}
+
+static PyObject *describe_all(const place *at, uint32_t count)
+{
+    PyObject *frames = PyTuple_New(count);
+    for (uint32_t i = 0; frames && i < count; i++) {
+        PyObject *frame = describe(&at[i]);
+        if (!frame) {
+            Py_CLEAR(frames);
+            break;
+        }
+        PyTuple_SET_ITEM(frames, i, frame);
+    }
+    return frames;
+}
+
+PyObject *qp_path_frames(uint32_t path)
+{
+    if (path == QP_PATH_NONE) {
+        return PyTuple_New(0);
+    }
+    if (path == QP_PATH_OTHER) {
+        return Py_BuildValue("((ssii))", "(other)", "", 0, QP_CODE_LIBRARY);
+    }
+    if (path < table.path_base || path - table.path_base >= table.path_count) {
+        return PyErr_Format(PyExc_IndexError, "no call path %u", (unsigned)path);
+    }
+    const call_path *known = &table.paths[path - table.path_base];
+    return describe_all(known->at, known->frames);
+}
+
+PyObject *qp_stack_frames(uint32_t number)
+{
+    if (number == QP_STACK_NONE || number > table.stack_count) {
+        return PyErr_Format(PyExc_IndexError, "no stack %u", (unsigned)number);
+    }
+    const stack *known = &table.stacks[number - 1];
+    return describe_all(table.stack_places + known->first, known->frames);
+}
+
+uint32_t qp_path_checked(uint32_t path)
+{
+    return path > QP_PATH_OTHER && path < table.path_base ? QP_PATH_OTHER : path;
+}

@@ -1,0 +1,66 @@
+/* Call paths: the innermost frames of the program's own code, and whole stacks.
+ *
+ * Frames are read through the public C API. Whether a code object is the program's own is
+ * decided once, from its file name, and cached by the code object's address; every code object
+ * seen is kept alive, so that an address means one thing.
+ */
+#ifndef QP_CALLPATH_H
+#define QP_CALLPATH_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    QP_PATH_NONE = 0,  /* no frame that could be named */
+    QP_PATH_OTHER = 1, /* what came after a table was full */
+    QP_PATH_FRAMES_MAX = 8,
+    QP_STACK_NONE = 0
+};
+
+typedef enum {
+    QP_CODE_USER = 0,     /* the program's own */
+    QP_CODE_LIBRARY = 1,  /* installed packages */
+    QP_CODE_STANDARD = 2, /* the standard library, frozen modules */
+    QP_CODE_SELF = 3,     /* queryprof */
+    QP_CODE_IGNORED = 4   /* calls from here are not the program's (coverage's own data) */
+} qp_code_class;
+
+/* Allocates the tables; false without memory. */
+bool qp_callpath_start(void);
+
+/* Gives back the tables and the references to code objects. */
+void qp_callpath_stop(void);
+
+/* Sets how file names are classed: a list of (prefix, class) with str prefixes, of which the
+ * longest match counts; the number of frames in a call path; the directory that relative file
+ * names are under. Returns 0, or -1 with an exception. */
+int qp_callpath_configure(PyObject *prefixes, int frames, PyObject *directory);
+
+/* The call path of the thread's running frame, and that frame's identity in *innermost (not a
+ * reference: never dereference it). Returns false when the call is not the program's. */
+bool qp_callpath_find(PyThreadState *tstate, uint32_t *path, const void **innermost);
+
+/* The identity of the thread's running frame, as qp_callpath_find gives it. */
+const void *qp_callpath_innermost(PyThreadState *tstate);
+
+/* The whole stack of the thread, innermost frame first; valid until the interval ends. */
+uint32_t qp_stack_find(PyThreadState *tstate);
+
+/* Forgets all stacks: their numbers are used again. */
+void qp_stacks_forget(void);
+
+/* Whether the paths and code objects should be forgotten at the next occasion. */
+bool qp_callpath_nearly_full(void);
+
+/* Forgets stacks, paths and code objects. Path numbers are never used again. */
+void qp_callpath_forget(void);
+
+/* The path number itself, or QP_PATH_OTHER when it was forgotten. */
+uint32_t qp_path_checked(uint32_t path);
+
+/* New tuples of (function, file, line, class) frames, innermost first; NULL with an exception. */
+PyObject *qp_path_frames(uint32_t path);
+PyObject *qp_stack_frames(uint32_t stack);
+
+#endif

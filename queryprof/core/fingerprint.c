@@ -1,0 +1,496 @@
+#include "fingerprint.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+typedef enum {
+    NOTHING,
+    WORD,
+    KEYWORD,
+    QUOTED,
+    LITERAL,
+    PARAMETER,
+    OPERATOR,
+    OPEN,
+    CLOSE,
+    COMMA,
+    DOT,
+    SEMICOLON
+} token_kind;
+
+/* What a comma or semicolon separates here: equal neighbours in such a list fold into one. */
+typedef enum { SCRIPT, VALUES, IN_LIST, PARENTHESES } scope_kind;
+
+typedef struct {
+    scope_kind kind;
+    bool item_open;    /* item_start is set */
+    bool has_previous; /* previous_start to previous_end is a kept item */
+    size_t item_start;
+    size_t previous_start;
+    size_t previous_end;
+    token_kind previous_last;
+} scope;
+
+/* Deeper parentheses than these are copied without folding their lists. */
+enum { SCOPES = 64, LONGEST_KEYWORD = 17 };
+
+typedef struct {
+    const unsigned char *at;
+    const unsigned char *end;
+    char *out;
+    size_t length;
+    bool full;
+    token_kind last;
+    bool last_is_in; /* the last token is the keyword IN */
+    scope scopes[SCOPES];
+    int depth;       /* of the innermost scope in `scopes` */
+    size_t unfolded; /* open parentheses beyond SCOPES */
+} scanner;
+
+/* SQLite's keywords (https://www.sqlite.org/lang_keywords.html), sorted for bsearch. */
+/* clang-format off */
+static const char *const keywords[] = {
+    "ABORT", "ACTION", "ADD", "AFTER", "ALL", "ALTER", "ALWAYS", "ANALYZE", "AND", "AS", "ASC",
+    "ATTACH", "AUTOINCREMENT", "BEFORE", "BEGIN", "BETWEEN", "BY", "CASCADE", "CASE", "CAST",
+    "CHECK", "COLLATE", "COLUMN", "COMMIT", "CONFLICT", "CONSTRAINT", "CREATE", "CROSS",
+    "CURRENT", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "DATABASE", "DEFAULT",
+    "DEFERRABLE", "DEFERRED", "DELETE", "DESC", "DETACH", "DISTINCT", "DO", "DROP", "EACH",
+    "ELSE", "END", "ESCAPE", "EXCEPT", "EXCLUDE", "EXCLUSIVE", "EXISTS", "EXPLAIN", "FAIL",
+    "FILTER", "FIRST", "FOLLOWING", "FOR", "FOREIGN", "FROM", "FULL", "GENERATED", "GLOB",
+    "GROUP", "GROUPS", "HAVING", "IF", "IGNORE", "IMMEDIATE", "IN", "INDEX", "INDEXED",
+    "INITIALLY", "INNER", "INSERT", "INSTEAD", "INTERSECT", "INTO", "IS", "ISNULL", "JOIN", "KEY",
+    "LAST", "LEFT", "LIKE", "LIMIT", "MATCH", "MATERIALIZED", "NATURAL", "NO", "NOT", "NOTHING",
+    "NOTNULL", "NULL", "NULLS", "OF", "OFFSET", "ON", "OR", "ORDER", "OTHERS", "OUTER", "OVER",
+    "PARTITION", "PLAN", "PRAGMA", "PRECEDING", "PRIMARY", "QUERY", "RAISE", "RANGE", "RECURSIVE",
+    "REFERENCES", "REGEXP", "REINDEX", "RELEASE", "RENAME", "REPLACE", "RESTRICT", "RETURNING",
+    "RIGHT", "ROLLBACK", "ROW", "ROWS", "SAVEPOINT", "SELECT", "SET", "TABLE", "TEMP",
+    "TEMPORARY", "THEN", "TIES", "TO", "TRANSACTION", "TRIGGER", "UNBOUNDED", "UNION", "UNIQUE",
+    "UPDATE", "USING", "VACUUM", "VALUES", "VIEW", "VIRTUAL", "WHEN", "WHERE", "WINDOW", "WITH",
+    "WITHOUT",
+};
+/* clang-format on */
+
+static bool is_space(unsigned char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_digit(unsigned char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_word_start(unsigned char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
+}
+
+static bool is_word(unsigned char c)
+{
+    return is_word_start(c) || is_digit(c) || c == '$';
+}
+
+/* The upper-case spelling of a keyword (static), or NULL when the word is none. */
+static const char *find_keyword(const unsigned char *word, size_t length)
+{
+    char upper[LONGEST_KEYWORD + 1];
+    if (length > LONGEST_KEYWORD) {
+        return NULL;
+    }
+    for (size_t i = 0; i < length; i++) {
+        upper[i] = (char)(word[i] >= 'a' && word[i] <= 'z' ? word[i] - 32 : word[i]);
+    }
+    upper[length] = '\0';
+    size_t low = 0, high = sizeof keywords / sizeof *keywords;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(upper, keywords[middle]);
+        if (order == 0) {
+            return keywords[middle];
+        }
+        if (order < 0) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return NULL;
+}
+
+static size_t skip_quoted(const unsigned char *at, const unsigned char *end, unsigned char close)
+{
+    const unsigned char *p = at + 1;
+    while (p < end) {
+        if (*p == close) {
+            if (close != ']' && p + 1 < end && p[1] == close) {
+                p += 2;
+                continue;
+            }
+            return (size_t)(p + 1 - at);
+        }
+        p++;
+    }
+    return (size_t)(end - at); /* never closed: all the rest belongs to it */
+}
+
+static const unsigned char *skip_blanks(const unsigned char *at, const unsigned char *end)
+{
+    while (at < end) {
+        if (is_space(*at)) {
+            at++;
+        } else if (end - at >= 2 && at[0] == '-' && at[1] == '-') {
+            const void *line_end = memchr(at, '\n', (size_t)(end - at));
+            at = line_end ? (const unsigned char *)line_end + 1 : end;
+        } else if (end - at >= 2 && at[0] == '/' && at[1] == '*') {
+            at += 2;
+            while (end - at >= 2 && !(at[0] == '*' && at[1] == '/')) {
+                at++;
+            }
+            at = end - at >= 2 ? at + 2 : end;
+        } else {
+            break;
+        }
+    }
+    return at;
+}
+
+static bool wants_space(token_kind last, token_kind next)
+{
+    if (last == NOTHING || last == OPEN || last == DOT) {
+        return false;
+    }
+    if (next == COMMA || next == SEMICOLON || next == CLOSE || next == DOT) {
+        return false;
+    }
+    return !(next == OPEN && (last == WORD || last == QUOTED));
+}
+
+static void put(scanner *s, token_kind kind, const char *text, size_t length)
+{
+    size_t space = wants_space(s->last, kind);
+    if (s->full || s->length + space + length > QP_STATEMENT_BYTES) {
+        s->full = true;
+        return;
+    }
+    if (space) {
+        s->out[s->length++] = ' ';
+    }
+    for (int depth = s->depth; depth >= 0 && !s->scopes[depth].item_open; depth--) {
+        s->scopes[depth].item_open = true;
+        s->scopes[depth].item_start = s->length;
+    }
+    memcpy(s->out + s->length, text, length);
+    s->length += length;
+    s->last = kind;
+    s->last_is_in = false;
+}
+
+static size_t skip_parameter_name(const char *at, size_t length)
+{
+    size_t n = 1;
+    while (n < length && (is_word((unsigned char)at[n]) || (at[n] == ':' && n + 1 < length))) {
+        n++;
+    }
+    return n;
+}
+
+/* Whether two items of a list are the same but for the names of their parameters. */
+static bool same_item(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    size_t i = 0, j = 0;
+    char quote = 0;
+    while (i < a_length && j < b_length) {
+        bool both = !quote && strchr("?:@$", a[i]) && a[i] && strchr("?:@$", b[j]) && b[j];
+        if (both) {
+            i += skip_parameter_name(a + i, a_length - i);
+            j += skip_parameter_name(b + j, b_length - j);
+            continue;
+        }
+        if (a[i] != b[j]) {
+            return false;
+        }
+        if (quote) {
+            quote = a[i] == quote ? 0 : quote;
+        } else if (a[i] == '"' || a[i] == '`') {
+            quote = a[i];
+        } else if (a[i] == '[') {
+            quote = ']';
+        }
+        i++;
+        j++;
+    }
+    return i == a_length && j == b_length;
+}
+
+/* Ends the current item of a list and drops it when it repeats the one before. */
+static void end_item(scanner *s, scope *list)
+{
+    if (!list->item_open || s->full) {
+        return;
+    }
+    list->item_open = false;
+    if (list->has_previous &&
+        same_item(s->out + list->previous_start, list->previous_end - list->previous_start,
+                  s->out + list->item_start, s->length - list->item_start)) {
+        s->length = list->previous_end;
+        s->last = list->previous_last;
+        return;
+    }
+    list->has_previous = true;
+    list->previous_start = list->item_start;
+    list->previous_end = s->length;
+    list->previous_last = s->last;
+}
+
+static void open_scope(scanner *s, scope_kind kind)
+{
+    if (s->unfolded || s->depth + 1 >= SCOPES) {
+        s->unfolded++;
+        return;
+    }
+    s->scopes[++s->depth] = (scope){.kind = kind};
+}
+
+/* Ends a VALUES list that is the innermost scope: its rows are over. */
+static void close_values(scanner *s)
+{
+    while (!s->unfolded && s->scopes[s->depth].kind == VALUES) {
+        end_item(s, &s->scopes[s->depth]);
+        s->depth--;
+    }
+}
+
+static void put_open(scanner *s)
+{
+    /* IN is remembered until here: put() forgets it. */
+    bool in_list = s->last_is_in;
+    put(s, OPEN, "(", 1);
+    open_scope(s, in_list ? IN_LIST : PARENTHESES);
+}
+
+static void put_close(scanner *s)
+{
+    if (s->unfolded) {
+        s->unfolded--;
+    } else {
+        close_values(s);
+        if (s->depth > 0) {
+            if (s->scopes[s->depth].kind == IN_LIST) {
+                end_item(s, &s->scopes[s->depth]);
+            }
+            s->depth--;
+        }
+    }
+    put(s, CLOSE, ")", 1);
+}
+
+static void put_separator(scanner *s, token_kind kind, const char *text, scope_kind list)
+{
+    if (kind == SEMICOLON) {
+        close_values(s);
+    }
+    scope *innermost = &s->scopes[s->depth];
+    bool separates =
+        !s->unfolded && (innermost->kind == list || (kind == COMMA && innermost->kind == IN_LIST));
+    if (separates) {
+        end_item(s, innermost);
+        innermost->item_open = true; /* the separator itself starts no item */
+    }
+    if (s->last != NOTHING && !(kind == SEMICOLON && s->last == SEMICOLON)) {
+        put(s, kind, text, 1);
+    }
+    if (separates) {
+        innermost->item_open = false;
+    }
+}
+
+static void put_word(scanner *s, const unsigned char *word, size_t length)
+{
+    const char *keyword = s->last == DOT ? NULL : find_keyword(word, length);
+    if (!keyword) {
+        put(s, WORD, (const char *)word, length);
+        return;
+    }
+    scope *innermost = &s->scopes[s->depth];
+    if (strcmp(keyword, "NULL") == 0 && (s->last == OPEN || s->last == COMMA) && !s->unfolded) {
+        bool in_row = s->depth > 0 && s->scopes[s->depth - 1].kind == VALUES;
+        if (in_row || innermost->kind == IN_LIST) {
+            put(s, LITERAL, "?", 1);
+            return;
+        }
+    }
+    bool query = !strcmp(keyword, "SELECT") || !strcmp(keyword, "WITH");
+    bool values = !strcmp(keyword, "VALUES");
+    if (innermost->kind == IN_LIST && s->last == OPEN && (query || values)) {
+        innermost->kind = PARENTHESES; /* IN (SELECT ...): no list of values */
+    }
+    if (!s->unfolded && innermost->kind == VALUES) {
+        close_values(s);
+    }
+    put(s, KEYWORD, keyword, length);
+    s->last_is_in = !strcmp(keyword, "IN");
+    if (values) {
+        open_scope(s, VALUES);
+    }
+}
+
+/* Bytes of the parameter at s->at (?, ?1, :a, @a, $a, $a::b(c)), or 0 when there is none. */
+static size_t parameter_length(const scanner *s)
+{
+    const unsigned char *p = s->at + 1;
+    if (*s->at == '?') {
+        while (p < s->end && is_digit(*p)) {
+            p++;
+        }
+        return (size_t)(p - s->at);
+    }
+    if (p >= s->end || !is_word(*p)) {
+        return 0;
+    }
+    while (p < s->end && is_word(*p)) {
+        p++;
+        if (*s->at == '$' && s->end - p > 2 && p[0] == ':' && p[1] == ':' && is_word(p[2])) {
+            p += 2;
+        }
+    }
+    if (*s->at == '$' && p < s->end && *p == '(') {
+        const unsigned char *q = p + 1;
+        while (q < s->end && *q != ')' && !is_space(*q)) {
+            q++;
+        }
+        p = q < s->end && *q == ')' ? q + 1 : p;
+    }
+    return (size_t)(p - s->at);
+}
+
+static bool number_starts(const unsigned char *at, const unsigned char *end)
+{
+    return at < end && (is_digit(*at) || (*at == '.' && end - at > 1 && is_digit(at[1])));
+}
+
+static void skip_number(scanner *s)
+{
+    bool hexadecimal = s->end - s->at > 1 && s->at[0] == '0' && (s->at[1] | 32) == 'x';
+    while (s->at < s->end && (is_word(*s->at) || *s->at == '.')) {
+        unsigned char c = *s->at++;
+        if ((c | 32) == 'e' && !hexadecimal && s->end - s->at > 1 &&
+            (*s->at == '+' || *s->at == '-') && is_digit(s->at[1])) {
+            s->at++;
+        }
+    }
+}
+
+static size_t operator_length(const scanner *s)
+{
+    static const char *const pairs[] = {"||", "<=", ">=", "<>", "!=", "==", "<<", ">>", "->", "::"};
+    if (s->end - s->at >= 3 && !memcmp(s->at, "->>", 3)) {
+        return 3;
+    }
+    for (size_t i = 0; s->end - s->at >= 2 && i < sizeof pairs / sizeof *pairs; i++) {
+        if (!memcmp(s->at, pairs[i], 2)) {
+            return 2;
+        }
+    }
+    return 1;
+}
+
+/* A sign that belongs to a number: part of the literal, not an operation. */
+static bool at_signed_number(scanner *s)
+{
+    if ((*s->at != '-' && *s->at != '+') || s->last == WORD || s->last == QUOTED ||
+        s->last == LITERAL || s->last == PARAMETER || s->last == CLOSE) {
+        return false;
+    }
+    return number_starts(skip_blanks(s->at + 1, s->end), s->end);
+}
+
+static void put_word_or_prefixed_literal(scanner *s)
+{
+    const unsigned char *start = s->at;
+    while (s->at < s->end && is_word(*s->at)) {
+        s->at++;
+    }
+    size_t length = (size_t)(s->at - start);
+    if (length == 1 && s->at < s->end && *s->at == '\'') { /* x'00ff' */
+        s->at += skip_quoted(s->at, s->end, '\'');
+        put(s, LITERAL, "?", 1);
+    } else {
+        put_word(s, start, length);
+    }
+}
+
+static void scan_token(scanner *s)
+{
+    unsigned char c = *s->at;
+    size_t length;
+    if (c == '\'') {
+        s->at += skip_quoted(s->at, s->end, '\'');
+        put(s, LITERAL, "?", 1);
+    } else if (c == '"' || c == '`' || c == '[') {
+        length = skip_quoted(s->at, s->end, c == '[' ? ']' : c);
+        put(s, QUOTED, (const char *)s->at, length);
+        s->at += length;
+    } else if (number_starts(s->at, s->end)) {
+        skip_number(s);
+        put(s, LITERAL, "?", 1);
+    } else if (is_word_start(c)) {
+        put_word_or_prefixed_literal(s);
+    } else if ((c == '?' || c == ':' || c == '@' || c == '$') && (length = parameter_length(s))) {
+        put(s, PARAMETER, (const char *)s->at, length);
+        s->at += length;
+    } else if (at_signed_number(s)) {
+        s->at++;
+    } else if (c == '(') {
+        s->at++;
+        put_open(s);
+    } else if (c == ')') {
+        s->at++;
+        put_close(s);
+    } else if (c == ',') {
+        s->at++;
+        put_separator(s, COMMA, ",", VALUES);
+    } else if (c == ';') {
+        s->at++;
+        put_separator(s, SEMICOLON, ";", SCRIPT);
+    } else if (c == '.') {
+        s->at++;
+        put(s, DOT, ".", 1);
+    } else {
+        length = operator_length(s);
+        put(s, OPERATOR, (const char *)s->at, length);
+        s->at += length;
+    }
+}
+
+size_t qp_fingerprint(const char *sql, size_t length, char *out)
+{
+    scanner s;
+    s.at = (const unsigned char *)sql;
+    s.end = s.at + length;
+    s.out = out;
+    s.length = 0;
+    s.full = false;
+    s.last = NOTHING;
+    s.last_is_in = false;
+    s.depth = 0;
+    s.unfolded = 0;
+    s.scopes[0] = (scope){.kind = SCRIPT};
+
+    s.at = skip_blanks(s.at, s.end);
+    while (s.at < s.end && !s.full) {
+        scan_token(&s);
+        s.at = skip_blanks(s.at, s.end);
+    }
+    close_values(&s);
+    if (s.depth == 0) {
+        end_item(&s, &s.scopes[0]);
+    }
+    while (s.length && (out[s.length - 1] == ';' || out[s.length - 1] == ' ')) {
+        s.length--;
+    }
+    /* A cut must not leave half a character. */
+    while (s.full && s.length && ((unsigned char)out[s.length - 1] & 0x80)) {
+        s.length--;
+    }
+    return s.length;
+}

@@ -1,0 +1,99 @@
+#include "flusher.h"
+
+#include <pythread.h>
+#include <stdbool.h>
+
+#include "thread_local.h"
+
+typedef struct {
+    PyThread_type_lock stop; /* held until the thread shall end */
+    PyThread_type_lock done; /* held until it has */
+    PyObject *callback;      /* owned */
+    PY_TIMEOUT_T interval_us;
+} flusher;
+
+static flusher *running; /* owned; NULL: none */
+
+static void flush(flusher *self)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    qp_here.muted = true;
+    PyObject *result = PyObject_CallNoArgs(self->callback);
+    if (!result) {
+        PyErr_Clear(); /* the callback reports its own errors; the program's threads see none */
+    }
+    Py_XDECREF(result);
+    PyGILState_Release(gil);
+}
+
+static void run(void *argument)
+{
+    flusher *self = argument;
+    while (PyThread_acquire_lock_timed(self->stop, self->interval_us, 0) != PY_LOCK_ACQUIRED) {
+        flush(self);
+    }
+    PyThread_release_lock(self->done);
+}
+
+static void release(flusher *self)
+{
+    if (self->stop) {
+        PyThread_free_lock(self->stop);
+    }
+    if (self->done) {
+        PyThread_free_lock(self->done);
+    }
+    Py_XDECREF(self->callback);
+    PyMem_RawFree(self);
+}
+
+int qp_flusher_start(PyObject *callback, double interval_s)
+{
+    if (running) {
+        return 0;
+    }
+    flusher *self = PyMem_RawCalloc(1, sizeof *self);
+    if (!self) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    self->stop = PyThread_allocate_lock();
+    self->done = PyThread_allocate_lock();
+    self->callback = Py_NewRef(callback);
+    self->interval_us = (PY_TIMEOUT_T)(interval_s * 1e6);
+    bool started = self->stop && self->done;
+    if (started) {
+        PyThread_acquire_lock(self->stop, WAIT_LOCK);
+        PyThread_acquire_lock(self->done, WAIT_LOCK);
+        started = PyThread_start_new_thread(run, self) != PYTHREAD_INVALID_THREAD_ID;
+    }
+    if (!started) {
+        release(self);
+        PyErr_SetString(PyExc_RuntimeError, "no thread can be started");
+        return -1;
+    }
+    running = self;
+    return 0;
+}
+
+void qp_flusher_stop(double timeout_s)
+{
+    flusher *self = running;
+    running = NULL;
+    if (!self) {
+        return;
+    }
+    PyLockStatus ended;
+    PyThread_release_lock(self->stop);
+    Py_BEGIN_ALLOW_THREADS ended =
+        PyThread_acquire_lock_timed(self->done, (PY_TIMEOUT_T)(timeout_s * 1e6), 0);
+    Py_END_ALLOW_THREADS if (ended == PY_LOCK_ACQUIRED)
+    {
+        release(self);
+    } /* else a flush hangs (a dead network disk): its thread keeps what it needs */
+}
+
+void qp_flusher_after_fork(void)
+{
+    running = NULL; /* its locks may be held for ever: left alone */
+}

@@ -1,0 +1,21 @@
+/* The flusher: a native thread that calls a Python function once an interval.
+ *
+ * It is started by the C API and holds a Python thread state only while it calls, so that the
+ * program does not see it: not in threading.enumerate(), not in _thread._count().
+ */
+#ifndef QP_FLUSHER_H
+#define QP_FLUSHER_H
+
+#include <Python.h>
+
+/* Starts the thread; `callback` takes no arguments (a reference is taken) and is muted: what it
+ * asks of a database is not recorded. 0, or -1 with an exception. */
+int qp_flusher_start(PyObject *callback, double interval_s);
+
+/* Stops the thread and waits for it, at most `timeout_s` seconds; releases the GIL meanwhile. */
+void qp_flusher_stop(double timeout_s);
+
+/* Forgets the thread, in a forked child: it is not there. */
+void qp_flusher_after_fork(void);
+
+#endif

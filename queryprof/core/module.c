@@ -1,0 +1,456 @@
+/* queryprof.core._core: the measuring core as a Python module. The stub _core.pyi says what each
+ * function takes and gives. */
+#include <Python.h>
+#include <stdbool.h>
+
+#include "aggregates.h"
+#include "allocation.h"
+#include "attach.h"
+#include "callpath.h"
+#include "clock.h"
+#include "counters.h"
+#include "fingerprint.h"
+#include "flusher.h"
+#include "last_call.h"
+#include "probe.h"
+#include "probe_object.h"
+#include "samples.h"
+#include "statements.h"
+#include "thread_local.h"
+#include "timeline.h"
+
+typedef struct {
+    PyTypeObject *probe_object_type; /* owned */
+} module_state;
+
+static PyObject *none_or(const char *text)
+{
+    return Py_BuildValue("z", text);
+}
+
+static bool require_recording(void)
+{
+    if (!qp_recorder_is_on()) {
+        PyErr_SetString(PyExc_RuntimeError, "the recorder is off");
+        return false;
+    }
+    return true;
+}
+
+static PyObject *start(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int keep_parameters;
+    if (!PyArg_ParseTuple(args, "p:start", &keep_parameters)) {
+        return NULL;
+    }
+    if (qp_recorder_is_on()) {
+        PyErr_SetString(PyExc_RuntimeError, "the recorder is on already");
+        return NULL;
+    }
+    if (qp_recorder_start() < 0) {
+        return NULL;
+    }
+    qp_executions_keep_parameters(keep_parameters);
+    Py_RETURN_NONE;
+}
+
+static PyObject *stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    if (qp_recorder_is_on()) {
+        qp_recorder_stop();
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *is_on(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return PyBool_FromLong(qp_recorder_is_on());
+}
+
+static PyObject *configure(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *prefixes, *directory;
+    int frames;
+    if (!PyArg_ParseTuple(args, "O!iU:configure", &PyList_Type, &prefixes, &frames, &directory) ||
+        !require_recording() || qp_callpath_configure(prefixes, frames, directory) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *operations(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    PyObject *names = PyTuple_New(QP_OPERATIONS);
+    for (int i = 0; names && i < QP_OPERATIONS; i++) {
+        PyObject *name = PyUnicode_FromString(qp_operations[i].name);
+        if (!name) {
+            Py_CLEAR(names);
+            break;
+        }
+        PyTuple_SET_ITEM(names, i, name);
+    }
+    return names;
+}
+
+static PyObject *attach(PyObject *module, PyObject *args)
+{
+    PyTypeObject *type;
+    PyObject *name, *cursor_type;
+    int operation;
+    if (!PyArg_ParseTuple(args, "O!UiO:attach", &PyType_Type, &type, &name, &operation,
+                          &cursor_type)) {
+        return NULL;
+    }
+    if (operation < 0 || operation >= QP_OPERATIONS) {
+        return PyErr_Format(PyExc_ValueError, "no operation %d", operation);
+    }
+    if (cursor_type != Py_None && !PyType_Check(cursor_type)) {
+        return PyErr_Format(PyExc_TypeError, "cursor_type is no type: %R", cursor_type);
+    }
+    module_state *state = PyModule_GetState(module);
+    return qp_attach(type, name, (qp_operation)operation,
+                     cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type,
+                     state->probe_object_type);
+}
+
+static PyObject *detach(PyObject *Py_UNUSED(module), PyObject *capsule)
+{
+    if (qp_detach(capsule) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *counters_start(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const char *library;
+    if (!PyArg_ParseTuple(args, "z:counters_start", &library)) {
+        return NULL;
+    }
+    return none_or(qp_counters_start(library));
+}
+
+static PyObject *counters_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    qp_counters_stop();
+    Py_RETURN_NONE;
+}
+
+static PyObject *counters_attach(PyObject *Py_UNUSED(module), PyObject *connection)
+{
+    return none_or(qp_counters_attach(connection));
+}
+
+static PyObject *settle(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    if (!require_recording()) {
+        return NULL;
+    }
+    qp_recorder_settle();
+    Py_RETURN_NONE;
+}
+
+static PyObject *take_aggregates(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_ssize_t limit;
+    if (!PyArg_ParseTuple(args, "n:take_aggregates", &limit) || !require_recording()) {
+        return NULL;
+    }
+    return qp_aggregates_take(limit);
+}
+
+static PyObject *take_errors(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return require_recording() ? qp_errors_take() : NULL;
+}
+
+static PyObject *take_exemplars(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return require_recording() ? qp_exemplars_take() : NULL;
+}
+
+static PyObject *take_stack_samples(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return require_recording() ? qp_stack_samples_take() : NULL;
+}
+
+static PyObject *take_timeline(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return require_recording() ? qp_timeline_take() : NULL;
+}
+
+static PyObject *end_interval(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return require_recording() ? PyBool_FromLong(qp_recorder_end_interval()) : NULL;
+}
+
+static PyObject *restart_exemplars(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    if (!require_recording()) {
+        return NULL;
+    }
+    qp_exemplars_restart();
+    Py_RETURN_NONE;
+}
+
+static PyObject *losses(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return Py_BuildValue("(KKK)", (unsigned long long)qp_statements_folded(),
+                         (unsigned long long)qp_aggregates_folded(),
+                         (unsigned long long)qp_counters_lost());
+}
+
+/* The number that names a statement, path, ... in `args`; -1 with an exception. */
+static long long number_argument(PyObject *number)
+{
+    if (!require_recording()) {
+        return -1;
+    }
+    long long value = PyLong_AsLongLong(number);
+    if (value < 0 && !PyErr_Occurred()) {
+        PyErr_SetString(PyExc_ValueError, "a number is not negative");
+    }
+    return value;
+}
+
+static PyObject *statement(PyObject *Py_UNUSED(module), PyObject *number)
+{
+    long long value = number_argument(number);
+    return value < 0 ? NULL : qp_statement_text((uint32_t)value);
+}
+
+static PyObject *path(PyObject *Py_UNUSED(module), PyObject *number)
+{
+    long long value = number_argument(number);
+    return value < 0 ? NULL : qp_path_frames((uint32_t)value);
+}
+
+static PyObject *stack(PyObject *Py_UNUSED(module), PyObject *number)
+{
+    long long value = number_argument(number);
+    return value < 0 ? NULL : qp_stack_frames((uint32_t)value);
+}
+
+static PyObject *span(PyObject *Py_UNUSED(module), PyObject *number)
+{
+    long long value = number_argument(number);
+    return value < 0 ? NULL : qp_span_name((uint16_t)value);
+}
+
+static PyObject *thread(PyObject *Py_UNUSED(module), PyObject *number)
+{
+    long long value = number_argument(number);
+    return value < 0 ? NULL : qp_thread_name((uint16_t)value);
+}
+
+static PyObject *span_number(PyObject *Py_UNUSED(module), PyObject *name)
+{
+    if (!PyUnicode_Check(name)) {
+        return PyErr_Format(PyExc_TypeError, "a span's name is a str, not %s",
+                            Py_TYPE(name)->tp_name);
+    }
+    uint16_t number = require_recording() ? qp_span_number(name) : 0;
+    return number ? PyLong_FromLong(number) : NULL;
+}
+
+static PyObject *set_span_variable(PyObject *Py_UNUSED(module), PyObject *variable)
+{
+    if (!PyContextVar_CheckExact(variable)) {
+        return PyErr_Format(PyExc_TypeError, "not a context variable: %R", variable);
+    }
+    qp_span_set_variable(variable);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_muted(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int muted;
+    if (!PyArg_ParseTuple(args, "p:set_muted", &muted)) {
+        return NULL;
+    }
+    bool before = qp_here.muted;
+    qp_here.muted = muted;
+    return PyBool_FromLong(before);
+}
+
+static PyObject *fingerprint(PyObject *Py_UNUSED(module), PyObject *sql)
+{
+    Py_ssize_t length;
+    if (!PyUnicode_Check(sql)) {
+        return PyErr_Format(PyExc_TypeError, "SQL is a str, not %s", Py_TYPE(sql)->tp_name);
+    }
+    PyObject *bytes = PyUnicode_AsEncodedString(sql, "utf-8", "backslashreplace");
+    char *out = bytes ? qp_allocate(QP_STATEMENT_BYTES, 1) : NULL;
+    PyObject *text = NULL;
+    if (out) {
+        length = (Py_ssize_t)qp_fingerprint(PyBytes_AS_STRING(bytes),
+                                            (size_t)PyBytes_GET_SIZE(bytes), out);
+        text = PyUnicode_DecodeUTF8(out, length, "replace");
+    } else if (bytes) {
+        PyErr_NoMemory();
+    }
+    qp_release(out);
+    Py_XDECREF(bytes);
+    return text;
+}
+
+static PyObject *histogram_bucket(PyObject *Py_UNUSED(module), PyObject *ns)
+{
+    long long value = PyLong_AsLongLong(ns);
+    if (value == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    return PyLong_FromLong(qp_histogram_bucket(value));
+}
+
+static PyObject *clock_source(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return Py_BuildValue("(sd)", qp_clock.counter ? "time-stamp counter" : "monotonic clock",
+                         qp_clock.ns_per_tick);
+}
+
+static PyObject *use_system_clock(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    qp_clock_use_system();
+    Py_RETURN_NONE;
+}
+
+static PyObject *probe_cost_ns(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return require_recording() ? PyFloat_FromDouble(qp_probe_cost_ns()) : NULL;
+}
+
+static PyObject *flusher_start(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *callback;
+    double interval_s;
+    if (!PyArg_ParseTuple(args, "Od:flusher_start", &callback, &interval_s) ||
+        qp_flusher_start(callback, interval_s) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *flusher_stop(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    double timeout_s;
+    if (!PyArg_ParseTuple(args, "d:flusher_stop", &timeout_s)) {
+        return NULL;
+    }
+    qp_flusher_stop(timeout_s);
+    Py_RETURN_NONE;
+}
+
+static PyObject *after_fork(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    qp_flusher_after_fork();
+    if (qp_recorder_is_on()) {
+        qp_recorder_after_fork();
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *watch_last_call(PyObject *Py_UNUSED(module), PyObject *callback)
+{
+    if (callback == Py_None) {
+        qp_last_call_unwatch();
+    } else if (qp_last_call_watch(callback) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+#ifdef QP_FAULT_INJECTION
+static PyObject *fail_allocation_after(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    long successes;
+    if (!PyArg_ParseTuple(args, "l:fail_allocation_after", &successes)) {
+        return NULL;
+    }
+    qp_fail_allocation_after(successes);
+    Py_RETURN_NONE;
+}
+#endif
+
+static PyMethodDef functions[] = {
+    {"start", start, METH_VARARGS, NULL},
+    {"stop", stop, METH_NOARGS, NULL},
+    {"is_on", is_on, METH_NOARGS, NULL},
+    {"configure", configure, METH_VARARGS, NULL},
+    {"operations", operations, METH_NOARGS, NULL},
+    {"attach", attach, METH_VARARGS, NULL},
+    {"detach", detach, METH_O, NULL},
+    {"counters_start", counters_start, METH_VARARGS, NULL},
+    {"counters_stop", counters_stop, METH_NOARGS, NULL},
+    {"counters_attach", counters_attach, METH_O, NULL},
+    {"settle", settle, METH_NOARGS, NULL},
+    {"take_aggregates", take_aggregates, METH_VARARGS, NULL},
+    {"take_errors", take_errors, METH_NOARGS, NULL},
+    {"take_exemplars", take_exemplars, METH_NOARGS, NULL},
+    {"take_stack_samples", take_stack_samples, METH_NOARGS, NULL},
+    {"take_timeline", take_timeline, METH_NOARGS, NULL},
+    {"end_interval", end_interval, METH_NOARGS, NULL},
+    {"restart_exemplars", restart_exemplars, METH_NOARGS, NULL},
+    {"losses", losses, METH_NOARGS, NULL},
+    {"statement", statement, METH_O, NULL},
+    {"path", path, METH_O, NULL},
+    {"stack", stack, METH_O, NULL},
+    {"span", span, METH_O, NULL},
+    {"thread", thread, METH_O, NULL},
+    {"span_number", span_number, METH_O, NULL},
+    {"set_span_variable", set_span_variable, METH_O, NULL},
+    {"set_muted", set_muted, METH_VARARGS, NULL},
+    {"fingerprint", fingerprint, METH_O, NULL},
+    {"histogram_bucket", histogram_bucket, METH_O, NULL},
+    {"clock_source", clock_source, METH_NOARGS, NULL},
+    {"use_system_clock", use_system_clock, METH_NOARGS, NULL},
+    {"probe_cost_ns", probe_cost_ns, METH_NOARGS, NULL},
+    {"flusher_start", flusher_start, METH_VARARGS, NULL},
+    {"flusher_stop", flusher_stop, METH_VARARGS, NULL},
+    {"after_fork", after_fork, METH_NOARGS, NULL},
+    {"watch_last_call", watch_last_call, METH_O, NULL},
+#ifdef QP_FAULT_INJECTION
+    {"fail_allocation_after", fail_allocation_after, METH_VARARGS, NULL},
+#endif
+    {NULL, NULL, 0, NULL},
+};
+
+static int execute(PyObject *module)
+{
+    module_state *state = PyModule_GetState(module);
+    state->probe_object_type = qp_probe_object_type(module);
+    return state->probe_object_type ? 0 : -1;
+}
+
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+    Py_VISIT(((module_state *)PyModule_GetState(module))->probe_object_type);
+    return 0;
+}
+
+static int clear(PyObject *module)
+{
+    Py_CLEAR(((module_state *)PyModule_GetState(module))->probe_object_type);
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, execute},
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "queryprof.core._core",
+    .m_doc = "The measuring core of queryprof.",
+    .m_size = sizeof(module_state),
+    .m_methods = functions,
+    .m_slots = slots,
+    .m_traverse = traverse,
+    .m_clear = clear,
+};
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return PyModuleDef_Init(&definition);
+}

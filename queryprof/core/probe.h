@@ -1,0 +1,136 @@
+/* The probe: what happens before and after a call of the driver.
+ *
+ * qp_call_begin and qp_call_end stand around the driver's own function, whichever way it was
+ * attached. All that is shared between threads is touched inside these two, under the GIL; a
+ * free-threaded build would need its lock here and in qp_recorder_* alone.
+ */
+#ifndef QP_PROBE_H
+#define QP_PROBE_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "counters.h"
+#include "executions.h"
+#include "operations.h"
+#include "thread_local.h"
+#include "threads.h"
+
+/* What is known of an attached function. */
+typedef struct {
+    qp_operation operation;
+    Py_ssize_t rowcount_offset; /* of the C long in a cursor that counts changed rows; 0: none */
+    PyTypeObject *cursor_type;  /* owned by who attached; whose rowcount_offset it is; or NULL */
+} qp_probe;
+
+/* A probed call in progress: on the stack of whoever forwards it, and filled in only as far as
+ * its operation needs. */
+typedef struct qp_call {
+    /* of every call */
+    struct qp_call *outer; /* the probed call inside which it was made, in this thread */
+    qp_meter *outer_meter;
+    qp_thread *thread;
+    const qp_probe *probe;
+    qp_operation operation;
+    uint32_t recording; /* the number of the recording that it began in */
+    PyObject *self;     /* borrowed, like all of the program's objects here; may be NULL */
+    PyObject *argument; /* the SQL, where there is one */
+    const void *frame;  /* identity of the Python frame that called; NULL for rows */
+    int64_t nested_ns;  /* spent in probed calls inside this one */
+    uint64_t start_ticks;
+    /* of a call that serves rows */
+    qp_execution *execution; /* NULL: its cursor was executed unseen */
+    /* of a call that begins an execution */
+    PyObject *parameters;
+    qp_aggregate *sums;
+    uint32_t generation; /* of the aggregates that `sums` points into */
+    bool ignored;        /* not the program's */
+    bool sampled_stack;
+    qp_meter meter;
+} qp_call;
+
+/* Starts measuring; false: do not, and do not call qp_call_end. Never raises. */
+bool qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument, PyObject *parameters,
+                   qp_call *call);
+
+/* The number of the present recording; 0: none. */
+extern uint32_t qp_recording;
+
+/* Whether the thread's next row comes from where its last one came, so that no table need be
+ * looked at: the path that 999 of 1,000 rows take. */
+static inline bool qp_row_continues(const qp_thread *thread, PyObject *self)
+{
+    const qp_execution *e = thread ? thread->serving : NULL;
+    return e && e->cursor == self && e->pending.calls && e->pending.operation == QP_NEXT &&
+           !e->in_use && !qp_here.muted && thread->recording == qp_recording &&
+           thread->tstate == PyThreadState_Get();
+}
+
+/* Starts and ends measuring such a row; `result` is not NULL. */
+static inline void qp_row_begin(qp_call *call, qp_thread *thread)
+{
+    qp_execution *e = thread->serving;
+    call->thread = thread;
+    call->execution = e;
+    call->operation = QP_NEXT;
+    call->frame = NULL;
+    call->nested_ns = 0;
+    call->recording = thread->recording;
+    call->outer = thread->active;
+    thread->active = call;
+    call->outer_meter = qp_here.meter;
+    qp_here.meter = &e->meter;
+    e->in_use = true;
+    call->start_ticks = qp_clock_ticks();
+}
+
+/* Ends measuring a call that returned `result` (borrowed; NULL: it raised, or a row was asked
+ * for and there was none). Keeps the exception that is set. */
+void qp_call_end(qp_call *call, PyObject *result);
+
+static inline void qp_row_end(qp_call *call, PyObject *result)
+{
+    uint64_t end_ticks = qp_clock_ticks();
+    qp_execution *e = call->execution;
+    qp_pending_rows *p = &e->pending;
+    int64_t ticks = qp_clock_elapsed(call->start_ticks, end_ticks);
+    if (!result || call->outer || call->nested_ns || call->recording != qp_recording ||
+        ticks >= e->notable_ticks || !qp_clock.counter) {
+        qp_call_end(call, result);
+        return;
+    }
+    call->thread->active = NULL;
+    qp_here.meter = call->outer_meter;
+    e->in_use = false;
+    e->notable_ticks -= ticks;
+    p->calls++;
+    p->rows++;
+    p->timed_calls++;
+    p->ticks += ticks;
+    p->min_ticks = ticks < p->min_ticks ? ticks : p->min_ticks;
+    p->max_ticks = ticks > p->max_ticks ? ticks : p->max_ticks;
+}
+
+/* Allocates everything and starts recording; -1 with an exception without memory. */
+int qp_recorder_start(void);
+
+/* Stops recording and gives everything back. */
+void qp_recorder_stop(void);
+
+bool qp_recorder_is_on(void);
+
+/* Forgets what was recorded, in a forked child: it is the parent's. */
+void qp_recorder_after_fork(void);
+
+/* Brings what is in flight to the tables, before they are taken. */
+void qp_recorder_settle(void);
+
+/* Makes room after everything was taken. False: there is more to take first. */
+bool qp_recorder_end_interval(void);
+
+/* Nanoseconds that beginning and ending a call take here, measured now. */
+double qp_probe_cost_ns(void);
+
+#endif

@@ -1,0 +1,125 @@
+#include "probe_object.h"
+
+#include <structmember.h>
+
+typedef struct {
+    PyObject_HEAD vectorcallfunc vectorcall;
+    PyObject *wrapped; /* owned */
+    qp_probe probe;    /* its cursor_type is owned */
+} probe_object;
+
+static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t flagged,
+                            PyObject *names)
+{
+    probe_object *self = (probe_object *)callable;
+    Py_ssize_t positional = PyVectorcall_NARGS(flagged);
+    Py_ssize_t all = positional + (names ? PyTuple_GET_SIZE(names) : 0);
+    PyObject *receiver = all > 0 ? args[0] : NULL;
+    /* The statement comes first, by position or by the driver's own keyword for it. */
+    PyObject *argument = all > 1 ? args[1] : NULL;
+    PyObject *parameters = all > 2 ? args[2] : NULL;
+    PyObject *wrapped = Py_NewRef(self->wrapped); /* the call may detach us */
+    qp_call call;
+    bool measured = qp_call_begin(&self->probe, receiver, argument, parameters, &call);
+    PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
+    if (measured) {
+        qp_call_end(&call, result);
+    }
+    Py_DECREF(wrapped);
+    return result;
+}
+
+static PyObject *bind(PyObject *self, PyObject *instance, PyObject *Py_UNUSED(type))
+{
+    return !instance || instance == Py_None ? Py_NewRef(self) : PyMethod_New(self, instance);
+}
+
+/* Everything but calling is the wrapped function's: its name, doc, signature, module. */
+static PyObject *get_attribute(PyObject *self, PyObject *name)
+{
+    if (PyUnicode_CompareWithASCIIString(name, "__wrapped__") == 0) {
+        return Py_NewRef(((probe_object *)self)->wrapped);
+    }
+    if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0) {
+        return Py_NewRef((PyObject *)Py_TYPE(self));
+    }
+    return PyObject_GetAttr(((probe_object *)self)->wrapped, name);
+}
+
+static int set_attribute(PyObject *self, PyObject *name, PyObject *value)
+{
+    PyObject *wrapped = ((probe_object *)self)->wrapped;
+    return value ? PyObject_SetAttr(wrapped, name, value) : PyObject_DelAttr(wrapped, name);
+}
+
+static PyObject *represent(PyObject *self)
+{
+    return PyObject_Repr(((probe_object *)self)->wrapped);
+}
+
+static int traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((probe_object *)self)->wrapped);
+    Py_VISIT((PyObject *)((probe_object *)self)->probe.cursor_type);
+    return 0;
+}
+
+static int clear(PyObject *self)
+{
+    Py_CLEAR(((probe_object *)self)->wrapped);
+    Py_CLEAR(((probe_object *)self)->probe.cursor_type);
+    return 0;
+}
+
+static void dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    clear(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(probe_object, vectorcall), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_traverse, traverse},
+    {Py_tp_clear, clear},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_descr_get, bind},
+    {Py_tp_getattro, get_attribute},
+    {Py_tp_setattro, set_attribute},
+    {Py_tp_repr, represent},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "queryprof.core._core.Probe",
+    .basicsize = sizeof(probe_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+             Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};
+
+PyTypeObject *qp_probe_object_type(PyObject *module)
+{
+    return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+}
+
+PyObject *qp_probe_object(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped)
+{
+    probe_object *self = (probe_object *)type->tp_alloc(type, 0);
+    if (self) {
+        self->vectorcall = call_probe;
+        self->wrapped = Py_NewRef(wrapped);
+        self->probe = *probe;
+        Py_XINCREF(self->probe.cursor_type);
+    }
+    return (PyObject *)self;
+}

@@ -1,0 +1,17 @@
+/* The probe as an object: a callable that stands in for a function which cannot be exchanged
+ * in its own PyMethodDef (Python functions, Cython's, unusual calling conventions).
+ */
+#ifndef QP_PROBE_OBJECT_H
+#define QP_PROBE_OBJECT_H
+
+#include <Python.h>
+
+#include "probe.h"
+
+/* Makes the heap type; a new reference, or NULL with an exception. */
+PyTypeObject *qp_probe_object_type(PyObject *module);
+
+/* A new probe object of that type around `wrapped` (a reference is taken). */
+PyObject *qp_probe_object(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped);
+
+#endif

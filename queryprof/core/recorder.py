@@ -1,0 +1,141 @@
+"""The recorder: starts the measuring core and empties it into sinks, once a second and at the end.
+
+It does not know what a sink does with what it gets (the trace writes it to a file), nor what
+the probes are attached to.
+"""
+
+from __future__ import annotations
+
+import sys
+from _thread import allocate_lock
+from time import monotonic_ns
+
+from queryprof.core import _core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes milliseconds to import in somebody's program
+    from typing import Protocol
+
+    class Sink(Protocol):
+        """Where a recording goes. Any method may raise OSError or sqlite3.Error: it is dropped."""
+
+        def begin(self) -> None:
+            """Starts a flush: what follows belongs together."""
+
+        def add_aggregates(self, rows: list[_core.AggregateRow]) -> None: ...
+        def add_errors(self, rows: list[_core.ErrorRow]) -> None: ...
+        def add_exemplars(self, rows: list[_core.ExemplarRow]) -> None: ...
+        def add_stack_samples(self, rows: list[_core.StackSampleRow]) -> None: ...
+        def add_timeline(self, width_ns: int, rows: list[_core.TimelineRow]) -> None: ...
+
+        def commit(self, flush_ns: int, losses: tuple[int, int, int]) -> None:
+            """Ends a flush that has taken `flush_ns` so far."""
+
+        def path_name(self) -> str:
+            """What to call the sink when it fails."""
+
+
+BATCH_ROWS = 1000
+"""Aggregates taken at a time: bounds the memory and how long the GIL is held."""
+
+FLUSH_INTERVAL_S = 1.0
+
+
+class muted:
+    """While it lasts, nothing that this thread asks of a database is recorded."""
+
+    def __enter__(self) -> None:
+        self._before = _core.set_muted(True)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _core.set_muted(self._before)
+
+
+def complain(message: str) -> None:
+    """Says something on stderr, in the program's process: one line, and never an exception."""
+    try:
+        sys.stderr.write(f"queryprof: {message}\n")
+    except Exception:
+        pass  # no stderr (a service, a closed terminal): there is nobody to tell
+
+
+class Recorder:
+    """The one recorder of a process; there is one measuring core."""
+
+    def __init__(self) -> None:
+        self.lock = allocate_lock()
+        """Held during a flush; whoever forks holds it too, so that no flush is cut in half."""
+        self._sinks: list[Sink] = []
+
+    def start(self, keep_parameters: bool) -> float:
+        """Starts the core and returns what a probed call costs here, in nanoseconds."""
+        _core.start(keep_parameters)
+        return _core.probe_cost_ns()
+
+    def stop(self) -> None:
+        """Flushes and stops; every sink has everything afterwards."""
+        self.flush()
+        _core.stop()
+        self._sinks.clear()
+
+    def add_sink(self, sink: Sink) -> None:
+        """Sends what is recorded from now on to `sink` too."""
+        self.flush()
+        _core.restart_exemplars()
+        self._sinks.append(sink)
+
+    def remove_sink(self, sink: Sink) -> None:
+        """Flushes, and sends `sink` nothing more."""
+        self.flush()
+        if sink in self._sinks:
+            self._sinks.remove(sink)
+
+    def flush(self) -> None:
+        """Moves what was recorded since the last flush to the sinks."""
+        with self.lock, muted():
+            _core.settle()
+            started_ns = monotonic_ns()
+            began = False
+            while True:
+                rows = _core.take_aggregates(BATCH_ROWS)
+                if rows and not began:
+                    began = True
+                    self._each(lambda sink: sink.begin())
+                self._each(lambda sink, rows=rows: sink.add_aggregates(rows))  # type: ignore[misc]
+                if len(rows) == BATCH_ROWS:
+                    continue
+                if began:
+                    self._flush_samples()
+                if _core.end_interval() or not rows:
+                    break
+            if began:
+                losses = _core.losses()
+                self._each(lambda sink: sink.commit(monotonic_ns() - started_ns, losses))
+
+    def after_fork(self) -> None:
+        """In a forked child: what was recorded, and the sinks, are the parent's."""
+        self._sinks = []
+        _core.after_fork()
+
+    def _flush_samples(self) -> None:
+        errors = _core.take_errors()
+        exemplars = _core.take_exemplars()
+        stack_samples = _core.take_stack_samples()
+        width_ns, timeline = _core.take_timeline()
+
+        def add(sink: Sink) -> None:
+            sink.add_errors(errors)
+            sink.add_exemplars(exemplars)
+            sink.add_stack_samples(stack_samples)
+            sink.add_timeline(width_ns, timeline)
+
+        self._each(add)
+
+    def _each(self, step: object) -> None:
+        """Does a step for every sink, and drops a sink that fails: the program goes on."""
+        for sink in list(self._sinks):
+            try:
+                step(sink)  # type: ignore[operator]
+            except Exception as error:
+                self._sinks.remove(sink)
+                complain(f"recording to {sink.path_name()} ended: {error}")

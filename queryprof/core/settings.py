@@ -1,0 +1,127 @@
+"""Settings: `[tool.queryprof]` of pyproject.toml or `[queryprof]` of setup.cfg, in the working
+directory.
+
+    roots = ["src", "/opt/app"]   further directories whose code is the program's own
+    call_path_frames = 3          frames of the program's own code in a call path, 1 to 8
+    parameters = false            keep SQL texts and bound parameters of the slowest executions
+"""
+
+from __future__ import annotations
+
+import os
+
+from queryprof.errors import SettingsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOTS_VARIABLE = "QUERYPROF_ROOTS"
+PARAMETERS_VARIABLE = "QUERYPROF_PARAMETERS"
+MAXIMUM_CALL_PATH_FRAMES = 8
+
+
+class Settings:
+    """What a person may choose.
+
+    Attributes:
+        roots: absolute directories whose code is the program's own, besides the working
+            directory and the script's.
+        call_path_frames: how many frames of the program's own code a call path holds.
+        parameters: whether SQL texts and parameters of the slowest executions are kept.
+    """
+
+    __slots__ = ("call_path_frames", "parameters", "roots")
+
+    def __init__(
+        self,
+        roots: tuple[str, ...] = (),
+        call_path_frames: int = 3,
+        parameters: bool = False,
+    ) -> None:
+        self.roots = tuple(os.path.abspath(root) for root in roots)
+        self.call_path_frames = call_path_frames
+        self.parameters = parameters
+
+
+def read_settings(
+    directory: str | None = None, environ: Mapping[str, str] = os.environ
+) -> Settings:
+    """The settings that hold in a directory (the working directory), with the environment's.
+
+    Raises:
+        SettingsError: a file cannot be read, or says something that makes no sense.
+    """
+    directory = directory or os.getcwd()
+    table = _pyproject(os.path.join(directory, "pyproject.toml"))
+    if table is None:
+        table = _setup_cfg(os.path.join(directory, "setup.cfg"))
+    settings = _from_table(table or {}, directory)
+    extra = environ.get(ROOTS_VARIABLE, "")
+    settings.roots += tuple(root for root in extra.split(os.pathsep) if root)
+    settings.parameters = settings.parameters or environ.get(PARAMETERS_VARIABLE) == "1"
+    return settings
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read: {error}") from error
+
+
+def _pyproject(path: str) -> Mapping[str, object] | None:
+    text = _text(path)
+    if "tool.queryprof" not in text:  # spares the program the import of a TOML parser
+        return None
+    import tomllib
+
+    try:
+        tool = tomllib.loads(text).get("tool", {})
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path}: is no valid TOML: {error}") from error
+    table = tool.get("queryprof") if isinstance(tool, dict) else None
+    return table if isinstance(table, dict) else None
+
+
+def _setup_cfg(path: str) -> Mapping[str, object] | None:
+    text = _text(path)
+    if "[queryprof]" not in text:
+        return None
+    import configparser
+
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read_string(text)
+        section = parser["queryprof"]
+        table: dict[str, object] = dict(section)
+        if "roots" in section:
+            table["roots"] = section["roots"].split()
+        if "call_path_frames" in section:
+            table["call_path_frames"] = section.getint("call_path_frames")
+        if "parameters" in section:
+            table["parameters"] = section.getboolean("parameters")
+    except (configparser.Error, ValueError) as error:
+        raise SettingsError(f"{path}: [queryprof]: {error}") from error
+    return table
+
+
+def _from_table(table: Mapping[str, object], directory: str) -> Settings:
+    unknown = sorted(set(table) - {"roots", "call_path_frames", "parameters"})
+    if unknown:
+        raise SettingsError(f"queryprof has no setting {unknown[0]!r} (in {directory})")
+    roots = table.get("roots", [])
+    frames = table.get("call_path_frames", 3)
+    parameters = table.get("parameters", False)
+    if not isinstance(roots, list) or not all(isinstance(root, str) for root in roots):
+        raise SettingsError(f"roots must be a list of directories, not {roots!r}")
+    if type(frames) is not int or not 1 <= frames <= MAXIMUM_CALL_PATH_FRAMES:
+        raise SettingsError(f"call_path_frames must be 1 to {MAXIMUM_CALL_PATH_FRAMES}, not {frames!r}")
+    if type(parameters) is not bool:
+        raise SettingsError(f"parameters must be true or false, not {parameters!r}")
+    return Settings(
+        tuple(os.path.join(directory, root) for root in roots), frames, parameters
+    )

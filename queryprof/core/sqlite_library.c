@@ -1,0 +1,129 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* process_vm_readv */
+#endif
+#include "sqlite_library.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef _WIN32
+#include <windows.h>
+#else
+#include <dlfcn.h>
+#include <unistd.h>
+#endif
+#ifdef __linux__
+#include <sys/uio.h>
+#endif
+
+qp_sqlite_functions qp_sqlite;
+
+/* The first fields of sqlite3_vfs, as sqlite3.h declares it. */
+typedef struct vfs {
+    int version;
+    int file_bytes;
+    int path_bytes;
+    struct vfs *next;
+} vfs;
+
+#ifdef _WIN32
+static void *find_symbol(void *library, const char *name)
+{
+    return (void *)GetProcAddress((HMODULE)library, name);
+}
+
+static void *open_library(const char *Py_UNUSED(path))
+{
+    return (void *)GetModuleHandleA("sqlite3.dll");
+}
+
+static bool read_pointer(const void *from, void **to)
+{
+    SIZE_T bytes = 0;
+    return ReadProcessMemory(GetCurrentProcess(), from, to, sizeof *to, &bytes) &&
+           bytes == sizeof *to;
+}
+#else
+static void *find_symbol(void *library, const char *name)
+{
+    return dlsym(library, name);
+}
+
+static void *open_library(const char *path)
+{
+    return dlopen(path, path ? RTLD_LAZY | RTLD_NOLOAD : RTLD_LAZY);
+}
+
+/* Reads a pointer that may lead nowhere: the kernel says so instead of a crash. */
+static bool read_pointer(const void *from, void **to)
+{
+#ifdef __linux__
+    struct iovec local = {to, sizeof *to}, remote = {(void *)from, sizeof *to};
+    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)sizeof *to) {
+        return true;
+    }
+#endif
+    /* Where that is forbidden: write(2) refuses an unreadable address with EFAULT. */
+    int ends[2];
+    if (pipe(ends) != 0) {
+        return false;
+    }
+    bool readable = write(ends[1], from, sizeof *to) == (ssize_t)sizeof *to &&
+                    read(ends[0], to, sizeof *to) == (ssize_t)sizeof *to;
+    close(ends[0]);
+    close(ends[1]);
+    return readable;
+}
+#endif
+
+/* Stores a symbol's address in a function pointer (through memcpy: ISO C has no such cast). */
+static bool find_function(void *library, const char *name, void *function)
+{
+    void *symbol = find_symbol(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+const char *qp_sqlite_find(const char *path)
+{
+    void *library = open_library(path);
+    if (!library) {
+        return "the driver's SQLite library cannot be found";
+    }
+    qp_sqlite_functions found;
+    bool all =
+        find_function(library, "sqlite3_trace_v2", &found.trace_v2) &&
+        find_function(library, "sqlite3_stmt_status", &found.stmt_status) &&
+        find_function(library, "sqlite3_db_status", &found.db_status) &&
+        find_function(library, "sqlite3_auto_extension", &found.auto_extension) &&
+        find_function(library, "sqlite3_cancel_auto_extension", &found.cancel_auto_extension) &&
+        find_function(library, "sqlite3_vfs_find", &found.vfs_find) &&
+        find_function(library, "sqlite3_next_stmt", &found.next_stmt) &&
+        find_function(library, "sqlite3_db_mutex", &found.db_mutex) &&
+        find_function(library, "sqlite3_mutex_enter", &found.mutex_enter) &&
+        find_function(library, "sqlite3_mutex_leave", &found.mutex_leave);
+    if (!all) {
+        return "the driver's SQLite library does not show its functions";
+    }
+    qp_sqlite = found;
+    return NULL;
+}
+
+const char *qp_sqlite_connection(PyObject *connection, void **db)
+{
+    void *candidate = NULL, *first_field = NULL;
+    if (!read_pointer((const char *)connection + sizeof(PyObject), &candidate) || !candidate) {
+        return "the connection is closed";
+    }
+    if (!read_pointer(candidate, &first_field)) {
+        return "the connection's layout is not known";
+    }
+    /* A sqlite3 begins with its VFS, which must be one of the registered ones. */
+    for (vfs *known = qp_sqlite.vfs_find(NULL); known; known = known->next) {
+        if (known == first_field) {
+            *db = candidate;
+            return NULL;
+        }
+    }
+    return "the connection's layout is not known";
+}

@@ -1,0 +1,48 @@
+/* SQLite's functions in the library that a driver has loaded, found at run time, so that the
+ * core links against no SQLite and speaks to the very one that the program uses.
+ */
+#ifndef QP_SQLITE_LIBRARY_H
+#define QP_SQLITE_LIBRARY_H
+
+#include <Python.h>
+
+/* From sqlite3.h (https://www.sqlite.org/c3ref/): constants that never change. */
+enum {
+    QP_TRACE_STMT = 0x01,
+    QP_TRACE_PROFILE = 0x02,
+    QP_TRACE_CLOSE = 0x08,
+    QP_STMTSTATUS_FULLSCAN_STEP = 1,
+    QP_STMTSTATUS_SORT = 2,
+    QP_STMTSTATUS_AUTOINDEX = 3,
+    QP_STMTSTATUS_VM_STEP = 4,
+    QP_STMTSTATUS_REPREPARE = 5,
+    QP_STMTSTATUS_RUN = 6,
+    QP_DBSTATUS_CACHE_HIT = 7,
+    QP_DBSTATUS_CACHE_MISS = 8
+};
+
+typedef struct {
+    int (*trace_v2)(void *db, unsigned mask, int (*callback)(unsigned, void *, void *, void *),
+                    void *context);
+    int (*stmt_status)(void *statement, int counter, int reset);
+    int (*db_status)(void *db, int counter, int *current, int *peak, int reset);
+    int (*auto_extension)(void (*entry)(void));
+    int (*cancel_auto_extension)(void (*entry)(void));
+    void *(*vfs_find)(const char *name);
+    void *(*next_stmt)(void *db, void *statement);
+    void *(*db_mutex)(void *db);
+    void (*mutex_enter)(void *mutex);
+    void (*mutex_leave)(void *mutex);
+} qp_sqlite_functions;
+
+extern qp_sqlite_functions qp_sqlite;
+
+/* Fills qp_sqlite from the shared library at `library` (which is loaded already; NULL: the
+ * process itself). Returns NULL, or why not (static text). */
+const char *qp_sqlite_find(const char *library);
+
+/* The sqlite3 * of a sqlite3.Connection (borrowed), checked before it is believed. Returns NULL,
+ * or why not (static text). */
+const char *qp_sqlite_connection(PyObject *connection, void **db);
+
+#endif

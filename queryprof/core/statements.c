@@ -1,0 +1,199 @@
+#include "statements.h"
+
+#include <string.h>
+
+#include "allocation.h"
+#include "fingerprint.h"
+
+enum {
+    TEXT_BYTES = 6 * 1024 * 1024, /* room for the normal forms of all statements */
+    INDEX_SLOTS = 2 * QP_STATEMENTS,
+    CACHE_SETS = 2048,
+    CACHE_WAYS = 2,
+    KEPT_TEXT_LENGTH = 1024 /* longer texts are known by hash and length, and not kept alive */
+};
+
+typedef struct {
+    uint64_t hash;
+    uint32_t offset;
+    uint32_t length;
+} statement;
+
+typedef struct {
+    PyObject *text; /* owned; NULL when empty or too long to keep */
+    Py_hash_t hash;
+    Py_ssize_t length; /* -1: empty */
+    uint32_t statement;
+} cached_text;
+
+static struct {
+    statement *statements;
+    uint32_t count;
+    char *text;
+    size_t text_used;
+    uint32_t *index; /* statement number + 1, by hash; 0: empty */
+    cached_text *cache;
+    char *scratch; /* QP_STATEMENT_BYTES for one fingerprint */
+    uint64_t folded;
+} table;
+
+static uint64_t hash_bytes(const char *bytes, size_t length)
+{
+    /* FNV-1a, 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/). Texts are compared too. */
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < length; i++) {
+        hash = (hash ^ (unsigned char)bytes[i]) * 1099511628211u;
+    }
+    return hash;
+}
+
+static uint32_t intern(const char *form, size_t length)
+{
+    uint64_t hash = hash_bytes(form, length);
+    uint32_t slot = (uint32_t)(hash & (INDEX_SLOTS - 1));
+    for (; table.index[slot]; slot = (slot + 1) & (INDEX_SLOTS - 1)) {
+        uint32_t number = table.index[slot] - 1;
+        const statement *known = &table.statements[number];
+        if (known->hash == hash && known->length == length &&
+            !memcmp(table.text + known->offset, form, length)) {
+            return number;
+        }
+    }
+    if (table.count >= QP_STATEMENTS || table.text_used + length > TEXT_BYTES) {
+        return QP_STATEMENT_OTHER;
+    }
+    uint32_t number = table.count++;
+    memcpy(table.text + table.text_used, form, length);
+    table.statements[number] =
+        (statement){.hash = hash, .offset = (uint32_t)table.text_used, .length = (uint32_t)length};
+    table.text_used += length;
+    table.index[slot] = number + 1;
+    return number;
+}
+
+bool qp_statements_start(void)
+{
+    table.statements = qp_allocate(QP_STATEMENTS, sizeof *table.statements);
+    table.text = qp_allocate(TEXT_BYTES, 1);
+    table.index = qp_allocate(INDEX_SLOTS, sizeof *table.index);
+    table.cache = qp_allocate(CACHE_SETS * CACHE_WAYS, sizeof *table.cache);
+    table.scratch = qp_allocate(QP_STATEMENT_BYTES, 1);
+    if (!table.statements || !table.text || !table.index || !table.cache || !table.scratch) {
+        qp_statements_stop();
+        return false;
+    }
+    for (size_t i = 0; i < CACHE_SETS * CACHE_WAYS; i++) {
+        table.cache[i].length = -1;
+    }
+    qp_statement_of_name("(other)");
+    qp_statement_of_name("(unknown)");
+    return true;
+}
+
+void qp_statements_stop(void)
+{
+    for (size_t i = 0; table.cache && i < CACHE_SETS * CACHE_WAYS; i++) {
+        Py_CLEAR(table.cache[i].text);
+    }
+    qp_release(table.statements);
+    qp_release(table.text);
+    qp_release(table.index);
+    qp_release(table.cache);
+    qp_release(table.scratch);
+    memset(&table, 0, sizeof table);
+}
+
+uint32_t qp_statement_of_name(const char *name)
+{
+    return intern(name, strlen(name));
+}
+
+/* Scans a text that is not in the cache. */
+static uint32_t scan(PyObject *sql)
+{
+    Py_ssize_t length;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *escaped = NULL;
+    const char *bytes = PyUnicode_AsUTF8AndSize(sql, &length);
+    if (!bytes) { /* lone surrogates: the driver will refuse it, but its error has a statement */
+        PyErr_Clear();
+        escaped = PyUnicode_AsEncodedString(sql, "utf-8", "backslashreplace");
+        bytes = escaped ? PyBytes_AS_STRING(escaped) : NULL;
+        length = escaped ? PyBytes_GET_SIZE(escaped) : 0;
+    }
+    uint32_t number = QP_STATEMENT_UNKNOWN;
+    if (bytes) {
+        number = intern(table.scratch, qp_fingerprint(bytes, (size_t)length, table.scratch));
+    }
+    Py_XDECREF(escaped);
+    PyErr_Restore(type, value, traceback); /* also drops an error of the escaping */
+    return number;
+}
+
+static bool is_cached(const cached_text *entry, PyObject *sql, Py_hash_t hash, Py_ssize_t length)
+{
+    if (entry->text == sql) {
+        return true;
+    }
+    if (entry->hash != hash || entry->length != length) {
+        return false;
+    }
+    return !entry->text || (PyUnicode_KIND(entry->text) == PyUnicode_KIND(sql) &&
+                            !memcmp(PyUnicode_DATA(entry->text), PyUnicode_DATA(sql),
+                                    (size_t)length * PyUnicode_KIND(sql)));
+}
+
+uint32_t qp_statement_of_object(PyObject *sql)
+{
+    if (!sql || !PyUnicode_Check(sql)) {
+        return QP_STATEMENT_UNKNOWN;
+    }
+    /* str's own hash and not the subclass's: no code of the program runs here. */
+    Py_hash_t hash = PyUnicode_Type.tp_hash(sql);
+    Py_ssize_t length = PyUnicode_GET_LENGTH(sql);
+    cached_text *set = &table.cache[((size_t)hash & (CACHE_SETS - 1)) * CACHE_WAYS];
+    if (is_cached(&set[0], sql, hash, length)) {
+        if (set[0].statement == QP_STATEMENT_OTHER) {
+            table.folded++;
+        }
+        return set[0].statement;
+    }
+    cached_text entry;
+    if (is_cached(&set[1], sql, hash, length)) {
+        entry = set[1];
+        set[1] = set[0];
+    } else {
+        entry = (cached_text){.hash = hash, .length = length, .statement = scan(sql)};
+        if (length <= KEPT_TEXT_LENGTH && PyUnicode_CheckExact(sql)) {
+            entry.text = Py_NewRef(sql);
+        }
+        PyObject *evicted = set[1].text;
+        set[1] = set[0];
+        Py_XDECREF(evicted); /* an exact str: no code of the program runs */
+    }
+    set[0] = entry; /* the most recent one is looked at first */
+    if (entry.statement == QP_STATEMENT_OTHER) {
+        table.folded++;
+    }
+    return entry.statement;
+}
+
+uint32_t qp_statement_count(void)
+{
+    return table.count;
+}
+
+PyObject *qp_statement_text(uint32_t number)
+{
+    if (number >= table.count) {
+        return PyErr_Format(PyExc_IndexError, "no statement %u", (unsigned)number);
+    }
+    const statement *known = &table.statements[number];
+    return PyUnicode_DecodeUTF8(table.text + known->offset, known->length, "replace");
+}
+
+uint64_t qp_statements_folded(void)
+{
+    return table.folded;
+}

@@ -1,0 +1,41 @@
+/* Statements: from the SQL object a program passes to the number of its fingerprint.
+ *
+ * Two tables: a cache from SQL texts to statements, so that a text is scanned once; and the
+ * statements themselves, told apart by their fingerprints, numbered from 0 and never forgotten.
+ */
+#ifndef QP_STATEMENTS_H
+#define QP_STATEMENTS_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    QP_STATEMENT_OTHER = 0,   /* "(other)": what came after the table was full */
+    QP_STATEMENT_UNKNOWN = 1, /* "(unknown)": rows fetched from a cursor executed unseen */
+    QP_STATEMENTS = 16384
+};
+
+/* Allocates the tables; false without memory. */
+bool qp_statements_start(void);
+
+/* Gives back the tables and the references to SQL texts. */
+void qp_statements_stop(void);
+
+/* The statement of `sql`, which stays the caller's: any object; what is no str counts as
+ * QP_STATEMENT_UNKNOWN. Never raises. */
+uint32_t qp_statement_of_object(PyObject *sql);
+
+/* The statement with this normal form, for operations that have no SQL text. */
+uint32_t qp_statement_of_name(const char *name);
+
+/* How many statements there are: valid numbers are below it. */
+uint32_t qp_statement_count(void);
+
+/* A new str: the normal form of a statement, or NULL with an exception. */
+PyObject *qp_statement_text(uint32_t statement);
+
+/* Executions whose statement folded into "(other)". */
+uint64_t qp_statements_folded(void);
+
+#endif

@@ -1,0 +1,27 @@
+/* What belongs to the running operating-system thread. */
+#ifndef QP_THREAD_LOCAL_H
+#define QP_THREAD_LOCAL_H
+
+#include <stdbool.h>
+
+#if defined(_MSC_VER)
+#define QP_THREAD_LOCAL __declspec(thread)
+#elif defined(__GLIBC__) || (defined(__linux__) && defined(__GNUC__) && !defined(__clang__))
+/* One load instead of a call to __tls_get_addr; glibc keeps room for such small variables. */
+#define QP_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
+#else
+#define QP_THREAD_LOCAL __thread
+#endif
+
+struct qp_thread;
+struct qp_meter;
+
+typedef struct {
+    struct qp_thread *thread; /* its record; owned by the pool of records */
+    struct qp_meter *meter;   /* of the probed call in progress; on that call's stack */
+    bool muted;               /* the profiler's own work: nothing is recorded */
+} qp_local;
+
+extern QP_THREAD_LOCAL qp_local qp_here;
+
+#endif

@@ -1,0 +1,54 @@
+/* The threads that call the driver, and the spans that they work in: records and names. */
+#ifndef QP_THREADS_H
+#define QP_THREADS_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct qp_call;
+struct qp_execution;
+
+typedef struct qp_thread {
+    PyThreadState *tstate;        /* whose record it is */
+    uint16_t number;              /* of its name */
+    uint32_t recording;           /* `number` is valid in this recording alone */
+    uint32_t random;              /* state of its generator, never 0 */
+    struct qp_execution *serving; /* whose rows it was served last; check its cursor */
+    struct qp_call *active;       /* innermost probed call in progress; on that call's stack */
+    volatile bool ended;          /* its operating-system thread is gone: use it again */
+    struct qp_thread *next;       /* in the list of all records */
+} qp_thread;
+
+/* The running thread's record (owned by the list of records) for the interpreter that records,
+ * or NULL: another interpreter's thread, or no memory. Never raises. */
+qp_thread *qp_thread_record(uint32_t recording);
+
+/* Forgets names of spans and threads; `owner` is the interpreter that records from now on. */
+int qp_threads_start(PyInterpreterState *owner);
+void qp_threads_stop(void);
+
+/* The next of a thread's pseudo-random numbers (xorshift; Marsaglia, 2003). */
+static inline uint32_t qp_thread_random(qp_thread *thread)
+{
+    uint32_t x = thread->random;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return thread->random = x;
+}
+
+/* The number of a span's name, from 1; 0 with an exception. */
+uint16_t qp_span_number(PyObject *name);
+
+/* The context variable whose value is the running span's number (a new reference is taken). */
+void qp_span_set_variable(PyObject *variable);
+
+/* The running span's number; 0: none. Never raises. */
+uint16_t qp_span_running(void);
+
+/* A new str: the name of a span or thread; NULL with an exception. */
+PyObject *qp_span_name(uint16_t span);
+PyObject *qp_thread_name(uint16_t thread);
+
+#endif

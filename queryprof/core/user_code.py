@@ -1,0 +1,57 @@
+"""Which code is the program's own: by the directory that its file is in.
+
+The longest matching prefix counts. What no prefix matches is a library. Directories named
+site-packages or dist-packages inside a directory of the program hold libraries too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+USER, LIBRARY, STANDARD, SELF, IGNORED = range(5)
+"""The classes of code, as the C core numbers them."""
+
+IGNORED_PACKAGES = ("coverage",)
+"""Packages whose own use of SQLite is not the program's: coverage.py keeps its data there."""
+
+
+def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
+    """(directory with a final separator, class) pairs for the running interpreter."""
+    directories = [(directory, STANDARD) for directory in _standard_directories()]
+    directories += [(directory, USER) for directory in (os.getcwd(), *_script_directory())]
+    directories += [(root, USER) for root in roots]
+    for parent in sys.path:
+        if parent.endswith(("site-packages", "dist-packages")):
+            directories += [(parent, LIBRARY)]
+            directories += [(os.path.join(parent, name), IGNORED) for name in IGNORED_PACKAGES]
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    directories.append((package, SELF))
+    directories += [(directory, SELF) for directory in _mapped_directories(package)]
+    # A root that was asked for counts even where it is installed, so it comes after.
+    directories += [(root, USER) for root in roots]
+    classes = {_prefix(directory): kind for directory, kind in directories}
+    return list(classes.items())
+
+
+def _prefix(directory: str) -> str:
+    return directory if directory.endswith(os.sep) else directory + os.sep
+
+
+def _standard_directories() -> set[str]:
+    return {os.path.dirname(os.path.abspath(os.__file__))}
+
+
+def _script_directory() -> list[str]:
+    """The directory of the script that runs, unless it is where installed commands are."""
+    script = sys.argv[0] if getattr(sys, "argv", None) else ""
+    if not script.endswith(".py") or not os.path.isfile(script):
+        return []
+    return [os.path.dirname(os.path.abspath(script))]
+
+
+def _mapped_directories(package: str) -> list[str]:
+    """hooks/ and cli/ of a checkout, which are beside the package in an editable install."""
+    beside = os.path.dirname(package)
+    mapped = [os.path.join(beside, name) for name in ("hooks", "cli")]
+    return [path for path in mapped if os.path.isfile(os.path.join(beside, "setup.cfg"))]

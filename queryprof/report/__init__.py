@@ -1,0 +1,1 @@
+"""Say: pure functions from findings to text, one module a format."""

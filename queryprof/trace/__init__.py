@@ -1,0 +1,1 @@
+"""Keep: the trace file, one SQLite file a process, merged later."""
