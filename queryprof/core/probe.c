@@ -338,7 +338,7 @@ int qp_recorder_start(void)
         state.fixed_statements[i] = name ? qp_statement_of_name(name) : QP_STATEMENT_UNKNOWN;
     }
     qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
-    qp_recording = ++qp_recordings;
+    qp_recording = ++state.recordings;
     return 0;
 }
 
@@ -371,7 +371,7 @@ void qp_recorder_after_fork(void)
     qp_executions_forget();
     forget_sums();
     qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
-    qp_recording = ++qp_recordings;
+    qp_recording = ++state.recordings;
 }
 
 void qp_recorder_settle(void)
