@@ -1,0 +1,47 @@
+"""The command `queryprof`: its commands, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from queryprof.cli.doctor import doctor
+from queryprof.cli.merge import merge
+from queryprof.cli.report import report
+from queryprof.cli.run import run
+from queryprof.errors import QueryprofError
+from queryprof.version import __version__
+
+EXIT_ERROR = 2
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, package_name="queryprof")
+def cli() -> None:
+    """Finds the few SQL statements and call sites that hold a Python program back."""
+
+
+for command in (run, report, merge, doctor):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Runs the command line; an error is one line on stderr and exit status 2."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(EXIT_ERROR)
+    except QueryprofError as error:
+        click.echo(f"queryprof: {error}", err=True)
+        sys.exit(EXIT_ERROR)
+    except BrokenPipeError:
+        # The reader (a pager, head) has gone; Python must not complain of it at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,1 @@
+"""Holds sitecustomize.py, whose directory `queryprof run` puts on PYTHONPATH."""

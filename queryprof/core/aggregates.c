@@ -304,10 +304,11 @@ void qp_aggregates_rewind(void)
 
 void qp_aggregates_forget(void)
 {
-    memset(table.entries, 0, AGGREGATES * sizeof *table.entries);
+    /* Only what is in use: touching the rest would make the whole tables resident. */
+    memset(table.entries, 0, table.count * sizeof *table.entries);
     memset(table.index, 0, SLOTS * sizeof *table.index);
-    memset(table.chunks, 0, CHUNKS * sizeof *table.chunks);
-    memset(table.errors, 0, ERRORS * sizeof *table.errors);
+    memset(table.chunks, 0, table.chunk_count * sizeof *table.chunks);
+    memset(table.errors, 0, table.error_count * sizeof *table.errors);
     table.error_count = 0;
     table.chunk_count = 0;
     table.taken = 0;

@@ -6,15 +6,19 @@ the probes are attached to.
 
 from __future__ import annotations
 
+import os
 import sys
 from _thread import allocate_lock
 from time import monotonic_ns
 
 from queryprof.core import _core
+from queryprof.core.user_code import code_prefixes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import in somebody's program
     from typing import Protocol
+
+    from queryprof.core.settings import Settings
 
     class Sink(Protocol):
         """Where a recording goes. Any method may raise OSError or sqlite3.Error: it is dropped."""
@@ -31,8 +35,8 @@ if TYPE_CHECKING:  # typing takes milliseconds to import in somebody's program
         def commit(self, flush_ns: int, losses: tuple[int, int, int]) -> None:
             """Ends a flush that has taken `flush_ns` so far."""
 
-        def path_name(self) -> str:
-            """What to call the sink when it fails."""
+        def fail(self, error: Exception) -> None:
+            """Is told that a method raised, and that nothing more will come."""
 
 
 BATCH_ROWS = 1000
@@ -67,9 +71,10 @@ class Recorder:
         """Held during a flush; whoever forks holds it too, so that no flush is cut in half."""
         self._sinks: list[Sink] = []
 
-    def start(self, keep_parameters: bool) -> float:
+    def start(self, settings: Settings) -> float:
         """Starts the core and returns what a probed call costs here, in nanoseconds."""
-        _core.start(keep_parameters)
+        _core.start(settings.parameters)
+        _core.configure(code_prefixes(settings.roots), settings.call_path_frames, os.getcwd())
         return _core.probe_cost_ns()
 
     def stop(self) -> None:
@@ -138,4 +143,4 @@ class Recorder:
                 step(sink)  # type: ignore[operator]
             except Exception as error:
                 self._sinks.remove(sink)
-                complain(f"recording to {sink.path_name()} ended: {error}")
+                sink.fail(error)

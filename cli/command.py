@@ -1,0 +1,101 @@
+"""Runs somebody's command as if queryprof were not there: same streams, signals, exit status."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import FrameType
+
+from queryprof.errors import QueryprofError
+
+FORWARDED = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT")
+"""Signals that are sent on to the command: whoever signals queryprof means the program."""
+
+EXIT_NOT_FOUND = 127
+EXIT_NOT_EXECUTABLE = 126
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a command ended: as subprocess tells it, negative for a signal."""
+
+    code: int
+
+    def exit(self) -> None:
+        """Ends this process in the same way: with the same status, or by the same signal."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if self.code < 0:
+            _no_core_dump()
+            signal.signal(-self.code, signal.SIG_DFL) if -self.code != signal.SIGKILL else None
+            os.kill(os.getpid(), -self.code)
+        sys.exit(self.code)
+
+
+def python_command(command: Sequence[str]) -> tuple[list[str], str]:
+    """The arguments to start, and what to call the program: its script or module.
+
+    A script that is no program of its own, and -m MODULE or -c CODE, are run by this Python.
+    """
+    first = command[0]
+    if first in ("-m", "-c"):
+        if len(command) < 2:
+            raise QueryprofError(f"run {first}: says no {'module' if first == '-m' else 'code'}")
+        return [sys.executable, *command], command[1] if first == "-m" else "python"
+    name = os.path.splitext(os.path.basename(first))[0] or "program"
+    if os.path.isfile(first) and (first.endswith((".py", ".pyc", ".pyz"))):
+        return [sys.executable, *command], name
+    if os.path.isdir(first) and os.path.isfile(os.path.join(first, "__main__.py")):
+        return [sys.executable, *command], os.path.basename(os.path.normpath(first))
+    return list(command), name
+
+
+def run_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Status:
+    """Runs a command to its end with this process's streams.
+
+    Raises:
+        QueryprofError: there is no such command.
+    """
+    child: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
+
+    def forward(number: int, _: FrameType | None) -> None:
+        if child is None:
+            early.append(number)
+        else:
+            child.send_signal(number)
+
+    handled = [getattr(signal, name) for name in FORWARDED if hasattr(signal, name)]
+    previous = {number: signal.signal(number, forward) for number in handled}
+    # A terminal sends an interrupt to the command itself: it alone decides what that means.
+    previous[signal.SIGINT] = signal.signal(signal.SIGINT, _ignore)
+    try:
+        try:
+            child = subprocess.Popen(arguments, env=environment)
+        except FileNotFoundError as error:
+            raise QueryprofError(f"{arguments[0]}: there is no such command") from error
+        except OSError as error:
+            raise QueryprofError(f"{arguments[0]}: cannot be run: {error.strerror}") from error
+        for number in early:
+            child.send_signal(number)
+        return Status(child.wait())
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Does nothing. SIG_IGN would be inherited by the command; a handler is not."""
+
+
+def _no_core_dump() -> None:
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    except (ImportError, OSError, ValueError):
+        pass  # the program's own core file may be followed by one of ours

@@ -1,0 +1,52 @@
+"""`queryprof doctor`: what is active here, and why not."""
+
+from __future__ import annotations
+
+import platform
+import sys
+
+import click
+
+from queryprof.version import __version__
+
+
+@click.command()
+def doctor() -> None:
+    """Says what queryprof can measure here, and why something is not measured."""
+    import sqlite3
+
+    from queryprof.core import _core
+    from queryprof.session import session
+    from queryprof.core.settings import read_settings
+
+    lines = [("queryprof", __version__), ("python", f"{platform.python_version()} {sys.executable}")]
+    settings = read_settings()
+    session.start(settings)
+    source, ns_per_tick = _core.clock_source()
+    cost_ns = _core.probe_cost_ns()
+    counters = session.driver.counters_off
+    session.stop()
+    rows = "every row is timed" if source == "time-stamp counter" else "row times are estimates"
+    lines += [
+        ("core", f"loaded from {_core.__file__}"),
+        ("clock", f"{source}, {ns_per_tick:.4f} ns a tick; {rows}"),
+        ("cost", f"{cost_ns:.0f} ns a call here (calibrated; SQLite's counters come on top)"),
+        ("sqlite3", f"SQLite {sqlite3.sqlite_version}, measured"),
+        ("counters", f"off: {counters}" if counters else "on: VM steps, scans, sorts, page fetches"),
+        ("roots", ", ".join(settings.roots) or "working directory and the script's directory"),
+        ("call path", f"{settings.call_path_frames} frames"),
+        ("parameters", "kept (secrets may be in the trace)" if settings.parameters else "not kept"),
+        ("startup", _startup()),
+    ]
+    for name, text in lines:
+        click.echo(f"{name:<11} {text}")
+
+
+def _startup() -> str:
+    """Whether QUERYPROF=1 works in this Python without `queryprof run`."""
+    import os
+    import site
+
+    directories = [*site.getsitepackages(), site.getusersitepackages()]
+    found = any(os.path.isfile(os.path.join(d, "queryprof.pth")) for d in directories)
+    return "QUERYPROF=1 records any program here" if found else "only by `queryprof run` (no .pth)"

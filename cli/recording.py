@@ -1,0 +1,68 @@
+"""Where a recorded command's processes write their traces, and how these become one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+
+import queryprof.hooks.startup
+from queryprof.core.settings import PARAMETERS_VARIABLE, ROOTS_VARIABLE
+from queryprof.errors import QueryprofError
+from queryprof.hooks.autoload import VARIABLE
+from queryprof.trace.merge import merge_traces, refuse_to_overwrite
+
+
+class Parts:
+    """A directory beside the output, in which each process writes a trace of its own.
+
+    Raises:
+        QueryprofError: the output is no trace, or nothing can be written beside it.
+    """
+
+    def __init__(self, output: str) -> None:
+        self.output = os.path.abspath(output)
+        refuse_to_overwrite(self.output)
+        try:
+            self.directory = tempfile.mkdtemp(
+                prefix=os.path.basename(self.output) + ".", suffix=".parts",
+                dir=os.path.dirname(self.output),
+            )  # fmt: skip
+        except OSError as error:
+            raise QueryprofError(f"{output}: cannot be written: {error.strerror}") from error
+
+    def environment(self, parameters: bool, roots: tuple[str, ...]) -> Mapping[str, str]:
+        """This process's environment, with what makes a Python record itself."""
+        startup = list(queryprof.hooks.startup.__path__)[0]
+        environment = dict(os.environ)
+        python_path = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = os.pathsep.join([startup, *([python_path] if python_path else [])])
+        environment[VARIABLE] = os.path.join(self.directory, "")
+        environment["QUERYPROF_PACKAGE"] = os.path.dirname(list(queryprof.__path__)[0])
+        if parameters:
+            environment[PARAMETERS_VARIABLE] = "1"
+        if roots:
+            environment[ROOTS_VARIABLE] = os.pathsep.join(os.path.abspath(root) for root in roots)
+        return environment
+
+    def files(self) -> list[str]:
+        """The traces that there are now, in the order in which their processes began."""
+        names = [name for name in os.listdir(self.directory) if name.endswith(".qprof")]
+        paths = [os.path.join(self.directory, name) for name in names]
+        return sorted(path for path in paths if os.path.getsize(path))
+
+    def merge(self, step: Callable[[], None]) -> bool:
+        """Makes the output of the parts and removes them; False when there are none.
+
+        Raises:
+            QueryprofError: they cannot be merged; the parts stay where they are, and it says so.
+        """
+        files = self.files()
+        if files:
+            try:
+                merge_traces(self.output, files, step)
+            except QueryprofError as error:
+                raise QueryprofError(f"{error} (the parts are in {self.directory})") from error
+        shutil.rmtree(self.directory, ignore_errors=True)
+        return bool(files)

@@ -1,0 +1,48 @@
+"""`queryprof report`: what a trace says."""
+
+from __future__ import annotations
+
+import click
+
+from queryprof.analysis.bottlenecks import SORT_KEYS
+from queryprof.analysis.views import DIMENSIONS
+from queryprof.trace.reader import read_profile
+
+TOP_TABLE = 10
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option("--by", "dimension", type=click.Choice(DIMENSIONS), help="One breakdown alone.")
+@click.option(
+    "--sort", type=click.Choice(tuple(SORT_KEYS)), default="total", show_default=True,
+    help="What comes first.",
+)  # fmt: skip
+@click.option("--top", type=click.IntRange(min=1), help="How many rows at the most.")
+@click.option(
+    "--format", "form", type=click.Choice(("table", "json", "csv", "markdown")), default="table",
+    show_default=True,
+)  # fmt: skip
+def report(file: str, dimension: str | None, sort: str, top: int | None, form: str) -> None:
+    """Ranks what the trace FILE says: which statements and call sites the time went to."""
+    profile = read_profile(file)
+    if form == "json":
+        from queryprof.report.json_report import json_report
+
+        click.echo(json_report(profile, dimension, sort, top))
+    elif form == "csv":
+        from queryprof.report.csv_report import csv_report
+
+        click.echo(csv_report(profile, dimension, sort, top))
+    elif form == "markdown":
+        from queryprof.report.markdown_report import markdown_report
+
+        click.echo(markdown_report(profile, dimension, sort, top))
+    elif dimension is None:
+        from queryprof.report.terminal import print_report
+
+        print_report(profile, top=top or TOP_TABLE, sort=sort)
+    else:
+        from queryprof.report.terminal import print_view
+
+        print_view(profile, dimension, top=top or 2 * TOP_TABLE, sort=sort)

@@ -1,0 +1,62 @@
+"""`queryprof run`: runs a command and records it and its Python children."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from queryprof.cli.command import python_command, run_command
+from queryprof.cli.progress import progress
+from queryprof.cli.recording import Parts
+from queryprof.core.settings import read_settings
+from queryprof.trace.reader import read_profile
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False),
+    help="The trace file.  [default: PROGRAM.qprof]",
+)  # fmt: skip
+@click.option("--no-report", is_flag=True, help="Only write the trace.")
+@click.option(
+    "--parameters", is_flag=True,
+    help="Keep SQL texts and bound parameters of the slowest executions: they may be secrets.",
+)  # fmt: skip
+@click.option(
+    "--root", "roots", multiple=True, type=click.Path(exists=True, file_okay=False),
+    help="A further directory whose code is the program's own.",
+)  # fmt: skip
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(
+    output: str | None,
+    no_report: bool,
+    parameters: bool,
+    roots: tuple[str, ...],
+    command: tuple[str, ...],
+) -> None:
+    """Runs COMMAND (a script, -m MODULE, or any command) and reports on its database time.
+
+    The report goes to stderr; the program's own output and exit status stay as they are.
+    """
+    read_settings()  # bad settings are told before the program runs
+    arguments, name = python_command(command)
+    parts = Parts(output or f"{name}.qprof")
+    status = run_command(arguments, parts.environment(parameters, roots))
+    try:
+        with progress("merging", len(parts.files())) as step:
+            merged = parts.merge(step)
+        if not merged:
+            click.echo("queryprof: no Python process was recorded", err=True)
+        elif not no_report:
+            from queryprof.report.terminal import print_report
+
+            print_report(read_profile(parts.output), file=sys.stderr)
+            click.echo(f"\ntrace: {os.path.relpath(parts.output)}", err=True)
+    except Exception as error:
+        # The program's own exit status matters more than what became of its recording.
+        click.echo(f"queryprof: {error}", err=True)
+    status.exit()

@@ -1,0 +1,84 @@
+"""Starts recording when Python starts, if the environment asks for it: QUERYPROF.
+
+    QUERYPROF=1            to queryprof-PROGRAM-PID.qprof in the working directory
+    QUERYPROF=path.qprof   to that file; further processes to path-PID.qprof
+    QUERYPROF=directory/   a file a process in that directory (what `queryprof run` uses)
+
+It never raises: a program runs as it would without.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+VARIABLE = "QUERYPROF"
+FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
+"""Set by the first process for its children, so that one process alone writes to the path."""
+
+_started = False
+
+
+def start() -> None:
+    """Starts recording as the environment says; a second call does nothing."""
+    global _started
+    value = os.environ.get(VARIABLE, "")
+    if _started or value in ("", "0"):
+        return
+    _started = True
+    try:
+        _start(value)
+    except Exception as error:
+        try:
+            sys.stderr.write(f"queryprof: this process is not recorded: {error}\n")
+        except Exception:
+            pass  # no stderr: there is nobody to tell
+
+
+def _start(value: str) -> None:
+    from queryprof.session import session
+
+    session.start()
+    session.open_trace(_path(value), lambda: _path(value))
+
+
+def _path(value: str) -> str:
+    """The trace of this process. The first process gets the plain path, others their own."""
+    pid = os.getpid()
+    if value.endswith(("/", os.sep)):
+        from time import monotonic_ns
+
+        return os.path.abspath(os.path.join(value, f"{pid}-{monotonic_ns()}.qprof"))
+    if value == "1":
+        from queryprof.session import running_program
+
+        return os.path.abspath(f"queryprof-{running_program()}-{pid}.qprof")
+    path = os.path.abspath(value)
+    first = os.environ.setdefault(FIRST_VARIABLE, str(pid))
+    if first != str(pid):
+        stem, extension = os.path.splitext(path)
+        path = f"{stem}-{pid}{extension}"
+    replace_trace(path)
+    return path
+
+
+def replace_trace(path: str) -> None:
+    """Removes an old trace at `path`; what is no trace stays.
+
+    Raises:
+        TraceError: there is something else.
+        OSError: it cannot be removed.
+    """
+    if not os.path.exists(path):
+        return
+    from queryprof.core.recorder import muted
+    from queryprof.trace.header import is_trace
+
+    with muted():
+        if os.path.getsize(path) and not is_trace(path):
+            from queryprof.errors import TraceError
+
+            raise TraceError(f"{path}: exists and is no queryprof trace; choose another name")
+    for leftover in (path, path + "-journal"):
+        if os.path.exists(leftover):
+            os.unlink(leftover)

@@ -1,0 +1,51 @@
+"""Runs when a Python under `queryprof run` starts: starts recording, then the user's own
+sitecustomize, as if this one were not there.
+"""
+
+import os
+import sys
+
+
+def _leave_path() -> None:
+    """Takes this directory off sys.path; the program's path is as it would be."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+
+
+def _record() -> None:
+    package_parent = os.environ.get("QUERYPROF_PACKAGE")
+    try:
+        try:
+            from queryprof.hooks import autoload
+        except ModuleNotFoundError:
+            # Another environment's Python of the same version: borrow the package.
+            if not package_parent:
+                raise
+            sys.path.append(package_parent)
+            try:
+                from queryprof.hooks import autoload
+            finally:
+                sys.path.remove(package_parent)
+    except ImportError as error:
+        version = ".".join(map(str, sys.version_info[:3]))
+        sys.stderr.write(f"queryprof: Python {version} is not recorded: {error}\n")
+        return
+    autoload.start()
+
+
+def _chain() -> None:
+    """Runs the sitecustomize that Python would have imported without this one."""
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
+    spec = PathFinder.find_spec("sitecustomize", sys.path)
+    if spec is None or spec.loader is None:
+        return
+    module = module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+_leave_path()
+_record()
+_chain()

@@ -1,0 +1,100 @@
+"""The overview: how long the program ran, how much of it in the database, and what is not known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queryprof.analysis.totals import add_up
+from queryprof.model import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The figures above the ranking. Times are ns.
+
+    Attributes:
+        run_ns: from the first start to the last end; process_ns: the processes' run times added.
+        database_share: of process_ns; with threads it can be more than 1.
+        profiler_ns: what queryprof added: calls times the calibrated cost (an estimate), and
+            the measured time of the flushes.
+        cautions: what a reader must know to believe the figures.
+    """
+
+    command: tuple[str, ...]
+    processes: int
+    run_ns: int
+    process_ns: int
+    database_ns: int
+    database_share: float
+    calls: int
+    executions: int
+    statements: int
+    errors: int
+    rows: int
+    profiler_ns: float
+    cautions: tuple[str, ...]
+
+
+def overview_of(profile: Profile) -> Overview:
+    """The overview of a profile."""
+    totals = add_up(profile.aggregates)
+    processes = profile.processes
+    run_ns = (
+        max(p.end_unix_ns for p in processes) - min(p.start_unix_ns for p in processes)
+        if processes
+        else 0
+    )
+    process_ns = sum(p.wall_ns for p in processes)
+    calls_by_process: dict[int, int] = {}
+    for aggregate in profile.aggregates:
+        number = aggregate.thread.process_id
+        calls_by_process[number] = calls_by_process.get(number, 0) + aggregate.count
+    profiler_ns = sum(
+        p.flush_ns + p.call_cost_ns * calls_by_process.get(p.id, 0) for p in processes
+    )
+    statements = {a.statement for a in profile.aggregates if not a.statement.startswith("(")}
+    return Overview(
+        command=processes[0].argv if processes else (),
+        processes=len(processes),
+        run_ns=run_ns,
+        process_ns=process_ns,
+        database_ns=totals.self_ns,
+        database_share=totals.self_ns / process_ns if process_ns else 0.0,
+        calls=totals.calls,
+        executions=totals.statement_executions,
+        statements=len(statements),
+        errors=totals.errors,
+        rows=totals.rows,
+        profiler_ns=profiler_ns,
+        cautions=tuple(_cautions(profile)),
+    )
+
+
+def _cautions(profile: Profile) -> list[str]:
+    cautions = []
+    processes = profile.processes
+    killed = [p for p in processes if not p.clean_end]
+    if killed:
+        pids = ", ".join(str(p.pid) for p in killed[:5])
+        more = f" and {len(killed) - 5} more" if len(killed) > 5 else ""
+        cautions.append(
+            f"process {pids}{more} did not end by itself (or still runs):"
+            " up to a second before its end may be missing"
+        )
+    folded = sum(p.folded_statements for p in processes)
+    if folded:
+        cautions.append(
+            f"{folded:,} executions are under (other): more different statements than"
+            " queryprof keeps apart"
+        )
+    folded_calls = sum(p.folded_calls for p in processes)
+    if folded_calls:
+        cautions.append(f"{folded_calls:,} calls are under (other): more call paths than room")
+    lost = sum(p.lost_counters for p in processes)
+    if lost:
+        cautions.append(f"SQLite's counters of {lost:,} executions are unknown")
+    for reason in sorted({p.counters_off for p in processes if p.counters_off}):
+        cautions.append(f"SQLite's counters are unknown: {reason}")
+    if any(p.rows_estimated for p in processes):
+        cautions.append("times of operation next are estimates: this machine's clock is slow")
+    return cautions

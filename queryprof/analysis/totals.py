@@ -1,0 +1,109 @@
+"""Totals: what a group of aggregates adds up to, with the figures that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from queryprof.analysis.histogram import add_histograms, percentile
+from queryprof.model import FETCH_OPERATIONS, STATEMENT_OPERATIONS, Aggregate
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over aggregates. Times are ns; None is unknown.
+
+    Attributes:
+        calls: driver calls; executions: of them, those that ran a statement or did other work of
+            their own (connect, close, ...), and not just fetched.
+        self_ns: time in the calls, without that of profiled calls made inside them.
+        mean_ns: self_ns for each execution; p50_ns to max_ns: of whole executions.
+        vm_steps, full_scan_steps, page_fetches: for each execution, over those for which
+            SQLite's counters are known.
+    """
+
+    calls: int
+    executions: int
+    statement_executions: int
+    errors: int
+    rows: int
+    total_ns: int
+    self_ns: int
+    min_call_ns: int
+    max_call_ns: int
+    p50_ns: int | None
+    p95_ns: int | None
+    p99_ns: int | None
+    max_ns: int | None
+    counted: int
+    vm_steps_sum: int
+    full_scan_steps_sum: int
+    sorts_sum: int
+    automatic_indexes_sum: int
+    page_fetches: float | None
+
+    @property
+    def mean_ns(self) -> float | None:
+        return self.self_ns / self.executions if self.executions else None
+
+    @property
+    def mean_call_ns(self) -> float | None:
+        return self.total_ns / self.calls if self.calls else None
+
+    @property
+    def rows_each(self) -> float | None:
+        return self.rows / self.executions if self.executions else None
+
+    @property
+    def vm_steps(self) -> float | None:
+        return self.vm_steps_sum / self.counted if self.counted else None
+
+    @property
+    def full_scan_steps(self) -> float | None:
+        return self.full_scan_steps_sum / self.counted if self.counted else None
+
+
+def add_up(aggregates: Iterable[Aggregate]) -> Totals:
+    """What the aggregates add up to."""
+    group = list(aggregates)
+    began = [a for a in group if a.operation not in FETCH_OPERATIONS]
+    called = [a for a in group if a.count]
+    histogram = add_histograms(a.histogram for a in began)
+    longest = max((a.execution_max_ns for a in began), default=0)
+    samples = sum(a.counters.page_fetch_samples for a in group)
+    return Totals(
+        calls=sum(a.count for a in group),
+        executions=sum(a.count for a in began),
+        statement_executions=sum(
+            a.count for a in began if a.operation in STATEMENT_OPERATIONS
+        ),
+        errors=sum(a.errors for a in group),
+        rows=sum(a.rows for a in group),
+        total_ns=sum(a.total_ns for a in group),
+        self_ns=sum(a.self_ns for a in group),
+        min_call_ns=min((a.min_ns for a in called), default=0),
+        max_call_ns=max((a.max_ns for a in called), default=0),
+        p50_ns=percentile(histogram, 0.50, longest),
+        p95_ns=percentile(histogram, 0.95, longest),
+        p99_ns=percentile(histogram, 0.99, longest),
+        max_ns=longest if histogram else None,
+        counted=sum(a.counters.counted for a in group),
+        vm_steps_sum=sum(a.counters.vm_steps for a in group),
+        full_scan_steps_sum=sum(a.counters.full_scan_steps for a in group),
+        sorts_sum=sum(a.counters.sorts for a in group),
+        automatic_indexes_sum=sum(a.counters.automatic_indexes for a in group),
+        page_fetches=sum(a.counters.page_fetches for a in group) / samples if samples else None,
+    )
+
+
+def group_by(
+    aggregates: Iterable[Aggregate], key: Callable[[Aggregate], Key]
+) -> Mapping[Key, list[Aggregate]]:
+    """The aggregates by a key, in the order in which the keys first come."""
+    groups: dict[Key, list[Aggregate]] = {}
+    for aggregate in aggregates:
+        groups.setdefault(key(aggregate), []).append(aggregate)
+    return groups

@@ -1,0 +1,96 @@
+"""Views: the database time by statement, call site, operation, thread or span."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from queryprof.analysis.bottlenecks import SORT_KEYS
+from queryprof.analysis.call_sites import CallSite, call_site, find_helpers
+from queryprof.analysis.totals import Totals, add_up, group_by
+from queryprof.model import Aggregate, Frame, Profile
+
+TOP_CALLERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A call site's part in something."""
+
+    site: CallSite
+    totals: Totals
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a view; `callers` are its most expensive call sites, at most five."""
+
+    name: str
+    totals: Totals
+    share: float
+    callers: tuple[Caller, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The database time by one dimension, largest first."""
+
+    dimension: str
+    rows: tuple[Row, ...]
+
+
+DIMENSIONS = ("statement", "callsite", "operation", "thread", "span")
+
+
+def view_by(profile: Profile, dimension: str, sort: str = "total") -> View:
+    """The profile's totals by a dimension (one of DIMENSIONS) in the order of a sort key."""
+    helpers = find_helpers(profile.aggregates)
+    names = _names(profile, dimension, helpers)
+    database_ns = sum(a.self_ns for a in profile.aggregates)
+    rows = []
+    for name, members in group_by(profile.aggregates, names).items():
+        totals = add_up(members)
+        share = totals.self_ns / database_ns if database_ns else 0.0
+        rows.append(Row(str(name), totals, share, top_callers(members, helpers)))
+    rows.sort(key=lambda row: (-SORT_KEYS[sort](row.totals), row.name))
+    return View(dimension, tuple(rows))
+
+
+def top_callers(
+    members: list[Aggregate], helpers: frozenset[tuple[str, str]]
+) -> tuple[Caller, ...]:
+    """The call sites that spent most time, at most TOP_CALLERS."""
+    by_place = group_by(members, lambda a: _place(call_site(a.path, helpers).frame))
+    callers = [
+        Caller(call_site(group[0].path, helpers), add_up(group)) for group in by_place.values()
+    ]
+    callers.sort(key=lambda caller: (-caller.totals.self_ns, _place(caller.site.frame)))
+    return tuple(callers[:TOP_CALLERS])
+
+
+def _place(frame: Frame | None) -> tuple[str, int, str]:
+    return (frame.file, frame.line, frame.function) if frame else ("", 0, "")
+
+
+def _names(
+    profile: Profile, dimension: str, helpers: frozenset[tuple[str, str]]
+) -> Callable[[Aggregate], Hashable]:
+    many = len(profile.processes) > 1
+    pids = {process.id: process.pid for process in profile.processes}
+
+    def thread(aggregate: Aggregate) -> str:
+        name = aggregate.thread.name
+        return f"{name} (process {pids[aggregate.thread.process_id]})" if many else name
+
+    def site(aggregate: Aggregate) -> str:
+        frame = call_site(aggregate.path, helpers).frame
+        return f"{frame.file}:{frame.line} {frame.function}" if frame else "(unknown)"
+
+    names: dict[str, Callable[[Aggregate], Hashable]] = {
+        "statement": lambda a: a.statement,
+        "callsite": site,
+        "operation": lambda a: a.operation,
+        "thread": thread,
+        "span": lambda a: a.span or "(no span)",
+    }
+    return names[dimension]

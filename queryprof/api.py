@@ -1,0 +1,113 @@
+"""The public functions: what a program calls to record itself."""
+
+from __future__ import annotations
+
+import os
+
+from queryprof.core.recorder import muted
+from queryprof.errors import SessionError
+from queryprof.hooks.autoload import replace_trace
+from queryprof.session import running_program, session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from queryprof.model import Profile
+    from queryprof.trace.writer import TraceWriter
+
+
+def install(path: str | os.PathLike[str] | None = None) -> None:
+    """Records from now on, until `uninstall` or the end of the process, to a trace file.
+
+    Args:
+        path: the trace; an old trace there is replaced. By default
+            queryprof-PROGRAM-PID.qprof in the working directory. Forked children write beside
+            it, with their process id in the name.
+
+    Does nothing when recording is on already.
+
+    Raises:
+        SettingsError: the settings of the working directory make no sense.
+        TraceError: there is a file at `path` that is no trace.
+        SessionError: this process cannot be recorded.
+    """
+    if session.is_on:
+        return
+    text = os.path.abspath(path or f"queryprof-{running_program()}-{os.getpid()}.qprof")
+    stem, extension = os.path.splitext(text)
+    replace_trace(text)
+    session.start()
+    session.open_trace(text, lambda: f"{stem}-{os.getpid()}{extension}")
+
+
+def uninstall() -> None:
+    """Stops recording, puts every type and function back, and closes the trace."""
+    session.stop()
+
+
+def is_installed() -> bool:
+    """Whether this process is being recorded."""
+    return session.is_on
+
+
+class Recording:
+    """What `profile` gives: a recording of one block of code.
+
+    Attributes:
+        path: the trace file, or None when none was asked for.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self.path = path
+        self._writer: TraceWriter | None = None
+        self._started_session = False
+        self._profile: Profile | None = None
+
+    def __enter__(self) -> Recording:
+        if self._writer is not None or self._profile is not None:
+            raise SessionError("a recording is used once; make another with queryprof.profile()")
+        if self.path is not None:
+            replace_trace(self.path)
+        self._started_session = not session.is_on
+        session.start()
+        self._writer = session.open_trace(self.path or ":memory:")
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        writer = self._writer
+        if writer is None:
+            return
+        session.close_trace(writer)
+        if self._started_session:
+            session.stop()
+        from queryprof.trace.reader import load_profile, read_profile
+
+        with muted():
+            if self.path is None:
+                self._profile = load_profile(writer.store().connection)
+                writer.store().close()
+            else:
+                self._profile = read_profile(self.path)
+
+    @property
+    def profile(self) -> Profile:
+        """What was recorded. Raises SessionError before the block has ended."""
+        if self._profile is None:
+            raise SessionError("the recorded block has not ended yet")
+        return self._profile
+
+    def report(self, file: TextIO | None = None, top: int = 10) -> None:
+        """Prints the ranked report to `file` (standard output)."""
+        from queryprof.report.terminal import print_report
+
+        print_report(self.profile, file=file, top=top)
+
+
+def profile(path: str | os.PathLike[str] | None = None) -> Recording:
+    """Records a block: `with queryprof.profile("out.qprof") as p: ...`, then `p.report()`.
+
+    Args:
+        path: where to keep the trace; None keeps none.
+    """
+    return Recording(None if path is None else os.path.abspath(path))

@@ -1,0 +1,174 @@
+"""The model in the middle: a Profile, plain data that everything people read is computed from.
+
+It comes from a trace file (queryprof.trace.reader). It knows nothing of files or of reports.
+All times are nanoseconds; all instants nanoseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+FETCH_OPERATIONS = frozenset({"fetchone", "fetchmany", "fetchall", "next"})
+"""Operations that serve rows of an execution which another operation began."""
+
+STATEMENT_OPERATIONS = frozenset({"execute", "executemany", "executescript", "commit", "rollback"})
+"""Operations that run a statement: each of their calls is an execution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A place in the program; `line` is 0 when unknown, `kind` user, library or standard."""
+
+    function: str
+    file: str
+    line: int
+    kind: str = "user"
+
+
+CallPath = tuple[Frame, ...]
+"""Frames, innermost first; empty when nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One recorded process."""
+
+    id: int
+    pid: int
+    parent_pid: int
+    host: str
+    argv: tuple[str, ...]
+    directory: str
+    python_version: str
+    sqlite_version: str
+    queryprof_version: str
+    start_unix_ns: int
+    end_unix_ns: int
+    clean_end: bool
+    clock: str
+    rows_estimated: bool
+    counters_off: str | None
+    call_cost_ns: float
+    flushes: int
+    flush_ns: int
+    folded_statements: int
+    folded_calls: int
+    lost_counters: int
+
+    @property
+    def wall_ns(self) -> int:
+        return self.end_unix_ns - self.start_unix_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread of a process, by the name that `threading` knows it by."""
+
+    process_id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """SQLite's own counters, added up over the `counted` executions for which they are known;
+    page fetches over the `page_fetch_samples` for which they are."""
+
+    counted: int = 0
+    vm_steps: int = 0
+    full_scan_steps: int = 0
+    sorts: int = 0
+    automatic_indexes: int = 0
+    reprepares: int = 0
+    page_fetches: int = 0
+    page_fetch_samples: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """What the calls of one operation, for one statement from one call path, add up to.
+
+    Attributes:
+        total_ns: time in the calls; self_ns: without profiled calls made inside them.
+        min_ns, max_ns: the shortest and the longest call.
+        execution_max_ns, execution_sum_sq_ns2, histogram: of the executions that the operation
+            began, each with the fetches it led to; histogram is bucket -> executions.
+    """
+
+    statement: str
+    path: CallPath
+    span: str
+    thread: Thread
+    operation: str
+    count: int
+    errors: int
+    rows: int
+    total_ns: int
+    self_ns: int
+    min_ns: int
+    max_ns: int
+    execution_max_ns: int
+    execution_sum_sq_ns2: float
+    counters: Counters
+    histogram: Mapping[int, int] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCount:
+    """How often an operation raised an exception of a type."""
+
+    statement: str
+    path: CallPath
+    operation: str
+    exception: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplar:
+    """One of the slowest executions of a statement."""
+
+    statement: str
+    path: CallPath
+    span: str
+    thread: Thread
+    operation: str
+    started_unix_ns: int
+    duration_ns: int
+    rows: int
+    stack: CallPath
+    sql: str | None
+    parameters: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StackSample:
+    """What a whole stack stands for: estimates of executions and time."""
+
+    statement: str
+    stack: CallPath
+    executions: int
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Database work in one interval of the timeline."""
+
+    start_unix_ns: int
+    calls: int
+    rows: int
+    self_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Everything that a trace holds."""
+
+    processes: tuple[Process, ...]
+    aggregates: tuple[Aggregate, ...]
+    errors: tuple[ErrorCount, ...] = ()
+    exemplars: tuple[Exemplar, ...] = ()
+    stack_samples: tuple[StackSample, ...] = ()
+    timeline_width_ns: int = 0
+    timeline: tuple[Interval, ...] = ()

@@ -1,0 +1,51 @@
+"""The flat form of a report that CSV and Markdown share: one row a bottleneck or row of a view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from queryprof.analysis.bottlenecks import rank_bottlenecks
+from queryprof.analysis.totals import Totals
+from queryprof.analysis.views import view_by
+from queryprof.model import Profile
+from queryprof.report.places import Places
+
+Cell = str | int | float | None
+
+FIGURES = (
+    "executions", "calls", "errors", "rows", "total_ns", "self_ns", "mean_ns", "p50_ns", "p95_ns",
+    "p99_ns", "max_ns", "vm_steps_per_execution", "full_scan_steps_per_execution",
+)  # fmt: skip
+
+
+def table_of(
+    profile: Profile, dimension: str | None, sort: str, top: int | None
+) -> tuple[Sequence[str], list[Sequence[Cell]]]:
+    """Column names and rows: of the ranking (dimension None), or of a view."""
+    if dimension is None:
+        places = Places(profile)
+        names = ("rank", "share", "cumulative_share", "function", "place", *FIGURES, "statement")
+        return names, [
+            (
+                b.rank,
+                b.share,
+                b.cumulative_share,
+                places.function(b.site.frame) if b.site.frame else None,
+                places.where(b.site.frame) if b.site.frame else None,
+                *_figures(b.totals),
+                b.statement,
+            )
+            for b in rank_bottlenecks(profile, sort).bottlenecks[:top]
+        ]
+    return (dimension, "share", *FIGURES), [
+        (row.name, row.share, *_figures(row.totals))
+        for row in view_by(profile, dimension, sort).rows[:top]
+    ]
+
+
+def _figures(totals: Totals) -> tuple[Cell, ...]:
+    return (
+        totals.executions, totals.calls, totals.errors, totals.rows, totals.total_ns,
+        totals.self_ns, totals.mean_ns, totals.p50_ns, totals.p95_ns, totals.p99_ns,
+        totals.max_ns, totals.vm_steps, totals.full_scan_steps,
+    )  # fmt: skip

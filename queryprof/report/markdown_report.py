@@ -1,0 +1,64 @@
+"""The report as Markdown: a table for an issue or a pull request."""
+
+from __future__ import annotations
+
+from queryprof.analysis.overview import overview_of
+from queryprof.model import Profile
+from queryprof.report.columns import Cell, table_of
+from queryprof.report.units import average, count, duration, percent
+
+LEFT_OUT = frozenset({"calls", "total_ns", "errors", "p50_ns"})
+LONGEST_CELL = 300
+
+
+def markdown_report(
+    profile: Profile, dimension: str | None = None, sort: str = "total", top: int | None = None
+) -> str:
+    """The overview and the ranking, or one view, as Markdown."""
+    overview = overview_of(profile)
+    names, rows = table_of(profile, dimension, sort, top)
+    kept = [position for position, name in enumerate(names) if name not in LEFT_OUT]
+    lines = [
+        f"Ran {duration(overview.run_ns)}, {duration(overview.database_ns)} in the database"
+        f" ({percent(overview.database_share)}): {count(overview.executions)} executions of"
+        f" {count(overview.statements)} statements.",
+        "",
+        _line([_heading(names[position]) for position in kept]),
+        _line(["---"] * len(kept)),
+    ]
+    lines += [_line([_show(names[p], row[p]) for p in kept]) for row in rows]
+    lines += [f"\n> {_escape(caution)}" for caution in overview.cautions]
+    return "\n".join(lines)
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _heading(name: str) -> str:
+    return name.removesuffix("_ns").removesuffix("_per_execution").replace("_", " ")
+
+
+def _show(name: str, cell: Cell) -> str:
+    if isinstance(cell, str):
+        return _code(cell)
+    if name.endswith("share") and cell is not None:
+        return percent(cell)
+    if name.endswith("_ns"):
+        return duration(cell)
+    return average(cell)
+
+
+def _code(text: str) -> str:
+    """A text as code, whatever is in it: fences longer than its own backquotes, no bars."""
+    short = text if len(text) <= LONGEST_CELL else text[:LONGEST_CELL] + " ..."
+    short = " ".join(short.split()).replace("|", "\\|")
+    fence = "`"
+    while fence in short:
+        fence += "`"
+    pad = " " if "`" in short else ""
+    return f"{fence}{pad}{short}{pad}{fence}" if short else ""
+
+
+def _escape(text: str) -> str:
+    return "".join("\\" + c if c in "\\`*_{}[]<>#|" else c for c in text)

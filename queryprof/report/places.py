@@ -1,0 +1,46 @@
+"""Places in the program as people read them: function and file:line, files relative to where the
+program was started.
+"""
+
+import os
+
+from queryprof.analysis.call_sites import CallSite
+from queryprof.model import Frame, Profile
+
+
+class Places:
+    """Names frames of one profile."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._directories = tuple(
+            dict.fromkeys(
+                os.path.join(process.directory, "")
+                for process in profile.processes
+                if process.directory not in ("", "/")
+            )
+        )
+
+    def file(self, path: str) -> str:
+        """A file's path, relative to the working directory of the program if it is inside."""
+        for directory in self._directories:
+            if path.startswith(directory):
+                return path[len(directory) :]
+        _, installed, rest = path.rpartition("site-packages" + os.sep)
+        return rest if installed else path
+
+    def where(self, frame: Frame) -> str:
+        """A frame's file:line."""
+        return f"{self.file(frame.file)}:{frame.line}" if frame.line else self.file(frame.file)
+
+    def function(self, frame: Frame) -> str:
+        """A frame's function, as it is called."""
+        plain = frame.function.startswith(("<", "("))
+        return frame.function if plain else frame.function + "()"
+
+    def frame(self, frame: Frame) -> str:
+        """A frame's function and file:line."""
+        return f"{self.function(frame)} {self.where(frame)}".rstrip()
+
+    def site(self, site: CallSite) -> str:
+        """A call site's function and file:line."""
+        return self.frame(site.frame) if site.frame else "(unknown)"

@@ -1,0 +1,260 @@
+"""The report for a terminal, with rich: as wide as the terminal, plain text when it is none.
+
+This is the one module of the package that imports rich; the profiled program does so only when
+it asks for a report.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from queryprof.analysis.bottlenecks import VITAL_SHARE, Bottleneck, Ranking, rank_bottlenecks
+from queryprof.analysis.overview import Overview, overview_of
+from queryprof.analysis.totals import Totals
+from queryprof.analysis.views import Caller, Row, View, view_by
+from queryprof.model import Profile
+from queryprof.report.places import Places
+from queryprof.report.units import average, count, counted, duration, percent, seconds
+
+SQL_LINES = 6
+"""A longer statement is cut; `--format json` has it whole."""
+
+WIDE = 110
+"""From this width on, tables have all their columns."""
+
+
+def console_for(file: TextIO | None = None, width: int | None = None) -> Console:
+    """A console that writes to a file (standard output): colours and width are the terminal's."""
+    return Console(file=file, width=width, highlight=False, soft_wrap=False, emoji=False)
+
+
+def print_report(
+    profile: Profile,
+    file: TextIO | None = None,
+    top: int = 10,
+    sort: str = "total",
+    width: int | None = None,
+) -> None:
+    """Prints what should be fixed, and below it the breakdowns.
+
+    Args:
+        top: how many statements at the most.
+        width: columns; by default the terminal's, or 80.
+    """
+    console = console_for(file, width)
+    places = Places(profile)
+    parts: list[RenderableType] = [*_overview(overview_of(profile))]
+    if profile.aggregates:
+        ranking = rank_bottlenecks(profile, sort)
+        parts.append(_vital_few(ranking, places, top, sort, console.width))
+        parts.append(_statements(view_by(profile, "statement", sort), places, top))
+        parts.append(_operations(view_by(profile, "operation"), places))
+    else:
+        parts.append(Text("\nNothing was asked of a database."))
+    _write(console, parts)
+
+
+def print_view(
+    profile: Profile,
+    dimension: str,
+    file: TextIO | None = None,
+    top: int = 20,
+    sort: str = "total",
+    width: int | None = None,
+) -> None:
+    """Prints one breakdown: by statement, callsite, operation, thread or span."""
+    console = console_for(file, width)
+    places = Places(profile)
+    view = view_by(profile, dimension, sort)
+    parts: list[RenderableType] = [*_overview(overview_of(profile))]
+    if dimension == "operation":
+        parts.append(_operations(view, places))
+    else:
+        parts.append(_view(view, places, top, console.width))
+    _write(console, parts)
+
+
+def _write(console: Console, parts: Iterable[RenderableType]) -> None:
+    """Prints without the spaces that rich fills lines up with: a file needs none."""
+    with console.capture() as capture:
+        for part in parts:
+            console.print(part)
+    for line in capture.get().splitlines():
+        console.file.write(line.rstrip() + "\n")
+    console.file.flush()
+
+
+def _overview(overview: Overview) -> Iterable[Text]:
+    command = shlex.join(overview.command)
+    yield Text.assemble(("queryprof", "bold"), "  ", command or "(no process)", overflow="fold")
+    processes = f" in {overview.processes} processes" if overview.processes > 1 else ""
+    yield Text.assemble(
+        "ran ", (duration(overview.run_ns), "bold"), processes, ", ",
+        (duration(overview.database_ns), "bold"),
+        f" in the database ({percent(overview.database_share)} of the run time): ",
+        (counted(overview.executions, "execution"), "bold"), " of ",
+        (counted(overview.statements, "statement"), "bold"), ", ",
+        f"{counted(overview.rows, 'row')}, {counted(overview.errors, 'error')}",
+    )  # fmt: skip
+    yield Text(
+        f"queryprof itself cost about {duration(overview.profiler_ns)}"
+        f" ({percent(overview.profiler_ns / overview.process_ns if overview.process_ns else 0)};"
+        " an estimate: calls x calibrated cost, and its writing)",
+        style="dim",
+    )
+    for caution in overview.cautions:
+        yield Text(f"! {caution}", style="yellow")
+
+
+def _vital_few(
+    ranking: Ranking, places: Places, top: int, sort: str, width: int
+) -> RenderableType:
+    shown = ranking.vital_few if sort == "total" else ranking.bottlenecks
+    shown = shown[:top]
+    title = (
+        f"The vital few: {ranking.vital} of {len(ranking.bottlenecks)} statements and call sites"
+        f" make up {percent(VITAL_SHARE)} of the database time"
+        if sort == "total"
+        else f"Statements and call sites by {sort}"
+    )
+    parts: list[RenderableType] = [Text("\n" + title, style="bold")]
+    parts += [_card(bottleneck, places, width) for bottleneck in shown]
+    left = ranking.vital - len(shown)
+    if sort == "total" and left > 0:
+        parts.append(Text(f"\n{left} more of the vital few: --top {ranking.vital}", style="dim"))
+    return Group(*parts)
+
+
+def _card(bottleneck: Bottleneck, places: Places, width: int) -> RenderableType:
+    totals = bottleneck.totals
+    head = Text.assemble(
+        (f"{bottleneck.rank:>3}  ", "bold"),
+        (f"{percent(bottleneck.share):>6}", "bold red" if bottleneck.share > 0.2 else "bold"),
+        f"  (cumulative {percent(bottleneck.cumulative_share)})  ",
+        (duration(totals.self_ns), "bold"), f" in {counted(totals.executions, 'execution')}",
+        (f", {counted(totals.errors, 'error')}" if totals.errors else "", "red"),
+    )  # fmt: skip
+    site = Text.assemble((places.site(bottleneck.site), "bold cyan"), overflow="fold")
+    for caller in bottleneck.callers[:1]:
+        site.append(f"  <- {places.frame(caller[0])}")
+    for helper in bottleneck.site.helpers:
+        site.append(f"  (through {places.frame(helper)})", style="dim")
+    each = (
+        f"mean {duration(totals.mean_ns)}  p50 {duration(totals.p50_ns)}"
+        f"  p95 {duration(totals.p95_ns)}  p99 {duration(totals.p99_ns)}"
+        f"  max {duration(totals.max_ns)}"
+    )
+    work = (
+        f"rows {average(totals.rows_each)}  VM steps {average(totals.vm_steps)}"
+        f"  full-scan steps {average(totals.full_scan_steps)}"
+        f"  page fetches {average(totals.page_fetches)}  (per execution)"
+    )
+    inside: list[RenderableType] = [
+        site, _sql(bottleneck.statement, width - 7), Text(each), Text(work)
+    ]  # fmt: skip
+    return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))
+
+
+def _sql(statement: str, width: int) -> Text:
+    """The statement in colour, folded to the width and cut after a few lines."""
+    text = Syntax("", "sql", theme="ansi_dark", background_color="default").highlight(statement)
+    text.rstrip()
+    lines = text.wrap(Console(width=width), width)
+    if len(lines) > SQL_LINES:
+        kept = Text("\n").join(lines[:SQL_LINES])
+        kept.append(f"\n... ({len(lines) - SQL_LINES} more lines)", style="dim")
+        return kept
+    return Text("\n").join(lines)
+
+
+def _statements(view: View, places: Places, top: int) -> RenderableType:
+    parts: list[RenderableType] = [
+        Text("\nThe top statements and their most expensive callers", style="bold")
+    ]
+    for row in view.rows[:top]:
+        head = Text.assemble(
+            (f"{percent(row.share):>6}", "bold"), f"  {duration(row.totals.self_ns):>8}  ",
+            row.name, no_wrap=True, overflow="ellipsis",
+        )  # fmt: skip
+        parts.append(head)
+        parts += [_caller(caller, places) for caller in row.callers]
+    if len(view.rows) > top:
+        parts.append(Text(f"{len(view.rows) - top} more: --top {len(view.rows)}", style="dim"))
+    return Group(*parts)
+
+
+def _caller(caller: Caller, places: Places) -> Text:
+    return Text.assemble(
+        f"        {duration(caller.totals.self_ns):>8}  {counted(caller.totals.calls, 'call'):>11}  ",
+        (places.site(caller.site), "cyan"), no_wrap=True, overflow="ellipsis",
+    )  # fmt: skip
+
+
+def _table(title: str) -> Table:
+    return Table(
+        title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0),
+        pad_edge=False, show_edge=False, header_style="underline",
+    )  # fmt: skip
+
+
+def _operations(view: View, places: Places) -> RenderableType:
+    table = _table("\nBy operation")
+    table.add_column("operation", no_wrap=True)
+    for name in ("calls", "total (s)", "max", "average", "min"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in view.rows:
+        totals = row.totals
+        table.add_row(
+            row.name, count(totals.calls), seconds(totals.total_ns), duration(totals.max_call_ns),
+            duration(totals.mean_call_ns), duration(totals.min_call_ns),
+        )  # fmt: skip
+    parts: list[RenderableType] = [table, Text("\nWho called them", style="bold")]
+    for row in view.rows:
+        parts.append(Text(row.name))
+        parts += [_caller(caller, places) for caller in row.callers]
+    return Group(*parts)
+
+
+def _view(view: View, places: Places, top: int, width: int) -> RenderableType:
+    table = _table(f"\nBy {view.dimension}")
+    table.add_column("share", justify="right", no_wrap=True)
+    table.add_column("total", justify="right", no_wrap=True)
+    table.add_column("count", justify="right", no_wrap=True)
+    wide = width >= WIDE
+    names = ("mean", "p50", "p95", "p99", "max", "rows", "VM steps") if wide else ("mean", "p99")
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column(view.dimension, overflow="fold", ratio=1)
+    for row in view.rows[:top]:
+        totals = row.totals
+        figures = {
+            "mean": duration(totals.mean_ns),
+            "p50": duration(totals.p50_ns),
+            "p95": duration(totals.p95_ns),
+            "p99": duration(totals.p99_ns),
+            "max": duration(totals.max_ns),
+            "rows": average(totals.rows_each),
+            "VM steps": average(totals.vm_steps),
+        }
+        table.add_row(
+            percent(row.share), duration(totals.self_ns), count(totals.executions),
+            *(figures[name] for name in names), _row_name(row, view, places),
+        )  # fmt: skip
+    parts: list[RenderableType] = [table]
+    if len(view.rows) > top:
+        parts.append(Text(f"{len(view.rows) - top} more: --top {len(view.rows)}", style="dim"))
+    return Group(*parts)
+
+
+def _row_name(row: Row, view: View, places: Places) -> Text:
+    if view.dimension == "callsite" and row.callers:
+        return Text(places.site(row.callers[0].site))
+    return Text(row.name[:500])

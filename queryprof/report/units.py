@@ -1,0 +1,45 @@
+"""Numbers as people read them: durations with three digits and a unit, counts with commas."""
+
+UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+
+UNKNOWN = "?"
+"""What stands for a figure that is not known; never 0."""
+
+
+def duration(ns: float | None) -> str:
+    """A duration in ns as 1.23 s, 45.6 ms, 789 µs or 12 ns."""
+    if ns is None:
+        return UNKNOWN
+    for size, unit in UNITS:
+        value = ns / size
+        if round(value, 2) >= 1 or unit == "ns":
+            digits = 0 if unit == "ns" or value >= 99.95 else 1 if value >= 9.995 else 2
+            return f"{value:,.{digits}f} {unit}"
+    raise AssertionError("unreachable: the last unit takes everything")
+
+
+def seconds(ns: float) -> str:
+    """A duration in ns as seconds with microseconds: for columns that are compared."""
+    return f"{ns / 1e9:,.6f}"
+
+
+def count(value: float) -> str:
+    """A count with commas."""
+    return f"{value:,.0f}"
+
+
+def average(value: float | None) -> str:
+    """A figure for each execution: whole where it is, else with one digit; or unknown."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}"
+
+
+def percent(share: float) -> str:
+    """A share (0 to 1) as 12.3%."""
+    return f"{share * 100:.1f}%"
+
+
+def counted(value: int, noun: str) -> str:
+    """A count with its noun: 1 error, 2 errors."""
+    return f"{value:,} {noun}{'' if value == 1 else 's'}"

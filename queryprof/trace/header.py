@@ -1,0 +1,23 @@
+"""What a trace is known by, without opening it as a database."""
+
+from __future__ import annotations
+
+from queryprof.trace.schema import APPLICATION_ID
+
+MAGIC = b"SQLite format 3\0"
+_APPLICATION_ID_OFFSET = 68
+"""Of a SQLite file's header (https://www.sqlite.org/fileformat.html#the_database_header)."""
+
+
+def is_sqlite(path: str) -> bool:
+    """Whether the file begins as a SQLite database does. Raises OSError when unreadable."""
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def is_trace(path: str) -> bool:
+    """Whether the file says in its header that it is a trace. Raises OSError when unreadable."""
+    with open(path, "rb") as file:
+        header = file.read(_APPLICATION_ID_OFFSET + 4)
+    number = int.from_bytes(header[_APPLICATION_ID_OFFSET:], "big")
+    return header.startswith(MAGIC) and number == APPLICATION_ID

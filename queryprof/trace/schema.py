@@ -1,0 +1,175 @@
+"""The trace file's schema: one annotated SQL text, and how older versions become this one.
+
+A trace is a SQLite file. Every column says its unit; all times are nanoseconds, all instants
+nanoseconds since 1970 (Unix time). Sums of different traces add up, so a merge is exact.
+
+History:
+    1   the first version
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+APPLICATION_ID = 0x51507266
+"""In the header of every trace ("QPrf"): tells a trace from any other SQLite file."""
+
+SCHEMA_VERSION = 1
+"""In the header (user_version) of every trace."""
+
+MIGRATIONS: Mapping[int, str] = {}
+"""By version: the SQL that makes a trace of that version one of the next."""
+
+SCHEMA = """
+-- One row for each process that was recorded.
+CREATE TABLE process (
+    id INTEGER PRIMARY KEY,
+    pid INTEGER NOT NULL,
+    parent_pid INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    argv TEXT NOT NULL,                -- JSON list of strings
+    directory TEXT NOT NULL,           -- working directory at the start
+    python_version TEXT NOT NULL,
+    sqlite_version TEXT NOT NULL,      -- of the standard library's sqlite3
+    queryprof_version TEXT NOT NULL,
+    start_unix_ns INTEGER NOT NULL,
+    end_unix_ns INTEGER NOT NULL,      -- of the last flush
+    clean_end INTEGER NOT NULL,        -- 1: it ended by itself; 0: killed, or still running
+    clock TEXT NOT NULL,               -- what timed the calls
+    rows_estimated INTEGER NOT NULL,   -- 1: times of operation 'next' are estimates
+    counters_off TEXT,                 -- why SQLite's counters are unknown; NULL: they are on
+    call_cost_ns REAL NOT NULL,        -- what the profiler added to one call, calibrated at start
+    flushes INTEGER NOT NULL,
+    flush_ns INTEGER NOT NULL,         -- spent in flushes, altogether
+    folded_statements INTEGER NOT NULL, -- executions whose statement is '(other)' for want of room
+    folded_calls INTEGER NOT NULL,     -- calls whose call path is unknown for want of room
+    lost_counters INTEGER NOT NULL     -- executions whose counters are unknown for want of room
+);
+
+-- A statement: a SQL text without its literals, comments, white space and case of keywords.
+-- Names in parentheses are no SQL: (connect), (close), (other), (unknown).
+CREATE TABLE statement (
+    id INTEGER PRIMARY KEY,
+    text TEXT NOT NULL UNIQUE,
+    note TEXT                          -- what a library told of it
+);
+
+-- A place in the program.
+CREATE TABLE frame (
+    id INTEGER PRIMARY KEY,
+    function TEXT NOT NULL,            -- qualified name
+    file TEXT NOT NULL,
+    line INTEGER NOT NULL,             -- 0: unknown
+    kind TEXT NOT NULL,                -- user, library, standard
+    UNIQUE (function, file, line)
+);
+
+-- A call path (innermost frames of the program's own code) or a whole stack.
+CREATE TABLE stack (
+    id INTEGER PRIMARY KEY,
+    frames TEXT NOT NULL UNIQUE        -- ids of frames, innermost first, joined by commas
+);
+
+CREATE TABLE span (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE          -- '': outside of any span
+);
+
+CREATE TABLE thread (
+    id INTEGER PRIMARY KEY,
+    process_id INTEGER NOT NULL REFERENCES process (id),
+    name TEXT NOT NULL,
+    UNIQUE (process_id, name)
+);
+
+-- What the calls of one operation, for one statement from one call path, add up to.
+CREATE TABLE aggregate (
+    id INTEGER PRIMARY KEY,
+    statement_id INTEGER NOT NULL REFERENCES statement (id),
+    path_id INTEGER NOT NULL REFERENCES stack (id),
+    span_id INTEGER NOT NULL REFERENCES span (id),
+    thread_id INTEGER NOT NULL REFERENCES thread (id),
+    operation TEXT NOT NULL,           -- execute, fetchone, next, commit, ...
+    count INTEGER NOT NULL,            -- calls
+    errors INTEGER NOT NULL,           -- calls that raised
+    rows INTEGER NOT NULL,             -- fetched by, or changed for, the program
+    total_ns INTEGER NOT NULL,         -- in the calls
+    self_ns INTEGER NOT NULL,          -- total_ns without profiled calls made inside
+    min_ns INTEGER NOT NULL,           -- shortest call
+    max_ns INTEGER NOT NULL,           -- longest call
+    -- Of the executions that the operation began (itself and the fetches it led to):
+    execution_max_ns INTEGER NOT NULL,
+    execution_sum_sq_ns2 REAL NOT NULL, -- sum of squared durations, ns^2
+    -- SQLite's own counters, of the `counted` executions for which they are known:
+    counted INTEGER NOT NULL,
+    vm_steps INTEGER NOT NULL,
+    full_scan_steps INTEGER NOT NULL,
+    sorts INTEGER NOT NULL,
+    automatic_indexes INTEGER NOT NULL, -- rows put into automatic indexes
+    reprepares INTEGER NOT NULL,
+    page_fetches INTEGER NOT NULL,     -- of the page_fetch_samples executions for which known
+    page_fetch_samples INTEGER NOT NULL,
+    UNIQUE (statement_id, path_id, span_id, thread_id, operation)
+);
+
+-- Durations of executions: how many fell in each bucket. Bucket b < 16 is b ns; above, an octave
+-- has 16 buckets: from (16 + b % 16) << (b / 16 - 1) ns on.
+CREATE TABLE histogram (
+    aggregate_id INTEGER NOT NULL REFERENCES aggregate (id),
+    bucket INTEGER NOT NULL,
+    executions INTEGER NOT NULL,
+    PRIMARY KEY (aggregate_id, bucket)
+) WITHOUT ROWID;
+
+CREATE TABLE error (
+    statement_id INTEGER NOT NULL REFERENCES statement (id),
+    path_id INTEGER NOT NULL REFERENCES stack (id),
+    operation TEXT NOT NULL,
+    exception TEXT NOT NULL,           -- its type
+    count INTEGER NOT NULL,
+    PRIMARY KEY (statement_id, path_id, operation, exception)
+) WITHOUT ROWID;
+
+-- The slowest executions of each statement.
+CREATE TABLE exemplar (
+    id INTEGER PRIMARY KEY,
+    statement_id INTEGER NOT NULL REFERENCES statement (id),
+    path_id INTEGER NOT NULL REFERENCES stack (id),
+    span_id INTEGER NOT NULL REFERENCES span (id),
+    thread_id INTEGER NOT NULL REFERENCES thread (id),
+    operation TEXT NOT NULL,
+    started_unix_ns INTEGER NOT NULL,
+    duration_ns INTEGER NOT NULL,
+    rows INTEGER NOT NULL,
+    stack_id INTEGER REFERENCES stack (id), -- NULL: not taken
+    sql TEXT,                          -- NULL unless parameters were asked for
+    parameters TEXT                    -- likewise
+);
+CREATE INDEX exemplar_of_statement ON exemplar (statement_id, duration_ns);
+
+-- Whole stacks, of all slow executions (10 ms and more) and of 1 in 64 others weighted by 64:
+-- estimates of how many executions, and how much time, each stack stands for.
+CREATE TABLE stack_sample (
+    statement_id INTEGER NOT NULL REFERENCES statement (id),
+    stack_id INTEGER NOT NULL REFERENCES stack (id),
+    executions INTEGER NOT NULL,
+    ns INTEGER NOT NULL,
+    PRIMARY KEY (statement_id, stack_id)
+) WITHOUT ROWID;
+
+-- Database work by the wall clock: intervals aligned to multiples of the width, which is the same
+-- power of two for all rows and stands in `setting`.
+CREATE TABLE timeline (
+    start_unix_ns INTEGER PRIMARY KEY,
+    calls INTEGER NOT NULL,
+    rows INTEGER NOT NULL,
+    self_ns INTEGER NOT NULL
+);
+
+CREATE TABLE setting (
+    name TEXT PRIMARY KEY,             -- timeline_width_ns
+    value INTEGER NOT NULL
+) WITHOUT ROWID;
+"""

@@ -1,0 +1,233 @@
+"""The trace file as something to add to: rows in the file's own terms, each added to what is
+there. The live writer and the merge both write through it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from queryprof.errors import TraceError
+from queryprof.trace.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    FrameKey = tuple[str, str, int, str]
+    AggregateKey = tuple[int, int, int, int, str]
+
+EXEMPLARS_KEPT = 5
+"""Slowest executions of each statement that stay in the file."""
+
+TIMELINE_INTERVALS = 512
+
+PROCESS_COLUMNS = (
+    "pid", "parent_pid", "host", "argv", "directory", "python_version", "sqlite_version",
+    "queryprof_version", "start_unix_ns", "end_unix_ns", "clean_end", "clock", "rows_estimated",
+    "counters_off", "call_cost_ns", "flushes", "flush_ns", "folded_statements", "folded_calls",
+    "lost_counters",
+)  # fmt: skip
+
+SUMS = (
+    "count", "errors", "rows", "total_ns", "self_ns", "execution_sum_sq_ns2", "counted",
+    "vm_steps", "full_scan_steps", "sorts", "automatic_indexes", "reprepares", "page_fetches",
+    "page_fetch_samples",
+)  # fmt: skip
+MAXIMA = ("max_ns", "execution_max_ns")
+VALUE_COLUMNS = (*SUMS, "min_ns", *MAXIMA)
+
+_KEY_COLUMNS = ("statement_id", "path_id", "span_id", "thread_id", "operation")
+
+
+def _upsert_aggregate() -> str:
+    columns = (*_KEY_COLUMNS, *VALUE_COLUMNS)
+    updates = [f"{name} = {name} + excluded.{name}" for name in SUMS]
+    updates += [f"{name} = max({name}, excluded.{name})" for name in MAXIMA]
+    # An addition may have counters and no calls: then it says nothing of the shortest.
+    updates.append(
+        "min_ns = CASE WHEN excluded.count = 0 THEN min_ns WHEN count = 0 THEN excluded.min_ns"
+        " ELSE min(min_ns, excluded.min_ns) END"
+    )
+    return (
+        f"INSERT INTO aggregate ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+        f" ON CONFLICT ({', '.join(_KEY_COLUMNS)}) DO UPDATE SET {', '.join(updates)}"
+    )
+
+
+_UPSERT_AGGREGATE = _upsert_aggregate()
+_FIND_AGGREGATE = "SELECT id FROM aggregate WHERE " + " AND ".join(f"{c} = ?" for c in _KEY_COLUMNS)
+
+
+class TraceStore:
+    """An open trace file, to which rows are added inside one transaction at a time.
+
+    Args:
+        path: the file, which is made with mode 0600 and must not exist; or ":memory:".
+
+    Raises:
+        TraceError: the file cannot be made.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            if path != ":memory:":
+                # Only its owner may read it: SQL texts and file names are the program's.
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            # The file need survive the process, not the machine: no waiting for the disk.
+            self.connection.executescript(
+                "PRAGMA synchronous = OFF; PRAGMA journal_mode = TRUNCATE;"
+                f"PRAGMA cache_size = -1024; PRAGMA application_id = {APPLICATION_ID};"
+                f"PRAGMA user_version = {SCHEMA_VERSION}; BEGIN; {SCHEMA} COMMIT;"
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise TraceError(f"{path}: the trace cannot be written: {error}") from error
+
+    def begin(self) -> None:
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        self.connection.execute("COMMIT")
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def abandon(self) -> None:
+        """Leaves the file as the last commit left it."""
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+        self.connection.close()
+
+    def add_process(self, values: Mapping[str, object]) -> int:
+        return self._insert(
+            f"INSERT INTO process ({', '.join(PROCESS_COLUMNS)})"
+            f" VALUES ({', '.join(':' + name for name in PROCESS_COLUMNS)})",
+            values,
+        )
+
+    def update_process(self, number: int, values: Mapping[str, object]) -> None:
+        updates = ", ".join(f"{name} = :{name}" for name in values)
+        self.connection.execute(f"UPDATE process SET {updates} WHERE id = {number}", values)
+
+    def statement(self, text: str, note: str | None = None) -> int:
+        number = self._number("statement", {"text": text})
+        if note is not None:
+            self.connection.execute(
+                "UPDATE statement SET note = coalesce(note, ?) WHERE id = ?", (note, number)
+            )
+        return number
+
+    def stack(self, frames: Iterable[FrameKey]) -> int:
+        ids = [
+            str(self._number("frame", dict(zip(("function", "file", "line"), frame)), frame[3]))
+            for frame in frames
+        ]
+        return self._number("stack", {"frames": ",".join(ids)})
+
+    def span(self, name: str) -> int:
+        return self._number("span", {"name": name})
+
+    def thread(self, process: int, name: str) -> int:
+        return self._number("thread", {"process_id": process, "name": name})
+
+    def add_aggregate(
+        self, key: AggregateKey, values: Sequence[float], histogram: Iterable[tuple[int, int]]
+    ) -> None:
+        """Adds to an aggregate: `values` in the order of VALUE_COLUMNS, (bucket, executions)."""
+        self.connection.execute(_UPSERT_AGGREGATE, (*key, *values))
+        (number,) = self.connection.execute(_FIND_AGGREGATE, key).fetchone()
+        self.connection.executemany(
+            "INSERT INTO histogram VALUES (?, ?, ?)"
+            " ON CONFLICT (aggregate_id, bucket) DO UPDATE SET executions = executions + excluded.executions",
+            [(number, bucket, executions) for bucket, executions in histogram],
+        )
+
+    def add_error(self, key: tuple[int, int, str, str], count: int) -> None:
+        self.connection.execute(
+            "INSERT INTO error VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (statement_id, path_id, operation, exception) DO UPDATE SET count = count + excluded.count",
+            (*key, count),
+        )
+
+    def add_exemplar(self, values: Sequence[object]) -> None:
+        """Adds one slow execution: all columns but the id, in the schema's order."""
+        self.connection.execute(
+            f"INSERT INTO exemplar VALUES (NULL, {', '.join('?' * len(values))})", values
+        )
+
+    def keep_slowest(self) -> None:
+        """Forgets all but the slowest exemplars of each statement."""
+        self.connection.execute(
+            "DELETE FROM exemplar WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER"
+            " (PARTITION BY statement_id ORDER BY duration_ns DESC, id) AS place FROM exemplar)"
+            f" WHERE place > {EXEMPLARS_KEPT})"
+        )
+
+    def add_stack_sample(self, statement: int, stack: int, executions: int, ns: int) -> None:
+        self.connection.execute(
+            "INSERT INTO stack_sample VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (statement_id, stack_id) DO UPDATE SET"
+            " executions = executions + excluded.executions, ns = ns + excluded.ns",
+            (statement, stack, executions, ns),
+        )
+
+    def add_timeline(self, width_ns: int, rows: Iterable[tuple[int, int, int, int]]) -> None:
+        """Adds intervals of a width (a power of two); the wider of the widths is kept."""
+        row = self.connection.execute(
+            "SELECT value FROM setting WHERE name = 'timeline_width_ns'"
+        ).fetchone()
+        known = row[0] if row else width_ns
+        wide = max(known, width_ns)
+        if known < wide:
+            self._coarsen(wide)
+        self._add_intervals((start - start % wide, *sums) for start, *sums in rows)
+        first, last = self.connection.execute(
+            "SELECT min(start_unix_ns), max(start_unix_ns) FROM timeline"
+        ).fetchone()
+        while first is not None and (last - first) // wide >= TIMELINE_INTERVALS:
+            wide *= 2
+            self._coarsen(wide)
+            first -= first % wide
+        self.connection.execute(
+            "INSERT OR REPLACE INTO setting VALUES ('timeline_width_ns', ?)", (wide,)
+        )
+
+    def _coarsen(self, width_ns: int) -> None:
+        rows = self.connection.execute("SELECT * FROM timeline").fetchall()
+        self.connection.execute("DELETE FROM timeline")
+        self._add_intervals((start - start % width_ns, *sums) for start, *sums in rows)
+
+    def _add_intervals(self, rows: Iterable[Sequence[int]]) -> None:
+        self.connection.executemany(
+            "INSERT INTO timeline VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (start_unix_ns) DO UPDATE SET"
+            " calls = calls + excluded.calls, rows = rows + excluded.rows,"
+            " self_ns = self_ns + excluded.self_ns",
+            rows,
+        )
+
+    def _number(self, table: str, key: Mapping[str, object], kind: str | None = None) -> int:
+        """The id of the row with this unique key, which is made if need be.
+
+        RETURNING would do it in one statement, but SQLite has it only since 3.35.
+        """
+        found = self.connection.execute(
+            f"SELECT id FROM {table} WHERE " + " AND ".join(f"{name} = :{name}" for name in key),
+            key,
+        ).fetchone()
+        if found:
+            number: int = found[0]
+            return number
+        values = key if kind is None else {**key, "kind": kind}
+        return self._insert(
+            f"INSERT INTO {table} ({', '.join(values)})"
+            f" VALUES ({', '.join(':' + name for name in values)})",
+            values,
+        )
+
+    def _insert(self, sql: str, values: Mapping[str, object]) -> int:
+        number = self.connection.execute(sql, values).lastrowid
+        assert number is not None  # an INSERT has run
+        return number

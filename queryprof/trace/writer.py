@@ -1,0 +1,215 @@
+"""The live writer: a sink of the recorder that adds what changed to a trace file, once a second.
+
+The file is made at the first flush that has something in it (or at the end), so that a process
+that never asks a database anything leaves none unless it is told to.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from time import time_ns
+
+from queryprof.core import _core
+from queryprof.core.recorder import complain, muted
+from queryprof.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queryprof.trace.store import TraceStore
+
+KINDS = ("user", "library", "standard", "standard", "library")
+"""What a code class of the core is called in a trace."""
+
+PATHS_REMEMBERED = 32768
+"""Call paths whose place in the file is kept in memory."""
+
+
+class TraceWriter:
+    """Writes one process's trace.
+
+    Args:
+        path: where the file shall be, or ":memory:".
+        call_cost_ns: the calibrated cost of one probed call.
+        counters_off: why SQLite's counters are unknown, or None.
+    """
+
+    def __init__(self, path: str, call_cost_ns: float, counters_off: str | None) -> None:
+        self._path = path
+        self._pid = os.getpid()
+        self._start_unix_ns = time_ns()
+        self._call_cost_ns = call_cost_ns
+        self._counters_off = counters_off
+        self._failed = False
+        self._flushes = 0
+        self._flush_ns = 0
+        self._losses_before: tuple[int, int, int] = _core.losses()
+        self._losses: tuple[int, int, int] = (0, 0, 0)
+        self._operations = _core.operations()
+        self._store: TraceStore | None = None
+        self._process = 0
+        # From the recorder's numbers to the file's.
+        self._statements: dict[int, int] = {}
+        self._paths: dict[int, int] = {}
+        self._spans: dict[int, int] = {}
+        self._threads: dict[int, int] = {}
+
+    def fail(self, error: Exception) -> None:
+        """Gives the trace up and says so, once; the file stays as the last flush left it."""
+        if not self._failed:
+            self._failed = True
+            reason = str(error)
+            named = reason if self._path in reason else f"{self._path}: {reason}"
+            complain(f"recording ended, the program goes on: {named}")
+
+    def begin(self) -> None:
+        self._opened().begin()
+
+    def add_aggregates(self, rows: list[_core.AggregateRow]) -> None:
+        store = self._opened()
+        for row in rows:
+            statement, path, span, thread, operation, count, errors, calls_rows = row[:8]
+            total_ns, self_ns, min_ns, max_ns, execution_max_ns, sum_sq = row[8:14]
+            steps, scans, sorts, indexes, reprepares, fetches, counted, samples = row[14:22]
+            buckets = row[22]
+            store.add_aggregate(
+                self._key(statement, path, span, thread, operation),
+                (
+                    count, errors, calls_rows, total_ns, self_ns, sum_sq, counted, steps, scans,
+                    sorts, indexes, reprepares, fetches, samples, min_ns, max_ns,
+                    execution_max_ns,
+                ),
+                zip(buckets[::2], buckets[1::2], strict=True),
+            )  # fmt: skip
+
+    def add_errors(self, rows: list[_core.ErrorRow]) -> None:
+        for statement, path, _, _, operation, exception, count in rows:
+            key = (self._statement(statement), self._path_id(path), self._operations[operation])
+            self._opened().add_error((*key, exception), count)
+
+    def add_exemplars(self, rows: list[_core.ExemplarRow]) -> None:
+        for row in rows:
+            statement, path, span, thread, operation, started, duration, served, stack = row[:9]
+            stack_id = self._opened().stack(_frames(_core.stack(stack))) if stack else None
+            key = self._key(statement, path, span, thread, operation)
+            self._opened().add_exemplar((*key, started, duration, served, stack_id, *row[9:]))
+        self._opened().keep_slowest()
+
+    def add_stack_samples(self, rows: list[_core.StackSampleRow]) -> None:
+        store = self._opened()
+        for statement, stack, executions, ns in rows:
+            stack_id = store.stack(_frames(_core.stack(stack)))
+            store.add_stack_sample(self._statement(statement), stack_id, executions, ns)
+
+    def add_timeline(self, width_ns: int, rows: list[_core.TimelineRow]) -> None:
+        self._opened().add_timeline(width_ns, rows)
+
+    def commit(self, flush_ns: int, losses: tuple[int, int, int]) -> None:
+        self._flushes += 1
+        self._flush_ns += flush_ns
+        before = self._losses_before
+        self._losses = (losses[0] - before[0], losses[1] - before[1], losses[2] - before[2])
+        self._opened().update_process(self._process, self._progress())
+        self._opened().commit()
+
+    def close(self, clean_end: bool) -> None:
+        """Says when and how the process ended, and closes the file; never raises."""
+        if self._failed:
+            return
+        with muted():
+            try:
+                store = self._opened()
+                store.begin()
+                store.update_process(
+                    self._process, {**self._progress(), "clean_end": int(clean_end)}
+                )
+                store.commit()
+                if self._path != ":memory:":
+                    store.close()
+            except Exception as error:
+                self.fail(error)
+
+    @property
+    def has_file(self) -> bool:
+        """Whether anything has been written."""
+        return self._store is not None
+
+    def store(self) -> TraceStore:
+        """The open trace, for a reader in the same process."""
+        return self._opened()
+
+    def _opened(self) -> TraceStore:
+        if self._store is None:
+            from queryprof.trace.store import TraceStore
+
+            with muted():
+                self._store = TraceStore(self._path)
+                self._store.begin()
+                self._process = self._store.add_process(self._facts())
+                self._store.commit()
+        return self._store
+
+    def _progress(self) -> dict[str, object]:
+        return {
+            "end_unix_ns": time_ns(),
+            "flushes": self._flushes,
+            "flush_ns": self._flush_ns,
+            "folded_statements": self._losses[0],
+            "folded_calls": self._losses[1],
+            "lost_counters": self._losses[2],
+        }
+
+    def _facts(self) -> dict[str, object]:
+        import json
+        import socket
+        import sqlite3
+
+        clock, _ = _core.clock_source()
+        return {
+            **self._progress(),
+            "pid": self._pid,
+            "parent_pid": os.getppid(),
+            "host": socket.gethostname(),
+            "argv": json.dumps(getattr(sys, "orig_argv", [])),
+            "directory": os.getcwd(),
+            "python_version": sys.version.split()[0],
+            "sqlite_version": sqlite3.sqlite_version,
+            "queryprof_version": __version__,
+            "start_unix_ns": self._start_unix_ns,
+            "clean_end": 0,
+            "clock": clock,
+            "rows_estimated": int(clock == "monotonic clock"),
+            "counters_off": self._counters_off,
+            "call_cost_ns": self._call_cost_ns,
+        }
+
+    def _key(
+        self, statement: int, path: int, span: int, thread: int, operation: int
+    ) -> tuple[int, int, int, int, str]:
+        if span not in self._spans:
+            self._spans[span] = self._opened().span(_core.span(span))
+        if thread not in self._threads:
+            self._threads[thread] = self._opened().thread(self._process, _core.thread(thread))
+        return (
+            self._statement(statement),
+            self._path_id(path),
+            self._spans[span],
+            self._threads[thread],
+            self._operations[operation],
+        )
+
+    def _statement(self, number: int) -> int:
+        if number not in self._statements:
+            self._statements[number] = self._opened().statement(_core.statement(number))
+        return self._statements[number]
+
+    def _path_id(self, number: int) -> int:
+        if number not in self._paths:
+            if len(self._paths) >= PATHS_REMEMBERED:
+                self._paths.clear()  # the core has forgotten most of them too
+            self._paths[number] = self._opened().stack(_frames(_core.path(number)))
+        return self._paths[number]
+
+
+def _frames(rows: tuple[_core.FrameRow, ...]) -> list[tuple[str, str, int, str]]:
+    return [(function, file, line, KINDS[kind]) for function, file, line, kind in rows]
