@@ -248,11 +248,37 @@ static void statement_ended(tracker *t, void *statement)
     }
 }
 
+/* Whether the connection still has a statement; its mutex is held. */
+static bool has_statement(void *db, void *wanted)
+{
+    void *statement = qp_sqlite.next_stmt(db, NULL);
+    for (int i = 0; statement && statement != wanted && i < STATEMENTS_SEARCHED; i++) {
+        statement = qp_sqlite.next_stmt(db, statement);
+    }
+    return statement == wanted;
+}
+
+/* The program closes a connection. SQLite keeps it alive, and would go on to tell of it, while a
+ * statement of it is not finished: what that has done is read now, and the trace taken off. */
+static void connection_closed(tracker *t)
+{
+    for (int i = 0; i < RUNNING; i++) {
+        running_statement *r = &t->running[i];
+        if (r->statement && r->execution && has_statement(t->db, r->statement)) {
+            qp_counters counters = {0};
+            read_counters(t, r, &counters);
+            keep_orphan(&r->key, &counters);
+        }
+    }
+    qp_sqlite.trace_v2(t->db, 0, NULL, NULL);
+    release_tracker(t);
+}
+
 static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSED(detail))
 {
     tracker *t = context;
     if (event == QP_TRACE_CLOSE) {
-        release_tracker(t);
+        connection_closed(t);
     } else if (state.counting && event == QP_TRACE_STMT) {
         statement_started(t, subject);
     } else if (state.counting && event == QP_TRACE_PROFILE) {
@@ -364,11 +390,7 @@ static void read_many(tracker *t, qp_meter *meter)
         }
     }
     if (r) {
-        void *statement = qp_sqlite.next_stmt(t->db, NULL);
-        for (int i = 0; statement && statement != r->statement && i < STATEMENTS_SEARCHED; i++) {
-            statement = qp_sqlite.next_stmt(t->db, statement);
-        }
-        if (statement == r->statement) {
+        if (has_statement(t->db, r->statement)) {
             read_counters(t, r, counters_of(meter));
         } else {
             meter->touched = false; /* unknown, not too small */

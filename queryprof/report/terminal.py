@@ -167,6 +167,7 @@ def _sql(statement: str, width: int) -> Text:
     """The statement in colour, folded to the width and cut after a few lines."""
     text = Syntax("", "sql", theme="ansi_dark", background_color="default").highlight(statement)
     text.rstrip()
+    text.no_wrap = False
     lines = text.wrap(Console(width=width), width)
     if len(lines) > SQL_LINES:
         kept = Text("\n").join(lines[:SQL_LINES])
