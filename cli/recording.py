@@ -5,13 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Mapping
+
+import psutil
 
 import queryprof.hooks.startup
 from queryprof.core.settings import PARAMETERS_VARIABLE, ROOTS_VARIABLE
 from queryprof.errors import QueryprofError
-from queryprof.hooks.autoload import VARIABLE
+from queryprof.hooks.autoload import RUNNER_VARIABLE, VARIABLE
 from queryprof.trace.merge import merge_traces, refuse_to_overwrite
+from queryprof.trace.reader import read_processes
+
+GRACE_S = 2.0
+"""How long processes that outlive the command (helpers of multiprocessing) are waited for."""
 
 
 class Parts:
@@ -39,6 +46,7 @@ class Parts:
         python_path = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = os.pathsep.join([startup, *([python_path] if python_path else [])])
         environment[VARIABLE] = os.path.join(self.directory, "")
+        environment[RUNNER_VARIABLE] = str(os.getpid())
         environment["QUERYPROF_PACKAGE"] = os.path.dirname(list(queryprof.__path__)[0])
         if parameters:
             environment[PARAMETERS_VARIABLE] = "1"
@@ -52,17 +60,41 @@ class Parts:
         paths = [os.path.join(self.directory, name) for name in names]
         return sorted(path for path in paths if os.path.getsize(path))
 
+    def wait(self, timeout_s: float = GRACE_S) -> list[int]:
+        """Gives processes that outlived the command a moment; the pids of those still there."""
+        deadline = time.monotonic() + timeout_s
+        while (living := self._living()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return living
+
+    def _living(self) -> list[int]:
+        pids = [
+            process.pid
+            for path in self.files()
+            for process in read_processes(path)
+            if not process.clean_end
+        ]
+        return [pid for pid in pids if psutil.pid_exists(pid)]
+
     def merge(self, step: Callable[[], None]) -> bool:
         """Makes the output of the parts and removes them; False when there are none.
+
+        Parts of processes that still run stay for them to write to.
 
         Raises:
             QueryprofError: they cannot be merged; the parts stay where they are, and it says so.
         """
+        living = self.wait()
         files = self.files()
         if files:
             try:
                 merge_traces(self.output, files, step)
             except QueryprofError as error:
                 raise QueryprofError(f"{error} (the parts are in {self.directory})") from error
+        if living:
+            raise QueryprofError(
+                f"process {', '.join(map(str, living))} still runs, and is recorded in"
+                f" {self.directory}: merge what is there when it has ended"
+            )
         shutil.rmtree(self.directory, ignore_errors=True)
         return bool(files)

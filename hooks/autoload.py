@@ -2,7 +2,9 @@
 
     QUERYPROF=1            to queryprof-PROGRAM-PID.qprof in the working directory
     QUERYPROF=path.qprof   to that file; further processes to path-PID.qprof
-    QUERYPROF=directory/   a file a process in that directory (what `queryprof run` uses)
+    QUERYPROF=directory/   a file in that directory for each process that asks a database
+                           anything, and for the one whose parent is QUERYPROF_RUNNER_PID
+                           (what `queryprof run` uses)
 
 It never raises: a program runs as it would without.
 """
@@ -15,6 +17,8 @@ import sys
 VARIABLE = "QUERYPROF"
 FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
 """Set by the first process for its children, so that one process alone writes to the path."""
+
+RUNNER_VARIABLE = "QUERYPROF_RUNNER_PID"
 
 _started = False
 
@@ -39,7 +43,9 @@ def _start(value: str) -> None:
     from queryprof.session import session
 
     session.start()
-    session.open_trace(_path(value), lambda: _path(value))
+    runner = os.environ.get(RUNNER_VARIABLE)
+    main = runner is None or runner == str(os.getppid())
+    session.open_trace(_path(value), lambda: _path(value), even_if_empty=main)
 
 
 def _path(value: str) -> str:

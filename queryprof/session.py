@@ -84,19 +84,21 @@ class Session:
             _core.flusher_stop(STOP_TIMEOUT_S)
             _core.watch_last_call(None)
             self.driver.detach()
-            self.recorder.flush()
+            self.recorder.stop()
             for writer in self._writers:
                 writer.close(clean_end=True)
             self._writers.clear()
-            self.recorder.stop()
 
-    def open_trace(self, path: str, child_path: Callable[[], str] | None = None) -> TraceWriter:
+    def open_trace(
+        self, path: str, child_path: Callable[[], str] | None = None, even_if_empty: bool = True
+    ) -> TraceWriter:
         """Adds a trace that gets what is recorded from now on.
 
         Args:
+            even_if_empty: whether there shall be a file when nothing was recorded.
             child_path: gives the path of the trace of a forked child; None: children write none.
         """
-        writer = TraceWriter(path, self._call_cost_ns, self.driver.counters_off)
+        writer = TraceWriter(path, self._call_cost_ns, self.driver.counters_off, even_if_empty)
         self.recorder.add_sink(writer)
         self._writers.append(writer)
         self._child_path = child_path or self._child_path
@@ -147,7 +149,7 @@ class Session:
         self.recorder.after_fork()
         try:
             if self._child_path:
-                self.open_trace(self._child_path(), self._child_path)
+                self.open_trace(self._child_path(), self._child_path, even_if_empty=False)
             _core.flusher_start(self._flush, FLUSH_INTERVAL_S)
         except Exception as error:
             complain(f"a forked child is not recorded: {error}")

@@ -168,9 +168,24 @@ void qp_aggregate_count(qp_aggregate *sums, const qp_counters *counters)
     sums->counters.page_fetch_samples += counters->page_fetch_samples;
 }
 
+/* Writes the qualified name of an exception's type; no code of the program runs. */
+static void name_exception(PyObject *exception_type, char *name)
+{
+    PyTypeObject *type = (PyTypeObject *)exception_type;
+    PyObject *module = NULL;
+    if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type->tp_dict) {
+        module = PyDict_GetItemString(type->tp_dict, "__module__"); /* borrowed */
+    }
+    const char *prefix = module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : NULL;
+    bool plain = !prefix || !strcmp(prefix, "builtins");
+    PyOS_snprintf(name, ERROR_NAME_BYTES, "%s%s%s", plain ? "" : prefix, plain ? "" : ".",
+                  type->tp_name);
+}
+
 void qp_aggregate_error(const qp_key *key, PyObject *exception_type)
 {
-    const char *name = ((PyTypeObject *)exception_type)->tp_name;
+    char name[ERROR_NAME_BYTES];
+    name_exception(exception_type, name);
     for (uint32_t i = 0; i < table.error_count; i++) {
         if (same_key(&table.errors[i].key, key) &&
             !strncmp(table.errors[i].name, name, ERROR_NAME_BYTES - 1)) {

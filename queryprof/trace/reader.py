@@ -55,6 +55,16 @@ def read_profile(path: str) -> Profile:
         return load_profile(connection)
 
 
+def read_processes(path: str) -> tuple[Process, ...]:
+    """The processes that a trace file is of.
+
+    Raises:
+        TraceError: as `opened`.
+    """
+    with opened(path) as connection:
+        return tuple(_processes(connection))
+
+
 def load_profile(connection: sqlite3.Connection) -> Profile:
     """The profile in an open trace."""
     return _Loader(connection).profile()
@@ -128,7 +138,7 @@ class _Loader:
     def profile(self) -> Profile:
         width = self._rows("SELECT value FROM setting WHERE name = 'timeline_width_ns'").fetchone()
         return Profile(
-            processes=tuple(self._processes()),
+            processes=tuple(_processes(self._connection)),
             aggregates=tuple(self._aggregates()),
             errors=tuple(self._errors()),
             exemplars=tuple(self._exemplars()),
@@ -145,15 +155,6 @@ class _Loader:
 
     def _rows(self, sql: str) -> sqlite3.Cursor:
         return self._connection.execute(sql)
-
-    def _processes(self) -> Iterator[Process]:
-        columns = ", ".join(("id", *PROCESS_COLUMNS))
-        for row in self._rows(f"SELECT {columns} FROM process ORDER BY start_unix_ns, id"):
-            values = dict(zip(("id", *PROCESS_COLUMNS), row, strict=True))
-            values["argv"] = tuple(json.loads(values["argv"]))
-            values["clean_end"] = bool(values["clean_end"])
-            values["rows_estimated"] = bool(values["rows_estimated"])
-            yield Process(**values)
 
     def _aggregates(self) -> Iterator[Aggregate]:
         histograms: dict[int, dict[int, int]] = {}
@@ -198,3 +199,13 @@ class _Loader:
                 self._stacks[rest[4]],
                 *rest[5:],
             )
+
+
+def _processes(connection: sqlite3.Connection) -> Iterator[Process]:
+    columns = ", ".join(("id", *PROCESS_COLUMNS))
+    for row in connection.execute(f"SELECT {columns} FROM process ORDER BY start_unix_ns, id"):
+        values = dict(zip(("id", *PROCESS_COLUMNS), row, strict=True))
+        values["argv"] = tuple(json.loads(values["argv"]))
+        values["clean_end"] = bool(values["clean_end"])
+        values["rows_estimated"] = bool(values["rows_estimated"])
+        yield Process(**values)

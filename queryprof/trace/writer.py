@@ -1,7 +1,7 @@
 """The live writer: a sink of the recorder that adds what changed to a trace file, once a second.
 
-The file is made at the first flush that has something in it (or at the end), so that a process
-that never asks a database anything leaves none unless it is told to.
+The file is made at the first flush that has something in it, or at the end; a process that never
+asks a database anything leaves none unless it shall.
 """
 
 from __future__ import annotations
@@ -32,10 +32,14 @@ class TraceWriter:
         path: where the file shall be, or ":memory:".
         call_cost_ns: the calibrated cost of one probed call.
         counters_off: why SQLite's counters are unknown, or None.
+        even_if_empty: whether there shall be a file when nothing was recorded.
     """
 
-    def __init__(self, path: str, call_cost_ns: float, counters_off: str | None) -> None:
+    def __init__(
+        self, path: str, call_cost_ns: float, counters_off: str | None, even_if_empty: bool = True
+    ) -> None:
         self._path = path
+        self._even_if_empty = even_if_empty
         self._pid = os.getpid()
         self._start_unix_ns = time_ns()
         self._call_cost_ns = call_cost_ns
@@ -114,7 +118,7 @@ class TraceWriter:
 
     def close(self, clean_end: bool) -> None:
         """Says when and how the process ended, and closes the file; never raises."""
-        if self._failed:
+        if self._failed or not (self._store or self._even_if_empty):
             return
         with muted():
             try:

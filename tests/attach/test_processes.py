@@ -1,0 +1,255 @@
+"""Recording survives what processes do: threads, fork, spawn, exits of every kind, full disks."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Run, by_operation, traces_in
+
+from queryprof.model import Profile
+from queryprof.trace.reader import read_profile
+
+Script = Callable[..., Path]
+
+WORK = """
+import sqlite3
+def work(times):
+    connection = sqlite3.connect(":memory:")
+    for i in range(times):
+        connection.execute("SELECT ?", (i,)).fetchone()
+"""
+SELECT = ("SELECT ?", "execute")
+
+
+def run_program(path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, path],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def recorded(queryprof: Run, path: Path) -> tuple[subprocess.CompletedProcess[str], Profile]:
+    result = queryprof("run", "--no-report", "-o", "x.qprof", path)
+    return result, read_profile("x.qprof")
+
+
+def test_fifty_threads(queryprof: Run, script: Script) -> None:
+    """Every call of every thread is counted, under the thread's name."""
+    path = script(
+        WORK + "import threading\n"
+        "threads = [threading.Thread(target=work, args=(200,), name=f't{i}') for i in range(50)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+    )
+    result, profile = recorded(queryprof, path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert by_operation(profile)[SELECT] == 50 * 200
+    counts = {
+        a.thread.name: a.count
+        for a in profile.aggregates
+        if (a.statement, a.operation) == SELECT
+    }
+    assert counts == {f"t{i}": 200 for i in range(50)}
+
+
+@pytest.mark.parametrize(
+    "ending",
+    ["", "import sys; sys.exit(0)", "import os; os._exit(0)", "import os, sys; sys.stdout.flush();"
+     " os.execv(sys.executable, [sys.executable, '-c', 'pass'])"],
+)  # fmt: skip
+def test_however_the_process_ends(queryprof: Run, script: Script, ending: str) -> None:
+    """Nothing is lost at a normal end, at sys.exit, os._exit and exec."""
+    result, profile = recorded(queryprof, script(WORK + f"work(100)\n{ending}\n"))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert by_operation(profile)[SELECT] == 100
+
+
+def test_interpreter_exit_with_running_threads(queryprof: Run, script: Script) -> None:
+    """Daemon threads that go on asking while the interpreter ends: no crash, no hang."""
+    path = script(
+        WORK + "import threading, time\n"
+        "def forever():\n    while True: work(10)\n"
+        "for _ in range(8): threading.Thread(target=forever, daemon=True).start()\n"
+        "time.sleep(0.3)\nprint('end')\n"
+    )
+    for _ in range(3):
+        result, profile = recorded(queryprof, path)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "end\n", "")
+        assert by_operation(profile)[SELECT] > 0
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing(queryprof: Run, script: Script, method: str) -> None:
+    """Each child's executions are in the merged trace, once."""
+    path = script(
+        WORK + "import multiprocessing\n"
+        "if __name__ == '__main__':\n"
+        f"    context = multiprocessing.get_context('{method}')\n"
+        "    work(10)\n"
+        "    children = [context.Process(target=work, args=(100,)) for _ in range(3)]\n"
+        "    for child in children: child.start()\n"
+        "    for child in children: child.join()\n"
+    )
+    result, profile = recorded(queryprof, path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert by_operation(profile)[SELECT] == 310
+    assert all(process.clean_end for process in profile.processes)
+
+
+def test_fork_inside_a_query_and_while_threads_flush(queryprof: Run, script: Script) -> None:
+    """A child forked from inside a SQL function records its own calls alone."""
+    path = script(
+        WORK + "import os, threading\n"
+        "background = [threading.Thread(target=work, args=(20000,)) for _ in range(2)]\n"
+        "for thread in background: thread.start()\n"
+        "def forks():\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n        work(7)\n        os._exit(0)\n"
+        "    os.waitpid(pid, 0)\n    return 1\n"
+        "connection = sqlite3.connect(':memory:')\n"
+        "connection.create_function('forks', 0, forks)\n"
+        "for _ in range(5): connection.execute('SELECT forks()').fetchall()\n"
+        "for thread in background: thread.join()\n"
+    )
+    result, profile = recorded(queryprof, path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert by_operation(profile)[SELECT] == 40_000 + 5 * 7
+    assert by_operation(profile)["SELECT forks()", "execute"] == 5
+    assert len(profile.processes) == 6
+
+
+def test_children_of_a_shell(queryprof: Run, script: Script, tmp_path: Path) -> None:
+    """A command that is no Python: the Pythons below it are recorded."""
+    script(WORK + "work(5)\n", "a.py")
+    shell = tmp_path / "all.sh"
+    shell.write_text(f"{sys.executable} a.py\n{sys.executable} a.py | cat\nexit 4\n")
+    result = queryprof("run", "--no-report", "-o", "x.qprof", "sh", shell)
+    assert result.returncode == 4
+    assert by_operation(read_profile("x.qprof"))[SELECT] == 10
+
+
+def test_sigkill_loses_at_most_the_last_second(script: Script) -> None:
+    """The trace of a killed process is readable and has all but the last second."""
+    path = script(
+        WORK + "import time, queryprof\nqueryprof.install('x.qprof')\n"
+        "started = time.monotonic()\n"
+        "while True:\n    work(10)\n    print(f'{time.monotonic():.3f}', flush=True)\n"
+    )
+    with open("stamps", "w") as output:
+        child = subprocess.Popen([sys.executable, path], stdout=output)
+        time.sleep(3.2)
+        child.kill()
+        child.wait()
+    stamps = [float(line) for line in Path("stamps").read_text().splitlines()[:-1]]
+    profile = read_profile("x.qprof")
+    done = len([stamp for stamp in stamps if stamp < stamps[-1] - 1.5])
+    assert by_operation(profile)[SELECT] >= 10 * done > 0
+    assert not profile.processes[0].clean_end
+
+
+def test_unwritable_directory(script: Script, tmp_path: Path) -> None:
+    """The program ends as it would have; one line on stderr says that there is no trace."""
+    path = script(WORK + "work(100)\nprint('done')\nraise SystemExit(5)\n")
+    result = run_program(path, QUERYPROF="/proc/nowhere/x.qprof", PYTHONPATH=startup())
+    assert (result.returncode, result.stdout) == (5, "done\n")
+    assert len(result.stderr.splitlines()) == 1
+    assert "queryprof" in result.stderr
+    assert "/proc/nowhere/x.qprof" in result.stderr
+
+
+def startup() -> str:
+    import queryprof.hooks.startup
+
+    return list(queryprof.hooks.startup.__path__)[0]
+
+
+def limit_file_size() -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+
+
+def test_full_disk(script: Script) -> None:
+    """When writing fails in the middle, recording ends with one line and the program goes on."""
+    path = script(
+        WORK + "import time, queryprof\nqueryprof.install('x.qprof')\n"
+        "for second in range(3):\n"
+        "    for i in range(400):\n"
+        "        sqlite3.connect(':memory:').execute(f'SELECT 1 AS a{second}_{i}')\n"
+        "    time.sleep(1.1)\n"
+        "print('done')\n"
+    )
+    result = subprocess.run(
+        [sys.executable, path], capture_output=True, text=True, timeout=100, check=False,
+        preexec_fn=limit_file_size,
+    )  # fmt: skip
+    assert (result.returncode, result.stdout) == (0, "done\n")
+    assert len(result.stderr.splitlines()) == 1
+    assert "recording ended, the program goes on" in result.stderr
+
+
+def test_queryprof_variable_without_the_command(script: Script, tmp_path: Path) -> None:
+    """QUERYPROF=path: the first process has the path, its children their own files."""
+    path = script(
+        WORK + "import os\nwork(10)\n"
+        "if os.fork() == 0:\n    work(3)\n    os._exit(0)\nos.wait()\n"
+    )
+    result = run_program(path, QUERYPROF="out/x.qprof", PYTHONPATH=startup())
+    assert "queryprof" in result.stderr  # there is no directory out yet
+    (tmp_path / "out").mkdir()
+    result = run_program(path, QUERYPROF="out/x.qprof", PYTHONPATH=startup())
+    assert (result.returncode, result.stderr) == (0, "")
+    assert by_operation(read_profile("out/x.qprof"))[SELECT] == 10
+    assert sorted(by_operation(p)[SELECT] for p in traces_in(tmp_path / "out")) == [3, 10]
+    assert (tmp_path / "out" / "x.qprof").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_users_sitecustomize_still_runs(queryprof: Run, script: Script, tmp_path: Path) -> None:
+    """The hook takes itself off sys.path and runs what Python would have run."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("import sys; sys.mine = 1\n")
+    path = script(
+        "import sys\nassert sys.mine == 1\nimport sitecustomize\n"
+        "assert sitecustomize.__file__.endswith('site/sitecustomize.py')\n"
+        "assert not [p for p in sys.path if p.endswith('startup')], sys.path\n"
+        "print(sys.argv)\n"
+    )
+    result = queryprof(
+        "run", "--no-report", path, "-x", "--top", "y", env={"PYTHONPATH": str(tmp_path / "site")}
+    )
+    assert result.stdout == f"[{str(path)!r}, '-x', '--top', 'y']\n", result.stderr
+
+
+def test_profiles_own_connection_is_never_recorded(script: Script) -> None:
+    """A program that does nothing has an empty trace, however often it was flushed."""
+    path = script(
+        "import queryprof, time, sqlite3\nqueryprof.install('x.qprof')\n"
+        "sqlite3.connect(':memory:').close()\ntime.sleep(2.2)\n"
+    )
+    assert run_program(path).stderr == ""
+    profile = read_profile("x.qprof")
+    assert set(by_operation(profile)) == {("(connect)", "connect"), ("(close)", "close")}
+
+
+def test_traces_are_plain_sqlite(script: Script) -> None:
+    """Anything that reads SQLite reads a trace."""
+    run_program(script(WORK + "import queryprof\nqueryprof.install('x.qprof')\nwork(9)\n"))
+    connection = sqlite3.connect("x.qprof")
+    rows = connection.execute(
+        "SELECT text, operation, count FROM aggregate JOIN statement ON statement.id = statement_id"
+        " WHERE operation = 'execute'"
+    ).fetchall()
+    connection.close()
+    assert rows == [("SELECT ?", "execute", 9)]

@@ -1,0 +1,253 @@
+"""Attaching changes nothing that a program can see, and detaching puts everything back."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import sqlite3
+import sys
+import threading
+import traceback
+import warnings
+from pathlib import Path
+
+import pytest
+from conftest import Run, by_operation
+
+import queryprof
+from queryprof.core import _core
+from queryprof.hooks.sqlite3_driver import BLOB_METHODS, CONNECTION_METHODS, CURSOR_METHODS
+
+OWNERS = (
+    (sqlite3.Cursor, CURSOR_METHODS),
+    (sqlite3.Connection, CONNECTION_METHODS),
+    (sqlite3.Blob, BLOB_METHODS),
+)
+
+
+def test_types_and_method_objects_stay_the_same() -> None:
+    """Every type, method object, doc and signature is the very same while attached, and after."""
+    before = {(t, name): t.__dict__.get(name) for t, names in OWNERS for name in names}
+    facts = {key: described(method) for key, method in before.items()}
+    with queryprof.profile():
+        for (owner, name), method in before.items():
+            assert owner.__dict__.get(name) is method
+        assert facts == {key: described(method) for key, method in before.items()}
+    assert all(t.__dict__.get(name) is method for (t, name), method in before.items())
+
+
+def described(method: object) -> tuple[object, ...]:
+    names = ("__name__", "__qualname__", "__doc__", "__text_signature__", "__objclass__")
+    return (repr(method), *(getattr(method, name, None) for name in names))
+
+
+def test_what_was_taken_before_is_measured_and_put_back() -> None:
+    """Bound methods, cursors and subclasses from before install are measured, then are not."""
+
+    class Cursor(sqlite3.Cursor):
+        pass
+
+    connection = sqlite3.connect(":memory:")
+    cursor = connection.cursor(Cursor)
+    execute, fetch = cursor.execute, cursor.fetchone
+    with queryprof.profile() as recording:
+
+        class Late(sqlite3.Cursor):
+            pass
+
+        execute("SELECT 1")
+        fetch()
+        assert list(connection.cursor(Late).execute("SELECT 2")) == [(2,)]
+    assert by_operation(recording.profile) == {
+        ("SELECT ?", "execute"): 2,
+        ("SELECT ?", "fetchone"): 1,
+        ("SELECT ?", "next"): 2,
+    }
+    with queryprof.profile() as nothing:
+        pass
+    execute("SELECT 3")
+    assert list(connection.cursor(Late).execute("SELECT 4")) == [(4,)]
+    assert nothing.profile.aggregates == ()
+    connection.close()
+
+
+def test_every_operation_of_sqlite3_is_there(tmp_path: Path) -> None:
+    """Each method by which the standard library reaches the database has its own operation."""
+    with queryprof.profile() as recording:
+        connection = sqlite3.connect(tmp_path / "a.db")
+        connection.execute("CREATE TABLE t (a, b)")
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, b"0123456789")] * 3)
+        connection.executescript("SELECT 1; SELECT 2;")
+        connection.commit()
+        connection.rollback()
+        with connection:
+            pass
+        with pytest.raises(KeyError), connection:
+            raise KeyError
+        cursor = connection.cursor()
+        cursor.execute("SELECT a FROM t")
+        cursor.fetchone()
+        cursor.fetchmany(1)
+        cursor.fetchall()
+        next(cursor, None)
+        cursor.executemany("DELETE FROM t WHERE a = ?", [(7,)])
+        cursor.executescript("SELECT 3;")
+        with connection.blobopen("t", "b", 1) as blob:
+            blob.read(2)
+            blob.write(b"x")
+            assert blob[0:2] == b"01"
+            blob[5] = 1
+        target = sqlite3.connect(":memory:")
+        connection.backup(target)
+        target.deserialize(connection.serialize())
+        target.close()
+        connection.close()
+    assert by_operation(recording.profile) == {
+        ("(connect)", "connect"): 2,
+        ("CREATE TABLE t(a, b)", "execute"): 1,
+        ("INSERT INTO t VALUES (?, ?)", "executemany"): 1,
+        ("SELECT ?", "executescript"): 2,
+        ("COMMIT", "commit"): 2,
+        ("ROLLBACK", "rollback"): 2,
+        ("SELECT a FROM t", "execute"): 1,
+        ("SELECT a FROM t", "fetchone"): 1,
+        ("SELECT a FROM t", "fetchmany"): 1,
+        ("SELECT a FROM t", "fetchall"): 1,
+        ("SELECT a FROM t", "next"): 1,
+        ("DELETE FROM t WHERE a = ?", "executemany"): 1,
+        ("(blob)", "blob open"): 1,
+        ("(blob)", "blob read"): 2,
+        ("(blob)", "blob write"): 2,
+        ("(backup)", "backup"): 1,
+        ("(serialize)", "serialize"): 1,
+        ("(deserialize)", "deserialize"): 1,
+        ("(close)", "close"): 2,
+    }
+
+
+def test_connections_by_any_constructor_count_once() -> None:
+    """connect(), the type itself, and a subclass that calls the base: one connect each."""
+
+    class Connection(sqlite3.Connection):
+        def __init__(self, *args: object, **kwargs: object) -> None:
+            super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+
+    with queryprof.profile() as recording:
+        made = [
+            sqlite3.connect(":memory:"),
+            sqlite3.Connection(":memory:"),
+            sqlite3.connect(":memory:", factory=Connection),
+            Connection(":memory:"),
+        ]
+        for connection in made:
+            connection.close()
+    assert by_operation(recording.profile)["(connect)", "connect"] == 4
+
+
+def test_exceptions_and_tracebacks_are_the_programs_own() -> None:
+    """The same exception, and no frame of ours in the traceback."""
+
+    def fail() -> list[str]:
+        connection = sqlite3.connect(":memory:")
+        try:
+            connection.execute("SELECT 1 FROM nowhere")
+        except sqlite3.OperationalError as error:
+            return [str(error), *traceback.format_tb(error.__traceback__)]
+        finally:
+            connection.close()
+        return []
+
+    bare = fail()
+    with queryprof.profile() as recording:
+        assert fail() == bare
+    errors = recording.profile.errors
+    assert [(e.exception, e.count) for e in errors] == [("sqlite3.OperationalError", 1)]
+
+
+def test_a_warnings_line_is_the_programs() -> None:
+    """stacklevel counts Python frames, and we add none."""
+    connection = sqlite3.connect(":memory:")
+    connection.create_function("warn", 0, lambda: warnings.warn("look", stacklevel=2))
+    with queryprof.profile(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        connection.execute("SELECT warn()").fetchall()
+        line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+    connection.close()
+    assert [(w.filename, w.lineno) for w in caught] == [(__file__, line)]
+
+
+def test_no_reference_is_lost_or_kept() -> None:
+    """Recording keeps no object of the program alive but short SQL texts and code."""
+
+    class Parameter(int):
+        pass
+
+    connection = sqlite3.connect(":memory:")
+    with queryprof.profile():
+        for value in range(200):
+            connection.execute("SELECT ?", (Parameter(value),)).fetchall()
+        gc.collect()
+        assert not [o for o in gc.get_objects() if type(o) is Parameter]
+    connection.close()
+
+
+def test_the_flusher_is_not_seen() -> None:
+    """No thread more in threading, none in the interpreter's count."""
+    before = threading.active_count(), len(sys._current_frames())
+    with queryprof.profile():
+        assert before == (threading.active_count(), len(sys._current_frames()))
+
+
+def test_placed_probe_measures_python_types() -> None:
+    """Where no function pointer can be exchanged, a probe object stands in."""
+
+    class Driver:
+        def execute(self, sql: str, parameters: tuple[int, ...] = ()) -> str:
+            """Doc."""
+            return sql.lower()
+
+    original = Driver.__dict__["execute"]
+    with queryprof.profile() as recording:
+        attachment = _core.attach(Driver, "execute", _core.operations().index("execute"), None)
+        assert Driver().execute("SELECT 1") == "select 1"
+        assert Driver().execute(sql="SELECT 2") == "select 2"
+        assert Driver.execute(Driver(), "SELECT 3", (1,)) == "select 3"
+        assert Driver.execute.__doc__ == "Doc."
+        assert str(inspect.signature(Driver.execute)) == str(inspect.signature(original))
+        with pytest.raises(TypeError):
+            Driver().execute()  # type: ignore[call-arg]
+        _core.detach(attachment)
+        _core.detach(attachment)
+        Driver().execute("SELECT 4")
+    assert Driver.__dict__["execute"] is original
+    assert by_operation(recording.profile) == {("SELECT ?", "execute"): 3, ("(unknown)", "execute"): 1}
+
+
+def test_attach_refuses_what_is_no_function() -> None:
+    """An attribute that is missing or not callable is an error, and nothing is changed."""
+
+    class Driver:
+        value = 1
+
+    with pytest.raises(KeyError):
+        _core.attach(Driver, "missing", 0, None)
+    with pytest.raises(TypeError, match="is no function"):
+        _core.attach(Driver, "value", 0, None)
+    with pytest.raises(ValueError, match="no operation 99"):
+        _core.attach(Driver, "value", 99, None)
+    assert Driver.value == 1
+
+
+def test_install_is_light(queryprof: Run, tmp_path: Path) -> None:
+    """The program's process gets neither click nor rich nor apsw, nor anything slow."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, queryprof\n"
+        "before = set(sys.modules)\n"
+        "queryprof.install('x.qprof')\n"
+        "heavy = {'click', 'rich', 'apsw', 'dataclasses', 'typing', 'inspect', 'asyncio'}\n"
+        "loaded = heavy & set(sys.modules)\n"
+        "assert not loaded, loaded\n"
+    )
+    result = queryprof("run", "--no-report", program)
+    assert (result.returncode, result.stderr) == (0, "")

@@ -1,0 +1,96 @@
+"""What all tests share: no test leaves recording on, and ways to record and to run programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from queryprof.core import _core
+from queryprof.model import Aggregate, Profile
+from queryprof.session import session
+from queryprof.trace.reader import read_profile
+
+QUERYPROF = Path(sys.executable).with_name("queryprof")
+
+
+@pytest.fixture(autouse=True)
+def _recording_is_off() -> Iterator[None]:
+    """Every test starts and ends with nothing recorded and nothing patched."""
+    assert not session.is_on
+    yield
+    was_on = session.is_on
+    session.stop()
+    _core.set_muted(False)
+    assert not was_on, "the test left recording on"
+
+
+@pytest.fixture(autouse=True)
+def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test has a working directory of its own, and no settings of the developer's."""
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.startswith("QUERYPROF"):
+            monkeypatch.delenv(name)
+
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def queryprof() -> Run:
+    """Runs the command line: queryprof("report", "x.qprof", env={...})."""
+
+    def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+        extra = options.pop("env", {})
+        environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80", **extra}  # type: ignore[dict-item]
+        return subprocess.run(
+            [QUERYPROF, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=120,
+            check=False,
+            **options,  # type: ignore[call-overload]
+        )
+
+    return run
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes a program to a file in the test's directory: script("import ...")."""
+
+    def write(text: str, name: str = "program.py") -> Path:
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def by_operation(profile: Profile, figure: str = "count") -> Counter[tuple[str, str]]:
+    """A figure by (statement, operation)."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for aggregate in profile.aggregates:
+        sums[aggregate.statement, aggregate.operation] += getattr(aggregate, figure)
+    return sums
+
+
+def only(profile: Profile, statement: str, operation: str = "execute") -> Aggregate:
+    """The one aggregate of a statement and operation."""
+    found = [
+        a for a in profile.aggregates if a.statement == statement and a.operation == operation
+    ]
+    assert len(found) == 1, f"{len(found)} aggregates of {statement} {operation}"
+    return found[0]
+
+
+def traces_in(directory: Path) -> list[Profile]:
+    """The profiles of all traces in a directory, by name."""
+    return [read_profile(str(path)) for path in sorted(directory.glob("*.qprof"))]

@@ -1,0 +1,162 @@
+"""SQLite's own counters: the same in every run, unknown where they are unknown."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Run, only
+
+import queryprof
+from queryprof.trace.reader import read_profile
+
+PROGRAM = """
+import sqlite3
+connection = sqlite3.connect(":memory:")
+connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
+with connection:
+    connection.executemany("INSERT INTO t VALUES (?, ?)", [(i, i % 97) for i in range(2000)])
+connection.create_function("twice", 1, lambda x: 2 * x)
+for i in range(50):
+    connection.execute("SELECT b FROM t WHERE a = ?", (i,)).fetchone()
+    connection.execute("SELECT a FROM t WHERE b = ?", (i,)).fetchone()   # left unfinished
+    connection.execute("SELECT twice(a) FROM t WHERE b = ? ORDER BY -a", (i,)).fetchall()
+connection.executescript("UPDATE t SET b = b + 1; DELETE FROM t WHERE a > 1900;")
+connection.close()
+"""
+
+
+def test_vm_steps_are_equal_in_ten_runs(queryprof: Run, script: Callable[[str], Path]) -> None:
+    """The same program on the same database takes the same VM steps, for every statement."""
+    path = script(PROGRAM)
+    figures = []
+    for number in range(10):
+        result = queryprof("run", "--no-report", "-o", f"{number}.qprof", path)
+        assert result.returncode == 0, result.stderr
+        steps: dict[tuple[str, str], tuple[int, ...]] = {}
+        for a in read_profile(f"{number}.qprof").aggregates:
+            c = a.counters
+            old = steps.get((a.statement, a.operation), (0, 0, 0, 0, 0))
+            new = (c.vm_steps, c.full_scan_steps, c.sorts, c.counted, a.count)
+            steps[a.statement, a.operation] = tuple(x + y for x, y in zip(old, new, strict=True))
+        figures.append(steps)
+    assert all(figure == figures[0] for figure in figures)
+    searched = figures[0]["SELECT b FROM t WHERE a = ?", "execute"]
+    scanned = figures[0]["SELECT twice(a) FROM t WHERE b = ? ORDER BY - a", "execute"]
+    assert searched[1] == 0
+    assert scanned[1] == 50 * 1999
+    assert scanned[2] == 50
+    assert all(figure[3] == figure[4] for key, figure in figures[0].items()
+               if key[1].startswith("execute"))  # fmt: skip
+
+
+def test_executemany_counts_as_sqlite_does() -> None:
+    """The steps of an executemany are those of its rows executed one by one."""
+    steps = []
+    for rows_at_once in (True, False):
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        connection.execute("CREATE TABLE t (a)")
+        connection.execute("BEGIN")
+        rows = [(i,) for i in range(100)]
+        with queryprof.profile() as recording:
+            if rows_at_once:
+                connection.executemany("INSERT INTO t VALUES (?)", rows)
+            else:
+                for row in rows:
+                    connection.execute("INSERT INTO t VALUES (?)", row)
+        steps.append(sum(a.counters.vm_steps for a in recording.profile.aggregates))
+        connection.close()
+    assert steps[0] == steps[1] > 100
+
+
+def test_connections_open_before_are_counted_from_the_first_statement() -> None:
+    """A connection that was open before install has its counters known too."""
+    connection = sqlite3.connect(":memory:")
+    with queryprof.profile() as recording:
+        connection.execute("SELECT 1").fetchall()
+    connection.close()
+    assert only(recording.profile, "SELECT ?").counters.counted == 1
+
+
+def test_a_users_trace_callback_wins() -> None:
+    """A callback set by the program goes on working; counters are then unknown, never 0."""
+    seen: list[str] = []
+    with queryprof.profile() as recording:
+        connection = sqlite3.connect(":memory:")
+        connection.set_trace_callback(seen.append)
+        connection.execute("SELECT 1").fetchall()
+        connection.close()
+    assert seen == ["SELECT 1"]
+    assert only(recording.profile, "SELECT ?").counters.counted == 0
+
+
+def test_a_users_earlier_trace_callback_is_not_displaced() -> None:
+    """A callback that was there before install is never replaced."""
+    seen: list[str] = []
+    connection = sqlite3.connect(":memory:")
+    connection.set_trace_callback(seen.append)
+    with queryprof.profile() as recording:
+        connection.execute("SELECT 1").fetchall()
+    connection.close()
+    assert seen == ["SELECT 1"]
+    assert only(recording.profile, "SELECT ?").counters.counted == 0
+
+
+def test_closing_with_a_statement_pending_is_safe() -> None:
+    """SQLite keeps such a connection alive; its counters are read at the close."""
+    with queryprof.profile() as recording:
+        for _ in range(100):
+            connection = sqlite3.connect(":memory:")
+            cursor = connection.execute("SELECT 1 UNION ALL SELECT 2")
+            connection.close()
+            del cursor
+    select = only(recording.profile, "SELECT ? UNION ALL SELECT ?")
+    assert select.counters.counted == select.count == 100
+
+
+def test_page_fetches_are_sampled() -> None:
+    """About 1 in 16 executions has its page fetches counted, and they are about right."""
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)")
+    connection.executemany("INSERT INTO t VALUES (?)", [(i,) for i in range(5000)])
+    with queryprof.profile() as recording:
+        for i in range(2000):
+            connection.execute("SELECT a FROM t WHERE a = ?", (i,)).fetchall()
+    connection.close()
+    counters = only(recording.profile, "SELECT a FROM t WHERE a = ?").counters
+    assert 60 <= counters.page_fetch_samples <= 220
+    assert 1 <= counters.page_fetches / counters.page_fetch_samples <= 4
+
+
+@pytest.mark.parametrize("address", ["file:memory?mode=memory&cache=shared", "file:x.db"])
+def test_threads_never_deadlock(address: str, tmp_path: Path) -> None:
+    """User functions need the GIL while SQLite holds its mutexes: counting takes neither."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sqlite3, threading, queryprof\n"
+        f"address = {address!r}\n"
+        "queryprof.install('x.qprof')\n"
+        "def work(connection):\n"
+        "    for i in range(300):\n"
+        "        connection.execute('SELECT f(?)', (i,)).fetchall()\n"
+        "        connection.executemany('INSERT INTO u VALUES (f(?))', [(j,) for j in range(12)])\n"
+        "        connection.rollback()\n"
+        "def connect():\n"
+        "    c = sqlite3.connect(address, uri=True, check_same_thread=False, timeout=60)\n"
+        "    c.create_function('f', 1, lambda x: x)\n"
+        "    c.execute('CREATE TEMP TABLE u (a)')\n"
+        "    return c\n"
+        "connections = [connect() for _ in range(4)]\n"
+        "threads = [threading.Thread(target=work, args=(c,)) for c in connections]\n"
+        "for t in threads: t.start()\n"
+        "for t in threads: t.join()\n"
+        "print('done')\n"
+    )
+    result = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert result.stdout == "done\n", result.stderr

@@ -1,0 +1,123 @@
+"""Fingerprints: what of a SQL text counts."""
+
+from __future__ import annotations
+
+import sqlite3
+import string
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queryprof.core._core import fingerprint
+
+
+@pytest.mark.parametrize(
+    ("expected", "sql"),
+    [
+        ("SELECT a FROM t WHERE b = ?", "select a from t where b = 5"),
+        ("SELECT a FROM t WHERE b = ?", "  SELECT\n a FROM\tt WHERE b='x''y' ; "),
+        ("SELECT a FROM t WHERE b = ?", "Select a -- why\nfrom t /* because */ where b=0x1F"),
+        ("SELECT ?, ?, ?, ?", "select 1.5e-10, .5, x'00ff', -7"),
+        ("SELECT a - ? FROM t", "select a - 5 from t"),
+        ("SELECT (a) - ?", "select (a) - 5"),
+        ("SELECT a FROM t WHERE b IN (?)", "select a from t where b in (1, 2, 3)"),
+        ("SELECT a FROM t WHERE b IN (?)", "select a from t where b in (?,?,?)"),
+        ("SELECT a FROM t WHERE b IN (?)", "select a from t where b in (-1, null)"),
+        ("SELECT a FROM t WHERE b IN (:b_1)", "select a from t where b in (:b_1, :b_2, :b_3)"),
+        ("SELECT a FROM t WHERE (a, b) IN ((?, ?))", "select a from t where (a,b) in ((1,2),(3,4))"),
+        ("SELECT a FROM t WHERE b IN (SELECT c, c FROM u)",
+         "select a from t where b in (select c, c from u)"),
+        ("INSERT INTO t VALUES (?, ?)", "insert into t values (1, 'a'), (2, 'b'), (3, null)"),
+        ("INSERT INTO t(a, b) VALUES (:a0, :b0)",
+         "insert into t (a, b) values (:a0, :b0), (:a1, :b1)"),
+        ("INSERT INTO t VALUES (?) ON CONFLICT DO NOTHING",
+         "insert into t values (1), (2) on conflict do nothing"),
+        ("INSERT INTO t VALUES (lower(?))", "insert into t values (lower('A')), (lower('B'))"),
+        ("SELECT a FROM t WHERE b IS NULL", "select a from t where b is null"),
+        ('SELECT "a b", [c d], `e` FROM "t"', 'select "a b", [c d], `e` from "t"'),
+        ("SELECT ?1, :a, @b, $c, $d::e(f)", "select ?1, :a, @b, $c, $d::e(f)"),
+        ("SELECT t.key FROM t", "select t.key from t"),
+        ("SELECT count(*) FROM t", "select count ( * ) from t"),
+        ("SELECT a || b ->> ? FROM t", "select a||b->>'$.x' from t"),
+        ("CREATE TABLE t(a); INSERT INTO t VALUES (?)",
+         "create table t(a); insert into t values (1); insert into t values (2);"),
+        ("SELECT ?", "select 'never closed"),
+        ("SELECT ?", "select 1 /* never closed"),
+        ("SELECT \"never closed", 'select "never closed'),
+        ("", " ;; -- nothing"),
+        ("SELECT 名 FROM 表", "select 名 from 表"),
+    ],
+)  # fmt: skip
+def test_statement_is_what_is_left_without_literals(expected: str, sql: str) -> None:
+    """Literals, comments, white space, keyword case and lengths of lists do not count."""
+    assert expected == fingerprint(sql)
+
+
+SQL_PIECES = st.sampled_from(
+    ["select ", "values ", "in ", "(", ")", ",", ";", "'", '"', "`", "[", "]", "--", "/*", "*/",
+     "\n", "null", "1", "-", "+", ".", "e", "x'", "?", ":a", "@b", "$c", "::", "a", "é", "\0", "\ud800"]
+)  # fmt: skip
+
+
+@given(st.lists(SQL_PIECES, max_size=60).map("".join) | st.text())
+def test_never_fails_and_is_a_fixed_point_in_length(sql: str) -> None:
+    """Any text has a statement, not much longer than itself, and always the same."""
+    statement = fingerprint(sql)
+    assert statement == fingerprint(sql)
+    assert len(statement.encode()) <= 2 * len(sql.encode("utf-8", "backslashreplace")) + 1
+
+
+@given(
+    st.lists(st.integers() | st.floats(allow_nan=False, allow_infinity=False), min_size=1),
+    st.lists(st.text(alphabet=string.ascii_letters + "'\"(),;- ?:"), min_size=1),
+)
+def test_literals_never_count(numbers: list[float], texts: list[str]) -> None:
+    """Whatever the values, an inlined statement has one fingerprint."""
+    quoted = ["'" + text.replace("'", "''") + "'" for text in texts]
+    sql = f"SELECT a FROM t WHERE b IN ({', '.join(map(str, numbers))}) AND c IN ({', '.join(quoted)})"
+    assert fingerprint(sql) == "SELECT a FROM t WHERE b IN (?) AND c IN (?)"
+
+
+@given(st.lists(st.sampled_from(["a", '"b c"', "?", ":n", "1", "'s'", "NULL"]), min_size=1))
+def test_statement_means_what_the_text_means(columns: list[str]) -> None:
+    """SQLite still parses a statement whose literals are parameters: nothing ran together."""
+    connection = sqlite3.connect(":memory:")
+    connection.execute('CREATE TABLE t (a, "b c")')
+    connection.set_authorizer(lambda *_: sqlite3.SQLITE_OK)
+    statement = fingerprint(f"select {', '.join(columns)} from t")
+    with pytest.raises(sqlite3.ProgrammingError, match="bindings") if (
+        "?" in statement or ":n" in statement
+    ) else _nothing():
+        connection.execute(statement)
+    connection.close()
+
+
+class _nothing:
+    def __enter__(self) -> None: ...
+    def __exit__(self, *exc_info: object) -> None: ...
+
+
+@pytest.mark.parametrize("piece", ["(", "values (1),", "in (1,", "- /* */", "'", "$a(", ":a,", "a;"])
+def test_time_is_linear(piece: str) -> None:
+    """A text ten times as long takes about ten times as long, whatever it is made of."""
+
+    def best_ns(size: int) -> int:
+        text = "select " + piece * size
+        times = []
+        for _ in range(5):
+            started = time.perf_counter_ns()
+            fingerprint(text)
+            times.append(time.perf_counter_ns() - started)
+        return min(times)
+
+    short, long = best_ns(20_000), best_ns(200_000)
+    assert long < 60 * max(short, 20_000)
+
+
+def test_a_huge_text_is_cut_at_a_character() -> None:
+    """A statement keeps its first 16 KiB, and never half a character."""
+    statement = fingerprint("select " + ", ".join(f"é{i}" for i in range(100_000)))
+    assert 16_000 < len(statement.encode()) <= 16_384
+    assert "\ufffd" not in statement
