@@ -16,10 +16,13 @@ def doctor() -> None:
     import sqlite3
 
     from queryprof.core import _core
-    from queryprof.session import session
     from queryprof.core.settings import read_settings
+    from queryprof.session import session
 
-    lines = [("queryprof", __version__), ("python", f"{platform.python_version()} {sys.executable}")]
+    lines = [
+        ("queryprof", __version__),
+        ("python", f"{platform.python_version()} {sys.executable}"),
+    ]
     settings = read_settings()
     session.start(settings)
     source, ns_per_tick = _core.clock_source()
@@ -32,7 +35,10 @@ def doctor() -> None:
         ("clock", f"{source}, {ns_per_tick:.4f} ns a tick; {rows}"),
         ("cost", f"{cost_ns:.0f} ns a call here (calibrated; SQLite's counters come on top)"),
         ("sqlite3", f"SQLite {sqlite3.sqlite_version}, measured"),
-        ("counters", f"off: {counters}" if counters else "on: VM steps, scans, sorts, page fetches"),
+        (
+            "counters",
+            f"off: {counters}" if counters else "on: VM steps, scans, sorts, page fetches",
+        ),
         ("roots", ", ".join(settings.roots) or "working directory and the script's directory"),
         ("call path", f"{settings.call_path_frames} frames"),
         ("parameters", "kept (secrets may be in the trace)" if settings.parameters else "not kept"),

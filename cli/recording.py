@@ -41,13 +41,15 @@ class Parts:
 
     def environment(self, parameters: bool, roots: tuple[str, ...]) -> Mapping[str, str]:
         """This process's environment, with what makes a Python record itself."""
-        startup = list(queryprof.hooks.startup.__path__)[0]
+        startup = next(iter(queryprof.hooks.startup.__path__))
         environment = dict(os.environ)
         python_path = environment.get("PYTHONPATH")
-        environment["PYTHONPATH"] = os.pathsep.join([startup, *([python_path] if python_path else [])])
+        environment["PYTHONPATH"] = os.pathsep.join(
+            [startup, *([python_path] if python_path else [])]
+        )
         environment[VARIABLE] = os.path.join(self.directory, "")
         environment[RUNNER_VARIABLE] = str(os.getpid())
-        environment["QUERYPROF_PACKAGE"] = os.path.dirname(list(queryprof.__path__)[0])
+        environment["QUERYPROF_PACKAGE"] = os.path.dirname(next(iter(queryprof.__path__)))
         if parameters:
             environment[PARAMETERS_VARIABLE] = "1"
         if roots:

@@ -14,9 +14,7 @@ from queryprof.core.settings import read_settings
 from queryprof.trace.reader import read_profile
 
 
-@click.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
-)
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False),
     help="The trace file.  [default: PROGRAM.qprof]",

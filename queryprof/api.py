@@ -11,7 +11,7 @@ from queryprof.session import running_program, session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TextIO
+    from typing import Self, TextIO
 
     from queryprof.model import Profile
     from queryprof.trace.writer import TraceWriter
@@ -64,7 +64,7 @@ class Recording:
         self._started_session = False
         self._profile: Profile | None = None
 
-    def __enter__(self) -> Recording:
+    def __enter__(self) -> Self:
         if self._writer is not None or self._profile is not None:
             raise SessionError("a recording is used once; make another with queryprof.profile()")
         if self.path is not None:

@@ -1,9 +1,9 @@
 """What can go wrong, as classes whose messages are for people.
 
-    QueryprofError             anything below; the command line prints it and exits with 2
-    ├── SettingsError          a setting in pyproject.toml or setup.cfg, or an argument
-    ├── TraceError             a trace file that cannot be read or written
-    └── SessionError           install, uninstall or profile at a time when it cannot be
+QueryprofError             anything below; the command line prints it and exits with 2
+├── SettingsError          a setting in pyproject.toml or setup.cfg, or an argument
+├── TraceError             a trace file that cannot be read or written
+└── SessionError           install, uninstall or profile at a time when it cannot be
 """
 
 

@@ -72,7 +72,8 @@ class Thread:
 @dataclass(frozen=True, slots=True)
 class Counters:
     """SQLite's own counters, added up over the `counted` executions for which they are known;
-    page fetches over the `page_fetch_samples` for which they are."""
+    page fetches over the `page_fetch_samples` for which they are.
+    """
 
     counted: int = 0
     vm_steps: int = 0

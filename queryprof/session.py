@@ -164,7 +164,7 @@ session = Session()
 
 def running_program() -> str:
     """What to call the running program's trace: its script or module, without a path."""
-    arguments = getattr(sys, "orig_argv", sys.argv)[1:]
+    arguments: list[str] = getattr(sys, "orig_argv", sys.argv)[1:]
     for position, argument in enumerate(arguments):
         if argument == "-m" and position + 1 < len(arguments):
             return arguments[position + 1]

@@ -84,9 +84,7 @@ def by_operation(profile: Profile, figure: str = "count") -> Counter[tuple[str, 
 
 def only(profile: Profile, statement: str, operation: str = "execute") -> Aggregate:
     """The one aggregate of a statement and operation."""
-    found = [
-        a for a in profile.aggregates if a.statement == statement and a.operation == operation
-    ]
+    found = [a for a in profile.aggregates if a.statement == statement and a.operation == operation]
     assert len(found) == 1, f"{len(found)} aggregates of {statement} {operation}"
     return found[0]
 

@@ -60,9 +60,7 @@ def rank_bottlenecks(profile: Profile, sort: str = "total") -> Ranking:
     helpers = find_helpers(profile.aggregates)
     groups = group_by(profile.aggregates, _key(helpers))
     database_ns = sum(a.self_ns for a in profile.aggregates)
-    summed = [
-        (statement, members, add_up(members)) for (statement, _), members in groups.items()
-    ]
+    summed = [(statement, members, add_up(members)) for (statement, _), members in groups.items()]
     summed.sort(key=lambda item: (-SORT_KEYS[sort](item[2]), item[0], _place(item[1])))
     bottlenecks = []
     before_ns = 0

@@ -93,8 +93,10 @@ def _cautions(profile: Profile) -> list[str]:
     lost = sum(p.lost_counters for p in processes)
     if lost:
         cautions.append(f"SQLite's counters of {lost:,} executions are unknown")
-    for reason in sorted({p.counters_off for p in processes if p.counters_off}):
-        cautions.append(f"SQLite's counters are unknown: {reason}")
+    cautions += [
+        f"SQLite's counters are unknown: {reason}"
+        for reason in sorted({p.counters_off for p in processes if p.counters_off})
+    ]
     if any(p.rows_estimated for p in processes):
         cautions.append("times of operation next are estimates: this machine's clock is slow")
     return cautions

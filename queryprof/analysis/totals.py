@@ -77,9 +77,7 @@ def add_up(aggregates: Iterable[Aggregate]) -> Totals:
     return Totals(
         calls=sum(a.count for a in group),
         executions=sum(a.count for a in began),
-        statement_executions=sum(
-            a.count for a in began if a.operation in STATEMENT_OPERATIONS
-        ),
+        statement_executions=sum(a.count for a in began if a.operation in STATEMENT_OPERATIONS),
         errors=sum(a.errors for a in group),
         rows=sum(a.rows for a in group),
         total_ns=sum(a.total_ns for a in group),

@@ -8,13 +8,13 @@ RuntimeError while it is off.
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import NewType
+from typing import NewType, TypeAlias
 
 Attachment = NewType("Attachment", object)
-FrameRow = tuple[str, str, int, int]
+FrameRow: TypeAlias = tuple[str, str, int, int]
 """(function, file, line or 0 when unknown, code class: 0 user, 1 library, 2 standard library)"""
 
-AggregateRow = tuple[
+AggregateRow: TypeAlias = tuple[
     int, int, int, int, int,
     int, int, int, int, int, int, int, int, float,
     int, int, int, int, int, int, int, int,
@@ -25,17 +25,17 @@ count, errors, rows, total_ns, self_ns, min_ns, max_ns, execution_max_ns, execut
 vm_steps, full_scan_steps, sorts, automatic_indexes, reprepares, page_fetches, counted,
 page_fetch_samples, (bucket, executions, bucket, executions, ...))"""
 
-ErrorRow = tuple[int, int, int, int, int, str, int]
+ErrorRow: TypeAlias = tuple[int, int, int, int, int, str, int]
 """(statement, path, span, thread, operation, exception type, count)"""
 
-ExemplarRow = tuple[int, int, int, int, int, int, int, int, int, str | None, str | None]
+ExemplarRow: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, str | None, str | None]
 """(statement, path, span, thread, operation, started_unix_ns, duration_ns, rows, stack or 0,
 SQL or None, parameters or None)"""
 
-StackSampleRow = tuple[int, int, int, int]
+StackSampleRow: TypeAlias = tuple[int, int, int, int]
 """(statement, stack, executions, ns), weighted"""
 
-TimelineRow = tuple[int, int, int, int]
+TimelineRow: TypeAlias = tuple[int, int, int, int]
 """(start_unix_ns, calls, rows, self_ns)"""
 
 def start(keep_parameters: bool, /) -> None: ...
@@ -43,9 +43,7 @@ def stop() -> None: ...
 def is_on() -> bool: ...
 def configure(prefixes: list[tuple[str, int]], frames: int, directory: str, /) -> None: ...
 def operations() -> tuple[str, ...]: ...
-def attach(
-    type: type, name: str, operation: int, cursor_type: type | None, /
-) -> Attachment: ...
+def attach(type: type, name: str, operation: int, cursor_type: type | None, /) -> Attachment: ...
 def detach(attachment: Attachment, /) -> None: ...
 def counters_start(library: str | None, /) -> str | None: ...
 def counters_stop() -> None: ...

@@ -106,7 +106,7 @@ class Recorder:
                 if rows and not began:
                     began = True
                     self._each(lambda sink: sink.begin())
-                self._each(lambda sink, rows=rows: sink.add_aggregates(rows))  # type: ignore[misc]
+                self._each(lambda sink, rows=rows: sink.add_aggregates(rows))
                 if len(rows) == BATCH_ROWS:
                     continue
                 if began:

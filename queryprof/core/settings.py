@@ -119,9 +119,9 @@ def _from_table(table: Mapping[str, object], directory: str) -> Settings:
     if not isinstance(roots, list) or not all(isinstance(root, str) for root in roots):
         raise SettingsError(f"roots must be a list of directories, not {roots!r}")
     if type(frames) is not int or not 1 <= frames <= MAXIMUM_CALL_PATH_FRAMES:
-        raise SettingsError(f"call_path_frames must be 1 to {MAXIMUM_CALL_PATH_FRAMES}, not {frames!r}")
+        raise SettingsError(
+            f"call_path_frames must be 1 to {MAXIMUM_CALL_PATH_FRAMES}, not {frames!r}"
+        )
     if type(parameters) is not bool:
         raise SettingsError(f"parameters must be true or false, not {parameters!r}")
-    return Settings(
-        tuple(os.path.join(directory, root) for root in roots), frames, parameters
-    )
+    return Settings(tuple(os.path.join(directory, root) for root in roots), frames, parameters)

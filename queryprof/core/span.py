@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import Token
-    from typing import Any, TypeVar
+    from typing import Any, Self, TypeVar
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -38,7 +38,7 @@ class span:
         self.name = name
         self._tokens: list[Token[int]] = []
 
-    def __enter__(self) -> span:
+    def __enter__(self) -> Self:
         number = 0
         if _core.is_on():
             _core.set_span_variable(_running)

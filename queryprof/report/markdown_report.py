@@ -18,10 +18,13 @@ def markdown_report(
     overview = overview_of(profile)
     names, rows = table_of(profile, dimension, sort, top)
     kept = [position for position, name in enumerate(names) if name not in LEFT_OUT]
-    lines = [
+    head = (
         f"Ran {duration(overview.run_ns)}, {duration(overview.database_ns)} in the database"
         f" ({percent(overview.database_share)}): {count(overview.executions)} executions of"
-        f" {count(overview.statements)} statements.",
+        f" {count(overview.statements)} statements."
+    )
+    lines = [
+        head,
         "",
         _line([_heading(names[position]) for position in kept]),
         _line(["---"] * len(kept)),

@@ -18,7 +18,6 @@ from rich.text import Text
 
 from queryprof.analysis.bottlenecks import VITAL_SHARE, Bottleneck, Ranking, rank_bottlenecks
 from queryprof.analysis.overview import Overview, overview_of
-from queryprof.analysis.totals import Totals
 from queryprof.analysis.views import Caller, Row, View, view_by
 from queryprof.model import Profile
 from queryprof.report.places import Places
@@ -114,9 +113,7 @@ def _overview(overview: Overview) -> Iterable[Text]:
         yield Text(f"! {caution}", style="yellow")
 
 
-def _vital_few(
-    ranking: Ranking, places: Places, top: int, sort: str, width: int
-) -> RenderableType:
+def _vital_few(ranking: Ranking, places: Places, top: int, sort: str, width: int) -> RenderableType:
     shown = ranking.vital_few if sort == "total" else ranking.bottlenecks
     shown = shown[:top]
     title = (

@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from queryprof.errors import TraceError
 from queryprof.model import (
@@ -168,7 +169,7 @@ class _Loader:
             " counted, vm_steps, full_scan_steps, sorts, automatic_indexes, reprepares,"
             " page_fetches, page_fetch_samples FROM aggregate"
         ):
-            yield Aggregate(
+            values: tuple[Any, ...] = (
                 self._statements[row[1]],
                 self._stacks[row[2]],
                 self._spans[row[3]],
@@ -177,6 +178,7 @@ class _Loader:
                 Counters(*row[15:]),
                 histograms.get(row[0], {}),
             )
+            yield Aggregate(*values)
 
     def _errors(self) -> Iterator[ErrorCount]:
         for statement, path, *rest in self._rows(
@@ -190,7 +192,7 @@ class _Loader:
             " duration_ns, rows, stack_id, sql, parameters FROM exemplar"
             " ORDER BY duration_ns DESC, id"
         ):
-            yield Exemplar(
+            values: tuple[Any, ...] = (
                 self._statements[statement],
                 self._stacks[path],
                 self._spans[span],
@@ -199,6 +201,7 @@ class _Loader:
                 self._stacks[rest[4]],
                 *rest[5:],
             )
+            yield Exemplar(*values)
 
 
 def _processes(connection: sqlite3.Connection) -> Iterator[Process]:

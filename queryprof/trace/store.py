@@ -37,6 +37,7 @@ SUMS = (
 MAXIMA = ("max_ns", "execution_max_ns")
 VALUE_COLUMNS = (*SUMS, "min_ns", *MAXIMA)
 
+FRAME_KEY = ("function", "file", "line")
 _KEY_COLUMNS = ("statement_id", "path_id", "span_id", "thread_id", "operation")
 
 
@@ -121,7 +122,7 @@ class TraceStore:
 
     def stack(self, frames: Iterable[FrameKey]) -> int:
         ids = [
-            str(self._number("frame", dict(zip(("function", "file", "line"), frame)), frame[3]))
+            str(self._number("frame", dict(zip(FRAME_KEY, frame[:3], strict=True)), frame[3]))
             for frame in frames
         ]
         return self._number("stack", {"frames": ",".join(ids)})

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Run, by_operation, traces_in
 
+from conftest import Run, by_operation, traces_in
 from queryprof.model import Profile
 from queryprof.trace.reader import read_profile
 
@@ -58,18 +58,15 @@ def test_fifty_threads(queryprof: Run, script: Script) -> None:
     assert (result.returncode, result.stderr) == (0, "")
     assert by_operation(profile)[SELECT] == 50 * 200
     counts = {
-        a.thread.name: a.count
-        for a in profile.aggregates
-        if (a.statement, a.operation) == SELECT
+        a.thread.name: a.count for a in profile.aggregates if (a.statement, a.operation) == SELECT
     }
     assert counts == {f"t{i}": 200 for i in range(50)}
 
 
-@pytest.mark.parametrize(
-    "ending",
-    ["", "import sys; sys.exit(0)", "import os; os._exit(0)", "import os, sys; sys.stdout.flush();"
-     " os.execv(sys.executable, [sys.executable, '-c', 'pass'])"],
-)  # fmt: skip
+EXEC = "import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'pass'])"
+
+
+@pytest.mark.parametrize("ending", ["", "import sys; sys.exit(0)", "import os; os._exit(0)", EXEC])
 def test_however_the_process_ends(queryprof: Run, script: Script, ending: str) -> None:
     """Nothing is lost at a normal end, at sys.exit, os._exit and exec."""
     result, profile = recorded(queryprof, script(WORK + f"work(100)\n{ending}\n"))
@@ -173,7 +170,7 @@ def test_unwritable_directory(script: Script, tmp_path: Path) -> None:
 def startup() -> str:
     import queryprof.hooks.startup
 
-    return list(queryprof.hooks.startup.__path__)[0]
+    return next(iter(queryprof.hooks.startup.__path__))
 
 
 def limit_file_size() -> None:
@@ -203,8 +200,7 @@ def test_full_disk(script: Script) -> None:
 def test_queryprof_variable_without_the_command(script: Script, tmp_path: Path) -> None:
     """QUERYPROF=path: the first process has the path, its children their own files."""
     path = script(
-        WORK + "import os\nwork(10)\n"
-        "if os.fork() == 0:\n    work(3)\n    os._exit(0)\nos.wait()\n"
+        WORK + "import os\nwork(10)\nif os.fork() == 0:\n    work(3)\n    os._exit(0)\nos.wait()\n"
     )
     result = run_program(path, QUERYPROF="out/x.qprof", PYTHONPATH=startup())
     assert "queryprof" in result.stderr  # there is no directory out yet

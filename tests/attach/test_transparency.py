@@ -12,9 +12,9 @@ import warnings
 from pathlib import Path
 
 import pytest
-from conftest import Run, by_operation
 
 import queryprof
+from conftest import Run, by_operation
 from queryprof.core import _core
 from queryprof.hooks.sqlite3_driver import BLOB_METHODS, CONNECTION_METHODS, CURSOR_METHODS
 
@@ -165,7 +165,7 @@ def test_exceptions_and_tracebacks_are_the_programs_own() -> None:
 
 
 def test_a_warnings_line_is_the_programs() -> None:
-    """stacklevel counts Python frames, and we add none."""
+    """Stacklevel counts Python frames, and we add none."""
     connection = sqlite3.connect(":memory:")
     connection.create_function("warn", 0, lambda: warnings.warn("look", stacklevel=2))
     with queryprof.profile(), warnings.catch_warnings(record=True) as caught:
@@ -220,7 +220,10 @@ def test_placed_probe_measures_python_types() -> None:
         _core.detach(attachment)
         Driver().execute("SELECT 4")
     assert Driver.__dict__["execute"] is original
-    assert by_operation(recording.profile) == {("SELECT ?", "execute"): 3, ("(unknown)", "execute"): 1}
+    assert by_operation(recording.profile) == {
+        ("SELECT ?", "execute"): 3,
+        ("(unknown)", "execute"): 1,
+    }
 
 
 def test_attach_refuses_what_is_no_function() -> None:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Run, only
 
 import queryprof
+from conftest import Run, only
 from queryprof.trace.reader import read_profile
 
 PROGRAM = """

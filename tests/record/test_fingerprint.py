@@ -45,7 +45,7 @@ from queryprof.core._core import fingerprint
          "create table t(a); insert into t values (1); insert into t values (2);"),
         ("SELECT ?", "select 'never closed"),
         ("SELECT ?", "select 1 /* never closed"),
-        ("SELECT \"never closed", 'select "never closed'),
+        ('SELECT "never closed', 'select "never closed'),
         ("", " ;; -- nothing"),
         ("SELECT 名 FROM 表", "select 名 from 表"),
     ],
@@ -87,9 +87,11 @@ def test_statement_means_what_the_text_means(columns: list[str]) -> None:
     connection.execute('CREATE TABLE t (a, "b c")')
     connection.set_authorizer(lambda *_: sqlite3.SQLITE_OK)
     statement = fingerprint(f"select {', '.join(columns)} from t")
-    with pytest.raises(sqlite3.ProgrammingError, match="bindings") if (
-        "?" in statement or ":n" in statement
-    ) else _nothing():
+    with (
+        pytest.raises(sqlite3.ProgrammingError, match="bindings")
+        if ("?" in statement or ":n" in statement)
+        else _nothing()
+    ):
         connection.execute(statement)
     connection.close()
 
@@ -99,7 +101,9 @@ class _nothing:
     def __exit__(self, *exc_info: object) -> None: ...
 
 
-@pytest.mark.parametrize("piece", ["(", "values (1),", "in (1,", "- /* */", "'", "$a(", ":a,", "a;"])
+@pytest.mark.parametrize(
+    "piece", ["(", "values (1),", "in (1,", "- /* */", "'", "$a(", ":a,", "a;"]
+)
 def test_time_is_linear(piece: str) -> None:
     """A text ten times as long takes about ten times as long, whatever it is made of."""
 

@@ -7,11 +7,11 @@ import sqlite3
 from collections import Counter
 from dataclasses import dataclass, field
 
-from conftest import by_operation
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import queryprof
+from conftest import by_operation
 
 INSERT = "INSERT INTO t VALUES (?, ?)"
 SELECT = "SELECT a, b FROM t WHERE a < ?"

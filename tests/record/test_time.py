@@ -5,9 +5,8 @@ from __future__ import annotations
 import sqlite3
 import time
 
-from conftest import only
-
 import queryprof
+from conftest import only
 
 SLOW = (
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)"

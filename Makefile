@@ -1,0 +1,47 @@
+# Every chore of the project is a target here; CONTRIBUTING.md explains them.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test bench compat lint docs sanitize test-3.14 clean
+
+help:
+	@grep -E '^[a-z0-9.-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(BIN)/queryprof: requirements-dev.txt setup.py setup.cfg pyproject.toml $(wildcard queryprof/core/*.[ch])
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -e .
+	@touch $@
+
+demo: $(BIN)/queryprof ## builds, profiles a real program over 28,000 airports, prints the report
+	$(BIN)/queryprof run -o airports.qprof examples/airports/app.py
+
+test: $(BIN)/queryprof ## runs the tests on every Python of 3.11, 3.12 and 3.13 that is here
+	$(BIN)/python -m nox --session tests
+
+bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (two minutes)
+	$(BIN)/python benchmarks/overhead.py
+
+compat: $(BIN)/queryprof ## runs other programs' own test suites under queryprof, and compares
+	$(BIN)/python -m nox --session compat
+
+lint: $(BIN)/queryprof ## ruff, mypy --strict, clang-format, a build with all warnings as errors
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/clang-format --dry-run --Werror queryprof/core/*.c queryprof/core/*.h
+	$(BIN)/python -m nox --session types warnings
+
+docs: $(BIN)/queryprof ## runs every command that README.md and docs/ show
+	$(BIN)/pytest tests/test_documentation.py
+
+sanitize: $(BIN)/queryprof ## the tests of the core under ASan and UBSan, and without memory
+	$(BIN)/python -m nox --session sanitize
+
+test-3.14: ## the tests on CPython 3.14, from Debian's sid in a folder of its own (as root)
+	sh tests/python-3.14.sh
+
+clean: ## removes what the other targets have made
+	rm -rf $(VENV) .nox build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -o -name '*.so' | xargs rm -rf

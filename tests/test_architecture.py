@@ -1,0 +1,143 @@
+"""The rules of the architecture, which keep themselves here."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import queryprof
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = {"queryprof": ROOT / "queryprof", "queryprof.hooks": ROOT / "hooks",
+            "queryprof.cli": ROOT / "cli"}  # fmt: skip
+
+MAY_IMPORT = {
+    "queryprof.errors": set(),
+    "queryprof.version": set(),
+    "queryprof.model": set(),
+    "queryprof.core": {"queryprof.errors"},
+    "queryprof.hooks": {"queryprof.core", "queryprof.errors", "queryprof.session",
+                        "queryprof.trace.header"},
+    "queryprof.trace": {"queryprof.core", "queryprof.errors", "queryprof.model",
+                        "queryprof.version"},
+    "queryprof.analysis": {"queryprof.model"},
+    "queryprof.report": {"queryprof.analysis", "queryprof.model"},
+    # The one place that joins attach, record and keep, and the public functions above it:
+    "queryprof.session": {"queryprof.core", "queryprof.errors", "queryprof.hooks",
+                          "queryprof.trace"},
+    "queryprof.api": {"queryprof.core", "queryprof.errors", "queryprof.hooks.autoload",
+                      "queryprof.model", "queryprof.report", "queryprof.session",
+                      "queryprof.trace"},
+}  # fmt: skip
+"""What each stage may import: backwards along the data's way, never forwards."""
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for package, directory in PACKAGES.items():
+        for path in directory.rglob("*.py"):
+            parts = [p for p in path.relative_to(directory).with_suffix("").parts]
+            if parts[-1] == "__init__":
+                parts.pop()
+            found[".".join([package, *parts])] = path
+    return found
+
+
+def imports(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            module = node.module or ""
+            names |= {
+                f"{module}.{alias.name}" if f"{module}.{alias.name}" in MODULES else module
+                for alias in node.names
+            }
+    return names
+
+
+MODULES = modules()
+
+
+def inside(name: str, packages: set[str]) -> bool:
+    return any(name == package or name.startswith(package + ".") for package in packages)
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_imports_follow_the_data_backwards(name: str) -> None:
+    """A stage imports the stages before it, itself and the model; nobody imports cli."""
+    own = {n for n in imports(MODULES[name]) if inside(n, {"queryprof"})}
+    if name == "queryprof":
+        assert not {n for n in own if inside(n, {"queryprof.cli"})}
+        return
+    assert "queryprof" not in own or inside(name, {"queryprof.cli"}), "imports the package itself"
+    if inside(name, {"queryprof.cli"}):
+        return
+    stage = max((s for s in MAY_IMPORT if inside(name, {s})), key=len)
+    assert not {n for n in own if not inside(n, MAY_IMPORT[stage] | {stage})}
+
+
+def test_imports_have_no_cycle() -> None:
+    """The graph of imports can be put in an order."""
+    left = {name: imports(path) & set(MODULES) - {name} for name, path in MODULES.items()}
+    for name, path in MODULES.items():  # an import inside a function makes no cycle at import
+        late = {
+            n
+            for function in ast.walk(ast.parse(path.read_text()))
+            if isinstance(function, ast.FunctionDef)
+            for node in ast.walk(function)
+            if isinstance(node, ast.ImportFrom)
+            for n in (node.module or "", *(f"{node.module}.{a.name}" for a in node.names))
+        }
+        left[name] -= late
+    while left:
+        free = {name for name, needs in left.items() if not needs & set(left)}
+        assert free, f"a cycle among {sorted(left)}"
+        left = {name: needs for name, needs in left.items() if name not in free}
+
+
+def test_click_and_rich_stay_where_people_are() -> None:
+    """click is the command line's alone; rich also the terminal report's."""
+    for name, path in MODULES.items():
+        tops = {n.partition(".")[0] for n in imports(path)}
+        if not inside(name, {"queryprof.cli"}):
+            assert "click" not in tops, name
+            assert "rich" not in tops or name == "queryprof.report.terminal", name
+
+
+def test_no_module_is_named_as_another_library() -> None:
+    """hooks/sqlite3.py would shadow the library that it attaches to."""
+    names = {name.rpartition(".")[2] for name in MODULES if inside(name, {"queryprof.hooks"})}
+    libraries = set(sys.stdlib_module_names) | {"apsw", "aiosqlite", "django", "pytest"}
+    assert not names & libraries - {"queryprof"}
+
+
+def test_files_are_one_idea() -> None:
+    """No file of ours is past 600 lines (the scanner and the trampolines come near)."""
+    sources = [*MODULES.values(), *(ROOT / "queryprof" / "core").glob("*.[ch]")]
+    lengths = {str(path): len(path.read_text().splitlines()) for path in sources}
+    assert not {path: length for path, length in lengths.items() if length > 600}
+
+
+def test_public_names() -> None:
+    """What is exported is what is meant to be, and each has a docstring."""
+    assert sorted(queryprof.__all__) == [
+        "QueryprofError", "Recording", "SessionError", "SettingsError", "TraceError",
+        "__version__", "install", "is_installed", "profile", "span", "uninstall",
+    ]  # fmt: skip
+    for name in queryprof.__all__:
+        assert name == "__version__" or getattr(queryprof, name).__doc__
+
+
+def test_all_packages_are_installed() -> None:
+    """A sub-package that setup.cfg forgets would be missing from the wheel."""
+    listed = (ROOT / "setup.cfg").read_text().split("packages =")[1].split("package_dir")[0].split()
+    packages = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+    assert packages == set(listed)
+    assert all(find_spec(name) for name in packages)
