@@ -9,6 +9,8 @@ from setuptools.command.build_py import build_py
 
 CORE = Path("queryprof", "core")
 PTH = "queryprof.pth"
+EXTRA_FLAGS = os.environ.get("QUERYPROF_CFLAGS", "").split()
+"""What the tests add, to build with sanitizers or with fault injection."""
 
 
 class BuildWithPth(build_py):
@@ -28,8 +30,7 @@ def compiler_flags() -> list[str]:
         return ["/std:c11", "/O2"]
     # -flto: the probe is many small functions in files of their own, and should be one.
     flags = ["-std=c11", "-O2", "-flto", "-Wall", "-Wextra", "-fvisibility=hidden"]
-    # QUERYPROF_CFLAGS: what the tests add, to build with sanitizers or with fault injection.
-    return flags + os.environ.get("QUERYPROF_CFLAGS", "").split()
+    return flags + EXTRA_FLAGS
 
 
 setup(
@@ -40,7 +41,7 @@ setup(
             sources=sorted(str(path) for path in CORE.glob("*.c")),
             depends=sorted(str(path) for path in CORE.glob("*.h")),
             extra_compile_args=compiler_flags(),
-            extra_link_args=[] if sys.platform == "win32" else ["-O2", "-flto"],
+            extra_link_args=[] if sys.platform == "win32" else ["-O2", "-flto", *EXTRA_FLAGS],
             libraries=[] if sys.platform in ("win32", "darwin") else ["dl", "pthread"],
         )
     ],

@@ -106,7 +106,8 @@ class Recorder:
                 if rows and not began:
                     began = True
                     self._each(lambda sink: sink.begin())
-                self._each(lambda sink, rows=rows: sink.add_aggregates(rows))
+                if rows:
+                    self._each(lambda sink, rows=rows: sink.add_aggregates(rows))
                 if len(rows) == BATCH_ROWS:
                     continue
                 if began:

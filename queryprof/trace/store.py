@@ -79,7 +79,7 @@ class TraceStore:
             self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             # The file need survive the process, not the machine: no waiting for the disk.
             self.connection.executescript(
-                "PRAGMA synchronous = OFF; PRAGMA journal_mode = TRUNCATE;"
+                "PRAGMA synchronous = OFF; PRAGMA journal_mode = DELETE;"
                 f"PRAGMA cache_size = -1024; PRAGMA application_id = {APPLICATION_ID};"
                 f"PRAGMA user_version = {SCHEMA_VERSION}; BEGIN; {SCHEMA} COMMIT;"
             )

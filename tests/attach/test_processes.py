@@ -104,6 +104,7 @@ def test_multiprocessing(queryprof: Run, script: Script, method: str) -> None:
     assert (result.returncode, result.stderr) == (0, "")
     assert by_operation(profile)[SELECT] == 310
     assert all(process.clean_end for process in profile.processes)
+    assert len(profile.processes) == 4, "helpers that ask nothing leave no trace"
 
 
 def test_fork_inside_a_query_and_while_threads_flush(queryprof: Run, script: Script) -> None:

@@ -1,0 +1,35 @@
+"""Without memory: recording does not start, or goes without; nothing else happens."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+
+import pytest
+
+import queryprof
+from conftest import by_operation
+from queryprof.core import _core
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(_core, "fail_allocation_after"), reason="built without fault injection"
+)
+
+
+def work() -> list[tuple[int]]:
+    connection = sqlite3.connect(":memory:")
+    rows = connection.execute("SELECT 1 UNION SELECT 2").fetchall()
+    connection.close()
+    return rows
+
+
+@pytest.mark.parametrize("successes", range(60))
+def test_any_single_allocation_may_fail(successes: int) -> None:
+    """Whichever allocation fails: an error at the start or a recording; and the next works."""
+    _core.fail_allocation_after(successes)
+    with contextlib.suppress(queryprof.SessionError), queryprof.profile():
+        assert work() == [(1,), (2,)]
+    _core.fail_allocation_after(-1)
+    with queryprof.profile() as recording:
+        assert work() == [(1,), (2,)]
+    assert by_operation(recording.profile)["SELECT ? UNION SELECT ?", "execute"] == 1
