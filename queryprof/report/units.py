@@ -12,7 +12,7 @@ def duration(ns: float | None) -> str:
         return UNKNOWN
     for size, unit in UNITS:
         value = ns / size
-        if round(value, 2) >= 1 or unit == "ns":
+        if value >= 0.9995 or unit == "ns":
             digits = 0 if unit == "ns" or value >= 99.95 else 1 if value >= 9.995 else 2
             return f"{value:,.{digits}f} {unit}"
     raise AssertionError("unreachable: the last unit takes everything")

@@ -1,0 +1,271 @@
+"""Trace files: merged exactly, refused in one line when they are none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import queryprof as qp
+from conftest import Run, by_operation
+from queryprof.errors import TraceError
+from queryprof.model import Profile
+from queryprof.trace.merge import merge_traces
+from queryprof.trace.reader import read_profile
+from queryprof.trace.schema import SCHEMA
+from queryprof.trace.store import TraceStore
+
+
+def record(path: Path | str, *sqls: str) -> Profile:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t (a)")
+    with qp.profile(path) as recording:
+        for sql in sqls:
+            try:
+                connection.execute(sql).fetchall()
+            except sqlite3.Error:
+                pass
+    connection.close()
+    return recording.profile
+
+
+SQLS = st.lists(
+    st.sampled_from(
+        ["SELECT a FROM t", "INSERT INTO t VALUES (1)", "SELECT a, a FROM t", "SELECT x FROM t"]
+    ),
+    max_size=12,
+)
+
+FIGURES = ("count", "errors", "rows", "total_ns", "self_ns")
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(SQLS, min_size=1, max_size=4))
+def test_a_merge_adds_up(tmp_path: Path, programs: list[list[str]]) -> None:
+    """Sums, histograms, counters, errors and timelines of a merge are the sums of its parts."""
+    for old in tmp_path.glob("*.qprof"):
+        old.unlink()
+    parts = [record(tmp_path / f"{n}.qprof", *sqls) for n, sqls in enumerate(programs)]
+    merge_traces("all.qprof", [str(tmp_path / f"{n}.qprof") for n in range(len(parts))])
+    merged = read_profile("all.qprof")
+    for figure in FIGURES:
+        total: Counter[tuple[str, str]] = Counter()
+        for part in parts:
+            total.update(by_operation(part, figure))
+        assert total == by_operation(merged, figure)
+
+    def histograms(profiles: list[Profile]) -> Counter[tuple[str, int]]:
+        buckets: Counter[tuple[str, int]] = Counter()
+        for a in (a for p in profiles for a in p.aggregates):
+            for bucket, executions in a.histogram.items():
+                buckets[a.statement, bucket] += executions
+        return buckets
+
+    assert histograms(parts) == histograms([merged])
+    for part_figures in ("vm_steps", "counted", "full_scan_steps"):
+        assert sum(getattr(a.counters, part_figures) for p in parts for a in p.aggregates) == sum(
+            getattr(a.counters, part_figures) for a in merged.aggregates
+        )
+    assert sum(e.count for p in parts for e in p.errors) == sum(e.count for e in merged.errors)
+    assert sum(i.calls for p in parts for i in p.timeline) == sum(i.calls for i in merged.timeline)
+    assert len(merged.processes) == len(parts)
+    worst = max((a.max_ns for p in parts for a in p.aggregates), default=0)
+    assert worst == max((a.max_ns for a in merged.aggregates), default=0)
+
+
+def test_min_and_max_of_a_merge_are_those_of_the_parts() -> None:
+    """An aggregate that has calls in one part only keeps that part's shortest call."""
+    record("a.qprof", "SELECT a FROM t", "SELECT a FROM t")
+    record("b.qprof", "SELECT a FROM t")
+    merge_traces("c.qprof", ["a.qprof", "b.qprof"])
+    extremes = [
+        (min(a.min_ns for a in p.aggregates), max(a.execution_max_ns for a in p.aggregates))
+        for p in map(read_profile, ("a.qprof", "b.qprof", "c.qprof"))
+    ]
+    assert extremes[2] == (
+        min(extremes[0][0], extremes[1][0]),
+        max(extremes[0][1], extremes[1][1]),
+    )
+
+
+def test_the_output_may_be_an_input() -> None:
+    """`queryprof merge a.qprof a.qprof b.qprof` adds b to a."""
+    record("a.qprof", "SELECT a FROM t")
+    record("b.qprof", "SELECT a FROM t")
+    merge_traces("a.qprof", ["a.qprof", "b.qprof"])
+    assert by_operation(read_profile("a.qprof"))["SELECT a FROM t", "execute"] == 2
+    assert sorted(os.listdir()) == ["a.qprof", "b.qprof"]
+
+
+def make_bad(kind: str, path: Path) -> None:
+    if kind == "text":
+        path.write_text("hello " * 100)
+    elif kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "another database":
+        sqlite3.connect(path).executescript("CREATE TABLE t (a)").connection.close()
+    elif kind == "directory":
+        path.mkdir()
+    elif kind != "missing":
+        record(path, *(f"SELECT {i} AS a{i}" for i in range(300)))
+        if kind == "truncated":
+            os.truncate(path, 20_000)
+        elif kind == "newer":
+            connection = sqlite3.connect(path)
+            connection.execute("PRAGMA user_version = 99")
+            connection.close()
+        elif kind == "corrupt":
+            data = bytearray(path.read_bytes())
+            data[5000:60_000] = b"\x5a" * 55_000
+            path.write_bytes(data)
+
+
+BAD = {
+    "text": "is no queryprof trace",
+    "empty": "is no queryprof trace",
+    "another database": "is a SQLite database, but no queryprof trace",
+    "directory": "cannot be read",
+    "missing": "there is no such trace",
+    "truncated": "the trace is damaged",
+    "newer": "was written by a newer queryprof",
+    "corrupt": "the trace is damaged",
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("command", [("report",), ("merge", "out.qprof")])
+def test_bad_traces_get_one_line_and_status_2(
+    queryprof: Run, kind: str, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Whatever is wrong with a file is said in one line; nothing is left behind."""
+    make_bad(kind, tmp_path / "bad.qprof")
+    result = queryprof(*command, "bad.qprof")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    assert f"bad.qprof: {BAD[kind]}" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert [p.name for p in tmp_path.iterdir() if p.name != "bad.qprof"] == []
+
+
+def test_nothing_but_a_trace_is_overwritten(queryprof: Run, tmp_path: Path) -> None:
+    """A file that is no trace is never replaced, whoever asks."""
+    precious = tmp_path / "precious.db"
+    connection = sqlite3.connect(precious)
+    connection.execute("CREATE TABLE t (a)")
+    connection.close()
+    record("a.qprof", "SELECT 1")
+    before = precious.read_bytes()
+    program = tmp_path / "p.py"
+    program.write_text("print('ran')")
+    assert queryprof("merge", precious, "a.qprof").returncode == 2
+    result = queryprof("run", "-o", precious, program)
+    assert (result.returncode, result.stdout) == (2, "")
+    with pytest.raises(TraceError, match="choose another name"):
+        qp.install(precious)
+    with pytest.raises(TraceError, match="choose another name"), qp.profile(precious):
+        pass
+    assert precious.read_bytes() == before
+
+
+def test_a_trace_is_for_its_owner_alone() -> None:
+    """Mode 0600: SQL texts and file names are the program's."""
+    record("a.qprof", "SELECT 1")
+    merge_traces("b.qprof", ["a.qprof"])
+    for path in ("a.qprof", "b.qprof"):
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+def test_a_trace_in_a_read_only_place_can_be_read(tmp_path: Path) -> None:
+    """Reading changes nothing, not even beside the file."""
+    record("a.qprof", "SELECT 1")
+    before = Path("a.qprof").read_bytes()
+    read_profile("a.qprof")
+    assert Path("a.qprof").read_bytes() == before
+    assert os.listdir() == ["a.qprof"]
+
+
+def test_timeline_coarsens_exactly() -> None:
+    """However far apart, intervals stay at most 512, aligned, and lose nothing."""
+    store = TraceStore(":memory:")
+    width = 1 << 27
+    spread = [width * 3**n for n in range(14)]
+    for start in spread:
+        store.add_timeline(width, [(start, 1, 2, 3)])
+    rows = store.connection.execute("SELECT * FROM timeline").fetchall()
+    (wide,) = store.connection.execute("SELECT value FROM setting").fetchone()
+    store.close()
+    assert wide & (wide - 1) == 0
+    assert all(start % wide == 0 for start, *_ in rows)
+    assert (rows[-1][0] - rows[0][0]) // wide < 512
+    assert [sum(column) for column in zip(*rows, strict=True)][1:] == [14, 28, 42]
+
+
+def test_every_column_of_the_schema_says_its_unit() -> None:
+    """Times are named _ns, instants _unix_ns; what is neither is told in a comment or is plain."""
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(SCHEMA)
+    for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"):
+        for _, name, *_ in connection.execute(f"PRAGMA table_info({table})"):
+            assert not name.endswith(("_ms", "_s", "_us", "time", "duration")), (table, name)
+    connection.close()
+
+
+def test_secrets_are_not_kept(tmp_path: Path) -> None:
+    """No literal and no parameter is in the file, unless it is asked for."""
+    connection = sqlite3.connect(":memory:")
+    with qp.profile("a.qprof"):
+        connection.execute("SELECT 'hunter2', ?", ("correct horse",)).fetchall()
+        try:
+            connection.execute("SELECT 'hunter2' FROM nowhere")
+        except sqlite3.Error:
+            pass
+    connection.close()
+    data = Path("a.qprof").read_bytes()
+    assert b"hunter2" not in data
+    assert b"correct horse" not in data
+
+
+def test_parameters_are_kept_when_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--parameters: SQL texts and parameters of the slowest executions; only plain types."""
+    monkeypatch.setenv("QUERYPROF_PARAMETERS", "1")
+
+    class Shy(int):
+        def __repr__(self) -> str:
+            raise AssertionError("nobody may ask")
+
+    connection = sqlite3.connect(":memory:")
+    with qp.profile() as recording:
+        connection.execute("SELECT 'x', ?, ?", ("horse", Shy(3))).fetchall()
+        connection.execute("SELECT :a", {"a": 1.5}).fetchall()
+    connection.close()
+    shown = {(e.sql, e.parameters) for e in recording.profile.exemplars}
+    assert ("SELECT 'x', ?, ?", "'horse', <Shy>") in shown
+    assert ("SELECT :a", "a=1.5") in shown
+
+
+def test_a_killed_writers_journal_is_rolled_back(tmp_path: Path) -> None:
+    """A trace with a hot journal beside it reads as the last whole flush left it."""
+    record("a.qprof", "SELECT 1")
+    connection = sqlite3.connect("a.qprof", isolation_level=None)
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("BEGIN")
+    connection.execute("UPDATE aggregate SET count = 99")
+    connection.executemany(
+        "INSERT INTO statement (text) VALUES (?)", [(f"{i}" * 50,) for i in range(5000)]
+    )
+    shutil.copy("a.qprof", "b.qprof")
+    shutil.copy("a.qprof-journal", "b.qprof-journal")
+    connection.close()
+    assert by_operation(read_profile("b.qprof"))["SELECT ?", "execute"] == 1

@@ -1,0 +1,149 @@
+"""Programs that are not ours: the standard library's own tests, sqlite-utils, datasette."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import airportsdata
+import pytest
+
+from conftest import QUERYPROF, Run, by_operation
+from queryprof.trace.reader import read_profile
+
+SITE_PACKAGES = Path(airportsdata.__file__).parent.parent
+
+
+def outcome(output: str) -> list[str]:
+    """What unittest said of each test, and its last lines; no times, seeds or addresses."""
+    lines = [line for line in output.splitlines() if " ... " in line]
+    lines = [re.sub(r"0x[0-9a-f]+", "0x", line) for line in lines]
+    return sorted(lines) + re.findall(r"^(?:Ran \d+ tests|OK.*|FAILED.*)", output, re.MULTILINE)
+
+
+def test_the_standard_librarys_own_tests(queryprof: Run) -> None:
+    """test.test_sqlite3 gives the same results under `queryprof run` as without."""
+    module = ("-m", "unittest", "-v", "test.test_sqlite3")
+    bare = subprocess.run(
+        [sys.executable, *module], capture_output=True, text=True, check=False, timeout=300
+    )
+    recorded = queryprof("run", "--no-report", "-o", "x.qprof", *module)
+    assert bare.returncode == recorded.returncode == 0, recorded.stderr[-2000:]
+    assert len(outcome(bare.stderr)) > 300
+    assert outcome(bare.stderr) == outcome(recorded.stderr)
+    assert sum(by_operation(read_profile("x.qprof")).values()) > 2000
+
+
+@pytest.fixture
+def airports(tmp_path: Path) -> Path:
+    rows = list(airportsdata.load().values())
+    with (tmp_path / "airports.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return tmp_path / "airports.csv"
+
+
+def installed(name: str) -> Path:
+    return Path(sys.executable).with_name(name)
+
+
+def test_sqlite_utils_inserts_28_000_rows(queryprof: Run, airports: Path) -> None:
+    """Exact rows, and call sites inside sqlite-utils when asked for with --root."""
+    root = SITE_PACKAGES / "sqlite_utils"
+    result = queryprof(
+        "run", "-o", "x.qprof", "--root", root, installed("sqlite-utils"), "insert", "a.db",
+        "airports", airports, "--csv",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    connection = sqlite3.connect("a.db")
+    (rows,) = connection.execute("SELECT count(*) FROM airports").fetchone()
+    connection.close()
+    profile = read_profile("x.qprof")
+    inserted = [a for a in profile.aggregates if a.statement.startswith("INSERT INTO [airports]")
+                or a.statement.startswith('INSERT INTO "airports"')]  # fmt: skip
+    assert rows > 28_000
+    assert sum(a.rows for a in inserted) == rows
+    assert all(a.path[0].file.startswith(str(root)) for a in inserted)
+    assert "sqlite_utils/db.py" in result.stderr
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_datasette_answers_requests(airports: Path) -> None:
+    """A server with threads, stopped by a signal: what it was asked is all there."""
+    connection = sqlite3.connect("a.db")
+    connection.execute("CREATE TABLE airport (icao TEXT PRIMARY KEY, name TEXT)")
+    with connection:
+        connection.executemany(
+            "INSERT INTO airport VALUES (?, ?)",
+            [(a["icao"], a["name"]) for a in airportsdata.load().values()],
+        )
+    connection.close()
+    port = free_port()
+    server = subprocess.Popen(
+        [QUERYPROF, "run", "--no-report", "-o", "x.qprof", "--root", SITE_PACKAGES / "datasette",
+         installed("datasette"), "serve", "a.db", "--port", str(port)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    sql = "select+name+from+airport+where+icao+=+:icao"
+    address = f"http://127.0.0.1:{port}/a.json?sql={sql}&icao=EGLL&_shape=array"
+    for _ in range(200):
+        try:
+            urllib.request.urlopen(address, timeout=5).close()
+            break
+        except OSError:
+            time.sleep(0.1)
+    for _ in range(20):
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            assert json.load(answer) == [{"name": "London Heathrow Airport"}]
+    server.send_signal(signal.SIGINT)
+    server.send_signal(signal.SIGTERM)
+    _, errors = server.communicate(timeout=60)
+    profile = read_profile("x.qprof")
+    counts = by_operation(profile)
+    assert counts["SELECT name FROM airport WHERE icao = :icao", "execute"] == 21, errors
+    asked = [a for a in profile.aggregates if a.statement.startswith("SELECT name FROM airport")]
+    assert all("datasette" in a.path[0].file for a in asked)
+    assert all(a.thread.name != "MainThread" for a in asked)
+
+
+@pytest.mark.compat
+@pytest.mark.parametrize("times", range(10))
+def test_the_standard_librarys_tests_again_and_again(queryprof: Run, times: int) -> None:
+    """What fails once in ten times fails somebody's build."""
+    result = queryprof("run", "--no-report", "-m", "test", "-q", "test_sqlite3", "test_asyncio")
+    assert result.returncode == 0, result.stdout[-2000:]
+
+
+def test_the_example_shows_its_faults(queryprof: Run, script: Callable[[str], Path]) -> None:
+    """What `make demo` runs: the commit for each insert, the scan and the N+1 query are found."""
+    example = Path(__file__).parents[2] / "examples" / "airports" / "app.py"
+    result = queryprof("run", "-o", "x.qprof", example)
+    assert result.returncode == 0, result.stderr
+    profile = read_profile("x.qprof")
+    counts = by_operation(profile)
+    assert counts["COMMIT", "commit"] == 301
+    assert counts["SELECT name FROM airport WHERE country = ?", "execute"] > 200
+    (scan,) = [
+        a for a in profile.aggregates
+        if a.statement.startswith("SELECT name FROM airport WHERE city") and a.operation == "execute"
+    ]  # fmt: skip
+    assert scan.counters.full_scan_steps > 28_000 * scan.count * 0.9
+    for line in ("log_visits() ", "find_city() ", "countries() ", "The vital few"):
+        assert line in result.stderr
+    assert result.stdout.startswith("US: ")

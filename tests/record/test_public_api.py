@@ -1,0 +1,160 @@
+"""The public functions: install, profile, span."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import io
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import queryprof
+from conftest import by_operation
+from queryprof.model import Profile
+from queryprof.trace.reader import read_profile
+
+
+def ask(text: str = "SELECT 1") -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.execute(text).fetchall()
+    connection.close()
+
+
+def spans(profile: Profile) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for a in profile.aggregates:
+        if a.operation == "execute":
+            counts[a.span] = counts.get(a.span, 0) + a.count
+    return counts
+
+
+def test_install_and_uninstall() -> None:
+    """Recording from one to the other; a second install does nothing."""
+    queryprof.install("a.qprof")
+    assert queryprof.is_installed()
+    queryprof.install("b.qprof")
+    ask()
+    queryprof.uninstall()
+    queryprof.uninstall()
+    assert not queryprof.is_installed()
+    ask()
+    assert by_operation(read_profile("a.qprof"))["SELECT ?", "execute"] == 1
+    assert not Path("b.qprof").exists()
+
+
+def test_a_profile_inside_a_recording_has_its_own_part() -> None:
+    """Both get what happened in the block; the outer one gets the rest too."""
+    queryprof.install("all.qprof")
+    ask()
+    with queryprof.profile("part.qprof") as part:
+        ask()
+        with queryprof.profile() as inner:
+            ask()
+    ask()
+    queryprof.uninstall()
+    counts = [
+        by_operation(p)["SELECT ?", "execute"]
+        for p in (inner.profile, part.profile, read_profile("all.qprof"))
+    ]
+    assert counts == [1, 2, 4]
+
+
+def test_a_profile_reports_and_an_exception_passes() -> None:
+    """The block's exception is the program's; what was measured until then is kept."""
+    recording = queryprof.profile("a.qprof")
+    with pytest.raises(queryprof.SessionError, match="has not ended"):
+        recording.report()
+    with pytest.raises(KeyError, match="mine"), recording:
+        ask()
+        raise KeyError("mine")
+    text = io.StringIO()
+    recording.report(file=text)
+    assert "SELECT ?" in text.getvalue()
+    with pytest.raises(queryprof.SessionError, match="used once"), recording:
+        pass
+
+
+def test_spans_nest_and_are_kept_apart_by_context() -> None:
+    """In tasks, in threads that run in a copy of the context, in decorators."""
+
+    @queryprof.span("sync")
+    def sync() -> None:
+        """Doc."""
+        ask()
+
+    @queryprof.span("async")
+    async def asynchronous() -> None:
+        await asyncio.sleep(0)
+        ask()
+        await asyncio.to_thread(ask)
+
+    async def tasks() -> None:
+        async def task(name: str) -> None:
+            with queryprof.span(name):
+                for _ in range(3):
+                    await asyncio.sleep(0)
+                    ask()
+
+        await asyncio.gather(*(task(f"task {n}") for n in range(4)), asynchronous())
+
+    with queryprof.profile() as recording:
+        ask()
+        with queryprof.span("outer"):
+            ask()
+            sync()
+            with queryprof.span("inner"):
+                ask()
+            ask()
+            context = contextvars.copy_context()
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                pool.submit(context.run, ask).result()
+                pool.submit(ask).result()
+        asyncio.run(tasks())
+    assert spans(recording.profile) == {
+        "": 2, "outer": 3, "sync": 1, "inner": 1, "async": 2,
+        **{f"task {n}": 3 for n in range(4)},
+    }  # fmt: skip
+    assert sync.__doc__ == "Doc."
+
+
+def test_spans_do_nothing_while_nothing_is_recorded() -> None:
+    """And a name is needed."""
+    with queryprof.span("x"):
+        ask()
+    with pytest.raises(TypeError, match="needs a name"):
+        queryprof.span("")
+
+
+def test_many_spans_fold() -> None:
+    """More span names than there is room for are counted under (other)."""
+    with queryprof.profile() as recording:
+        for number in range(1200):
+            with queryprof.span(f"request {number}"):
+                ask()
+    counts = spans(recording.profile)
+    assert sum(counts.values()) == 1200
+    assert counts["(other)"] > 100
+
+
+def test_coverages_own_connections_are_not_the_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What code in an installed package named coverage asks is left out, with its rows."""
+    package = tmp_path / "site-packages" / "coverage"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "import sqlite3\ndef save():\n    c = sqlite3.connect(':memory:')\n"
+        "    rows = c.execute('SELECT 1')\n    rows.fetchall()\n    c.close()\n    return rows\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+    with queryprof.profile() as recording:
+        import coverage
+
+        coverage.save()
+        ask("SELECT 2")
+    counts = by_operation(recording.profile)
+    assert counts["SELECT ?", "execute"] == 1
+    assert counts["SELECT ?", "fetchall"] == 1

@@ -1,0 +1,166 @@
+"""Rankings, percentiles and call sites, on profiles made by hand."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queryprof.analysis.bottlenecks import rank_bottlenecks
+from queryprof.analysis.call_sites import call_site, find_helpers
+from queryprof.analysis.histogram import bucket_bounds, percentile
+from queryprof.analysis.overview import overview_of
+from queryprof.analysis.views import view_by
+from queryprof.core._core import histogram_bucket
+from queryprof.model import Aggregate, CallPath, Counters, Frame, Process, Profile, Thread
+
+MAIN = Frame("main", "/app/main.py", 10)
+QUERY = Frame("query", "/app/db.py", 3)
+
+
+def process(number: int = 1, **changes: object) -> Process:
+    values = {
+        "id": number, "pid": 100 + number, "parent_pid": 1, "host": "h", "argv": ("python", "app.py"),
+        "directory": "/app", "python_version": "3.11", "sqlite_version": "3.40",
+        "queryprof_version": "0", "start_unix_ns": 0, "end_unix_ns": 10**9, "clean_end": True,
+        "clock": "time-stamp counter", "rows_estimated": False, "counters_off": None,
+        "call_cost_ns": 100.0, "flushes": 1, "flush_ns": 1000, "folded_statements": 0,
+        "folded_calls": 0, "lost_counters": 0,
+    }  # fmt: skip
+    return Process(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def aggregate(
+    statement: str, path: CallPath = (MAIN,), ns: int = 100, operation: str = "execute",
+    count: int = 1, span: str = "",
+) -> Aggregate:  # fmt: skip
+    began = operation == "execute"
+    return Aggregate(
+        statement, path, span, Thread(1, "MainThread"), operation, count, 0, 0, ns, ns,
+        ns // count, ns // count, ns // count if began else 0, 0.0,
+        Counters(counted=count, vm_steps=5 * count) if began else Counters(),
+        {histogram_bucket(ns // count): count} if began else {},
+    )  # fmt: skip
+
+
+def profile_of(*aggregates: Aggregate) -> Profile:
+    return Profile((process(),), aggregates)
+
+
+@given(st.integers(0, 2**43 - 1))
+def test_buckets_hold_what_the_core_puts_there(ns: int) -> None:
+    """The core and the analysis agree on the scale, and a bucket's middle is within 4%."""
+    low, high = bucket_bounds(histogram_bucket(ns))
+    assert low <= ns < high
+    assert abs((low + high - 1) // 2 - ns) <= max(0.04 * ns, 0)
+
+
+@given(st.lists(st.integers(0, 10**10), min_size=1), st.sampled_from([0.5, 0.95, 0.99]))
+def test_percentiles_are_right_to_4_percent(durations: list[int], share: float) -> None:
+    """Against the nearest-rank percentile of the durations themselves."""
+    histogram: dict[int, int] = {}
+    for ns in durations:
+        histogram[histogram_bucket(ns)] = histogram.get(histogram_bucket(ns), 0) + 1
+    rank = max(1, -(-len(durations) * share // 1))
+    exact = sorted(durations)[int(rank) - 1]
+    found = percentile(histogram, share, max(durations))
+    assert found is not None
+    assert abs(found - exact) <= 0.04 * exact
+
+
+def test_percentile_of_nothing_is_unknown() -> None:
+    """No execution: no percentile, and not 0."""
+    assert percentile({}, 0.5, 0) is None
+
+
+def test_the_vital_few_are_the_smallest_set_of_80_percent() -> None:
+    """Largest first, up to and with the one that reaches 80% of the time."""
+    ranking = rank_bottlenecks(
+        profile_of(*(aggregate(f"S{n}", ns=ns) for n, ns in enumerate([50, 5, 25, 15, 5])))
+    )
+    assert [b.statement for b in ranking.vital_few] == ["S0", "S2", "S3"]
+    assert [round(b.cumulative_share, 2) for b in ranking.bottlenecks] == [
+        0.5, 0.75, 0.9, 0.95, 1.0,
+    ]  # fmt: skip
+
+
+def test_fetches_are_ranked_with_their_statement() -> None:
+    """One bottleneck has the time of the execute and of the fetches, and counts executions."""
+    ranking = rank_bottlenecks(
+        profile_of(aggregate("S", ns=10), aggregate("S", ns=90, operation="next", count=1000))
+    )
+    (bottleneck,) = ranking.bottlenecks
+    assert (bottleneck.totals.executions, bottleneck.totals.self_ns) == (1, 100)
+    assert bottleneck.totals.mean_ns == 100
+
+
+def through_helper(number: int, caller: str, ns: int = 100) -> Aggregate:
+    return aggregate(f"S{number}", (QUERY, Frame(caller, "/app/main.py", 20 + number), MAIN), ns=ns)
+
+
+def test_a_database_helper_is_seen_through() -> None:
+    """When most statements go through one function, its callers are ranked, it is named."""
+    aggregates = [through_helper(n, f"view{n}") for n in range(5)]
+    helpers = find_helpers(aggregates)
+    assert helpers == {("/app/db.py", "query")}
+    site = call_site(aggregates[0].path, helpers)
+    assert site.frame is not None
+    assert site.frame.function == "view0"
+    assert site.helpers == (QUERY,)
+    assert site.callers == (MAIN,)
+
+
+def test_a_function_with_one_caller_or_few_statements_is_no_helper() -> None:
+    """A busy function of the program itself stays a call site."""
+    assert find_helpers([through_helper(n, "view") for n in range(5)]) == frozenset()
+    assert find_helpers([through_helper(n, f"view{n}") for n in range(3)]) == frozenset()
+    assert call_site((), frozenset()).frame is None
+
+
+def test_a_helper_of_a_helper_is_seen_through_too() -> None:
+    """db.query() calling db.run(): both are helpers."""
+    run = Frame("run", "/app/db.py", 1)
+    aggregates = [
+        aggregate(f"S{n}", (run, QUERY if n % 2 else Frame("one", "/app/db.py", 7),
+                            Frame(f"view{n}", "/app/main.py", n)))
+        for n in range(12)
+    ]  # fmt: skip
+    helpers = find_helpers(aggregates)
+    assert ("/app/db.py", "run") in helpers
+
+
+@pytest.mark.parametrize("sort", ["total", "count", "max", "p99", "vmsteps"])
+def test_sort_keys(sort: str) -> None:
+    """Every sort key puts the largest first."""
+    profile = profile_of(
+        aggregate("A", ns=1000, count=1), aggregate("B", ns=2000, count=100), aggregate("C", ns=10)
+    )
+    first = {"total": "B", "count": "B", "max": "A", "p99": "A", "vmsteps": "B"}[sort]
+    assert rank_bottlenecks(profile, sort).bottlenecks[0].statement == first
+
+
+def test_views_add_up_to_the_whole() -> None:
+    """The rows of every view share out all the time."""
+    profile = profile_of(
+        aggregate("A", span="x"), aggregate("A", operation="next"), aggregate("B", span="y")
+    )
+    for dimension in ("statement", "callsite", "operation", "thread", "span"):
+        view = view_by(profile, dimension)
+        assert statistics.fsum(row.share for row in view.rows) == pytest.approx(1)
+        assert sum(row.totals.self_ns for row in view.rows) == 300
+
+
+def test_the_overview_says_what_is_not_known() -> None:
+    """Killed processes, folded statements, lost counters and estimates are cautions."""
+    profile = Profile(
+        (process(clean_end=False, folded_statements=7, lost_counters=2, rows_estimated=True,
+                 counters_off="no"),),
+        (),
+    )  # fmt: skip
+    cautions = " ".join(overview_of(profile).cautions)
+    for word in ("101 did not end", "7 executions are under (other)", "of 2 executions are unknown",
+                 "unknown: no", "are estimates"):  # fmt: skip
+        assert word in cautions
+    assert overview_of(profile_of()).cautions == ()

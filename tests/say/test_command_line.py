@@ -1,0 +1,217 @@
+"""The command line from outside: exit statuses, streams, signals, bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import queryprof as qp
+from conftest import QUERYPROF, Run, by_operation
+from queryprof.trace.reader import read_profile
+
+Script = Callable[..., Path]
+WORK = "import sqlite3\nc = sqlite3.connect(':memory:')\nc.execute('SELECT 1').fetchall()\n"
+
+
+@pytest.mark.parametrize("status", [0, 1, 7, 255])
+def test_exit_status_is_the_programs(queryprof: Run, script: Script, status: int) -> None:
+    """And its streams: the report goes to stderr alone."""
+    path = script(
+        WORK + f"import sys\nprint('out')\nprint('err', file=sys.stderr)\nsys.exit({status})"
+    )
+    result = queryprof("run", path)
+    assert result.returncode == status
+    assert result.stdout == "out\n"
+    assert result.stderr.startswith("err\nqueryprof  ")
+    assert "SELECT ?" in result.stderr
+    assert "trace: program.qprof" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
+def test_death_by_a_signal_is_passed_on(queryprof: Run, script: Script, number: int) -> None:
+    """Who waits for queryprof sees the signal that the program died of."""
+    path = script(WORK + f"import os\nos.kill(os.getpid(), {int(number)})\n")
+    result = queryprof("run", "--no-report", path)
+    assert result.returncode == -number
+
+
+def test_signals_reach_the_program(script: Script) -> None:
+    """SIGTERM to queryprof is the program's to handle."""
+    path = script(
+        WORK + "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\nprint('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    child = subprocess.Popen(
+        [QUERYPROF, "run", "--no-report", path], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout
+    assert child.stdout.readline() == "ready\n"
+    child.terminate()
+    assert child.wait(timeout=30) == 9
+    child.stdout.close()
+    assert by_operation(read_profile("program.qprof"))["SELECT ?", "execute"] == 1
+
+
+def test_an_interrupt_from_the_terminal(script: Script) -> None:
+    """Ctrl-C goes to the program, which decides; queryprof still writes its report."""
+    path = script(
+        WORK + "import time\ntry:\n    print('ready', flush=True)\n    time.sleep(60)\n"
+        "except KeyboardInterrupt:\n    print('bye', flush=True)\n    raise SystemExit(4)\n"
+    )
+    main, other = pty.openpty()
+    child = subprocess.Popen(
+        [QUERYPROF, "run", path], stdin=other, stdout=other, stderr=other, start_new_session=True,
+        preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(other)
+    output = b""
+    sent = False
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if select.select([main], [], [], 0.2)[0]:
+            try:
+                output += os.read(main, 65536)
+            except OSError:
+                break
+        if b"ready" in output and not sent:
+            sent = True
+            os.write(main, b"\x03")
+    os.close(main)
+    assert child.wait(timeout=30) == 4, output
+    assert b"bye" in output
+    assert b"The vital few" in output
+    assert b"\x1b[" in output, "a terminal gets colours"
+
+
+def test_stdin_and_module_and_arguments(queryprof: Run, script: Script, tmp_path: Path) -> None:
+    """-m MODULE and -c CODE run by this Python, with stdin and sys.argv as they are."""
+    script("import sys\nprint(sys.argv[1:], sys.stdin.read())\n", "mod.py")
+    result = queryprof("run", "--no-report", "-m", "mod", "-o", "--by", "x", input="hello")
+    assert result.stdout == "['-o', '--by', 'x'] hello\n", result.stderr
+    assert (tmp_path / "mod.qprof").exists()
+    result = queryprof(
+        "run", "--no-report", "-c", "import sys; print(sys.argv, sys.flags.isolated)"
+    )
+    assert result.stdout == "['-c'] 0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "no-such-command"), "no-such-command: there is no such command"),
+        (("run", "-m"), "run -m: says no module"),
+        (("run",), "Missing argument"),
+        (("report",), "Missing argument"),
+        (("report", "x.qprof", "--sort", "wrong"), "'wrong' is not one of"),
+        (("report", "x.qprof", "--top", "0"), "0 is not in the range"),
+        (("nonsense",), "No such command"),
+        (("run", "-o", "/no/where/x.qprof", "true"), "cannot be written"),
+        (("merge", "/no/where/x.qprof", "x.qprof"), "cannot be written"),
+        (("merge", "out.qprof", "missing.qprof"), "missing.qprof: there is no such trace"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(
+    queryprof: Run, arguments: tuple[str, ...], message: str
+) -> None:
+    """Exit status 2, no traceback, and nothing left behind."""
+    with qp.profile("x.qprof"):
+        pass
+    result = queryprof(*arguments)
+    assert result.returncode == 2
+    assert message in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr
+    assert os.listdir() == ["x.qprof"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("pyproject.toml", "[tool.queryprof]\nrots = []", "no setting 'rots'"),
+        ("pyproject.toml", "[tool.queryprof]\nroots = 'a'", "roots must be a list"),
+        ("pyproject.toml", "[tool.queryprof]\ncall_path_frames = 9", "must be 1 to 8"),
+        ("pyproject.toml", "[tool.queryprof\n", "is no valid TOML"),
+        ("setup.cfg", "[queryprof]\nparameters = maybe", "Not a boolean: maybe"),
+        ("setup.cfg", "[queryprof]\ncall_path_frames = x", "invalid literal"),
+    ],
+)
+def test_bad_settings(queryprof: Run, script: Script, file: str, text: str, message: str) -> None:
+    """The command refuses them before it runs anything; a running program goes on without us."""
+    Path(file).write_text(text)
+    path = script(WORK + "print('ran')\n")
+    result = queryprof("run", path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    program = script(
+        "import queryprof\ntry:\n    queryprof.install()\n"
+        "except queryprof.SettingsError as error:\n    print('told')\n"
+    )
+    told = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    assert told.stdout == "told\n"
+
+
+def test_settings_are_followed(queryprof: Run, tmp_path: Path, script: Script) -> None:
+    """Roots and call_path_frames from setup.cfg and from pyproject.toml."""
+    library = tmp_path / "lib" / "site-packages"
+    library.mkdir(parents=True)
+    (library / "deep.py").write_text(
+        "def a(c): return c.execute('SELECT 1').fetchall()\ndef b(c): return a(c)\n"
+    )
+    path = script(
+        "import sys, sqlite3\nsys.path.insert(0, 'lib/site-packages')\nimport deep\n"
+        "deep.b(sqlite3.connect(':memory:'))\n"
+    )
+
+    def functions() -> list[str]:
+        assert queryprof("run", "--no-report", "-o", "x.qprof", path).returncode == 0
+        (found,) = [
+            a for a in read_profile("x.qprof").aggregates
+            if (a.statement, a.operation) == ("SELECT ?", "execute")
+        ]  # fmt: skip
+        return [frame.function for frame in found.path]
+
+    assert functions() == ["<module>"]
+    Path("setup.cfg").write_text("[queryprof]\nroots = lib/site-packages\n")
+    assert functions() == ["a", "b", "<module>"]
+    Path("pyproject.toml").write_text(
+        '[tool.queryprof]\nroots = ["lib/site-packages"]\ncall_path_frames = 2\n'
+    )
+    assert functions() == ["a", "b"]
+
+
+def test_formats(queryprof: Run) -> None:
+    """Every format and view of the command works, into a pipe that closes early too."""
+    with qp.profile("x.qprof"):
+        pass
+    for form in ("table", "json", "csv", "markdown"):
+        result = queryprof("report", "x.qprof", "--format", form)
+        assert (result.returncode, result.stderr) == (0, "")
+    assert json.loads(queryprof("report", "x.qprof", "--format", "json").stdout)["calls"] == 0
+    for dimension in ("statement", "callsite", "operation", "thread", "span"):
+        assert queryprof("report", "x.qprof", "--by", dimension).returncode == 0
+    closed = subprocess.run(
+        f"{QUERYPROF} report x.qprof --format json | true", shell=True, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert closed.stderr == ""
+
+
+def test_doctor(queryprof: Run) -> None:
+    """What is active here, a line each."""
+    result = queryprof("doctor")
+    assert (result.returncode, result.stderr) == (0, "")
+    found = dict(line.split(None, 1) for line in result.stdout.splitlines())
+    assert found["sqlite3"].startswith("SQLite 3.")
+    assert found["counters"].startswith("on: ")
+    assert {"queryprof", "python", "core", "clock", "cost", "startup"} <= set(found)

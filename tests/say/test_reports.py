@@ -1,0 +1,171 @@
+"""Reports as people see them: golden files to read in a review, and the machine formats.
+
+After a wanted change: QUERYPROF_GOLDEN=write pytest tests/say/test_reports.py
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from queryprof.model import (
+    Aggregate,
+    Counters,
+    ErrorCount,
+    Exemplar,
+    Frame,
+    Interval,
+    Process,
+    Profile,
+    StackSample,
+    Thread,
+)
+from queryprof.report.csv_report import csv_report
+from queryprof.report.json_report import json_report
+from queryprof.report.markdown_report import markdown_report
+from queryprof.report.terminal import print_report, print_view
+from queryprof.report.units import average, duration
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+WRITE = os.environ.get("QUERYPROF_GOLDEN") == "write"
+
+HANDLER = Frame("Handler.get", "/srv/shop/views.py", 41)
+LOOP = Frame("prices", "/srv/shop/models.py", 17)
+MAIN = Frame("main", "/srv/shop/app.py", 88)
+THREADS = (Thread(1, "MainThread"), Thread(1, "worker-1"))
+ODD = "SELECT \"a|b\", `c` FROM [odd table] WHERE x = '' -- ` | <b> é 名"
+
+
+def _aggregate(
+    statement: str, path: tuple[Frame, ...], operation: str, count: int, ns: int, *,
+    errors: int = 0, rows: int = 0, counters: Counters | None = None, thread: int = 0,
+    span: str = "",
+) -> Aggregate:  # fmt: skip
+    fetches = operation in ("next", "fetchall", "fetchone")
+    mean = ns // count
+    return Aggregate(
+        statement, path, span, THREADS[thread], operation, count, errors, rows, ns, ns,
+        mean // 2, mean * 9, 0 if fetches else mean * 9, 0.0, counters or Counters(),
+        {} if fetches else {250: count - count // 20, 270: count // 20},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def profile() -> Profile:
+    price = "SELECT price, currency FROM price WHERE product_id = ? AND valid_from <= ? ORDER BY valid_from DESC LIMIT ?"
+    scan = Counters(12000, 12000 * 28257, 12000 * 28256, 12000, 0, 0, 4660, 750)
+    process = Process(
+        1, 4711, 1, "build", ("/usr/bin/python3", "app.py", "--port", "80 80"), "/srv/shop",
+        "3.11.7", "3.40.1", "0.1.0", 10**18, 10**18 + 12_300_000_000, True, "time-stamp counter",
+        False, None, 104.0, 13, 25_000_000, 0, 0, 0,
+    )  # fmt: skip
+    aggregates = (
+        _aggregate(price, (LOOP, HANDLER, MAIN), "execute", 12_000, 5_020_000_000, counters=scan,
+                   span="GET /cart"),
+        _aggregate(price, (LOOP, HANDLER, MAIN), "fetchone", 12_000, 41_000_000, rows=11_988,
+                   span="GET /cart"),
+        _aggregate("COMMIT", (HANDLER, MAIN), "commit", 300, 540_000_000, thread=1),
+        _aggregate("SELECT name FROM product", (MAIN,), "execute", 1, 90_000, thread=1),
+        _aggregate("SELECT name FROM product", (MAIN,), "next", 1201, 1_900_000, rows=1200,
+                   thread=1),
+        _aggregate(ODD, (), "execute", 2, 700_000, errors=2),
+        _aggregate("(connect)", (MAIN,), "connect", 1, 120_000),
+    )  # fmt: skip
+    return Profile(
+        (process,), aggregates,
+        (ErrorCount(ODD, (), "execute", "sqlite3.OperationalError", 2),),
+        (Exemplar(price, (LOOP,), "GET /cart", THREADS[0], "execute", 10**18, 44_000_000, 1,
+                  (LOOP, HANDLER, MAIN), None, None),),
+        (StackSample(price, (LOOP, HANDLER, MAIN), 12_032, 5_000_000_000),),
+        1 << 27,
+        (Interval(7450580596 << 27, 24_000, 11_988, 5_061_000_000),),
+    )  # fmt: skip
+
+
+def golden(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if WRITE:
+        path.write_text(text)
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_report_in_a_terminal(profile: Profile, width: int) -> None:
+    """The first screen answers what to fix; no line is wider than the terminal."""
+    text = io.StringIO()
+    print_report(profile, file=text, width=width)
+    golden(f"report-{width}.txt", text.getvalue())
+    assert max(map(len, text.getvalue().splitlines())) <= width
+    assert "\x1b" not in text.getvalue()
+
+
+@pytest.mark.parametrize("dimension", ["statement", "callsite", "operation", "thread", "span"])
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_view_in_a_terminal(profile: Profile, dimension: str, width: int) -> None:
+    """Each breakdown fits the width."""
+    text = io.StringIO()
+    print_view(profile, dimension, file=text, width=width)
+    golden(f"by-{dimension}-{width}.txt", text.getvalue())
+    assert max(map(len, text.getvalue().splitlines())) <= width
+
+
+def test_an_empty_profile(profile: Profile) -> None:
+    """A program that asked nothing is told so."""
+    text = io.StringIO()
+    print_report(Profile(profile.processes, ()), file=text, width=80)
+    assert "Nothing was asked of a database." in text.getvalue()
+
+
+def test_json_follows_its_schema(profile: Profile) -> None:
+    """The documented schema holds, also for an empty profile; what is unknown is null."""
+    schema = json.loads(files("queryprof.report").joinpath("report-schema.json").read_text())
+    for each in (profile, Profile((), ()), Profile(profile.processes, ())):
+        document = json.loads(json_report(each))
+        jsonschema.validate(document, schema)
+    document = json.loads(json_report(profile))
+    first = document["bottlenecks"][0]
+    assert first["totals"]["executions"] == 12_000
+    assert first["site"]["frame"]["line"] == 17
+    assert document["bottlenecks"][1]["totals"]["vm_steps"] is None
+    assert len(json.loads(json_report(profile, top=1))["bottlenecks"]) == 1
+
+
+def test_csv_is_a_table(profile: Profile) -> None:
+    """One row a bottleneck, exact figures, empty for unknown, nothing a spreadsheet runs."""
+    rows = list(csv.DictReader(io.StringIO(csv_report(profile))))
+    assert rows[0]["self_ns"] == "5061000000"
+    assert rows[1]["vm_steps_per_execution"] == ""
+    assert {row["statement"] for row in rows} >= {"COMMIT", ODD}
+    golden("report.csv", csv_report(profile))
+    formula = Profile(profile.processes, (_aggregate("=cmd()", (MAIN,), "execute", 1, 1),))
+    assert "'=cmd()" in csv_report(formula)
+
+
+def test_markdown_is_a_table_whatever_the_sql(profile: Profile) -> None:
+    """Bars and backquotes in SQL do not break the table."""
+    text = markdown_report(profile)
+    golden("report.md", text + "\n")
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.replace("\\|", "").count("|") for line in table}) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [("0 ns", 0), ("999 ns", 999), ("1.00 µs", 1000), ("12.3 µs", 12_345), ("100 µs", 99_960),
+     ("1.00 ms", 999_999), ("1.00 s", 999_999_999), ("1,234 s", 1.234e12), ("?", None)],
+)  # fmt: skip
+def test_durations_have_three_digits(text: str, ns: float | None) -> None:
+    """And a unit that makes them short; unknown is a question mark."""
+    assert duration(ns) == text
+
+
+def test_averages() -> None:
+    """Whole where they are whole; unknown is unknown."""
+    assert [average(x) for x in (None, 0.0, 1.5, 12.0, 1234.5)] == ["?", "0", "1.5", "12", "1,234"]
