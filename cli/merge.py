@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from queryprof.cli.progress import progress
-from queryprof.trace.merge import merge_traces
-
 
 @click.command()
 @click.argument("output", type=click.Path(dir_okay=False))
 @click.argument("inputs", type=click.Path(), nargs=-1, required=True)
 def merge(output: str, inputs: tuple[str, ...]) -> None:
     """Adds up the traces INPUTS... into OUTPUT."""
+    from queryprof.cli.progress import progress
+    from queryprof.trace.merge import merge_traces
+
     with progress("merging", len(inputs)) as step:
         merge_traces(output, inputs, step)

@@ -98,5 +98,9 @@ class Parts:
                 f"process {', '.join(map(str, living))} still runs, and is recorded in"
                 f" {self.directory}: merge what is there when it has ended"
             )
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self.remove()
         return bool(files)
+
+    def remove(self) -> None:
+        """Removes the directory with what is in it."""
+        shutil.rmtree(self.directory, ignore_errors=True)

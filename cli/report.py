@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from queryprof.analysis.bottlenecks import SORT_KEYS
+from queryprof.analysis.totals import SORT_KEYS
 from queryprof.analysis.views import DIMENSIONS
-from queryprof.trace.reader import read_profile
 
 TOP_TABLE = 10
 
@@ -25,6 +24,11 @@ TOP_TABLE = 10
 )  # fmt: skip
 def report(file: str, dimension: str | None, sort: str, top: int | None, form: str) -> None:
     """Ranks what the trace FILE says: which statements and call sites the time went to."""
+    import gc
+
+    from queryprof.trace.reader import read_profile
+
+    gc.disable()  # a large trace is 100,000 objects that all stay to the end
     profile = read_profile(file)
     if form == "json":
         from queryprof.report.json_report import json_report

@@ -7,11 +7,7 @@ import sys
 
 import click
 
-from queryprof.cli.command import python_command, run_command
-from queryprof.cli.progress import progress
-from queryprof.cli.recording import Parts
-from queryprof.core.settings import read_settings
-from queryprof.trace.reader import read_profile
+from queryprof.errors import QueryprofError
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -40,10 +36,20 @@ def run(
 
     The report goes to stderr; the program's own output and exit status stay as they are.
     """
+    from queryprof.cli.command import python_command, run_command
+    from queryprof.cli.progress import progress
+    from queryprof.cli.recording import Parts
+    from queryprof.core.settings import read_settings
+    from queryprof.trace.reader import read_profile
+
     read_settings()  # bad settings are told before the program runs
     arguments, name = python_command(command)
     parts = Parts(output or f"{name}.qprof")
-    status = run_command(arguments, parts.environment(parameters, roots))
+    try:
+        status = run_command(arguments, parts.environment(parameters, roots))
+    except QueryprofError:
+        parts.remove()
+        raise
     try:
         with progress("merging", len(parts.files())) as step:
             merged = parts.merge(step)

@@ -121,7 +121,7 @@ class Session:
             self.stop()
 
     def _on_last_call(self, name: str) -> None:
-        """os._exit or os.exec is about to end the process without Python's own end."""
+        """A function is about to end the process, perhaps, without Python's own end."""
         self._flush()
         if name == "_exit":
             for writer in self._writers:

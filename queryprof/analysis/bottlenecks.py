@@ -4,23 +4,14 @@ time (the Pareto principle, after J. M. Juran).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import CallSite, call_site, find_helpers
-from queryprof.analysis.totals import Totals, add_up, group_by
+from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, group_by, self_ns_of
 from queryprof.model import Aggregate, Frame, Profile
 
 VITAL_SHARE = 0.8
-
-SORT_KEYS: dict[str, Callable[[Totals], float]] = {
-    "total": lambda totals: totals.self_ns,
-    "count": lambda totals: totals.executions,
-    "max": lambda totals: totals.max_ns or 0,
-    "p99": lambda totals: totals.p99_ns or 0,
-    "vmsteps": lambda totals: totals.vm_steps_sum,
-}
-"""What a ranking can be by; largest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +35,31 @@ class Bottleneck:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """All bottlenecks, most expensive first; the first `vital` of them are the vital few."""
+    """The bottlenecks, most expensive first.
+
+    Attributes:
+        bottlenecks: the first of them, as many as were asked for.
+        count: how many there are.
+        vital: how many of them, most expensive first, make up VITAL_SHARE of the time.
+    """
 
     bottlenecks: tuple[Bottleneck, ...]
+    count: int
     vital: int
     database_ns: int
 
-    @property
-    def vital_few(self) -> Sequence[Bottleneck]:
-        return self.bottlenecks[: self.vital]
 
-
-def rank_bottlenecks(profile: Profile, sort: str = "total") -> Ranking:
-    """Ranks (statement, call site) by the sort key; the vital few are by time in any case."""
+def rank_bottlenecks(profile: Profile, sort: str = "total", top: int | None = None) -> Ranking:
+    """Ranks (statement, call site) by a sort key, and describes the first `top` (None: all)."""
     helpers = find_helpers(profile.aggregates)
-    groups = group_by(profile.aggregates, _key(helpers))
-    database_ns = sum(a.self_ns for a in profile.aggregates)
-    summed = [(statement, members, add_up(members)) for (statement, _), members in groups.items()]
-    summed.sort(key=lambda item: (-SORT_KEYS[sort](item[2]), item[0], _place(item[1])))
+    groups = list(group_by(profile.aggregates, _key(helpers)).items())
+    database_ns = self_ns_of(profile.aggregates)
+    measure = SORT_KEYS[sort]
+    groups.sort(key=lambda item: (-measure(item[1]), item[0][0], str(item[0][1])))
     bottlenecks = []
     before_ns = 0
-    for rank, (statement, members, totals) in enumerate(summed, 1):
+    for rank, ((statement, _), members) in enumerate(groups[:top], 1):
+        totals = add_up(members)
         before_ns += totals.self_ns
         most = max(members, key=lambda a: a.self_ns)
         bottlenecks.append(
@@ -78,10 +73,18 @@ def rank_bottlenecks(profile: Profile, sort: str = "total") -> Ranking:
                 callers=_callers(members, helpers),
             )
         )
-    vital = next(
-        (b.rank for b in bottlenecks if b.cumulative_share >= VITAL_SHARE), len(bottlenecks)
-    )
-    return Ranking(tuple(bottlenecks), vital, database_ns)
+    spent = sorted((self_ns_of(members) for _, members in groups), reverse=True)
+    return Ranking(tuple(bottlenecks), len(groups), _vital(spent, database_ns), database_ns)
+
+
+def _vital(spent_ns: list[int], database_ns: int) -> int:
+    """How many of the largest make up VITAL_SHARE of the whole."""
+    reached = 0
+    for rank, ns in enumerate(spent_ns, 1):
+        reached += ns
+        if reached >= VITAL_SHARE * database_ns:
+            return rank
+    return len(spent_ns)
 
 
 Place = tuple[str, str, int]
@@ -96,10 +99,6 @@ def _key(
         return aggregate.statement, place
 
     return key
-
-
-def _place(members: list[Aggregate]) -> str:
-    return str(members[0].path[:1])
 
 
 def _callers(

@@ -105,3 +105,22 @@ def group_by(
     for aggregate in aggregates:
         groups.setdefault(key(aggregate), []).append(aggregate)
     return groups
+
+
+def self_ns_of(group: Iterable[Aggregate]) -> int:
+    """The time of a group: what most rankings go by, without adding up the rest."""
+    return sum(a.self_ns for a in group)
+
+
+def _p99_ns(group: list[Aggregate]) -> float:
+    return add_up(group).p99_ns or 0
+
+
+SORT_KEYS: dict[str, Callable[[list[Aggregate]], float]] = {
+    "total": self_ns_of,
+    "count": lambda group: sum(a.count for a in group if a.operation not in FETCH_OPERATIONS),
+    "max": lambda group: max(a.execution_max_ns for a in group),
+    "p99": _p99_ns,
+    "vmsteps": lambda group: sum(a.counters.vm_steps for a in group),
+}
+"""What a ranking can be by; largest first."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from queryprof.analysis.bottlenecks import SORT_KEYS
 from queryprof.analysis.call_sites import CallSite, call_site, find_helpers
-from queryprof.analysis.totals import Totals, add_up, group_by
+from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, group_by, self_ns_of
 from queryprof.model import Aggregate, Frame, Profile
 
 TOP_CALLERS = 5
@@ -33,27 +32,32 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The database time by one dimension, largest first."""
+    """The database time by one dimension, largest first: the first rows, and how many there are."""
 
     dimension: str
     rows: tuple[Row, ...]
+    count: int
 
 
 DIMENSIONS = ("statement", "callsite", "operation", "thread", "span")
 
 
-def view_by(profile: Profile, dimension: str, sort: str = "total") -> View:
-    """The profile's totals by a dimension (one of DIMENSIONS) in the order of a sort key."""
+def view_by(profile: Profile, dimension: str, sort: str = "total", top: int | None = None) -> View:
+    """The profile's totals by a dimension (one of DIMENSIONS) in the order of a sort key: the
+    first `top` rows (None: all).
+    """
     helpers = find_helpers(profile.aggregates)
     names = _names(profile, dimension, helpers)
-    database_ns = sum(a.self_ns for a in profile.aggregates)
+    database_ns = self_ns_of(profile.aggregates)
+    measure = SORT_KEYS[sort]
+    groups = list(group_by(profile.aggregates, names).items())
+    groups.sort(key=lambda item: (-measure(item[1]), str(item[0])))
     rows = []
-    for name, members in group_by(profile.aggregates, names).items():
+    for name, members in groups[:top]:
         totals = add_up(members)
         share = totals.self_ns / database_ns if database_ns else 0.0
         rows.append(Row(str(name), totals, share, top_callers(members, helpers)))
-    rows.sort(key=lambda row: (-SORT_KEYS[sort](row.totals), row.name))
-    return View(dimension, tuple(rows))
+    return View(dimension, tuple(rows), len(groups))
 
 
 def top_callers(
@@ -61,11 +65,11 @@ def top_callers(
 ) -> tuple[Caller, ...]:
     """The call sites that spent most time, at most TOP_CALLERS."""
     by_place = group_by(members, lambda a: _place(call_site(a.path, helpers).frame))
-    callers = [
-        Caller(call_site(group[0].path, helpers), add_up(group)) for group in by_place.values()
-    ]
-    callers.sort(key=lambda caller: (-caller.totals.self_ns, _place(caller.site.frame)))
-    return tuple(callers[:TOP_CALLERS])
+    groups = sorted(by_place.items(), key=lambda item: (-self_ns_of(item[1]), item[0]))
+    return tuple(
+        Caller(call_site(group[0].path, helpers), add_up(group))
+        for _, group in groups[:TOP_CALLERS]
+    )
 
 
 def _place(frame: Frame | None) -> tuple[str, int, str]:

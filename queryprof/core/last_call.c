@@ -1,28 +1,40 @@
 #include "last_call.h"
 
+#ifdef _WIN32
+#include <process.h>
+#else
+#include <unistd.h>
+#endif
+
 #include "thread_local.h"
 
 typedef PyObject *(*keywords_function)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
 
-enum { EXIT, EXECV, EXECVE, WATCHED };
+enum { EXIT, EXECV, EXECVE, KILL, RAISE_SIGNAL, WATCHED };
 
 static PyObject *watch_exit(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 static PyObject *watch_execv(PyObject *, PyObject *const *, Py_ssize_t);
 static PyObject *watch_execve(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
+static PyObject *watch_kill(PyObject *, PyObject *const *, Py_ssize_t);
+static PyObject *watch_raise_signal(PyObject *, PyObject *);
+
 static struct {
+    const char *module;
     const char *name;
     int flags;
     PyCFunction ours;
     PyMethodDef *definition; /* NULL: not watched */
     PyCFunction original;
 } watched[WATCHED] = {
-    [EXIT] = {"_exit", METH_FASTCALL | METH_KEYWORDS, (PyCFunction)(void (*)(void))watch_exit, 0,
-              0},
-    [EXECV] = {"execv", METH_FASTCALL, (PyCFunction)(void (*)(void))watch_execv, 0, 0},
-    [EXECVE] = {"execve", METH_FASTCALL | METH_KEYWORDS, (PyCFunction)(void (*)(void))watch_execve,
-                0, 0},
+    [EXIT] = {"os", "_exit", METH_FASTCALL | METH_KEYWORDS, (PyCFunction)(void (*)(void))watch_exit,
+              0, 0},
+    [EXECV] = {"os", "execv", METH_FASTCALL, (PyCFunction)(void (*)(void))watch_execv, 0, 0},
+    [EXECVE] = {"os", "execve", METH_FASTCALL | METH_KEYWORDS,
+                (PyCFunction)(void (*)(void))watch_execve, 0, 0},
+    [KILL] = {"os", "kill", METH_FASTCALL, (PyCFunction)(void (*)(void))watch_kill, 0, 0},
+    [RAISE_SIGNAL] = {"_signal", "raise_signal", METH_O, watch_raise_signal, 0, 0},
 };
 
 static PyObject *on_last_call; /* owned; NULL: nothing is watched */
@@ -63,14 +75,31 @@ static PyObject *watch_execve(PyObject *module, PyObject *const *args, Py_ssize_
                                                                          names);
 }
 
+static PyObject *watch_kill(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    long pid = count > 0 && PyLong_CheckExact(args[0]) ? PyLong_AsLong(args[0]) : -1;
+    if (pid == (long)getpid()) {
+        tell(KILL);
+    }
+    PyErr_Clear(); /* a pid too large for a long: the function itself will say so */
+    return ((fast_function)(void (*)(void))watched[KILL].original)(module, args, count);
+}
+
+static PyObject *watch_raise_signal(PyObject *module, PyObject *number)
+{
+    tell(RAISE_SIGNAL);
+    return watched[RAISE_SIGNAL].original(module, number);
+}
+
 int qp_last_call_watch(PyObject *callback)
 {
-    PyObject *os = PyImport_ImportModule("os");
-    if (!os) {
-        return -1;
-    }
     for (int i = 0; i < WATCHED; i++) {
-        PyObject *function = PyObject_GetAttrString(os, watched[i].name);
+        PyObject *module = PyImport_ImportModule(watched[i].module);
+        if (!module) {
+            return -1;
+        }
+        PyObject *function = PyObject_GetAttrString(module, watched[i].name);
+        Py_DECREF(module);
         PyMethodDef *definition = function && PyCFunction_CheckExact(function)
                                       ? ((PyCFunctionObject *)function)->m_ml
                                       : NULL;
@@ -83,7 +112,6 @@ int qp_last_call_watch(PyObject *callback)
         PyErr_Clear(); /* a system without the function */
         Py_XDECREF(function);
     }
-    Py_DECREF(os);
     Py_XSETREF(on_last_call, Py_NewRef(callback));
     return 0;
 }

@@ -1,5 +1,6 @@
 /* A last call before the process ends without Python's own end: os._exit (which ends the
- * children of multiprocessing and os.fork) and os.execv, os.execve (which replace the program).
+ * children of multiprocessing and os.fork), os.execv and os.execve (which replace the program),
+ * os.kill of itself and signal.raise_signal (with which servers end after a signal).
  */
 #ifndef QP_LAST_CALL_H
 #define QP_LAST_CALL_H

@@ -35,11 +35,11 @@ def table_of(
                 *_figures(b.totals),
                 b.statement,
             )
-            for b in rank_bottlenecks(profile, sort).bottlenecks[:top]
+            for b in rank_bottlenecks(profile, sort, top).bottlenecks
         ]
     return (dimension, "share", *FIGURES), [
         (row.name, row.share, *_figures(row.totals))
-        for row in view_by(profile, dimension, sort).rows[:top]
+        for row in view_by(profile, dimension, sort, top).rows
     ]
 
 

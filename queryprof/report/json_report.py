@@ -26,7 +26,7 @@ def json_report(
         top: how many bottlenecks, and rows of each view, at the most; None: all.
     """
     overview = overview_of(profile)
-    ranking = rank_bottlenecks(profile, sort)
+    ranking = rank_bottlenecks(profile, sort, top)
     dimensions = DIMENSIONS if dimension is None else (dimension,)
     document: Mapping[str, Any] = {
         "format_version": FORMAT_VERSION,
@@ -43,8 +43,8 @@ def json_report(
         "cautions": list(overview.cautions),
         "processes": [_process(process) for process in profile.processes],
         "vital_few": ranking.vital,
-        "bottlenecks": [_bottleneck(b) for b in ranking.bottlenecks[:top]],
-        "views": {name: _view(view_by(profile, name, sort), top) for name in dimensions},
+        "bottlenecks": [_bottleneck(b) for b in ranking.bottlenecks],
+        "views": {name: _view(view_by(profile, name, sort, top)) for name in dimensions},
         "error_counts": [
             {
                 "statement": error.statement,
@@ -124,7 +124,7 @@ def _bottleneck(bottleneck: Bottleneck) -> Mapping[str, Any]:
     }
 
 
-def _view(view: View, top: int | None) -> list[Mapping[str, Any]]:
+def _view(view: View) -> list[Mapping[str, Any]]:
     return [
         {
             "name": row.name,
@@ -135,7 +135,7 @@ def _view(view: View, top: int | None) -> list[Mapping[str, Any]]:
                 for caller in row.callers
             ],
         }
-        for row in view.rows[:top]
+        for row in view.rows
     ]
 
 

@@ -52,9 +52,9 @@ def print_report(
     places = Places(profile)
     parts: list[RenderableType] = [*_overview(overview_of(profile))]
     if profile.aggregates:
-        ranking = rank_bottlenecks(profile, sort)
-        parts.append(_vital_few(ranking, places, top, sort, console.width))
-        parts.append(_statements(view_by(profile, "statement", sort), places, top))
+        ranking = rank_bottlenecks(profile, sort, top)
+        parts.append(_vital_few(ranking, places, sort, console.width))
+        parts.append(_statements(view_by(profile, "statement", sort, top), places))
         parts.append(_operations(view_by(profile, "operation"), places))
     else:
         parts.append(Text("\nNothing was asked of a database."))
@@ -72,12 +72,12 @@ def print_view(
     """Prints one breakdown: by statement, callsite, operation, thread or span."""
     console = console_for(file, width)
     places = Places(profile)
-    view = view_by(profile, dimension, sort)
+    view = view_by(profile, dimension, sort, top)
     parts: list[RenderableType] = [*_overview(overview_of(profile))]
     if dimension == "operation":
         parts.append(_operations(view, places))
     else:
-        parts.append(_view(view, places, top, console.width))
+        parts.append(_view(view, places, console.width))
     _write(console, parts)
 
 
@@ -113,11 +113,10 @@ def _overview(overview: Overview) -> Iterable[Text]:
         yield Text(f"! {caution}", style="yellow")
 
 
-def _vital_few(ranking: Ranking, places: Places, top: int, sort: str, width: int) -> RenderableType:
-    shown = ranking.vital_few if sort == "total" else ranking.bottlenecks
-    shown = shown[:top]
+def _vital_few(ranking: Ranking, places: Places, sort: str, width: int) -> RenderableType:
+    shown = ranking.bottlenecks[: ranking.vital if sort == "total" else None]
     title = (
-        f"The vital few: {ranking.vital} of {len(ranking.bottlenecks)} statements and call sites"
+        f"The vital few: {ranking.vital} of {ranking.count} statements and call sites"
         f" make up {percent(VITAL_SHARE)} of the database time"
         if sort == "total"
         else f"Statements and call sites by {sort}"
@@ -173,19 +172,19 @@ def _sql(statement: str, width: int) -> Text:
     return Text("\n").join(lines)
 
 
-def _statements(view: View, places: Places, top: int) -> RenderableType:
+def _statements(view: View, places: Places) -> RenderableType:
     parts: list[RenderableType] = [
         Text("\nThe top statements and their most expensive callers", style="bold")
     ]
-    for row in view.rows[:top]:
+    for row in view.rows:
         head = Text.assemble(
             (f"{percent(row.share):>6}", "bold"), f"  {duration(row.totals.self_ns):>8}  ",
             row.name, no_wrap=True, overflow="ellipsis",
         )  # fmt: skip
         parts.append(head)
         parts += [_caller(caller, places) for caller in row.callers]
-    if len(view.rows) > top:
-        parts.append(Text(f"{len(view.rows) - top} more: --top {len(view.rows)}", style="dim"))
+    if view.count > len(view.rows):
+        parts.append(Text(f"{view.count - len(view.rows)} more: --top {view.count}", style="dim"))
     return Group(*parts)
 
 
@@ -221,7 +220,7 @@ def _operations(view: View, places: Places) -> RenderableType:
     return Group(*parts)
 
 
-def _view(view: View, places: Places, top: int, width: int) -> RenderableType:
+def _view(view: View, places: Places, width: int) -> RenderableType:
     table = _table(f"\nBy {view.dimension}")
     table.add_column("share", justify="right", no_wrap=True)
     table.add_column("total", justify="right", no_wrap=True)
@@ -231,7 +230,7 @@ def _view(view: View, places: Places, top: int, width: int) -> RenderableType:
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column(view.dimension, overflow="fold", ratio=1)
-    for row in view.rows[:top]:
+    for row in view.rows:
         totals = row.totals
         figures = {
             "mean": duration(totals.mean_ns),
@@ -247,8 +246,8 @@ def _view(view: View, places: Places, top: int, width: int) -> RenderableType:
             *(figures[name] for name in names), _row_name(row, view, places),
         )  # fmt: skip
     parts: list[RenderableType] = [table]
-    if len(view.rows) > top:
-        parts.append(Text(f"{len(view.rows) - top} more: --top {len(view.rows)}", style="dim"))
+    if view.count > len(view.rows):
+        parts.append(Text(f"{view.count - len(view.rows)} more: --top {view.count}", style="dim"))
     return Group(*parts)
 
 

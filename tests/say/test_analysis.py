@@ -80,7 +80,7 @@ def test_the_vital_few_are_the_smallest_set_of_80_percent() -> None:
     ranking = rank_bottlenecks(
         profile_of(*(aggregate(f"S{n}", ns=ns) for n, ns in enumerate([50, 5, 25, 15, 5])))
     )
-    assert [b.statement for b in ranking.vital_few] == ["S0", "S2", "S3"]
+    assert [b.statement for b in ranking.bottlenecks[: ranking.vital]] == ["S0", "S2", "S3"]
     assert [round(b.cumulative_share, 2) for b in ranking.bottlenecks] == [
         0.5, 0.75, 0.9, 0.95, 1.0,
     ]  # fmt: skip
