@@ -1,0 +1,84 @@
+"""The documentation: every command in it runs, every command of ours is in it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from queryprof.cli.main import cli
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+OWN_TARGETS = {"make demo", "make test"}
+"""Run as targets by continuous integration itself; here they would run this test again."""
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def commands(page: Path) -> list[str]:
+    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
+    return [line[2:] for line in lines if line.startswith("$ ")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_shown_runs(page: Path, tmp_path: Path) -> None:
+    """In order, in a copy of the example's place, with this Python first on the PATH."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    environment = {
+        **os.environ,
+        "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
+        "NO_COLOR": "1",
+    }
+    for command in commands(page):
+        if command in OWN_TARGETS:
+            assert re.search(rf"^{command.split()[1]}:", (ROOT / "Makefile").read_text(), re.M)
+            continue
+        result = subprocess.run(
+            command, shell=True, capture_output=True, text=True, env=environment, check=False
+        )
+        assert result.returncode == 0, f"{command}\n{result.stderr}"
+        assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_program_shown_runs(page: Path) -> None:
+    """Python blocks are whole programs."""
+    for block in blocks(page, "python"):
+        result = subprocess.run(
+            [sys.executable, "-c", block], capture_output=True, text=True, check=False
+        )
+        assert result.returncode == 0, result.stderr
+
+
+def test_every_command_and_option_is_documented() -> None:
+    """A command or option that no page names is unknown to people."""
+    text = "\n".join(page.read_text() for page in PAGES)
+    for name, command in cli.commands.items():
+        assert f"queryprof {name}" in text
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and parameter.name != "help":
+                assert any(option in text for option in parameter.opts), f"{name} {parameter.opts}"
+
+
+def test_every_target_is_in_the_makefile() -> None:
+    """CONTRIBUTING.md names no chore that is not there."""
+    targets = set(re.findall(r"`make ([a-z0-9.-]+)", (ROOT / "CONTRIBUTING.md").read_text()))
+    makefile = (ROOT / "Makefile").read_text()
+    assert targets
+    assert all(re.search(rf"^{re.escape(t)}:", makefile, re.MULTILINE) for t in targets)
+
+
+def test_links_lead_somewhere() -> None:
+    """Relative links in the pages point to files."""
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if not link.startswith("http"):
+                assert (page.parent / link).exists(), f"{page.name}: {link}"
