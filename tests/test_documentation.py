@@ -39,7 +39,9 @@ def test_every_command_shown_runs(page: Path, tmp_path: Path) -> None:
     }
     for command in commands(page):
         if command in OWN_TARGETS:
-            assert re.search(rf"^{command.split()[1]}:", (ROOT / "Makefile").read_text(), re.M)
+            assert re.search(
+                rf"^{command.split()[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE
+            )
             continue
         result = subprocess.run(
             command, shell=True, capture_output=True, text=True, env=environment, check=False

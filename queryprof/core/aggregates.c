@@ -29,7 +29,8 @@ static struct {
     uint32_t count;
     uint32_t *index; /* entry number + 1 by hash; 0: empty */
     uint32_t generation;
-    uint32_t taken; /* entries below this have been looked at by the current taking */
+    qp_aggregate *last; /* the entry found last: loops ask for one */
+    uint32_t taken;     /* entries below this have been looked at by the current taking */
     chunk *chunks;
     uint32_t chunk_count;
     error_count *errors;
@@ -93,10 +94,14 @@ uint32_t qp_aggregates_generation(void)
 
 qp_aggregate *qp_aggregate_of(const qp_key *key)
 {
+    if (table.last && same_key(&table.last->key, key)) {
+        return table.last;
+    }
     uint32_t slot = (uint32_t)hash_key(key) & (SLOTS - 1);
     for (; table.index[slot]; slot = (slot + 1) & (SLOTS - 1)) {
         qp_aggregate *known = &table.entries[table.index[slot] - 1];
         if (same_key(&known->key, key)) {
+            table.last = known;
             return known;
         }
     }
@@ -327,6 +332,7 @@ void qp_aggregates_forget(void)
     table.error_count = 0;
     table.chunk_count = 0;
     table.taken = 0;
+    table.last = NULL;
     table.generation++;
     reserve_others();
 }

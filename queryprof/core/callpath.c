@@ -45,8 +45,12 @@ typedef struct {
     uint8_t class;
 } prefix;
 
+enum { RECENT_CODES = 128 };
+
 static struct {
-    known_code *codes; /* open addressing by address */
+    known_code recent[RECENT_CODES]; /* borrowed from `codes`, by address: found at once */
+    call_path *last_path;            /* the one found last: loops ask from one place */
+    known_code *codes;               /* open addressing by address */
     uint32_t code_count;
     call_path *paths;
     uint32_t path_count;
@@ -108,6 +112,8 @@ bool qp_callpath_start(void)
 
 static void forget_codes(void)
 {
+    memset(table.recent, 0, sizeof table.recent);
+    table.last_path = NULL;
     for (uint32_t i = 0; table.codes && i < CODE_SLOTS; i++) {
         Py_CLEAR(table.codes[i].code);
     }
@@ -222,8 +228,7 @@ static qp_code_class classify(PyCodeObject *code)
     return longest->class;
 }
 
-/* The cache's entry for a code object, or NULL when the cache is full. */
-static const known_code *find_code(PyCodeObject *code)
+static const known_code *find_code_in_table(PyCodeObject *code)
 {
     uint32_t slot = (uint32_t)mix(0, (uintptr_t)code) & (CODE_SLOTS - 1);
     for (; table.codes[slot].code; slot = (slot + 1) & (CODE_SLOTS - 1)) {
@@ -243,17 +248,36 @@ static const known_code *find_code(PyCodeObject *code)
     return &table.codes[slot];
 }
 
+/* The cache's entry for a code object, or NULL when the cache is full. */
+static inline const known_code *find_code(PyCodeObject *code)
+{
+    known_code *recent = &table.recent[((uintptr_t)code >> 5) & (RECENT_CODES - 1)];
+    if (recent->code != code) {
+        const known_code *known = find_code_in_table(code);
+        if (!known) {
+            return NULL;
+        }
+        *recent = *known;
+    }
+    return recent;
+}
+
 static uint32_t intern_path(const place *at, uint32_t count)
 {
     if (!count) {
         return QP_PATH_NONE;
     }
+    if (table.last_path && table.last_path->frames == count &&
+        same_places(table.last_path->at, at, count)) {
+        return table.path_base + (uint32_t)(table.last_path - table.paths);
+    }
     uint64_t hash = hash_places(at, count);
     uint32_t slot = (uint32_t)(hash & (PATH_SLOTS - 1));
     for (; table.path_index[slot]; slot = (slot + 1) & (PATH_SLOTS - 1)) {
         uint32_t number = table.path_index[slot] - 1;
-        const call_path *known = &table.paths[number];
+        call_path *known = &table.paths[number];
         if (known->hash == hash && known->frames == count && same_places(known->at, at, count)) {
+            table.last_path = known;
             return table.path_base + number;
         }
     }

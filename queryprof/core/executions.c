@@ -183,7 +183,11 @@ static void settle_rows(qp_execution *e)
     sums->errors += p->errors;
     e->duration_ns += total_ns;
     e->rows += p->rows;
-    qp_timeline_add(qp_clock_unix_ns(p->last_ticks), p->calls, p->rows, self_ns);
+    /* What began the execution goes along: one look at the timeline for both. */
+    bool first = e->plotted_ns >= 0;
+    qp_timeline_add(qp_clock_unix_ns(p->last_ticks), p->calls + first,
+                    p->rows + (first ? e->plotted_rows : 0), self_ns + (first ? e->plotted_ns : 0));
+    e->plotted_ns = -1;
     p->calls = 0;
 }
 
@@ -196,6 +200,9 @@ void qp_execution_settle(qp_execution *e, PyThreadState *tstate, PyObject *sql,
     refresh(e);
     if (e->pending.calls) {
         settle_rows(e);
+    } else if (e->plotted_ns >= 0) {
+        qp_timeline_add(qp_clock_unix_ns(e->started_ticks), 1, e->plotted_rows, e->plotted_ns);
+        e->plotted_ns = -1;
     }
     if (e->meter.touched && !e->in_use) {
         qp_aggregate_count(e->began, &e->meter.counters);

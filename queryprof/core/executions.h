@@ -47,9 +47,11 @@ typedef struct qp_execution {
     int64_t settled_ns;    /* how much of it the distribution holds; -1: it is not in yet */
     int64_t notable_ticks; /* after so many more it deserves a stack or an exemplar */
     int64_t rows;          /* fetched */
-    uint32_t stack;        /* 0: none taken */
-    uint32_t stack_epoch;  /* the stack's number is valid in this interval alone */
-    int64_t stack_weight;  /* executions that the stack samples hold for it */
+    int64_t plotted_ns;    /* self time of what began it, still to go on the timeline; -1: none */
+    int64_t plotted_rows;
+    uint32_t stack;       /* 0: none taken */
+    uint32_t stack_epoch; /* the stack's number is valid in this interval alone */
+    int64_t stack_weight; /* executions that the stack samples hold for it */
     int64_t stack_ns;
 } qp_execution;
 

@@ -247,6 +247,8 @@ static void place_execution(qp_call *call, qp_execution *e, int64_t ns, int64_t 
     e->duration_ns = ns;
     e->settled_ns = -1;
     e->rows = rows;
+    e->plotted_ns = call->self_ns;
+    e->plotted_rows = rows;
     e->stack = 0;
     e->stack_weight = e->stack_ns = 0;
     int64_t floor_ns = qp_exemplar_floor_ns(call->meter.key.statement);
@@ -277,14 +279,14 @@ static void end_execution(qp_call *call, PyObject *result, int64_t ticks)
         if (call->meter.touched) {
             qp_aggregate_count(call->sums, &call->meter.counters);
         }
-        qp_timeline_add(qp_clock_unix_ns(call->start_ticks) + ns, 1, rows, self_ns);
+        call->self_ns = self_ns;
     }
     if (has_cursor && result) {
         /* A connection's execute returns the cursor, a cursor's execute itself. */
         qp_execution *place = qp_execution_place(result);
         if (place) {
             place->cursor = result;
-            place_execution(call, place, ns, 0);
+            place_execution(call, place, ns, rows);
             return;
         }
     } else if (has_cursor) {

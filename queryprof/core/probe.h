@@ -46,6 +46,7 @@ typedef struct qp_call {
     PyObject *parameters;
     qp_aggregate *sums;
     uint32_t generation; /* of the aggregates that `sums` points into */
+    int64_t self_ns;     /* when it has ended */
     bool ignored;        /* not the program's */
     bool sampled_stack;
     qp_meter meter;

@@ -1,0 +1,266 @@
+"""What recording costs, beside other tools: `make bench`.
+
+Every case runs bare and under each tool by turns, in one process, for many rounds. A round's time
+is the shortest of its repeats, and its ratio is to the bare time of the same round, so that a
+machine that changes its speed changes both; printed are the median of the ratios and the shortest
+bare time. Connections are in memory: the cheapest calls, where the cost shows most.
+
+    python benchmarks/overhead.py [--rounds 60] [--case "point select"] [--tool queryprof]
+"""
+
+from __future__ import annotations
+
+import cProfile
+import sqlite3
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+from opentelemetry.instrumentation.sqlite3 import SQLite3Instrumentor
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+from rich.console import Console
+from rich.progress import track
+
+from queryprof.session import session
+
+ROWS = 1000
+Case = Callable[[sqlite3.Connection], int]
+
+
+def point_select(connection: sqlite3.Connection) -> int:
+    cursor = connection.cursor()
+    for number in range(400):
+        cursor.execute("SELECT b FROM t WHERE a = ?", (number,))
+        cursor.fetchone()
+    return 400
+
+
+def _find(cursor: sqlite3.Cursor, number: int) -> object:
+    cursor.execute("SELECT b FROM t WHERE a = ?", (number,))
+    return cursor.fetchone()
+
+
+def point_select_in_a_helper(connection: sqlite3.Connection) -> int:
+    cursor = connection.cursor()
+    for number in range(400):
+        _find(cursor, number)
+    return 400
+
+
+def deep_point_select(connection: sqlite3.Connection, depth: int = 20) -> int:
+    return deep_point_select(connection, depth - 1) if depth else point_select(connection)
+
+
+def insert(connection: sqlite3.Connection) -> int:
+    cursor = connection.cursor()
+    cursor.execute("BEGIN")
+    for number in range(400):
+        cursor.execute("INSERT INTO t VALUES (?, ?)", (ROWS + number, number))
+    connection.rollback()
+    return 400
+
+
+def iterate(connection: sqlite3.Connection) -> int:
+    for _ in connection.execute("SELECT a, b FROM t"):
+        pass
+    return 1
+
+
+def executemany(connection: sqlite3.Connection) -> int:
+    connection.execute("BEGIN")
+    connection.executemany("INSERT INTO t VALUES (?, ?)", [(ROWS + i, i) for i in range(ROWS)])
+    connection.rollback()
+    return 1
+
+
+def fetchall(connection: sqlite3.Connection) -> int:
+    connection.execute("SELECT a, b FROM t").fetchall()
+    return 1
+
+
+CASES: dict[str, Case] = {
+    "point select by primary key": point_select,
+    "the same in a helper function": point_select_in_a_helper,
+    "the same, 20 frames deeper": deep_point_select,
+    "insert in a transaction": insert,
+    "iteration of 1,000 rows": iterate,
+    "executemany of 1,000 rows": executemany,
+    "fetchall of 1,000 rows": fetchall,
+}
+
+
+@contextmanager
+def bare() -> Iterator[sqlite3.Connection]:
+    with _opened(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        yield connection
+
+
+@contextmanager
+def queryprof() -> Iterator[sqlite3.Connection]:
+    session.driver.attach()
+    try:
+        with bare() as connection:
+            yield connection
+    finally:
+        session.driver.detach()
+
+
+@contextmanager
+def python_trace_callback() -> Iterator[sqlite3.Connection]:
+    texts: dict[str, int] = {}
+
+    def callback(text: str) -> None:
+        texts[text] = texts.get(text, 0) + 1
+
+    with bare() as connection:
+        connection.set_trace_callback(callback)
+        yield connection
+
+
+class TimedCursor(sqlite3.Cursor):
+    """The usual wrapper: a subclass that times execute."""
+
+    spent_ns = 0
+
+    def execute(self, *arguments: object) -> TimedCursor:
+        started = time.perf_counter_ns()
+        try:
+            return super().execute(*arguments)  # type: ignore[arg-type,return-value]
+        finally:
+            TimedCursor.spent_ns += time.perf_counter_ns() - started
+
+    def fetchone(self) -> object:
+        started = time.perf_counter_ns()
+        try:
+            return super().fetchone()
+        finally:
+            TimedCursor.spent_ns += time.perf_counter_ns() - started
+
+    def __next__(self) -> object:
+        started = time.perf_counter_ns()
+        try:
+            return super().__next__()
+        finally:
+            TimedCursor.spent_ns += time.perf_counter_ns() - started
+
+
+class TimedConnection(sqlite3.Connection):
+    """A connection whose cursors are timed."""
+
+    def cursor(self, factory: type[sqlite3.Cursor] = TimedCursor) -> sqlite3.Cursor:  # type: ignore[override]
+        return super().cursor(factory)
+
+    def execute(self, *arguments: object) -> sqlite3.Cursor:
+        return self.cursor().execute(*arguments)  # type: ignore[arg-type]
+
+
+@contextmanager
+def python_subclass() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:", isolation_level=None, factory=TimedConnection)
+    with _opened(connection) as opened:
+        yield opened
+
+
+@contextmanager
+def c_profile() -> Iterator[sqlite3.Connection]:
+    profiler = cProfile.Profile()
+    with bare() as connection:
+        profiler.enable()
+        try:
+            yield connection
+        finally:
+            profiler.disable()
+
+
+class _Nowhere(SpanExporter):
+    def export(self, spans: object) -> SpanExportResult:  # noqa: ARG002
+        return SpanExportResult.SUCCESS
+
+
+PROVIDER = TracerProvider()
+PROVIDER.add_span_processor(SimpleSpanProcessor(_Nowhere()))
+
+
+@contextmanager
+def opentelemetry() -> Iterator[sqlite3.Connection]:
+    with bare() as connection:
+        yield SQLite3Instrumentor().instrument_connection(connection, tracer_provider=PROVIDER)
+
+
+TOOLS = {
+    "bare": bare,
+    "queryprof": queryprof,
+    "trace callback": python_trace_callback,
+    "subclass": python_subclass,
+    "cProfile": c_profile,
+    "OpenTelemetry": opentelemetry,
+}
+
+
+@contextmanager
+def _opened(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
+    connection.executemany("INSERT INTO t VALUES (?, ?)", [(i, 2 * i) for i in range(ROWS)])
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+REPEATS = 5
+
+
+def round_ns(case: str, tool: str) -> float:
+    """The shortest of a few repeats, after one to warm up, in ns a call or result."""
+    with TOOLS[tool]() as connection:
+        CASES[case](connection)
+        times = []
+        for _ in range(REPEATS):
+            started = time.perf_counter_ns()
+            calls = CASES[case](connection)
+            times.append((time.perf_counter_ns() - started) / calls)
+    return min(times)
+
+
+def measure(cases: list[str], tools: list[str], rounds: int) -> dict[tuple[str, str], list[float]]:
+    """The times of all rounds, in ns, by (case, tool)."""
+    times: dict[tuple[str, str], list[float]] = {}
+    for _ in track(range(rounds), "measuring", console=Console(stderr=True), transient=True):
+        for case in cases:
+            for tool in tools:
+                times.setdefault((case, tool), []).append(round_ns(case, tool))
+    return times
+
+
+def ratio(bare_ns: list[float], tool_ns: list[float]) -> float:
+    """The median over the rounds of what a tool took beside the bare program."""
+    return statistics.median(t / b for b, t in zip(bare_ns, tool_ns, strict=True))
+
+
+@click.command()
+@click.option("--rounds", default=60, show_default=True)
+@click.option("--case", "chosen_case", help="Only the cases that contain this.")
+@click.option("--tool", "chosen_tool", help="Only bare and this tool.")
+def main(rounds: int, chosen_case: str | None, chosen_tool: str | None) -> None:
+    """Measures, and prints a Markdown table."""
+    cases = [case for case in CASES if not chosen_case or chosen_case in case]
+    tools = [tool for tool in TOOLS if not chosen_tool or tool in ("bare", chosen_tool)]
+    session.start()
+    session.driver.detach()  # the tools take turns
+    times = measure(cases, tools, rounds)
+    session.stop()
+    print("| | bare |", " | ".join(tools[1:]), "|")
+    print("|---|" + "---:|" * len(tools))
+    for case in cases:
+        bare_ns = times[case, "bare"]
+        ns = min(bare_ns)
+        shown = f"{ns / 1000:,.1f} µs" if ns >= 10_000 else f"{ns:,.0f} ns"
+        ratios = [f"x{ratio(bare_ns, times[case, tool]):.2f}" for tool in tools[1:]]
+        print(f"| {case} | {shown} |", " | ".join(ratios), "|")
+
+
+if __name__ == "__main__":
+    main()
