@@ -24,7 +24,7 @@ typedef struct {
 
 typedef struct {
     PyCodeObject *code; /* owned; NULL: empty slot */
-    uint8_t class;
+    uint8_t kind;
 } known_code;
 
 typedef struct {
@@ -42,7 +42,7 @@ typedef struct {
 typedef struct {
     char *text; /* owned */
     size_t length;
-    uint8_t class;
+    uint8_t kind;
 } prefix;
 
 enum { RECENT_CODES = 128 };
@@ -174,8 +174,8 @@ int qp_callpath_configure(PyObject *prefixes, int frames, PyObject *directory)
     }
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *text;
-        int class;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(prefixes, i), "Ui", &text, &class)) {
+        int kind;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(prefixes, i), "Ui", &text, &kind)) {
             return -1;
         }
         prefix *next = &table.prefixes[table.prefix_count];
@@ -183,7 +183,7 @@ int qp_callpath_configure(PyObject *prefixes, int frames, PyObject *directory)
         if (!next->text) {
             return -1;
         }
-        next->class = (uint8_t) class;
+        next->kind = (uint8_t)kind;
         table.prefix_count++;
     }
     return 0;
@@ -222,10 +222,10 @@ static qp_code_class classify(PyCodeObject *code)
     }
     /* A virtual environment inside the working directory holds libraries; a root inside the
      * installation, which somebody asked for, does not. */
-    if (longest->class == QP_CODE_USER && is_installed(file + longest->length)) {
+    if (longest->kind == QP_CODE_USER && is_installed(file + longest->length)) {
         return QP_CODE_LIBRARY;
     }
-    return longest->class;
+    return longest->kind;
 }
 
 static const known_code *find_code_in_table(PyCodeObject *code)
@@ -241,7 +241,7 @@ static const known_code *find_code_in_table(PyCodeObject *code)
     }
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    table.codes[slot].class = (uint8_t)classify(code);
+    table.codes[slot].kind = (uint8_t)classify(code);
     table.codes[slot].code = (PyCodeObject *)Py_NewRef((PyObject *)code);
     table.code_count++;
     PyErr_Restore(type, value, traceback);
@@ -313,14 +313,14 @@ bool qp_callpath_find(PyThreadState *tstate, uint32_t *path, const void **innerm
         Py_DECREF(code); /* the running frame keeps it */
         if (!known) {
             full = true;
-        } else if (known->class == QP_CODE_USER) {
+        } else if (known->kind == QP_CODE_USER) {
             user[users++] = (place){code, PyFrame_GetLasti(frame)};
             if (users == (uint32_t)table.frames) {
                 break;
             }
-        } else if (known->class == QP_CODE_LIBRARY && libraries < (uint32_t)table.frames) {
+        } else if (known->kind == QP_CODE_LIBRARY && libraries < (uint32_t)table.frames) {
             library[libraries++] = (place){code, PyFrame_GetLasti(frame)};
-        } else if (known->class == QP_CODE_IGNORED && !users) {
+        } else if (known->kind == QP_CODE_IGNORED && !users) {
             ours = false;
             break;
         }
@@ -350,7 +350,7 @@ uint32_t qp_stack_find(PyThreadState *tstate)
         PyCodeObject *code = PyFrame_GetCode(frame);
         const known_code *known = find_code(code);
         Py_DECREF(code);
-        if (known && known->class != QP_CODE_SELF) {
+        if (known && known->kind != QP_CODE_SELF) {
             at[frames++] = (place){code, PyFrame_GetLasti(frame)};
         }
         PyFrameObject *outer = PyFrame_GetBack(frame);
@@ -397,13 +397,13 @@ void qp_callpath_forget(void)
     forget_codes();
 }
 
-/* One (function, file, line, class) frame; NULL with an exception. */
+/* One (function, file, line, kind) frame; NULL with an exception. */
 static PyObject *describe(const place *at)
 {
     const known_code *known = find_code(at->code);
     int line = PyCode_Addr2Line(at->code, at->instruction);
     return Py_BuildValue("(OOii)", at->code->co_qualname, at->code->co_filename,
-                         line > 0 ? line : 0, known ? known->class : QP_CODE_LIBRARY);
+                         line > 0 ? line : 0, known ? known->kind : QP_CODE_LIBRARY);
 }
 
 static PyObject *describe_all(const place *at, uint32_t count)

@@ -32,7 +32,7 @@ bool qp_callpath_start(void);
 /* Gives back the tables and the references to code objects. */
 void qp_callpath_stop(void);
 
-/* Sets how file names are classed: a list of (prefix, class) with str prefixes, of which the
+/* Sets how file names are classed: a list of (prefix, kind) with str prefixes, of which the
  * longest match counts; the number of frames in a call path; the directory that relative file
  * names are under. Returns 0, or -1 with an exception. */
 int qp_callpath_configure(PyObject *prefixes, int frames, PyObject *directory);
@@ -59,7 +59,7 @@ void qp_callpath_forget(void);
 /* The path number itself, or QP_PATH_OTHER when it was forgotten. */
 uint32_t qp_path_checked(uint32_t path);
 
-/* New tuples of (function, file, line, class) frames, innermost first; NULL with an exception. */
+/* New tuples of (function, file, line, kind) frames, innermost first; NULL with an exception. */
 PyObject *qp_path_frames(uint32_t path);
 PyObject *qp_stack_frames(uint32_t stack);
 
