@@ -47,10 +47,9 @@ PYTHONS = interpreters()
 
 def install(session: nox.Session, *names: str, flags: str = "") -> None:
     """Installs the package as a wheel, and tools by name."""
-    session.install(*pinned(*names))
+    session.install("click>=8.1", "psutil>=5.9", "rich>=13.7", *pinned(*names))
     shutil.rmtree("build", ignore_errors=True)  # a stale one would ship deleted modules
     session.install("--no-deps", "--force-reinstall", ".", env={"QUERYPROF_CFLAGS": flags})
-    session.install("click>=8.1", "psutil>=5.9", "rich>=13.7")
     shutil.rmtree("build", ignore_errors=True)
 
 

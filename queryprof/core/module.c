@@ -415,8 +415,28 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* The tables are the process's: one interpreter records, and that is the main one. Others get an
+ * ImportError by whose name those who load queryprof on their own know that all is well. */
+static int refuse_other_interpreters(void)
+{
+    if (PyInterpreterState_Get() == PyInterpreterState_Main()) {
+        return 0;
+    }
+    PyObject *message = PyUnicode_FromString("queryprof records the main interpreter alone");
+    PyObject *name = PyUnicode_FromString("queryprof.subinterpreter");
+    if (message && name) {
+        PyErr_SetImportError(message, name, NULL);
+    }
+    Py_XDECREF(message);
+    Py_XDECREF(name);
+    return -1;
+}
+
 static int execute(PyObject *module)
 {
+    if (refuse_other_interpreters() < 0) {
+        return -1;
+    }
     module_state *state = PyModule_GetState(module);
     state->probe_object_type = qp_probe_object_type(module);
     return state->probe_object_type ? 0 : -1;
@@ -436,6 +456,9 @@ static int clear(PyObject *module)
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, execute},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED}, /* to refuse kindly */
+#endif
     {0, NULL},
 };
 

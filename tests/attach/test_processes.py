@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -250,3 +251,44 @@ def test_traces_are_plain_sqlite(script: Script) -> None:
     ).fetchall()
     connection.close()
     assert rows == [("SELECT ?", "execute", 9)]
+
+
+def test_the_pth_file_starts_recording(script: Script) -> None:
+    """In an installation from a wheel QUERYPROF works alone, also for an isolated Python."""
+    if not (Path(sysconfig.get_path("purelib")) / "queryprof.pth").exists():
+        pytest.skip("an editable installation has no .pth file")
+    path = script(WORK + "work(4)\n")
+    result = run_program(path, QUERYPROF="x.qprof")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert by_operation(read_profile("x.qprof"))[SELECT] == 4
+    code = "import sys; sys.exit(any(m.startswith('queryprof') for m in sys.modules))"
+    for off in ({}, {"QUERYPROF": ""}):
+        environment = {**os.environ, **off}
+        assert (
+            subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode
+            == 0
+        )
+    isolated = subprocess.run(
+        [sys.executable, "-I", path], env={**os.environ, "QUERYPROF": "i.qprof"}, check=False
+    )
+    assert isolated.returncode == 0
+    assert by_operation(read_profile("i.qprof"))[SELECT] == 4
+
+
+def test_subinterpreters_run_on_unrecorded(queryprof: Run, script: Script) -> None:
+    """Another interpreter, perhaps with a GIL of its own, shares the driver's functions."""
+    path = script(
+        WORK + "import threading\n"
+        "try:\n    import _interpreters as interpreters\n"
+        "except ImportError:\n    import _xxsubinterpreters as interpreters\n"
+        "code = '''\n" + WORK + "work(300)\n'''\n"
+        "def run():\n    interpreters.run_string(interpreters.create(), code)\n"
+        "threads = [threading.Thread(target=run) for _ in range(4)]\n"
+        "for thread in threads: thread.start()\n"
+        "work(300)\n"
+        "for thread in threads: thread.join()\n"
+        "run()\nwork(5)\n"
+    )
+    result, profile = recorded(queryprof, path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert by_operation(profile)[SELECT] == 305
