@@ -26,6 +26,23 @@ if TYPE_CHECKING:
 STOP_TIMEOUT_S = 5.0
 """How long the end of a program waits for a flush that hangs."""
 
+HURRIED_SWITCH_INTERVAL_S = 1e-5
+
+
+class hurry:
+    """While it lasts, this thread gets the GIL back at once.
+
+    Every call of SQLite gives the GIL away; with busy threads in the program each would cost a
+    switch interval (5 ms) for each of them, and the last flush would keep the program from ending.
+    """
+
+    def __enter__(self) -> None:
+        self._before_s = sys.getswitchinterval()
+        sys.setswitchinterval(HURRIED_SWITCH_INTERVAL_S)
+
+    def __exit__(self, *exc_info: object) -> None:
+        sys.setswitchinterval(self._before_s)
+
 
 class Session:
     """The recording of this process, while there is one."""
@@ -77,7 +94,7 @@ class Session:
 
     def stop(self) -> None:
         """Stops recording, puts every type and function back, and closes the traces."""
-        with self._lock:
+        with self._lock, hurry():
             if not self.is_on:
                 return
             atexit.unregister(self._at_exit)
@@ -122,11 +139,12 @@ class Session:
 
     def _on_last_call(self, name: str) -> None:
         """A function is about to end the process, perhaps, without Python's own end."""
-        self._flush()
-        if name == "_exit":
-            for writer in self._writers:
-                if writer.has_file:
-                    writer.close(clean_end=True)
+        with hurry():
+            self._flush()
+            if name == "_exit":
+                for writer in self._writers:
+                    if writer.has_file:
+                        writer.close(clean_end=True)
 
     def _before_fork(self) -> None:
         # A flush in another thread holds locks of SQLite, which the child would never get.

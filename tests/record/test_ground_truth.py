@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,6 +13,9 @@ from hypothesis import strategies as st
 
 import queryprof
 from conftest import by_operation
+
+EXAMPLES = int(os.environ.get("QUERYPROF_EXAMPLES", "1000"))
+"""Random programs; fewer where the same test runs a second time (other Pythons, sanitizers)."""
 
 INSERT = "INSERT INTO t VALUES (?, ?)"
 SELECT = "SELECT a, b FROM t WHERE a < ?"
@@ -106,7 +110,7 @@ ACTIONS = st.tuples(
 )  # fmt: skip
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ACTIONS, max_size=40))
 def test_counts_rows_and_errors_are_exact(actions: list[tuple[str, int, int, bool]]) -> None:
     """Every call, row and error of any program is counted under the statement that it served."""
