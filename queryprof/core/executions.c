@@ -244,6 +244,7 @@ void qp_executions_forget(void)
             if (table.cursors[set][way]) {
                 table.cursors[set][way] = NULL;
                 table.executions[set][way].cursor = NULL;
+                table.executions[set][way].in_use = false;
             }
         }
     }

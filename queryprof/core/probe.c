@@ -58,13 +58,14 @@ static bool begin_rows(qp_call *call)
     }
     call->frame = NULL;
     call->argument = NULL;
-    call->execution = e;
-    if (!e) {
+    /* In use: the driver will refuse this recursive call. It counts, but not as the cursor's. */
+    call->execution = e && !e->in_use ? e : NULL;
+    if (!call->execution) {
         enter(call, NULL);
         return true;
     }
-    if (e->ignored || e->in_use) {
-        return false; /* in use: the driver will refuse this recursive call */
+    if (e->ignored) {
+        return false;
     }
     if (e->pending.calls && e->pending.operation != call->operation) {
         qp_execution_settle(e, NULL, NULL, NULL);
