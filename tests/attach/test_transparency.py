@@ -254,27 +254,3 @@ def test_install_is_light(queryprof: Run, tmp_path: Path) -> None:
     )
     result = queryprof("run", "--no-report", program)
     assert (result.returncode, result.stderr) == (0, "")
-
-
-def test_a_recursive_fetch_is_refused_by_the_driver_and_counted() -> None:
-    """A SQL function that fetches from the cursor which runs it: sqlite3's error, and a count."""
-    connection = sqlite3.connect(":memory:")
-    cursor = connection.cursor()
-    messages: list[str] = []
-
-    def recurse() -> int:
-        try:
-            cursor.fetchone()
-        except sqlite3.ProgrammingError as error:
-            messages.append(str(error))
-        return 1
-
-    connection.create_function("recurse", 0, recurse)
-    with queryprof.profile() as recording:
-        cursor.execute("SELECT recurse() UNION ALL SELECT recurse()")
-        assert cursor.fetchall() == [(1,), (1,)]
-    connection.close()
-    assert messages == ["Recursive use of cursors not allowed."] * 2
-    fetched = by_operation(recording.profile)
-    assert sum(n for (_, operation), n in fetched.items() if operation == "fetchone") == 2
-    assert sum(error.count for error in recording.profile.errors) == 2
