@@ -32,7 +32,7 @@ def test_exit_status_is_the_programs(queryprof: Run, script: Script, status: int
     result = queryprof("run", path)
     assert result.returncode == status
     assert result.stdout == "out\n"
-    assert result.stderr.startswith("err\nqueryprof  ")
+    assert result.stderr.startswith("err\nqueryprof")
     assert "SELECT ?" in result.stderr
     assert "trace: program.qprof" in result.stderr
 
