@@ -56,6 +56,7 @@ class Session:
         self._pid = 0
         self._call_cost_ns = 0.0
         self._watches_fork = False
+        self._fork_is_ours = False
 
     @property
     def is_on(self) -> bool:
@@ -147,16 +148,17 @@ class Session:
                         writer.close(clean_end=True)
 
     def _before_fork(self) -> None:
-        # A flush in another thread holds locks of SQLite, which the child would never get.
-        self._fork_has_lock = self.is_on and self.recorder.lock.acquire(timeout=STOP_TIMEOUT_S)
+        # A flush in another thread holds locks of SQLite, which the child would never get; and
+        # Python (3.12 on) warns of a fork while there are threads.
+        self._fork_is_ours = self.is_on
+        if self._fork_is_ours:
+            _core.flusher_stop(STOP_TIMEOUT_S)
 
     def _after_fork_in_parent(self) -> None:
-        if self._fork_has_lock:
-            self.recorder.lock.release()
+        if self._fork_is_ours and self.is_on:
+            _core.flusher_start(self._flush, FLUSH_INTERVAL_S)
 
     def _after_fork_in_child(self) -> None:
-        if self._fork_has_lock:
-            self.recorder.lock.release()
         if not self.is_on:
             return
         self._pid = os.getpid()

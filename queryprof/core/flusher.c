@@ -3,6 +3,10 @@
 #include <pythread.h>
 #include <stdbool.h>
 
+#ifndef _WIN32
+#include <pthread.h>
+#endif
+
 #include "thread_local.h"
 
 typedef struct {
@@ -10,6 +14,9 @@ typedef struct {
     PyThread_type_lock done; /* held until it has */
     PyObject *callback;      /* owned */
     PY_TIMEOUT_T interval_us;
+#ifndef _WIN32
+    pthread_t thread;
+#endif
 } flusher;
 
 static flusher *running; /* owned; NULL: none */
@@ -34,6 +41,32 @@ static void run(void *argument)
     }
     PyThread_release_lock(self->done);
 }
+
+#ifdef _WIN32
+static bool start_thread(flusher *self)
+{
+    return PyThread_start_new_thread(run, self) != PYTHREAD_INVALID_THREAD_ID;
+}
+
+static void join_thread(flusher *Py_UNUSED(self)) {}
+#else
+static void *run_thread(void *self)
+{
+    run(self);
+    return NULL;
+}
+
+static bool start_thread(flusher *self)
+{
+    return pthread_create(&self->thread, NULL, run_thread, self) == 0;
+}
+
+/* Python counts the threads of the system at a fork, and warns: it must be gone, not going. */
+static void join_thread(flusher *self)
+{
+    pthread_join(self->thread, NULL);
+}
+#endif
 
 static void release(flusher *self)
 {
@@ -65,7 +98,7 @@ int qp_flusher_start(PyObject *callback, double interval_s)
     if (started) {
         PyThread_acquire_lock(self->stop, WAIT_LOCK);
         PyThread_acquire_lock(self->done, WAIT_LOCK);
-        started = PyThread_start_new_thread(run, self) != PYTHREAD_INVALID_THREAD_ID;
+        started = start_thread(self);
     }
     if (!started) {
         release(self);

@@ -68,7 +68,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.lock = allocate_lock()
-        """Held during a flush; whoever forks holds it too, so that no flush is cut in half."""
+        """Held during a flush."""
         self._sinks: list[Sink] = []
 
     def start(self, settings: Settings) -> float:
@@ -121,6 +121,7 @@ class Recorder:
     def after_fork(self) -> None:
         """In a forked child: what was recorded, and the sinks, are the parent's."""
         self._sinks = []
+        self.lock = allocate_lock()
         _core.after_fork()
 
     def _flush_samples(self) -> None:

@@ -111,7 +111,8 @@ def test_multiprocessing(queryprof: Run, script: Script, method: str) -> None:
 def test_fork_inside_a_query_and_while_threads_flush(queryprof: Run, script: Script) -> None:
     """A child forked from inside a SQL function records its own calls alone."""
     path = script(
-        WORK + "import os, threading\n"
+        WORK + "import os, threading, warnings\n"
+        "warnings.simplefilter('ignore')  # the program's own threads, at a fork\n"
         "background = [threading.Thread(target=work, args=(20000,)) for _ in range(2)]\n"
         "for thread in background: thread.start()\n"
         "def forks():\n"
