@@ -1,3 +1,6 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* syscall */
+#endif
 #include "flusher.h"
 
 #include <pythread.h>
@@ -5,6 +8,11 @@
 
 #ifndef _WIN32
 #include <pthread.h>
+#endif
+#ifdef __linux__
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include "thread_local.h"
@@ -16,6 +24,7 @@ typedef struct {
     PY_TIMEOUT_T interval_us;
 #ifndef _WIN32
     pthread_t thread;
+    long kernel_id; /* Linux's number of the thread */
 #endif
 } flusher;
 
@@ -52,6 +61,9 @@ static void join_thread(flusher *Py_UNUSED(self)) {}
 #else
 static void *run_thread(void *self)
 {
+#ifdef __linux__
+    ((flusher *)self)->kernel_id = syscall(SYS_gettid);
+#endif
     run(self);
     return NULL;
 }
@@ -65,6 +77,12 @@ static bool start_thread(flusher *self)
 static void join_thread(flusher *self)
 {
     pthread_join(self->thread, NULL);
+#ifdef __linux__
+    /* The kernel still counts it for some microseconds after it can be joined. */
+    for (int i = 0; i < 10000 && syscall(SYS_tgkill, getpid(), self->kernel_id, 0) == 0; i++) {
+        sched_yield();
+    }
+#endif
 }
 #endif
 
