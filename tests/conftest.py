@@ -37,8 +37,6 @@ def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("QUERYPROF"):
             monkeypatch.delenv(name)
-    # CPython 3.13 still sees the flusher at some forks, and warns: known, in docs/measuring.md.
-    monkeypatch.setenv("PYTHONWARNINGS", "ignore:This process:DeprecationWarning")
 
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
