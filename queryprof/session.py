@@ -149,10 +149,12 @@ class Session:
 
     def _before_fork(self) -> None:
         # A flush in another thread holds locks of SQLite, which the child would never get; and
-        # Python (3.12 on) warns of a fork while there are threads.
+        # Python (3.12 on) warns of a fork while there are threads. The thread starts again only
+        # when the program asks something, so what it would have written is written now.
         self._fork_is_ours = self.is_on
         if self._fork_is_ours:
             _core.flusher_stop(STOP_TIMEOUT_S)
+            self._flush()
 
     def _after_fork_in_parent(self) -> None:
         if self._fork_is_ours and self.is_on:

@@ -22,13 +22,16 @@ typedef struct {
     PyThread_type_lock done; /* held until it has */
     PyObject *callback;      /* owned */
     PY_TIMEOUT_T interval_us;
+    bool is_running;
 #ifndef _WIN32
     pthread_t thread;
     long kernel_id; /* Linux's number of the thread */
 #endif
 } flusher;
 
-static flusher *running; /* owned; NULL: none */
+static flusher *present; /* owned; NULL: none */
+
+bool qp_flusher_awaited;
 
 static void flush(flusher *self)
 {
@@ -100,7 +103,7 @@ static void release(flusher *self)
 
 int qp_flusher_start(PyObject *callback, double interval_s)
 {
-    if (running) {
+    if (present) {
         return 0;
     }
     flusher *self = PyMem_RawCalloc(1, sizeof *self);
@@ -112,39 +115,57 @@ int qp_flusher_start(PyObject *callback, double interval_s)
     self->done = PyThread_allocate_lock();
     self->callback = Py_NewRef(callback);
     self->interval_us = (PY_TIMEOUT_T)(interval_s * 1e6);
-    bool started = self->stop && self->done;
-    if (started) {
-        PyThread_acquire_lock(self->stop, WAIT_LOCK);
-        PyThread_acquire_lock(self->done, WAIT_LOCK);
-        started = start_thread(self);
-    }
-    if (!started) {
+    if (!self->stop || !self->done) {
         release(self);
-        PyErr_SetString(PyExc_RuntimeError, "no thread can be started");
+        PyErr_NoMemory();
         return -1;
     }
-    running = self;
+    present = self;
+    qp_flusher_awaited = true;
     return 0;
+}
+
+void qp_flusher_launch(void)
+{
+    flusher *self = present;
+    qp_flusher_awaited = false;
+    if (!self) {
+        return;
+    }
+    PyThread_acquire_lock(self->stop, WAIT_LOCK);
+    PyThread_acquire_lock(self->done, WAIT_LOCK);
+    self->is_running = start_thread(self);
+    if (!self->is_running) {
+        PySys_WriteStderr("queryprof: no thread can be started: the trace is written at the end\n");
+    }
 }
 
 void qp_flusher_stop(double timeout_s)
 {
-    flusher *self = running;
-    running = NULL;
+    flusher *self = present;
+    present = NULL;
+    qp_flusher_awaited = false;
     if (!self) {
         return;
     }
-    PyLockStatus ended;
-    PyThread_release_lock(self->stop);
-    Py_BEGIN_ALLOW_THREADS ended =
-        PyThread_acquire_lock_timed(self->done, (PY_TIMEOUT_T)(timeout_s * 1e6), 0);
-    Py_END_ALLOW_THREADS if (ended == PY_LOCK_ACQUIRED)
-    {
+    bool ended = true;
+    if (self->is_running) {
+        PyThread_release_lock(self->stop);
+        PyThreadState *released = PyEval_SaveThread();
+        ended = PyThread_acquire_lock_timed(self->done, (PY_TIMEOUT_T)(timeout_s * 1e6), 0) ==
+                PY_LOCK_ACQUIRED;
+        if (ended) {
+            join_thread(self);
+        }
+        PyEval_RestoreThread(released);
+    }
+    if (ended) {
         release(self);
     } /* else a flush hangs (a dead network disk): its thread keeps what it needs */
 }
 
 void qp_flusher_after_fork(void)
 {
-    running = NULL; /* its locks may be held for ever: left alone */
+    present = NULL; /* its locks may be held for ever: left alone */
+    qp_flusher_awaited = false;
 }

@@ -7,10 +7,19 @@
 #define QP_FLUSHER_H
 
 #include <Python.h>
+#include <stdbool.h>
 
-/* Starts the thread; `callback` takes no arguments (a reference is taken) and is muted: what it
- * asks of a database is not recorded. 0, or -1 with an exception. */
+/* Gets ready; the thread starts with the next probed call, so that a process that asks nothing has
+ * none, and none starts inside os.fork (Python counts threads there, and warns). `callback` takes
+ * no arguments (a reference is taken) and is muted: what it asks of a database is not recorded.
+ * 0, or -1 with an exception. */
 int qp_flusher_start(PyObject *callback, double interval_s);
+
+/* Whether the thread shall start with the next probed call. */
+extern bool qp_flusher_awaited;
+
+/* Starts the thread; with the GIL. When the system refuses, it says so on stderr, once. */
+void qp_flusher_launch(void);
 
 /* Stops the thread and waits for it, at most `timeout_s` seconds; releases the GIL meanwhile. */
 void qp_flusher_stop(double timeout_s);

@@ -4,6 +4,7 @@
 
 #include "callpath.h"
 #include "clock.h"
+#include "flusher.h"
 #include "samples.h"
 #include "statements.h"
 #include "thread_local.h"
@@ -119,6 +120,9 @@ bool qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument, Py
     qp_thread *thread = this_thread();
     if (!thread) {
         return false;
+    }
+    if (qp_flusher_awaited) {
+        qp_flusher_launch();
     }
     call->thread = thread;
     call->probe = probe;

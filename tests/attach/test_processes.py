@@ -200,23 +200,15 @@ def test_full_disk(script: Script) -> None:
     assert "recording ended, the program goes on" in result.stderr
 
 
-# CPython 3.13 sees the flusher at this fork, and warns: a fault told in docs/measuring.md.
-KNOWN_FAULT = (
-    {"PYTHONWARNINGS": "ignore:This process:DeprecationWarning"}
-    if sys.version_info >= (3, 13)
-    else {}
-)
-
-
 def test_queryprof_variable_without_the_command(script: Script, tmp_path: Path) -> None:
     """QUERYPROF=path: the first process has the path, its children their own files."""
     path = script(
         WORK + "import os\nwork(10)\nif os.fork() == 0:\n    work(3)\n    os._exit(0)\nos.wait()\n"
     )
-    result = run_program(path, QUERYPROF="out/x.qprof", PYTHONPATH=startup(), **KNOWN_FAULT)
+    result = run_program(path, QUERYPROF="out/x.qprof", PYTHONPATH=startup())
     assert "queryprof" in result.stderr  # there is no directory out yet
     (tmp_path / "out").mkdir()
-    result = run_program(path, QUERYPROF="out/x.qprof", PYTHONPATH=startup(), **KNOWN_FAULT)
+    result = run_program(path, QUERYPROF="out/x.qprof", PYTHONPATH=startup())
     assert (result.returncode, result.stderr) == (0, "")
     assert by_operation(read_profile("out/x.qprof"))[SELECT] == 10
     assert sorted(by_operation(p)[SELECT] for p in traces_in(tmp_path / "out")) == [3, 10]
