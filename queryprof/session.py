@@ -8,6 +8,7 @@ the environment's hook start here.
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 from _thread import allocate_lock
@@ -30,18 +31,24 @@ HURRIED_SWITCH_INTERVAL_S = 1e-5
 
 
 class hurry:
-    """While it lasts, this thread gets the GIL back at once.
+    """While it lasts, this thread gets the GIL back at once, and does not collect garbage.
 
     Every call of SQLite gives the GIL away; with busy threads in the program each would cost a
     switch interval (5 ms) for each of them, and the last flush would keep the program from ending.
+    So would a collection of hundreds of connections that those threads have dropped: each is
+    closed by a call of SQLite, in the thread that happens to collect.
     """
 
     def __enter__(self) -> None:
         self._before_s = sys.getswitchinterval()
+        self._collected = gc.isenabled()
         sys.setswitchinterval(HURRIED_SWITCH_INTERVAL_S)
+        gc.disable()
 
     def __exit__(self, *exc_info: object) -> None:
         sys.setswitchinterval(self._before_s)
+        if self._collected:
+            gc.enable()
 
 
 class Session:
