@@ -77,7 +77,9 @@ class Sqlite3Driver:
         except BaseException:
             self.detach()
             raise
-        self.counters_off = _core.counters_start(library_of(_sqlite3))
+        connection = _sqlite3.connect(":memory:")
+        self.counters_off = _core.counters_start(library_of(_sqlite3), connection)
+        connection.close()
         if had_connections and not self.counters_off:
             self._count_open_connections(_sqlite3.Connection)
 

@@ -163,14 +163,7 @@ void qp_aggregate_move(qp_aggregate *sums, int64_t from_ns, int64_t to_ns)
 void qp_aggregate_count(qp_aggregate *sums, const qp_counters *counters)
 {
     sums->changed = true;
-    sums->counters.vm_steps += counters->vm_steps;
-    sums->counters.full_scan_steps += counters->full_scan_steps;
-    sums->counters.sorts += counters->sorts;
-    sums->counters.automatic_indexes += counters->automatic_indexes;
-    sums->counters.reprepares += counters->reprepares;
-    sums->counters.page_fetches += counters->page_fetches;
-    sums->counters.counted += counters->counted;
-    sums->counters.page_fetch_samples += counters->page_fetch_samples;
+    qp_counters_add(&sums->counters, counters);
 }
 
 /* Writes the qualified name of an exception's type; no code of the program runs. */

@@ -86,6 +86,19 @@ static inline void qp_aggregate_add(qp_aggregate *sums, int64_t calls, int64_t t
  * `to_ns`, which is not shorter. */
 void qp_aggregate_move(qp_aggregate *sums, int64_t from_ns, int64_t to_ns);
 
+/* Adds counters to others. */
+static inline void qp_counters_add(qp_counters *to, const qp_counters *from)
+{
+    to->vm_steps += from->vm_steps;
+    to->full_scan_steps += from->full_scan_steps;
+    to->sorts += from->sorts;
+    to->automatic_indexes += from->automatic_indexes;
+    to->reprepares += from->reprepares;
+    to->page_fetches += from->page_fetches;
+    to->counted += from->counted;
+    to->page_fetch_samples += from->page_fetch_samples;
+}
+
 /* Adds counters to an entry. */
 void qp_aggregate_count(qp_aggregate *sums, const qp_counters *counters);
 

@@ -57,19 +57,19 @@ int qp_set_type_attribute(PyTypeObject *type, PyObject *name, PyObject *value)
     return result;
 }
 
-/* Where a cursor type keeps `rowcount`, when that is a plain C long; else 0. */
-static Py_ssize_t find_rowcount(PyTypeObject *cursor_type)
+/* Where a type keeps a member of a C type (T_LONG, T_OBJECT, ...); 0: it has no such member. */
+static Py_ssize_t find_member(PyTypeObject *type, const char *name, int c_type)
 {
-    PyObject *name = PyUnicode_FromString("rowcount");
-    PyObject *member = name ? own_attribute(cursor_type, name) : NULL;
+    PyObject *key = PyUnicode_FromString(name);
+    PyObject *member = key ? own_attribute(type, key) : NULL;
     Py_ssize_t offset = 0;
     if (member && Py_IS_TYPE(member, &PyMemberDescr_Type)) {
         const PyMemberDef *definition = ((PyMemberDescrObject *)member)->d_member;
-        offset = definition->type == T_LONG ? definition->offset : 0;
+        offset = definition->type == c_type ? definition->offset : 0;
     }
-    PyErr_Clear(); /* no such attribute: changed rows are not told */
+    PyErr_Clear(); /* no such attribute: what it would tell stays unknown */
     Py_XDECREF(member);
-    Py_XDECREF(name);
+    Py_XDECREF(key);
     return offset;
 }
 
@@ -206,9 +206,12 @@ PyObject *qp_attach(PyTypeObject *type, PyObject *name, qp_operation operation,
         release(a);
         goto done;
     }
-    qp_probe probe = {.operation = operation, .cursor_type = cursor_type};
+    qp_probe probe = {.operation = operation,
+                      .source = qp_operations[operation].source,
+                      .cursor_type = cursor_type};
     if (cursor_type) {
-        probe.rowcount_offset = find_rowcount(cursor_type);
+        probe.rowcount_offset = find_member(cursor_type, "rowcount", T_LONG);
+        probe.connection_offset = find_member(cursor_type, "connection", T_OBJECT_EX);
     }
     if (attach_found(a, found, &probe, probe_object_type) < 0) {
         Py_CLEAR(capsule);

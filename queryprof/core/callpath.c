@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "allocation.h"
+#include "compiler.h"
+#include "frames.h"
 
 enum {
     CODES = 16384, /* code objects known */
@@ -45,11 +47,19 @@ typedef struct {
     uint8_t kind;
 } prefix;
 
-enum { RECENT_CODES = 128 };
+enum { RECENT_CODES = 128, WALKS = 128, WALK_MARKS = 8 };
+
+/* Where the same frames led before. */
+typedef struct {
+    qp_frame_mark marks[WALK_MARKS];
+    int marked; /* 0: nothing is known */
+    uint32_t path;
+    bool ours;
+} known_walk;
 
 static struct {
     known_code recent[RECENT_CODES]; /* borrowed from `codes`, by address: found at once */
-    call_path *last_path;            /* the one found last: loops ask from one place */
+    known_walk walks[WALKS];         /* by the innermost frame's position */
     known_code *codes;               /* open addressing by address */
     uint32_t code_count;
     call_path *paths;
@@ -113,7 +123,7 @@ bool qp_callpath_start(void)
 static void forget_codes(void)
 {
     memset(table.recent, 0, sizeof table.recent);
-    table.last_path = NULL;
+    memset(table.walks, 0, sizeof table.walks);
     for (uint32_t i = 0; table.codes && i < CODE_SLOTS; i++) {
         Py_CLEAR(table.codes[i].code);
     }
@@ -162,6 +172,7 @@ int qp_callpath_configure(PyObject *prefixes, int frames, PyObject *directory)
 {
     size_t length;
     forget_prefixes();
+    memset(table.walks, 0, sizeof table.walks);
     table.frames = frames < 1 ? 1 : frames > QP_PATH_FRAMES_MAX ? QP_PATH_FRAMES_MAX : frames;
     table.directory = copy_text(directory, &length);
     if (!table.directory) {
@@ -267,17 +278,12 @@ static uint32_t intern_path(const place *at, uint32_t count)
     if (!count) {
         return QP_PATH_NONE;
     }
-    if (table.last_path && table.last_path->frames == count &&
-        same_places(table.last_path->at, at, count)) {
-        return table.path_base + (uint32_t)(table.last_path - table.paths);
-    }
     uint64_t hash = hash_places(at, count);
     uint32_t slot = (uint32_t)(hash & (PATH_SLOTS - 1));
     for (; table.path_index[slot]; slot = (slot + 1) & (PATH_SLOTS - 1)) {
         uint32_t number = table.path_index[slot] - 1;
         call_path *known = &table.paths[number];
         if (known->hash == hash && known->frames == count && same_places(known->at, at, count)) {
-            table.last_path = known;
             return table.path_base + number;
         }
     }
@@ -292,50 +298,51 @@ static uint32_t intern_path(const place *at, uint32_t count)
     return table.path_base + table.path_count - 1;
 }
 
-const void *qp_callpath_innermost(PyThreadState *tstate)
-{
-    PyFrameObject *frame = PyThreadState_GetFrame(tstate);
-    const void *identity = frame;
-    Py_XDECREF(frame);
-    return identity;
-}
-
-bool qp_callpath_find(PyThreadState *tstate, uint32_t *path, const void **innermost)
+static QP_COLD bool find_path(PyThreadState *tstate, known_walk *walk)
 {
     place user[QP_PATH_FRAMES_MAX], library[QP_PATH_FRAMES_MAX];
     uint32_t users = 0, libraries = 0;
     bool ours = true, full = false;
-    PyFrameObject *frame = PyThreadState_GetFrame(tstate);
-    *innermost = frame;
+    qp_frame *frame = qp_frame_running(tstate);
     for (int depth = 0; frame && depth < SEARCH_DEPTH; depth++) {
-        PyCodeObject *code = PyFrame_GetCode(frame);
+        PyCodeObject *code = qp_frame_code(frame);
         const known_code *known = find_code(code);
-        Py_DECREF(code); /* the running frame keeps it */
         if (!known) {
             full = true;
         } else if (known->kind == QP_CODE_USER) {
-            user[users++] = (place){code, PyFrame_GetLasti(frame)};
+            user[users++] = (place){code, qp_frame_instruction(frame)};
             if (users == (uint32_t)table.frames) {
                 break;
             }
         } else if (known->kind == QP_CODE_LIBRARY && libraries < (uint32_t)table.frames) {
-            library[libraries++] = (place){code, PyFrame_GetLasti(frame)};
+            library[libraries++] = (place){code, qp_frame_instruction(frame)};
         } else if (known->kind == QP_CODE_IGNORED && !users) {
             ours = false;
             break;
         }
-        PyFrameObject *outer = PyFrame_GetBack(frame);
-        Py_DECREF(frame);
-        frame = outer;
+        frame = qp_frame_outer(frame);
     }
-    Py_XDECREF(frame);
+    /* A code object that no table keeps alive may go, and its address come to mean another. */
+    walk->marked = full ? 0 : qp_frames_mark(tstate, frame, walk->marks, WALK_MARKS);
+    qp_frame_release(frame);
+    walk->ours = ours;
     if (full && !users) {
-        *path = QP_PATH_OTHER;
+        walk->path = QP_PATH_OTHER;
     } else {
         /* Without a frame of the program, the library's own frames are better than nothing. */
-        *path = users ? intern_path(user, users) : intern_path(library, libraries);
+        walk->path = users ? intern_path(user, users) : intern_path(library, libraries);
     }
     return ours;
+}
+
+bool qp_callpath_find(PyThreadState *tstate, uint32_t *path)
+{
+    known_walk *walk = &table.walks[qp_frames_hash(tstate) & (WALKS - 1)];
+    if (!qp_frames_match(tstate, walk->marks, walk->marked)) {
+        find_path(tstate, walk);
+    }
+    *path = walk->path;
+    return walk->ours;
 }
 
 uint32_t qp_stack_find(PyThreadState *tstate)
@@ -345,19 +352,16 @@ uint32_t qp_stack_find(PyThreadState *tstate)
     }
     place *at = table.stack_places + table.stack_places_used;
     uint32_t frames = 0;
-    PyFrameObject *frame = PyThreadState_GetFrame(tstate);
+    qp_frame *frame = qp_frame_running(tstate);
     while (frame && frames < STACK_DEPTH) {
-        PyCodeObject *code = PyFrame_GetCode(frame);
+        PyCodeObject *code = qp_frame_code(frame);
         const known_code *known = find_code(code);
-        Py_DECREF(code);
         if (known && known->kind != QP_CODE_SELF) {
-            at[frames++] = (place){code, PyFrame_GetLasti(frame)};
+            at[frames++] = (place){code, qp_frame_instruction(frame)};
         }
-        PyFrameObject *outer = PyFrame_GetBack(frame);
-        Py_DECREF(frame);
-        frame = outer;
+        frame = qp_frame_outer(frame);
     }
-    Py_XDECREF(frame);
+    qp_frame_release(frame);
     uint64_t hash = hash_places(at, frames);
     uint32_t slot = (uint32_t)(hash & (STACK_SLOTS - 1));
     for (; table.stack_index[slot]; slot = (slot + 1) & (STACK_SLOTS - 1)) {

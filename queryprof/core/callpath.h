@@ -1,6 +1,6 @@
 /* Call paths: the innermost frames of the program's own code, and whole stacks.
  *
- * Frames are read through the public C API. Whether a code object is the program's own is
+ * Whether a code object is the program's own is
  * decided once, from its file name, and cached by the code object's address; every code object
  * seen is kept alive, so that an address means one thing.
  */
@@ -37,12 +37,9 @@ void qp_callpath_stop(void);
  * names are under. Returns 0, or -1 with an exception. */
 int qp_callpath_configure(PyObject *prefixes, int frames, PyObject *directory);
 
-/* The call path of the thread's running frame, and that frame's identity in *innermost (not a
- * reference: never dereference it). Returns false when the call is not the program's. */
-bool qp_callpath_find(PyThreadState *tstate, uint32_t *path, const void **innermost);
-
-/* The identity of the thread's running frame, as qp_callpath_find gives it. */
-const void *qp_callpath_innermost(PyThreadState *tstate);
+/* The call path of the thread's running frame. Returns false when the call is not the
+ * program's. */
+bool qp_callpath_find(PyThreadState *tstate, uint32_t *path);
 
 /* The whole stack of the thread, innermost frame first; valid until the interval ends. */
 uint32_t qp_stack_find(PyThreadState *tstate);

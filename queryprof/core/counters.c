@@ -5,46 +5,21 @@
 
 #include "allocation.h"
 #include "callpath.h"
+#include "compiler.h"
 #include "sqlite_library.h"
+#include "statement_objects.h"
 #include "thread_local.h"
+#include "trackers.h"
 
-enum {
-    TRACKERS = 1024,   /* connections open at once whose statements are counted */
-    RUNNING = 8,       /* statements of one connection that run at once */
-    ORPHANS = 512,     /* statements that ended outside their calls, between two calls */
-    ROWS_PROFILED = 8, /* of an executemany, before it is counted as a whole */
-    STATEMENTS_SEARCHED = 4096
-};
+enum { ORPHANS = 512 };
 
-enum { VM_STEPS, FULL_SCAN_STEPS, SORTS, AUTOMATIC_INDEXES, REPREPARES, COUNTERS };
+enum { VM_STEPS, FULL_SCAN_STEPS, SORTS, AUTOMATIC_INDEXES, REPREPARES };
 
-static const int counter_codes[COUNTERS] = {
+static const int counter_codes[QP_COUNTERS] = {
     [VM_STEPS] = QP_STMTSTATUS_VM_STEP,     [FULL_SCAN_STEPS] = QP_STMTSTATUS_FULLSCAN_STEP,
     [SORTS] = QP_STMTSTATUS_SORT,           [AUTOMATIC_INDEXES] = QP_STMTSTATUS_AUTOINDEX,
     [REPREPARES] = QP_STMTSTATUS_REPREPARE,
 };
-
-/* A statement between its start and its end, and after it: what its counters were then, so that
- * the next start need not read them all. */
-typedef struct {
-    void *statement;    /* sqlite3_stmt *, SQLite's; NULL: free */
-    uint64_t execution; /* 0: it has ended */
-    qp_key key;
-    bool first; /* of its execution: it alone counts the execution as known */
-    bool sampled;
-    uint32_t base[COUNTERS]; /* at the start, or at the end when it has ended */
-    uint32_t runs_at_end;    /* SQLite's count of its runs; 0: it has not ended yet */
-    uint32_t pages_at_start;
-    uint64_t runs_at_start; /* of the connection */
-} running_statement;
-
-/* A connection's. Changed only inside SQLite's calls on it, which its mutex keeps apart. */
-typedef struct {
-    void *db;                /* sqlite3 *, SQLite's; NULL: free */
-    uint64_t runs;           /* statements started so far */
-    running_statement *last; /* the one that started last */
-    running_statement running[RUNNING];
-} tracker;
 
 typedef struct {
     qp_key key;
@@ -53,53 +28,14 @@ typedef struct {
 
 static struct {
     volatile bool counting;
-    PyThread_type_lock lock; /* of what follows; never held while waiting for anything */
-    tracker *trackers;       /* allocated at the first start, kept for SQLite's callbacks */
-    void *dbs[TRACKERS];     /* trackers[i].db again, close together to search */
+    uint32_t epoch;
+    PyThread_type_lock lock; /* of the orphans; never held while waiting for anything */
     orphan orphans[ORPHANS];
     int orphan_count;
     uint64_t lost;
 } state;
 
 volatile bool qp_orphans_waiting = false;
-
-static tracker *take_tracker(void *db)
-{
-    int taken = -1;
-    PyThread_acquire_lock(state.lock, WAIT_LOCK);
-    for (int i = 0; i < TRACKERS; i++) {
-        if (state.dbs[i] == db) { /* its trace was displaced, so its end was never told */
-            taken = i;
-            break;
-        }
-        if (taken < 0 && !state.dbs[i]) {
-            taken = i;
-        }
-    }
-    if (taken >= 0) {
-        memset(&state.trackers[taken], 0, sizeof *state.trackers);
-        state.trackers[taken].db = state.dbs[taken] = db;
-    }
-    PyThread_release_lock(state.lock);
-    return taken >= 0 ? &state.trackers[taken] : NULL;
-}
-
-static void release_tracker(tracker *t)
-{
-    PyThread_acquire_lock(state.lock, WAIT_LOCK);
-    t->db = state.dbs[t - state.trackers] = NULL;
-    PyThread_release_lock(state.lock);
-}
-
-static bool is_tracked(void *db)
-{
-    for (int i = 0; i < TRACKERS; i++) {
-        if (state.dbs[i] == db) {
-            return true;
-        }
-    }
-    return false;
-}
 
 static uint32_t page_fetches(void *db)
 {
@@ -109,115 +45,53 @@ static uint32_t page_fetches(void *db)
     return (uint32_t)hits + (uint32_t)misses;
 }
 
-static running_statement *find_running(tracker *t, void *statement)
+static inline bool same_key(const qp_key *a, const qp_key *b)
 {
-    if (t->last && t->last->statement == statement) {
-        return t->last;
-    }
-    for (int i = 0; i < RUNNING; i++) {
-        if (t->running[i].statement == statement) {
-            return &t->running[i];
-        }
-    }
-    return NULL;
+    return !memcmp(a, b, sizeof *a);
 }
 
-/* A place for a statement that starts: a free one, an ended one's, or that of one whose counters
- * become unknown. */
-static running_statement *place_running(tracker *t)
+/* What a statement did since the last reading; from here it counts anew. */
+static qp_counters read_counters(qp_counted_statement *s)
 {
-    running_statement *ended = NULL;
-    for (int i = 0; i < RUNNING; i++) {
-        int place = (int)((t->runs + (uint64_t)i) % RUNNING);
-        if (!t->running[place].statement) {
-            return &t->running[place];
-        }
-        if (!t->running[place].execution) {
-            ended = &t->running[place];
-        }
+    uint32_t done[QP_COUNTERS];
+    for (int i = 0; i < QP_COUNTERS; i++) {
+        uint32_t now = (uint32_t)qp_sqlite.stmt_status(s->statement, counter_codes[i], 0);
+        done[i] = now - s->base[i];
+        s->base[i] = now;
     }
-    return ended ? ended : &t->running[t->runs % RUNNING];
+    qp_counters counters = {
+        .vm_steps = done[VM_STEPS],
+        .full_scan_steps = done[FULL_SCAN_STEPS],
+        .sorts = done[SORTS],
+        .automatic_indexes = done[AUTOMATIC_INDEXES],
+        .reprepares = done[REPREPARES],
+        .page_fetches = s->page_fetches,
+        .counted = s->executions,
+        .page_fetch_samples = s->page_fetch_samples,
+    };
+    s->executions = s->page_fetches = s->page_fetch_samples = 0;
+    return counters;
 }
 
-static uint32_t counter_of(void *statement, int code)
+/* Adds to the aggregates; with the GIL. */
+static void add_counters(qp_key key, const qp_counters *counters)
 {
-    return (uint32_t)qp_sqlite.stmt_status(statement, code, 0);
-}
-
-static void statement_started(tracker *t, void *statement)
-{
-    qp_meter *meter = qp_here.meter;
-    running_statement *r = find_running(t, statement);
-    if (r && meter && r->execution == meter->execution) {
-        return; /* a trigger inside it, or the next row of an executemany */
-    }
-    t->runs++;
-    if (!meter) {
-        if (r) {
-            r->statement = NULL;
-        }
-        return;
-    }
-    /* A new statement at an old one's address has not run yet; a known one has, as often as when
-     * it last ended. */
-    bool known = r && r->runs_at_end && counter_of(statement, QP_STMTSTATUS_RUN) == r->runs_at_end;
-    if (!known) {
-        r = r ? r : place_running(t);
-        r->statement = statement;
-        for (int i = 0; i < COUNTERS; i++) {
-            r->base[i] = counter_of(statement, counter_codes[i]);
-        }
-    }
-    t->last = r;
-    r->execution = meter->execution;
-    r->key = meter->key;
-    r->first = meter->started++ == 0;
-    r->sampled = meter->sampled;
-    r->runs_at_start = t->runs;
-    r->runs_at_end = 0;
-    if (r->sampled) {
-        r->pages_at_start = page_fetches(t->db);
+    if (counters->counted || counters->vm_steps || counters->page_fetch_samples) {
+        key.path = qp_path_checked(key.path);
+        qp_aggregate_count(qp_aggregate_of(&key), counters);
     }
 }
 
-/* Adds what a statement did since its start; it is not running any more. */
-static void read_counters(tracker *t, running_statement *r, qp_counters *into)
+/* Reads counters where there is no GIL: they wait for the next probed call. */
+static void read_into_orphans(qp_counted_statement *s)
 {
-    uint32_t done[COUNTERS];
-    for (int i = 0; i < COUNTERS; i++) {
-        uint32_t now = counter_of(r->statement, counter_codes[i]);
-        done[i] = now - r->base[i];
-        r->base[i] = now;
-    }
-    into->vm_steps += done[VM_STEPS];
-    into->full_scan_steps += done[FULL_SCAN_STEPS];
-    into->sorts += done[SORTS];
-    into->automatic_indexes += done[AUTOMATIC_INDEXES];
-    into->reprepares += done[REPREPARES];
-    into->counted += r->first;
-    if (r->sampled && t->runs == r->runs_at_start) { /* else others' fetches are in it */
-        into->page_fetches += (page_fetches(t->db) - r->pages_at_start) & 0x7fffffff;
-        into->page_fetch_samples += r->first;
-    }
-    r->execution = 0;
-    r->runs_at_end = counter_of(r->statement, QP_STMTSTATUS_RUN);
-}
-
-/* The meter's counters, zeroed at their first use. */
-static qp_counters *counters_of(qp_meter *meter)
-{
-    if (!meter->touched) {
-        meter->touched = true;
-        meter->counters = (qp_counters){0};
-    }
-    return &meter->counters;
-}
-
-static void keep_orphan(const qp_key *key, const qp_counters *counters)
-{
+    qp_counters counters = read_counters(s);
     PyThread_acquire_lock(state.lock, WAIT_LOCK);
-    if (state.orphan_count < ORPHANS) {
-        state.orphans[state.orphan_count++] = (orphan){*key, *counters};
+    orphan *last = state.orphan_count ? &state.orphans[state.orphan_count - 1] : NULL;
+    if (last && same_key(&last->key, &s->key)) {
+        qp_counters_add(&last->counters, &counters);
+    } else if (state.orphan_count < ORPHANS) {
+        state.orphans[state.orphan_count++] = (orphan){s->key, counters};
         qp_orphans_waiting = true;
     } else {
         state.lost++;
@@ -225,73 +99,168 @@ static void keep_orphan(const qp_key *key, const qp_counters *counters)
     PyThread_release_lock(state.lock);
 }
 
-static int on_trace(unsigned event, void *context, void *subject, void *detail);
-
-static void statement_ended(tracker *t, void *statement)
+/* Ends the counting of page fetches. While the statement has rows to give, others' fetches would
+ * be taken for its own; `over` says that this run of it has ended. */
+static void end_sample(qp_tracker *t, bool over)
 {
-    running_statement *r = find_running(t, statement);
-    if (!r || !r->execution) {
-        return;
-    }
-    qp_meter *meter = qp_here.meter;
-    if (meter && meter->execution == r->execution) {
-        read_counters(t, r, counters_of(meter));
-        if (meter->many && ++meter->ended == ROWS_PROFILED) {
-            /* The end of each row costs two reads of the wall clock inside SQLite. */
-            meter->tracker = t;
-            qp_sqlite.trace_v2(t->db, QP_TRACE_STMT | QP_TRACE_CLOSE, on_trace, t);
-        }
-    } else {
-        qp_counters counters = {0};
-        read_counters(t, r, &counters);
-        keep_orphan(&r->key, &counters);
+    qp_counted_statement *s = t->sampled;
+    t->sampled = NULL;
+    if (s && (over || !qp_sqlite.stmt_busy(s->statement))) {
+        s->page_fetches += (page_fetches(t->db) - t->pages_at_start) & 0x7fffffff;
+        s->page_fetch_samples++;
     }
 }
 
-/* Whether the connection still has a statement; its mutex is held. */
-static bool has_statement(void *db, void *wanted)
+/* A place for a statement that is not known; who makes room is read. */
+static qp_counted_statement *place_statement(qp_tracker *t, void *statement)
 {
-    void *statement = qp_sqlite.next_stmt(db, NULL);
-    for (int i = 0; statement && statement != wanted && i < STATEMENTS_SEARCHED; i++) {
-        statement = qp_sqlite.next_stmt(db, statement);
+    qp_counted_statement *set = qp_tracker_set(t, statement);
+    qp_counted_statement *s = &set[t->evictions % QP_TRACKER_WAYS];
+    for (int way = 0; way < QP_TRACKER_WAYS; way++) {
+        if (!set[way].statement) {
+            s = &set[way];
+            break;
+        }
     }
-    return statement == wanted;
+    if (s->statement && !s->transient) {
+        read_into_orphans(s);
+        t->evictions++;
+    }
+    *s = (qp_counted_statement){.statement = statement, .transient = t->tells_ends};
+    for (int i = 0; i < QP_COUNTERS; i++) {
+        s->base[i] = (uint32_t)qp_sqlite.stmt_status(statement, counter_codes[i], 0);
+    }
+    return s;
+}
+
+/* The driver prepares, runs and drops a BEGIN by itself: it must not be read later. */
+static bool begins_transaction(void *statement)
+{
+    const char *sql = qp_sqlite.sql(statement);
+    return sql && !strncmp(sql, "BEGIN", 5);
+}
+
+/* Drops what an earlier recording, or a parent process, has left. */
+static void renew(qp_tracker *t)
+{
+    t->epoch = state.epoch;
+    t->last = t->sampled = NULL;
+    memset(t->statements, 0, sizeof t->statements);
+}
+
+static QP_COLD void statement_started(qp_tracker *t, void *statement)
+{
+    qp_meter *meter = qp_here.meter;
+    if (meter && meter->main) {
+        return; /* the next row of an executemany, a trigger, or a statement inside another */
+    }
+    if (t->epoch != state.epoch) {
+        renew(t);
+    }
+    qp_counted_statement *s = qp_tracker_find(t, statement);
+    if (t->sampled) {
+        end_sample(t, t->sampled == s);
+    }
+    if (s && s->transient) { /* another was at this address, and its end was not told */
+        s->statement = NULL;
+        s = NULL;
+    }
+    if (!meter || !meter->counts) { /* what it does now is nobody's */
+        if (s) {
+            read_into_orphans(s);
+            s->statement = NULL;
+        }
+        return;
+    }
+    if (!s) {
+        if (!t->tells_ends && begins_transaction(statement)) {
+            return;
+        }
+        s = place_statement(t, statement);
+        s->key = meter->key;
+    } else if (!same_key(&s->key, &meter->key)) {
+        read_into_orphans(s);
+        s->key = meter->key;
+    }
+    t->last = s;
+    s->executions += !meter->counted;
+    meter->counted = true;
+    meter->main = statement;
+    if (meter->sampled && !s->transient) {
+        t->sampled = s;
+        t->pages_at_start = page_fetches(t->db);
+    }
+}
+
+static QP_COLD void statement_ended(qp_tracker *t, void *statement)
+{
+    qp_meter *meter = qp_here.meter;
+    qp_counted_statement *s = t->epoch == state.epoch ? qp_tracker_find(t, statement) : NULL;
+    if (s) {
+        if (t->sampled == s) {
+            end_sample(t, true);
+        }
+        read_into_orphans(s);
+        s->statement = NULL;
+    }
+    if (meter && meter->main == statement) {
+        meter->main = NULL;
+    }
 }
 
 /* The program closes a connection. SQLite keeps it alive, and would go on to tell of it, while a
  * statement of it is not finished: what that has done is read now, and the trace taken off. */
-static void connection_closed(tracker *t)
+static QP_COLD void connection_closed(qp_tracker *t)
 {
-    for (int i = 0; i < RUNNING; i++) {
-        running_statement *r = &t->running[i];
-        if (r->statement && r->execution && has_statement(t->db, r->statement)) {
-            qp_counters counters = {0};
-            read_counters(t, r, &counters);
-            keep_orphan(&r->key, &counters);
+    if (state.counting && t->epoch == state.epoch) {
+        end_sample(t, true);
+        for (int i = 0; i < QP_TRACKER_STATEMENTS; i++) {
+            qp_counted_statement *s = &t->statements[i];
+            if (s->statement && !s->transient) {
+                read_into_orphans(s);
+            }
         }
     }
     qp_sqlite.trace_v2(t->db, 0, NULL, NULL);
-    release_tracker(t);
+    qp_tracker_release(t);
+}
+
+/* Whether a statement starts again for whom it last worked: a loop over one statement. */
+static inline bool starts_again(const qp_tracker *t, const void *statement)
+{
+    const qp_meter *meter = qp_here.meter;
+    const qp_counted_statement *s = t->last;
+    return meter && !meter->main && s && s->statement == statement &&
+           same_key(&s->key, &meter->key) && meter->counts && !meter->sampled && !t->sampled &&
+           t->epoch == state.epoch;
 }
 
 static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSED(detail))
 {
-    tracker *t = context;
-    if (event == QP_TRACE_CLOSE) {
-        connection_closed(t);
-    } else if (state.counting && event == QP_TRACE_STMT) {
-        statement_started(t, subject);
-    } else if (state.counting && event == QP_TRACE_PROFILE) {
+    qp_tracker *t = context;
+    if (event == QP_TRACE_STMT) {
+        if (starts_again(t, subject)) {
+            t->last->executions += !qp_here.meter->counted;
+            qp_here.meter->counted = true;
+            qp_here.meter->main = subject;
+        } else if (state.counting) {
+            statement_started(t, subject);
+        }
+    } else if (event == QP_TRACE_PROFILE && state.counting) {
         statement_ended(t, subject);
+    } else if (event == QP_TRACE_CLOSE) {
+        connection_closed(t);
     }
     return 0;
 }
 
+/* Takes a connection's events; false: there are too many connections, or SQLite was built without
+ * mutexes, and a statement could be gone while another thread reads it. */
 static bool trace(void *db)
 {
-    tracker *t = take_tracker(db);
+    qp_tracker *t = qp_sqlite.db_mutex(db) ? qp_tracker_take(db, state.epoch) : NULL;
     if (t) {
-        qp_sqlite.trace_v2(db, QP_TRACE_STMT | QP_TRACE_PROFILE | QP_TRACE_CLOSE, on_trace, t);
+        qp_sqlite.trace_v2(db, QP_TRACE_STMT | QP_TRACE_CLOSE, on_trace, t);
     }
     return t != NULL;
 }
@@ -305,24 +274,25 @@ static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api)
     return 0;
 }
 
-const char *qp_counters_start(const char *library)
+const char *qp_counters_start(const char *library, PyObject *connection)
 {
     const char *reason = qp_sqlite_find(library);
+    if (!reason && !state.lock) {
+        state.lock = PyThread_allocate_lock();
+    }
+    if (!reason && (!state.lock || !qp_trackers_start())) {
+        reason = "not enough memory";
+    }
+    if (!reason) {
+        reason = qp_statement_objects_watch(connection);
+    }
     if (reason) {
         return reason;
     }
-    if (!state.lock) {
-        state.lock = PyThread_allocate_lock();
-    }
-    if (!state.trackers) {
-        state.trackers = qp_allocate(TRACKERS, sizeof *state.trackers);
-    }
-    if (!state.lock || !state.trackers) {
-        return "not enough memory";
-    }
+    state.epoch++;
     state.counting = true;
     if (qp_sqlite.auto_extension((void (*)(void))on_open) != 0) {
-        state.counting = false;
+        qp_counters_stop();
         return "SQLite refused the hook for new connections";
     }
     return NULL;
@@ -331,8 +301,10 @@ const char *qp_counters_start(const char *library)
 void qp_counters_stop(void)
 {
     if (state.counting) {
+        qp_counters_settle();
         state.counting = false;
         qp_sqlite.cancel_auto_extension((void (*)(void))on_open);
+        qp_statement_objects_unwatch();
     }
 }
 
@@ -366,9 +338,6 @@ const char *qp_counters_attach(PyObject *connection)
     if (reason) {
         return reason;
     }
-    if (is_tracked(db)) {
-        return NULL;
-    }
     if (has_callback(connection)) {
         return "the program has set a callback of its own";
     }
@@ -378,35 +347,94 @@ const char *qp_counters_attach(PyObject *connection)
     Py_END_ALLOW_THREADS return traced ? NULL : "too many connections are open";
 }
 
-/* The statement may be gone after the call: it is read only if the connection still has it. */
-static void read_many(tracker *t, qp_meter *meter)
+bool qp_counters_tell_ends(PyObject *connection, bool ends)
 {
+    /* Only compared with the connections that are known: it need not be one. */
+    const void *db = *(void *const *)((const char *)connection + sizeof(PyObject));
+    qp_tracker *t = state.counting ? qp_tracker_of(db) : NULL;
+    if (!t || has_callback(connection)) {
+        return false; /* a callback of the program may have taken the place of ours */
+    }
+    /* The caller has the GIL, for which the mutex's holder may be waiting: never wait for it. */
     void *mutex = qp_sqlite.db_mutex(t->db);
-    qp_sqlite.mutex_enter(mutex);
-    running_statement *r = NULL;
-    for (int i = 0; i < RUNNING; i++) {
-        if (t->running[i].statement && t->running[i].execution == meter->execution) {
-            r = &t->running[i];
-        }
+    if (qp_sqlite.mutex_try(mutex) != 0) {
+        return false;
     }
-    if (r) {
-        if (has_statement(t->db, r->statement)) {
-            read_counters(t, r, counters_of(meter));
-        } else {
-            meter->touched = false; /* unknown, not too small */
-            r->statement = NULL;
-        }
+    unsigned events = QP_TRACE_STMT | QP_TRACE_CLOSE | (ends ? QP_TRACE_PROFILE : 0);
+    qp_sqlite.trace_v2(t->db, events, on_trace, t);
+    t->tells_ends = ends;
+    qp_sqlite.mutex_leave(mutex);
+    return true;
+}
+
+static void enter_mutex(void *mutex)
+{
+    if (qp_sqlite.mutex_try(mutex) != 0) {
+        Py_BEGIN_ALLOW_THREADS qp_sqlite.mutex_enter(mutex);
+        Py_END_ALLOW_THREADS
     }
-    qp_sqlite.trace_v2(t->db, QP_TRACE_STMT | QP_TRACE_PROFILE | QP_TRACE_CLOSE, on_trace, t);
+}
+
+void qp_counters_statement_ends(void *statement)
+{
+    qp_tracker *t = state.counting ? qp_tracker_of(qp_sqlite.db_handle(statement)) : NULL;
+    if (!t) {
+        return;
+    }
+    void *db = qp_sqlite.db_handle(statement); /* alive as long as its statement is */
+    void *mutex = qp_sqlite.db_mutex(db);
+    enter_mutex(mutex);
+    qp_counted_statement *s =
+        t->db == db && t->epoch == state.epoch ? qp_tracker_find(t, statement) : NULL;
+    if (s) {
+        if (t->sampled == s) {
+            end_sample(t, true);
+        }
+        qp_counters counters = read_counters(s);
+        s->statement = NULL;
+        add_counters(s->key, &counters);
+    }
     qp_sqlite.mutex_leave(mutex);
 }
 
-void qp_meter_finish(qp_meter *meter)
+/* The connection, or NULL when it has no statement object that keeps it alive. With the GIL no
+ * statement object goes, and before it goes it is taken out. */
+static void *living_connection(const qp_tracker *t)
 {
-    tracker *t = meter->tracker;
-    if (t && t->db) {
-        Py_BEGIN_ALLOW_THREADS read_many(t, meter);
-        Py_END_ALLOW_THREADS
+    for (int i = 0; i < QP_TRACKER_STATEMENTS; i++) {
+        void *statement = t->statements[i].statement;
+        if (statement && !t->statements[i].transient) {
+            return qp_sqlite.db_handle(statement);
+        }
+    }
+    return NULL;
+}
+
+static void settle_tracker(qp_tracker *t)
+{
+    void *db = t->epoch == state.epoch ? living_connection(t) : NULL;
+    /* Whoever runs something on the connection may be waiting for the GIL: try, and never wait. */
+    void *mutex = db ? qp_sqlite.db_mutex(db) : NULL;
+    if (!mutex || qp_sqlite.mutex_try(mutex) != 0) {
+        return;
+    }
+    if (t->sampled && !qp_sqlite.stmt_busy(t->sampled->statement)) {
+        end_sample(t, true);
+    }
+    for (int i = 0; i < QP_TRACKER_STATEMENTS; i++) {
+        qp_counted_statement *s = &t->statements[i];
+        if (s->statement && !s->transient) {
+            qp_counters counters = read_counters(s);
+            add_counters(s->key, &counters);
+        }
+    }
+    qp_sqlite.mutex_leave(mutex);
+}
+
+void qp_counters_settle(void)
+{
+    if (state.counting) {
+        qp_trackers_visit(settle_tracker);
     }
 }
 
@@ -423,8 +451,7 @@ void qp_orphans_collect(void)
     qp_orphans_waiting = false;
     PyThread_release_lock(state.lock);
     for (int i = 0; i < count; i++) {
-        taken[i].key.path = qp_path_checked(taken[i].key.path);
-        qp_aggregate_count(qp_aggregate_of(&taken[i].key), &taken[i].counters);
+        add_counters(taken[i].key, &taken[i].counters);
     }
 }
 
@@ -438,6 +465,8 @@ void qp_counters_after_fork(void)
     if (state.lock) {
         state.lock = PyThread_allocate_lock(); /* the old one may be held by a lost thread */
     }
+    qp_trackers_after_fork();
+    state.epoch++;
     state.orphan_count = 0;
     qp_orphans_waiting = false;
     state.lost = 0;

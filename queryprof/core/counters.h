@@ -1,8 +1,14 @@
-/* SQLite's own counters of the statements that run inside a probed call.
+/* SQLite's own counters of the statements that the program runs.
  *
- * A trace callback (sqlite3_trace_v2) reads them when a statement starts and when it ends; it
- * runs without the GIL and touches only the running thread's meter and the connection's own
- * tracker. The functions of SQLite are looked up in the library that the driver has loaded.
+ * SQLite counts for each prepared statement as long as it lives, so a count is a difference: what
+ * has been added since a statement began to work for one key. It is read when the statement
+ * begins to work for another, when it is about to be gone, and at a flush: a loop over one
+ * statement costs a comparison a turn. Only the driver's own statement objects are counted, not
+ * the BEGIN that it runs by itself, and not what SQLite's extensions run inside a statement.
+ *
+ * A trace callback (sqlite3_trace_v2) tells of statements that start. It runs without the GIL and
+ * touches only the running thread's meter and the connection's tracker, which the connection's
+ * mutex guards. The functions of SQLite are looked up in the library that the driver has loaded.
  */
 #ifndef QP_COUNTERS_H
 #define QP_COUNTERS_H
@@ -13,44 +19,50 @@
 
 #include "aggregates.h"
 
-/* What a probed call wants counted, and what was: in the execution that it serves. */
+/* What a probed call in progress tells the trace callback, and is told by it. */
 typedef struct qp_meter {
-    uint64_t execution; /* its serial number */
-    qp_key key;         /* of the operation that began it */
-    bool sampled;       /* page fetches are wanted too */
-    bool many;          /* an executemany: counted as a whole after its first rows */
-    bool touched;       /* `counters` holds something; before, it is not even zeroed */
-    uint32_t started;   /* statements that began inside the call */
-    uint32_t ended;
-    void *tracker; /* whose per-statement events were switched off for `many` */
-    qp_counters counters;
+    qp_key key;   /* of the operation that began the execution */
+    bool counts;  /* its statement can be read later, or is read at its end */
+    bool sampled; /* page fetches are wanted too */
+    bool counted; /* a statement has been counted for this execution */
+    void *main;   /* sqlite3_stmt *: what it runs; statements that start meanwhile are inside */
 } qp_meter;
 
 /* Looks up SQLite in the shared library at `library` (NULL: in the process itself) and counts
- * on every connection opened from now on. Returns NULL, or why it cannot (static text). */
-const char *qp_counters_start(const char *library);
+ * on every connection opened from now on. `connection` is one of the driver's, open and nobody's:
+ * on it the layout of the driver's objects is checked. Returns NULL, or why it cannot count
+ * (static text). */
+const char *qp_counters_start(const char *library, PyObject *connection);
 
-/* Stops counting. Connections keep a callback that does nothing, because taking it away might
- * take away the program's own. */
+/* Reads what is left and stops counting. Connections keep a callback that does nothing, because
+ * taking it away might take away the program's own. */
 void qp_counters_stop(void);
 
 /* Counts on a connection that was open before; `connection` is borrowed. Returns NULL, or why
  * its counters stay unknown (static text). */
 const char *qp_counters_attach(PyObject *connection);
 
-/* Ends the counting of a call: reads what an executemany left. May release the GIL. */
-void qp_meter_finish(qp_meter *meter);
+/* Makes a sqlite3.Connection tell also when its statements end, for calls that prepare statements
+ * and drop them by themselves. False: it is not counted, or busy. */
+bool qp_counters_tell_ends(PyObject *connection, bool ends);
 
-/* Whether statements ended outside their own probed calls since the last collecting. */
+/* Reads the counters of a statement (sqlite3_stmt *) that is about to be gone. */
+void qp_counters_statement_ends(void *statement);
+
+/* Adds what was counted up to now to the aggregates; connections that run something just now
+ * are left for the next time. */
+void qp_counters_settle(void);
+
+/* Whether counters wait to be added, from statements that changed their key. */
 extern volatile bool qp_orphans_waiting;
 
-/* Adds those statements' counters to their aggregates. */
+/* Adds those to their aggregates. */
 void qp_orphans_collect(void);
 
 /* Statements whose counters were lost for want of room. */
 uint64_t qp_counters_lost(void);
 
-/* Makes the locks anew in a forked child. */
+/* In a forked child: makes the locks anew, and forgets what is the parent's. */
 void qp_counters_after_fork(void);
 
 #endif

@@ -5,13 +5,16 @@
 #include "allocation.h"
 #include "callpath.h"
 #include "clock.h"
+#include "compiler.h"
 #include "samples.h"
 #include "timeline.h"
 
-enum { SETS = 512, WAYS = 8, PARAMETERS_SHOWN = 20 };
+enum { YOUNG = 16, SETS = 512, WAYS = 8, PARAMETERS_SHOWN = 20 };
 
 static struct {
-    const void *(*cursors)[WAYS]; /* one cache line a set */
+    qp_execution young[YOUNG];
+    int next;                     /* the first of them that has not been reserved this turn */
+    const void *(*cursors)[WAYS]; /* of the old ones; one cache line a set */
     qp_execution (*executions)[WAYS];
     uint32_t stack_epoch;
     bool keep_parameters;
@@ -37,56 +40,106 @@ static uint32_t set_of(const void *cursor)
     return (uint32_t)((uint64_t)(uintptr_t)cursor * 0x9E3779B97F4A7C15u >> 48) & (SETS - 1);
 }
 
-qp_execution *qp_execution_of(const void *cursor)
+static qp_execution *find_old(const void *cursor)
 {
     uint32_t set = set_of(cursor);
     for (int way = 0; way < WAYS; way++) {
         if (table.cursors[set][way] == cursor) {
-            return &table.executions[set][way];
+            qp_execution *old = &table.executions[set][way];
+            return old->cursor == cursor ? old : NULL; /* else superseded */
         }
     }
     return NULL;
 }
 
-qp_execution *qp_execution_place(const void *cursor)
+qp_execution *qp_execution_of(const void *cursor)
 {
-    uint32_t set = set_of(cursor);
-    qp_execution *executions = table.executions[set];
-    int place = -1;
-    for (int way = 0; way < WAYS; way++) {
-        const void *there = table.cursors[set][way];
-        if (there == cursor) {
-            place = way;
-            break;
-        }
-        if (there && executions[way].in_use) {
-            continue;
-        }
-        bool older = place < 0 || (table.cursors[set][place] &&
-                                   (!there || executions[way].serial < executions[place].serial));
-        if (older) {
-            place = way;
+    for (int i = 0; i < YOUNG; i++) { /* at most one: the others were superseded */
+        if (table.young[i].cursor == cursor) {
+            return &table.young[i];
         }
     }
-    if (place < 0 || (table.cursors[set][place] && executions[place].in_use)) {
-        return NULL;
-    }
-    if (table.cursors[set][place]) {
-        qp_execution_settle(&executions[place], NULL, NULL, NULL);
-    }
-    table.cursors[set][place] = cursor;
-    return &executions[place];
+    return find_old(cursor);
 }
 
-void qp_execution_drop(const void *cursor)
+/* Where in its set a cursor's execution goes: its own place, a free one, or that of the oldest;
+ * -1: calls in progress hold them. */
+static int place_in_set(const void *const *cursors, const qp_execution *executions,
+                        const void *cursor)
 {
-    qp_execution *execution = qp_execution_of(cursor);
-    if (execution && !execution->in_use) {
-        qp_execution_settle(execution, NULL, NULL, NULL);
-        uint32_t set = set_of(cursor);
-        table.cursors[set][execution - table.executions[set]] = NULL;
-        execution->cursor = NULL;
+    int place = -1;
+    for (int way = 0; way < WAYS; way++) {
+        if (cursors[way] == cursor) {
+            return executions[way].in_use ? -1 : way;
+        }
     }
+    for (int way = 0; way < WAYS; way++) {
+        if (!cursors[way]) {
+            return way;
+        }
+        if (!executions[way].in_use &&
+            (place < 0 || executions[way].serial < executions[place].serial)) {
+            place = way;
+        }
+    }
+    return place;
+}
+
+/* Moves an execution that may still serve rows to the table. */
+static void keep_old(const qp_execution *e)
+{
+    uint32_t set = set_of(e->cursor);
+    int way =
+        place_in_set((const void *const *)table.cursors[set], table.executions[set], e->cursor);
+    if (way >= 0) {
+        if (table.cursors[set][way]) {
+            qp_execution_settle(&table.executions[set][way], NULL, NULL, NULL);
+        }
+        table.cursors[set][way] = e->cursor;
+        table.executions[set][way] = *e;
+    }
+}
+
+/* Settles a young execution and makes its place free. */
+static void retire(qp_execution *e)
+{
+    qp_execution_settle(e, NULL, NULL, NULL);
+    if (e->cursor) {
+        keep_old(e);
+        e->cursor = NULL;
+    }
+    e->stage = QP_STAGE_FREE;
+}
+
+/* Makes all places free that calls in progress do not hold. */
+static QP_COLD void turn(void)
+{
+    for (int i = 0; i < YOUNG; i++) {
+        if (!table.young[i].in_use) {
+            retire(&table.young[i]);
+        }
+    }
+    table.next = 0;
+}
+
+qp_execution *qp_execution_reserve(void)
+{
+    for (int turns = 0; turns < 2; turns++) {
+        while (table.next < YOUNG) {
+            qp_execution *e = &table.young[table.next++];
+            if (e->in_use) {
+                continue;
+            }
+            if (e->stage != QP_STAGE_FREE) {
+                retire(e); /* its call was in progress at the last turn */
+            }
+            e->in_use = true;
+            e->stage = QP_STAGE_BEGINNING;
+            return e;
+        }
+        turn();
+    }
+    return NULL;
 }
 
 static bool is_plain(PyObject *value)
@@ -144,7 +197,7 @@ static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parame
     }
     uint32_t stack = e->stack_epoch == table.stack_epoch ? e->stack : QP_STACK_NONE;
     qp_exemplar_keep(&e->meter.key, e->serial, qp_clock_unix_ns(e->started_ticks), e->duration_ns,
-                     e->rows, stack, kept_sql, kept_parameters);
+                     e->fetched, stack, kept_sql, kept_parameters);
 }
 
 /* Slow executions count once, 1 in 64 of the others 64 times. */
@@ -159,17 +212,43 @@ static void sample_stack(qp_execution *e)
     }
 }
 
-/* The aggregates may have been emptied since the execution began. */
+/* What goes on the timeline: one look at it for all that is settled together. */
+typedef struct {
+    uint64_t ticks;
+    int64_t calls;
+    int64_t rows;
+    int64_t self_ns;
+} plot;
+
+/* The aggregates may have been emptied since the execution was last settled. */
 static void refresh(qp_execution *e)
 {
-    if (e->generation != qp_aggregates_generation()) {
-        e->generation = qp_aggregates_generation();
-        e->meter.key.path = qp_path_checked(e->meter.key.path);
-        e->began = qp_aggregate_of(&e->meter.key);
-    }
+    e->generation = qp_aggregates_generation();
+    e->meter.key.path = qp_path_checked(e->meter.key.path);
+    e->began = qp_aggregate_of(&e->meter.key);
 }
 
-static void settle_rows(qp_execution *e)
+static int64_t self_of(int64_t ns, int64_t nested_ticks)
+{
+    int64_t self_ns = ns - (nested_ticks ? qp_clock_ns(nested_ticks) : 0);
+    return self_ns > 0 ? self_ns : 0;
+}
+
+static void settle_beginning(qp_execution *e, plot *plotted)
+{
+    int64_t ns = qp_clock_ns(e->ticks);
+    int64_t self_ns = self_of(ns, e->nested_ticks);
+    qp_aggregate_add(e->began, 1, ns, self_ns, e->rows, ns, ns);
+    e->stage = QP_STAGE_SETTLED;
+    e->duration_ns = ns;
+    e->settled_ns = -1;
+    e->fetched = e->rows;
+    e->stack = 0;
+    e->stack_weight = e->stack_ns = 0;
+    *plotted = (plot){e->started_ticks, 1, e->rows, self_ns};
+}
+
+static void settle_rows(qp_execution *e, plot *plotted)
 {
     qp_pending_rows *p = &e->pending;
     qp_aggregate *sums = qp_aggregate_serving(e->began, p->operation);
@@ -177,41 +256,21 @@ static void settle_rows(qp_execution *e)
     if (p->timed_calls && p->timed_calls < p->calls) {
         total_ns = (int64_t)((double)total_ns * (double)p->calls / (double)p->timed_calls);
     }
-    int64_t self_ns = total_ns > p->nested_ns ? total_ns - p->nested_ns : 0;
+    int64_t self_ns = self_of(total_ns, p->nested_ticks);
     qp_aggregate_add(sums, p->calls, total_ns, self_ns, p->rows, qp_clock_ns(p->min_ticks),
                      qp_clock_ns(p->max_ticks));
     sums->errors += p->errors;
     e->duration_ns += total_ns;
-    e->rows += p->rows;
-    /* What began the execution goes along: one look at the timeline for both. */
-    bool first = e->plotted_ns >= 0;
-    qp_timeline_add(qp_clock_unix_ns(p->last_ticks), p->calls + first,
-                    p->rows + (first ? e->plotted_rows : 0), self_ns + (first ? e->plotted_ns : 0));
-    e->plotted_ns = -1;
+    e->fetched += p->rows;
+    *plotted = (plot){p->last_ticks, plotted->calls + p->calls, plotted->rows + p->rows,
+                      plotted->self_ns + self_ns};
     p->calls = 0;
 }
 
-void qp_execution_settle(qp_execution *e, PyThreadState *tstate, PyObject *sql,
+/* Keeps an execution as exemplar and as stack sample, where it deserves that. */
+static void keep_samples(qp_execution *e, PyThreadState *tstate, PyObject *sql,
                          PyObject *parameters)
 {
-    if (e->ignored || (!e->pending.calls && e->settled_ns == e->duration_ns)) {
-        return;
-    }
-    refresh(e);
-    if (e->pending.calls) {
-        settle_rows(e);
-    } else if (e->plotted_ns >= 0) {
-        qp_timeline_add(qp_clock_unix_ns(e->started_ticks), 1, e->plotted_rows, e->plotted_ns);
-        e->plotted_ns = -1;
-    }
-    if (e->meter.touched && !e->in_use) {
-        qp_aggregate_count(e->began, &e->meter.counters);
-        e->meter.touched = false;
-    }
-    if (e->settled_ns != e->duration_ns) {
-        qp_aggregate_move(e->began, e->settled_ns, e->duration_ns);
-        e->settled_ns = e->duration_ns;
-    }
     bool exemplar = e->duration_ns > qp_exemplar_floor_ns(e->meter.key.statement);
     if (!exemplar && !e->sampled_stack && e->duration_ns < QP_SLOW_NS) {
         return;
@@ -226,8 +285,34 @@ void qp_execution_settle(qp_execution *e, PyThreadState *tstate, PyObject *sql,
     sample_stack(e);
 }
 
+void qp_execution_settle(qp_execution *e, PyThreadState *tstate, PyObject *sql,
+                         PyObject *parameters)
+{
+    bool settled = e->stage == QP_STAGE_SETTLED && !e->pending.calls;
+    if (e->ignored || settled || e->stage < QP_STAGE_BEGUN) {
+        return;
+    }
+    plot plotted = {0};
+    if (e->stage == QP_STAGE_BEGUN || e->generation != qp_aggregates_generation()) {
+        refresh(e);
+    }
+    if (e->stage == QP_STAGE_BEGUN) {
+        settle_beginning(e, &plotted);
+    }
+    if (e->pending.calls) {
+        settle_rows(e, &plotted);
+    }
+    qp_timeline_add(qp_clock_unix_ns(plotted.ticks), plotted.calls, plotted.rows, plotted.self_ns);
+    qp_aggregate_move(e->began, e->settled_ns, e->duration_ns);
+    e->settled_ns = e->duration_ns;
+    keep_samples(e, tstate, sql, parameters);
+}
+
 void qp_executions_settle(void)
 {
+    for (int i = 0; i < YOUNG; i++) {
+        qp_execution_settle(&table.young[i], NULL, NULL, NULL);
+    }
     for (uint32_t set = 0; set < SETS; set++) {
         for (int way = 0; way < WAYS; way++) {
             if (table.cursors[set][way]) {
@@ -239,12 +324,13 @@ void qp_executions_settle(void)
 
 void qp_executions_forget(void)
 {
+    memset(table.young, 0, sizeof table.young);
+    table.next = 0;
     for (uint32_t set = 0; set < SETS; set++) {
         for (int way = 0; way < WAYS; way++) {
             if (table.cursors[set][way]) {
                 table.cursors[set][way] = NULL;
-                table.executions[set][way].cursor = NULL;
-                table.executions[set][way].in_use = false;
+                table.executions[set][way] = (qp_execution){0};
             }
         }
     }

@@ -1,11 +1,12 @@
 /* Executions: which statement a cursor serves now, and what that execution has cost so far.
  *
- * A table keyed by the cursor's address, bounded: the oldest execution of a full set makes room,
- * and rows fetched from it later belong to "(unknown)". A cursor's address may come to mean
- * another cursor; the execute that comes first on a new cursor overwrites what was there.
- *
- * Serving a row only adds to the execution; the sums reach the aggregates when it is settled:
- * at the next execute of the cursor, at a flush, or when it becomes notably slow.
+ * An execution is young first: a call only notes what it measured, in one of a few places that
+ * are used by turns. When all are taken, all are settled together (their sums go to the
+ * aggregates), which costs a fraction of settling each by itself: the code and the tables are
+ * fetched into the CPU's caches once for all. Those that may still serve rows then move to a
+ * bounded table, where the oldest of a full set makes room; rows fetched from it later belong to
+ * "(unknown)". A cursor's address may come to mean another cursor: the execute that comes first
+ * on a new cursor supersedes what was there.
  */
 #ifndef QP_EXECUTIONS_H
 #define QP_EXECUTIONS_H
@@ -25,30 +26,41 @@ typedef struct {
     int64_t errors;
     int64_t rows;
     int64_t ticks;
-    int64_t nested_ns;
+    int64_t nested_ticks;
     int64_t min_ticks;
     int64_t max_ticks;
     uint64_t last_ticks; /* when the last one began */
     int64_t timed_calls; /* less than `calls` where reading the clock is dear */
 } qp_pending_rows;
 
+typedef enum {
+    QP_STAGE_FREE,
+    QP_STAGE_BEGINNING, /* the call that begins it is in progress */
+    QP_STAGE_BEGUN,     /* that call has ended, and has not reached the aggregates */
+    QP_STAGE_SETTLED    /* it has */
+} qp_stage;
+
 typedef struct qp_execution {
-    const void *cursor; /* identity only */
-    uint64_t serial;    /* 1, 2, 3, ... in the order they began */
-    bool in_use;        /* a call is serving rows: its place cannot be taken */
-    bool ignored;       /* not the program's */
+    /* what a call notes */
+    const void *cursor; /* identity only; NULL: none, or superseded */
+    qp_stage stage;
+    bool in_use;  /* a call of it is in progress: its place cannot be taken */
+    bool ignored; /* not the program's */
     bool sampled_stack;
-    uint32_t generation; /* of the aggregates that `began` points into */
-    qp_aggregate *began; /* of the operation that began it */
-    qp_meter meter;      /* holds its key too */
-    qp_pending_rows pending;
+    qp_meter meter;  /* holds its key too */
+    uint64_t serial; /* 1, 2, 3, ... in the order they began */
     uint64_t started_ticks;
-    int64_t duration_ns;   /* without what is pending */
-    int64_t settled_ns;    /* how much of it the distribution holds; -1: it is not in yet */
+    int64_t ticks; /* of the call that began it ... */
+    int64_t nested_ticks;
+    int64_t rows;          /* ... that it changed */
     int64_t notable_ticks; /* after so many more it deserves a stack or an exemplar */
-    int64_t rows;          /* fetched */
-    int64_t plotted_ns;    /* self time of what began it, still to go on the timeline; -1: none */
-    int64_t plotted_rows;
+    qp_pending_rows pending;
+    /* from the first settling on */
+    uint32_t generation;  /* of the aggregates that `began` points into */
+    qp_aggregate *began;  /* of the operation that began it */
+    int64_t duration_ns;  /* without what is pending */
+    int64_t settled_ns;   /* how much of it the distribution holds; -1: it is not in yet */
+    int64_t fetched;      /* rows, changed ones included */
     uint32_t stack;       /* 0: none taken */
     uint32_t stack_epoch; /* the stack's number is valid in this interval alone */
     int64_t stack_weight; /* executions that the stack samples hold for it */
@@ -59,15 +71,12 @@ typedef struct qp_execution {
  * false without memory. */
 bool qp_executions_start(void);
 
-/* The execution that a cursor serves, or NULL. Valid until the next qp_execution_place. */
+/* A place for a new execution, in use and otherwise to be filled in by the caller; NULL: calls in
+ * progress take all places. */
+qp_execution *qp_execution_reserve(void);
+
+/* The execution that a cursor serves, or NULL. Valid until the next qp_execution_reserve. */
 qp_execution *qp_execution_of(const void *cursor);
-
-/* The place for a new execution of a cursor: what was there is settled and gone, and all is to
- * be filled in by the caller. NULL: every place is in use. */
-qp_execution *qp_execution_place(const void *cursor);
-
-/* Settles and forgets what a cursor served. */
-void qp_execution_drop(const void *cursor);
 
 /* Brings an execution's pending rows and its duration to the aggregates, and keeps it as an
  * exemplar or stack sample where it deserves that. `tstate` is the running thread's while the

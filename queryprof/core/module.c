@@ -124,10 +124,11 @@ static PyObject *detach(PyObject *Py_UNUSED(module), PyObject *capsule)
 static PyObject *counters_start(PyObject *Py_UNUSED(module), PyObject *args)
 {
     const char *library;
-    if (!PyArg_ParseTuple(args, "z:counters_start", &library)) {
+    PyObject *connection;
+    if (!PyArg_ParseTuple(args, "zO:counters_start", &library, &connection)) {
         return NULL;
     }
-    return none_or(qp_counters_start(library));
+    return none_or(qp_counters_start(library, connection));
 }
 
 static PyObject *counters_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))

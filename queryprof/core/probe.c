@@ -5,6 +5,7 @@
 #include "callpath.h"
 #include "clock.h"
 #include "flusher.h"
+#include "frames.h"
 #include "samples.h"
 #include "statements.h"
 #include "thread_local.h"
@@ -45,20 +46,23 @@ static inline void enter(qp_call *call, qp_meter *meter)
     call->thread->active = call;
     call->outer_meter = qp_here.meter;
     qp_here.meter = meter;
-    call->nested_ns = 0;
+    call->nested_ticks = 0;
     call->start_ticks = qp_clock_ticks();
 }
 
-/* An operation that serves rows: it belongs to what its cursor executed. */
-static bool begin_rows(qp_call *call)
+/* The execution that a cursor serves, or NULL; the thread's last one is found at once. */
+static inline qp_execution *served_by(const qp_thread *thread, const void *cursor)
 {
-    qp_execution *e = call->thread->serving;
-    if (!e || e->cursor != call->self) {
-        e = qp_execution_of(call->self);
-        call->thread->serving = e;
-    }
+    qp_execution *e = thread->serving;
+    return e && e->cursor == cursor ? e : qp_execution_of(cursor);
+}
+
+/* An operation that serves rows: it belongs to what its cursor executed. */
+static inline bool begin_rows(qp_call *call)
+{
+    qp_execution *e = served_by(call->thread, call->self);
+    call->thread->serving = e;
     call->frame = NULL;
-    call->argument = NULL;
     /* In use: the driver will refuse this recursive call. It counts, but not as the cursor's. */
     call->execution = e && !e->in_use ? e : NULL;
     if (!call->execution) {
@@ -76,41 +80,67 @@ static bool begin_rows(qp_call *call)
     return true;
 }
 
-static uint32_t statement_of(const qp_call *call)
+static inline uint32_t statement_of(const qp_call *call)
 {
-    return qp_operations[call->operation].source == QP_SOURCE_TEXT
-               ? qp_statement_of_object(call->argument)
-               : state.fixed_statements[call->operation];
+    return call->probe->source == QP_SOURCE_TEXT ? qp_statement_of_object(call->argument)
+                                                 : state.fixed_statements[call->operation];
+}
+
+/* Whether the driver prepares statements for the call that it drops before the call ends. */
+static inline bool drops_statements(qp_operation operation)
+{
+    return operation == QP_EXECUTESCRIPT || operation == QP_COMMIT || operation == QP_ROLLBACK;
+}
+
+/* The connection that a call is about (borrowed); NULL: it cannot be told. */
+static PyObject *connection_of(const qp_call *call)
+{
+    const qp_probe *probe = call->probe;
+    if (probe->cursor_type && PyObject_TypeCheck(call->self, probe->cursor_type)) {
+        const char *place = (const char *)call->self + probe->connection_offset;
+        return probe->connection_offset ? *(PyObject *const *)place : NULL;
+    }
+    return call->self;
 }
 
 /* An operation that begins an execution: its statement, its call path, its span. */
 static bool begin_execution(qp_call *call)
 {
     qp_thread *thread = call->thread;
-    qp_key *key = &call->meter.key;
-    call->ignored = !qp_callpath_find(thread->tstate, &key->path, &call->frame);
+    uint32_t path;
+    bool ours = qp_callpath_find(thread->tstate, &path);
     const qp_call *outer = thread->active;
+    call->frame = qp_frame_identity(thread->tstate);
     if (outer && outer->frame == call->frame && outer->argument == call->argument &&
         outer->operation == call->operation) {
         return false; /* one driver function calling another: the outer call counts */
     }
-    uint32_t random = qp_thread_random(thread);
-    key->statement = statement_of(call);
-    key->span = qp_span_running();
-    key->thread = thread->number;
-    key->operation = call->operation;
-    call->meter.execution = ++state.executions;
-    call->meter.sampled = random % PAGE_SAMPLING == 0;
-    call->meter.many = call->operation == QP_EXECUTEMANY;
-    call->meter.touched = false;
-    call->meter.started = call->meter.ended = 0;
-    call->meter.tracker = NULL;
-    call->sampled_stack = (random >> 16) % QP_STACK_SAMPLING == 0;
-    if (!call->ignored) {
-        call->sums = qp_aggregate_of(key);
-        call->generation = qp_aggregates_generation();
+    qp_execution *e = qp_execution_reserve();
+    if (!e) {
+        e = &call->spare;
     }
-    enter(call, &call->meter);
+    uint32_t random = qp_thread_random(thread);
+    call->execution = e;
+    e->ignored = !ours;
+    e->sampled_stack = (random >> 16) % QP_STACK_SAMPLING == 0;
+    e->serial = ++state.executions;
+    e->pending.calls = 0;
+    e->meter = (qp_meter){
+        .key = {.statement = statement_of(call),
+                .path = path,
+                .span = qp_span_running(),
+                .thread = thread->number,
+                .operation = call->operation},
+        .counts = call->operation <= QP_EXECUTEMANY,
+        .sampled = random % PAGE_SAMPLING == 0,
+    };
+    call->tells_ends = NULL;
+    if (drops_statements(call->operation)) {
+        PyObject *connection = connection_of(call);
+        e->meter.counts = connection && qp_counters_tell_ends(connection, true);
+        call->tells_ends = e->meter.counts ? connection : NULL;
+    }
+    enter(call, &e->meter);
     return true;
 }
 
@@ -128,16 +158,16 @@ bool qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument, Py
     call->probe = probe;
     call->operation = probe->operation;
     call->self = self;
+    call->argument = argument;
     call->recording = qp_recording;
-    if (qp_operations[probe->operation].source == QP_SOURCE_ROWS) {
+    if (probe->source == QP_SOURCE_ROWS) {
         return begin_rows(call);
     }
     if (qp_orphans_waiting) {
         qp_orphans_collect();
     }
-    call->argument = argument;
     call->parameters = parameters;
-    if (probe->operation == QP_EXIT) {
+    if (probe->source == QP_SOURCE_EXIT) {
         call->operation = argument == Py_None ? QP_COMMIT : QP_ROLLBACK;
         call->argument = NULL;
     }
@@ -184,13 +214,14 @@ static void end_unknown_rows(const qp_call *call, PyObject *result, int64_t tick
                   .thread = call->thread->number,
                   .operation = call->operation};
     int64_t ns = qp_clock_ns(ticks);
+    int64_t self_ns = ns - qp_clock_ns(call->nested_ticks);
     int64_t rows = rows_served(call, result);
     qp_aggregate *sums = qp_aggregate_of(&key);
-    qp_aggregate_add(sums, 1, ns, ns - call->nested_ns, rows, ns, ns);
+    qp_aggregate_add(sums, 1, ns, self_ns, rows, ns, ns);
     if (!result) {
         sums->errors += count_error(&key);
     }
-    qp_timeline_add(qp_clock_unix_ns(qp_clock_ticks()), 1, rows, ns - call->nested_ns);
+    qp_timeline_add(qp_clock_unix_ns(qp_clock_ticks()), 1, rows, self_ns);
 }
 
 /* Where reading the clock is dear, most rows of a long result are not timed but estimated. */
@@ -217,7 +248,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     p->calls++;
     p->last_ticks = call->start_ticks;
     p->rows += rows_served(call, result);
-    p->nested_ns += call->nested_ns;
+    p->nested_ticks += call->nested_ticks;
     if (!result && PyErr_Occurred()) {
         qp_key key = e->meter.key;
         key.path = qp_path_checked(key.path);
@@ -232,74 +263,39 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     }
 }
 
-/* The execution that a call has begun, where its cursor's rows will find it. */
-static void place_execution(qp_call *call, qp_execution *e, int64_t ns, int64_t rows)
-{
-    e->serial = call->meter.execution;
-    e->in_use = false;
-    e->ignored = call->ignored;
-    e->sampled_stack = call->sampled_stack;
-    e->generation = call->generation;
-    e->began = call->sums;
-    e->meter.execution = call->meter.execution;
-    e->meter.key = call->meter.key;
-    e->meter.sampled = call->meter.sampled;
-    e->meter.many = e->meter.touched = false;
-    e->meter.started = call->meter.started;
-    e->meter.tracker = NULL;
-    e->pending.calls = 0;
-    e->started_ticks = call->start_ticks;
-    e->duration_ns = ns;
-    e->settled_ns = -1;
-    e->rows = rows;
-    e->plotted_ns = call->self_ns;
-    e->plotted_rows = rows;
-    e->stack = 0;
-    e->stack_weight = e->stack_ns = 0;
-    int64_t floor_ns = qp_exemplar_floor_ns(call->meter.key.statement);
-    int64_t notable_ns = floor_ns < QP_SLOW_NS ? floor_ns : QP_SLOW_NS;
-    bool notable = ns >= notable_ns;
-    e->notable_ticks = notable ? INT64_MAX : qp_clock_ticks_of(notable_ns - ns);
-    if (!call->ignored && (e->sampled_stack || notable)) {
-        qp_execution_settle(e, call->thread->tstate, call->argument, call->parameters);
-    }
-}
-
 static void end_execution(qp_call *call, PyObject *result, int64_t ticks)
 {
-    int64_t ns = qp_clock_ns(ticks);
-    bool has_cursor = qp_operations[call->operation].source == QP_SOURCE_TEXT;
-    int64_t rows = has_cursor ? rows_changed(call, result) : 0;
-    if (!call->ignored) {
-        if (call->generation != qp_aggregates_generation()) {
-            call->meter.key.path = qp_path_checked(call->meter.key.path);
-            call->sums = qp_aggregate_of(&call->meter.key);
-            call->generation = qp_aggregates_generation();
-        }
-        int64_t self_ns = ns > call->nested_ns ? ns - call->nested_ns : 0;
-        qp_aggregate_add(call->sums, 1, ns, self_ns, rows, ns, ns);
-        if (!result) {
-            call->sums->errors += count_error(&call->meter.key);
-        }
-        if (call->meter.touched) {
-            qp_aggregate_count(call->sums, &call->meter.counters);
-        }
-        call->self_ns = self_ns;
-    }
-    if (has_cursor && result) {
+    qp_execution *e = call->execution;
+    e->in_use = false;
+    e->stage = QP_STAGE_BEGUN;
+    e->cursor = NULL;
+    e->started_ticks = call->start_ticks;
+    e->ticks = ticks;
+    e->nested_ticks = call->nested_ticks;
+    e->rows = 0;
+    if (call->probe->source == QP_SOURCE_TEXT) {
         /* A connection's execute returns the cursor, a cursor's execute itself. */
-        qp_execution *place = qp_execution_place(result);
-        if (place) {
-            place->cursor = result;
-            place_execution(call, place, ns, rows);
-            return;
+        const void *cursor = result ? result : call->self;
+        qp_execution *superseded = served_by(call->thread, cursor);
+        if (superseded && !superseded->in_use) {
+            superseded->cursor = NULL;
         }
-    } else if (has_cursor) {
-        qp_execution_drop(call->self);
+        if (result && e != &call->spare) {
+            e->cursor = cursor;
+            call->thread->serving = e;
+        }
+        e->rows = rows_changed(call, result);
     }
-    qp_execution whole; /* no rows will follow, or nobody will know whose they are */
-    place_execution(call, &whole, ns, rows);
-    qp_execution_settle(&whole, call->thread->tstate, call->argument, call->parameters);
+    int64_t notable_ticks = qp_notable_ticks(e->meter.key.statement);
+    bool notable = ticks >= notable_ticks;
+    /* Once its stack is taken, the rest waits for a settling. */
+    e->notable_ticks = notable ? INT64_MAX : notable_ticks - ticks;
+    if (notable || e->sampled_stack || !result || e == &call->spare) {
+        qp_execution_settle(e, call->thread->tstate, call->argument, call->parameters);
+    }
+    if (!result && !e->ignored) {
+        e->began->errors += count_error(&e->meter.key);
+    }
 }
 
 void qp_call_end(qp_call *call, PyObject *result)
@@ -309,11 +305,11 @@ void qp_call_end(qp_call *call, PyObject *result)
     thread->active = call->outer;
     qp_here.meter = call->outer_meter;
     if (call->outer) {
-        call->outer->nested_ns += qp_clock_ns(ticks);
+        call->outer->nested_ticks += ticks;
     }
-    bool serves = qp_operations[call->operation].source == QP_SOURCE_ROWS;
-    if (!serves && call->meter.tracker) {
-        qp_meter_finish(&call->meter);
+    bool serves = call->probe->source == QP_SOURCE_ROWS;
+    if (!serves && call->tells_ends) {
+        qp_counters_tell_ends(call->tells_ends, false);
     }
     if (call->recording != qp_recording) {
         return; /* recording ended, or the process forked, while the call ran */
@@ -330,6 +326,7 @@ void qp_call_end(qp_call *call, PyObject *result)
 int qp_recorder_start(void)
 {
     qp_clock_start();
+    qp_frames_start(PyThreadState_Get());
     bool started = qp_statements_start() && qp_callpath_start() && qp_aggregates_start() &&
                    qp_executions_start() && qp_samples_start() &&
                    qp_threads_start(PyInterpreterState_Get()) == 0;
@@ -384,6 +381,7 @@ void qp_recorder_after_fork(void)
 void qp_recorder_settle(void)
 {
     qp_orphans_collect();
+    qp_counters_settle();
     qp_executions_settle();
     qp_clock_calibrate();
 }
@@ -406,7 +404,7 @@ bool qp_recorder_end_interval(void)
 
 double qp_probe_cost_ns(void)
 {
-    static const qp_probe probe = {.operation = QP_EXECUTE};
+    static const qp_probe probe = {.operation = QP_EXECUTE, .source = QP_SOURCE_TEXT};
     double least_ns = 1e9;
     qp_call call;
     for (int round = 0; round < COST_ROUNDS; round++) {

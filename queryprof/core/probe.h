@@ -21,8 +21,10 @@
 /* What is known of an attached function. */
 typedef struct {
     qp_operation operation;
-    Py_ssize_t rowcount_offset; /* of the C long in a cursor that counts changed rows; 0: none */
-    PyTypeObject *cursor_type;  /* owned by who attached; whose rowcount_offset it is; or NULL */
+    qp_source source;             /* of the operation */
+    Py_ssize_t rowcount_offset;   /* of the C long in a cursor that counts changed rows; 0: none */
+    Py_ssize_t connection_offset; /* of a cursor's reference to its connection; 0: none */
+    PyTypeObject *cursor_type;    /* owned by who attached; whose offsets these are; or NULL */
 } qp_probe;
 
 /* A probed call in progress: on the stack of whoever forwards it, and filled in only as far as
@@ -34,22 +36,17 @@ typedef struct qp_call {
     qp_thread *thread;
     const qp_probe *probe;
     qp_operation operation;
-    uint32_t recording; /* the number of the recording that it began in */
-    PyObject *self;     /* borrowed, like all of the program's objects here; may be NULL */
-    PyObject *argument; /* the SQL, where there is one */
-    const void *frame;  /* identity of the Python frame that called; NULL for rows */
-    int64_t nested_ns;  /* spent in probed calls inside this one */
+    uint32_t recording;   /* the number of the recording that it began in */
+    PyObject *self;       /* borrowed, like all of the program's objects here; may be NULL */
+    int64_t nested_ticks; /* spent in probed calls inside this one */
     uint64_t start_ticks;
-    /* of a call that serves rows */
-    qp_execution *execution; /* NULL: its cursor was executed unseen */
+    qp_execution *execution; /* it begins or serves; NULL: its cursor was executed unseen */
+    const void *frame;       /* identity of the Python frame that called; NULL for rows */
+    PyObject *argument;      /* the SQL, where there is one */
     /* of a call that begins an execution */
     PyObject *parameters;
-    qp_aggregate *sums;
-    uint32_t generation; /* of the aggregates that `sums` points into */
-    int64_t self_ns;     /* when it has ended */
-    bool ignored;        /* not the program's */
-    bool sampled_stack;
-    qp_meter meter;
+    PyObject *tells_ends; /* the connection that tells its statements' ends during the call */
+    qp_execution spare;   /* used when there is no other place */
 } qp_call;
 
 /* Starts measuring; false: do not, and do not call qp_call_end. Never raises. */
@@ -70,14 +67,15 @@ static inline bool qp_row_continues(const qp_thread *thread, PyObject *self)
 }
 
 /* Starts and ends measuring such a row; `result` is not NULL. */
-static inline void qp_row_begin(qp_call *call, qp_thread *thread)
+static inline void qp_row_begin(const qp_probe *probe, qp_call *call, qp_thread *thread)
 {
     qp_execution *e = thread->serving;
     call->thread = thread;
+    call->probe = probe;
     call->execution = e;
     call->operation = QP_NEXT;
     call->frame = NULL;
-    call->nested_ns = 0;
+    call->nested_ticks = 0;
     call->recording = thread->recording;
     call->outer = thread->active;
     thread->active = call;
@@ -97,7 +95,7 @@ static inline void qp_row_end(qp_call *call, PyObject *result)
     qp_execution *e = call->execution;
     qp_pending_rows *p = &e->pending;
     int64_t ticks = qp_clock_elapsed(call->start_ticks, end_ticks);
-    if (!result || call->outer || call->nested_ns || call->recording != qp_recording ||
+    if (!result || call->outer || call->nested_ticks || call->recording != qp_recording ||
         ticks >= e->notable_ticks || !qp_clock.counter) {
         qp_call_end(call, result);
         return;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation.h"
+#include "clock.h"
 #include "statements.h"
 
 enum { KEPT = 4096, STACK_SAMPLES = 8192, STACK_SAMPLE_SLOTS = 2 * STACK_SAMPLES };
@@ -28,8 +29,9 @@ typedef struct {
 static struct {
     exemplar (*kept)[QP_EXEMPLARS];
     uint16_t kept_count;
-    uint16_t *kept_of; /* by statement: 1 + place in `kept`; 0: none */
-    int64_t *floor_ns; /* by statement: what the slowest taken so far all reached */
+    uint16_t *kept_of;      /* by statement: 1 + place in `kept`; 0: none */
+    int64_t *floor_ns;      /* by statement: what the slowest taken so far all reached */
+    int64_t *notable_ticks; /* by statement */
     stack_sample *samples;
     uint32_t sample_count;
     uint32_t *sample_index;
@@ -40,9 +42,11 @@ bool qp_samples_start(void)
     table.kept = qp_allocate(KEPT, sizeof *table.kept);
     table.kept_of = qp_allocate(QP_STATEMENTS, sizeof *table.kept_of);
     table.floor_ns = qp_allocate(QP_STATEMENTS, sizeof *table.floor_ns);
+    table.notable_ticks = qp_allocate(QP_STATEMENTS, sizeof *table.notable_ticks);
     table.samples = qp_allocate(STACK_SAMPLES, sizeof *table.samples);
     table.sample_index = qp_allocate(STACK_SAMPLE_SLOTS, sizeof *table.sample_index);
-    if (!table.kept || !table.kept_of || !table.floor_ns || !table.samples || !table.sample_index) {
+    if (!table.kept || !table.kept_of || !table.floor_ns || !table.notable_ticks ||
+        !table.samples || !table.sample_index) {
         qp_samples_stop();
         return false;
     }
@@ -86,6 +90,7 @@ void qp_samples_stop(void)
     qp_release(table.kept);
     qp_release(table.kept_of);
     qp_release(table.floor_ns);
+    qp_release(table.notable_ticks);
     qp_release(table.samples);
     qp_release(table.sample_index);
     memset(&table, 0, sizeof table);
@@ -107,12 +112,20 @@ int64_t qp_exemplar_floor_ns(uint32_t statement)
     return table.floor_ns[statement];
 }
 
+int64_t qp_notable_ticks(uint32_t statement)
+{
+    return table.notable_ticks[statement];
+}
+
 /* With all places of a statement taken, its fastest exemplar is what the next must exceed. */
 static void raise_floor(const exemplar *of)
 {
     const exemplar *least = fastest(of);
     if (least->serial && least->duration_ns > table.floor_ns[least->key.statement]) {
-        table.floor_ns[least->key.statement] = least->duration_ns;
+        int64_t ns = least->duration_ns;
+        table.floor_ns[least->key.statement] = ns;
+        table.notable_ticks[least->key.statement] =
+            qp_clock_ticks_of(ns < QP_SLOW_NS ? ns : QP_SLOW_NS);
     }
 }
 
@@ -217,4 +230,5 @@ bool qp_samples_pending(void)
 void qp_exemplars_restart(void)
 {
     memset(table.floor_ns, 0, QP_STATEMENTS * sizeof *table.floor_ns);
+    memset(table.notable_ticks, 0, QP_STATEMENTS * sizeof *table.notable_ticks);
 }

@@ -23,6 +23,10 @@ void qp_samples_stop(void);
 /* What an execution of the statement must exceed to be among its slowest. */
 int64_t qp_exemplar_floor_ns(uint32_t statement);
 
+/* The same in ticks of the clock, or QP_SLOW_NS where that is less: from here on an execution
+ * deserves to be looked at, at once. */
+int64_t qp_notable_ticks(uint32_t statement);
+
 /* Keeps an execution, or its new duration when one with this serial number is kept already.
  * `sql` and `parameters` are NULL or new references, which this takes. */
 void qp_exemplar_keep(const qp_key *key, uint64_t serial, int64_t started_unix_ns,

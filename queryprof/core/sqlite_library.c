@@ -99,7 +99,11 @@ const char *qp_sqlite_find(const char *path)
         find_function(library, "sqlite3_cancel_auto_extension", &found.cancel_auto_extension) &&
         find_function(library, "sqlite3_vfs_find", &found.vfs_find) &&
         find_function(library, "sqlite3_next_stmt", &found.next_stmt) &&
+        find_function(library, "sqlite3_stmt_busy", &found.stmt_busy) &&
+        find_function(library, "sqlite3_sql", &found.sql) &&
+        find_function(library, "sqlite3_db_handle", &found.db_handle) &&
         find_function(library, "sqlite3_db_mutex", &found.db_mutex) &&
+        find_function(library, "sqlite3_mutex_try", &found.mutex_try) &&
         find_function(library, "sqlite3_mutex_enter", &found.mutex_enter) &&
         find_function(library, "sqlite3_mutex_leave", &found.mutex_leave);
     if (!all) {

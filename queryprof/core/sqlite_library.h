@@ -16,7 +16,6 @@ enum {
     QP_STMTSTATUS_AUTOINDEX = 3,
     QP_STMTSTATUS_VM_STEP = 4,
     QP_STMTSTATUS_REPREPARE = 5,
-    QP_STMTSTATUS_RUN = 6,
     QP_DBSTATUS_CACHE_HIT = 7,
     QP_DBSTATUS_CACHE_MISS = 8
 };
@@ -30,7 +29,11 @@ typedef struct {
     int (*cancel_auto_extension)(void (*entry)(void));
     void *(*vfs_find)(const char *name);
     void *(*next_stmt)(void *db, void *statement);
+    int (*stmt_busy)(void *statement);
+    const char *(*sql)(void *statement);
+    void *(*db_handle)(void *statement);
     void *(*db_mutex)(void *db);
+    int (*mutex_try)(void *mutex);
     void (*mutex_enter)(void *mutex);
     void (*mutex_leave)(void *mutex);
 } qp_sqlite_functions;

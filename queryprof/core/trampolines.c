@@ -98,7 +98,7 @@ static inline PyObject *forward_iternext(const qp_trampoline *t, PyObject *self)
     qp_thread *thread = qp_here.thread;
     qp_call call;
     if (qp_row_continues(thread, self)) {
-        qp_row_begin(&call, thread);
+        qp_row_begin(&t->probe, &call, thread);
         PyObject *row = original(self);
         qp_row_end(&call, row);
         return row;

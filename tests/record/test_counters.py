@@ -106,6 +106,84 @@ def test_a_users_earlier_trace_callback_is_not_displaced() -> None:
     assert only(recording.profile, "SELECT ?").counters.counted == 0
 
 
+def test_a_callback_that_comes_later_is_not_displaced_by_a_commit_or_a_script() -> None:
+    """Statements of COMMIT and of scripts are told of another way: also then the user's wins."""
+    seen: list[str] = []
+    with queryprof.profile() as recording:
+        connection = sqlite3.connect(":memory:")
+        connection.execute("CREATE TABLE t (a)")
+        connection.set_trace_callback(seen.append)
+        connection.execute("INSERT INTO t VALUES (1)")
+        connection.commit()
+        connection.cursor().executescript("SELECT 1; SELECT 2")
+        connection.close()
+    assert "COMMIT" in seen
+    assert [sql.strip("; ") for sql in seen if "SELECT" in sql] == ["SELECT 1", "SELECT 2"]
+    commit = next(a for a in recording.profile.aggregates if a.operation == "commit")
+    assert (commit.count, commit.counters.counted) == (1, 0)
+
+
+def test_a_displaced_connection_may_go_unseen() -> None:
+    """Its end is told to the program's callback alone; what was counted before is kept."""
+    with queryprof.profile() as recording:
+        for _ in range(200):
+            connection = sqlite3.connect(":memory:")
+            connection.execute("SELECT 1").fetchall()
+            connection.set_trace_callback(lambda sql: None)
+            connection.close()
+            del connection
+    assert only(recording.profile, "SELECT ?").counters.counted == 200
+
+
+@pytest.mark.parametrize("cached_statements", [0, 5, 128])
+def test_statements_that_come_and_go_are_counted(cached_statements: int) -> None:
+    """Whatever the driver's statement cache drops: each execution's steps are there, once."""
+    connection = sqlite3.connect(":memory:", cached_statements=cached_statements)
+    rounds, texts = 7, 150
+    with queryprof.profile() as recording:
+        for _ in range(rounds):
+            for i in range(texts):
+                connection.execute(f"SELECT 1 AS a{i}").fetchall()
+                connection.execute(f"SELECT 1 AS a{i}").fetchone()  # another call site
+    connection.close()
+    aggregates = [a for a in recording.profile.aggregates if a.operation == "execute"]
+    assert sum(a.counters.counted for a in aggregates) == 2 * rounds * texts
+    assert {(a.count, a.counters.counted) for a in aggregates} == {(rounds, rounds)}
+    (steps,) = {a.counters.vm_steps for a in aggregates}
+    assert steps == rounds * (steps // rounds) > 0
+
+
+def test_a_statement_left_unfinished_is_counted() -> None:
+    """Also what an abandoned iteration did is read, when its statement is used again or gone."""
+    with queryprof.profile() as recording:
+        connection = sqlite3.connect(":memory:")
+        for _ in range(3):
+            cursor = connection.execute("SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3")
+            next(cursor)
+            del cursor
+        connection.close()
+    select = only(recording.profile, "SELECT ? UNION ALL SELECT ? UNION ALL SELECT ?")
+    assert select.counters.counted == select.count == 3
+    assert select.counters.vm_steps % 3 == 0
+
+
+def test_a_begin_of_the_drivers_own_is_not_the_statements() -> None:
+    """An INSERT takes the same steps whether or not it opens the transaction."""
+    with queryprof.profile() as recording:
+        connection = sqlite3.connect(":memory:")
+        connection.execute("CREATE TABLE t (a)")
+        for _ in range(2):
+            connection.execute("INSERT INTO t VALUES (1)")  # begins a transaction
+        connection.execute("INSERT INTO t VALUES (1)")  # does not
+        connection.close()
+    first, second = sorted(
+        (a.counters.vm_steps / a.count)
+        for a in recording.profile.aggregates
+        if a.statement.startswith("INSERT")
+    )
+    assert first == second > 0
+
+
 def test_closing_with_a_statement_pending_is_safe() -> None:
     """SQLite keeps such a connection alive; its counters are read at the close."""
     with queryprof.profile() as recording:

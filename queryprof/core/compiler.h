@@ -1,0 +1,12 @@
+/* What the compiler is told about code that seldom runs. */
+#ifndef QP_COMPILER_H
+#define QP_COMPILER_H
+
+/* Keeps a function out of the way of what always runs: not inlined, and placed apart. */
+#if defined(__GNUC__)
+#define QP_COLD __attribute__((cold, noinline))
+#else
+#define QP_COLD __declspec(noinline)
+#endif
+
+#endif

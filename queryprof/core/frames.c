@@ -1,0 +1,204 @@
+#include "frames.h"
+
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030E0000 && !defined(Py_GIL_DISABLED)
+#define LAYOUT_IS_KNOWN 1
+#define Py_BUILD_CORE 1
+#include <internal/pycore_frame.h>
+#undef Py_BUILD_CORE
+#else
+#define LAYOUT_IS_KNOWN 0
+#endif
+
+static bool direct;
+
+#if LAYOUT_IS_KNOWN
+static inline _PyInterpreterFrame *complete(_PyInterpreterFrame *frame)
+{
+    while (frame && _PyFrame_IsIncomplete(frame)) {
+        frame = frame->previous;
+    }
+    return frame;
+}
+
+/* The innermost record, which may be the interpreter's own. */
+static inline _PyInterpreterFrame *innermost(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return tstate->current_frame;
+#else
+    return tstate->cframe->current_frame;
+#endif
+}
+
+static inline _PyInterpreterFrame *record_running(PyThreadState *tstate)
+{
+    return complete(innermost(tstate));
+}
+
+static inline qp_frame_mark mark_of(const _PyInterpreterFrame *record)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return (qp_frame_mark){record->f_executable, record->instr_ptr};
+#else
+    return (qp_frame_mark){record->f_code, record->prev_instr};
+#endif
+}
+
+static inline PyCodeObject *record_code(_PyInterpreterFrame *record)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return (PyCodeObject *)record->f_executable;
+#else
+    return record->f_code;
+#endif
+}
+
+static inline int record_instruction(_PyInterpreterFrame *record)
+{
+    int instruction = _PyInterpreterFrame_LASTI(record);
+    return instruction < 0 ? -1 : instruction * (int)sizeof(_Py_CODEUNIT);
+}
+#endif
+
+qp_frame *qp_frame_running(PyThreadState *tstate)
+{
+#if LAYOUT_IS_KNOWN
+    if (direct) {
+        return record_running(tstate);
+    }
+#endif
+    return PyThreadState_GetFrame(tstate);
+}
+
+const void *qp_frame_identity(PyThreadState *tstate)
+{
+#if LAYOUT_IS_KNOWN
+    if (direct) {
+        return innermost(tstate);
+    }
+#endif
+    PyFrameObject *frame = PyThreadState_GetFrame(tstate);
+    Py_XDECREF((PyObject *)frame); /* it goes on running */
+    return frame;
+}
+
+qp_frame *qp_frame_outer(qp_frame *frame)
+{
+#if LAYOUT_IS_KNOWN
+    if (direct) {
+        return complete(((_PyInterpreterFrame *)frame)->previous);
+    }
+#endif
+    PyFrameObject *outer = PyFrame_GetBack(frame);
+    Py_DECREF((PyObject *)frame);
+    return outer;
+}
+
+void qp_frame_release(qp_frame *frame)
+{
+    if (!direct) {
+        Py_XDECREF((PyObject *)frame);
+    }
+}
+
+PyCodeObject *qp_frame_code(qp_frame *frame)
+{
+#if LAYOUT_IS_KNOWN
+    if (direct) {
+        return record_code(frame);
+    }
+#endif
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    Py_DECREF((PyObject *)code); /* the running frame keeps it */
+    return code;
+}
+
+int qp_frame_instruction(qp_frame *frame)
+{
+#if LAYOUT_IS_KNOWN
+    if (direct) {
+        return record_instruction(frame);
+    }
+#endif
+    return PyFrame_GetLasti(frame);
+}
+
+int qp_frames_mark(PyThreadState *tstate, const qp_frame *last, qp_frame_mark *marks, int room)
+{
+    int count = 0;
+#if LAYOUT_IS_KNOWN
+    const _PyInterpreterFrame *record = direct ? innermost(tstate) : NULL;
+    for (; record; record = record->previous) {
+        if (count == room) {
+            return 0;
+        }
+        marks[count++] = mark_of(record);
+        if (record == last) {
+            break;
+        }
+    }
+#else
+    (void)tstate, (void)last, (void)marks, (void)room;
+#endif
+    return count;
+}
+
+bool qp_frames_match(PyThreadState *tstate, const qp_frame_mark *marks, int count)
+{
+#if LAYOUT_IS_KNOWN
+    const _PyInterpreterFrame *record = innermost(tstate);
+    for (int i = 0; i < count; i++) {
+        if (!record) {
+            return false;
+        }
+        qp_frame_mark now = mark_of(record);
+        if (now.code != marks[i].code || now.position != marks[i].position) {
+            return false;
+        }
+        record = record->previous;
+    }
+    return count > 0;
+#else
+    (void)tstate, (void)marks, (void)count;
+    return false;
+#endif
+}
+
+uint32_t qp_frames_hash(PyThreadState *tstate)
+{
+#if LAYOUT_IS_KNOWN
+    const _PyInterpreterFrame *record = direct ? innermost(tstate) : NULL;
+    return record ? (uint32_t)((uintptr_t)mark_of(record).position >> 1) : 0;
+#else
+    (void)tstate;
+    return 0;
+#endif
+}
+
+void qp_frames_start(PyThreadState *tstate)
+{
+    direct = false;
+#if LAYOUT_IS_KNOWN
+    _PyInterpreterFrame *record = record_running(tstate);
+    PyFrameObject *frame = PyThreadState_GetFrame(tstate);
+    bool same = true;
+    while (same && record && frame) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        same = code == record_code(record) && PyFrame_GetLasti(frame) == record_instruction(record);
+        Py_DECREF((PyObject *)code);
+        PyFrameObject *outer = PyFrame_GetBack(frame);
+        Py_DECREF((PyObject *)frame);
+        frame = outer;
+        record = complete(record->previous);
+    }
+    direct = same && !record && !frame;
+    Py_XDECREF((PyObject *)frame);
+#else
+    (void)tstate;
+#endif
+}
+
+bool qp_frames_are_direct(void)
+{
+    return direct;
+}

@@ -1,0 +1,16 @@
+/* The statement objects of sqlite3: each owns one prepared statement, and finalizes it when it
+ * goes. Watching them tells the last moment at which a statement can be read.
+ */
+#ifndef QP_STATEMENT_OBJECTS_H
+#define QP_STATEMENT_OBJECTS_H
+
+#include <Python.h>
+
+/* Checks the layout of statement objects on one of `connection` (open, and nobody else's), and
+ * tells the counters before any is deallocated. Returns NULL, or why not (static text). */
+const char *qp_statement_objects_watch(PyObject *connection);
+
+/* Puts the type back as it was. */
+void qp_statement_objects_unwatch(void);
+
+#endif

@@ -1,0 +1,66 @@
+/* The connections whose statements are counted: a bounded table of trackers. */
+#ifndef QP_TRACKERS_H
+#define QP_TRACKERS_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "aggregates.h"
+
+enum {
+    QP_COUNTERS = 5, /* that SQLite keeps for each statement */
+    QP_TRACKER_SETS = 16,
+    QP_TRACKER_WAYS = 4, /* sets x ways statements of one connection are known at once */
+    QP_TRACKER_STATEMENTS = QP_TRACKER_SETS * QP_TRACKER_WAYS
+};
+
+/* A prepared statement, and whom it works for since its counters were last read. */
+typedef struct {
+    void *volatile statement; /* sqlite3_stmt *, SQLite's; NULL: free */
+    bool transient;           /* not a statement object's: it may be gone at any time */
+    qp_key key;
+    uint32_t base[QP_COUNTERS]; /* at the last reading; SQLite's counters wrap around as these do */
+    uint32_t executions;        /* begun since then */
+    uint32_t page_fetches;      /* of sampled executions since then */
+    uint32_t page_fetch_samples;
+} qp_counted_statement;
+
+/* A connection's. Used only with its mutex held: inside SQLite's calls on it, or by settling. */
+typedef struct {
+    void *db;                      /* sqlite3 *, SQLite's; NULL: free */
+    uint32_t epoch;                /* what it holds is of this time of counting */
+    bool tells_ends;               /* of statements, so that they can be dropped */
+    qp_counted_statement *last;    /* the one that started last, or NULL */
+    qp_counted_statement *sampled; /* its page fetches are being counted; or NULL */
+    uint32_t pages_at_start;
+    uint32_t evictions;
+    qp_counted_statement statements[QP_TRACKER_STATEMENTS];
+} qp_tracker;
+
+/* Allocates the table, once; false without memory. */
+bool qp_trackers_start(void);
+
+/* The tracker of a connection, or NULL. What it holds may change at once. */
+qp_tracker *qp_tracker_of(const void *db);
+
+/* A tracker for a new connection, empty; NULL: there are too many. */
+qp_tracker *qp_tracker_take(void *db, uint32_t epoch);
+
+/* Gives a tracker back: its connection goes. */
+void qp_tracker_release(qp_tracker *tracker);
+
+/* Calls `visit` for each tracker in use; `visit` must not wait. The tracker's connection may be
+ * gone: the end of one whose trace was displaced is never told. */
+void qp_trackers_visit(void (*visit)(qp_tracker *tracker));
+
+/* The place of a statement among those of its tracker, or NULL. */
+qp_counted_statement *qp_tracker_find(qp_tracker *tracker, const void *statement);
+
+/* The places where a statement can be: QP_TRACKER_WAYS of them. */
+qp_counted_statement *qp_tracker_set(qp_tracker *tracker, const void *statement);
+
+/* Makes the lock anew in a forked child. */
+void qp_trackers_after_fork(void);
+
+#endif
