@@ -256,7 +256,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
         p->errors += count_error(&key);
     }
     if (ticks >= e->notable_ticks) {
-        qp_execution_settle(e, call->thread->tstate, NULL, NULL);
+        qp_execution_settle(e, PyThreadState_Get(), NULL, NULL);
         e->notable_ticks = INT64_MAX; /* its stack is taken; the rest waits for a settling */
     } else {
         e->notable_ticks -= ticks;

@@ -56,24 +56,25 @@ bool qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument, Py
 /* The number of the present recording; 0: none. */
 extern uint32_t qp_recording;
 
-/* Whether the thread's next row comes from where its last one came, so that no table need be
- * looked at: the path that 999 of 1,000 rows take. */
-static inline bool qp_row_continues(const qp_thread *thread, PyObject *self)
+/* Whether the thread goes on with the rows that it was served last, so that no table need be
+ * looked at: the path that almost every fetch takes. */
+static inline bool qp_fetch_continues(const qp_thread *thread, PyObject *self,
+                                      qp_operation operation)
 {
     const qp_execution *e = thread ? thread->serving : NULL;
-    return e && e->cursor == self && e->pending.calls && e->pending.operation == QP_NEXT &&
-           !e->in_use && !qp_here.muted && thread->recording == qp_recording &&
-           thread->tstate == PyThreadState_Get();
+    return e && e->cursor == self && !e->in_use && !e->ignored && !qp_here.muted &&
+           thread->recording == qp_recording &&
+           (!e->pending.calls || e->pending.operation == operation);
 }
 
-/* Starts and ends measuring such a row; `result` is not NULL. */
-static inline void qp_row_begin(const qp_probe *probe, qp_call *call, qp_thread *thread)
+/* Starts measuring such a fetch. */
+static inline void qp_fetch_begin(const qp_probe *probe, qp_call *call, qp_thread *thread)
 {
     qp_execution *e = thread->serving;
     call->thread = thread;
     call->probe = probe;
     call->execution = e;
-    call->operation = QP_NEXT;
+    call->operation = probe->operation;
     call->frame = NULL;
     call->nested_ticks = 0;
     call->recording = thread->recording;
@@ -89,7 +90,8 @@ static inline void qp_row_begin(const qp_probe *probe, qp_call *call, qp_thread 
  * for and there was none). Keeps the exception that is set. */
 void qp_call_end(qp_call *call, PyObject *result);
 
-static inline void qp_row_end(qp_call *call, PyObject *result)
+/* Ends measuring a fetch of one row; what is not as usual takes the longer way. */
+static inline void qp_fetch_end(qp_call *call, PyObject *result)
 {
     uint64_t end_ticks = qp_clock_ticks();
     qp_execution *e = call->execution;
@@ -104,8 +106,15 @@ static inline void qp_row_end(qp_call *call, PyObject *result)
     qp_here.meter = call->outer_meter;
     e->in_use = false;
     e->notable_ticks -= ticks;
+    bool row = call->operation == QP_NEXT || result != Py_None;
+    p->last_ticks = call->start_ticks;
+    if (!p->calls) {
+        *p = (qp_pending_rows){call->operation,   1, 0, row, ticks, 0, ticks, ticks,
+                               call->start_ticks, 1};
+        return;
+    }
     p->calls++;
-    p->rows++;
+    p->rows += row;
     p->timed_calls++;
     p->ticks += ticks;
     p->min_ticks = ticks < p->min_ticks ? ticks : p->min_ticks;

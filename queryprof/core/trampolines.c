@@ -13,14 +13,42 @@ static PyObject *nth_of_tuple(PyObject *args, Py_ssize_t n)
     return n < PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, n) : NULL;
 }
 
-static inline PyObject *forward_noargs(const qp_trampoline *t, PyObject *self, PyObject *unused)
+/* Both kinds of functions that serve one row: fetchone and __next__. */
+static inline PyObject *forward_fetch(const qp_trampoline *t, PyObject *self,
+                                      PyObject *(*fetch)(const qp_trampoline *, PyObject *))
 {
-    PyCFunction original = (PyCFunction)t->original;
+    qp_thread *thread = qp_here.thread;
+    qp_call call;
+    if (qp_fetch_continues(thread, self, t->probe.operation)) {
+        qp_fetch_begin(&t->probe, &call, thread);
+        PyObject *row = fetch(t, self);
+        qp_fetch_end(&call, row);
+        return row;
+    }
+    if (!qp_call_begin(&t->probe, self, NULL, NULL, &call)) {
+        return fetch(t, self);
+    }
+    PyObject *result = fetch(t, self);
+    qp_call_end(&call, result);
+    return result;
+}
+
+static inline PyObject *call_noargs(const qp_trampoline *t, PyObject *self)
+{
+    return ((PyCFunction)t->original)(self, NULL);
+}
+
+static inline PyObject *forward_noargs(const qp_trampoline *t, PyObject *self,
+                                       PyObject *Py_UNUSED(unused))
+{
+    if (t->probe.operation == QP_FETCHONE) {
+        return forward_fetch(t, self, call_noargs);
+    }
     qp_call call;
     if (!qp_call_begin(&t->probe, self, NULL, NULL, &call)) {
-        return original(self, unused);
+        return call_noargs(t, self);
     }
-    PyObject *result = original(self, unused);
+    PyObject *result = call_noargs(t, self);
     qp_call_end(&call, result);
     return result;
 }
@@ -92,23 +120,14 @@ static inline PyObject *forward_fast_keywords(const qp_trampoline *t, PyObject *
     return result;
 }
 
+static inline PyObject *call_iternext(const qp_trampoline *t, PyObject *self)
+{
+    return ((iternextfunc)t->original)(self);
+}
+
 static inline PyObject *forward_iternext(const qp_trampoline *t, PyObject *self)
 {
-    iternextfunc original = (iternextfunc)t->original;
-    qp_thread *thread = qp_here.thread;
-    qp_call call;
-    if (qp_row_continues(thread, self)) {
-        qp_row_begin(&t->probe, &call, thread);
-        PyObject *row = original(self);
-        qp_row_end(&call, row);
-        return row;
-    }
-    if (!qp_call_begin(&t->probe, self, NULL, NULL, &call)) {
-        return original(self);
-    }
-    PyObject *result = original(self);
-    qp_call_end(&call, result);
-    return result;
+    return forward_fetch(t, self, call_iternext);
 }
 
 static inline int forward_init(const qp_trampoline *t, PyObject *self, PyObject *args,
