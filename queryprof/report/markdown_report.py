@@ -30,7 +30,7 @@ def markdown_report(
         _line(["---"] * len(kept)),
     ]
     lines += [_line([_show(names[p], row[p]) for p in kept]) for row in rows]
-    lines += [f"\n> {_escape(caution)}" for caution in overview.cautions]
+    lines += [f"\n> {escape(caution)}" for caution in overview.cautions]
     return "\n".join(lines)
 
 
@@ -44,7 +44,7 @@ def _heading(name: str) -> str:
 
 def _show(name: str, cell: Cell) -> str:
     if isinstance(cell, str):
-        return _code(cell)
+        return code(cell)
     if name.endswith("share") and cell is not None:
         return percent(cell)
     if name.endswith("_ns"):
@@ -52,7 +52,7 @@ def _show(name: str, cell: Cell) -> str:
     return average(cell)
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
     """A text as code, whatever is in it: fences longer than its own backquotes, no bars."""
     short = text if len(text) <= LONGEST_CELL else text[:LONGEST_CELL] + " ..."
     short = " ".join(short.split()).replace("|", "\\|")
@@ -63,5 +63,6 @@ def _code(text: str) -> str:
     return f"{fence}{pad}{short}{pad}{fence}" if short else ""
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
+    """A text without the characters that Markdown would take for its own."""
     return "".join("\\" + c if c in "\\`*_{}[]<>#|" else c for c in text)

@@ -9,12 +9,13 @@ from queryprof.model import Frame, Profile
 
 
 class Places:
-    """Names frames of one profile."""
+    """Names frames of one or several profiles."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, *profiles: Profile) -> None:
         self._directories = tuple(
             dict.fromkeys(
                 os.path.join(process.directory, "")
+                for profile in profiles
                 for process in profile.processes
                 if process.directory not in ("", "/")
             )

@@ -1,7 +1,7 @@
 """The report for a terminal, with rich: as wide as the terminal, plain text when it is none.
 
-This is the one module of the package that imports rich; the profiled program does so only when
-it asks for a report.
+With comparison_terminal this is all of the package that imports rich; the profiled program does
+so only when it asks for a report.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def print_report(
         parts.append(_operations(view_by(profile, "operation"), places))
     else:
         parts.append(Text("\nNothing was asked of a database."))
-    _write(console, parts)
+    write(console, parts)
 
 
 def print_view(
@@ -78,10 +78,10 @@ def print_view(
         parts.append(_operations(view, places))
     else:
         parts.append(_view(view, places, console.width))
-    _write(console, parts)
+    write(console, parts)
 
 
-def _write(console: Console, parts: Iterable[RenderableType]) -> None:
+def write(console: Console, parts: Iterable[RenderableType]) -> None:
     """Prints without the spaces that rich fills lines up with: a file needs none."""
     with console.capture() as capture:
         for part in parts:
@@ -154,12 +154,12 @@ def _card(bottleneck: Bottleneck, places: Places, width: int) -> RenderableType:
         f"  page fetches {average(totals.page_fetches)}  (per execution)"
     )
     inside: list[RenderableType] = [
-        site, _sql(bottleneck.statement, width - 7), Text(each), Text(work)
+        site, highlighted(bottleneck.statement, width - 7), Text(each), Text(work)
     ]  # fmt: skip
     return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))
 
 
-def _sql(statement: str, width: int) -> Text:
+def highlighted(statement: str, width: int) -> Text:
     """The statement in colour, folded to the width and cut after a few lines."""
     text = Syntax("", "sql", theme="ansi_dark", background_color="default").highlight(statement)
     text.rstrip()
@@ -195,7 +195,8 @@ def _caller(caller: Caller, places: Places) -> Text:
     )  # fmt: skip
 
 
-def _table(title: str) -> Table:
+def plain_table(title: str) -> Table:
+    """An empty table without lines."""
     return Table(
         title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0),
         pad_edge=False, show_edge=False, header_style="underline",
@@ -203,7 +204,7 @@ def _table(title: str) -> Table:
 
 
 def _operations(view: View, places: Places) -> RenderableType:
-    table = _table("\nBy operation")
+    table = plain_table("\nBy operation")
     table.add_column("operation", no_wrap=True)
     for name in ("calls", "total (s)", "max", "average", "min"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -221,7 +222,7 @@ def _operations(view: View, places: Places) -> RenderableType:
 
 
 def _view(view: View, places: Places, width: int) -> RenderableType:
-    table = _table(f"\nBy {view.dimension}")
+    table = plain_table(f"\nBy {view.dimension}")
     table.add_column("share", justify="right", no_wrap=True)
     table.add_column("total", justify="right", no_wrap=True)
     table.add_column("count", justify="right", no_wrap=True)

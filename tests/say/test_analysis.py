@@ -7,6 +7,7 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from say.by_hand import MAIN, QUERY, aggregate, process, profile_of
 
 from queryprof.analysis.bottlenecks import rank_bottlenecks
 from queryprof.analysis.call_sites import call_site, find_helpers
@@ -14,39 +15,7 @@ from queryprof.analysis.histogram import bucket_bounds, percentile
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.views import view_by
 from queryprof.core._core import histogram_bucket
-from queryprof.model import Aggregate, CallPath, Counters, Frame, Process, Profile, Thread
-
-MAIN = Frame("main", "/app/main.py", 10)
-QUERY = Frame("query", "/app/db.py", 3)
-
-
-def process(number: int = 1, **changes: object) -> Process:
-    values = {
-        "id": number, "pid": 100 + number, "parent_pid": 1, "host": "h", "argv": ("python", "app.py"),
-        "directory": "/app", "python_version": "3.11", "sqlite_version": "3.40",
-        "queryprof_version": "0", "start_unix_ns": 0, "end_unix_ns": 10**9, "clean_end": True,
-        "clock": "time-stamp counter", "rows_estimated": False, "counters_off": None,
-        "call_cost_ns": 100.0, "flushes": 1, "flush_ns": 1000, "folded_statements": 0,
-        "folded_calls": 0, "lost_counters": 0,
-    }  # fmt: skip
-    return Process(**{**values, **changes})  # type: ignore[arg-type]
-
-
-def aggregate(
-    statement: str, path: CallPath = (MAIN,), ns: int = 100, operation: str = "execute",
-    count: int = 1, span: str = "",
-) -> Aggregate:  # fmt: skip
-    began = operation == "execute"
-    return Aggregate(
-        statement, path, span, Thread(1, "MainThread"), operation, count, 0, 0, ns, ns,
-        ns // count, ns // count, ns // count if began else 0, 0.0,
-        Counters(counted=count, vm_steps=5 * count) if began else Counters(),
-        {histogram_bucket(ns // count): count} if began else {},
-    )  # fmt: skip
-
-
-def profile_of(*aggregates: Aggregate) -> Profile:
-    return Profile((process(),), aggregates)
+from queryprof.model import Aggregate, Frame, Profile
 
 
 @given(st.integers(0, 2**43 - 1))

@@ -1,0 +1,109 @@
+"""`queryprof compare`: what a change did, from traces before and after it."""
+
+from __future__ import annotations
+
+import glob
+import os
+import sys
+
+import click
+
+from queryprof.errors import QueryprofError
+
+EXIT_REGRESSION = 1
+GATES = ("counts", "vmsteps", "time")
+FORMATS = ("table", "json", "markdown", "junit", "github")
+
+
+def _sides(arguments: tuple[str, ...]) -> list[list[str]]:
+    """The files of both sides: BEFORE AFTER, or BEFORE... :: AFTER...; a directory is its traces."""
+    if arguments.count("::") == 1:
+        middle = arguments.index("::")
+        sides = [arguments[:middle], arguments[middle + 1 :]]
+    else:
+        sides = [arguments[:1], arguments[1:]]
+    if not all(sides) or (len(arguments) != 2 and "::" not in arguments):
+        raise QueryprofError(
+            "compare: name one trace a side, or several with :: between the sides"
+            " (a1.qprof a2.qprof :: b1.qprof b2.qprof), or two directories of traces"
+        )
+    return [[file for argument in side for file in _traces(argument)] for side in sides]
+
+
+def _traces(argument: str) -> list[str]:
+    if not os.path.isdir(argument):
+        return [argument]
+    found = sorted(glob.glob(os.path.join(glob.escape(argument), "*.qprof")))
+    if not found:
+        raise QueryprofError(f"{argument}: there are no traces (*.qprof) in this directory")
+    return found
+
+
+def _percent(_context: click.Context, _option: click.Parameter, value: float) -> float:
+    return value / 100
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="BEFORE... [::] AFTER...")
+@click.option(
+    "--fail-on", multiple=True, type=click.Choice((*GATES, "nothing")),
+    help="What must not get worse; may be given more than once. [default: all]",
+)  # fmt: skip
+@click.option(
+    "--time-tolerance", type=click.FloatRange(min=0), default=5.0, show_default=True,
+    callback=_percent, help="Percent that a time may change and count as the same.",
+)  # fmt: skip
+@click.option(
+    "--vmsteps-tolerance", type=click.FloatRange(min=0), default=5.0, show_default=True,
+    callback=_percent,
+    help="Percent that VM steps may change between different versions of SQLite.",
+)  # fmt: skip
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True,
+              help="How many statements at the most, in a table.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
+def compare(
+    files: tuple[str, ...], fail_on: tuple[str, ...], time_tolerance: float,
+    vmsteps_tolerance: float, top: int, form: str,
+) -> None:  # fmt: skip
+    """Compares traces before a change with traces after it.
+
+    The exit status is 1 when something got worse. Times get a verdict from four traces a side on.
+    """
+    from queryprof.analysis.comparison import (
+        Tolerance,
+        measured_nothing,
+        regressions,
+    )
+    from queryprof.analysis.comparison import compare as compare_profiles
+    from queryprof.report.places import Places
+    from queryprof.trace.reader import read_profile
+
+    before, after = ([read_profile(file) for file in side] for side in _sides(files))
+    for side, name in ((before, "before"), (after, "after")):
+        if measured_nothing(side):
+            raise QueryprofError(f"compare: the traces {name} have no executions to compare")
+    comparison = compare_profiles(before, after, Tolerance(time_tolerance, vmsteps_tolerance))
+    failed = regressions(comparison, fail_on or GATES)
+    places = Places(*after, *before)
+    if form == "json":
+        from queryprof.report.comparison_json import comparison_json
+
+        click.echo(comparison_json(comparison))
+    elif form == "markdown":
+        from queryprof.report.comparison_markdown import comparison_markdown
+
+        click.echo(comparison_markdown(comparison, places))
+    elif form == "junit":
+        from queryprof.report.comparison_junit import comparison_junit
+
+        click.echo(comparison_junit(comparison, failed, places))
+    elif form == "github":
+        from queryprof.report.comparison_github import comparison_github
+
+        click.echo(comparison_github(failed, places), nl=bool(failed))
+    else:
+        from queryprof.report.comparison_terminal import print_comparison
+
+        print_comparison(comparison, places, top=top)
+    if failed:
+        sys.exit(EXIT_REGRESSION)

@@ -1,0 +1,385 @@
+"""Comparing runs before a change with runs after it: metric by metric, statement by statement.
+
+Counts of work (executions, rows, VM steps) have no noise in them and are compared exactly. Times
+have, and are compared over several runs a side; with fewer a change of time is "unclear".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import sqrt
+from os.path import basename
+from statistics import fmean
+
+from queryprof.analysis.bootstrap import ratio_interval
+from queryprof.analysis.call_sites import CallSite, Function, call_site, find_helpers
+from queryprof.analysis.totals import add_up, group_by
+from queryprof.model import FETCH_OPERATIONS, STATEMENT_OPERATIONS, Aggregate, Profile
+
+MIN_TIMED_RUNS = 4
+"""Runs a side for a verdict on times: with 3 a side, one in ten pairs of equal programs would
+differ by luck (2 of the 20 orders of six runs part them cleanly)."""
+
+SITES = 3
+"""Call sites shown of a statement."""
+
+
+class Verdict(StrEnum):
+    """What a change is to whoever made it."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    SAME = "same"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """What is no change: shares of the value before.
+
+    Attributes:
+        time: of timed metrics.
+        vm_steps: of VM steps between different versions of SQLite; between equal ones it is 0.
+    """
+
+    time: float = 0.05
+    vm_steps: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One metric on both sides.
+
+    Attributes:
+        metric: its name, the unit at the end (`database_ns`).
+        gate: what it belongs to when failing is asked for: counts, vmsteps or time.
+        before, after: means over the runs; None: unknown.
+        ratio: after / before; None: unknown, or nothing before.
+        interval: of the ratio (95%); timed metrics of several runs alone.
+    """
+
+    metric: str
+    gate: str
+    before: float | None
+    after: float | None
+    ratio: float | None
+    interval: tuple[float, float] | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class SiteChange:
+    """How often a call site executes a statement in a run, before and after."""
+
+    site: CallSite
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class StatementChange:
+    """One statement on both sides.
+
+    Attributes:
+        kind: new, gone or known.
+        sites: where its executions changed most; of a new or known statement as they are after.
+    """
+
+    statement: str
+    kind: str
+    changes: tuple[Change, ...]
+    sites: tuple[SiteChange, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Worse as soon as a metric is, else better as soon as one is."""
+        verdicts = {change.verdict for change in self.changes}
+        for verdict in (Verdict.WORSE, Verdict.BETTER, Verdict.UNCLEAR):
+            if verdict in verdicts:
+                return verdict
+        return Verdict.SAME
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Runs before and after.
+
+    Attributes:
+        whole: metrics of whole runs; of executions, unless they say otherwise.
+        statements: new ones first, then gone ones, then known ones, worst first.
+    """
+
+    before_runs: int
+    after_runs: int
+    same_sqlite: bool
+    whole: tuple[Change, ...]
+    statements: tuple[StatementChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Metric:
+    name: str
+    gate: str
+    of: Callable[[Sequence[Aggregate]], float | None]
+    more_is_better: bool = False
+
+
+def compare(
+    before: Sequence[Profile], after: Sequence[Profile], tolerance: Tolerance | None = None
+) -> Comparison:
+    """Compares one or several runs a side.
+
+    Raises:
+        ValueError: a side has no run.
+    """
+    if not before or not after:
+        raise ValueError("each side needs a run")
+    tolerance = tolerance or Tolerance()
+    versions = {p.sqlite_version for profile in (*before, *after) for p in profile.processes}
+    same_sqlite = len(versions) <= 1
+    judge = _Judge(tolerance, same_sqlite)
+    sides = ([_statements(p) for p in before], [_statements(p) for p in after])
+    whole = [judge(m, *_values(m, before, after)) for m in _WHOLE]
+    whole.append(judge(_SECONDS, *_run_seconds(before, after)))
+    names = sorted({name for side in sides for run in side for name in run})
+    helpers = find_helpers(a for profile in (*before, *after) for a in profile.aggregates)
+    changes = [_compare_statement(name, sides, judge, helpers) for name in names]
+    order = {"new": 0, "gone": 1, "known": 2}
+    changes.sort(key=lambda c: (order[c.kind], _BADNESS[c.verdict], -_spent_ns(c), c.statement))
+    return Comparison(len(before), len(after), same_sqlite, tuple(whole), tuple(changes))
+
+
+_BADNESS = {Verdict.WORSE: 0, Verdict.BETTER: 1, Verdict.UNCLEAR: 2, Verdict.SAME: 3}
+
+
+def _statements(profile: Profile) -> Mapping[str, list[Aggregate]]:
+    return group_by(
+        (a for a in profile.aggregates if not a.statement.startswith("(")), lambda a: a.statement
+    )
+
+
+def _spent_ns(change: StatementChange) -> float:
+    return max((c.after or c.before or 0) for c in change.changes if c.metric == "database_ns")
+
+
+def _began(aggregates: Iterable[Aggregate]) -> list[Aggregate]:
+    return [a for a in aggregates if a.operation in STATEMENT_OPERATIONS]
+
+
+def _executions(aggregates: Sequence[Aggregate]) -> float:
+    return sum(a.count for a in _began(aggregates))
+
+
+def _counter(name: str) -> Callable[[Sequence[Aggregate]], float | None]:
+    def of(aggregates: Sequence[Aggregate]) -> float | None:
+        began = [a for a in _began(aggregates) if a.operation.startswith("execute")]
+        known = sum(a.counters.counted for a in began)
+        return sum(getattr(a.counters, name) for a in began) if known else None
+
+    return of
+
+
+def _mean_ns(aggregates: Sequence[Aggregate]) -> float | None:
+    executions = _executions(aggregates)
+    return _database_ns(aggregates) / executions if executions else None
+
+
+def _database_ns(aggregates: Sequence[Aggregate]) -> float:
+    return sum(a.self_ns for a in aggregates)
+
+
+def _max_ns(aggregates: Sequence[Aggregate]) -> float | None:
+    return max((a.execution_max_ns for a in _began(aggregates)), default=None)
+
+
+def _min_ns(aggregates: Sequence[Aggregate]) -> float | None:
+    return min((a.min_ns for a in _began(aggregates) if a.count), default=None)
+
+
+def _deviation_ns(aggregates: Sequence[Aggregate]) -> float | None:
+    """The standard deviation of whole executions, from their sums and sums of squares."""
+    began = _began(aggregates)
+    executions = sum(a.count for a in began)
+    if executions < 2:
+        return None
+    fetched = [a for a in aggregates if a.operation in FETCH_OPERATIONS]
+    total = sum(a.total_ns for a in (*began, *fetched))
+    squares = sum(a.execution_sum_sq_ns2 for a in began)
+    return sqrt(max(0.0, squares - total * total / executions) / (executions - 1))
+
+
+def _per_second(amount: Callable[[Sequence[Aggregate]], float]) -> Callable[..., float | None]:
+    def of(aggregates: Sequence[Aggregate]) -> float | None:
+        ns = _database_ns(aggregates)
+        return amount(aggregates) / ns * 1e9 if ns else None
+
+    return of
+
+
+def _rows(aggregates: Sequence[Aggregate]) -> float:
+    return sum(a.rows for a in aggregates)
+
+
+_COUNTS = (
+    _Metric("executions", "counts", _executions),
+    _Metric("rows", "counts", _rows),
+    _Metric("errors", "counts", lambda aggregates: sum(a.errors for a in aggregates)),
+    _Metric("vm_steps", "vmsteps", _counter("vm_steps")),
+    _Metric("full_scan_steps", "vmsteps", _counter("full_scan_steps")),
+    _Metric("sorts", "vmsteps", _counter("sorts")),
+    _Metric("automatic_indexes", "vmsteps", _counter("automatic_indexes")),
+)
+_TIMES = (
+    _Metric("database_ns", "time", _database_ns),
+    _Metric("mean_ns", "time", _mean_ns),
+)
+_WHOLE = (
+    *_COUNTS,
+    *_TIMES,
+    _Metric("max_ns", "time", _max_ns),
+    _Metric("min_ns", "time", _min_ns),
+    _Metric("deviation_ns", "time", _deviation_ns),
+    _Metric("executions_per_database_s", "time", _per_second(_executions), more_is_better=True),
+    _Metric("rows_per_database_s", "time", _per_second(_rows), more_is_better=True),
+)
+_SECONDS = _Metric("run_ns", "time", lambda _: None)
+_STATEMENT = (*_COUNTS, *_TIMES)
+_NOT_ALONE = frozenset({"max_ns", "min_ns", "deviation_ns"})
+"""Shown, but no verdict of their own: a single execution, or the noise itself, decides them."""
+
+Values = list[float | None]
+
+
+def _values(
+    metric: _Metric, before: Sequence[Profile], after: Sequence[Profile]
+) -> tuple[Values, Values]:
+    def asked(profile: Profile) -> list[Aggregate]:
+        return [a for a in profile.aggregates if not a.statement.startswith("(")]
+
+    return [metric.of(asked(p)) for p in before], [metric.of(asked(p)) for p in after]
+
+
+def _run_seconds(before: Sequence[Profile], after: Sequence[Profile]) -> tuple[Values, Values]:
+    def run_ns(profile: Profile) -> float | None:
+        if not profile.processes:
+            return None
+        first = min(p.start_unix_ns for p in profile.processes)
+        return max(p.end_unix_ns for p in profile.processes) - first
+
+    return [run_ns(p) for p in before], [run_ns(p) for p in after]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Puts a metric's values of all runs together, and says what their change is."""
+
+    tolerance: Tolerance
+    same_sqlite: bool
+
+    def __call__(self, metric: _Metric, before: Values, after: Values) -> Change:
+        known_before = [value for value in before if value is not None]
+        known_after = [value for value in after if value is not None]
+        if len(known_before) < len(before) or len(known_after) < len(after):
+            mean_before = fmean(known_before) if known_before else None
+            mean_after = fmean(known_after) if known_after else None
+            nothing = mean_before is None and mean_after is None
+            verdict = Verdict.SAME if nothing else Verdict.UNCLEAR
+            return Change(metric.name, metric.gate, mean_before, mean_after, None, None, verdict)
+        first, second = fmean(known_before), fmean(known_after)
+        ratio = second / first if first else None
+        interval = None
+        if metric.gate == "time":
+            if min(len(before), len(after)) >= MIN_TIMED_RUNS:
+                interval = ratio_interval(known_before, known_after)
+            verdict = self._timed(metric, ratio, interval)
+        else:
+            verdict = self._exact(metric, known_before, known_after)
+        return Change(metric.name, metric.gate, first, second, ratio, interval, verdict)
+
+    def _timed(
+        self, metric: _Metric, ratio: float | None, interval: tuple[float, float] | None
+    ) -> Verdict:
+        if interval is None or ratio is None or metric.name in _NOT_ALONE:
+            return Verdict.UNCLEAR
+        low, high = interval
+        if low > 1 and ratio > 1 + self.tolerance.time:
+            return Verdict.BETTER if metric.more_is_better else Verdict.WORSE
+        if high < 1 and ratio < 1 / (1 + self.tolerance.time):
+            return Verdict.WORSE if metric.more_is_better else Verdict.BETTER
+        bound = 1 + self.tolerance.time
+        return Verdict.SAME if 1 / bound < low and high < bound else Verdict.UNCLEAR
+
+    def _exact(self, metric: _Metric, before: list[float], after: list[float]) -> Verdict:
+        drift = self.tolerance.vm_steps if metric.gate == "vmsteps" and not self.same_sqlite else 0
+        if min(after) > max(before) * (1 + drift):
+            return Verdict.WORSE
+        if max(after) * (1 + drift) < min(before):
+            return Verdict.BETTER
+        # A program whose runs differ among themselves says nothing where they overlap.
+        steady = max(before) == min(before) and max(after) == min(after)
+        return Verdict.SAME if steady or before == after else Verdict.UNCLEAR
+
+
+Side = list[Mapping[str, list[Aggregate]]]
+
+
+def _compare_statement(
+    statement: str, sides: tuple[Side, Side], judge: _Judge, helpers: frozenset[Function]
+) -> StatementChange:
+    before, after = ([run.get(statement, []) for run in side] for side in sides)
+    kind = "known" if any(before) and any(after) else "gone" if any(before) else "new"
+    changes = []
+    for metric in _STATEMENT:
+        # What a run did not execute took no steps in it, and that is known.
+        pair = [
+            [metric.of(run) if run or metric.name == "mean_ns" else 0.0 for run in side]
+            for side in (before, after)
+        ]
+        changes.append(judge(metric, *pair))
+    return StatementChange(statement, kind, tuple(changes), _sites((before, after), helpers))
+
+
+def _sites(
+    sides: tuple[list[list[Aggregate]], list[list[Aggregate]]], helpers: frozenset[Function]
+) -> tuple[SiteChange, ...]:
+    """Where executions changed most. A function's lines move between revisions, and its file's
+    directory too: what is compared is its executions from all its lines; what is shown is its
+    busiest line, of after if it is there.
+    """
+    counts: dict[Function, list[float]] = {}
+    shown: dict[Function, CallSite] = {}
+    for side, runs in enumerate(sides):
+        busiest: dict[Function, int] = {}
+        for aggregate in _began(a for run in runs for a in run):
+            site = call_site(aggregate.path, helpers)
+            place = (basename(site.frame.file), site.frame.function) if site.frame else ("", "")
+            counts.setdefault(place, [0.0, 0.0])[side] += aggregate.count / len(runs)
+            if aggregate.count > busiest.get(place, 0):
+                busiest[place] = aggregate.count
+                shown[place] = site
+    ranked = sorted(counts, key=lambda p: (-(counts[p][1] - counts[p][0]), -counts[p][1], p))
+    return tuple(SiteChange(shown[p], counts[p][0], counts[p][1]) for p in ranked[:SITES])
+
+
+def regressions(
+    comparison: Comparison, gates: Iterable[str]
+) -> tuple[StatementChange | Change, ...]:
+    """What got worse, of the gates that count: whole-run metrics of time, and statements.
+
+    A new statement counts under `counts`.
+    """
+    asked = frozenset(gates)
+    whole = [c for c in comparison.whole if c.gate in asked and c.verdict is Verdict.WORSE]
+    statements = [
+        change
+        for change in comparison.statements
+        if any(c.gate in asked and c.verdict is Verdict.WORSE for c in change.changes)
+    ]
+    return (*statements, *whole)
+
+
+def measured_nothing(profiles: Iterable[Profile]) -> bool:
+    """Whether no run executed a statement: there is nothing to compare."""
+    return not any(add_up(profile.aggregates).statement_executions for profile in profiles)

@@ -1,0 +1,32 @@
+"""Regressions as annotations of a pull request, in GitHub's workflow commands.
+
+(https://docs.github.com/actions/reference/workflow-commands-for-github-actions)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from queryprof.analysis.comparison import Change, StatementChange
+from queryprof.report.comparison_words import title, told
+from queryprof.report.places import Places
+
+
+def comparison_github(failed: Iterable[StatementChange | Change], places: Places) -> str:
+    """One annotation a regression, at the line of its call site."""
+    return "\n".join(_annotation(change, places) for change in failed)
+
+
+def _annotation(change: StatementChange | Change, places: Places) -> str:
+    sites = change.sites if isinstance(change, StatementChange) else ()
+    frame = sites[0].site.frame if sites else None
+    place = f"file={_property(places.file(frame.file))},line={frame.line}," if frame else ""
+    return f"::error {place}title=queryprof::{_data(f'{title(change)}: {told(change)}')}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

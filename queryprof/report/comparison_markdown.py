@@ -1,0 +1,49 @@
+"""A comparison as Markdown: a comment for a pull request."""
+
+from __future__ import annotations
+
+from queryprof.analysis.comparison import Comparison, StatementChange, Verdict
+from queryprof.report.comparison_words import (
+    cautions,
+    metric_name,
+    ratio,
+    summary,
+    value,
+    what_changed,
+    where,
+)
+from queryprof.report.markdown_report import code, escape
+from queryprof.report.places import Places
+
+
+def comparison_markdown(comparison: Comparison, places: Places) -> str:
+    """The changed statements, then the whole runs."""
+    lines = [f"**{summary(comparison)}**", ""]
+    changed = [c for c in comparison.statements if c.verdict is not Verdict.SAME]
+    told = [c for c in changed if c.verdict is not Verdict.UNCLEAR]
+    if told:
+        lines += ["| verdict | statement | change | where |", "| --- | --- | --- | --- |"]
+        lines += [_row(change, places) for change in told]
+        lines.append("")
+    lines += [
+        "| metric | before | after | change | verdict |",
+        "| --- | ---: | ---: | ---: | --- |",
+    ]
+    lines += [
+        f"| {metric_name(c)} | {value(c, c.before)} | {value(c, c.after)} | {ratio(c)}"
+        f" | {c.verdict} |"
+        for c in comparison.whole
+    ]
+    lines += [f"\n> {escape(caution)}" for caution in cautions(comparison)]
+    return "\n".join(lines)
+
+
+def _row(change: StatementChange, places: Places) -> str:
+    kind = "" if change.kind == "known" else f" ({change.kind})"
+    cells = (
+        f"{change.verdict}{kind}",
+        code(change.statement),
+        escape(what_changed(change)),
+        code(where(change, places)),
+    )
+    return "| " + " | ".join(cells) + " |"

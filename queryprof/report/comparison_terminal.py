@@ -1,0 +1,81 @@
+"""A comparison for a terminal, with rich."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from queryprof.analysis.comparison import Change, Comparison, StatementChange, Verdict
+from queryprof.report.comparison_words import cautions, metric_name, ratio, summary, value
+from queryprof.report.places import Places
+from queryprof.report.terminal import console_for, highlighted, plain_table, write
+from queryprof.report.units import average
+
+STYLES = {
+    Verdict.WORSE: "bold red",
+    Verdict.BETTER: "bold green",
+    Verdict.SAME: "dim",
+    Verdict.UNCLEAR: "yellow",
+}
+
+
+def print_comparison(
+    comparison: Comparison,
+    places: Places,
+    file: TextIO | None = None,
+    top: int = 10,
+    width: int | None = None,
+) -> None:
+    """Prints what changed: the statements, new and gone ones first, and the whole runs.
+
+    Args:
+        top: how many statements at the most.
+        width: columns; by default the terminal's, or 80.
+    """
+    console = console_for(file, width)
+    runs = f"{comparison.before_runs} and {comparison.after_runs} runs"
+    parts: list[RenderableType] = [
+        Text.assemble(("queryprof compare", "bold"), f"  {runs}, before and after"),
+        Text(summary(comparison)),
+        *(Text(f"! {caution}", style="yellow") for caution in cautions(comparison)),
+    ]
+    told = [c for c in comparison.statements if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
+    parts += [_card(change, places, console.width) for change in told[:top]]
+    if len(told) > top:
+        parts.append(Text(f"\n{len(told) - top} more changed: --top {len(told)}", style="dim"))
+    parts.append(_table("\nThe whole run", comparison.whole))
+    write(console, parts)
+
+
+def _card(change: StatementChange, places: Places, width: int) -> RenderableType:
+    kind = {"new": "new statement", "gone": "gone", "known": str(change.verdict)}[change.kind]
+    told = [c for c in change.changes if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
+    inside: list[RenderableType] = [highlighted(change.statement, width - 7)]
+    inside += [
+        Text.assemble(
+            (places.site(site.site), "cyan"),
+            f"  {average(site.before)} -> {average(site.after)} executions",
+            overflow="fold",
+        )
+        for site in change.sites
+    ]
+    inside.append(_table("", tuple(told)))
+    head = Text(f"\n{kind}", style=STYLES[change.verdict])
+    return Group(head, Padding(Group(*inside), (0, 0, 0, 5)))
+
+
+def _table(title: str, changes: tuple[Change, ...]) -> RenderableType:
+    table = plain_table(title)
+    table.add_column("metric", no_wrap=True)
+    for name in ("before", "after", "change"):
+        table.add_column(name, justify="right", no_wrap=name != "change")
+    table.add_column("verdict", no_wrap=True)
+    for change in changes:
+        table.add_row(
+            metric_name(change), value(change, change.before), value(change, change.after),
+            ratio(change), Text(str(change.verdict), style=STYLES[change.verdict]),
+        )  # fmt: skip
+    return table

@@ -1,0 +1,238 @@
+"""Comparisons: work exactly, times with statistics, and the command line's gate."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from say.by_hand import aggregate, process, profile_of
+
+from conftest import Run
+from queryprof.analysis.bootstrap import ratio_interval
+from queryprof.analysis.comparison import Change, Comparison, Verdict, compare, regressions
+from queryprof.model import Frame, Profile
+
+Script = Callable[..., Path]
+LOAD = Frame("load", "/app/main.py", 7)
+
+
+def change_of(comparison: Comparison, statement: str, metric: str) -> Change:
+    found = next(c for c in comparison.statements if c.statement == statement)
+    return next(c for c in found.changes if c.metric == metric)
+
+
+def test_equal_runs_are_the_same() -> None:
+    """Nothing got worse, and nothing better."""
+    run = profile_of(aggregate("SELECT a"), aggregate("SELECT b", count=3))
+    comparison = compare([run], [run])
+    assert not regressions(comparison, ("counts", "vmsteps", "time"))
+    assert {c.verdict for s in comparison.statements for c in s.changes if c.gate != "time"} == {
+        Verdict.SAME
+    }
+
+
+def test_new_and_gone_statements_come_first() -> None:
+    """New ones, then gone ones, then what is known, the worst first."""
+    before = profile_of(aggregate("SELECT known"), aggregate("SELECT gone"))
+    after = profile_of(aggregate("SELECT new"), aggregate("SELECT known", count=2))
+    comparison = compare([before], [after])
+    assert [(c.kind, c.statement) for c in comparison.statements] == [
+        ("new", "SELECT new"), ("gone", "SELECT gone"), ("known", "SELECT known"),
+    ]  # fmt: skip
+    assert [r.statement for r in regressions(comparison, ("counts",)) if not isinstance(r, Change)
+            ] == ["SELECT new", "SELECT known"]  # fmt: skip
+
+
+def test_the_call_site_whose_executions_rose_is_named_first() -> None:
+    """Also when its line moved and a busier call site did not change."""
+    moved = dataclasses.replace(LOAD, line=70, file="/elsewhere/main.py")
+    busy = Frame("report", "/app/main.py", 90)
+    before = profile_of(aggregate("SELECT a", (LOAD,), count=5),
+                        aggregate("SELECT a", (busy,), count=50))  # fmt: skip
+    after = profile_of(aggregate("SELECT a", (moved,), count=9),
+                       aggregate("SELECT a", (busy,), count=50))  # fmt: skip
+    (changed,) = compare([before], [after]).statements
+    assert (changed.sites[0].site.frame, changed.sites[0].before, changed.sites[0].after) == (
+        moved, 5, 9,
+    )  # fmt: skip
+
+
+def test_one_run_says_nothing_of_time() -> None:
+    """Twice the time in one run a side may be luck."""
+    before, after = profile_of(aggregate("S", ns=100)), profile_of(aggregate("S", ns=200))
+    assert change_of(compare([before], [after]), "S", "database_ns").verdict == Verdict.UNCLEAR
+    assert not regressions(compare([before], [after]), ("time",))
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict"), [(1.5, Verdict.WORSE), (0.5, Verdict.BETTER), (1.0, Verdict.SAME)]
+)
+def test_several_runs_do(factor: float, verdict: Verdict) -> None:
+    """What stands out of the noise is told from what does not."""
+    times = [1000, 1004, 998, 1001, 996]
+    before = [profile_of(aggregate("S", ns=ns)) for ns in times]
+    after = [profile_of(aggregate("S", ns=int(ns * factor))) for ns in reversed(times)]
+    change = change_of(compare(before, after), "S", "database_ns")
+    assert change.verdict == verdict
+    assert change.interval is not None
+    assert change.interval[0] <= factor <= change.interval[1]
+
+
+def test_vm_steps_may_drift_between_versions_of_sqlite_alone() -> None:
+    """Equal versions are held to 0, others to the tolerance."""
+
+    def run(steps: int, version: str) -> Profile:
+        one = aggregate("S")
+        one = dataclasses.replace(one, counters=dataclasses.replace(one.counters, vm_steps=steps))
+        return Profile((process(sqlite_version=version),), (one,))
+
+    verdicts = [
+        change_of(compare([run(100, "3.40")], [run(steps, version)]), "S", "vm_steps").verdict
+        for steps, version in ((101, "3.40"), (104, "3.46"), (106, "3.46"), (94, "3.40"))
+    ]
+    assert verdicts == [Verdict.WORSE, Verdict.SAME, Verdict.WORSE, Verdict.BETTER]
+
+
+def test_unknown_is_never_a_verdict() -> None:
+    """Without counters on a side nothing is said of them."""
+    one = aggregate("S")
+    blind = dataclasses.replace(one, counters=type(one.counters)())
+    change = change_of(compare([profile_of(one)], [profile_of(blind)]), "S", "vm_steps")
+    assert (change.after, change.verdict) == (None, Verdict.UNCLEAR)
+
+
+@given(
+    st.lists(st.floats(1, 1e9), min_size=4, max_size=8),
+    st.lists(st.floats(1, 1e9), min_size=4, max_size=8),
+)
+def test_the_interval_is_in_order_and_in_reach(before: list[float], after: list[float]) -> None:
+    """It lies within the largest and the smallest ratio that the runs allow."""
+    interval = ratio_interval(before, after)
+    assert interval is not None
+    low, high = interval
+    assert min(after) / max(before) * 0.999 <= low <= high <= max(after) / min(before) * 1.001
+
+
+def test_false_alarms_are_few() -> None:
+    """Of 100 comparisons of equal programs (8 noisy runs a side), few call one worse."""
+    draw = random.Random(5)
+    worse = 0
+    for _ in range(100):
+        runs = [profile_of(aggregate("S", ns=int(draw.gauss(1e6, 5e4)))) for _ in range(16)]
+        change = change_of(compare(runs[:8], runs[8:]), "S", "database_ns")
+        worse += change.verdict == Verdict.WORSE
+    assert worse <= 5, "5% of tolerance against 5% of noise: beyond the interval's own 2.5%"
+
+
+PROGRAM = """
+import sqlite3
+c = sqlite3.connect(":memory:")
+c.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
+{index}
+c.executemany("INSERT INTO t VALUES (?, ?)", [(i, i % 50) for i in range(2000)])
+c.commit()
+def load(x):
+    return c.execute("SELECT a FROM t WHERE {column} = ?", (x,)).fetchall()
+def main():
+    for x in range({times}):
+        load(x)
+main()
+"""
+INDEX = 'c.execute("CREATE INDEX i ON t (b)")'
+
+
+def record(queryprof: Run, script: Script, name: str, **changes: object) -> str:
+    values = {"index": INDEX, "times": 20, "column": "b", **changes}
+    path = script(PROGRAM.format(**values), f"{name}.py")
+    assert queryprof("run", "--no-report", "-o", f"{name}.qprof", path).returncode == 0
+    return f"{name}.qprof"
+
+
+def test_regressions_fail_the_command(queryprof: Run, script: Script) -> None:
+    """A lost index, a loop that asks more, an expression around a column: exit status 1, the
+    statement, and its line.
+    """
+    base = record(queryprof, script, "base")
+    for name, changes in {
+        "dropped_index": {"index": ""},
+        "more_queries": {"times": 25},
+        "wrapped_column": {"column": "b + 0"},
+    }.items():
+        after = record(queryprof, script, name, **changes)
+        result = queryprof("compare", base, after)
+        assert result.returncode == 1, name
+        assert "worse" in result.stdout
+        assert f"load() {name}.py:9" in result.stdout
+
+
+def test_harmless_changes_pass(queryprof: Run, script: Script) -> None:
+    """Another format of the SQL, another name of a function, another run: exit status 0."""
+    base = record(queryprof, script, "base")
+    text = Path("base.py").read_text()
+    script(text.replace("SELECT a FROM t WHERE", "select a  from t /* all */ where"), "b.py")
+    script(text.replace("load", "fetch"), "c.py")
+    for name in ("base", "b", "c"):
+        queryprof("run", "--no-report", "-o", f"{name}2.qprof", f"{name}.py")
+        result = queryprof("compare", base, f"{name}2.qprof")
+        assert result.returncode == 0, result.stdout
+
+
+def test_formats(queryprof: Run, script: Script) -> None:
+    """JSON, JUnit and GitHub's annotations can be read by what reads them."""
+    base, after = record(queryprof, script, "base"), record(queryprof, script, "after", times=25)
+
+    def output(form: str) -> str:
+        result = queryprof("compare", base, after, "--format", form)
+        assert result.returncode == 1
+        return result.stdout
+
+    document = json.loads(output("json"))
+    worst = document["statements"][0]
+    assert (worst["statement"], worst["verdict"]) == ("SELECT a FROM t WHERE b = ?", "worse")
+    assert worst["call_sites"][0]["line"] == 9
+    suite = ET.fromstring(output("junit"))
+    assert int(suite.attrib["failures"]) == len(suite.findall("testcase/failure")) > 0
+    assert "::error file=after.py,line=9,title=queryprof::SELECT a" in output("github")
+    assert "| worse | `SELECT a FROM t WHERE b = ?` |" in output("markdown")
+
+
+def test_what_fails_can_be_chosen(queryprof: Run, script: Script) -> None:
+    """--fail-on names the gates; nothing at all only reports."""
+    base, after = record(queryprof, script, "base"), record(queryprof, script, "after", times=25)
+    assert queryprof("compare", base, after, "--fail-on", "time").returncode == 0
+    assert queryprof("compare", base, after, "--fail-on", "nothing").returncode == 0
+    assert queryprof("compare", base, after, "--fail-on", "vmsteps").returncode == 1
+
+
+def test_directories_and_lists_are_sides(queryprof: Run, script: Script) -> None:
+    """A directory stands for its traces; :: parts two lists."""
+    Path("a").mkdir()
+    for number in range(2):
+        Path(record(queryprof, script, f"run{number}")).rename(f"a/{number}.qprof")
+    result = queryprof("compare", "a", "a")
+    assert (result.returncode, "2 and 2 runs" in result.stdout) == (0, True)
+    result = queryprof("compare", "a/0.qprof", "::", "a/0.qprof", "a/1.qprof")
+    assert (result.returncode, "1 and 2 runs" in result.stdout) == (0, True)
+
+
+def test_bad_input_is_one_line(queryprof: Run, script: Script) -> None:
+    """Exit status 2, and what to do."""
+    empty = script("pass", "empty.py")
+    queryprof("run", "--no-report", "-o", "empty.qprof", empty)
+    base = record(queryprof, script, "base")
+    Path("nothing").mkdir()
+    for arguments in (
+        (base,), (base, "missing.qprof"), (base, "nothing"), (base, "empty.qprof"),
+        ("empty.qprof", base), (base, base, base), (base, "empty.py"),
+    ):  # fmt: skip
+        result = queryprof("compare", *arguments)
+        assert result.returncode == 2, arguments
+        assert len(result.stderr.splitlines()) == 1, result.stderr
+        assert result.stderr.startswith("queryprof: ")
