@@ -12,7 +12,8 @@ import nox
 
 VERSIONS = ("3.11", "3.12", "3.13")
 PINNED = Path("requirements-dev.txt").read_text().splitlines()
-TESTS = ("airportsdata", "datasette", "hypothesis", "jsonschema", "pytest", "sqlite-utils")
+TESTS = ("airportsdata", "datasette", "hypothesis", "jsonschema", "pytest",
+         "pytest-xdist", "sqlite-utils")  # fmt: skip
 
 FEWER_EXAMPLES = "150"
 """Random programs where the first Python has run 1,000."""
@@ -77,7 +78,7 @@ def compat(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0])
 def types(session: nox.Session) -> None:
     """Mypy --strict, on the installed package: it cannot follow package_dir in the checkout."""
-    install(session, "mypy")
+    install(session, "mypy", "pytest")
     session.chdir("tests")
     session.run("mypy", "--strict", "-p", "queryprof")
 

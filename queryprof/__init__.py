@@ -12,10 +12,12 @@
 A trace is read with the command `queryprof report`.
 """
 
-from queryprof.api import Recording, install, is_installed, profile, uninstall
-from queryprof.core.span import span
-from queryprof.errors import QueryprofError, SessionError, SettingsError, TraceError
-from queryprof.version import __version__
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queryprof.api import Recording, install, is_installed, profile, uninstall
+    from queryprof.core.span import span
+    from queryprof.errors import QueryprofError, SessionError, SettingsError, TraceError
+    from queryprof.version import __version__
 
 __all__ = [
     "QueryprofError",
@@ -30,3 +32,28 @@ __all__ = [
     "span",
     "uninstall",
 ]
+
+_HOMES = {
+    "queryprof.api": ("Recording", "install", "is_installed", "profile", "uninstall"),
+    "queryprof.core.span": ("span",),
+    "queryprof.errors": ("QueryprofError", "SessionError", "SettingsError", "TraceError"),
+    "queryprof.version": ("__version__",),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Imports a public name when it is first asked for: pytest imports this package for its
+    plugin in every run, also where nobody wants to be recorded.
+    """
+    from importlib import import_module
+
+    for module, names in _HOMES.items():
+        if name in names:
+            value: object = getattr(import_module(module), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,6 +3,7 @@
 QueryprofError             anything below; the command line prints it and exits with 2
 ├── SettingsError          a setting in pyproject.toml or setup.cfg, or an argument
 ├── TraceError             a trace file that cannot be read or written
+├── BaselineError          a test suite's baseline that cannot be read or written
 └── SessionError           install, uninstall or profile at a time when it cannot be
 """
 
@@ -17,6 +18,10 @@ class SettingsError(QueryprofError):
 
 class TraceError(QueryprofError):
     """A trace that is missing, damaged, too new, or not a trace."""
+
+
+class BaselineError(QueryprofError):
+    """A baseline that is missing, damaged, too new, or no baseline."""
 
 
 class SessionError(QueryprofError):

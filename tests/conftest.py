@@ -16,6 +16,8 @@ from queryprof.model import Aggregate, Profile
 from queryprof.session import session
 from queryprof.trace.reader import read_profile
 
+pytest_plugins = "pytester"
+
 QUERYPROF = Path(sys.executable).with_name("queryprof")
 
 

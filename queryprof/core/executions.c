@@ -16,6 +16,7 @@ static struct {
     int next;                     /* the first of them that has not been reserved this turn */
     const void *(*cursors)[WAYS]; /* of the old ones; one cache line a set */
     qp_execution (*executions)[WAYS];
+    bool has_old[SETS]; /* whether there is anything in a set: spares looking into all */
     uint32_t stack_epoch;
     bool keep_parameters;
 } table;
@@ -95,6 +96,7 @@ static void keep_old(const qp_execution *e)
         if (table.cursors[set][way]) {
             qp_execution_settle(&table.executions[set][way], NULL, NULL, NULL);
         }
+        table.has_old[set] = true;
         table.cursors[set][way] = e->cursor;
         table.executions[set][way] = *e;
     }
@@ -314,7 +316,7 @@ void qp_executions_settle(void)
         qp_execution_settle(&table.young[i], NULL, NULL, NULL);
     }
     for (uint32_t set = 0; set < SETS; set++) {
-        for (int way = 0; way < WAYS; way++) {
+        for (int way = 0; table.has_old[set] && way < WAYS; way++) {
             if (table.cursors[set][way]) {
                 qp_execution_settle(&table.executions[set][way], NULL, NULL, NULL);
             }
@@ -325,6 +327,7 @@ void qp_executions_settle(void)
 void qp_executions_forget(void)
 {
     memset(table.young, 0, sizeof table.young);
+    memset(table.has_old, 0, sizeof table.has_old);
     table.next = 0;
     for (uint32_t set = 0; set < SETS; set++) {
         for (int way = 0; way < WAYS; way++) {

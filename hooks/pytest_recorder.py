@@ -1,0 +1,392 @@
+"""Records each test apart, holds it to its budgets and its baseline, and sums up at the end.
+
+With pytest-xdist every worker records and checks its own tests; what they found travels with
+their reports to the process that sums up and saves.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from queryprof.analysis.baseline import (
+    IGNORED,
+    REPEATS,
+    Figures,
+    Rules,
+    TestFigures,
+    add_figures,
+    count_queries,
+    deviations,
+    figures_of,
+)
+from queryprof.errors import SettingsError
+from queryprof.model import STATEMENT_OPERATIONS, Aggregate
+from queryprof.report.failures import budget_message, regression_message
+from queryprof.report.units import duration
+from queryprof.session import session
+from queryprof.trace.baseline_file import FIGURES, Baseline, read_baseline, write_baseline
+from queryprof.trace.drain import Drain
+
+BUDGETS = frozenset({"max_queries", "max_repeats", "no_full_scans"})
+GATES = frozenset({"counts", "vmsteps"})
+SHOWN = 5
+"""Lines of each kind in the summary."""
+
+
+def rules_of(config: pytest.Config) -> Rules:
+    """The settings of a run. Raises SettingsError."""
+    fail_on = frozenset(config.getini("queryprof_fail_on"))
+    if not fail_on <= GATES:
+        raise SettingsError(
+            f"queryprof_fail_on: {', '.join(sorted(fail_on - GATES))}: must be of"
+            f" {', '.join(sorted(GATES))}"
+        )
+    patterns = [IGNORED, *config.getini("queryprof_ignore")]
+    try:
+        ignore = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+        tolerance = float(config.getini("queryprof_vmsteps_tolerance")) / 100
+    except re.error as error:
+        raise SettingsError(f"queryprof_ignore: {error.pattern!r}: {error}") from error
+    except ValueError as error:
+        raise SettingsError(f"queryprof_vmsteps_tolerance: {error}") from error
+    return Rules(fail_on, ignore, tolerance)
+
+
+@dataclass
+class _Phase:
+    """One phase of one test, as it travels with the report."""
+
+    executions: int
+    database_ns: int
+    figures: dict[str, Figures]
+    is_new: bool = False  # not in the baseline
+    is_better: bool = False  # than the baseline, and nowhere worse
+
+    def plain(self) -> dict[str, Any]:
+        """As pytest's reports can carry it: names and numbers."""
+        return {
+            "executions": self.executions,
+            "database_ns": self.database_ns,
+            "is_new": self.is_new,
+            "is_better": self.is_better,
+            "statements": {s: _known(f) for s, f in self.figures.items()},
+            "repeated": [
+                (statement, site.executions, f"{site.frame.function} {site.frame.file}:{site.frame.line}")
+                for statement, one in self.figures.items()
+                for site in one.sites
+                if site.executions > REPEATS and site.frame
+            ],
+            "scans": [s for s, one in self.figures.items() if one.scans_a_large_table],
+        }  # fmt: skip
+
+
+def _known(figures: Figures) -> dict[str, int]:
+    return {name: value for name in FIGURES if (value := getattr(figures, name)) is not None}
+
+
+class Queries:
+    """The fixture: what the running test has asked so far."""
+
+    def __init__(self, recorder: TestRecorder) -> None:
+        self._recorder = recorder
+
+    @property
+    def queries(self) -> TestFigures:
+        """Statement -> figures (executions, rows, vm_steps, full_scan_steps, sites)."""
+        return self._recorder.so_far()
+
+    def count(self, pattern: str = "") -> int:
+        """Executions of the statements in which the regular expression is found."""
+        found = re.compile(pattern)
+        return sum(f.executions for s, f in self.queries.items() if found.search(s))
+
+    @contextmanager
+    def at_most(self, executions: int) -> Iterator[None]:
+        """Fails when the block asks more than so many times."""
+        __tracebackhide__ = True
+        before = self._recorder.parts()
+        yield
+        inside = add_figures(self._recorder.parts()[len(before) :])
+        if count_queries(inside) > executions:
+            reason = f"{count_queries(inside)} queries, at most {executions} are allowed:"
+            pytest.fail(budget_message("", [(reason, inside)]), pytrace=False)
+
+
+class TestRecorder:
+    """A plugin object: one of every process that runs tests, and of the one that sums up."""
+
+    __test__ = False
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._rules = rules_of(config)
+        self._path = str(config.rootpath / config.getini("queryprof_baseline"))
+        self._saves: bool = config.getoption("queryprof_save")
+        self._checks: bool = config.getoption("queryprof_check") and not self._saves
+        self._shows: bool = config.getoption("queryprof") or self._saves or self._checks
+        self._baseline = read_baseline(self._path) if self._checks else None
+        self._drain: Drain | None = None
+        self._started_session = False
+        self._parts: list[list[Aggregate]] = []
+        self._is_call = False
+        self._phase: _Phase | None = None
+        self._deselected: set[str] = set()
+        # What reports brought, by test:
+        self._calls: dict[str, Mapping[str, Any]] = {}
+        self._fixtures: dict[str, int] = {}
+        self._failed: set[str] = set()
+
+    # -- recording -------------------------------------------------------------------------
+
+    def _record(self) -> Drain:
+        if self._drain is None:
+            self._started_session = not session.is_on
+            session.start()
+            self._drain = Drain()
+            session.recorder.add_sink(self._drain)
+        return self._drain
+
+    def _take_part(self) -> None:
+        """Ends a part of the phase: what was asked since the last one."""
+        drain = self._record()
+        session.recorder.flush()
+        self._parts.append(drain.take())
+
+    def _begin_phase(self) -> None:
+        self._take_part()  # what was asked between phases is nobody's
+        self._parts = []
+
+    def _end_phase(self) -> _Phase:
+        self._take_part()
+        aggregates = [aggregate for part in self._parts for aggregate in part]
+        self._phase = _Phase(
+            sum(a.count for a in aggregates if a.operation in STATEMENT_OPERATIONS),
+            sum(a.self_ns for a in aggregates),
+            figures_of(aggregates, self._rules) if self._is_call else {},
+        )
+        return self._phase
+
+    def queries(self) -> Queries:
+        """The fixture's value."""
+        self._record()
+        return Queries(self)
+
+    def parts(self) -> list[TestFigures]:
+        """What the running phase has asked so far, part by part."""
+        self._take_part()
+        return [figures_of(part, self._rules) for part in self._parts]
+
+    def so_far(self) -> TestFigures:
+        """What the running phase has asked so far."""
+        return add_figures(self.parts())
+
+    @pytest.hookimpl(hookwrapper=True, trylast=True)
+    def pytest_runtest_setup(self) -> Generator[None, Any, None]:
+        self._begin_phase()
+        yield
+        self._end_phase()
+
+    @pytest.hookimpl(hookwrapper=True, trylast=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, None]:
+        self._begin_phase()
+        self._is_call = True
+        outcome = yield
+        phase = self._end_phase()
+        self._is_call = False
+        if outcome.excinfo is None:
+            message = self._over_budget(item, phase.figures) or self._regressed(item, phase)
+            if message:
+                outcome.force_exception(pytest.fail.Exception(message, pytrace=False))
+
+    @pytest.hookimpl(hookwrapper=True, trylast=True)
+    def pytest_runtest_teardown(self) -> Generator[None, Any, None]:
+        self._begin_phase()
+        yield
+        self._end_phase()
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, Any, None]:
+        outcome = yield
+        if self._phase is not None and outcome.excinfo is None:
+            outcome.get_result().queryprof = self._phase.plain()
+            self._phase = None
+
+    def pytest_unconfigure(self) -> None:
+        if self._drain is not None:
+            session.recorder.remove_sink(self._drain)
+            self._drain = None
+            if self._started_session:
+                session.stop()
+
+    # -- budgets and the baseline ----------------------------------------------------------
+
+    def _over_budget(self, item: pytest.Item, figures: TestFigures) -> str:
+        marker = item.get_closest_marker("queryprof")
+        if marker is None:
+            return ""
+        unknown = sorted(set(marker.kwargs) - BUDGETS)
+        if unknown or marker.args:
+            return (
+                f"queryprof marker of {item.nodeid}: {', '.join(unknown) or 'a value'} is no"
+                f" budget; there are {', '.join(sorted(BUDGETS))}, each by name"
+            )
+        exceeded = []
+        queries = marker.kwargs.get("max_queries")
+        if queries is not None and count_queries(figures) > queries:
+            exceeded.append((f"{count_queries(figures)} queries, max_queries={queries}:", figures))
+        repeats = marker.kwargs.get("max_repeats")
+        if repeats is not None:
+            over = {s: f for s, f in figures.items() if f.repeats > repeats}
+            if over:
+                exceeded.append((f"repeated from one line, max_repeats={repeats}:", over))
+        if marker.kwargs.get("no_full_scans"):
+            over = {s: f for s, f in figures.items() if f.scans_a_large_table}
+            if over:
+                exceeded.append(("scans of large tables, no_full_scans:", over))
+        return budget_message(item.nodeid, exceeded) if exceeded else ""
+
+    def _regressed(self, item: pytest.Item, phase: _Phase) -> str:
+        if self._baseline is None:
+            return ""
+        known = self._baseline.tests.get(item.nodeid)
+        if known is None:
+            phase.is_new = bool(phase.figures)
+            return ""
+        before = {
+            statement: Figures(
+                figures.get("executions", 0),
+                figures.get("rows", 0),
+                figures.get("vm_steps"),
+                figures.get("full_scan_steps"),
+            )
+            for statement, figures in known.items()
+        }
+        same = self._baseline.sqlite_version == sqlite3.sqlite_version
+        found = deviations(before, phase.figures, self._rules, same)
+        worse = [deviation for deviation in found if deviation.reasons]
+        phase.is_better = bool(found) and not worse
+        return regression_message(item.nodeid, worse) if worse else ""
+
+    # -- summing up ------------------------------------------------------------------------
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        self._deselected |= {item.nodeid for item in items}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        found: Mapping[str, Any] | None = getattr(report, "queryprof", None)
+        if found is None:
+            return
+        if report.when != "call":
+            self._fixtures[report.nodeid] = (
+                self._fixtures.get(report.nodeid, 0) + found["executions"]
+            )
+            return
+        self._calls[report.nodeid] = found
+        if not report.passed:
+            self._failed.add(report.nodeid)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if hasattr(self._config, "workerinput"):
+            return
+        if self._saves:
+            write_baseline(self._path, Baseline(sqlite3.sqlite_version, self._merged()))
+        if self._measured_nothing():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _measured_nothing(self) -> bool:
+        """A gate that has seen no query where the baseline has some has not been a gate."""
+        if self._baseline is None:
+            return False
+        expected = [t for t in self._calls if self._baseline.tests.get(t)]
+        return bool(expected) and not any(self._calls[t]["executions"] for t in expected)
+
+    def _merged(self) -> dict[str, Any]:
+        """The baseline to save: what passed now, and of the old what was not asked to run or did
+        not run to its end.
+        """
+        try:
+            old = read_baseline(self._path).tests
+        except Exception:
+            old = {}  # there is none, or it is damaged: that is why it is made anew
+        files = {nodeid.partition("::")[0] for nodeid in self._calls}
+        kept = {
+            nodeid: statements
+            for nodeid, statements in old.items()
+            if nodeid in self._deselected | self._failed or nodeid.partition("::")[0] not in files
+        }
+        ran = {
+            nodeid: found["statements"]
+            for nodeid, found in self._calls.items()
+            if nodeid not in self._failed
+        }
+        return {**kept, **{nodeid: statements for nodeid, statements in ran.items() if statements}}
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self._shows or hasattr(self._config, "workerinput"):
+            return
+        out = terminalreporter
+        out.section("queryprof")
+        if not self._calls or not any(f["executions"] for f in self._calls.values()):
+            out.write_line("No test asked anything of a database.")
+        else:
+            self._write_most(out)
+        self._write_signs(out)
+        self._write_baseline(out)
+
+    def _write_most(self, out: pytest.TerminalReporter) -> None:
+        by_count = sorted(self._calls.items(), key=lambda item: -item[1]["executions"])
+        by_time = sorted(self._calls.items(), key=lambda item: -item[1]["database_ns"])
+        out.write_line("most executions (and in its fixtures)")
+        for nodeid, found in by_count[:SHOWN]:
+            if found["executions"]:
+                fixtures = self._fixtures.get(nodeid, 0)
+                out.write_line(f"  {found['executions']:>7,}  (+{fixtures:,})  {nodeid}")
+        out.write_line("most database time")
+        for nodeid, found in by_time[:SHOWN]:
+            if found["database_ns"]:
+                out.write_line(f"  {duration(found['database_ns']):>8}  {nodeid}")
+
+    def _write_signs(self, out: pytest.TerminalReporter) -> None:
+        repeated = [
+            (times, statement, place, nodeid)
+            for nodeid, found in self._calls.items()
+            for statement, times, place in found["repeated"]
+        ]
+        if repeated:
+            out.write_line(f"repeated more than {REPEATS} times from one line (a query in a loop?)")
+        for times, statement, place, nodeid in sorted(repeated, reverse=True)[:SHOWN]:
+            out.write_line(f"  {times:>7,} x {statement[:200]}")
+            out.write_line(f"            {place}  in {nodeid}")
+        scans = [(s, nodeid) for nodeid, found in self._calls.items() for s in found["scans"]]
+        if scans:
+            out.write_line("full scans of large tables")
+        for statement, nodeid in scans[:SHOWN]:
+            out.write_line(f"  {statement[:200]}  in {nodeid}")
+
+    def _write_baseline(self, out: pytest.TerminalReporter) -> None:
+        if self._saves:
+            out.write_line(f"baseline saved to {self._path}")
+        if self._measured_nothing():
+            out.write_line(
+                "nothing was measured, though the baseline has queries: this check checked nothing",
+                red=True,
+            )
+        better = sum(found["is_better"] for found in self._calls.values())
+        new = sum(found["is_new"] for found in self._calls.values())
+        if better:
+            out.write_line(
+                f"{better} tests ask less than the baseline says; accept that with:"
+                " pytest --queryprof-save"
+            )
+        if new:
+            out.write_line(
+                f"{new} tests are not in the baseline; add them with: pytest --queryprof-save"
+            )

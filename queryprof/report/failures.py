@@ -1,0 +1,96 @@
+"""What a person reads when a test asks more of the database than it may."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Iterable
+
+from queryprof.analysis.baseline import Deviation, Figures, Site, TestFigures
+
+SHOWN_SITES = 3
+LONGEST_STATEMENT = 300
+
+
+def regression_message(test: str, found: Iterable[Deviation]) -> str:
+    """Why a test failed against its baseline: each statement before and after, and its lines."""
+    parts = [f"{test} asks more of the database than its baseline:"]
+    parts += [_deviation(deviation) for deviation in found]
+    parts.append("If that is meant, accept it: pytest --queryprof-save (and commit the baseline).")
+    return "\n\n".join(parts)
+
+
+def budget_message(test: str, exceeded: Iterable[tuple[str, TestFigures]]) -> str:
+    """Why a budget is exceeded, with the queries that did it."""
+    parts = [f"{test} exceeds its budget:" if test else "the budget is exceeded:"]
+    for reason, figures in exceeded:
+        parts.append("\n".join([reason, *query_lines(figures)]))
+    return "\n\n".join(parts)
+
+
+def query_lines(figures: TestFigures) -> list[str]:
+    """The queries, most executions first, each with the lines that asked."""
+    lines = []
+    for statement, one in sorted(figures.items(), key=lambda item: -item[1].executions):
+        lines.append(f"  {one.executions:>5} x {_cut(statement)}")
+        lines += [_site(site) for site in one.sites[:SHOWN_SITES]]
+    return lines
+
+
+def _deviation(deviation: Deviation) -> str:
+    lines = [f"  {_cut(deviation.statement)}", f"    {', '.join(deviation.reasons)}:"]
+    for name in ("executions", "rows", "vm_steps", "full_scan_steps"):
+        before = getattr(deviation.before, name, None)
+        after = getattr(deviation.after, name, None)
+        if before != after and after is not None:
+            was = "not there" if deviation.before is None else f"{before:,}" if before else "0"
+            lines.append(f"      {name.replace('_', ' '):<16} {was:>10} -> {after:,}")
+    after_figures = deviation.after
+    if after_figures is not None:
+        lines += [_site(site) for site in after_figures.sites[:SHOWN_SITES]]
+        meaning = _meaning(deviation.before, after_figures)
+        if meaning:
+            lines.append(f"    {meaning}")
+    return "\n".join(lines)
+
+
+def _meaning(before: Figures | None, after: Figures) -> str:
+    """What such a change usually is."""
+    if before is None:
+        return (
+            f"{after.repeats} times from one line: is it in a loop that one query could replace?"
+            if after.repeats > 1
+            else ""
+        )
+    if after.full_scan_steps and not before.full_scan_steps:
+        return (
+            "It scans a table that it searched before: is an index gone, or is there a function"
+            " or another collation around the column?"
+        )
+    if after.executions > before.executions:
+        return "It runs more often: a loop around it, or a prefetch that is gone?"
+    if after.rows > before.rows:
+        return "It returns more rows: is a WHERE or LIMIT gone?"
+    return "It takes more work for the same rows: has its plan, an index or a sort changed?"
+
+
+def _site(site: Site) -> str:
+    frame = site.frame
+    if frame is None:
+        return f"          {site.executions} x from an unknown place"
+    line = f"          {site.executions} x {frame.function} {_file(frame.file)}:{frame.line}"
+    if site.caller:
+        line += f"  <- {site.caller.function} {_file(site.caller.file)}:{site.caller.line}"
+    source = linecache.getline(frame.file, frame.line).strip()
+    return f"{line}\n              {source}" if source else line
+
+
+def _file(path: str) -> str:
+    inside = os.path.join(os.getcwd(), "")
+    return path.removeprefix(inside)
+
+
+def _cut(statement: str) -> str:
+    return (
+        statement if len(statement) <= LONGEST_STATEMENT else statement[:LONGEST_STATEMENT] + "..."
+    )

@@ -1,0 +1,101 @@
+"""The baseline of a test suite: a JSON file to be read in reviews and merged by git.
+
+One line a figure, everything sorted, nothing that differs between machines. The version of SQLite
+stands in it, because VM steps may change with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from queryprof.errors import BaselineError
+
+FORMAT_VERSION = 1
+FIGURES = ("executions", "rows", "vm_steps", "full_scan_steps")
+
+Tests = Mapping[str, Mapping[str, Mapping[str, int]]]
+"""Test -> statement -> figure -> value; unknown figures are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What a baseline file holds."""
+
+    sqlite_version: str
+    tests: Tests
+
+
+def read_baseline(path: str) -> Baseline:
+    """Reads a baseline.
+
+    Raises:
+        BaselineError: there is none, or it is damaged, has marks of a merge, or is newer.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except FileNotFoundError as error:
+        raise BaselineError(
+            f"{path}: there is no baseline yet; make one with pytest --queryprof-save"
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise BaselineError(f"{path}: cannot be read: {error}") from error
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(("<<<<<<<", "=======", ">>>>>>>")):
+            raise BaselineError(
+                f"{path}:{number}: has the marks of a merge conflict; take either side, and run"
+                " pytest --queryprof-save"
+            )
+    try:
+        document = json.loads(text)
+        return _checked(path, document)
+    except json.JSONDecodeError as error:
+        raise BaselineError(
+            f"{path}:{error.lineno}: is no JSON ({error.msg}); restore it, or make it anew with"
+            " pytest --queryprof-save"
+        ) from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BaselineError(
+            f"{path}: is no baseline of queryprof; make one with pytest --queryprof-save"
+        ) from error
+
+
+def _checked(path: str, document: Any) -> Baseline:
+    version = document["format_version"]
+    if version != FORMAT_VERSION:
+        raise BaselineError(
+            f"{path}: has format {version}, and this queryprof reads {FORMAT_VERSION};"
+            " use the queryprof that wrote it, or make it anew with pytest --queryprof-save"
+        )
+    for statements in document["tests"].values():
+        for figures in statements.values():
+            if not all(isinstance(figures.get(name, 0), int) for name in FIGURES):
+                raise TypeError(figures)
+    return Baseline(str(document["sqlite_version"]), document["tests"])
+
+
+def write_baseline(path: str, baseline: Baseline) -> None:
+    """Writes a baseline, whole or not at all.
+
+    Raises:
+        BaselineError: it cannot be written.
+    """
+    document = {
+        "format_version": FORMAT_VERSION,
+        "sqlite_version": baseline.sqlite_version,
+        "tests": baseline.tests,
+    }
+    text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    beside = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(beside, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.replace(beside, path)
+    except OSError as error:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        raise BaselineError(f"{path}: cannot be written: {error.strerror}") from error

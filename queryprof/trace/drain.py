@@ -1,0 +1,85 @@
+"""The recorder's drain in memory: a sink that turns what was recorded into the model's rows.
+
+For readers inside the recorded process that ask often and keep little, like the pytest plugin; a
+trace file would cost them milliseconds each time.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queryprof.core import _core
+from queryprof.core.recorder import complain
+from queryprof.model import Aggregate, CallPath, Counters, Frame, Thread
+from queryprof.trace.writer import KINDS
+
+
+class Drain:
+    """Holds the aggregates recorded since they were last taken."""
+
+    def __init__(self) -> None:
+        self._operations = _core.operations()
+        self._statements: dict[int, str] = {}
+        self._paths: dict[int, CallPath] = {}
+        self._aggregates: list[Aggregate] = []
+
+    def take(self) -> list[Aggregate]:
+        """What was flushed here since the last taking; the caller flushes first."""
+        taken, self._aggregates = self._aggregates, []
+        return taken
+
+    def begin(self) -> None:
+        pass
+
+    def add_aggregates(self, rows: list[_core.AggregateRow]) -> None:
+        for row in rows:
+            statement, path, span, thread, operation = row[:5]
+            steps, scans, sorts, indexes, reprepares, fetches, counted, samples = row[14:22]
+            buckets = row[22]
+            self._aggregates.append(
+                Aggregate(
+                    self._statement(statement),
+                    self._path(path),
+                    _core.span(span) if span else "",
+                    Thread(os.getpid(), _core.thread(thread)),
+                    self._operations[operation],
+                    *row[5:14],
+                    Counters(
+                        counted, steps, scans, sorts, indexes, reprepares, fetches, samples
+                    ),
+                    dict(zip(buckets[::2], buckets[1::2], strict=True)),
+                )
+            )  # fmt: skip
+
+    def _statement(self, number: int) -> str:
+        text = self._statements.get(number)
+        if text is None:
+            text = self._statements[number] = _core.statement(number)
+        return text
+
+    def _path(self, number: int) -> CallPath:
+        path = self._paths.get(number)
+        if path is None:
+            path = self._paths[number] = tuple(
+                Frame(function, file, line, KINDS[kind])
+                for function, file, line, kind in _core.path(number)
+            )
+        return path
+
+    def add_errors(self, rows: list[_core.ErrorRow]) -> None:
+        pass
+
+    def add_exemplars(self, rows: list[_core.ExemplarRow]) -> None:
+        pass
+
+    def add_stack_samples(self, rows: list[_core.StackSampleRow]) -> None:
+        pass
+
+    def add_timeline(self, width_ns: int, rows: list[_core.TimelineRow]) -> None:
+        pass
+
+    def commit(self, flush_ns: int, losses: tuple[int, int, int]) -> None:
+        pass
+
+    def fail(self, error: Exception) -> None:
+        complain(f"recording for the tests ended: {error}")

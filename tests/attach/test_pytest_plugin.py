@@ -1,0 +1,322 @@
+"""The pytest plugin, seen from outside: whole pytest runs over small suites."""
+
+from __future__ import annotations
+
+import json
+import linecache
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SUITE = """
+import sqlite3
+import pytest
+
+@pytest.fixture
+def db():
+    c = sqlite3.connect(":memory:")
+    c.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
+    {index}
+    c.executemany("INSERT INTO t VALUES (?, ?)", [(i, i % 50) for i in range(2000)])
+    c.commit()
+    yield c
+    c.close()
+
+def load(c, x):
+    return c.execute("SELECT a FROM t WHERE {column} = ?", (x,)).fetchall()
+
+def test_load(db):
+    for x in range({times}):
+        load(db, x)
+
+@pytest.mark.parametrize("x", [1, 2])
+def test_one(db, x):
+    assert load(db, x)
+    {extra}
+
+def test_nothing():
+    pass
+"""
+CREATE_INDEX = 'c.execute("CREATE INDEX i ON t (b)")'
+
+
+def suite(name: str = "test_suite.py", **changes: object) -> None:
+    values = {"index": CREATE_INDEX, "column": "b", "times": 5, "extra": "", **changes}
+    Path(name).write_text(SUITE.format(**values))
+
+
+class Result:
+    """How a pytest run ended."""
+
+    def __init__(self, returncode: int, stdout: str, stderr: str) -> None:
+        self.returncode, self.stdout, self.stderr = returncode, stdout, stderr
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs pytest inside this process, in an empty directory."""
+    monkeypatch.chdir(pytester.path)
+    # A file that changes within a second and keeps its size would be run from its old bytecode.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def run(*arguments: str) -> Result:
+        linecache.clearcache()
+        plain = ("-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+        result = pytester.runpytest_inprocess(*plain, *arguments)
+        return Result(int(result.ret), result.stdout.str(), result.stderr.str())
+
+    return run
+
+
+def baseline() -> dict[str, dict[str, dict[str, int]]]:
+    document = json.loads(Path("queryprof-baseline.json").read_text())
+    tests: dict[str, dict[str, dict[str, int]]] = document["tests"]
+    return tests
+
+
+def test_off_unless_asked() -> None:
+    """Without an option nothing is imported, recorded or printed."""
+    Path("test_a.py").write_text(
+        "import sys\n"
+        "def test_off():\n"
+        "    assert not [m for m in sys.modules if m.startswith('queryprof') and m not in\n"
+        "                ('queryprof', 'queryprof.hooks', 'queryprof.hooks.pytest_plugin')]\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q"], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout
+    assert "queryprof" not in result.stdout
+
+
+def test_the_summary_names_the_tests_that_ask_most(run: Run) -> None:
+    """Executions of the call and of its fixtures apart, and repeated statements with their line."""
+    suite(times=25)
+    result = run("--queryprof")
+    assert result.returncode == 0, result.stdout
+    assert "25  (+4)  test_suite.py::test_load" in result.stdout
+    assert "25 x SELECT a FROM t WHERE b = ?" in result.stdout
+    assert "test_suite.py:16  in test_suite.py::test_load" in result.stdout
+
+
+def test_a_baseline_holds_what_each_test_asks(run: Run) -> None:
+    """Parametrised tests apart, fixtures left out, nothing of tests that ask nothing; and the
+    same file in the next run.
+    """
+    suite()
+    assert run("--queryprof-save").returncode == 0
+    tests = baseline()
+    assert sorted(tests) == [
+        "test_suite.py::test_load", "test_suite.py::test_one[1]", "test_suite.py::test_one[2]",
+    ]  # fmt: skip
+    (statement,) = tests["test_suite.py::test_load"]
+    assert statement == "SELECT a FROM t WHERE b = ?"
+    assert tests["test_suite.py::test_load"][statement]["executions"] == 5
+    first = Path("queryprof-baseline.json").read_bytes()
+    run("--queryprof-save")
+    assert Path("queryprof-baseline.json").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("changes", "failed", "told"),
+    [
+        ({"times": 6}, {"test_load"}, "executions                5 -> 6"),
+        ({"index": ""}, {"test_load", "test_one[1]", "test_one[2]"}, "is an index gone"),
+        ({"column": "b + 0"}, {"test_load", "test_one[1]", "test_one[2]"}, "a new statement"),
+        ({"extra": 'db.execute("SELECT 1 FROM t LIMIT 1")'}, {"test_one[1]", "test_one[2]"},
+         "a new statement"),
+        ({"extra": "db.commit()"}, {"test_one[1]", "test_one[2]"}, "COMMIT"),
+    ],
+)  # fmt: skip
+def test_what_is_worse_fails(
+    run: Run, changes: dict[str, object], failed: set[str], told: str
+) -> None:
+    """With the statement, before and after, and the line that asks."""
+    suite()
+    run("--queryprof-save")
+    suite(**changes)
+    result = run("--queryprof-check", "-rf")
+    assert result.returncode == 1
+    lines = [line for line in result.stdout.splitlines() if line.startswith("FAILED")]
+    assert {line.split("::")[1].split(" ")[0] for line in lines} == failed
+    assert told in result.stdout
+    assert "test_suite.py:" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"column": "/* hint */ b"}, {"extra": 'db.execute("SAVEPOINT s")'}],
+)
+def test_what_is_harmless_passes(run: Run, changes: dict[str, object]) -> None:
+    """The same again, SQL written otherwise, what frameworks add."""
+    suite()
+    run("--queryprof-save")
+    suite(**changes)
+    result = run("--queryprof-check")
+    assert result.returncode == 0, result.stdout
+
+
+def test_what_is_better_passes_and_says_how_to_accept_it(run: Run) -> None:
+    """And one command accepts it."""
+    suite()
+    run("--queryprof-save")
+    suite(times=3)
+    result = run("--queryprof-check")
+    assert result.returncode == 0
+    assert "1 tests ask less than the baseline says; accept that with" in result.stdout
+    run("--queryprof-save")
+    assert "ask less" not in run("--queryprof-check").stdout
+
+
+def test_saving_a_part_keeps_the_rest(run: Run) -> None:
+    """Deselected tests, other files and failed tests keep what they had; removed ones go."""
+    suite()
+    suite("test_other.py")
+    run("--queryprof-save")
+    suite(times=7, extra="assert False")
+    run("--queryprof-save", "test_suite.py", "-k", "load or one")
+    tests = baseline()
+    assert tests["test_suite.py::test_load"]["SELECT a FROM t WHERE b = ?"]["executions"] == 7
+    assert "test_suite.py::test_one[1]" in tests
+    assert "test_other.py::test_load" in tests
+    text = Path("test_other.py").read_text().replace("def test_load", "def test_renamed")
+    Path("test_other.py").write_text(text)
+    run("--queryprof-save", "test_other.py")
+    assert "test_other.py::test_load" not in baseline()
+
+
+def test_budgets(run: Run) -> None:
+    """A marker in the code holds without any option; the failure lists the queries."""
+    suite()
+    text = Path("test_suite.py").read_text()
+    for marker, passes in {
+        "max_queries=5": True, "max_queries=4": False, "max_repeats=5": True,
+        "max_repeats=4": False, "no_full_scans=True": True, "max_querys=4": False,
+    }.items():  # fmt: skip
+        marked = text.replace("def test_load", f"@pytest.mark.queryprof({marker})\ndef test_load")
+        Path("test_suite.py").write_text(marked)
+        result = run("-k", "test_load")
+        assert (result.returncode == 0) == passes, f"{marker}\n{result.stdout}"
+        assert passes or "queryprof marker" in result.stdout or "5 x SELECT" in result.stdout
+
+
+def test_a_scan_exceeds_the_budget(run: Run) -> None:
+    """no_full_scans is about large tables."""
+    suite(index="")
+    text = Path("test_suite.py").read_text()
+    text = text.replace(
+        "def test_load", "@pytest.mark.queryprof(no_full_scans=True)\ndef test_load"
+    )
+    Path("test_suite.py").write_text(text)
+    result = run("-k", "test_load")
+    assert result.returncode == 1
+    assert "scans of large tables" in result.stdout
+
+
+def test_the_fixture(run: Run) -> None:
+    """Counts so far, and a block with a budget of its own."""
+    Path("test_a.py").write_text(
+        "import sqlite3\n"
+        "def test_count(queryprof):\n"
+        "    c = sqlite3.connect(':memory:')\n"
+        "    c.execute('SELECT 1').fetchall()\n"
+        "    assert queryprof.count() == queryprof.count('SELECT') == 1\n"
+        "    c.execute('CREATE TABLE t (a)')\n"
+        "    assert (queryprof.count(), queryprof.count('CREATE')) == (2, 1)\n"
+        "    assert queryprof.queries['SELECT ?'].rows == 1\n"
+        "    with queryprof.at_most(1):\n"
+        "        c.execute('SELECT 2')\n"
+        "def test_at_most(queryprof):\n"
+        "    c = sqlite3.connect(':memory:')\n"
+        "    with queryprof.at_most(1):\n"
+        "        for i in range(2): c.execute('SELECT 1')\n"
+    )
+    result = run()
+    assert (result.returncode, "1 failed, 1 passed" in result.stdout) == (1, True), result.stdout
+    assert "2 queries, at most 1 are allowed" in result.stdout
+    assert "test_a.py:14" in result.stdout
+
+
+def test_unittest_classes(run: Run) -> None:
+    """Their setUp and tearDown belong to the test: pytest runs them inside it."""
+    Path("test_a.py").write_text(
+        "import sqlite3, unittest\n"
+        "class TestA(unittest.TestCase):\n"
+        "    def test_x(self):\n"
+        "        sqlite3.connect(':memory:').execute('SELECT 1').fetchall()\n"
+    )
+    assert run("--queryprof-save").returncode == 0
+    figures = baseline()["test_a.py::TestA::test_x"]["SELECT ?"]
+    assert (figures["executions"], figures["rows"]) == (1, 1)
+
+
+def test_workers_of_xdist(run: Run) -> None:
+    """Workers check, the first process sums up and saves the same baseline."""
+    pytest.importorskip("xdist")
+    suite()
+    run("--queryprof-save")
+    alone = Path("queryprof-baseline.json").read_bytes()
+    assert run("--queryprof-save", "-n", "2").returncode == 0
+    assert Path("queryprof-baseline.json").read_bytes() == alone
+    suite(times=6)
+    result = run("--queryprof-check", "-n", "2")
+    assert result.returncode == 1
+    assert "more executions" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "there is no baseline yet"),
+        ("{}", "is no baseline of queryprof"),
+        ('{"format_version": 99, "sqlite_version": "3", "tests": {}}', "has format 99"),
+        ("<<<<<<< ours\n{}\n=======\n{}\n>>>>>>> theirs\n", "merge conflict"),
+        ('{"format_version": 1,', "is no JSON"),
+    ],
+)
+def test_a_bad_baseline_is_one_line(run: Run, text: str | None, told: str) -> None:
+    """No traceback, and what to do."""
+    suite()
+    if text is not None:
+        Path("queryprof-baseline.json").write_text(text)
+    result = run("--queryprof-check")
+    assert result.returncode == 4
+    (line,) = [line for line in result.stderr.splitlines() if line]
+    assert line.startswith("ERROR: queryprof: ")
+    assert told in line
+
+
+def test_a_gate_that_measured_nothing_fails(run: Run) -> None:
+    """Tests whose queries are not seen any more are not tests that got better."""
+    suite()
+    run("--queryprof-save")
+    suite()
+    text = Path("test_suite.py").read_text().replace("load(db, x)", "[1]")
+    Path("test_suite.py").write_text(text)
+    result = run("--queryprof-check")
+    assert result.returncode == 1
+    assert "this check checked nothing" in result.stdout
+
+
+def test_settings(run: Run) -> None:
+    """What fails and what is left out can be said in pytest's settings."""
+    suite()
+    run("--queryprof-save")
+    suite(times=6, extra='db.execute("PRAGMA user_version")')
+    ini = Path("pytest.ini")
+    ini.write_text("[pytest]\nqueryprof_fail_on = vmsteps\nqueryprof_ignore =\n    PRAGMA\n")
+    assert "more VM steps" in run("--queryprof-check").stdout
+    ini.write_text(
+        "[pytest]\nqueryprof_fail_on = counts\nqueryprof_ignore =\n    PRAGMA\n    SELECT\n"
+    )
+    result = run("--queryprof-check")
+    assert (result.returncode, "ask less" in result.stdout) == (0, False), "nothing is left"
+    ini.write_text("[pytest]\nqueryprof_fail_on = everything\n")
+    result = run("--queryprof-check")
+    assert (result.returncode, "must be of counts, vmsteps" in result.stderr) == (4, True)
