@@ -5,6 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 
@@ -43,48 +45,53 @@ def _percent(_context: click.Context, _option: click.Parameter, value: float) ->
     return value / 100
 
 
-@click.command()
-@click.argument("files", nargs=-1, required=True, metavar="BEFORE... [::] AFTER...")
-@click.option(
-    "--fail-on", multiple=True, type=click.Choice((*GATES, "nothing")),
-    help="What must not get worse; may be given more than once. [default: all]",
-)  # fmt: skip
-@click.option(
-    "--time-tolerance", type=click.FloatRange(min=0), default=5.0, show_default=True,
-    callback=_percent, help="Percent that a time may change and count as the same.",
-)  # fmt: skip
-@click.option(
-    "--vmsteps-tolerance", type=click.FloatRange(min=0), default=5.0, show_default=True,
-    callback=_percent,
-    help="Percent that VM steps may change between different versions of SQLite.",
-)  # fmt: skip
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True,
-              help="How many statements at the most, in a table.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
-def compare(
-    files: tuple[str, ...], fail_on: tuple[str, ...], time_tolerance: float,
+def judging(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of whatever compares: what fails, from where on, and how it is said."""
+    options = (
+        click.option(
+            "--fail-on", multiple=True, type=click.Choice((*GATES, "nothing")),
+            help="What must not get worse; may be given more than once. [default: all]",
+        ),
+        click.option(
+            "--time-tolerance", type=click.FloatRange(min=0), default=5.0, show_default=True,
+            callback=_percent, help="Percent that a time may change and count as the same.",
+        ),
+        click.option(
+            "--vmsteps-tolerance", type=click.FloatRange(min=0), default=5.0, show_default=True,
+            callback=_percent,
+            help="Percent that VM steps may change between different versions of SQLite.",
+        ),
+        click.option(
+            "--top", type=click.IntRange(min=1), default=10, show_default=True,
+            help="How many statements at the most, in a table.",
+        ),
+        click.option(
+            "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True
+        ),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def judge(
+    before: Sequence[str], after: Sequence[str], fail_on: tuple[str, ...], time_tolerance: float,
     vmsteps_tolerance: float, top: int, form: str,
 ) -> None:  # fmt: skip
-    """Compares traces before a change with traces after it.
-
-    The exit status is 1 when something got worse. Times get a verdict from four traces a side on.
-    """
-    from queryprof.analysis.comparison import (
-        Tolerance,
-        measured_nothing,
-        regressions,
-    )
-    from queryprof.analysis.comparison import compare as compare_profiles
+    """Compares trace files, says what changed, and exits with 1 when something got worse."""
+    from queryprof.analysis.comparison import Tolerance, compare, measured_nothing, regressions
     from queryprof.report.places import Places
     from queryprof.trace.reader import read_profile
 
-    before, after = ([read_profile(file) for file in side] for side in _sides(files))
-    for side, name in ((before, "before"), (after, "after")):
+    sides = [[read_profile(file) for file in side] for side in (before, after)]
+    for side, name in zip(sides, ("before", "after"), strict=True):
         if measured_nothing(side):
             raise QueryprofError(f"compare: the traces {name} have no executions to compare")
-    comparison = compare_profiles(before, after, Tolerance(time_tolerance, vmsteps_tolerance))
+    before_runs, after_runs = sides
+    tolerance = Tolerance(time_tolerance, vmsteps_tolerance)
+    comparison = compare(before_runs, after_runs, tolerance)
     failed = regressions(comparison, fail_on or GATES)
-    places = Places(*after, *before)
+    places = Places(*sides[1], *sides[0])
     if form == "json":
         from queryprof.report.comparison_json import comparison_json
 
@@ -107,3 +114,15 @@ def compare(
         print_comparison(comparison, places, top=top)
     if failed:
         sys.exit(EXIT_REGRESSION)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="BEFORE... [::] AFTER...")
+@judging
+def compare(files: tuple[str, ...], **judgement: Any) -> None:
+    """Compares traces before a change with traces after it.
+
+    The exit status is 1 when something got worse. Times get a verdict from four traces a side on.
+    """
+    before, after = _sides(files)
+    judge(before, after, **judgement)

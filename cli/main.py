@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from queryprof.cli.ab import ab
 from queryprof.cli.compare import compare
 from queryprof.cli.doctor import doctor
 from queryprof.cli.merge import merge
@@ -24,7 +25,7 @@ def cli() -> None:
     """Finds the few SQL statements and call sites that hold a Python program back."""
 
 
-for command in (run, report, compare, merge, doctor):
+for command in (run, report, compare, ab, merge, doctor):
     cli.add_command(command)
 
 

@@ -20,6 +20,9 @@ FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
 
 RUNNER_VARIABLE = "QUERYPROF_RUNNER_PID"
 
+SUBINTERPRETER = "queryprof.subinterpreter"
+"""The name in the ImportError of the core, in an interpreter that cannot be recorded."""
+
 _started = False
 
 
@@ -33,6 +36,8 @@ def start() -> None:
     try:
         _start(value)
     except Exception as error:
+        if getattr(error, "name", None) == SUBINTERPRETER:
+            return  # the main interpreter records; this one runs on, and nobody need be told
         try:
             sys.stderr.write(f"queryprof: this process is not recorded: {error}\n")
         except Exception:

@@ -27,8 +27,6 @@ def _record() -> None:
             finally:
                 sys.path.remove(package_parent)
     except ImportError as error:
-        if error.name == "queryprof.subinterpreter":
-            return
         version = ".".join(map(str, sys.version_info[:3]))
         sys.stderr.write(f"queryprof: Python {version} is not recorded: {error}\n")
         return

@@ -1,0 +1,82 @@
+"""`queryprof ab`: one command on two revisions by turns, and what changed between them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+import click
+
+from queryprof.cli.compare import judge, judging
+from queryprof.errors import QueryprofError
+
+RUN = (sys.executable, "-c", "from queryprof.cli.main import main; main()", "run", "--no-report")
+
+
+def turns(runs: int) -> list[int]:
+    """Which side each run is of: A B B A A B ..., so that a machine that slows down, or a cache
+    that warms up, is felt by both alike.
+    """
+    return [side for run in range(runs) for side in ((0, 1) if run % 2 == 0 else (1, 0))]
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--base", required=True, metavar="REV", help="The revision before the change.")
+@click.option("--head", metavar="REV", help="The revision after it.  [default: HEAD]")
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=4, show_default=True,
+    help="Runs of each; times get a verdict from four on.",
+)  # fmt: skip
+@click.option(
+    "--setup", metavar="COMMAND",
+    help="A shell command to run once in each revision: to install what it needs.",
+)  # fmt: skip
+@judging
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def ab(
+    base: str, head: str | None, runs: int, setup: str | None, command: tuple[str, ...],
+    **judgement: Any,
+) -> None:  # fmt: skip
+    """Runs COMMAND in two revisions by turns, and compares what they ask of the database.
+
+    Both are checked out into temporary directories; the work tree is not touched. COMMAND starts
+    in the same directory of each revision as this one is started in.
+    """
+    from queryprof.cli.progress import progress
+    from queryprof.cli.revisions import checkouts, find_revision, has_uncommitted_changes
+
+    commits = [find_revision(base), find_revision(head or "HEAD")]
+    if head is None and has_uncommitted_changes():
+        raise QueryprofError(
+            "ab: the work tree has changes that HEAD has not: commit them, or say --head HEAD"
+            " to leave them out"
+        )
+    with tempfile.TemporaryDirectory(prefix="queryprof-ab-") as traces:
+        sides: tuple[list[str], list[str]] = ([], [])
+        with checkouts(commits) as places:
+            if setup:
+                for place, name in zip(places, ("base", "head"), strict=True):
+                    _run(f"the setup of {name}", ["sh", "-c", setup], place)
+            with progress("running", 2 * runs) as step:
+                for side in turns(runs):
+                    name = ("base", "head")[side]
+                    trace = os.path.join(traces, f"{name}{len(sides[side])}.qprof")
+                    _run(f"the command in {name}", [*RUN, "-o", trace, *command], places[side])
+                    if not os.path.exists(trace):
+                        raise QueryprofError(f"ab: the command in {name} started no Python")
+                    sides[side].append(trace)
+                    step()
+        judge(*sides, **judgement)
+
+
+def _run(what: str, arguments: list[str], directory: str) -> None:
+    result = subprocess.run(
+        arguments, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+    )  # fmt: skip
+    if result.returncode != 0:
+        told = result.stdout.strip().splitlines() or ["it said nothing"]
+        raise QueryprofError(f"ab: {what} failed (exit status {result.returncode}): {told[-1]}")

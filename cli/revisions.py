@@ -1,0 +1,69 @@
+"""Revisions of a git repository, checked out side by side; the user's work tree is not touched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from queryprof.errors import QueryprofError
+
+
+def _git(*arguments: str, directory: str = ".") -> str:
+    try:
+        result = subprocess.run(
+            ["git", "-C", directory, *arguments], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError as error:
+        raise QueryprofError("ab: there is no git here") from error
+    if result.returncode != 0:
+        told = result.stderr.strip().splitlines() or ["it does not say why"]
+        raise QueryprofError(f"git {arguments[0]}: {told[-1].removeprefix('fatal: ')}")
+    return result.stdout.strip()
+
+
+def find_revision(name: str) -> str:
+    """The commit that a name means. Raises QueryprofError when there is none."""
+    _git("rev-parse", "--show-toplevel")
+    try:
+        return _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    except QueryprofError as error:
+        raise QueryprofError(f"{name}: there is no such revision in this repository") from error
+
+
+def has_uncommitted_changes() -> bool:
+    """Whether tracked files differ from HEAD."""
+    return bool(_git("status", "--porcelain", "--untracked-files=no"))
+
+
+@contextmanager
+def checkouts(commits: list[str]) -> Iterator[list[str]]:
+    """Checks commits out into temporary worktrees, and takes them away again.
+
+    Gives for each the directory in it that the working directory is in this repository.
+    """
+    prefix = _git("rev-parse", "--show-prefix")
+    top = _git("rev-parse", "--show-toplevel")
+    parent = tempfile.mkdtemp(prefix="queryprof-ab-")
+    trees: list[str] = []
+    try:
+        for number, commit in enumerate(commits):
+            tree = os.path.join(parent, "base" if number == 0 else "head")
+            _git("worktree", "add", "--detach", "--quiet", tree, commit, directory=top)
+            trees.append(tree)
+        places = [os.path.join(tree, prefix) for tree in trees]
+        for place, commit in zip(places, commits, strict=True):
+            if not os.path.isdir(place):
+                raise QueryprofError(f"{commit[:12]}: has no directory {prefix}")
+        yield places
+    finally:
+        for tree in trees:
+            subprocess.run(
+                ["git", "-C", top, "worktree", "remove", "--force", tree],
+                capture_output=True, check=False,
+            )  # fmt: skip
+        shutil.rmtree(parent, ignore_errors=True)
+        subprocess.run(["git", "-C", top, "worktree", "prune"], capture_output=True, check=False)
