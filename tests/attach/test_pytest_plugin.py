@@ -222,7 +222,7 @@ def test_a_scan_exceeds_the_budget(run: Run) -> None:
 def test_the_fixture(run: Run) -> None:
     """Counts so far, and a block with a budget of its own."""
     Path("test_a.py").write_text(
-        "import sqlite3\n"
+        "import contextlib, sqlite3\n"
         "def test_count(queryprof):\n"
         "    c = sqlite3.connect(':memory:')\n"
         "    c.execute('SELECT 1').fetchall()\n"
@@ -232,9 +232,9 @@ def test_the_fixture(run: Run) -> None:
         "    assert queryprof.queries['SELECT ?'].rows == 1\n"
         "    with queryprof.at_most(1):\n"
         "        c.execute('SELECT 2')\n"
+        "    c.close()\n"
         "def test_at_most(queryprof):\n"
-        "    c = sqlite3.connect(':memory:')\n"
-        "    with queryprof.at_most(1):\n"
+        "    with contextlib.closing(sqlite3.connect(':memory:')) as c, queryprof.at_most(1):\n"
         "        for i in range(2): c.execute('SELECT 1')\n"
     )
     result = run()
@@ -249,7 +249,9 @@ def test_unittest_classes(run: Run) -> None:
         "import sqlite3, unittest\n"
         "class TestA(unittest.TestCase):\n"
         "    def test_x(self):\n"
-        "        sqlite3.connect(':memory:').execute('SELECT 1').fetchall()\n"
+        "        c = sqlite3.connect(':memory:')\n"
+        "        c.execute('SELECT 1').fetchall()\n"
+        "        c.close()\n"
     )
     assert run("--queryprof-save").returncode == 0
     figures = baseline()["test_a.py::TestA::test_x"]["SELECT ?"]
