@@ -29,10 +29,14 @@ def doctor() -> None:
     cost_ns = _core.probe_cost_ns()
     counters = session.driver.counters_off
     session.stop()
+    direct = (
+        "the interpreter's own records" if _core.frames_are_direct() else "the public functions"
+    )
     rows = "every row is timed" if source == "time-stamp counter" else "row times are estimates"
     lines += [
         ("core", f"loaded from {_core.__file__}"),
         ("clock", f"{source}, {ns_per_tick:.4f} ns a tick; {rows}"),
+        ("frames", f"read {'from the interpreter' if direct else 'through public functions'}"),
         ("cost", f"{cost_ns:.0f} ns a call here (calibrated; SQLite's counters come on top)"),
         ("sqlite3", f"SQLite {sqlite3.sqlite_version}, measured"),
         (

@@ -198,6 +198,11 @@ void qp_frames_start(PyThreadState *tstate)
 #endif
 }
 
+void qp_frames_use_public(void)
+{
+    direct = false;
+}
+
 bool qp_frames_are_direct(void)
 {
     return direct;

@@ -53,6 +53,9 @@ uint32_t qp_frames_hash(PyThreadState *tstate);
 /* Chooses the way to read frames, by comparing both on the running thread. */
 void qp_frames_start(PyThreadState *tstate);
 
+/* Forces the public functions (for tests of that way). */
+void qp_frames_use_public(void);
+
 /* Whether frames are read from the interpreter's own records. */
 bool qp_frames_are_direct(void);
 

@@ -11,6 +11,7 @@
 #include "counters.h"
 #include "fingerprint.h"
 #include "flusher.h"
+#include "frames.h"
 #include "last_call.h"
 #include "probe.h"
 #include "probe_object.h"
@@ -310,6 +311,17 @@ static PyObject *clock_source(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(u
                          qp_clock.ns_per_tick);
 }
 
+static PyObject *frames_are_direct(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return PyBool_FromLong(qp_frames_are_direct());
+}
+
+static PyObject *use_public_frames(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    qp_frames_use_public();
+    Py_RETURN_NONE;
+}
+
 static PyObject *use_system_clock(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     qp_clock_use_system();
@@ -404,6 +416,8 @@ static PyMethodDef functions[] = {
     {"fingerprint", fingerprint, METH_O, NULL},
     {"histogram_bucket", histogram_bucket, METH_O, NULL},
     {"clock_source", clock_source, METH_NOARGS, NULL},
+    {"frames_are_direct", frames_are_direct, METH_NOARGS, NULL},
+    {"use_public_frames", use_public_frames, METH_NOARGS, NULL},
     {"use_system_clock", use_system_clock, METH_NOARGS, NULL},
     {"probe_cost_ns", probe_cost_ns, METH_NOARGS, NULL},
     {"flusher_start", flusher_start, METH_VARARGS, NULL},

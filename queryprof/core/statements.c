@@ -144,13 +144,20 @@ static bool is_cached(const cached_text *entry, PyObject *sql, Py_hash_t hash, P
                                     (size_t)length * PyUnicode_KIND(sql)));
 }
 
+/* A str's own hash and not the subclass's: no code of the program runs. Most texts have theirs
+ * already, where the public header declares it. */
+static inline Py_hash_t hash_of(PyObject *sql)
+{
+    Py_hash_t hash = ((PyASCIIObject *)sql)->hash;
+    return hash != -1 ? hash : PyUnicode_Type.tp_hash(sql);
+}
+
 uint32_t qp_statement_of_object(PyObject *sql)
 {
     if (!sql || !PyUnicode_Check(sql)) {
         return QP_STATEMENT_UNKNOWN;
     }
-    /* str's own hash and not the subclass's: no code of the program runs here. */
-    Py_hash_t hash = PyUnicode_Type.tp_hash(sql);
+    Py_hash_t hash = hash_of(sql);
     Py_ssize_t length = PyUnicode_GET_LENGTH(sql);
     cached_text *set = &table.cache[((size_t)hash & (CACHE_SETS - 1)) * CACHE_WAYS];
     if (is_cached(&set[0], sql, hash, length)) {

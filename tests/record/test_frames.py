@@ -1,0 +1,108 @@
+"""Call paths: the same by either way of reading frames, for every kind of frame."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+
+import queryprof
+from queryprof.core import _core
+
+CONNECTION = sqlite3.connect(":memory:", check_same_thread=False)
+
+
+def ask(number: int = 0) -> None:
+    CONNECTION.execute("SELECT ?", (number,)).fetchone()
+
+
+def generator() -> Iterator[int]:
+    for number in range(3):
+        ask(number)
+        yield number
+
+
+async def coroutine() -> None:
+    async for _ in asynchronous():
+        ask()
+        await asyncio.sleep(0)
+
+
+async def asynchronous() -> AsyncIterator[int]:
+    for number in range(2):
+        ask(number)
+        yield number
+
+
+class Asker:
+    def __init__(self) -> None:
+        ask()
+
+    def __del__(self) -> None:
+        ask()
+
+    @property
+    def answer(self) -> int:
+        ask()
+        return 1
+
+    def __lt__(self, other: object) -> bool:
+        ask()
+        return False
+
+
+def recursive(depth: int) -> None:
+    if depth:
+        recursive(depth - 1)
+    else:
+        ask()
+
+
+def work() -> None:
+    """Frames of every kind: entered by Python, by C, suspended, nested, recursive."""
+    for _ in generator():
+        ask()
+    asyncio.run(coroutine())
+    assert Asker().answer
+    sorted([Asker(), Asker()])  # type: ignore[type-var]
+    list(map(ask, range(3)))
+    functools.reduce(lambda _, number: ask(number), range(3))
+    [ask(number) for number in range(3)]
+    exec("ask(); ask()", {"ask": ask})
+    eval("ask()", {"ask": ask})
+    recursive(5)
+    CONNECTION.create_function("asks", 0, lambda: ask() or 1)
+    CONNECTION.execute("SELECT asks()").fetchone()
+    try:
+        CONNECTION.execute("SELECT nothing")
+    except sqlite3.OperationalError:
+        ask()
+
+
+Place = tuple[str, int]
+
+
+def paths(public: bool) -> Counter[tuple[str, str, tuple[Place, ...]]]:
+    with queryprof.profile() as recording:
+        if public:
+            _core.use_public_frames()
+        assert _core.frames_are_direct() != public or sys.version_info >= (3, 14)
+        work()
+        work()
+    return Counter({
+        (a.statement, a.operation, tuple((f.function, f.line) for f in a.path)): a.count
+        for a in recording.profile.aggregates
+    })  # fmt: skip
+
+
+def test_both_ways_of_reading_frames_agree() -> None:
+    """The interpreter's own records say what the public functions say."""
+    public, either = (paths(public=way) for way in (True, False))  # from one line
+    functions = Counter[tuple[str, ...]]()
+    for (_, _, path), count in public.items():
+        functions[tuple(function for function, _ in path)] += count
+    assert functions["ask", "recursive", "recursive"] == 2 * 2, "an execute and a fetch, twice"
+    assert either == public
