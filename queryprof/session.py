@@ -8,7 +8,6 @@ the environment's hook start here.
 from __future__ import annotations
 
 import atexit
-import gc
 import os
 import sys
 from _thread import allocate_lock
@@ -31,24 +30,18 @@ HURRIED_SWITCH_INTERVAL_S = 1e-5
 
 
 class hurry:
-    """While it lasts, this thread gets the GIL back at once, and does not collect garbage.
+    """While it lasts, a thread that waits for the GIL gets it at once.
 
     Every call of SQLite gives the GIL away; with busy threads in the program each would cost a
     switch interval (5 ms) for each of them, and the last flush would keep the program from ending.
-    So would a collection of hundreds of connections that those threads have dropped: each is
-    closed by a call of SQLite, in the thread that happens to collect.
     """
 
     def __enter__(self) -> None:
         self._before_s = sys.getswitchinterval()
-        self._collected = gc.isenabled()
         sys.setswitchinterval(HURRIED_SWITCH_INTERVAL_S)
-        gc.disable()
 
     def __exit__(self, *exc_info: object) -> None:
         sys.setswitchinterval(self._before_s)
-        if self._collected:
-            gc.enable()
 
 
 class Session:
@@ -143,6 +136,9 @@ class Session:
 
     def _at_exit(self) -> None:
         if os.getpid() == self._pid:
+            # To the end of the process: what the last flush leaves may make the ending thread
+            # collect garbage, and each connection in it is closed by a call of SQLite.
+            hurry().__enter__()
             self.stop()
 
     def _on_last_call(self, name: str) -> None:
