@@ -13,7 +13,14 @@ import click
 from queryprof.cli.compare import judge, judging
 from queryprof.errors import QueryprofError
 
-RUN = (sys.executable, "-c", "from queryprof.cli.main import main; main()", "run", "--no-report")
+RUN = (
+    sys.executable,
+    "-P",
+    "-c",
+    "from queryprof.cli.main import main; main()",
+    "run",
+    "--no-report",
+)
 
 
 def turns(runs: int) -> list[int]:

@@ -26,7 +26,7 @@ from queryprof.analysis.baseline import (
     deviations,
     figures_of,
 )
-from queryprof.errors import SettingsError
+from queryprof.errors import QueryprofError, SettingsError
 from queryprof.model import STATEMENT_OPERATIONS, Aggregate
 from queryprof.report.failures import budget_message, regression_message
 from queryprof.report.units import duration
@@ -142,6 +142,7 @@ class TestRecorder:
         self._calls: dict[str, Mapping[str, Any]] = {}
         self._fixtures: dict[str, int] = {}
         self._failed: set[str] = set()
+        self._not_saved = ""
 
     # -- recording -------------------------------------------------------------------------
 
@@ -297,8 +298,11 @@ class TestRecorder:
         if hasattr(self._config, "workerinput"):
             return
         if self._saves:
-            write_baseline(self._path, Baseline(sqlite3.sqlite_version, self._merged()))
-        if self._measured_nothing():
+            try:
+                write_baseline(self._path, Baseline(sqlite3.sqlite_version, self._merged()))
+            except QueryprofError as error:
+                self._not_saved = str(error)
+        if self._not_saved or self._measured_nothing():
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _measured_nothing(self) -> bool:
@@ -314,7 +318,7 @@ class TestRecorder:
         """
         try:
             old = read_baseline(self._path).tests
-        except Exception:
+        except QueryprofError:
             old = {}  # there is none, or it is damaged: that is why it is made anew
         files = {nodeid.partition("::")[0] for nodeid in self._calls}
         kept = {
@@ -372,7 +376,9 @@ class TestRecorder:
             out.write_line(f"  {statement[:200]}  in {nodeid}")
 
     def _write_baseline(self, out: pytest.TerminalReporter) -> None:
-        if self._saves:
+        if self._not_saved:
+            out.write_line(self._not_saved, red=True)
+        elif self._saves:
             out.write_line(f"baseline saved to {self._path}")
         if self._measured_nothing():
             out.write_line(

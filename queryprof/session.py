@@ -138,7 +138,7 @@ class Session:
         if os.getpid() == self._pid:
             # To the end of the process: what the last flush leaves may make the ending thread
             # collect garbage, and each connection in it is closed by a call of SQLite.
-            hurry().__enter__()
+            sys.setswitchinterval(HURRIED_SWITCH_INTERVAL_S)
             self.stop()
 
     def _on_last_call(self, name: str) -> None:

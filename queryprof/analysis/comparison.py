@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import sqrt
 from os.path import basename
 from statistics import fmean
 
 from queryprof.analysis.bootstrap import ratio_interval
 from queryprof.analysis.call_sites import CallSite, Function, call_site, find_helpers
-from queryprof.analysis.totals import add_up, group_by
-from queryprof.model import FETCH_OPERATIONS, STATEMENT_OPERATIONS, Aggregate, Profile
+from queryprof.analysis.overview import overview_of
+from queryprof.analysis.totals import Totals, add_up, group_by
+from queryprof.model import STATEMENT_OPERATIONS, Aggregate, Profile
 
 MIN_TIMED_RUNS = 4
 """Runs a side for a verdict on times: with 3 a side, one in ten pairs of equal programs would
@@ -122,7 +122,7 @@ class Comparison:
 class _Metric:
     name: str
     gate: str
-    of: Callable[[Sequence[Aggregate]], float | None]
+    of: Callable[[Totals], float | None]
     more_is_better: bool = False
 
 
@@ -141,8 +141,11 @@ def compare(
     same_sqlite = len(versions) <= 1
     judge = _Judge(tolerance, same_sqlite)
     sides = ([_statements(p) for p in before], [_statements(p) for p in after])
-    whole = [judge(m, *_values(m, before, after)) for m in _WHOLE]
-    whole.append(judge(_SECONDS, *_run_seconds(before, after)))
+    totals = [
+        [add_up(a for group in run.values() for a in group) for run in side] for side in sides
+    ]
+    whole = [judge(m, *([m.of(run) for run in side] for side in totals)) for m in _WHOLE]
+    whole.append(judge(_RUN, [_run_ns(p) for p in before], [_run_ns(p) for p in after]))
     names = sorted({name for side in sides for run in side for name in run})
     helpers = find_helpers(a for profile in (*before, *after) for a in profile.aggregates)
     changes = [_compare_statement(name, sides, judge, helpers) for name in names]
@@ -164,111 +167,48 @@ def _spent_ns(change: StatementChange) -> float:
     return max((c.after or c.before or 0) for c in change.changes if c.metric == "database_ns")
 
 
-def _began(aggregates: Iterable[Aggregate]) -> list[Aggregate]:
-    return [a for a in aggregates if a.operation in STATEMENT_OPERATIONS]
+def _known(counter: Callable[[Totals], int]) -> Callable[[Totals], int | None]:
+    return lambda totals: counter(totals) if totals.counted else None
 
 
-def _executions(aggregates: Sequence[Aggregate]) -> float:
-    return sum(a.count for a in _began(aggregates))
-
-
-def _counter(name: str) -> Callable[[Sequence[Aggregate]], float | None]:
-    def of(aggregates: Sequence[Aggregate]) -> float | None:
-        began = [a for a in _began(aggregates) if a.operation.startswith("execute")]
-        known = sum(a.counters.counted for a in began)
-        return sum(getattr(a.counters, name) for a in began) if known else None
-
-    return of
-
-
-def _mean_ns(aggregates: Sequence[Aggregate]) -> float | None:
-    executions = _executions(aggregates)
-    return _database_ns(aggregates) / executions if executions else None
-
-
-def _database_ns(aggregates: Sequence[Aggregate]) -> float:
-    return sum(a.self_ns for a in aggregates)
-
-
-def _max_ns(aggregates: Sequence[Aggregate]) -> float | None:
-    return max((a.execution_max_ns for a in _began(aggregates)), default=None)
-
-
-def _min_ns(aggregates: Sequence[Aggregate]) -> float | None:
-    return min((a.min_ns for a in _began(aggregates) if a.count), default=None)
-
-
-def _deviation_ns(aggregates: Sequence[Aggregate]) -> float | None:
-    """The standard deviation of whole executions, from their sums and sums of squares."""
-    began = _began(aggregates)
-    executions = sum(a.count for a in began)
-    if executions < 2:
-        return None
-    fetched = [a for a in aggregates if a.operation in FETCH_OPERATIONS]
-    total = sum(a.total_ns for a in (*began, *fetched))
-    squares = sum(a.execution_sum_sq_ns2 for a in began)
-    return sqrt(max(0.0, squares - total * total / executions) / (executions - 1))
-
-
-def _per_second(amount: Callable[[Sequence[Aggregate]], float]) -> Callable[..., float | None]:
-    def of(aggregates: Sequence[Aggregate]) -> float | None:
-        ns = _database_ns(aggregates)
-        return amount(aggregates) / ns * 1e9 if ns else None
-
-    return of
-
-
-def _rows(aggregates: Sequence[Aggregate]) -> float:
-    return sum(a.rows for a in aggregates)
+def _per_database_s(amount: Callable[[Totals], int]) -> Callable[[Totals], float | None]:
+    return lambda totals: amount(totals) / totals.self_ns * 1e9 if totals.self_ns else None
 
 
 _COUNTS = (
-    _Metric("executions", "counts", _executions),
-    _Metric("rows", "counts", _rows),
-    _Metric("errors", "counts", lambda aggregates: sum(a.errors for a in aggregates)),
-    _Metric("vm_steps", "vmsteps", _counter("vm_steps")),
-    _Metric("full_scan_steps", "vmsteps", _counter("full_scan_steps")),
-    _Metric("sorts", "vmsteps", _counter("sorts")),
-    _Metric("automatic_indexes", "vmsteps", _counter("automatic_indexes")),
+    _Metric("executions", "counts", lambda totals: totals.statement_executions),
+    _Metric("rows", "counts", lambda totals: totals.rows),
+    _Metric("errors", "counts", lambda totals: totals.errors),
+    _Metric("vm_steps", "vmsteps", _known(lambda totals: totals.vm_steps_sum)),
+    _Metric("full_scan_steps", "vmsteps", _known(lambda totals: totals.full_scan_steps_sum)),
+    _Metric("sorts", "vmsteps", _known(lambda totals: totals.sorts_sum)),
+    _Metric("automatic_indexes", "vmsteps", _known(lambda totals: totals.automatic_indexes_sum)),
 )
 _TIMES = (
-    _Metric("database_ns", "time", _database_ns),
-    _Metric("mean_ns", "time", _mean_ns),
+    _Metric("database_ns", "time", lambda totals: totals.self_ns),
+    _Metric("mean_ns", "time", lambda totals: totals.mean_ns),
 )
 _WHOLE = (
     *_COUNTS,
     *_TIMES,
-    _Metric("max_ns", "time", _max_ns),
-    _Metric("min_ns", "time", _min_ns),
-    _Metric("deviation_ns", "time", _deviation_ns),
-    _Metric("executions_per_database_s", "time", _per_second(_executions), more_is_better=True),
-    _Metric("rows_per_database_s", "time", _per_second(_rows), more_is_better=True),
-)
-_SECONDS = _Metric("run_ns", "time", lambda _: None)
+    _Metric("max_ns", "time", lambda totals: totals.max_ns),
+    _Metric("min_call_ns", "time", lambda totals: totals.min_call_ns if totals.calls else None),
+    _Metric("deviation_ns", "time", lambda totals: totals.deviation_ns),
+    _Metric("executions_per_database_s", "time",
+            _per_database_s(lambda totals: totals.statement_executions), more_is_better=True),
+    _Metric("rows_per_database_s", "time", _per_database_s(lambda totals: totals.rows),
+            more_is_better=True),
+)  # fmt: skip
+_RUN = _Metric("run_ns", "time", lambda _: None)
 _STATEMENT = (*_COUNTS, *_TIMES)
-_NOT_ALONE = frozenset({"max_ns", "min_ns", "deviation_ns"})
+_NOT_ALONE = frozenset({"max_ns", "min_call_ns", "deviation_ns"})
 """Shown, but no verdict of their own: a single execution, or the noise itself, decides them."""
 
 Values = list[float | None]
 
 
-def _values(
-    metric: _Metric, before: Sequence[Profile], after: Sequence[Profile]
-) -> tuple[Values, Values]:
-    def asked(profile: Profile) -> list[Aggregate]:
-        return [a for a in profile.aggregates if not a.statement.startswith("(")]
-
-    return [metric.of(asked(p)) for p in before], [metric.of(asked(p)) for p in after]
-
-
-def _run_seconds(before: Sequence[Profile], after: Sequence[Profile]) -> tuple[Values, Values]:
-    def run_ns(profile: Profile) -> float | None:
-        if not profile.processes:
-            return None
-        first = min(p.start_unix_ns for p in profile.processes)
-        return max(p.end_unix_ns for p in profile.processes) - first
-
-    return [run_ns(p) for p in before], [run_ns(p) for p in after]
+def _run_ns(profile: Profile) -> float | None:
+    return overview_of(profile).run_ns if profile.processes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,12 +270,13 @@ def _compare_statement(
 ) -> StatementChange:
     before, after = ([run.get(statement, []) for run in side] for side in sides)
     kind = "known" if any(before) and any(after) else "gone" if any(before) else "new"
+    totals = [[add_up(run) for run in side] for side in (before, after)]
     changes = []
     for metric in _STATEMENT:
         # What a run did not execute took no steps in it, and that is known.
         pair = [
-            [metric.of(run) if run or metric.name == "mean_ns" else 0.0 for run in side]
-            for side in (before, after)
+            [metric.of(run) if run.calls or metric.name == "mean_ns" else 0.0 for run in side]
+            for side in totals
         ]
         changes.append(judge(metric, *pair))
     return StatementChange(statement, kind, tuple(changes), _sites((before, after), helpers))
@@ -352,7 +293,9 @@ def _sites(
     shown: dict[Function, CallSite] = {}
     for side, runs in enumerate(sides):
         busiest: dict[Function, int] = {}
-        for aggregate in _began(a for run in runs for a in run):
+        for aggregate in (a for run in runs for a in run):
+            if aggregate.operation not in STATEMENT_OPERATIONS:
+                continue
             site = call_site(aggregate.path, helpers)
             place = (basename(site.frame.file), site.frame.function) if site.frame else ("", "")
             counts.setdefault(place, [0.0, 0.0])[side] += aggregate.count / len(runs)

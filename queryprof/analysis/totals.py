@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from math import sqrt
 from typing import TypeVar
 
 from queryprof.analysis.histogram import add_histograms, percentile
@@ -20,7 +21,8 @@ class Totals:
         calls: driver calls; executions: of them, those that ran a statement or did other work of
             their own (connect, close, ...), and not just fetched.
         self_ns: time in the calls, without that of profiled calls made inside them.
-        mean_ns: self_ns for each execution; p50_ns to max_ns: of whole executions.
+        mean_ns: self_ns for each execution; p50_ns to max_ns, and deviation_ns (the standard
+            deviation): of whole executions.
         vm_steps, full_scan_steps, page_fetches: for each execution, over those for which
             SQLite's counters are known.
     """
@@ -44,6 +46,7 @@ class Totals:
     sorts_sum: int
     automatic_indexes_sum: int
     page_fetches: float | None
+    deviation_ns: float | None
 
     @property
     def mean_ns(self) -> float | None:
@@ -94,7 +97,18 @@ def add_up(aggregates: Iterable[Aggregate]) -> Totals:
         sorts_sum=sum(a.counters.sorts for a in group),
         automatic_indexes_sum=sum(a.counters.automatic_indexes for a in group),
         page_fetches=sum(a.counters.page_fetches for a in group) / samples if samples else None,
+        deviation_ns=_deviation_ns(group, began),
     )
+
+
+def _deviation_ns(group: list[Aggregate], began: list[Aggregate]) -> float | None:
+    """From the sums and the sums of squares of whole executions."""
+    executions = sum(a.count for a in began)
+    if executions < 2:
+        return None
+    total = sum(a.total_ns for a in group)
+    squares = sum(a.execution_sum_sq_ns2 for a in began)
+    return sqrt(max(0.0, squares - total * total / executions) / (executions - 1))
 
 
 def group_by(

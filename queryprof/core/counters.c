@@ -112,7 +112,7 @@ static void end_sample(qp_tracker *t, bool over)
 }
 
 /* A place for a statement that is not known; who makes room is read. */
-static qp_counted_statement *place_statement(qp_tracker *t, void *statement)
+static qp_counted_statement *place_statement(qp_tracker *t, void *statement, const qp_meter *meter)
 {
     qp_counted_statement *set = qp_tracker_set(t, statement);
     qp_counted_statement *s = &set[t->evictions % QP_TRACKER_WAYS];
@@ -126,7 +126,8 @@ static qp_counted_statement *place_statement(qp_tracker *t, void *statement)
         read_into_orphans(s);
         t->evictions++;
     }
-    *s = (qp_counted_statement){.statement = statement, .transient = t->tells_ends};
+    *s = (qp_counted_statement){
+        .statement = statement, .transient = meter->drops, .key = meter->key};
     for (int i = 0; i < QP_COUNTERS; i++) {
         s->base[i] = (uint32_t)qp_sqlite.stmt_status(statement, counter_codes[i], 0);
     }
@@ -173,11 +174,10 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
         return;
     }
     if (!s) {
-        if (!t->tells_ends && begins_transaction(statement)) {
+        if (!meter->drops && begins_transaction(statement)) {
             return;
         }
-        s = place_statement(t, statement);
-        s->key = meter->key;
+        s = place_statement(t, statement, meter);
     } else if (!same_key(&s->key, &meter->key)) {
         read_into_orphans(s);
         s->key = meter->key;
@@ -230,7 +230,7 @@ static inline bool starts_again(const qp_tracker *t, const void *statement)
 {
     const qp_meter *meter = qp_here.meter;
     const qp_counted_statement *s = t->last;
-    return meter && !meter->main && s && s->statement == statement &&
+    return meter && !meter->main && s && s->statement == statement && !s->transient &&
            same_key(&s->key, &meter->key) && meter->counts && !meter->sampled && !t->sampled &&
            t->epoch == state.epoch;
 }
@@ -360,9 +360,13 @@ bool qp_counters_tell_ends(PyObject *connection, bool ends)
     if (qp_sqlite.mutex_try(mutex) != 0) {
         return false;
     }
-    unsigned events = QP_TRACE_STMT | QP_TRACE_CLOSE | (ends ? QP_TRACE_PROFILE : 0);
+    if (ends) {
+        t->tellers++;
+    } else if (t->tellers) {
+        t->tellers--;
+    }
+    unsigned events = QP_TRACE_STMT | QP_TRACE_CLOSE | (t->tellers ? QP_TRACE_PROFILE : 0);
     qp_sqlite.trace_v2(t->db, events, on_trace, t);
-    t->tells_ends = ends;
     qp_sqlite.mutex_leave(mutex);
     return true;
 }
@@ -377,15 +381,18 @@ static void enter_mutex(void *mutex)
 
 void qp_counters_statement_ends(void *statement)
 {
-    qp_tracker *t = state.counting ? qp_tracker_of(qp_sqlite.db_handle(statement)) : NULL;
-    if (!t) {
+    if (!state.counting) {
         return;
     }
     void *db = qp_sqlite.db_handle(statement); /* alive as long as its statement is */
+    qp_tracker *t = qp_tracker_of(db);
+    if (!t) {
+        return;
+    }
     void *mutex = qp_sqlite.db_mutex(db);
-    enter_mutex(mutex);
-    qp_counted_statement *s =
-        t->db == db && t->epoch == state.epoch ? qp_tracker_find(t, statement) : NULL;
+    enter_mutex(mutex); /* which may have let other threads run: counting may be over */
+    bool ours = state.counting && t->db == db && t->epoch == state.epoch;
+    qp_counted_statement *s = ours ? qp_tracker_find(t, statement) : NULL;
     if (s) {
         if (t->sampled == s) {
             end_sample(t, true);

@@ -23,6 +23,7 @@
 typedef struct qp_meter {
     qp_key key;   /* of the operation that began the execution */
     bool counts;  /* its statement can be read later, or is read at its end */
+    bool drops;   /* the driver drops its statements before the call ends */
     bool sampled; /* page fetches are wanted too */
     bool counted; /* a statement has been counted for this execution */
     void *main;   /* sqlite3_stmt *: what it runs; statements that start meanwhile are inside */
@@ -43,7 +44,8 @@ void qp_counters_stop(void);
 const char *qp_counters_attach(PyObject *connection);
 
 /* Makes a sqlite3.Connection tell also when its statements end, for calls that prepare statements
- * and drop them by themselves. False: it is not counted, or busy. */
+ * and drop them by themselves; calls of several threads may overlap. False: it is not counted, or
+ * busy. */
 bool qp_counters_tell_ends(PyObject *connection, bool ends);
 
 /* Reads the counters of a statement (sqlite3_stmt *) that is about to be gone. */

@@ -37,6 +37,9 @@ static inline _PyInterpreterFrame *record_running(PyThreadState *tstate)
 
 static inline qp_frame_mark mark_of(const _PyInterpreterFrame *record)
 {
+    if (!record) {
+        return (qp_frame_mark){NULL, NULL};
+    }
 #if PY_VERSION_HEX >= 0x030D0000
     return (qp_frame_mark){record->f_executable, record->instr_ptr};
 #else
@@ -128,14 +131,12 @@ int qp_frames_mark(PyThreadState *tstate, const qp_frame *last, qp_frame_mark *m
     int count = 0;
 #if LAYOUT_IS_KNOWN
     const _PyInterpreterFrame *record = direct ? innermost(tstate) : NULL;
-    for (; record; record = record->previous) {
+    for (bool more = direct; more; record = record ? record->previous : NULL) {
         if (count == room) {
             return 0;
         }
         marks[count++] = mark_of(record);
-        if (record == last) {
-            break;
-        }
+        more = record && record != last; /* without `last` the end of the stack is marked too */
     }
 #else
     (void)tstate, (void)last, (void)marks, (void)room;
@@ -148,14 +149,11 @@ bool qp_frames_match(PyThreadState *tstate, const qp_frame_mark *marks, int coun
 #if LAYOUT_IS_KNOWN
     const _PyInterpreterFrame *record = innermost(tstate);
     for (int i = 0; i < count; i++) {
-        if (!record) {
-            return false;
-        }
         qp_frame_mark now = mark_of(record);
         if (now.code != marks[i].code || now.position != marks[i].position) {
             return false;
         }
-        record = record->previous;
+        record = record ? record->previous : NULL;
     }
     return count > 0;
 #else

@@ -34,7 +34,8 @@ PyCodeObject *qp_frame_code(qp_frame *frame);
 /* Byte offset of the running instruction, as PyFrame_GetLasti gives it. */
 int qp_frame_instruction(qp_frame *frame);
 
-/* What tells one frame's running state from another's, compared by identity alone. */
+/* What tells one frame's running state from another's, compared by identity alone. Both are NULL
+ * where there is no further frame. */
 typedef struct {
     const void *code;
     const void *position;

@@ -131,11 +131,12 @@ static bool begin_execution(qp_call *call)
                 .span = qp_span_running(),
                 .thread = thread->number,
                 .operation = call->operation},
-        .counts = call->operation <= QP_EXECUTEMANY,
+        .counts = call->operation == QP_EXECUTE || call->operation == QP_EXECUTEMANY,
+        .drops = drops_statements(call->operation),
         .sampled = random % PAGE_SAMPLING == 0,
     };
     call->tells_ends = NULL;
-    if (drops_statements(call->operation)) {
+    if (e->meter.drops) {
         PyObject *connection = connection_of(call);
         e->meter.counts = connection && qp_counters_tell_ends(connection, true);
         call->tells_ends = e->meter.counts ? connection : NULL;
@@ -256,7 +257,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
         p->errors += count_error(&key);
     }
     if (ticks >= e->notable_ticks) {
-        qp_execution_settle(e, PyThreadState_Get(), NULL, NULL);
+        qp_execution_settle(e, call->thread->tstate, NULL, NULL);
         e->notable_ticks = INT64_MAX; /* its stack is taken; the rest waits for a settling */
     } else {
         e->notable_ticks -= ticks;

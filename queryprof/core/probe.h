@@ -63,7 +63,7 @@ static inline bool qp_fetch_continues(const qp_thread *thread, PyObject *self,
 {
     const qp_execution *e = thread ? thread->serving : NULL;
     return e && e->cursor == self && !e->in_use && !e->ignored && !qp_here.muted &&
-           thread->recording == qp_recording &&
+           thread->recording == qp_recording && thread->tstate == PyThreadState_Get() &&
            (!e->pending.calls || e->pending.operation == operation);
 }
 

@@ -30,7 +30,7 @@ typedef struct {
 typedef struct {
     void *db;                      /* sqlite3 *, SQLite's; NULL: free */
     uint32_t epoch;                /* what it holds is of this time of counting */
-    bool tells_ends;               /* of statements, so that they can be dropped */
+    uint32_t tellers;              /* calls in progress that want to be told of ends */
     qp_counted_statement *last;    /* the one that started last, or NULL */
     qp_counted_statement *sampled; /* its page fetches are being counted; or NULL */
     uint32_t pages_at_start;

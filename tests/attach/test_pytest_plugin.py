@@ -294,6 +294,17 @@ def test_a_bad_baseline_is_one_line(run: Run, text: str | None, told: str) -> No
     assert told in line
 
 
+def test_a_baseline_that_cannot_be_written_fails(run: Run) -> None:
+    """With a line that says so, and the tests' own results above it."""
+    suite()
+    Path("pytest.ini").write_text("[pytest]\nqueryprof_baseline = nowhere/b.json\n")
+    result = run("--queryprof-save")
+    assert result.returncode == 1
+    assert "nowhere/b.json: cannot be written: No such file or directory" in result.stdout
+    assert "4 passed" in result.stdout
+    assert "INTERNALERROR" not in result.stdout + result.stderr
+
+
 def test_a_gate_that_measured_nothing_fails(run: Run) -> None:
     """Tests whose queries are not seen any more are not tests that got better."""
     suite()

@@ -210,6 +210,37 @@ def test_page_fetches_are_sampled() -> None:
     assert 1 <= counters.page_fetches / counters.page_fetch_samples <= 4
 
 
+def test_scripts_and_commits_of_threads_that_share_a_connection(tmp_path: Path) -> None:
+    """A statement of a script is gone with its call, whoever commits meanwhile: it is not read at
+    a flush.
+    """
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sqlite3, threading, time, queryprof\n"
+        "from queryprof.session import session\n"
+        "queryprof.install('x.qprof')\n"
+        "c = sqlite3.connect(':memory:', check_same_thread=False)\n"
+        "c.execute('CREATE TABLE t (a)')\n"
+        "end = time.monotonic() + 2\n"
+        "def scripts():\n"
+        "    sql = ''.join(f'INSERT INTO t VALUES ({i}); SELECT {i} AS x;' for i in range(30))\n"
+        "    c.executescript(sql)\n"
+        "def again(function):\n"
+        "    while time.monotonic() < end:\n"
+        "        try: function()\n"
+        "        except sqlite3.Error: pass\n"
+        "threads = [threading.Thread(target=again, args=(f,))\n"
+        "           for f in (scripts, c.commit, session._flush)]\n"
+        "for t in threads: t.start()\n"
+        "for t in threads: t.join()\n"
+        "print('done')\n"
+    )
+    result = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr
+
+
 @pytest.mark.parametrize("address", ["file:memory?mode=memory&cache=shared", "file:x.db"])
 def test_threads_never_deadlock(address: str, tmp_path: Path) -> None:
     """User functions need the GIL while SQLite holds its mutexes: counting takes neither."""

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import sqlite3
 import sys
+from _thread import allocate_lock, start_new_thread
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
@@ -106,3 +107,27 @@ def test_both_ways_of_reading_frames_agree() -> None:
         functions[tuple(function for function, _ in path)] += count
     assert functions["ask", "recursive", "recursive"] == 2 * 2, "an execute and a fetch, twice"
     assert either == public
+
+
+def test_a_function_that_ends_a_stack_may_stand_inside_another() -> None:
+    """What is remembered of a native thread's outermost function is not what a caller of it gets."""
+    done = allocate_lock()
+    done.acquire()
+
+    def alone(number: int) -> None:
+        ask(number)
+        done.release()
+
+    with queryprof.profile() as recording:
+        start_new_thread(alone, (0,))
+        done.acquire()
+        alone(0)
+    paths = {
+        tuple(frame.function.rpartition(".")[2] for frame in a.path)
+        for a in recording.profile.aggregates
+        if a.operation == "execute"
+    }
+    assert paths == {
+        ("ask", "alone"),
+        ("ask", "alone", "test_a_function_that_ends_a_stack_may_stand_inside_another"),
+    }
