@@ -86,20 +86,21 @@ static int place_in_set(const void *const *cursors, const qp_execution *executio
     return place;
 }
 
-/* Moves an execution that may still serve rows to the table. */
-static void keep_old(const qp_execution *e)
+qp_execution *qp_execution_keep(const qp_execution *e)
 {
     uint32_t set = set_of(e->cursor);
     int way =
         place_in_set((const void *const *)table.cursors[set], table.executions[set], e->cursor);
-    if (way >= 0) {
-        if (table.cursors[set][way]) {
-            qp_execution_settle(&table.executions[set][way], NULL, NULL, NULL);
-        }
-        table.has_old[set] = true;
-        table.cursors[set][way] = e->cursor;
-        table.executions[set][way] = *e;
+    if (way < 0) {
+        return NULL;
     }
+    if (table.cursors[set][way]) {
+        qp_execution_settle(&table.executions[set][way], NULL, NULL, NULL);
+    }
+    table.has_old[set] = true;
+    table.cursors[set][way] = e->cursor;
+    table.executions[set][way] = *e;
+    return &table.executions[set][way];
 }
 
 /* Settles a young execution and makes its place free. */
@@ -107,7 +108,7 @@ static void retire(qp_execution *e)
 {
     qp_execution_settle(e, NULL, NULL, NULL);
     if (e->cursor) {
-        keep_old(e);
+        qp_execution_keep(e);
         e->cursor = NULL;
     }
     e->stage = QP_STAGE_FREE;

@@ -75,6 +75,10 @@ bool qp_executions_start(void);
  * progress take all places. */
 qp_execution *qp_execution_reserve(void);
 
+/* Copies a settled execution that may still serve rows to the table of old ones, and returns the
+ * copy; NULL: calls in progress take all the places that it could have. */
+qp_execution *qp_execution_keep(const qp_execution *execution);
+
 /* The execution that a cursor serves, or NULL. Valid until the next qp_execution_reserve. */
 qp_execution *qp_execution_of(const void *cursor);
 

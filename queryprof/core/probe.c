@@ -281,7 +281,7 @@ static void end_execution(qp_call *call, PyObject *result, int64_t ticks)
         if (superseded && !superseded->in_use) {
             superseded->cursor = NULL;
         }
-        if (result && e != &call->spare) {
+        if (result) {
             e->cursor = cursor;
             call->thread->serving = e;
         }
@@ -293,6 +293,9 @@ static void end_execution(qp_call *call, PyObject *result, int64_t ticks)
     e->notable_ticks = notable ? INT64_MAX : notable_ticks - ticks;
     if (notable || e->sampled_stack || !result || e == &call->spare) {
         qp_execution_settle(e, call->thread->tstate, call->argument, call->parameters);
+    }
+    if (e == &call->spare && e->cursor) {
+        call->thread->serving = qp_execution_keep(e);
     }
     if (!result && !e->ignored) {
         e->began->errors += count_error(&e->meter.key);

@@ -46,7 +46,7 @@ typedef struct qp_call {
     /* of a call that begins an execution */
     PyObject *parameters;
     PyObject *tells_ends; /* the connection that tells its statements' ends during the call */
-    qp_execution spare;   /* used when there is no other place */
+    qp_execution spare;   /* the execution, while others in progress take all places */
 } qp_call;
 
 /* Starts measuring; false: do not, and do not call qp_call_end. Never raises. */

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, given, settings
@@ -133,3 +135,30 @@ def test_counts_rows_and_errors_are_exact(actions: list[tuple[str, int, int, boo
         if not operation.startswith("fetch") and operation != "next":
             executions[statement] += count
     assert +executions == +histograms
+
+
+def test_forty_threads_inside_the_driver_at_once() -> None:
+    """No fetch loses its statement, however many executions are in progress at the same time."""
+    threads, cursors, rounds = 40, 5, 4
+    all_inside = threading.Barrier(threads)
+
+    def work(number: int) -> None:
+        with contextlib.closing(sqlite3.connect(":memory:", check_same_thread=False)) as connection:
+            connection.create_function("meet", 0, lambda: all_inside.wait(timeout=60) * 0)
+            for _ in range(rounds):
+                opened = [
+                    connection.execute(f"SELECT meet() AS m{number} UNION ALL SELECT {i}")
+                    for i in range(cursors)
+                ]
+                for cursor in opened:
+                    assert len(cursor.fetchall()) == 2
+
+    with queryprof.profile() as recording:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, range(threads)))
+    statement = "SELECT meet() AS m{} UNION ALL SELECT ?"
+    calls = by_operation(recording.profile)
+    for number in range(threads):
+        for operation in ("execute", "fetchall"):
+            assert cursors * rounds == calls[statement.format(number), operation]
+    assert ("(unknown)", "fetchall") not in calls
