@@ -5,9 +5,13 @@ root=${QUERYPROF_314_ROOT:-/var/tmp/queryprof-3.14}
 here=$(cd "$(dirname "$0")/.." && pwd)
 if [ ! -x "$root/usr/bin/python3.14" ]; then
     debootstrap --variant=minbase \
-        --include=python3.14,python3.14-venv,python3.14-dev,gcc,libc6-dev,ca-certificates \
+        --include=python3.14,python3.14-venv,python3.14-dev,libpython3.14-testsuite,gcc,libc6-dev,git,ca-certificates \
         sid "$root"
 fi
+mkdir -p "$root/dev/pts"
+mountpoint -q "$root/dev/pts" || mount --bind /dev/pts "$root/dev/pts"
+trap 'umount "$root/dev/pts"' EXIT
+ln -sf pts/ptmx "$root/dev/ptmx"
 rm -rf "$root/work"
 mkdir -p "$root/work"
 cp -r "$here"/queryprof "$here"/hooks "$here"/cli "$here"/examples "$here"/tests "$root/work"
