@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import psutil
 
 import queryprof.hooks.startup
-from queryprof.core.settings import PARAMETERS_VARIABLE, ROOTS_VARIABLE
+from queryprof.core.settings import PARAMETERS_VARIABLE, ROOTS_VARIABLE, STALL_VARIABLE
 from queryprof.errors import QueryprofError
 from queryprof.hooks.autoload import RUNNER_VARIABLE, VARIABLE
 from queryprof.trace.merge import merge_traces, refuse_to_overwrite
@@ -39,7 +39,9 @@ class Parts:
         except OSError as error:
             raise QueryprofError(f"{output}: cannot be written: {error.strerror}") from error
 
-    def environment(self, parameters: bool, roots: tuple[str, ...]) -> Mapping[str, str]:
+    def environment(
+        self, parameters: bool, roots: tuple[str, ...], stall_ms: float | None = None
+    ) -> Mapping[str, str]:
         """This process's environment, with what makes a Python record itself."""
         startup = next(iter(queryprof.hooks.startup.__path__))
         environment = dict(os.environ)
@@ -50,6 +52,8 @@ class Parts:
         environment[VARIABLE] = os.path.join(self.directory, "")
         environment[RUNNER_VARIABLE] = str(os.getpid())
         environment["QUERYPROF_PACKAGE"] = os.path.dirname(next(iter(queryprof.__path__)))
+        if stall_ms is not None:
+            environment[STALL_VARIABLE] = f"{stall_ms:g}"
         if parameters:
             environment[PARAMETERS_VARIABLE] = "1"
         if roots:

@@ -17,17 +17,22 @@ TOP_TABLE = 10
     "--sort", type=click.Choice(tuple(SORT_KEYS)), default="total", show_default=True,
     help="What comes first.",
 )  # fmt: skip
+@click.option("--loop", is_flag=True, help="The event loops: lag, and what stood in their way.")
 @click.option("--top", type=click.IntRange(min=1), help="How many rows at the most.")
 @click.option(
     "--format", "form", type=click.Choice(("table", "json", "csv", "markdown")), default="table",
     show_default=True,
 )  # fmt: skip
-def report(file: str, dimension: str | None, sort: str, top: int | None, form: str) -> None:
+def report(
+    file: str, dimension: str | None, sort: str, loop: bool, top: int | None, form: str
+) -> None:
     """Ranks what the trace FILE says: which statements and call sites the time went to."""
     import gc
 
     from queryprof.trace.reader import read_profile
 
+    if loop and (dimension or form in ("csv", "markdown")):
+        raise click.UsageError("--loop goes with neither --by nor csv and markdown")
     gc.disable()  # a large trace is 100,000 objects that all stay to the end
     profile = read_profile(file)
     if form == "json":
@@ -42,6 +47,10 @@ def report(file: str, dimension: str | None, sort: str, top: int | None, form: s
         from queryprof.report.markdown_report import markdown_report
 
         click.echo(markdown_report(profile, dimension, sort, top))
+    elif loop:
+        from queryprof.report.loop_terminal import print_loops
+
+        print_loops(profile, top=top or TOP_TABLE)
     elif dimension is None:
         from queryprof.report.terminal import print_report
 

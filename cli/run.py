@@ -21,6 +21,10 @@ from queryprof.errors import QueryprofError
     help="Keep SQL texts and bound parameters of the slowest executions: they may be secrets.",
 )  # fmt: skip
 @click.option(
+    "--stall", "stall_ms", type=click.FloatRange(min=1, max=3_600_000), metavar="MS",
+    help="A step of an event loop that takes longer is a stall.  [default: 50]",
+)  # fmt: skip
+@click.option(
     "--root", "roots", multiple=True, type=click.Path(exists=True, file_okay=False),
     help="A further directory whose code is the program's own.",
 )  # fmt: skip
@@ -29,6 +33,7 @@ def run(
     output: str | None,
     no_report: bool,
     parameters: bool,
+    stall_ms: float | None,
     roots: tuple[str, ...],
     command: tuple[str, ...],
 ) -> None:
@@ -46,7 +51,7 @@ def run(
     arguments, name = python_command(command)
     parts = Parts(output or f"{name}.qprof")
     try:
-        status = run_command(arguments, parts.environment(parameters, roots))
+        status = run_command(arguments, parts.environment(parameters, roots, stall_ms))
     except QueryprofError:
         parts.remove()
         raise

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from queryprof.api import Recording, install, is_installed, profile, uninstall
     from queryprof.core.span import span
     from queryprof.errors import QueryprofError, SessionError, SettingsError, TraceError
+    from queryprof.hooks.loops import loop_lag
     from queryprof.version import __version__
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "__version__",
     "install",
     "is_installed",
+    "loop_lag",
     "profile",
     "span",
     "uninstall",
@@ -36,6 +38,7 @@ __all__ = [
 _HOMES = {
     "queryprof.api": ("Recording", "install", "is_installed", "profile", "uninstall"),
     "queryprof.core.span": ("span",),
+    "queryprof.hooks.loops": ("loop_lag",),
     "queryprof.errors": ("QueryprofError", "SessionError", "SettingsError", "TraceError"),
     "queryprof.version": ("__version__",),
 }

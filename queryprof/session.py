@@ -16,6 +16,8 @@ from queryprof.core import _core
 from queryprof.core.recorder import FLUSH_INTERVAL_S, Recorder, complain, muted
 from queryprof.core.settings import Settings, read_settings
 from queryprof.errors import SessionError
+from queryprof.hooks.imports import ImportHooks
+from queryprof.hooks.loops import loop_hooks
 from queryprof.hooks.sqlite3_driver import Sqlite3Driver
 from queryprof.trace.writer import TraceWriter
 
@@ -50,6 +52,8 @@ class Session:
     def __init__(self) -> None:
         self.recorder = Recorder()
         self.driver = Sqlite3Driver()
+        self._loops = ImportHooks(loop_hooks(), complain)
+        self._stall_s = 0.0
         self._lock = allocate_lock()
         self._writers: list[TraceWriter] = []
         self._child_path: Callable[[], str] | None = None
@@ -77,8 +81,12 @@ class Session:
                 self._call_cost_ns = self.recorder.start(settings)
                 with muted():
                     self.driver.attach()
-                _core.flusher_start(self._flush, FLUSH_INTERVAL_S)
+                self._stall_s = settings.stall_ms / 1000
+                self._start_threads()
+                self._loops.attach()
             except Exception as error:
+                self._loops.detach()
+                self._stop_threads()
                 self.driver.detach()
                 _core.stop()
                 raise SessionError(f"recording cannot start: {error}") from error
@@ -99,8 +107,9 @@ class Session:
             if not self.is_on:
                 return
             atexit.unregister(self._at_exit)
-            _core.flusher_stop(STOP_TIMEOUT_S)
+            self._stop_threads()
             _core.watch_last_call(None)
+            self._loops.detach()
             self.driver.detach()
             self.recorder.stop()
             for writer in self._writers:
@@ -127,6 +136,15 @@ class Session:
         self.recorder.remove_sink(writer)
         self._writers.remove(writer)
         writer.close(clean_end=True)
+
+    def _start_threads(self) -> None:
+        """Gets the flusher and the watchdog ready: each starts when there is work for it."""
+        _core.flusher_start(self._flush, FLUSH_INTERVAL_S)
+        _core.watchdog_start(self._stall_s)
+
+    def _stop_threads(self) -> None:
+        _core.flusher_stop(STOP_TIMEOUT_S)
+        _core.watchdog_stop(STOP_TIMEOUT_S)
 
     def _flush(self) -> None:
         try:
@@ -156,12 +174,12 @@ class Session:
         # when the program asks something, so what it would have written is written now.
         self._fork_is_ours = self.is_on
         if self._fork_is_ours:
-            _core.flusher_stop(STOP_TIMEOUT_S)
+            self._stop_threads()
             self._flush()
 
     def _after_fork_in_parent(self) -> None:
         if self._fork_is_ours and self.is_on:
-            _core.flusher_start(self._flush, FLUSH_INTERVAL_S)
+            self._start_threads()
 
     def _after_fork_in_child(self) -> None:
         if not self.is_on:
@@ -175,7 +193,7 @@ class Session:
         try:
             if self._child_path:
                 self.open_trace(self._child_path(), self._child_path, even_if_empty=False)
-            _core.flusher_start(self._flush, FLUSH_INTERVAL_S)
+            self._start_threads()
         except Exception as error:
             complain(f"a forked child is not recorded: {error}")
 

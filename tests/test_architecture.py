@@ -108,7 +108,11 @@ def test_imports_have_no_cycle() -> None:
 
 def test_click_and_rich_stay_where_people_are() -> None:
     """Click is the command line's alone; rich also that of what is printed to a terminal."""
-    printing = {"queryprof.report.terminal", "queryprof.report.comparison_terminal"}
+    printing = {
+        "queryprof.report.terminal",
+        "queryprof.report.comparison_terminal",
+        "queryprof.report.loop_terminal",
+    }
     for name, path in MODULES.items():
         tops = {n.partition(".")[0] for n in imports(path)}
         if not inside(name, {"queryprof.cli"}):

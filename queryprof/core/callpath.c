@@ -71,6 +71,7 @@ static struct {
     stack *stacks;
     uint32_t stack_count;
     uint32_t *stack_index;
+    uint32_t stack_epoch;
     prefix prefixes[PREFIXES];
     int prefix_count;
     int frames;
@@ -150,7 +151,9 @@ void qp_callpath_stop(void)
     qp_release(table.stack_places);
     qp_release(table.stacks);
     qp_release(table.stack_index);
+    uint32_t epoch = table.stack_epoch;
     memset(&table, 0, sizeof table);
+    table.stack_epoch = epoch + 1;
 }
 
 /* A copy of a str as UTF-8 (the caller owns it: qp_release), or NULL with an exception. */
@@ -345,6 +348,12 @@ bool qp_callpath_find(PyThreadState *tstate, uint32_t *path)
     return walk->ours;
 }
 
+qp_code_class qp_code_kind(PyCodeObject *code)
+{
+    const known_code *known = find_code(code);
+    return known ? (qp_code_class)known->kind : QP_CODE_LIBRARY;
+}
+
 uint32_t qp_stack_find(PyThreadState *tstate)
 {
     if (table.stack_count >= STACKS || table.stack_places_used + STACK_DEPTH > STACK_FRAMES) {
@@ -378,8 +387,14 @@ uint32_t qp_stack_find(PyThreadState *tstate)
     return table.stack_count;
 }
 
+uint32_t qp_stacks_epoch(void)
+{
+    return table.stack_epoch;
+}
+
 void qp_stacks_forget(void)
 {
+    table.stack_epoch++;
     if (table.stack_count) {
         memset(table.stack_index, 0, STACK_SLOTS * sizeof *table.stack_index);
         table.stack_count = 0;

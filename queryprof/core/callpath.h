@@ -41,11 +41,17 @@ int qp_callpath_configure(PyObject *prefixes, int frames, PyObject *directory);
  * program's. */
 bool qp_callpath_find(PyThreadState *tstate, uint32_t *path);
 
+/* Whose a code object is. */
+qp_code_class qp_code_kind(PyCodeObject *code);
+
 /* The whole stack of the thread, innermost frame first; valid until the interval ends. */
 uint32_t qp_stack_find(PyThreadState *tstate);
 
 /* Forgets all stacks: their numbers are used again. */
 void qp_stacks_forget(void);
+
+/* Counts how often they were forgotten: a stack's number is valid in the same epoch alone. */
+uint32_t qp_stacks_epoch(void);
 
 /* Whether the paths and code objects should be forgotten at the next occasion. */
 bool qp_callpath_nearly_full(void);

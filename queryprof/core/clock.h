@@ -76,6 +76,20 @@ static inline int64_t qp_clock_elapsed(uint64_t from, uint64_t to)
     return to > from ? (int64_t)(to - from) : 0;
 }
 
+/* Nanoseconds of the operating system's monotonic clock at an instant given in ticks. */
+static inline int64_t qp_clock_monotonic_of(uint64_t ticks)
+{
+    return qp_clock.base_ns +
+           (int64_t)((double)(int64_t)(ticks - qp_clock.base_ticks) * qp_clock.ns_per_tick);
+}
+
+/* Ticks of the clock at an instant of the monotonic clock. */
+static inline uint64_t qp_clock_ticks_at(int64_t monotonic_ns)
+{
+    return qp_clock.base_ticks +
+           (uint64_t)(int64_t)((double)(monotonic_ns - qp_clock.base_ns) / qp_clock.ns_per_tick);
+}
+
 /* Wall-clock nanoseconds since 1970 of an instant given in ticks. */
 static inline int64_t qp_clock_unix_ns(uint64_t ticks)
 {

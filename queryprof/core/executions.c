@@ -17,7 +17,6 @@ static struct {
     const void *(*cursors)[WAYS]; /* of the old ones; one cache line a set */
     qp_execution (*executions)[WAYS];
     bool has_old[SETS]; /* whether there is anything in a set: spares looking into all */
-    uint32_t stack_epoch;
     bool keep_parameters;
 } table;
 
@@ -198,7 +197,7 @@ static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parame
         kept_parameters = show_parameters(parameters);
         PyErr_Restore(type, value, traceback);
     }
-    uint32_t stack = e->stack_epoch == table.stack_epoch ? e->stack : QP_STACK_NONE;
+    uint32_t stack = e->stack_epoch == qp_stacks_epoch() ? e->stack : QP_STACK_NONE;
     qp_exemplar_keep(&e->meter.key, e->serial, qp_clock_unix_ns(e->started_ticks), e->duration_ns,
                      e->fetched, stack, kept_sql, kept_parameters);
 }
@@ -207,7 +206,7 @@ static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parame
 static void sample_stack(qp_execution *e)
 {
     int64_t weight = e->duration_ns >= QP_SLOW_NS ? 1 : e->sampled_stack ? QP_STACK_SAMPLING : 0;
-    if (weight && e->stack && e->stack_epoch == table.stack_epoch) {
+    if (weight && e->stack && e->stack_epoch == qp_stacks_epoch()) {
         qp_stack_sample_add(e->meter.key.statement, e->stack, weight - e->stack_weight,
                             weight * e->duration_ns - e->stack_ns);
         e->stack_weight = weight;
@@ -280,7 +279,7 @@ static void keep_samples(qp_execution *e, PyThreadState *tstate, PyObject *sql,
     }
     if (tstate && !e->stack) {
         e->stack = qp_stack_find(tstate);
-        e->stack_epoch = table.stack_epoch;
+        e->stack_epoch = qp_stacks_epoch();
     }
     if (exemplar) {
         keep_exemplar(e, sql, parameters);
@@ -338,11 +337,6 @@ void qp_executions_forget(void)
             }
         }
     }
-}
-
-void qp_executions_forget_stacks(void)
-{
-    table.stack_epoch++;
 }
 
 void qp_executions_keep_parameters(bool keep)

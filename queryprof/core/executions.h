@@ -94,9 +94,6 @@ void qp_executions_settle(void);
 /* Forgets all executions; rows fetched from their cursors later belong to "(unknown)". */
 void qp_executions_forget(void);
 
-/* Says that stack numbers given out before are void. */
-void qp_executions_forget_stacks(void);
-
 /* Whether SQL and parameters of exemplars are kept (the program's secrets; off by default). */
 void qp_executions_keep_parameters(bool keep);
 

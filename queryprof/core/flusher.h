@@ -1,8 +1,4 @@
-/* The flusher: a native thread that calls a Python function once an interval.
- *
- * It is started by the C API and holds a Python thread state only while it calls, so that the
- * program does not see it: not in threading.enumerate(), not in _thread._count().
- */
+/* The flusher: calls a Python function once an interval, from a native thread. */
 #ifndef QP_FLUSHER_H
 #define QP_FLUSHER_H
 

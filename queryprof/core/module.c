@@ -1,7 +1,6 @@
 /* queryprof.core._core: the measuring core as a Python module. The stub _core.pyi says what each
  * function takes and gives. */
-#include <Python.h>
-#include <stdbool.h>
+#include "module.h"
 
 #include "aggregates.h"
 #include "allocation.h"
@@ -19,17 +18,14 @@
 #include "statements.h"
 #include "thread_local.h"
 #include "timeline.h"
-
-typedef struct {
-    PyTypeObject *probe_object_type; /* owned */
-} module_state;
+#include "watchdog.h"
 
 static PyObject *none_or(const char *text)
 {
     return Py_BuildValue("z", text);
 }
 
-static bool require_recording(void)
+bool qp_require_recording(void)
 {
     if (!qp_recorder_is_on()) {
         PyErr_SetString(PyExc_RuntimeError, "the recorder is off");
@@ -73,7 +69,7 @@ static PyObject *configure(PyObject *Py_UNUSED(module), PyObject *args)
     PyObject *prefixes, *directory;
     int frames;
     if (!PyArg_ParseTuple(args, "O!iU:configure", &PyList_Type, &prefixes, &frames, &directory) ||
-        !require_recording() || qp_callpath_configure(prefixes, frames, directory) < 0) {
+        !qp_require_recording() || qp_callpath_configure(prefixes, frames, directory) < 0) {
         return NULL;
     }
     Py_RETURN_NONE;
@@ -108,7 +104,7 @@ static PyObject *attach(PyObject *module, PyObject *args)
     if (cursor_type != Py_None && !PyType_Check(cursor_type)) {
         return PyErr_Format(PyExc_TypeError, "cursor_type is no type: %R", cursor_type);
     }
-    module_state *state = PyModule_GetState(module);
+    qp_module_state *state = PyModule_GetState(module);
     return qp_attach(type, name, (qp_operation)operation,
                      cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type,
                      state->probe_object_type);
@@ -145,7 +141,7 @@ static PyObject *counters_attach(PyObject *Py_UNUSED(module), PyObject *connecti
 
 static PyObject *settle(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    if (!require_recording()) {
+    if (!qp_require_recording()) {
         return NULL;
     }
     qp_recorder_settle();
@@ -155,7 +151,7 @@ static PyObject *settle(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)
 static PyObject *take_aggregates(PyObject *Py_UNUSED(module), PyObject *args)
 {
     Py_ssize_t limit;
-    if (!PyArg_ParseTuple(args, "n:take_aggregates", &limit) || !require_recording()) {
+    if (!PyArg_ParseTuple(args, "n:take_aggregates", &limit) || !qp_require_recording()) {
         return NULL;
     }
     return qp_aggregates_take(limit);
@@ -163,32 +159,32 @@ static PyObject *take_aggregates(PyObject *Py_UNUSED(module), PyObject *args)
 
 static PyObject *take_errors(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return require_recording() ? qp_errors_take() : NULL;
+    return qp_require_recording() ? qp_errors_take() : NULL;
 }
 
 static PyObject *take_exemplars(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return require_recording() ? qp_exemplars_take() : NULL;
+    return qp_require_recording() ? qp_exemplars_take() : NULL;
 }
 
 static PyObject *take_stack_samples(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return require_recording() ? qp_stack_samples_take() : NULL;
+    return qp_require_recording() ? qp_stack_samples_take() : NULL;
 }
 
 static PyObject *take_timeline(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return require_recording() ? qp_timeline_take() : NULL;
+    return qp_require_recording() ? qp_timeline_take() : NULL;
 }
 
 static PyObject *end_interval(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return require_recording() ? PyBool_FromLong(qp_recorder_end_interval()) : NULL;
+    return qp_require_recording() ? PyBool_FromLong(qp_recorder_end_interval()) : NULL;
 }
 
 static PyObject *restart_exemplars(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    if (!require_recording()) {
+    if (!qp_require_recording()) {
         return NULL;
     }
     qp_exemplars_restart();
@@ -205,7 +201,7 @@ static PyObject *losses(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)
 /* The number that names a statement, path, ... in `args`; -1 with an exception. */
 static long long number_argument(PyObject *number)
 {
-    if (!require_recording()) {
+    if (!qp_require_recording()) {
         return -1;
     }
     long long value = PyLong_AsLongLong(number);
@@ -251,7 +247,7 @@ static PyObject *span_number(PyObject *Py_UNUSED(module), PyObject *name)
         return PyErr_Format(PyExc_TypeError, "a span's name is a str, not %s",
                             Py_TYPE(name)->tp_name);
     }
-    uint16_t number = require_recording() ? qp_span_number(name) : 0;
+    uint16_t number = qp_require_recording() ? qp_span_number(name) : 0;
     return number ? PyLong_FromLong(number) : NULL;
 }
 
@@ -330,7 +326,7 @@ static PyObject *use_system_clock(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
 
 static PyObject *probe_cost_ns(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return require_recording() ? PyFloat_FromDouble(qp_probe_cost_ns()) : NULL;
+    return qp_require_recording() ? PyFloat_FromDouble(qp_probe_cost_ns()) : NULL;
 }
 
 static PyObject *flusher_start(PyObject *Py_UNUSED(module), PyObject *args)
@@ -357,6 +353,7 @@ static PyObject *flusher_stop(PyObject *Py_UNUSED(module), PyObject *args)
 static PyObject *after_fork(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     qp_flusher_after_fork();
+    qp_watchdog_after_fork();
     if (qp_recorder_is_on()) {
         qp_recorder_after_fork();
     }
@@ -452,20 +449,20 @@ static int execute(PyObject *module)
     if (refuse_other_interpreters() < 0) {
         return -1;
     }
-    module_state *state = PyModule_GetState(module);
+    qp_module_state *state = PyModule_GetState(module);
     state->probe_object_type = qp_probe_object_type(module);
-    return state->probe_object_type ? 0 : -1;
+    return state->probe_object_type ? PyModule_AddFunctions(module, qp_loop_functions) : -1;
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)
 {
-    Py_VISIT(((module_state *)PyModule_GetState(module))->probe_object_type);
+    Py_VISIT(((qp_module_state *)PyModule_GetState(module))->probe_object_type);
     return 0;
 }
 
 static int clear(PyObject *module)
 {
-    Py_CLEAR(((module_state *)PyModule_GetState(module))->probe_object_type);
+    Py_CLEAR(((qp_module_state *)PyModule_GetState(module))->probe_object_type);
     return 0;
 }
 
@@ -481,7 +478,7 @@ static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "queryprof.core._core",
     .m_doc = "The measuring core of queryprof.",
-    .m_size = sizeof(module_state),
+    .m_size = sizeof(qp_module_state),
     .m_methods = functions,
     .m_slots = slots,
     .m_traverse = traverse,

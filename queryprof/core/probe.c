@@ -6,9 +6,11 @@
 #include "clock.h"
 #include "flusher.h"
 #include "frames.h"
+#include "loops.h"
 #include "samples.h"
+#include "stalls.h"
 #include "statements.h"
-#include "thread_local.h"
+#include "steps.h"
 #include "timeline.h"
 
 enum {
@@ -26,18 +28,6 @@ static struct {
 } state;
 
 uint32_t qp_recording;
-
-static inline qp_thread *this_thread(void)
-{
-    if (!qp_recording || qp_here.muted) {
-        return NULL;
-    }
-    qp_thread *thread = qp_here.thread;
-    if (thread && thread->recording == qp_recording && thread->tstate == PyThreadState_Get()) {
-        return thread;
-    }
-    return qp_thread_record(qp_recording);
-}
 
 /* The call is in progress from here; its own time starts last. */
 static inline void enter(qp_call *call, qp_meter *meter)
@@ -148,7 +138,7 @@ static bool begin_execution(qp_call *call)
 bool qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument, PyObject *parameters,
                    qp_call *call)
 {
-    qp_thread *thread = this_thread();
+    qp_thread *thread = qp_thread_here();
     if (!thread) {
         return false;
     }
@@ -302,6 +292,17 @@ static void end_execution(qp_call *call, PyObject *result, int64_t ticks)
     }
 }
 
+/* A call that held up an event loop. */
+static void note_in_step(const qp_call *call, int64_t ticks)
+{
+    qp_step *step = call->thread->lane->step;
+    if (step && call->thread->lane->recording == qp_recording) {
+        const qp_key *key = call->execution ? &call->execution->meter.key : NULL;
+        qp_step_database(step, key ? key->statement : QP_STATEMENT_UNKNOWN,
+                         key ? key->path : QP_PATH_NONE, ticks);
+    }
+}
+
 void qp_call_end(qp_call *call, PyObject *result)
 {
     int64_t ticks = qp_clock_elapsed(call->start_ticks, qp_clock_ticks());
@@ -310,6 +311,9 @@ void qp_call_end(qp_call *call, PyObject *result)
     qp_here.meter = call->outer_meter;
     if (call->outer) {
         call->outer->nested_ticks += ticks;
+    }
+    if (thread->lane && !call->outer) {
+        note_in_step(call, ticks);
     }
     bool serves = call->probe->source == QP_SOURCE_ROWS;
     if (!serves && call->tells_ends) {
@@ -332,7 +336,8 @@ int qp_recorder_start(void)
     qp_clock_start();
     qp_frames_start(PyThreadState_Get());
     bool started = qp_statements_start() && qp_callpath_start() && qp_aggregates_start() &&
-                   qp_executions_start() && qp_samples_start() &&
+                   qp_executions_start() && qp_samples_start() && qp_loops_start() &&
+                   qp_steps_start() && qp_stalls_start() &&
                    qp_threads_start(PyInterpreterState_Get()) == 0;
     if (!started) {
         qp_recorder_stop();
@@ -353,6 +358,9 @@ int qp_recorder_start(void)
 void qp_recorder_stop(void)
 {
     qp_recording = 0;
+    qp_stalls_stop();
+    qp_steps_stop();
+    qp_loops_stop();
     qp_threads_stop();
     qp_samples_stop();
     qp_aggregates_stop();
@@ -368,7 +376,8 @@ bool qp_recorder_is_on(void)
 static void forget_sums(void)
 {
     qp_samples_forget();
-    qp_executions_forget_stacks();
+    qp_stalls_forget();
+    qp_steps_forget();
     qp_stacks_forget();
     qp_aggregates_forget();
 }
@@ -380,10 +389,13 @@ void qp_recorder_after_fork(void)
     forget_sums();
     qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
     qp_recording = ++state.recordings;
+    qp_loops_after_fork();
 }
 
 void qp_recorder_settle(void)
 {
+    qp_stalls_settle();
+    qp_loops_settle();
     qp_orphans_collect();
     qp_counters_settle();
     qp_executions_settle();
@@ -397,7 +409,6 @@ bool qp_recorder_end_interval(void)
     if ((full && qp_aggregates_changed()) || qp_samples_pending()) {
         return false;
     }
-    qp_executions_forget_stacks();
     qp_stacks_forget();
     if (full) {
         qp_aggregates_forget();

@@ -53,9 +53,6 @@ typedef struct qp_call {
 bool qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument, PyObject *parameters,
                    qp_call *call);
 
-/* The number of the present recording; 0: none. */
-extern uint32_t qp_recording;
-
 /* Whether the thread goes on with the rows that it was served last, so that no table need be
  * looked at: the path that almost every fetch takes. */
 static inline bool qp_fetch_continues(const qp_thread *thread, PyObject *self,
@@ -97,8 +94,8 @@ static inline void qp_fetch_end(qp_call *call, PyObject *result)
     qp_execution *e = call->execution;
     qp_pending_rows *p = &e->pending;
     int64_t ticks = qp_clock_elapsed(call->start_ticks, end_ticks);
-    if (!result || call->outer || call->nested_ticks || call->recording != qp_recording ||
-        ticks >= e->notable_ticks || !qp_clock.counter) {
+    if (!result || call->outer || call->nested_ticks || call->thread->lane ||
+        call->recording != qp_recording || ticks >= e->notable_ticks || !qp_clock.counter) {
         qp_call_end(call, result);
         return;
     }

@@ -2,16 +2,10 @@
 
 #include <structmember.h>
 
-typedef struct {
-    PyObject_HEAD vectorcallfunc vectorcall;
-    PyObject *wrapped; /* owned */
-    qp_probe probe;    /* its cursor_type is owned */
-} probe_object;
-
 static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t flagged,
                             PyObject *names)
 {
-    probe_object *self = (probe_object *)callable;
+    qp_stand_in *self = (qp_stand_in *)callable;
     Py_ssize_t positional = PyVectorcall_NARGS(flagged);
     Py_ssize_t all = positional + (names ? PyTuple_GET_SIZE(names) : 0);
     PyObject *receiver = all > 0 ? args[0] : NULL;
@@ -38,37 +32,39 @@ static PyObject *bind(PyObject *self, PyObject *instance, PyObject *Py_UNUSED(ty
 static PyObject *get_attribute(PyObject *self, PyObject *name)
 {
     if (PyUnicode_CompareWithASCIIString(name, "__wrapped__") == 0) {
-        return Py_NewRef(((probe_object *)self)->wrapped);
+        return Py_NewRef(((qp_stand_in *)self)->wrapped);
     }
     if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0) {
         return Py_NewRef((PyObject *)Py_TYPE(self));
     }
-    return PyObject_GetAttr(((probe_object *)self)->wrapped, name);
+    return PyObject_GetAttr(((qp_stand_in *)self)->wrapped, name);
 }
 
 static int set_attribute(PyObject *self, PyObject *name, PyObject *value)
 {
-    PyObject *wrapped = ((probe_object *)self)->wrapped;
+    PyObject *wrapped = ((qp_stand_in *)self)->wrapped;
     return value ? PyObject_SetAttr(wrapped, name, value) : PyObject_DelAttr(wrapped, name);
 }
 
 static PyObject *represent(PyObject *self)
 {
-    return PyObject_Repr(((probe_object *)self)->wrapped);
+    return PyObject_Repr(((qp_stand_in *)self)->wrapped);
 }
 
 static int traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(((probe_object *)self)->wrapped);
-    Py_VISIT((PyObject *)((probe_object *)self)->probe.cursor_type);
+    Py_VISIT(((qp_stand_in *)self)->wrapped);
+    Py_VISIT(((qp_stand_in *)self)->extra);
+    Py_VISIT((PyObject *)((qp_stand_in *)self)->probe.cursor_type);
     return 0;
 }
 
 static int clear(PyObject *self)
 {
-    Py_CLEAR(((probe_object *)self)->wrapped);
-    Py_CLEAR(((probe_object *)self)->probe.cursor_type);
+    Py_CLEAR(((qp_stand_in *)self)->wrapped);
+    Py_CLEAR(((qp_stand_in *)self)->extra);
+    Py_CLEAR(((qp_stand_in *)self)->probe.cursor_type);
     return 0;
 }
 
@@ -82,7 +78,7 @@ static void dealloc(PyObject *self)
 }
 
 static PyMemberDef members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(probe_object, vectorcall), READONLY, NULL},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(qp_stand_in, vectorcall), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -101,7 +97,7 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "queryprof.core._core.Probe",
-    .basicsize = sizeof(probe_object),
+    .basicsize = sizeof(qp_stand_in),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
              Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = slots,
@@ -112,14 +108,24 @@ PyTypeObject *qp_probe_object_type(PyObject *module)
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
 }
 
-PyObject *qp_probe_object(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped)
+PyObject *qp_probe_object_calling(PyTypeObject *type, vectorcallfunc call, PyObject *wrapped,
+                                  PyObject *extra)
 {
-    probe_object *self = (probe_object *)type->tp_alloc(type, 0);
+    qp_stand_in *self = (qp_stand_in *)type->tp_alloc(type, 0);
     if (self) {
-        self->vectorcall = call_probe;
+        self->vectorcall = call;
         self->wrapped = Py_NewRef(wrapped);
-        self->probe = *probe;
-        Py_XINCREF(self->probe.cursor_type);
+        self->extra = Py_XNewRef(extra);
     }
     return (PyObject *)self;
+}
+
+PyObject *qp_probe_object(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped)
+{
+    PyObject *self = qp_probe_object_calling(type, call_probe, wrapped, NULL);
+    if (self) {
+        ((qp_stand_in *)self)->probe = *probe;
+        Py_XINCREF(probe->cursor_type);
+    }
+    return self;
 }

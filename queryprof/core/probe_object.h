@@ -8,10 +8,22 @@
 
 #include "probe.h"
 
+typedef struct {
+    PyObject_HEAD vectorcallfunc vectorcall;
+    PyObject *wrapped; /* owned */
+    PyObject *extra;   /* owned; what the function that is called makes of it */
+    qp_probe probe;    /* its cursor_type is owned */
+} qp_stand_in;
+
 /* Makes the heap type; a new reference, or NULL with an exception. */
 PyTypeObject *qp_probe_object_type(PyObject *module);
 
 /* A new probe object of that type around `wrapped` (a reference is taken). */
 PyObject *qp_probe_object(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped);
+
+/* The same with another function to call instead: all else is `wrapped`'s. A reference is taken to
+ * `wrapped` and to `extra`, which may be NULL. */
+PyObject *qp_probe_object_calling(PyTypeObject *type, vectorcallfunc call, PyObject *wrapped,
+                                  PyObject *extra);
 
 #endif

@@ -31,6 +31,12 @@ if TYPE_CHECKING:  # typing takes milliseconds to import in somebody's program
         def add_exemplars(self, rows: list[_core.ExemplarRow]) -> None: ...
         def add_stack_samples(self, rows: list[_core.StackSampleRow]) -> None: ...
         def add_timeline(self, width_ns: int, rows: list[_core.TimelineRow]) -> None: ...
+        def add_loops(
+            self,
+            loops: list[_core.LoopRow],
+            steps: list[_core.StepRow],
+            stalls: list[_core.StallRow],
+        ) -> None: ...
 
         def commit(self, flush_ns: int, losses: tuple[int, int, int]) -> None:
             """Ends a flush that has taken `flush_ns` so far."""
@@ -100,7 +106,9 @@ class Recorder:
         with self.lock, muted():
             _core.settle()
             started_ns = monotonic_ns()
-            began = False
+            began = _core.loops_changed()
+            if began:
+                self._each(lambda sink: sink.begin())
             while True:
                 rows = _core.take_aggregates(BATCH_ROWS)
                 if rows and not began:
@@ -129,12 +137,16 @@ class Recorder:
         exemplars = _core.take_exemplars()
         stack_samples = _core.take_stack_samples()
         width_ns, timeline = _core.take_timeline()
+        stalls = _core.take_stalls()
+        steps = _core.take_steps()
+        loops = _core.take_loops()
 
         def add(sink: Sink) -> None:
             sink.add_errors(errors)
             sink.add_exemplars(exemplars)
             sink.add_stack_samples(stack_samples)
             sink.add_timeline(width_ns, timeline)
+            sink.add_loops(loops, steps, stalls)
 
         self._each(add)
 

@@ -4,6 +4,7 @@ directory.
     roots = ["src", "/opt/app"]   further directories whose code is the program's own
     call_path_frames = 3          frames of the program's own code in a call path, 1 to 8
     parameters = false            keep SQL texts and bound parameters of the slowest executions
+    stall_ms = 50                 a step of an event loop that takes longer is a stall
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 
 ROOTS_VARIABLE = "QUERYPROF_ROOTS"
 PARAMETERS_VARIABLE = "QUERYPROF_PARAMETERS"
+STALL_VARIABLE = "QUERYPROF_STALL_MS"
 MAXIMUM_CALL_PATH_FRAMES = 8
+DEFAULT_STALL_MS = 50.0
+MINIMUM_STALL_MS = 1.0
+MAXIMUM_STALL_MS = 3_600_000.0
 
 
 class Settings:
@@ -29,19 +34,22 @@ class Settings:
             directory and the script's.
         call_path_frames: how many frames of the program's own code a call path holds.
         parameters: whether SQL texts and parameters of the slowest executions are kept.
+        stall_ms: how long a step of an event loop may take before it is a stall.
     """
 
-    __slots__ = ("call_path_frames", "parameters", "roots")
+    __slots__ = ("call_path_frames", "parameters", "roots", "stall_ms")
 
     def __init__(
         self,
         roots: tuple[str, ...] = (),
         call_path_frames: int = 3,
         parameters: bool = False,
+        stall_ms: float = DEFAULT_STALL_MS,
     ) -> None:
         self.roots = tuple(os.path.abspath(root) for root in roots)
         self.call_path_frames = call_path_frames
         self.parameters = parameters
+        self.stall_ms = stall_ms
 
 
 def read_settings(
@@ -60,6 +68,8 @@ def read_settings(
     extra = environ.get(ROOTS_VARIABLE, "")
     settings.roots += tuple(root for root in extra.split(os.pathsep) if root)
     settings.parameters = settings.parameters or environ.get(PARAMETERS_VARIABLE) == "1"
+    if STALL_VARIABLE in environ:
+        settings.stall_ms = _stall_ms(environ[STALL_VARIABLE])
     return settings
 
 
@@ -102,6 +112,8 @@ def _setup_cfg(path: str) -> Mapping[str, object] | None:
             table["roots"] = section["roots"].split()
         if "call_path_frames" in section:
             table["call_path_frames"] = section.getint("call_path_frames")
+        if "stall_ms" in section:
+            table["stall_ms"] = section.getfloat("stall_ms")
         if "parameters" in section:
             table["parameters"] = section.getboolean("parameters")
     except (configparser.Error, ValueError) as error:
@@ -110,7 +122,7 @@ def _setup_cfg(path: str) -> Mapping[str, object] | None:
 
 
 def _from_table(table: Mapping[str, object], directory: str) -> Settings:
-    unknown = sorted(set(table) - {"roots", "call_path_frames", "parameters"})
+    unknown = sorted(set(table) - {"roots", "call_path_frames", "parameters", "stall_ms"})
     if unknown:
         raise SettingsError(f"queryprof has no setting {unknown[0]!r} (in {directory})")
     roots = table.get("roots", [])
@@ -124,4 +136,21 @@ def _from_table(table: Mapping[str, object], directory: str) -> Settings:
         )
     if type(parameters) is not bool:
         raise SettingsError(f"parameters must be true or false, not {parameters!r}")
-    return Settings(tuple(os.path.join(directory, root) for root in roots), frames, parameters)
+    return Settings(
+        tuple(os.path.join(directory, root) for root in roots),
+        frames,
+        parameters,
+        _stall_ms(table.get("stall_ms", DEFAULT_STALL_MS)),
+    )
+
+
+def _stall_ms(value: object) -> float:
+    try:
+        stall_ms = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        stall_ms = 0.0
+    if isinstance(value, bool) or not MINIMUM_STALL_MS <= stall_ms <= MAXIMUM_STALL_MS:
+        raise SettingsError(
+            f"stall_ms must be {MINIMUM_STALL_MS:g} to {MAXIMUM_STALL_MS:g}, not {value!r}"
+        )
+    return stall_ms

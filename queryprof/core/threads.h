@@ -6,8 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "thread_local.h"
+
 struct qp_call;
 struct qp_execution;
+struct qp_lane;
 
 typedef struct qp_thread {
     PyThreadState *tstate;        /* whose record it is */
@@ -16,6 +19,7 @@ typedef struct qp_thread {
     uint32_t random;              /* state of its generator, never 0 */
     struct qp_execution *serving; /* whose rows it was served last; check its cursor */
     struct qp_call *active;       /* innermost probed call in progress; on that call's stack */
+    struct qp_lane *lane;         /* of the event loop that runs in it, or NULL */
     volatile bool ended;          /* its operating-system thread is gone: use it again */
     struct qp_thread *next;       /* in the list of all records */
 } qp_thread;
@@ -23,6 +27,22 @@ typedef struct qp_thread {
 /* The running thread's record (owned by the list of records) for the interpreter that records,
  * or NULL: another interpreter's thread, or no memory. Never raises. */
 qp_thread *qp_thread_record(uint32_t recording);
+
+/* The number of the present recording; 0: none. */
+extern uint32_t qp_recording;
+
+/* The running thread's record, or NULL: what it does is not recorded. */
+static inline qp_thread *qp_thread_here(void)
+{
+    if (!qp_recording || qp_here.muted) {
+        return NULL;
+    }
+    qp_thread *thread = qp_here.thread;
+    if (thread && thread->recording == qp_recording && thread->tstate == PyThreadState_Get()) {
+        return thread;
+    }
+    return qp_thread_record(qp_recording);
+}
 
 /* Forgets names of spans and threads; `owner` is the interpreter that records from now on. */
 int qp_threads_start(PyInterpreterState *owner);

@@ -43,11 +43,17 @@ def _standard_directories() -> set[str]:
 
 
 def _script_directory() -> list[str]:
-    """The directory of the script that runs, unless it is where installed commands are."""
+    """The directory of the script that runs, unless it is where installed code is (a command, or
+    `python -m pytest`).
+    """
     script = sys.argv[0] if getattr(sys, "argv", None) else ""
     if not script.endswith(".py") or not os.path.isfile(script):
         return []
-    return [os.path.dirname(os.path.abspath(script))]
+    directory = os.path.dirname(os.path.abspath(script))
+    installed = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    if any(_prefix(directory).startswith(_prefix(path)) for path in installed):
+        return []
+    return [directory]
 
 
 def _mapped_directories(package: str) -> list[str]:

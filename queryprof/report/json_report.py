@@ -11,7 +11,8 @@ from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.totals import Totals
 from queryprof.analysis.views import DIMENSIONS, View, view_by
-from queryprof.model import Exemplar, Frame, Process, Profile
+from queryprof.model import Exemplar, Process, Profile
+from queryprof.report.loop_json import frame_json, loops_json
 
 FORMAT_VERSION = 1
 
@@ -45,13 +46,14 @@ def json_report(
         "vital_few": ranking.vital,
         "bottlenecks": [_bottleneck(b) for b in ranking.bottlenecks],
         "views": {name: _view(view_by(profile, name, sort, top)) for name in dimensions},
+        "loops": loops_json(profile, top),
         "error_counts": [
             {
                 "statement": error.statement,
                 "operation": error.operation,
                 "exception": error.exception,
                 "count": error.count,
-                "path": [_frame(frame) for frame in error.path],
+                "path": [frame_json(frame) for frame in error.path],
             }
             for error in profile.errors
         ],
@@ -72,20 +74,11 @@ def json_report(
     return json.dumps(document, indent=1, ensure_ascii=False)
 
 
-def _frame(frame: Frame) -> Mapping[str, Any]:
-    return {
-        "function": frame.function,
-        "file": frame.file,
-        "line": frame.line or None,
-        "kind": frame.kind,
-    }
-
-
 def _site(site: CallSite) -> Mapping[str, Any]:
     return {
-        "frame": _frame(site.frame) if site.frame else None,
-        "callers": [_frame(frame) for frame in site.callers],
-        "helpers": [_frame(frame) for frame in site.helpers],
+        "frame": frame_json(site.frame) if site.frame else None,
+        "callers": [frame_json(frame) for frame in site.callers],
+        "helpers": [frame_json(frame) for frame in site.helpers],
     }
 
 
@@ -168,7 +161,7 @@ def _exemplar(exemplar: Exemplar) -> Mapping[str, Any]:
         "started_unix_ns": exemplar.started_unix_ns,
         "duration_ns": exemplar.duration_ns,
         "rows": exemplar.rows,
-        "stack": [_frame(frame) for frame in exemplar.stack],
+        "stack": [frame_json(frame) for frame in exemplar.stack],
         "sql": exemplar.sql,
         "parameters": exemplar.parameters,
     }

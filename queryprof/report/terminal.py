@@ -58,6 +58,10 @@ def print_report(
         parts.append(_operations(view_by(profile, "operation"), places))
     else:
         parts.append(Text("\nNothing was asked of a database."))
+    if profile.loops:
+        from queryprof.report.loop_terminal import loop_summary
+
+        parts += loop_summary(profile, places)
     write(console, parts)
 
 

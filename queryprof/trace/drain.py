@@ -78,6 +78,14 @@ class Drain:
     def add_timeline(self, width_ns: int, rows: list[_core.TimelineRow]) -> None:
         pass
 
+    def add_loops(
+        self,
+        loops: list[_core.LoopRow],
+        steps: list[_core.StepRow],
+        stalls: list[_core.StallRow],
+    ) -> None:
+        pass
+
     def commit(self, flush_ns: int, losses: tuple[int, int, int]) -> None:
         pass
 

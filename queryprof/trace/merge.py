@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from queryprof.errors import TraceError
+from queryprof.trace.loop_store import LAG_SUMS, LOOP_SUMS, STALL_SUMS, STEP_SUMS
 from queryprof.trace.reader import opened
 from queryprof.trace.store import PROCESS_COLUMNS, VALUE_COLUMNS, TraceStore
 
@@ -85,7 +87,7 @@ class _Addition:
             number: self._store.statement(text, note)
             for number, text, note in self._rows("statement", ("id", "text", "note"))
         }
-        frames = {
+        self._frames = {
             number: (function, file, line, kind)
             for number, function, file, line, kind in self._rows(
                 "frame", ("id", "function", "file", "line", "kind")
@@ -94,7 +96,7 @@ class _Addition:
         self._stacks: dict[int | None, int | None] = {None: None}
         for number, ids in self._rows("stack", ("id", "frames")):
             self._stacks[number] = self._store.stack(
-                frames[int(frame)] for frame in ids.split(",") if frame
+                self._frames[int(frame)] for frame in ids.split(",") if frame
             )
         self._spans = {n: self._store.span(name) for n, name in self._rows("span", ("id", "name"))}
         self._threads = {
@@ -103,6 +105,7 @@ class _Addition:
         }
         self._add_aggregates()
         self._add_samples()
+        self._add_loops()
 
     def _add_aggregates(self) -> None:
         histograms: dict[int, list[tuple[int, int]]] = {}
@@ -147,6 +150,55 @@ class _Addition:
         ).fetchone()
         if width:
             self._store.add_timeline(width[0], self._source.execute("SELECT * FROM timeline"))
+
+    def _add_loops(self) -> None:
+        store = self._store.loops
+        frames = {number: self._store.frame(frame) for number, frame in self._frames.items()}
+        loops = {
+            number: store.add_loop(kind, self._threads[thread], has_steps, sums, waiting_max)
+            for number, kind, thread, has_steps, waiting_max, *sums in self._rows(
+                "loop", ("id", "kind", "thread_id", "has_steps", "waiting_max", *LOOP_SUMS)
+            )
+        }
+        buckets = self._grouped("lag_histogram", ("loop_id", "source"), ("bucket", "count"))
+        for loop, source, max_ns, *sums in self._rows(
+            "lag", ("loop_id", "source", "max_ns", *LAG_SUMS)
+        ):
+            store.add_lag(loops[loop], source, sums, max_ns, buckets[loop, source])
+        buckets = self._grouped("step_histogram", ("step_id",), ("bucket", "count"))
+        causes = self._causes("step")
+        for number, loop, frame, max_ns, *sums in self._rows(
+            "step", ("id", "loop_id", "frame_id", "max_ns", *STEP_SUMS)
+        ):
+            store.add_step(
+                loops[loop], frames[frame], sums, max_ns, buckets[number,], causes[number]
+            )
+        causes = self._causes("stall")
+        for number, loop, frame, path, stack, max_ns, *sums in self._rows(
+            "stall", ("id", "loop_id", "frame_id", "path_id", "stack_id", "max_ns", *STALL_SUMS)
+        ):
+            path_id = self._stacks[path]
+            assert path_id is not None  # the column is NOT NULL
+            key = (loops[loop], frames[frame], path_id)
+            store.add_stall(key, self._stacks[stack], sums, max_ns, causes[number])
+
+    def _grouped(
+        self, table: str, key: tuple[str, ...], pair: tuple[str, str]
+    ) -> dict[object, list[tuple[int, int]]]:
+        found: dict[object, list[tuple[int, int]]] = defaultdict(list)
+        for *owner, first, second in self._rows(table, (*key, *pair)):
+            found[tuple(owner)].append((first, second))
+        return found
+
+    def _causes(self, owner: str) -> dict[int, list[tuple[int, int, int, int]]]:
+        found: dict[int, list[tuple[int, int, int, int]]] = defaultdict(list)
+        for number, statement, path, calls, ns in self._rows(
+            f"{owner}_cause", (f"{owner}_id", "statement_id", "path_id", "calls", "ns")
+        ):
+            path_id = self._stacks[path]
+            assert path_id is not None  # the column is NOT NULL
+            found[number].append((self._statements[statement], path_id, calls, ns))
+        return found
 
     def _rows(self, table: str, columns: tuple[str, ...]) -> sqlite3.Cursor:
         return self._source.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY 1")

@@ -23,6 +23,7 @@ from queryprof.model import (
     StackSample,
     Thread,
 )
+from queryprof.trace.loop_reader import load_loops
 from queryprof.trace.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
 from queryprof.trace.store import PROCESS_COLUMNS
 
@@ -38,7 +39,7 @@ def opened(path: str) -> Iterator[sqlite3.Connection]:
     """
     connection = _connect(path)
     try:
-        _check_version(connection, path)
+        connection = _of_present_version(connection, path)
         yield connection
     except sqlite3.DatabaseError as error:
         raise TraceError(f"{path}: the trace is damaged: {error}") from error
@@ -89,7 +90,8 @@ def _connect(path: str) -> sqlite3.Connection:
     return connection
 
 
-def _check_version(connection: sqlite3.Connection, path: str) -> None:
+def _of_present_version(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
+    """The connection itself, or one to a copy in memory that was brought up to date."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID:
         raise TraceError(f"{path}: is a SQLite database, but no queryprof trace")
@@ -99,21 +101,17 @@ def _check_version(connection: sqlite3.Connection, path: str) -> None:
             f"{path}: was written by a newer queryprof (trace version {version}, this one reads"
             f" {SCHEMA_VERSION}); upgrade queryprof"
         )
-    if version < SCHEMA_VERSION:
-        _migrate_copy(connection, version, path)
-
-
-def _migrate_copy(connection: sqlite3.Connection, version: int, path: str) -> None:
-    """Brings an older trace up to date in memory; the file stays as it is."""
+    if version == SCHEMA_VERSION:
+        return connection
     copy = sqlite3.connect(":memory:")
     connection.backup(copy)
+    connection.close()
     while version < SCHEMA_VERSION:
         if version not in MIGRATIONS:
             raise TraceError(f"{path}: has trace version {version}, which no queryprof wrote")
         copy.executescript(MIGRATIONS[version])
         version += 1
-    copy.backup(connection)
-    copy.close()
+    return copy
 
 
 class _Loader:
@@ -122,14 +120,16 @@ class _Loader:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._statements = dict(self._rows("SELECT id, text FROM statement"))
-        frames = {
+        self._frames = {
             number: Frame(*columns)
             for number, *columns in self._rows("SELECT id, function, file, line, kind FROM frame")
         }
         self._stacks: dict[int | None, CallPath] = {None: ()}
         for number, ids in self._rows("SELECT id, frames FROM stack"):
             # One line of source may have given two places: they are the same frame.
-            self._stacks[number] = tuple(frames[int(frame)] for frame in ids.split(",") if frame)
+            self._stacks[number] = tuple(
+                self._frames[int(frame)] for frame in ids.split(",") if frame
+            )
         self._spans = dict(self._rows("SELECT id, name FROM span"))
         self._threads = {
             number: Thread(*columns)
@@ -151,6 +151,11 @@ class _Loader:
             timeline=tuple(
                 Interval(*row)
                 for row in self._rows("SELECT * FROM timeline ORDER BY start_unix_ns")
+            ),
+            loops=tuple(
+                load_loops(
+                    self._connection, self._statements, self._frames, self._stacks, self._threads
+                )
             ),
         )
 

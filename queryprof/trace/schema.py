@@ -5,6 +5,7 @@ nanoseconds since 1970 (Unix time). Sums of different traces add up, so a merge 
 
 History:
     1   the first version
+    2   event loops: loop, lag, step, stall and what hangs on them
 """
 
 from __future__ import annotations
@@ -16,13 +17,109 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): tells a trace from any other SQLite file."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """In the header (user_version) of every trace."""
 
-MIGRATIONS: Mapping[int, str] = {}
+LOOP_SCHEMA = """
+-- The event loops of one library that ran in one thread, added up.
+CREATE TABLE loop (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,                -- asyncio, uvloop, trio, twisted
+    thread_id INTEGER NOT NULL REFERENCES thread (id),
+    has_steps INTEGER NOT NULL,        -- 0: its steps cannot be seen, only how late it is
+    runs INTEGER NOT NULL,             -- how often a loop started
+    run_ns INTEGER NOT NULL,           -- from start to stop, waiting included
+    busy_ns INTEGER NOT NULL,          -- in steps
+    steps INTEGER NOT NULL,
+    waiting INTEGER NOT NULL,          -- callbacks ready at a step's beginning, sum over steps
+    waiting_max INTEGER NOT NULL,
+    UNIQUE (kind, thread_id)
+);
+
+-- How late a loop started what was due.
+CREATE TABLE lag (
+    loop_id INTEGER NOT NULL REFERENCES loop (id),
+    source TEXT NOT NULL,              -- timer: the program's own; beat: queryprof's, ten a second
+    count INTEGER NOT NULL,
+    total_ns INTEGER NOT NULL,
+    max_ns INTEGER NOT NULL,
+    PRIMARY KEY (loop_id, source)
+) WITHOUT ROWID;
+
+CREATE TABLE lag_histogram (           -- buckets as in `histogram`
+    loop_id INTEGER NOT NULL REFERENCES loop (id),
+    source TEXT NOT NULL,
+    bucket INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (loop_id, source, bucket)
+) WITHOUT ROWID;
+
+-- What a loop ran: the steps of one coroutine function or callback.
+CREATE TABLE step (
+    id INTEGER PRIMARY KEY,
+    loop_id INTEGER NOT NULL REFERENCES loop (id),
+    frame_id INTEGER NOT NULL REFERENCES frame (id), -- the function; its first line
+    count INTEGER NOT NULL,
+    total_ns INTEGER NOT NULL,
+    max_ns INTEGER NOT NULL,
+    database_ns INTEGER NOT NULL,      -- in calls of the driver, on the loop
+    gc_ns INTEGER NOT NULL,            -- in garbage collections
+    UNIQUE (loop_id, frame_id)
+);
+
+CREATE TABLE step_histogram (          -- buckets as in `histogram`
+    step_id INTEGER NOT NULL REFERENCES step (id),
+    bucket INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (step_id, bucket)
+) WITHOUT ROWID;
+
+-- The database time of steps: the first 24 pairs of a step; what is missing is in database_ns.
+CREATE TABLE step_cause (
+    step_id INTEGER NOT NULL REFERENCES step (id),
+    statement_id INTEGER NOT NULL REFERENCES statement (id),
+    path_id INTEGER NOT NULL REFERENCES stack (id),
+    calls INTEGER NOT NULL,
+    ns INTEGER NOT NULL,
+    PRIMARY KEY (step_id, statement_id, path_id)
+) WITHOUT ROWID;
+
+-- Steps that took longer than the threshold, by what ran and where it was seen meanwhile.
+CREATE TABLE stall (
+    id INTEGER PRIMARY KEY,
+    loop_id INTEGER NOT NULL REFERENCES loop (id),
+    frame_id INTEGER NOT NULL REFERENCES frame (id), -- what ran; '' when it cannot be seen
+    path_id INTEGER NOT NULL REFERENCES stack (id),  -- the program's frames, where it was seen
+    stack_id INTEGER REFERENCES stack (id),          -- of the longest one; NULL: not taken
+    count INTEGER NOT NULL,
+    total_ns INTEGER NOT NULL,
+    max_ns INTEGER NOT NULL,
+    database_ns INTEGER NOT NULL,
+    gc_ns INTEGER NOT NULL,
+    gil_ns INTEGER NOT NULL,           -- until it let other threads run, when asked to
+    cpu_ns INTEGER NOT NULL,           -- of the thread ...
+    cpu_of_ns INTEGER NOT NULL,        -- ... in so much of the time (the rest was not watched)
+    delayed INTEGER NOT NULL,          -- callbacks and timers that had to wait
+    delay_ns INTEGER NOT NULL,         -- for so long, added up
+    samples INTEGER NOT NULL,          -- looks at the stack
+    UNIQUE (loop_id, frame_id, path_id)
+);
+
+CREATE TABLE stall_cause (
+    stall_id INTEGER NOT NULL REFERENCES stall (id),
+    statement_id INTEGER NOT NULL REFERENCES statement (id),
+    path_id INTEGER NOT NULL REFERENCES stack (id),
+    calls INTEGER NOT NULL,
+    ns INTEGER NOT NULL,
+    PRIMARY KEY (stall_id, statement_id, path_id)
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: Mapping[int, str] = {1: LOOP_SCHEMA}
 """By version: the SQL that makes a trace of that version one of the next."""
 
-SCHEMA = """
+SCHEMA = (
+    """
 -- One row for each process that was recorded.
 CREATE TABLE process (
     id INTEGER PRIMARY KEY,
@@ -173,3 +270,5 @@ CREATE TABLE setting (
     value INTEGER NOT NULL
 ) WITHOUT ROWID;
 """
+    + LOOP_SCHEMA
+)

@@ -8,6 +8,7 @@ import os
 import sqlite3
 
 from queryprof.errors import TraceError
+from queryprof.trace.loop_store import LoopStore
 from queryprof.trace.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 
 TYPE_CHECKING = False
@@ -85,6 +86,7 @@ class TraceStore:
             )
         except (OSError, sqlite3.Error) as error:
             raise TraceError(f"{path}: the trace cannot be written: {error}") from error
+        self.loops = LoopStore(self.connection)
 
     def begin(self) -> None:
         self.connection.execute("BEGIN IMMEDIATE")
@@ -121,11 +123,11 @@ class TraceStore:
         return number
 
     def stack(self, frames: Iterable[FrameKey]) -> int:
-        ids = [
-            str(self._number("frame", dict(zip(FRAME_KEY, frame[:3], strict=True)), frame[3]))
-            for frame in frames
-        ]
+        ids = [str(self.frame(frame)) for frame in frames]
         return self._number("stack", {"frames": ",".join(ids)})
+
+    def frame(self, frame: FrameKey) -> int:
+        return self._number("frame", dict(zip(FRAME_KEY, frame[:3], strict=True)), frame[3])
 
     def span(self, name: str) -> int:
         return self._number("span", {"name": name})

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 KINDS = ("user", "library", "standard", "standard", "library")
 """What a code class of the core is called in a trace."""
 
+UNSEEN: _core.FrameRow = ("", "", 0, 0)
+"""What ran in a loop whose steps cannot be seen."""
+
 PATHS_REMEMBERED = 32768
 """Call paths whose place in the file is kept in memory."""
 
@@ -83,7 +86,7 @@ class TraceWriter:
                     sorts, indexes, reprepares, fetches, samples, min_ns, max_ns,
                     execution_max_ns,
                 ),
-                zip(buckets[::2], buckets[1::2], strict=True),
+                _pairs(buckets),
             )  # fmt: skip
 
     def add_errors(self, rows: list[_core.ErrorRow]) -> None:
@@ -107,6 +110,28 @@ class TraceWriter:
 
     def add_timeline(self, width_ns: int, rows: list[_core.TimelineRow]) -> None:
         self._opened().add_timeline(width_ns, rows)
+
+    def add_loops(
+        self,
+        loops: list[_core.LoopRow],
+        steps: list[_core.StepRow],
+        stalls: list[_core.StallRow],
+    ) -> None:
+        store = self._opened().loops
+        numbers = {row[0]: self._add_loop(row) for row in loops}
+        for loop, function, (count, total_ns, max_ns, buckets), *times, causes in steps:
+            frame = self._opened().frame(*_frames((function,)))
+            sums = (count, total_ns, *times)
+            store.add_step(
+                numbers[loop], frame, sums, max_ns, _pairs(buckets), self._causes(causes)
+            )
+        for loop, what, path, stack, count, total_ns, max_ns, *sums, causes in stalls:
+            frame = self._opened().frame(*_frames((what or UNSEEN,)))
+            stack_id = self._opened().stack(_frames(_core.stack(stack))) if stack else None
+            store.add_stall(
+                (numbers[loop], frame, self._path_id(path)), stack_id, (count, total_ns, *sums),
+                max_ns, self._causes(causes),
+            )  # fmt: skip
 
     def commit(self, flush_ns: int, losses: tuple[int, int, int]) -> None:
         self._flushes += 1
@@ -192,15 +217,36 @@ class TraceWriter:
     ) -> tuple[int, int, int, int, str]:
         if span not in self._spans:
             self._spans[span] = self._opened().span(_core.span(span))
-        if thread not in self._threads:
-            self._threads[thread] = self._opened().thread(self._process, _core.thread(thread))
         return (
             self._statement(statement),
             self._path_id(path),
             self._spans[span],
-            self._threads[thread],
+            self._thread(thread),
             self._operations[operation],
         )
+
+    def _add_loop(self, row: _core.LoopRow) -> int:
+        _, kind, thread, has_steps, *sums, waiting_max, timers, beats = row
+        loop = self._opened().loops.add_loop(
+            kind, self._thread(thread), has_steps, sums, waiting_max
+        )
+        for source, (count, total_ns, max_ns, buckets) in (("timer", timers), ("beat", beats)):
+            if count:
+                self._opened().loops.add_lag(
+                    loop, source, (count, total_ns), max_ns, _pairs(buckets)
+                )
+        return loop
+
+    def _causes(self, rows: tuple[_core.CauseRow, ...]) -> list[tuple[int, int, int, int]]:
+        return [
+            (self._statement(statement), self._path_id(path), calls, ns)
+            for statement, path, calls, ns in rows
+        ]
+
+    def _thread(self, number: int) -> int:
+        if number not in self._threads:
+            self._threads[number] = self._opened().thread(self._process, _core.thread(number))
+        return self._threads[number]
 
     def _statement(self, number: int) -> int:
         if number not in self._statements:
@@ -213,6 +259,10 @@ class TraceWriter:
                 self._paths.clear()  # the core has forgotten most of them too
             self._paths[number] = self._opened().stack(_frames(_core.path(number)))
         return self._paths[number]
+
+
+def _pairs(flat: tuple[int, ...]) -> list[tuple[int, int]]:
+    return list(zip(flat[::2], flat[1::2], strict=True))
 
 
 def _frames(rows: tuple[_core.FrameRow, ...]) -> list[tuple[str, str, int, str]]:

@@ -1,0 +1,77 @@
+"""Attaches to asyncio's own event loops: every step, every timer, and a heartbeat.
+
+Handle._run, which runs each callback and each step of a task, is replaced by a C function;
+run_forever tells when a loop starts and stops.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+from queryprof.core import _core
+from queryprof.hooks.heartbeat import Heartbeat
+from queryprof.hooks.replacing import Replacements
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, base_events
+    from collections.abc import Callable
+    from types import ModuleType
+
+KIND = "asyncio"
+
+
+def start_heartbeat(loop: AbstractEventLoop) -> Callable[[], None] | None:
+    """Starts the heartbeat of a loop that is about to run; returns what ends it."""
+    base = sys.modules["asyncio.base_events"].BaseEventLoop
+    if type(loop).time is not base.time or loop.is_closed():
+        return None  # a clock of its own: how late it is cannot be told
+    heartbeat = Heartbeat(KIND, loop.call_at)
+    heartbeat.start()
+    return heartbeat.stop
+
+
+class AsyncioLoop:
+    """The measuring of asyncio's loops."""
+
+    module = "asyncio.base_events"
+    """What must be imported before there is anything to attach to."""
+
+    def __init__(self) -> None:
+        self._replaced = Replacements()
+
+    def attach(self, base_events: ModuleType) -> None:
+        """Replaces the functions; all of them or none.
+
+        Raises:
+            TypeError: asyncio is not as it is known.
+        """
+        from _asyncio import Task
+
+        events = sys.modules["asyncio.events"]
+        handle, loop = events.Handle, base_events.BaseEventLoop
+        runner = _core.handle_runner(
+            handle.__dict__["_run"], handle, events.TimerHandle, Task, Heartbeat
+        )
+        self._replaced.set(handle, "_run", runner)
+        run_forever = _core.loop_runner(loop.__dict__["run_forever"], KIND, True, start_heartbeat)
+        self._replaced.set(loop, "run_forever", run_forever)
+        gc.callbacks.append(_core.on_gc)
+        self._adopt(events, loop)
+
+    def detach(self) -> None:
+        """Puts the functions back."""
+        self._replaced.undo()
+        if _core.on_gc in gc.callbacks:
+            gc.callbacks.remove(_core.on_gc)
+        _core.forget_handles()
+
+    def _adopt(self, events: ModuleType, loop_type: type[base_events.BaseEventLoop]) -> None:
+        """Goes on with a loop that runs in this thread already."""
+        try:
+            running = events.get_running_loop()
+        except RuntimeError:
+            return  # none runs
+        if isinstance(running, loop_type) and _core.enter_loop(KIND, running, True, True):
+            start_heartbeat(running)

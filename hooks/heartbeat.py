@@ -1,0 +1,109 @@
+"""The heartbeat of an event loop: a timer that says, ten times a second, how late the loop is.
+
+A loop that stands still misses beats; each is counted with the time from when it was due to when
+it could be told, so that one long standstill weighs what it weighed for everybody who waited
+(beats that were merely skipped would make it one late beat among many good ones).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from time import monotonic
+
+from queryprof.core import _core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+INTERVAL_S = 0.1
+REMEMBERED = 600
+"""Beats whose lag the program may ask for: of the last minute."""
+
+MISSED_AT_MOST = 36_000
+"""Beats that are told apart after one standstill: an hour's."""
+
+
+class Beats:
+    """The beats of one running loop: tells the recorder of each, and remembers the last ones.
+
+    Args:
+        kind: the loop's library.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.lags_s: deque[float] = deque(maxlen=REMEMBERED)
+
+    def start(self) -> None:
+        """The loop starts to run."""
+        beating.append(self)
+
+    def stop(self) -> None:
+        """The loop has stopped."""
+        if self in beating:
+            beating.remove(self)
+
+    def tell(self, due_s: float, now_s: float, busy_since_s: float = 0.0) -> float:
+        """Tells of all beats from `due_s` to now; returns when the next one is due.
+
+        Those that were due before `busy_since_s` found the loop idle: they were not late.
+        """
+        due_s = max(due_s, now_s - MISSED_AT_MOST * INTERVAL_S)
+        while due_s <= now_s:
+            lag_s = now_s - due_s if due_s >= busy_since_s else 0.0
+            _core.loop_beat(lag_s)
+            self.lags_s.append(lag_s)
+            due_s += INTERVAL_S
+        return due_s
+
+
+class Heartbeat(Beats):
+    """A timer in the loop itself, which is as late as any other.
+
+    Args:
+        kind: the loop's library.
+        call_at: schedules a function for an instant of the monotonic clock, in seconds.
+        await_beat: is told when the next beat is due, where only the beats tell of stalls.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        call_at: Callable[[float, Heartbeat], object],
+        await_beat: Callable[[float], None] | None = None,
+    ) -> None:
+        super().__init__(kind)
+        self._call_at = call_at
+        self._await_beat = await_beat
+        self._timer: object = None
+        self._due_s = 0.0
+
+    def start(self) -> None:
+        """Schedules the first beat."""
+        super().start()
+        self._schedule(monotonic() + INTERVAL_S)
+
+    def stop(self) -> None:
+        """Cancels the next beat."""
+        super().stop()
+        if self._await_beat:
+            _core.step_end()
+        cancel = getattr(self._timer, "cancel", None)
+        self._timer = None
+        if cancel:
+            cancel()
+
+    def __call__(self) -> None:
+        if self._timer is not None and _core.is_on():
+            self._schedule(self.tell(self._due_s, monotonic()))
+
+    def _schedule(self, due_s: float) -> None:
+        self._due_s = due_s
+        if self._await_beat:
+            self._await_beat(due_s)
+        self._timer = self._call_at(due_s, self)
+
+
+beating: list[Beats] = []
+"""Of the loops that run now."""

@@ -1,0 +1,109 @@
+"""Attaches to a library when the program imports it, and at once when it has done so before.
+
+A finder at the head of sys.meta_path looks for the names that are waited for, and lets the other
+finders find everything. The module's loader is exchanged only while it runs that module.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Protocol
+
+    class Hook(Protocol):
+        """Something that attaches to a library."""
+
+        module: str
+        """The module that must be imported first."""
+
+        def attach(self, module: ModuleType) -> None:
+            """Attaches: wholly, or not at all with an exception."""
+
+        def detach(self) -> None:
+            """Puts everything back; does nothing when it is not attached."""
+
+
+class ImportHooks:
+    """Keeps hooks attached to those libraries that the program imports.
+
+    Args:
+        complain: is told in one line what could not be attached to.
+    """
+
+    def __init__(self, hooks: Sequence[Hook], complain: Callable[[str], None]) -> None:
+        self._hooks = hooks
+        self._complain = complain
+        self._waiting: dict[str, Hook] = {}
+
+    def attach(self) -> None:
+        """Attaches to what is there, and waits for the rest."""
+        for hook in self._hooks:
+            module = sys.modules.get(hook.module)
+            if module is None:
+                self._waiting[hook.module] = hook
+            else:
+                self._attach(hook, module)
+        if self._waiting:
+            sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+
+    def detach(self) -> None:
+        """Detaches from everything, in the reverse order, and waits no more."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)  # type: ignore[arg-type]
+        self._waiting.clear()
+        for hook in reversed(self._hooks):
+            hook.detach()
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Finds nothing itself (importlib.abc.MetaPathFinder)."""
+        hook = self._waiting.pop(name, None)
+        if hook is None:
+            return None
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = find(name, path, target) if find else None
+            if spec is not None:
+                if hasattr(spec.loader, "exec_module"):
+                    spec.loader = _Loader(spec, hook, self._attach)  # type: ignore[assignment]
+                return spec
+        self._waiting[name] = hook  # not there; it may be later
+        return None
+
+    def _attach(self, hook: Hook, module: ModuleType) -> None:
+        try:
+            hook.attach(module)
+        except Exception as error:
+            self._complain(f"{hook.module} is not measured: {error}")
+
+
+class _Loader:
+    """Runs a module as its own loader does, and attaches to it afterwards."""
+
+    def __init__(
+        self, spec: ModuleSpec, hook: Hook, attach: Callable[[Hook, ModuleType], None]
+    ) -> None:
+        self._spec = spec
+        self._loader = spec.loader
+        self._hook = hook
+        self._attach = attach
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        assert self._loader is not None  # it has exec_module
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert self._loader is not None  # it has exec_module
+        self._spec.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._attach(self._hook, module)

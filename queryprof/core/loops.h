@@ -1,0 +1,113 @@
+/* Event loops: what is known of each kind of loop in threads of each name, and the lanes in which
+ * they run.
+ *
+ * A lane is one running loop in one thread: from when it starts until it stops. Its sums are
+ * those of all loops of its kind in threads of that name, so that a program which starts ten
+ * thousand loops, one after the other, needs no more room than one that starts one.
+ */
+#ifndef QP_LOOPS_H
+#define QP_LOOPS_H
+
+#include <Python.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "distribution.h"
+#include "thread_local.h"
+#include "threads.h"
+
+enum { QP_LOOPS = 64, QP_LANES = 256 };
+
+struct qp_step;
+
+/* Sums since they were last taken. */
+typedef struct {
+    PyObject *kind; /* owned str: the library; NULL: a free place */
+    uint16_t thread;
+    bool changed;
+    bool has_steps; /* false: the library's steps cannot be seen, only how late its timers are */
+    int64_t runs;   /* begun */
+    int64_t run_ticks;
+    int64_t busy_ticks; /* in steps */
+    int64_t steps;
+    int64_t waiting; /* callbacks that were ready when a step began, added up over the steps ... */
+    int64_t waiting_max;
+    qp_distribution timer_lag; /* how late the program's timers started */
+    qp_distribution beat_lag;  /* how late the heartbeat was, at every time that it was due */
+} qp_loop;
+
+typedef struct qp_lane {
+    /* For the watchdog, which reads without the GIL: when the step in progress began, or the next
+     * heartbeat is due where steps cannot be seen (0: neither), and which step that is. */
+    _Atomic uint64_t started_ticks;
+    _Atomic uint64_t step_number;
+    /* From the watchdog: the CPU time of the thread when it first saw the step of this number. */
+    _Atomic uint64_t seen_number;
+    uint64_t seen_ticks;
+    int64_t seen_cpu_ns;
+    uint64_t watched_number; /* the watchdog's own: the step that it looks at, ... */
+    int64_t watched_ns;      /* ... and after how long it looks where that is */
+    /* The rest with the GIL. */
+    bool in_use;
+    uint32_t recording;
+    long kernel_id; /* Linux's number of the thread; 0: unknown */
+    qp_thread *thread;
+    qp_loop *loop;
+    PyObject *object;     /* owned: the running loop, identity only */
+    PyObject *ready;      /* owned deque of the callbacks that are ready, or NULL */
+    PyObject *timers;     /* owned list of the timers, or NULL */
+    struct qp_step *step; /* in progress; on its caller's stack */
+    struct qp_lane *outer;
+    int64_t gc_ticks; /* spent in garbage collections */
+    uint64_t gc_started_ticks;
+    uint64_t settled_ticks; /* up to when run_ticks is */
+    uint64_t last_ticks;    /* when its last step ended */
+    bool is_adopted;        /* it ran before recording began: nobody tells when it stops */
+} qp_lane;
+
+/* The lane of the running thread, or NULL: no loop that is recorded runs in it. */
+static inline qp_lane *qp_lane_here(void)
+{
+    qp_thread *thread = qp_here.thread;
+    qp_lane *lane = thread ? thread->lane : NULL;
+    return lane && !qp_here.muted && lane->recording == qp_recording &&
+                   thread->tstate == PyThreadState_Get()
+               ? lane
+               : NULL;
+}
+
+/* A lane for a loop that starts to run in the running thread; NULL: it is not recorded. `kind` is
+ * a str. Never raises. */
+qp_lane *qp_lane_enter(PyObject *kind, PyObject *loop, bool has_steps);
+
+/* The loop has stopped; NULL is ignored. Keeps the exception that is set. */
+void qp_lane_leave(qp_lane *lane);
+
+/* The lanes that were ever used; they stay. Needs no GIL. */
+qp_lane *qp_lanes(int *count);
+
+/* Notes a timer's or a heartbeat's lag. */
+void qp_loop_timer(qp_loop *loop, int64_t lag_ns);
+void qp_loop_beat(qp_loop *loop, int64_t lag_ns);
+
+/* The number of a loop in what is taken. */
+int qp_loop_number(const qp_loop *loop);
+
+/* Brings the running loops' run time up to now. */
+void qp_loops_settle(void);
+
+/* Empties the sums into a new list of tuples (see _core.pyi); NULL with an exception. */
+PyObject *qp_loops_take(void);
+
+bool qp_loops_changed(void);
+
+/* Allocates the tables; false without memory. */
+bool qp_loops_start(void);
+void qp_loops_stop(void);
+
+/* In a forked child: what was measured, and other threads' lanes, are the parent's; the lane of
+ * the running thread goes on. */
+void qp_loops_after_fork(void);
+
+#endif

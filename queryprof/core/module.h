@@ -1,0 +1,18 @@
+/* What the parts of the module share. */
+#ifndef QP_MODULE_H
+#define QP_MODULE_H
+
+#include <Python.h>
+#include <stdbool.h>
+
+typedef struct {
+    PyTypeObject *probe_object_type; /* owned */
+} qp_module_state;
+
+/* False with an exception while the recorder is off. */
+bool qp_require_recording(void);
+
+/* The functions about event loops. */
+extern PyMethodDef qp_loop_functions[];
+
+#endif

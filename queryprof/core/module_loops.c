@@ -1,0 +1,307 @@
+/* The module's functions about event loops. */
+#include "module.h"
+
+#include "asyncio_handles.h"
+#include "clock.h"
+#include "flusher.h"
+#include "loops.h"
+#include "probe_object.h"
+#include "stalls.h"
+#include "steps.h"
+#include "watchdog.h"
+
+static PyObject *handle_runner(PyObject *module, PyObject *args)
+{
+    PyObject *original;
+    PyTypeObject *handle, *timer, *task, *heartbeat;
+    if (!PyArg_ParseTuple(args, "OO!O!O!O!:handle_runner", &original, &PyType_Type, &handle,
+                          &PyType_Type, &timer, &PyType_Type, &task, &PyType_Type, &heartbeat)) {
+        return NULL;
+    }
+    qp_module_state *state = PyModule_GetState(module);
+    return qp_handle_runner(state->probe_object_type, original, handle, timer, task, heartbeat);
+}
+
+static PyObject *forget_handles(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    qp_handles_forget();
+    Py_RETURN_NONE;
+}
+
+/* A lane for a loop that runs now, with the threads that it needs; NULL: it is not recorded. */
+static qp_lane *enter(PyObject *kind, PyObject *loop, bool has_steps)
+{
+    bool muted = qp_here.muted; /* hooks attach muted; the loop is the program's */
+    qp_here.muted = false;
+    qp_lane *lane = qp_thread_here() ? qp_lane_enter(kind, loop, has_steps) : NULL;
+    qp_here.muted = muted;
+    if (lane && qp_flusher_awaited) {
+        qp_flusher_launch();
+    }
+    if (lane && qp_watchdog_awaited) {
+        qp_watchdog_launch();
+    }
+    return lane;
+}
+
+/* Calls on_start(loop), which returns a callable for the end or None; never leaves an exception. */
+static PyObject *tell_start(PyObject *on_start, PyObject *loop)
+{
+    bool muted = qp_here.muted;
+    qp_here.muted = true;
+    PyObject *on_end = PyObject_CallOneArg(on_start, loop);
+    if (!on_end) {
+        PyErr_Clear(); /* what runs is the program's; it must run */
+    }
+    qp_here.muted = muted;
+    return on_end;
+}
+
+static void tell_end(PyObject *on_end)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *result = on_end && on_end != Py_None ? PyObject_CallNoArgs(on_end) : NULL;
+    PyErr_Clear();
+    Py_XDECREF(result);
+    Py_XDECREF(on_end);
+    PyErr_Restore(type, value, traceback);
+}
+
+/* Stands in for a function that runs a loop, its first argument, until that stops. `extra` is
+ * (kind, has_steps, on_start). */
+static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flagged,
+                          PyObject *names)
+{
+    qp_stand_in *self = (qp_stand_in *)callable;
+    PyObject *wrapped = Py_NewRef(self->wrapped);
+    PyObject *extra = Py_NewRef(self->extra);
+    qp_lane *lane = NULL;
+    PyObject *on_end = NULL;
+    if (PyVectorcall_NARGS(flagged) > 0 && !qp_here.muted) {
+        lane = enter(PyTuple_GET_ITEM(extra, 0), args[0], PyTuple_GET_ITEM(extra, 1) == Py_True);
+    }
+    if (lane) {
+        on_end = tell_start(PyTuple_GET_ITEM(extra, 2), args[0]);
+    }
+    PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
+    tell_end(on_end);
+    qp_lane_leave(lane);
+    Py_DECREF(extra);
+    Py_DECREF(wrapped);
+    return result;
+}
+
+static PyObject *loop_runner(PyObject *module, PyObject *args)
+{
+    PyObject *original, *kind, *on_start;
+    int has_steps;
+    if (!PyArg_ParseTuple(args, "OUpO:loop_runner", &original, &kind, &has_steps, &on_start)) {
+        return NULL;
+    }
+    PyObject *extra = Py_BuildValue("(OOO)", kind, has_steps ? Py_True : Py_False, on_start);
+    qp_module_state *state = PyModule_GetState(module);
+    PyObject *runner =
+        extra ? qp_probe_object_calling(state->probe_object_type, run_loop, original, extra) : NULL;
+    Py_XDECREF(extra);
+    return runner;
+}
+
+static PyObject *enter_loop(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *kind, *loop;
+    int has_steps, adopted;
+    if (!PyArg_ParseTuple(args, "UOpp:enter_loop", &kind, &loop, &has_steps, &adopted)) {
+        return NULL;
+    }
+    qp_lane *lane = enter(kind, loop, has_steps);
+    if (lane) {
+        lane->is_adopted = adopted;
+    }
+    return PyBool_FromLong(lane != NULL);
+}
+
+static PyObject *leave_loop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    qp_lane_leave(qp_lane_here());
+    Py_RETURN_NONE;
+}
+
+static PyObject *loop_beat(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    double lag_s;
+    if (!PyArg_ParseTuple(args, "d:loop_beat", &lag_s)) {
+        return NULL;
+    }
+    const qp_lane *lane = qp_lane_here();
+    if (lane) {
+        qp_loop_beat(lane->loop, lag_s > 0 ? (int64_t)(lag_s * 1e9) : 0);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *loop_timer(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    double lag_s;
+    if (!PyArg_ParseTuple(args, "d:loop_timer", &lag_s)) {
+        return NULL;
+    }
+    const qp_lane *lane = qp_lane_here();
+    if (lane) {
+        qp_loop_timer(lane->loop, lag_s > 0 ? (int64_t)(lag_s * 1e9) : 0);
+    }
+    Py_RETURN_NONE;
+}
+
+/* The step in progress that a hook tells the begin and the end of, one for each lane. */
+static qp_step told[QP_LANES];
+
+static qp_step *told_in(const qp_lane *lane)
+{
+    int count;
+    return &told[lane - qp_lanes(&count)];
+}
+
+static PyObject *await_beat(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    double due_s;
+    if (!PyArg_ParseTuple(args, "d:await_beat", &due_s)) {
+        return NULL;
+    }
+    qp_lane *lane = qp_lane_here();
+    if (lane) {
+        if (lane->step == told_in(lane)) {
+            qp_step_end(lane->step);
+        }
+        qp_step_await_beat(told_in(lane), lane, qp_clock_ticks_at((int64_t)(due_s * 1e9)));
+    }
+    Py_RETURN_NONE;
+}
+
+static qp_step *begin_told(qp_lane *lane, PyObject *code)
+{
+    if (!lane || lane->step) {
+        return NULL; /* inside a step of another loop that it runs on */
+    }
+    qp_step_begin(told_in(lane), lane, code, code, qp_step_describe, code);
+    return lane->step;
+}
+
+static PyObject *step_begin(PyObject *Py_UNUSED(module), PyObject *code)
+{
+    begin_told(qp_lane_here(), code);
+    Py_RETURN_NONE;
+}
+
+/* Stands in for a function every call of which is a step. `extra` is its code object. */
+static PyObject *run_step(PyObject *callable, PyObject *const *args, size_t flagged,
+                          PyObject *names)
+{
+    qp_stand_in *self = (qp_stand_in *)callable;
+    PyObject *wrapped = Py_NewRef(self->wrapped);
+    qp_step *step = begin_told(qp_lane_here(), self->extra);
+    PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
+    if (step) {
+        qp_step_end(step);
+    }
+    Py_DECREF(wrapped);
+    return result;
+}
+
+static PyObject *step_runner(PyObject *module, PyObject *original)
+{
+    PyObject *code = PyObject_GetAttrString(original, "__code__");
+    qp_module_state *state = PyModule_GetState(module);
+    PyObject *runner =
+        code ? qp_probe_object_calling(state->probe_object_type, run_step, original, code) : NULL;
+    Py_XDECREF(code);
+    return runner;
+}
+
+static PyObject *step_end(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    qp_lane *lane = qp_lane_here();
+    if (lane && lane->step == told_in(lane)) {
+        qp_step_end(lane->step);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_gc(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const char *phase;
+    PyObject *info;
+    if (!PyArg_ParseTuple(args, "sO:on_gc", &phase, &info)) {
+        return NULL;
+    }
+    qp_lane *lane = qp_lane_here();
+    if (lane && phase[2] == 'a') { /* start, not stop */
+        lane->gc_started_ticks = qp_clock_ticks();
+    } else if (lane && lane->gc_started_ticks) {
+        lane->gc_ticks += qp_clock_elapsed(lane->gc_started_ticks, qp_clock_ticks());
+        lane->gc_started_ticks = 0;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *loops_changed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return qp_require_recording() ? PyBool_FromLong(qp_loops_changed()) : NULL;
+}
+
+static PyObject *take_loops(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return qp_require_recording() ? qp_loops_take() : NULL;
+}
+
+static PyObject *take_steps(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return qp_require_recording() ? qp_steps_take() : NULL;
+}
+
+static PyObject *take_stalls(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return qp_require_recording() ? qp_stalls_take() : NULL;
+}
+
+static PyObject *watchdog_start(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    double threshold_s;
+    if (!PyArg_ParseTuple(args, "d:watchdog_start", &threshold_s) ||
+        qp_watchdog_start(threshold_s) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *watchdog_stop(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    double timeout_s;
+    if (!PyArg_ParseTuple(args, "d:watchdog_stop", &timeout_s)) {
+        return NULL;
+    }
+    qp_watchdog_stop(timeout_s);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef qp_loop_functions[] = {
+    {"handle_runner", handle_runner, METH_VARARGS, NULL},
+    {"forget_handles", forget_handles, METH_NOARGS, NULL},
+    {"loop_runner", loop_runner, METH_VARARGS, NULL},
+    {"enter_loop", enter_loop, METH_VARARGS, NULL},
+    {"leave_loop", leave_loop, METH_NOARGS, NULL},
+    {"loop_beat", loop_beat, METH_VARARGS, NULL},
+    {"loop_timer", loop_timer, METH_VARARGS, NULL},
+    {"await_beat", await_beat, METH_VARARGS, NULL},
+    {"step_begin", step_begin, METH_O, NULL},
+    {"step_runner", step_runner, METH_O, NULL},
+    {"step_end", step_end, METH_NOARGS, NULL},
+    {"on_gc", on_gc, METH_VARARGS, NULL},
+    {"loops_changed", loops_changed, METH_NOARGS, NULL},
+    {"take_loops", take_loops, METH_NOARGS, NULL},
+    {"take_steps", take_steps, METH_NOARGS, NULL},
+    {"take_stalls", take_stalls, METH_NOARGS, NULL},
+    {"watchdog_start", watchdog_start, METH_VARARGS, NULL},
+    {"watchdog_stop", watchdog_stop, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,230 @@
+#include "steps.h"
+
+#include <string.h>
+
+#include "allocation.h"
+#include "callpath.h"
+#include "clock.h"
+#include "compiler.h"
+#include "stalls.h"
+
+enum { SUMS = 1024, SLOTS = 2 * SUMS };
+
+int64_t qp_stall_ns = 50 * 1000 * 1000;
+
+static struct {
+    qp_step_sums *sums; /* the first one stands for all others when the table is full */
+    int count;
+    uint16_t slots[SLOTS]; /* 1 + number of sums, by loop and identity; 0: none */
+    uint64_t steps;        /* begun so far: their numbers */
+} table;
+
+bool qp_steps_start(void)
+{
+    table.sums = qp_allocate(SUMS, sizeof *table.sums);
+    return table.sums != NULL;
+}
+
+void qp_steps_stop(void)
+{
+    for (int i = 0; table.sums && i < table.count; i++) {
+        Py_CLEAR(table.sums[i].keeper);
+        Py_CLEAR(table.sums[i].described);
+    }
+    qp_release(table.sums);
+    memset(&table, 0, sizeof table);
+}
+
+PyObject *qp_step_describe(PyObject *what)
+{
+    if (PyCode_Check(what)) {
+        PyCodeObject *code = (PyCodeObject *)what;
+        return Py_BuildValue("(OOii)", code->co_qualname, code->co_filename, code->co_firstlineno,
+                             qp_code_kind(code));
+    }
+    if (PyCFunction_Check(what)) {
+        return Py_BuildValue("(ssii)", ((PyCFunctionObject *)what)->m_ml->ml_name, "", 0,
+                             QP_CODE_LIBRARY);
+    }
+    return Py_BuildValue("(ssii)", Py_TYPE(what)->tp_name, "", 0, QP_CODE_LIBRARY);
+}
+
+static uint32_t slot_of(const qp_loop *loop, const void *identity)
+{
+    uint64_t mixed = ((uintptr_t)identity ^ (uintptr_t)loop << 7) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(mixed >> 40) & (SLOTS - 1);
+}
+
+/* Sums for something that has not run before; those of all others when the table is full. */
+static QP_COLD qp_step_sums *add_sums(qp_loop *loop, const void *identity, PyObject *keeper,
+                                      PyObject *described)
+{
+    if (!table.count) {
+        table.sums[table.count++] = (qp_step_sums){.loop = loop};
+        table.sums[0].described = Py_BuildValue("(ssii)", "(other)", "", 0, QP_CODE_LIBRARY);
+    }
+    if (table.count == SUMS || !described) {
+        PyErr_Clear(); /* what cannot be described is counted all the same */
+        Py_XDECREF(described);
+        return &table.sums[0];
+    }
+    uint32_t slot = slot_of(loop, identity);
+    while (table.slots[slot]) {
+        slot = (slot + 1) & (SLOTS - 1);
+    }
+    qp_step_sums *sums = &table.sums[table.count++];
+    sums->identity = identity;
+    sums->keeper = Py_XNewRef(keeper);
+    sums->described = described;
+    sums->loop = loop;
+    table.slots[slot] = (uint16_t)table.count;
+    return sums;
+}
+
+static inline qp_step_sums *find_sums(const qp_loop *loop, const void *identity)
+{
+    uint32_t slot = slot_of(loop, identity);
+    for (; table.slots[slot]; slot = (slot + 1) & (SLOTS - 1)) {
+        qp_step_sums *sums = &table.sums[table.slots[slot] - 1];
+        if (sums->identity == identity && sums->loop == loop) {
+            return sums;
+        }
+    }
+    return NULL;
+}
+
+static inline void begin(qp_step *step, qp_lane *lane, uint64_t start_ticks)
+{
+    step->outer = lane->step;
+    step->lane = lane;
+    step->number = ++table.steps;
+    step->gc_ticks_before = lane->gc_ticks;
+    step->gil_ticks = 0;
+    step->settled_ns = 0;
+    step->sites = 0;
+    step->causes.known = 0;
+    step->causes.total_ticks = 0;
+    step->start_ticks = start_ticks;
+    lane->step = step;
+    atomic_store_explicit(&lane->step_number, step->number, memory_order_relaxed);
+    atomic_store_explicit(&lane->started_ticks, start_ticks, memory_order_release);
+}
+
+void qp_step_begin(qp_step *step, qp_lane *lane, const void *identity, PyObject *keeper,
+                   PyObject *(*describe)(PyObject *), PyObject *described)
+{
+    qp_step_sums *sums = find_sums(lane->loop, identity);
+    step->sums = sums ? sums : add_sums(lane->loop, identity, keeper, describe(described));
+    /* Py_SIZE of a deque is its length; all but the last added wait for this step. */
+    step->waiting = lane->ready ? Py_SIZE(lane->ready) : 0;
+    begin(step, lane, qp_clock_ticks());
+}
+
+void qp_step_await_beat(qp_step *step, qp_lane *lane, uint64_t due_ticks)
+{
+    step->sums = NULL;
+    step->waiting = 0;
+    begin(step, lane, due_ticks);
+}
+
+void qp_step_end(qp_step *step)
+{
+    uint64_t now = qp_clock_ticks();
+    qp_lane *lane = step->lane;
+    int64_t ns = qp_clock_ns(qp_clock_elapsed(step->start_ticks, now));
+    lane->step = step->outer;
+    atomic_store_explicit(&lane->started_ticks, step->outer ? step->outer->start_ticks : 0,
+                          memory_order_release);
+    if (step->outer) {
+        atomic_store_explicit(&lane->step_number, step->outer->number, memory_order_relaxed);
+    }
+    if (lane->recording != qp_recording) {
+        return; /* recording ended meanwhile */
+    }
+    qp_loop *loop = lane->loop;
+    loop->changed = true;
+    lane->last_ticks = now;
+    qp_step_sums *sums = step->sums;
+    if (sums) {
+        loop->busy_ticks += step->outer ? 0 : qp_clock_elapsed(step->start_ticks, now);
+        loop->steps++;
+        loop->waiting += step->waiting;
+        loop->waiting_max = step->waiting > loop->waiting_max ? step->waiting : loop->waiting_max;
+        qp_distribution_add(&sums->durations, ns);
+        sums->changed = true;
+        sums->gc_ticks += lane->gc_ticks - step->gc_ticks_before;
+        if (step->causes.total_ticks) {
+            qp_causes_join(&sums->causes, &step->causes);
+        }
+    }
+    if (ns >= qp_stall_ns || step->settled_ns) {
+        qp_stall_settle(step, ns, true);
+    }
+}
+
+void qp_step_sample(qp_step *step, uint64_t asked_ticks)
+{
+    PyThreadState *tstate = step->lane->thread->tstate;
+    uint32_t path;
+    qp_callpath_find(tstate, &path);
+    step->gil_ticks += qp_clock_elapsed(asked_ticks, qp_clock_ticks());
+    int at = 0;
+    while (at < step->sites && step->site[at].path != path) {
+        at++;
+    }
+    if (at == QP_STEP_SITES) {
+        return;
+    }
+    if (at == step->sites) {
+        step->site[step->sites++] = (qp_step_site){
+            .path = path, .stack = qp_stack_find(tstate), .epoch = qp_stacks_epoch()};
+    }
+    step->site[at].hits++;
+}
+
+static PyObject *take(qp_step_sums *sums)
+{
+    int64_t database_ns = qp_clock_ns(sums->causes.total_ticks);
+    PyObject *durations = qp_distribution_take(&sums->durations);
+    PyObject *causes = durations ? qp_causes_take(&sums->causes) : NULL;
+    if (!causes) {
+        Py_XDECREF(durations);
+        return NULL;
+    }
+    PyObject *row =
+        Py_BuildValue("(iONLLN)", qp_loop_number(sums->loop), sums->described, durations,
+                      (long long)database_ns, (long long)qp_clock_ns(sums->gc_ticks), causes);
+    if (row) {
+        sums->gc_ticks = 0;
+        sums->changed = false;
+    }
+    return row;
+}
+
+PyObject *qp_steps_take(void)
+{
+    PyObject *rows = PyList_New(0);
+    for (int i = 0; rows && i < table.count; i++) {
+        if (!table.sums[i].changed) {
+            continue;
+        }
+        PyObject *row = take(&table.sums[i]);
+        if (!row || PyList_Append(rows, row) < 0) {
+            Py_CLEAR(rows);
+        }
+        Py_XDECREF(row);
+    }
+    return rows;
+}
+
+void qp_steps_forget(void)
+{
+    for (int i = 0; i < table.count; i++) {
+        qp_step_sums *sums = &table.sums[i];
+        memset(&sums->durations, 0, sizeof sums->durations);
+        sums->causes.known = 0;
+        sums->causes.total_ticks = 0;
+        sums->gc_ticks = 0;
+        sums->changed = false;
+    }
+}

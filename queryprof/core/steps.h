@@ -1,0 +1,89 @@
+/* Steps: what an event loop runs without a break, a callback or a task's way from one await to the
+ * next; by what was run. */
+#ifndef QP_STEPS_H
+#define QP_STEPS_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "causes.h"
+#include "loops.h"
+
+enum { QP_STEP_SITES = 8 };
+
+/* Sums of what one function's steps in one loop cost since they were last taken. */
+typedef struct {
+    const void *identity; /* of what ran; NULL: a free place */
+    PyObject *keeper;     /* owned: keeps that address from meaning another thing, or NULL */
+    PyObject *described;  /* owned: (function, file, line, kind) */
+    qp_loop *loop;
+    bool changed;
+    int64_t gc_ticks;
+    qp_distribution durations;
+    qp_causes causes;
+} qp_step_sums;
+
+/* Where the watchdog saw a step. */
+typedef struct {
+    uint32_t path;
+    uint32_t stack; /* valid in the interval of `epoch` alone */
+    uint32_t epoch;
+    int hits;
+} qp_step_site;
+
+typedef struct qp_step {
+    struct qp_step *outer;
+    qp_lane *lane;
+    qp_step_sums *sums; /* NULL: what runs cannot be seen, only that the loop is late */
+    uint64_t number;
+    uint64_t start_ticks;
+    Py_ssize_t waiting; /* callbacks that were ready when it began */
+    int64_t gc_ticks_before;
+    int64_t gil_ticks;  /* that the watchdog waited for it to let go of the GIL */
+    int64_t settled_ns; /* of its duration, among the stalls; 0: it is not there */
+    uint32_t settled_path;
+    int sites;
+    qp_step_site site[QP_STEP_SITES];
+    qp_causes causes;
+} qp_step;
+
+/* A step begins in a lane. `identity` tells what runs from what else runs, and is kept from
+ * meaning another thing by `keeper` (may be NULL); `describe` gives a new tuple (function, file,
+ * line, kind), when it is the first of its kind. */
+void qp_step_begin(qp_step *step, qp_lane *lane, const void *identity, PyObject *keeper,
+                   PyObject *(*describe)(PyObject *), PyObject *described);
+
+/* A new tuple (function, file, line, kind) of a code object, or of a callable that has none; NULL
+ * with an exception. */
+PyObject *qp_step_describe(PyObject *what);
+
+/* A span of time in which a loop's steps cannot be seen begins; a heartbeat is due then. */
+void qp_step_await_beat(qp_step *step, qp_lane *lane, uint64_t due_ticks);
+
+/* The step ends; keeps the exception that is set. */
+void qp_step_end(qp_step *step);
+
+/* Notes a call of the driver in the step. */
+static inline void qp_step_database(qp_step *step, uint32_t statement, uint32_t path, int64_t ticks)
+{
+    qp_causes_add(&step->causes, statement, path, 1, ticks);
+}
+
+/* Notes where a step was, that has run on for so long; by the watchdog, with the GIL. */
+void qp_step_sample(qp_step *step, uint64_t asked_ticks);
+
+/* Steps from this many nanoseconds on are stalls. */
+extern int64_t qp_stall_ns;
+
+/* Empties the sums into a new list of tuples (see _core.pyi); NULL with an exception. */
+PyObject *qp_steps_take(void);
+
+/* Drops what was kept. */
+void qp_steps_forget(void);
+
+/* Allocates the table; false without memory. */
+bool qp_steps_start(void);
+void qp_steps_stop(void);
+
+#endif

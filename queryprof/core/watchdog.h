@@ -1,0 +1,24 @@
+/* The watchdog: sees from a thread of its own that a step runs on for too long, and where it is. */
+#ifndef QP_WATCHDOG_H
+#define QP_WATCHDOG_H
+
+#include <Python.h>
+#include <stdbool.h>
+
+/* Gets ready; the thread starts with the next loop that runs. Steps from `threshold_s` on are
+ * stalls. 0, or -1 with an exception. */
+int qp_watchdog_start(double threshold_s);
+
+/* Whether the thread shall start with the next loop that runs, or step of one. */
+extern bool qp_watchdog_awaited;
+
+/* Starts the thread; with the GIL. */
+void qp_watchdog_launch(void);
+
+/* Stops the thread and waits for it, without the GIL. */
+void qp_watchdog_stop(double timeout_s);
+
+/* Forgets the thread, in a forked child: it is not there. */
+void qp_watchdog_after_fork(void);
+
+#endif

@@ -1,0 +1,69 @@
+"""What a loop's figures mean, in sentences."""
+
+from __future__ import annotations
+
+from queryprof.analysis.loops import (
+    COLLECTION,
+    COMPUTING,
+    DATABASE,
+    HOLDING,
+    WAITING,
+    LoopFinding,
+    StallFinding,
+)
+from queryprof.report.places import Places
+from queryprof.report.units import counted, duration, percent
+
+ADVICE = {
+    DATABASE: "Move it off the loop (aiosqlite, or asyncio.to_thread).",
+    WAITING: "It waits and does not compute: await what it waits for, or use asyncio.to_thread.",
+    COMPUTING: "It computes in Python: give it to a ProcessPoolExecutor, or let the loop run"
+    " between pieces (await asyncio.sleep(0)).",
+    HOLDING: "It is in C code that lets no other thread run, so no thread helps: give it to a"
+    " ProcessPoolExecutor.",
+    COLLECTION: "It is the garbage collector: gc.freeze() after the start, or fewer objects.",
+}
+
+STATEMENT_SHOWN = 60
+"""Characters of a statement inside a sentence."""
+
+
+def verdict(finding: StallFinding, places: Places) -> str:
+    """What one kind of stall did, to whom, and what to do."""
+    stall = finding.stall
+    seen = finding.site.frame
+    where = places.frame(seen or stall.function) or "something that cannot be seen"
+    times = "once" if stall.count == 1 else f"{stall.count:,} times"
+    average = f"for {duration(finding.mean_ns)}" + (" on average" if stall.count > 1 else "")
+    sentence = f"{where} blocked the loop {average}, {times}"
+    if finding.causes and finding.category == DATABASE:
+        cause = finding.causes[0]
+        text = " ".join(cause.statement.split())
+        shown = text if len(text) <= STATEMENT_SHOWN else text[: STATEMENT_SHOWN - 3] + "..."
+        calls = f" in {counted(cause.calls, 'call')}" if cause.calls > stall.count else ""
+        sentence += f", {percent(cause.share)} of it in {shown}{calls}"
+    if finding.mean_delay_ns is not None:
+        were = "was" if finding.delayed == 1 else "were"
+        sentence += f"; {counted(finding.delayed, 'callback')} that {were} due meanwhile waited "
+        if finding.delayed == 1:
+            sentence += duration(finding.delay_ns)
+        else:
+            sentence += (
+                f"{duration(finding.mean_delay_ns)} on average,"
+                f" {duration(finding.delay_ns)} altogether"
+            )
+    return f"{sentence}. {ADVICE.get(finding.category, '')}".rstrip()
+
+
+def many_short(finding: LoopFinding, late_ns: int) -> str | None:
+    """What is to be said of a loop that is late though no single step is long."""
+    lag = finding.beat_lag.p95_ns
+    if finding.stalls or lag is None or lag < late_ns or not finding.functions:
+        return None
+    first = finding.functions[0]
+    return (
+        f"No single step is a stall, and yet 1 in 20 heartbeats is {duration(lag)} late or more:"
+        f" many steps in a row add up. {percent(first.share)} of the busy time is"
+        f" {first.step.function.function}(), {first.step.durations.count:,} steps of"
+        f" {duration(first.spread.mean_ns)}."
+    )
