@@ -12,8 +12,8 @@ import nox
 
 VERSIONS = ("3.11", "3.12", "3.13")
 PINNED = Path("requirements-dev.txt").read_text().splitlines()
-TESTS = ("airportsdata", "datasette", "hypothesis", "jsonschema", "pytest",
-         "pytest-xdist", "sqlite-utils")  # fmt: skip
+TESTS = ("airportsdata", "aiosqlite", "datasette", "hypothesis", "jsonschema", "pytest",
+         "pytest-xdist", "sqlite-utils", "trio", "twisted", "uvloop")  # fmt: skip
 
 FEWER_EXAMPLES = "150"
 """Random programs where the first Python has run 1,000."""
@@ -51,7 +51,7 @@ PYTHONS = interpreters()
 
 def install(session: nox.Session, *names: str, flags: str = "") -> None:
     """Installs the package as a wheel, and tools by name."""
-    session.install("click>=8.1", "psutil>=5.9", "rich>=13.7", *pinned(*names))
+    session.install("click>=8.1", "plotille>=5.0", "psutil>=5.9", "rich>=13.7", *pinned(*names))
     shutil.rmtree("build", ignore_errors=True)  # a stale one would ship deleted modules
     session.install("--no-deps", "--force-reinstall", ".", env={"QUERYPROF_CFLAGS": flags})
     shutil.rmtree("build", ignore_errors=True)

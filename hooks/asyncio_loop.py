@@ -10,7 +10,7 @@ import gc
 import sys
 
 from queryprof.core import _core
-from queryprof.hooks.heartbeat import Heartbeat
+from queryprof.hooks.heartbeat import Heartbeat, abandon
 from queryprof.hooks.replacing import Replacements
 
 TYPE_CHECKING = False
@@ -25,9 +25,9 @@ KIND = "asyncio"
 def start_heartbeat(loop: AbstractEventLoop) -> Callable[[], None] | None:
     """Starts the heartbeat of a loop that is about to run; returns what ends it."""
     base = sys.modules["asyncio.base_events"].BaseEventLoop
-    if type(loop).time is not base.time or loop.is_closed():
+    if type(loop).time is not base.time or "time" in vars(loop) or loop.is_closed():
         return None  # a clock of its own: how late it is cannot be told
-    heartbeat = Heartbeat(KIND, loop.call_at)
+    heartbeat = Heartbeat(KIND, loop.call_at, loop.is_running)
     heartbeat.start()
     return heartbeat.stop
 
@@ -63,6 +63,7 @@ class AsyncioLoop:
     def detach(self) -> None:
         """Puts the functions back."""
         self._replaced.undo()
+        abandon()
         if _core.on_gc in gc.callbacks:
             gc.callbacks.remove(_core.on_gc)
         _core.forget_handles()

@@ -29,10 +29,12 @@ class Beats:
 
     Args:
         kind: the loop's library.
+        is_running: says whether the loop still runs.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, is_running: Callable[[], bool] = lambda: True) -> None:
         self.kind = kind
+        self.is_running = is_running
         self.lags_s: deque[float] = deque(maxlen=REMEMBERED)
 
     def start(self) -> None:
@@ -64,6 +66,7 @@ class Heartbeat(Beats):
     Args:
         kind: the loop's library.
         call_at: schedules a function for an instant of the monotonic clock, in seconds.
+        is_running: says whether the loop still runs.
         await_beat: is told when the next beat is due, where only the beats tell of stalls.
     """
 
@@ -71,9 +74,10 @@ class Heartbeat(Beats):
         self,
         kind: str,
         call_at: Callable[[float, Heartbeat], object],
+        is_running: Callable[[], bool],
         await_beat: Callable[[float], None] | None = None,
     ) -> None:
-        super().__init__(kind)
+        super().__init__(kind, is_running)
         self._call_at = call_at
         self._await_beat = await_beat
         self._timer: object = None
@@ -95,7 +99,7 @@ class Heartbeat(Beats):
             cancel()
 
     def __call__(self) -> None:
-        if self._timer is not None and _core.is_on():
+        if self in beating:
             self._schedule(self.tell(self._due_s, monotonic()))
 
     def _schedule(self, due_s: float) -> None:
@@ -107,3 +111,8 @@ class Heartbeat(Beats):
 
 beating: list[Beats] = []
 """Of the loops that run now."""
+
+
+def abandon() -> None:
+    """Lets all hearts beat their last: a timer that is left does nothing."""
+    beating.clear()

@@ -49,12 +49,12 @@ class ImportHooks:
             else:
                 self._attach(hook, module)
         if self._waiting:
-            sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+            sys.meta_path.insert(0, self)
 
     def detach(self) -> None:
         """Detaches from everything, in the reverse order, and waits no more."""
         if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
         self._waiting.clear()
         for hook in reversed(self._hooks):
             hook.detach()

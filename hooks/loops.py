@@ -30,7 +30,7 @@ def loop_lag() -> list[Mapping[str, str | int | float]]:
     figures: list[Mapping[str, str | int | float]] = []
     for beats in list(beating):
         lags_s = sorted(beats.lags_s)
-        if lags_s:
+        if lags_s and beats.is_running():
             figures.append(
                 {
                     "kind": beats.kind,

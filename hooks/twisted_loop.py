@@ -41,7 +41,7 @@ def start_heartbeat(reactor: Any) -> Callable[[], None]:
                 _core.loop_timer(now_s - call.getTime())
         beat()
 
-    heartbeat = Heartbeat(KIND, call_at)
+    heartbeat = Heartbeat(KIND, call_at, lambda: bool(reactor.running))
     heartbeat.start()
     return heartbeat.stop
 

@@ -21,7 +21,7 @@ def start_heartbeat(loop: AbstractEventLoop) -> Callable[[], None] | None:
     """Starts the heartbeat of a loop that is about to run; returns what ends it."""
     if loop.is_closed():
         return None
-    heartbeat = Heartbeat(KIND, loop.call_at, _core.await_beat)
+    heartbeat = Heartbeat(KIND, loop.call_at, loop.is_running, _core.await_beat)
     heartbeat.start()
     return heartbeat.stop
 

@@ -207,7 +207,7 @@ class Stall:
         path: where it was seen; empty when it was never looked at.
         stack: of the longest one, when it was looked at.
         gil_ns: how long it let no other thread run when asked to.
-        cpu_ns: CPU time of the thread, in `cpu_of_ns` of total_ns (the rest was not watched).
+        cpu_ns: how long the thread ran or was ready to run, in `cpu_of_ns` of total_ns (the rest was not watched).
         delayed, delay_ns: callbacks and timers that had to wait, and how long altogether.
         samples: looks at the stack.
     """

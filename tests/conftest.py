@@ -39,6 +39,8 @@ def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("QUERYPROF"):
             monkeypatch.delenv(name)
+    # The tests' own code is the program's, also where pytest-xdist runs them from a string.
+    monkeypatch.setenv("QUERYPROF_ROOTS", str(Path(__file__).parent))
 
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -128,7 +128,8 @@ static void begin(qp_step *step, qp_lane *lane, PyObject *handle, PyObject *call
         qp_step_begin(step, lane, type, type, qp_step_describe, what);
     }
     Py_DECREF(what);
-    if (Py_TYPE(handle) == known.timer_type && qp_handle_is_due(handle, &due_s)) {
+    if (Py_TYPE(handle) == known.timer_type && lane->has_clock &&
+        qp_handle_is_due(handle, &due_s)) {
         int64_t lag_ns = qp_clock_monotonic_of(step->start_ticks) - (int64_t)(due_s * 1e9);
         qp_loop_timer(lane->loop, lag_ns > 0 ? lag_ns : 0);
     }

@@ -1,17 +1,10 @@
-#if defined(__linux__) && !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* syscall */
-#endif
 #include "loops.h"
 
 #include <string.h>
 
-#ifdef __linux__
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
 #include "allocation.h"
 #include "clock.h"
+#include "cpu_time.h"
 
 static struct {
     qp_loop *loops;          /* the last one stands for all others when the table is full */
@@ -124,11 +117,10 @@ qp_lane *qp_lane_enter(PyObject *kind, PyObject *object, bool has_steps)
         lane->ready = attribute(object, "_ready", "collections.deque");
         lane->timers = attribute(object, "_scheduled", "list");
     }
-#ifdef __linux__
-    lane->kernel_id = syscall(SYS_gettid);
-#endif
+    lane->kernel_id = qp_thread_kernel_id();
     lane->outer = thread->lane;
     lane->settled_ticks = qp_clock_ticks();
+    lane->has_clock = true;
     lane->in_use = true;
     thread->lane = lane;
     return lane;
@@ -211,15 +203,10 @@ void qp_loops_after_fork(void)
 {
     for (int i = 0; i < table.used; i++) {
         qp_lane *lane = &table.lanes[i];
-        if (lane->in_use && lane->thread != qp_here.thread) {
-            atomic_store(&lane->started_ticks, 0);
+        lane->recording = 0;
+        atomic_store(&lane->started_ticks, 0);
+        if (lane->thread != qp_here.thread) {
             lane->in_use = false; /* what it owns may be in any state: left alone */
-        } else if (lane->in_use) {
-            lane->recording = qp_recording;
-            lane->settled_ticks = qp_clock_ticks();
-#ifdef __linux__
-            lane->kernel_id = syscall(SYS_gettid);
-#endif
         }
     }
     for (int i = 0; table.loops && i < QP_LOOPS; i++) {

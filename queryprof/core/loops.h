@@ -42,7 +42,8 @@ typedef struct qp_lane {
      * heartbeat is due where steps cannot be seen (0: neither), and which step that is. */
     _Atomic uint64_t started_ticks;
     _Atomic uint64_t step_number;
-    /* From the watchdog: the CPU time of the thread when it first saw the step of this number. */
+    /* From the watchdog: the CPU time (qp_cpu_wanted_ns) of the thread when it first saw the step
+     * of this number. */
     _Atomic uint64_t seen_number;
     uint64_t seen_ticks;
     int64_t seen_cpu_ns;
@@ -50,8 +51,9 @@ typedef struct qp_lane {
     int64_t watched_ns;      /* ... and after how long it looks where that is */
     /* The rest with the GIL. */
     bool in_use;
+    bool has_clock; /* its time is the monotonic clock's: how late it is can be told */
     uint32_t recording;
-    long kernel_id; /* Linux's number of the thread; 0: unknown */
+    long kernel_id; /* the system's number of the thread; 0: unknown */
     qp_thread *thread;
     qp_loop *loop;
     PyObject *object;     /* owned: the running loop, identity only */
@@ -106,8 +108,8 @@ bool qp_loops_changed(void);
 bool qp_loops_start(void);
 void qp_loops_stop(void);
 
-/* In a forked child: what was measured, and other threads' lanes, are the parent's; the lane of
- * the running thread goes on. */
+/* In a forked child: what was measured is the parent's, and so are the loops that run: asyncio
+ * runs none of them on there. */
 void qp_loops_after_fork(void);
 
 #endif

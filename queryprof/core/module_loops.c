@@ -3,7 +3,6 @@
 
 #include "asyncio_handles.h"
 #include "clock.h"
-#include "flusher.h"
 #include "loops.h"
 #include "probe_object.h"
 #include "stalls.h"
@@ -28,19 +27,13 @@ static PyObject *forget_handles(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED
     Py_RETURN_NONE;
 }
 
-/* A lane for a loop that runs now, with the threads that it needs; NULL: it is not recorded. */
+/* A lane for a loop that runs now; NULL: it is not recorded. */
 static qp_lane *enter(PyObject *kind, PyObject *loop, bool has_steps)
 {
     bool muted = qp_here.muted; /* hooks attach muted; the loop is the program's */
     qp_here.muted = false;
     qp_lane *lane = qp_thread_here() ? qp_lane_enter(kind, loop, has_steps) : NULL;
     qp_here.muted = muted;
-    if (lane && qp_flusher_awaited) {
-        qp_flusher_launch();
-    }
-    if (lane && qp_watchdog_awaited) {
-        qp_watchdog_launch();
-    }
     return lane;
 }
 
@@ -83,6 +76,7 @@ static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flag
     }
     if (lane) {
         on_end = tell_start(PyTuple_GET_ITEM(extra, 2), args[0]);
+        lane->has_clock = on_end && on_end != Py_None;
     }
     PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
     tell_end(on_end);

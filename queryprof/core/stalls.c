@@ -1,15 +1,12 @@
-#if defined(__linux__) && !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* clock_gettime's clocks of threads */
-#endif
 #include "stalls.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "allocation.h"
 #include "asyncio_handles.h"
 #include "callpath.h"
 #include "clock.h"
+#include "cpu_time.h"
 
 enum { STALLS = 128 };
 
@@ -26,7 +23,7 @@ typedef struct {
     int64_t max_ns;
     int64_t gc_ns;
     int64_t gil_ns;
-    int64_t cpu_ns;    /* of the thread ... */
+    int64_t cpu_ns;    /* that the thread ran or was ready to run ... */
     int64_t cpu_of_ns; /* ... in so much of the time */
     int64_t delayed;   /* callbacks and timers that had to wait ... */
     int64_t delay_ns;  /* ... and for how long, added up */
@@ -103,22 +100,10 @@ static stall *find_stall(const qp_step *step, uint32_t path)
     return NULL;
 }
 
-/* CPU time of the running thread; -1: unknown. */
-static int64_t cpu_ns_here(void)
-{
-#ifdef __linux__
-    struct timespec time;
-    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0) {
-        return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-    }
-#endif
-    return -1;
-}
-
 static void add_cpu(stall *to, const qp_step *step)
 {
     const qp_lane *lane = step->lane;
-    int64_t cpu_ns = cpu_ns_here();
+    int64_t cpu_ns = qp_cpu_wanted_ns(lane->kernel_id);
     if (cpu_ns >= 0 && atomic_load(&lane->seen_number) == step->number) {
         to->cpu_ns += cpu_ns - lane->seen_cpu_ns;
         to->cpu_of_ns += qp_clock_ns(qp_clock_elapsed(lane->seen_ticks, qp_clock_ticks()));
@@ -129,7 +114,7 @@ static void add_cpu(stall *to, const qp_step *step)
 static void add_timers(stall *to, const qp_step *step)
 {
     PyObject *timers = step->lane->timers;
-    if (!timers) {
+    if (!timers || !step->lane->has_clock) {
         return;
     }
     double now_s = (double)qp_clock_monotonic_ns() * 1e-9;

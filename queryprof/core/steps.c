@@ -6,7 +6,9 @@
 #include "callpath.h"
 #include "clock.h"
 #include "compiler.h"
+#include "flusher.h"
 #include "stalls.h"
+#include "watchdog.h"
 
 enum { SUMS = 1024, SLOTS = 2 * SUMS };
 
@@ -93,8 +95,21 @@ static inline qp_step_sums *find_sums(const qp_loop *loop, const void *identity)
     return NULL;
 }
 
+static QP_COLD void launch(void)
+{
+    if (qp_watchdog_awaited) {
+        qp_watchdog_launch();
+    }
+    if (qp_flusher_awaited) {
+        qp_flusher_launch();
+    }
+}
+
 static inline void begin(qp_step *step, qp_lane *lane, uint64_t start_ticks)
 {
+    if (qp_watchdog_awaited || qp_flusher_awaited) {
+        launch();
+    }
     step->outer = lane->step;
     step->lane = lane;
     step->number = ++table.steps;

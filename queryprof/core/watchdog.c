@@ -1,12 +1,8 @@
-#if defined(__linux__) && !defined(_GNU_SOURCE)
-#define _GNU_SOURCE
-#endif
 #include "watchdog.h"
-
-#include <time.h>
 
 #include "background.h"
 #include "clock.h"
+#include "cpu_time.h"
 #include "loops.h"
 #include "steps.h"
 
@@ -15,22 +11,6 @@ enum { TURNS_A_THRESHOLD = 5 };
 static qp_background *present; /* owned; NULL: none */
 
 bool qp_watchdog_awaited;
-
-/* CPU time of a thread of this process by Linux's number; -1: unknown. The number of a clock is
- * made of the thread's as clock_getcpuclockid(3) does it; a thread that is gone has none. */
-static int64_t cpu_ns_of(long kernel_id)
-{
-#ifdef __linux__
-    struct timespec time;
-    clockid_t clock = (clockid_t)(((unsigned)~kernel_id << 3) | 6);
-    if (kernel_id && clock_gettime(clock, &time) == 0) {
-        return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-    }
-#else
-    (void)kernel_id;
-#endif
-    return -1;
-}
 
 /* Looks where a step is, if it is still the same; waits for the GIL first. */
 static void sample(qp_lane *lane, uint64_t number, uint64_t asked_ticks)
@@ -56,7 +36,7 @@ static void watch(qp_lane *lane)
     if (lane->watched_number != number) {
         lane->watched_number = number;
         lane->watched_ns = qp_stall_ns;
-        lane->seen_cpu_ns = cpu_ns_of(lane->kernel_id);
+        lane->seen_cpu_ns = qp_cpu_wanted_ns(lane->kernel_id);
         lane->seen_ticks = now;
         atomic_store(&lane->seen_number, lane->seen_cpu_ns < 0 ? 0 : number);
     }

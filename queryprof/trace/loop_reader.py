@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from sqlite3 import Connection
+from typing import Any
 
 from queryprof.model import CallPath, Cause, Distribution, Frame, Loop, Stall, Step, Thread
 from queryprof.trace.loop_store import LOOP_SUMS, STALL_SUMS
@@ -49,26 +50,23 @@ def load_loops(
         " ORDER BY total_ns DESC, id"
     ):
         durations = Distribution(count, total_ns, max_ns, step_buckets[number,])
-        steps[loop].append(Step(frames[frame], durations, *times, tuple(step_causes[number])))
+        values: tuple[Any, ...] = (durations, *times, tuple(step_causes[number]))
+        steps[loop].append(Step(frames[frame], *values))
     stall_causes = causes("stall")
     stalls: dict[int, list[Stall]] = defaultdict(list)
     for number, loop, frame, path, stack, max_ns, count, total_ns, *sums in connection.execute(
         f"SELECT id, loop_id, frame_id, path_id, stack_id, max_ns, {', '.join(STALL_SUMS)}"
         " FROM stall ORDER BY total_ns DESC, id"
     ):
-        stalls[loop].append(
-            Stall(
-                frames[frame], stacks[path], stacks[stack], count, total_ns, max_ns, *sums,
-                tuple(stall_causes[number]),
-            )
-        )  # fmt: skip
+        values = (count, total_ns, max_ns, *sums, tuple(stall_causes[number]))
+        stalls[loop].append(Stall(frames[frame], stacks[path], stacks[stack], *values))
     for number, kind, thread, has_steps, waiting_max, *sums in connection.execute(
         f"SELECT id, kind, thread_id, has_steps, waiting_max, {', '.join(LOOP_SUMS)} FROM loop"
         " ORDER BY id"
     ):
-        yield Loop(
-            kind, threads[thread], bool(has_steps), *sums, waiting_max,
-            lags.get((number, "timer"), Distribution()),
-            lags.get((number, "beat"), Distribution()),
-            tuple(steps[number]), tuple(stalls[number]),
+        values = (
+            *sums, waiting_max, lags.get((number, "timer"), Distribution()),
+            lags.get((number, "beat"), Distribution()), tuple(steps[number]),
+            tuple(stalls[number]),
         )  # fmt: skip
+        yield Loop(kind, threads[thread], bool(has_steps), *values)

@@ -97,7 +97,7 @@ CREATE TABLE stall (
     database_ns INTEGER NOT NULL,
     gc_ns INTEGER NOT NULL,
     gil_ns INTEGER NOT NULL,           -- until it let other threads run, when asked to
-    cpu_ns INTEGER NOT NULL,           -- of the thread ...
+    cpu_ns INTEGER NOT NULL,           -- that the thread ran or was ready to ...
     cpu_of_ns INTEGER NOT NULL,        -- ... in so much of the time (the rest was not watched)
     delayed INTEGER NOT NULL,          -- callbacks and timers that had to wait
     delay_ns INTEGER NOT NULL,         -- for so long, added up

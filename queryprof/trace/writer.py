@@ -125,11 +125,11 @@ class TraceWriter:
             store.add_step(
                 numbers[loop], frame, sums, max_ns, _pairs(buckets), self._causes(causes)
             )
-        for loop, what, path, stack, count, total_ns, max_ns, *sums, causes in stalls:
+        for loop, what, path, stack, count, total_ns, max_ns, *rest, causes in stalls:
             frame = self._opened().frame(*_frames((what or UNSEEN,)))
             stack_id = self._opened().stack(_frames(_core.stack(stack))) if stack else None
             store.add_stall(
-                (numbers[loop], frame, self._path_id(path)), stack_id, (count, total_ns, *sums),
+                (numbers[loop], frame, self._path_id(path)), stack_id, (count, total_ns, *rest),
                 max_ns, self._causes(causes),
             )  # fmt: skip
 

@@ -1,0 +1,14 @@
+/* How long threads wanted a CPU: the time that they ran, and waited for one to be free. */
+#ifndef QP_CPU_TIME_H
+#define QP_CPU_TIME_H
+
+#include <stdint.h>
+
+/* The number that the system knows the running thread by; 0: unknown. */
+long qp_thread_kernel_id(void);
+
+/* Nanoseconds that a living thread of this process ran, or was ready to run; -1: unknown. Needs
+ * no GIL. */
+int64_t qp_cpu_wanted_ns(long kernel_id);
+
+#endif

@@ -1,0 +1,243 @@
+"""The other loops: uvloop, trio, Twisted; late imports; forks; and what is undone."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import queryprof
+from queryprof.analysis.loops import find_loops
+from queryprof.model import Loop, Profile
+from queryprof.trace.reader import read_profile
+
+Script = Callable[[str], Path]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+SLOW = (
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)"
+    " SELECT count(*) FROM n"
+)
+QUERY = "import asyncio, sqlite3, time\nc = sqlite3.connect(':memory:', check_same_thread=False)\n"
+ASK = f"def ask():\n    c.execute({SLOW!r}).fetchall()\n"
+
+
+def categories(loop: Loop) -> list[tuple[str, int]]:
+    """(category, line where it was seen) of each stall, the longest first."""
+    (finding,) = find_loops(Profile((), (), loops=(loop,)))
+    found = [(s.category, s.site.frame.line if s.site.frame else 0) for s in finding.stalls]
+    return sorted(found)
+
+
+def recorded(queryprof: Run, path: Path) -> Profile:
+    result = queryprof("run", "--no-report", "-o", "x.qprof", path)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    return read_profile("x.qprof")
+
+
+def test_uvloop(queryprof: Run, script: Script) -> None:
+    """Its handles are its own: the heartbeat, the watchdog and the probes tell."""
+    pytest.importorskip("uvloop")
+    path = script(
+        QUERY + ASK + "import uvloop\n"
+        "async def main():\n"
+        "    await asyncio.sleep(0.15)\n"
+        "    time.sleep(0.3)\n"
+        "    await asyncio.sleep(0.15)\n"
+        "    ask()\n"
+        "    await asyncio.sleep(0.15)\n"
+        "uvloop.run(main())\n"
+    )
+    (loop,) = recorded(queryprof, path).loops
+    assert (loop.kind, loop.has_steps) == ("uvloop", False)
+    assert loop.beat_lag.count > 5
+    assert categories(loop) == [("database", 4), ("waiting", 8)]
+    (asked,) = [stall for stall in loop.stalls if stall.database_ns]
+    assert asked.causes[0].statement.startswith("WITH RECURSIVE")
+
+
+def test_trio(queryprof: Run, script: Script) -> None:
+    pytest.importorskip("trio")
+    path = script(
+        QUERY + ASK + "import trio\n"
+        "async def sleeper():\n"
+        "    time.sleep(0.12)\n"
+        "async def asker():\n"
+        "    ask()\n"
+        "async def main():\n"
+        "    async with trio.open_nursery() as nursery:\n"
+        "        nursery.start_soon(sleeper)\n"
+        "        nursery.start_soon(asker)\n"
+        "        await trio.sleep(0.4)\n"
+        "trio.run(main)\n"
+    )
+    (loop,) = recorded(queryprof, path).loops
+    assert loop.kind == "trio"
+    assert categories(loop) == [("database", 4), ("waiting", 7)]
+    assert {"sleeper", "asker", "main"} <= {step.function.function for step in loop.functions}
+    assert loop.beat_lag.count >= 3
+    assert 0 < loop.busy_ns < loop.run_ns
+
+
+@pytest.mark.parametrize("reactor", ["default", "select", "asyncio"])
+def test_twisted(queryprof: Run, script: Script, reactor: str) -> None:
+    pytest.importorskip("twisted")
+    choose = {
+        "default": "",
+        "select": "from twisted.internet import selectreactor as r; r.install()",
+        "asyncio": "from twisted.internet import asyncioreactor as r; r.install()",
+    }[reactor]
+    path = script(
+        QUERY + ASK + choose + "\nfrom twisted.internet import reactor\n"
+        "def sleeper():\n"
+        "    time.sleep(0.15)\n"
+        "reactor.callLater(0.05, sleeper)\n"
+        "reactor.callLater(0.1, lambda: None)\n"
+        "reactor.callLater(0.4, ask)\n"
+        "reactor.callLater(1.2, reactor.stop)\n"
+        "reactor.run()\n"
+    )
+    (loop,) = recorded(queryprof, path).loops
+    assert loop.kind == ("asyncio" if reactor == "asyncio" else "twisted")
+    assert categories(loop) == [("database", 4), ("waiting", 8)]
+    assert loop.beat_lag.count > 8
+    assert loop.beat_lag.max_ns > 50_000_000
+
+
+def test_a_fork_inside_a_running_loop(queryprof: Run, script: Script) -> None:
+    """Parent and child go on with their loops, each with its own figures."""
+    path = script(
+        "import asyncio, os, time\n"
+        "async def block(times):\n"
+        "    for _ in range(times):\n"
+        "        time.sleep(0.08)\n"
+        "        await asyncio.sleep(0.02)\n"
+        "async def main():\n"
+        "    await block(1)\n"
+        "    if os.fork() == 0:\n"
+        "        asyncio.run(block(3))\n"  # the parent's loop does not run in the child
+        "        os._exit(0)\n"
+        "    await block(5)\n"
+        "    os.wait()\n"
+        "asyncio.run(main())\n"
+    )
+    profile = recorded(queryprof, path)
+    counts = sorted(sum(stall.count for stall in loop.stalls) for loop in profile.loops)
+    assert counts in ([3, 6], [3, 7])  # waiting for the child may be one too
+    seen = {frame.line for loop in profile.loops for s in loop.stalls for frame in s.path[:1]}
+    assert 4 in seen
+    assert len({loop.thread.process_id for loop in profile.loops}) == 2
+
+
+def test_a_stall_in_a_process_that_is_killed(queryprof: Run, script: Script) -> None:
+    path = script(
+        "import asyncio, os, signal, threading, time\n"
+        "async def main():\n"
+        "    threading.Timer(2.5, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
+        "    time.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+    result = queryprof("run", "--no-report", "-o", "x.qprof", path)
+    assert result.returncode == -9
+    (loop,) = read_profile("x.qprof").loops
+    (stall,) = loop.stalls
+    assert (stall.count, stall.path[0].line) == (1, 4)
+    assert stall.total_ns > 900_000_000
+
+
+def test_the_threshold_is_the_persons_choice(queryprof: Run, script: Script) -> None:
+    path = script(
+        "import asyncio, time\n"
+        "async def main():\n"
+        "    for _ in range(3):\n"
+        "        time.sleep(0.02)\n"
+        "        await asyncio.sleep(0)\n"
+        "asyncio.run(main())\n"
+    )
+    for stall, count in (("10", 3), ("100", 0)):
+        result = queryprof("run", "--no-report", "--stall", stall, "-o", "x.qprof", path)
+        assert result.returncode == 0
+        (loop,) = read_profile("x.qprof").loops
+        assert count == sum(stall.count for stall in loop.stalls)
+    result = queryprof("run", "--stall", "0", path)
+    assert result.returncode == 2
+
+
+def test_a_module_imported_late_has_its_own_loader() -> None:
+    """Nobody sees that we were there when it was imported; and one that is not there is not."""
+    code = (
+        "import queryprof, sys\n"
+        "queryprof.install('x.qprof')\n"
+        "hook = sys.meta_path[0]\n"
+        "assert 'queryprof' in type(hook).__module__\n"
+        "import asyncio.base_events as b\n"
+        "assert type(b.__loader__).__name__ == 'SourceFileLoader', b.__loader__\n"
+        "assert type(b.__spec__.loader).__name__ == 'SourceFileLoader'\n"
+        "assert 'Probe' in type(b.BaseEventLoop.__dict__['run_forever']).__name__\n"
+        "try:\n    import uvloop_that_is_not_there\nexcept ImportError: pass\n"
+        "queryprof.uninstall()\n"
+        "assert hook not in sys.meta_path\n"
+        "assert type(b.BaseEventLoop.__dict__['run_forever']).__name__ == 'function'\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_what_is_attached_late_is_put_back() -> None:
+    """By identity, for every hook whose library is here."""
+    code = (
+        "import queryprof, asyncio, importlib\n"
+        "places = [('asyncio.events', 'Handle', '_run'),\n"
+        "          ('asyncio.base_events', 'BaseEventLoop', 'run_forever'),\n"
+        "          ('uvloop', 'Loop', 'run_forever'), ('trio._core._run', None, 'setup_runner'),\n"
+        "          ('twisted.internet.base', 'ReactorBase', 'runUntilCurrent'),\n"
+        "          ('twisted.internet.base', 'ReactorBase', 'mainLoop'),\n"
+        "          ('twisted.internet.selectreactor', 'SelectReactor', '_doReadOrWrite')]\n"
+        "def look():\n"
+        "    for module, owner, name in places:\n"
+        "        try:\n            found = importlib.import_module(module)\n"
+        "        except ImportError:\n            continue\n"
+        "        found = getattr(found, owner) if owner else found\n"
+        "        yield vars(found).get(name)\n"
+        "before = list(look())\n"
+        "with queryprof.profile():\n"
+        "    during = list(look())\n"
+        "assert all(a is not b for a, b in zip(before, during))\n"
+        "assert all(a is b for a, b in zip(before, look()))\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_an_idle_loop_costs_next_to_nothing() -> None:
+    """Ten heartbeats a second, the watchdog and a flush a second."""
+
+    async def main() -> float:
+        await asyncio.sleep(0.3)
+        before = time.process_time()
+        await asyncio.sleep(4)
+        return time.process_time() - before
+
+    with queryprof.profile():
+        used_s = asyncio.run(main())
+    assert used_s / 4 < 0.01  # measured: 0.2%; the bench says more
+
+
+def test_queries_in_other_threads_do_not_count_for_the_loop() -> None:
+    """What asyncio.to_thread does, the loop does not wait for."""
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+
+    async def main() -> None:
+        await asyncio.to_thread(lambda: connection.execute(SLOW).fetchall())
+
+    with queryprof.profile() as recording:
+        asyncio.run(main())
+    connection.close()
+    (loop,) = recording.profile.loops
+    assert loop.stalls == ()
+    assert sum(step.database_ns for step in loop.functions) == 0
