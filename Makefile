@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test bench compat lint docs sanitize test-3.14 clean
+.PHONY: help demo test bench responsiveness compat lint docs sanitize test-3.14 clean
 
 help:
 	@grep -E '^[a-z0-9.-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -21,8 +21,12 @@ demo: $(BIN)/queryprof ## builds, profiles a real program over 28,000 airports, 
 test: $(BIN)/queryprof ## runs the tests on every Python of 3.11, 3.12 and 3.13 that is here
 	$(BIN)/python -m nox --session tests
 
-bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (two minutes)
+bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (four minutes)
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/loops.py
+
+responsiveness: $(BIN)/queryprof ## a server with its database on and off the event loop, compared (three minutes)
+	$(BIN)/python examples/responsiveness/responsiveness.py
 
 compat: $(BIN)/queryprof ## runs other programs' own test suites under queryprof, and compares
 	$(BIN)/python -m nox --session compat

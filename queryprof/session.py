@@ -52,7 +52,7 @@ class Session:
     def __init__(self) -> None:
         self.recorder = Recorder()
         self.driver = Sqlite3Driver()
-        self._loops = ImportHooks(loop_hooks(), complain)
+        self.loops = ImportHooks(loop_hooks(), complain)
         self._stall_s = 0.0
         self._lock = allocate_lock()
         self._writers: list[TraceWriter] = []
@@ -83,9 +83,9 @@ class Session:
                     self.driver.attach()
                 self._stall_s = settings.stall_ms / 1000
                 self._start_threads()
-                self._loops.attach()
+                self.loops.attach()
             except Exception as error:
-                self._loops.detach()
+                self.loops.detach()
                 self._stop_threads()
                 self.driver.detach()
                 _core.stop()
@@ -109,7 +109,7 @@ class Session:
             atexit.unregister(self._at_exit)
             self._stop_threads()
             _core.watch_last_call(None)
-            self._loops.detach()
+            self.loops.detach()
             self.driver.detach()
             self.recorder.stop()
             for writer in self._writers:

@@ -58,7 +58,7 @@ def queryprof() -> Run:
             capture_output=True,
             text=True,
             env=environment,
-            timeout=120,
+            timeout=options.pop("timeout", 120),  # type: ignore[arg-type]
             check=False,
             **options,  # type: ignore[call-overload]
         )

@@ -157,5 +157,6 @@ def chart(lags: dict[str, Distribution], width: int) -> str:
         figure.plot(
             [x for x, _ in steps], [y for _, y in steps], label=name,
             lc=colour if figure.with_colors else None,
+            marker=name[0] if len(points) > 1 else None,
         )  # fmt: skip
     return str(figure.show(legend=len(points) > 1))

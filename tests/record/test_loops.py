@@ -162,9 +162,7 @@ def test_more_statements_in_a_step_than_are_told_apart() -> None:
         for i in range(100):
             connection.execute(f"SELECT 1 AS a{i}")
 
-    (step,) = [
-        s for s in loop_of(record(main)).functions if s.function.function.endswith("main")
-    ]
+    (step,) = [s for s in loop_of(record(main)).functions if s.function.function.endswith("main")]
     connection.close()
     assert 0 < len(step.causes) < 100
     assert sum(cause.ns for cause in step.causes) < step.database_ns < step.durations.total_ns
@@ -172,6 +170,7 @@ def test_more_statements_in_a_step_than_are_told_apart() -> None:
 
 def test_a_stall_that_never_ends_is_in_the_trace(tmp_path: Path) -> None:
     """It is written while it lasts."""
+
     async def main() -> None:
         time.sleep(2.4)
 
@@ -361,7 +360,9 @@ def test_loops_in_threads_at_once() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    found = {loop.thread.name: sum(s.count for s in loop.stalls) for loop in recording.profile.loops}
+    found = {
+        loop.thread.name: sum(s.count for s in loop.stalls) for loop in recording.profile.loops
+    }
     assert found == {"loop-0.0": 0, "loop-0.1": 1, "loop-0.2": 1}
 
 

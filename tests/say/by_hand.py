@@ -1,9 +1,15 @@
-"""Profiles made by hand."""
+"""Profiles made by hand, and what reports of them shall look like."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Aggregate, CallPath, Counters, Frame, Process, Profile, Thread
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+WRITE = os.environ.get("QUERYPROF_GOLDEN") == "write"
 
 MAIN = Frame("main", "/app/main.py", 10)
 QUERY = Frame("query", "/app/db.py", 3)
@@ -36,3 +42,10 @@ def aggregate(
 
 def profile_of(*aggregates: Aggregate) -> Profile:
     return Profile((process(),), aggregates)
+
+
+def golden(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if WRITE:
+        path.write_text(text)
+    assert path.read_text() == text

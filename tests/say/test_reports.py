@@ -8,12 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from importlib.resources import files
-from pathlib import Path
 
 import jsonschema
 import pytest
+from say.by_hand import golden
 
 from queryprof.model import (
     Aggregate,
@@ -32,9 +31,6 @@ from queryprof.report.json_report import json_report
 from queryprof.report.markdown_report import markdown_report
 from queryprof.report.terminal import print_report, print_view
 from queryprof.report.units import average, duration
-
-GOLDEN = Path(__file__).parent.parent / "golden"
-WRITE = os.environ.get("QUERYPROF_GOLDEN") == "write"
 
 HANDLER = Frame("Handler.get", "/srv/shop/views.py", 41)
 LOOP = Frame("prices", "/srv/shop/models.py", 17)
@@ -87,13 +83,6 @@ def profile() -> Profile:
         1 << 27,
         (Interval(7450580596 << 27, 24_000, 11_988, 5_061_000_000),),
     )  # fmt: skip
-
-
-def golden(name: str, text: str) -> None:
-    path = GOLDEN / name
-    if WRITE:
-        path.write_text(text)
-    assert path.read_text() == text
 
 
 @pytest.mark.parametrize("width", [80, 160])
