@@ -63,7 +63,7 @@ def tests(session: nox.Session) -> None:
     install(session, *TESTS, flags="" if os.name == "nt" else "-Werror")
     examples = "1000" if session.python == PYTHONS[0] else FEWER_EXAMPLES
     session.run(
-        "pytest", "-q", "-m", "not compat", *session.posargs,
+        "pytest", "-q", "-n", "2", "-m", "not compat", *session.posargs,
         env={"QUERYPROF_EXAMPLES": examples},
     )  # fmt: skip
 

@@ -139,18 +139,23 @@ class Session:
 
     def _start_threads(self) -> None:
         """Gets the flusher and the watchdog ready: each starts when there is work for it."""
-        _core.flusher_start(self._flush, FLUSH_INTERVAL_S)
+        _core.flusher_start(self._flush_in_background, FLUSH_INTERVAL_S)
         _core.watchdog_start(self._stall_s)
 
     def _stop_threads(self) -> None:
         _core.flusher_stop(STOP_TIMEOUT_S)
         _core.watchdog_stop(STOP_TIMEOUT_S)
 
-    def _flush(self) -> None:
+    def _flush_in_background(self) -> bool:
+        return self._flush(everything=False)
+
+    def _flush(self, everything: bool = True) -> bool:
+        """Whether there was anything to flush."""
         try:
-            self.recorder.flush()
+            return self.recorder.flush(everything)
         except Exception as error:
             complain(f"a flush failed: {error}")
+            return False
 
     def _at_exit(self) -> None:
         if os.getpid() == self._pid:

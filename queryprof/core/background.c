@@ -4,6 +4,7 @@
 #include "background.h"
 
 #include <pythread.h>
+#include <stdatomic.h>
 
 #ifndef _WIN32
 #include <pthread.h>
@@ -15,11 +16,12 @@
 #endif
 
 struct qp_background {
-    PyThread_type_lock stop; /* held until the thread shall end */
-    PyThread_type_lock done; /* held until it has */
-    void (*turn)(void *);
+    PyThread_type_lock wake; /* held; released to make the thread look up */
+    PyThread_type_lock done; /* held until the thread has ended */
+    _Atomic bool ending;
+    double (*turn)(void *);
     void *argument;
-    PY_TIMEOUT_T interval_us;
+    double interval_s; /* until the first turn */
     bool is_running;
 #ifndef _WIN32
     pthread_t thread;
@@ -30,8 +32,14 @@ struct qp_background {
 static void run(void *argument)
 {
     qp_background *self = argument;
-    while (PyThread_acquire_lock_timed(self->stop, self->interval_us, 0) != PY_LOCK_ACQUIRED) {
-        self->turn(self->argument);
+    double interval_s = self->interval_s;
+    for (;;) {
+        PY_TIMEOUT_T interval_us = interval_s < 0 ? -1 : (PY_TIMEOUT_T)(interval_s * 1e6);
+        PyThread_acquire_lock_timed(self->wake, interval_us, 0);
+        if (atomic_load(&self->ending)) {
+            break;
+        }
+        interval_s = self->turn(self->argument);
     }
     PyThread_release_lock(self->done);
 }
@@ -73,8 +81,8 @@ static void join_thread(qp_background *self)
 
 static void release(qp_background *self)
 {
-    if (self->stop) {
-        PyThread_free_lock(self->stop);
+    if (self->wake) {
+        PyThread_free_lock(self->wake);
     }
     if (self->done) {
         PyThread_free_lock(self->done);
@@ -82,16 +90,16 @@ static void release(qp_background *self)
     PyMem_RawFree(self);
 }
 
-qp_background *qp_background_new(void (*turn)(void *), void *argument, double interval_s)
+qp_background *qp_background_new(double (*turn)(void *), void *argument, double interval_s)
 {
     qp_background *self = PyMem_RawCalloc(1, sizeof *self);
     if (self) {
-        self->stop = PyThread_allocate_lock();
+        self->wake = PyThread_allocate_lock();
         self->done = PyThread_allocate_lock();
         self->turn = turn;
         self->argument = argument;
-        self->interval_us = (PY_TIMEOUT_T)(interval_s * 1e6);
-        if (self->stop && self->done) {
+        self->interval_s = interval_s;
+        if (self->wake && self->done) {
             return self;
         }
         release(self);
@@ -102,9 +110,17 @@ qp_background *qp_background_new(void (*turn)(void *), void *argument, double in
 
 bool qp_background_launch(qp_background *self)
 {
-    PyThread_acquire_lock(self->stop, WAIT_LOCK);
+    PyThread_acquire_lock(self->wake, WAIT_LOCK);
     PyThread_acquire_lock(self->done, WAIT_LOCK);
     self->is_running = start_thread(self);
+    return self->is_running;
+}
+
+bool qp_background_wake(qp_background *self)
+{
+    if (self->is_running) {
+        PyThread_release_lock(self->wake);
+    }
     return self->is_running;
 }
 
@@ -112,7 +128,8 @@ bool qp_background_stop(qp_background *self, double timeout_s)
 {
     bool ended = true;
     if (self->is_running) {
-        PyThread_release_lock(self->stop);
+        atomic_store(&self->ending, true);
+        PyThread_release_lock(self->wake);
         PyThreadState *released = PyEval_SaveThread();
         ended = PyThread_acquire_lock_timed(self->done, (PY_TIMEOUT_T)(timeout_s * 1e6), 0) ==
                 PY_LOCK_ACQUIRED;

@@ -6,6 +6,8 @@
 #include "clock.h"
 #include "cpu_time.h"
 
+enum { BEATS_KEPT = 100 /* of an idle loop, until they are taken */ };
+
 static struct {
     qp_loop *loops;          /* the last one stands for all others when the table is full */
     qp_lane lanes[QP_LANES]; /* for ever: the watchdog looks at them whenever it likes */
@@ -65,7 +67,6 @@ static void settle(qp_lane *lane)
 {
     uint64_t now = lane->is_adopted ? lane->last_ticks : qp_clock_ticks();
     lane->loop->run_ticks += qp_clock_elapsed(lane->settled_ticks, now);
-    lane->loop->changed = true;
     lane->settled_ticks = now > lane->settled_ticks ? now : lane->settled_ticks;
 }
 
@@ -135,7 +136,6 @@ void qp_loop_timer(qp_loop *loop, int64_t lag_ns)
 void qp_loop_beat(qp_loop *loop, int64_t lag_ns)
 {
     qp_distribution_add(&loop->beat_lag, lag_ns);
-    loop->changed = true;
 }
 
 int qp_loop_number(const qp_loop *loop)
@@ -152,10 +152,18 @@ void qp_loops_settle(void)
     }
 }
 
-bool qp_loops_changed(void)
+/* An idle loop changes by its heartbeats and its run time alone. */
+static bool has_anything(const qp_loop *loop)
+{
+    return loop->changed || loop->run_ticks || loop->beat_lag.count;
+}
+
+bool qp_loops_changed(bool everything)
 {
     for (int i = 0; table.loops && i < QP_LOOPS; i++) {
-        if (table.loops[i].changed) {
+        const qp_loop *loop = &table.loops[i];
+        if (loop->changed || loop->beat_lag.count >= BEATS_KEPT ||
+            (everything && has_anything(loop))) {
             return true;
         }
     }
@@ -187,7 +195,7 @@ PyObject *qp_loops_take(void)
 {
     PyObject *rows = PyList_New(0);
     for (int i = 0; rows && i < QP_LOOPS && table.loops[i].kind; i++) {
-        if (!table.loops[i].changed) {
+        if (!has_anything(&table.loops[i])) {
             continue;
         }
         PyObject *row = take(&table.loops[i]);

@@ -102,7 +102,9 @@ void qp_loops_settle(void);
 /* Empties the sums into a new list of tuples (see _core.pyi); NULL with an exception. */
 PyObject *qp_loops_take(void);
 
-bool qp_loops_changed(void);
+/* Whether there is something to take: a step, or many heartbeats; with `everything`, also what
+ * little an idle loop leaves, which need not be taken every second. */
+bool qp_loops_changed(bool everything);
 
 /* Allocates the tables; false without memory. */
 bool qp_loops_start(void);

@@ -238,9 +238,9 @@ static PyObject *on_gc(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *loops_changed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *loops_changed(PyObject *Py_UNUSED(module), PyObject *everything)
 {
-    return qp_require_recording() ? PyBool_FromLong(qp_loops_changed()) : NULL;
+    return qp_require_recording() ? PyBool_FromLong(qp_loops_changed(everything == Py_True)) : NULL;
 }
 
 static PyObject *take_loops(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
@@ -291,7 +291,7 @@ PyMethodDef qp_loop_functions[] = {
     {"step_runner", step_runner, METH_O, NULL},
     {"step_end", step_end, METH_NOARGS, NULL},
     {"on_gc", on_gc, METH_VARARGS, NULL},
-    {"loops_changed", loops_changed, METH_NOARGS, NULL},
+    {"loops_changed", loops_changed, METH_O, NULL},
     {"take_loops", take_loops, METH_NOARGS, NULL},
     {"take_steps", take_steps, METH_NOARGS, NULL},
     {"take_stalls", take_stalls, METH_NOARGS, NULL},

@@ -90,8 +90,9 @@ class Recorder:
         self._sinks.clear()
 
     def add_sink(self, sink: Sink) -> None:
-        """Sends what is recorded from now on to `sink` too."""
-        self.flush()
+        """Sends what is recorded from now on to `sink` too; the first one gets all there is."""
+        if self._sinks:
+            self.flush()
         _core.restart_exemplars()
         self._sinks.append(sink)
 
@@ -101,12 +102,16 @@ class Recorder:
         if sink in self._sinks:
             self._sinks.remove(sink)
 
-    def flush(self) -> None:
-        """Moves what was recorded since the last flush to the sinks."""
+    def flush(self, everything: bool = True) -> bool:
+        """Moves what was recorded since the last flush to the sinks; False: there was nothing.
+
+        Args:
+            everything: also the little that idle event loops leave.
+        """
         with self.lock, muted():
             _core.settle()
             started_ns = monotonic_ns()
-            began = _core.loops_changed()
+            began = _core.loops_changed(everything)
             if began:
                 self._each(lambda sink: sink.begin())
             while True:
@@ -125,6 +130,7 @@ class Recorder:
             if began:
                 losses = _core.losses()
                 self._each(lambda sink: sink.commit(monotonic_ns() - started_ns, losses))
+            return began
 
     def after_fork(self) -> None:
         """In a forked child: what was recorded, and the sinks, are the parent's."""

@@ -154,6 +154,7 @@ void qp_stall_settle(qp_step *step, int64_t ns, bool ended)
     bool is_new = step->settled_ns == 0;
     uint32_t path = is_new ? path_of(step) : qp_path_checked(step->settled_path);
     stall *to = find_stall(step, path);
+    step->lane->loop->changed = true;
     to->count += is_new;
     to->total_ns += ns - step->settled_ns;
     step->settled_ns = ns;

@@ -123,6 +123,9 @@ static inline void begin(qp_step *step, qp_lane *lane, uint64_t start_ticks)
     lane->step = step;
     atomic_store_explicit(&lane->step_number, step->number, memory_order_relaxed);
     atomic_store_explicit(&lane->started_ticks, start_ticks, memory_order_release);
+    if (atomic_load_explicit(&qp_watchdog_sleeps, memory_order_relaxed)) {
+        qp_watchdog_wake();
+    }
 }
 
 void qp_step_begin(qp_step *step, qp_lane *lane, const void *identity, PyObject *keeper,

@@ -3,6 +3,7 @@
 #define QP_WATCHDOG_H
 
 #include <Python.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 /* Gets ready; the thread starts with the next loop that runs. Steps from `threshold_s` on are
@@ -11,6 +12,12 @@ int qp_watchdog_start(double threshold_s);
 
 /* Whether the thread shall start with the next loop that runs, or step of one. */
 extern bool qp_watchdog_awaited;
+
+/* Whether the thread sleeps until a step begins: no loop has done anything for a while. */
+extern _Atomic bool qp_watchdog_sleeps;
+
+/* Wakes the thread; with the GIL. */
+void qp_watchdog_wake(void);
 
 /* Starts the thread; with the GIL. */
 void qp_watchdog_launch(void);
