@@ -16,12 +16,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-INTERVAL_S = 0.1
 REMEMBERED = 600
 """Beats whose lag the program may ask for: of the last minute."""
 
 MISSED_AT_MOST = 36_000
 """Beats that are told apart after one standstill: an hour's."""
+
+
+class Interval:
+    """Seconds between the heartbeats of loops that start from now on."""
+
+    s = 0.1
+
+
+interval = Interval()
 
 
 class Beats:
@@ -35,6 +43,7 @@ class Beats:
     def __init__(self, kind: str, is_running: Callable[[], bool] = lambda: True) -> None:
         self.kind = kind
         self.is_running = is_running
+        self.interval_s = interval.s
         self.lags_s: deque[float] = deque(maxlen=REMEMBERED)
 
     def start(self) -> None:
@@ -51,12 +60,12 @@ class Beats:
 
         Those that were due before `busy_since_s` found the loop idle: they were not late.
         """
-        due_s = max(due_s, now_s - MISSED_AT_MOST * INTERVAL_S)
+        due_s = max(due_s, now_s - MISSED_AT_MOST * self.interval_s)
         while due_s <= now_s:
             lag_s = now_s - due_s if due_s >= busy_since_s else 0.0
             _core.loop_beat(lag_s)
             self.lags_s.append(lag_s)
-            due_s += INTERVAL_S
+            due_s += self.interval_s
         return due_s
 
 
@@ -86,7 +95,7 @@ class Heartbeat(Beats):
     def start(self) -> None:
         """Schedules the first beat."""
         super().start()
-        self._schedule(monotonic() + INTERVAL_S)
+        self._schedule(monotonic() + self.interval_s)
 
     def stop(self) -> None:
         """Cancels the next beat."""
@@ -103,10 +112,10 @@ class Heartbeat(Beats):
             return
         due_s, now_s = self._due_s, monotonic()
         lag_s = now_s - due_s
-        if 0.0 <= lag_s < INTERVAL_S:  # one beat, as almost always
+        if 0.0 <= lag_s < self.interval_s:  # one beat, as almost always
             _core.loop_beat(lag_s)
             self.lags_s.append(lag_s)
-            due_s += INTERVAL_S
+            due_s += self.interval_s
         else:
             due_s = self.tell(due_s, now_s)
         self._schedule(due_s)

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 NAME = "queryprof-recorder"
 MARKER = (
-    "queryprof(max_queries, max_repeats, no_full_scans): what the test may ask of the database:"
-    " executions, executions of one statement from one line, scans of large tables"
+    "queryprof(max_queries, max_repeats, no_full_scans, max_stall_ms): what the test may ask of the"
+    " database: executions, executions of one statement from one line, scans of large tables;"
+    " how long an event loop may stand still"
 )
 
 
@@ -36,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini("queryprof_baseline", "path of the baseline", default="queryprof-baseline.json")
     parser.addini(
-        "queryprof_fail_on", "what must not get worse: counts, vmsteps", type="args",
+        "queryprof_fail_on", "what must not get worse: counts, vmsteps, stalls", type="args",
         default=["counts", "vmsteps"],
     )  # fmt: skip
     parser.addini(

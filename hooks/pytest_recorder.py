@@ -26,16 +26,22 @@ from queryprof.analysis.baseline import (
     deviations,
     figures_of,
 )
+from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
-from queryprof.model import STATEMENT_OPERATIONS, Aggregate
-from queryprof.report.failures import budget_message, regression_message
+from queryprof.model import STATEMENT_OPERATIONS, Aggregate, Step
+from queryprof.report.failures import (
+    budget_message,
+    regression_message,
+    stall_line,
+    stall_message,
+)
 from queryprof.report.units import duration
 from queryprof.session import session
 from queryprof.trace.baseline_file import FIGURES, Baseline, read_baseline, write_baseline
 from queryprof.trace.drain import Drain
 
-BUDGETS = frozenset({"max_queries", "max_repeats", "no_full_scans"})
-GATES = frozenset({"counts", "vmsteps"})
+BUDGETS = frozenset({"max_queries", "max_repeats", "max_stall_ms", "no_full_scans"})
+GATES = frozenset({"counts", "vmsteps", "stalls"})
 SHOWN = 5
 """Lines of each kind in the summary."""
 
@@ -68,6 +74,7 @@ class _Phase:
     figures: dict[str, Figures]
     is_new: bool = False  # not in the baseline
     is_better: bool = False  # than the baseline, and nowhere worse
+    stalls: tuple[Step, ...] = ()  # the longest first
 
     def plain(self) -> dict[str, Any]:
         """As pytest's reports can carry it: names and numbers."""
@@ -83,6 +90,7 @@ class _Phase:
                 for site in one.sites
                 if site.executions > REPEATS and site.frame
             ],
+            "stalls": [(step.durations.max_ns, stall_line(step)) for step in self.stalls],
             "scans": [s for s, one in self.figures.items() if one.scans_a_large_table],
         }  # fmt: skip
 
@@ -135,6 +143,8 @@ class TestRecorder:
         self._drain: Drain | None = None
         self._started_session = False
         self._parts: list[list[Aggregate]] = []
+        self._steps: list[Step] = []
+        self._stall_ms = read_settings().stall_ms
         self._is_call = False
         self._phase: _Phase | None = None
         self._deselected: set[str] = set()
@@ -159,10 +169,12 @@ class TestRecorder:
         drain = self._record()
         session.recorder.flush()
         self._parts.append(drain.take())
+        self._steps += drain.take_steps()
 
     def _begin_phase(self) -> None:
         self._take_part()  # what was asked between phases is nobody's
         self._parts = []
+        self._steps = []
 
     def _end_phase(self) -> _Phase:
         self._take_part()
@@ -171,8 +183,14 @@ class TestRecorder:
             sum(a.count for a in aggregates if a.operation in STATEMENT_OPERATIONS),
             sum(a.self_ns for a in aggregates),
             figures_of(aggregates, self._rules) if self._is_call else {},
+            stalls=self._longer_than(self._stall_ms),
         )
         return self._phase
+
+    def _longer_than(self, stall_ms: float) -> tuple[Step, ...]:
+        """What an event loop ran for longer in one step, the longest first."""
+        found = [step for step in self._steps if step.durations.max_ns > stall_ms * 1e6]
+        return tuple(sorted(found, key=lambda step: -step.durations.max_ns))
 
     def queries(self) -> Queries:
         """The fixture's value."""
@@ -202,7 +220,11 @@ class TestRecorder:
         phase = self._end_phase()
         self._is_call = False
         if outcome.excinfo is None:
-            message = self._over_budget(item, phase.figures) or self._regressed(item, phase)
+            message = (
+                self._over_budget(item, phase.figures)
+                or self._stalled(item, phase)
+                or self._regressed(item, phase)
+            )
             if message:
                 outcome.force_exception(pytest.fail.Exception(message, pytrace=False))
 
@@ -252,6 +274,16 @@ class TestRecorder:
             if over:
                 exceeded.append(("scans of large tables, no_full_scans:", over))
         return budget_message(item.nodeid, exceeded) if exceeded else ""
+
+    def _stalled(self, item: pytest.Item, phase: _Phase) -> str:
+        marker = item.get_closest_marker("queryprof")
+        budget = marker.kwargs.get("max_stall_ms") if marker else None
+        if budget is not None:
+            stalls = self._longer_than(budget)
+            return stall_message(item.nodeid, f"max_stall_ms={budget}", stalls) if stalls else ""
+        if self._checks and "stalls" in self._rules.fail_on and phase.stalls:
+            return stall_message(item.nodeid, f"stall_ms={self._stall_ms:g}", phase.stalls)
+        return ""
 
     def _regressed(self, item: pytest.Item, phase: _Phase) -> str:
         if self._baseline is None:
@@ -369,6 +401,11 @@ class TestRecorder:
         for times, statement, place, nodeid in sorted(repeated, reverse=True)[:SHOWN]:
             out.write_line(f"  {times:>7,} x {statement[:200]}")
             out.write_line(f"            {place}  in {nodeid}")
+        stalls = [(ns, line, t) for t, found in self._calls.items() for ns, line in found["stalls"]]
+        if stalls:
+            out.write_line("event loops that stood still, the longest time of each")
+        for ns, line, nodeid in sorted(stalls, reverse=True)[:SHOWN]:
+            out.write_line(f"  {duration(ns):>8}  {line}  in {nodeid}")
         scans = [(s, nodeid) for nodeid, found in self._calls.items() for s in found["scans"]]
         if scans:
             out.write_line("full scans of large tables")

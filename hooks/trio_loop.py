@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import monotonic
 
 from queryprof.core import _core
-from queryprof.hooks.heartbeat import INTERVAL_S, Beats
+from queryprof.hooks.heartbeat import Beats
 from queryprof.hooks.replacing import Replacements
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ class StepInstrument:
     def before_run(self) -> None:
         self._is_entered = _core.enter_loop(KIND, self, True, False)
         self._busy_since_s = monotonic()
-        self._due_s = self._busy_since_s + INTERVAL_S
+        self._due_s = self._busy_since_s + self._beats.interval_s
         self._beats.start()
 
     def after_run(self) -> None:

@@ -16,6 +16,7 @@ from queryprof.core import _core
 from queryprof.core.recorder import FLUSH_INTERVAL_S, Recorder, complain, muted
 from queryprof.core.settings import Settings, read_settings
 from queryprof.errors import SessionError
+from queryprof.hooks.heartbeat import interval
 from queryprof.hooks.imports import ImportHooks
 from queryprof.hooks.loops import loop_hooks
 from queryprof.hooks.sqlite3_driver import Sqlite3Driver
@@ -82,6 +83,7 @@ class Session:
                 with muted():
                     self.driver.attach()
                 self._stall_s = settings.stall_ms / 1000
+                interval.s = settings.heartbeat_ms / 1000
                 self._start_threads()
                 self.loops.attach()
             except Exception as error:

@@ -27,7 +27,8 @@ MAY_IMPORT = {
     "queryprof.analysis": {"queryprof.model"},
     "queryprof.report": {"queryprof.analysis", "queryprof.model"},
     # The test runner's own command line, as it were: it records, judges and says.
-    "queryprof.hooks.pytest_recorder": {"queryprof.analysis", "queryprof.errors",
+    "queryprof.hooks.pytest_recorder": {"queryprof.analysis", "queryprof.core",
+                                        "queryprof.errors",
                                         "queryprof.model", "queryprof.report",
                                         "queryprof.session", "queryprof.trace"},
     # The one place that joins attach, record and keep, and the public functions above it:

@@ -146,6 +146,10 @@ def compare(
     ]
     whole = [judge(m, *([m.of(run) for run in side] for side in totals)) for m in _WHOLE]
     whole.append(judge(_RUN, [_run_ns(p) for p in before], [_run_ns(p) for p in after]))
+    if any(profile.loops for profile in (*before, *after)):
+        whole += [
+            judge(metric, [of(p) for p in before], [of(p) for p in after]) for metric, of in _LOOPS
+        ]
     names = sorted({name for side in sides for run in side for name in run})
     helpers = find_helpers(a for profile in (*before, *after) for a in profile.aggregates)
     changes = [_compare_statement(name, sides, judge, helpers) for name in names]
@@ -203,6 +207,24 @@ _RUN = _Metric("run_ns", "time", lambda _: None)
 _STATEMENT = (*_COUNTS, *_TIMES)
 _NOT_ALONE = frozenset({"max_ns", "min_call_ns", "deviation_ns"})
 """Shown, but no verdict of their own: a single execution, or the noise itself, decides them."""
+
+_LOOPS: tuple[tuple[_Metric, Callable[[Profile], float | None]], ...] = (
+    (
+        _Metric("loop_lag_ns", "time", lambda _: None),
+        lambda p: _mean(sum(x.beat_lag.total_ns for x in p.loops),
+                        sum(x.beat_lag.count for x in p.loops)),
+    ),
+    (
+        _Metric("stall_ns", "time", lambda _: None),
+        lambda p: sum(s.total_ns for x in p.loops for s in x.stalls) if p.loops else None,
+    ),
+)  # fmt: skip
+"""Of event loops: the mean lag of their heartbeats, and the time that they stood still."""
+
+
+def _mean(total: int, count: int) -> float | None:
+    return total / count if count else None
+
 
 Values = list[float | None]
 

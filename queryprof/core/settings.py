@@ -5,6 +5,7 @@ directory.
     call_path_frames = 3          frames of the program's own code in a call path, 1 to 8
     parameters = false            keep SQL texts and bound parameters of the slowest executions
     stall_ms = 50                 a step of an event loop that takes longer is a stall
+    heartbeat_ms = 100            how often it is looked at how late an event loop is
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ ROOTS_VARIABLE = "QUERYPROF_ROOTS"
 PARAMETERS_VARIABLE = "QUERYPROF_PARAMETERS"
 STALL_VARIABLE = "QUERYPROF_STALL_MS"
 MAXIMUM_CALL_PATH_FRAMES = 8
+SETTINGS = frozenset({"roots", "call_path_frames", "parameters", "stall_ms", "heartbeat_ms"})
 DEFAULT_STALL_MS = 50.0
-MINIMUM_STALL_MS = 1.0
-MAXIMUM_STALL_MS = 3_600_000.0
+DEFAULT_HEARTBEAT_MS = 100.0
+MINIMUM_MS = 1.0
+MAXIMUM_MS = 3_600_000.0
 
 
 class Settings:
@@ -35,9 +38,10 @@ class Settings:
         call_path_frames: how many frames of the program's own code a call path holds.
         parameters: whether SQL texts and parameters of the slowest executions are kept.
         stall_ms: how long a step of an event loop may take before it is a stall.
+        heartbeat_ms: how often it is looked at how late an event loop is.
     """
 
-    __slots__ = ("call_path_frames", "parameters", "roots", "stall_ms")
+    __slots__ = ("call_path_frames", "heartbeat_ms", "parameters", "roots", "stall_ms")
 
     def __init__(
         self,
@@ -45,11 +49,13 @@ class Settings:
         call_path_frames: int = 3,
         parameters: bool = False,
         stall_ms: float = DEFAULT_STALL_MS,
+        heartbeat_ms: float = DEFAULT_HEARTBEAT_MS,
     ) -> None:
         self.roots = tuple(os.path.abspath(root) for root in roots)
         self.call_path_frames = call_path_frames
         self.parameters = parameters
         self.stall_ms = stall_ms
+        self.heartbeat_ms = heartbeat_ms
 
 
 def read_settings(
@@ -69,7 +75,7 @@ def read_settings(
     settings.roots += tuple(root for root in extra.split(os.pathsep) if root)
     settings.parameters = settings.parameters or environ.get(PARAMETERS_VARIABLE) == "1"
     if STALL_VARIABLE in environ:
-        settings.stall_ms = _stall_ms(environ[STALL_VARIABLE])
+        settings.stall_ms = _milliseconds("stall_ms", environ[STALL_VARIABLE])
     return settings
 
 
@@ -112,8 +118,9 @@ def _setup_cfg(path: str) -> Mapping[str, object] | None:
             table["roots"] = section["roots"].split()
         if "call_path_frames" in section:
             table["call_path_frames"] = section.getint("call_path_frames")
-        if "stall_ms" in section:
-            table["stall_ms"] = section.getfloat("stall_ms")
+        for name in ("stall_ms", "heartbeat_ms"):
+            if name in section:
+                table[name] = section.getfloat(name)
         if "parameters" in section:
             table["parameters"] = section.getboolean("parameters")
     except (configparser.Error, ValueError) as error:
@@ -122,7 +129,7 @@ def _setup_cfg(path: str) -> Mapping[str, object] | None:
 
 
 def _from_table(table: Mapping[str, object], directory: str) -> Settings:
-    unknown = sorted(set(table) - {"roots", "call_path_frames", "parameters", "stall_ms"})
+    unknown = sorted(set(table) - SETTINGS)
     if unknown:
         raise SettingsError(f"queryprof has no setting {unknown[0]!r} (in {directory})")
     roots = table.get("roots", [])
@@ -140,17 +147,16 @@ def _from_table(table: Mapping[str, object], directory: str) -> Settings:
         tuple(os.path.join(directory, root) for root in roots),
         frames,
         parameters,
-        _stall_ms(table.get("stall_ms", DEFAULT_STALL_MS)),
+        _milliseconds("stall_ms", table.get("stall_ms", DEFAULT_STALL_MS)),
+        _milliseconds("heartbeat_ms", table.get("heartbeat_ms", DEFAULT_HEARTBEAT_MS)),
     )
 
 
-def _stall_ms(value: object) -> float:
+def _milliseconds(name: str, value: object) -> float:
     try:
-        stall_ms = float(value)  # type: ignore[arg-type]
+        number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        stall_ms = 0.0
-    if isinstance(value, bool) or not MINIMUM_STALL_MS <= stall_ms <= MAXIMUM_STALL_MS:
-        raise SettingsError(
-            f"stall_ms must be {MINIMUM_STALL_MS:g} to {MAXIMUM_STALL_MS:g}, not {value!r}"
-        )
-    return stall_ms
+        number = 0.0
+    if isinstance(value, bool) or not MINIMUM_MS <= number <= MAXIMUM_MS:
+        raise SettingsError(f"{name} must be {MINIMUM_MS:g} to {MAXIMUM_MS:g}, not {value!r}")
+    return number

@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterable
 
 from queryprof.analysis.baseline import Deviation, Figures, Site, TestFigures
+from queryprof.model import Step
+from queryprof.report.units import duration, percent
 
 SHOWN_SITES = 3
 LONGEST_STATEMENT = 300
@@ -26,6 +28,26 @@ def budget_message(test: str, exceeded: Iterable[tuple[str, TestFigures]]) -> st
     for reason, figures in exceeded:
         parts.append("\n".join([reason, *query_lines(figures)]))
     return "\n\n".join(parts)
+
+
+def stall_message(test: str, budget: str, stalls: Iterable[Step]) -> str:
+    """Why an event loop stood still for too long, with what ran."""
+    lines = [f"  {duration(step.durations.max_ns):>8}  {stall_line(step)}" for step in stalls]
+    advice = "Move what waits or computes off the loop (aiosqlite, or asyncio.to_thread)."
+    head = f"{test} keeps its event loop standing still, {budget}:"
+    return "\n\n".join([head, "\n".join(lines), advice])
+
+
+def stall_line(step: Step) -> str:
+    """What ran without a break, and what of it was the database."""
+    line = f"{step.function.function} {_file(step.function.file)}:{step.function.line}"
+    if step.causes and step.durations.total_ns:
+        cause = max(step.causes, key=lambda c: c.ns)
+        share = percent(cause.ns / step.durations.total_ns)
+        line += f", {share} of it in {_cut(cause.statement)}"
+        if cause.path:
+            line += f" at {_file(cause.path[0].file)}:{cause.path[0].line}"
+    return line
 
 
 def query_lines(figures: TestFigures) -> list[str]:

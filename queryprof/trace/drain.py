@@ -10,7 +10,7 @@ import os
 
 from queryprof.core import _core
 from queryprof.core.recorder import complain
-from queryprof.model import Aggregate, CallPath, Counters, Frame, Thread
+from queryprof.model import Aggregate, CallPath, Cause, Counters, Distribution, Frame, Step, Thread
 from queryprof.trace.writer import KINDS
 
 
@@ -22,10 +22,16 @@ class Drain:
         self._statements: dict[int, str] = {}
         self._paths: dict[int, CallPath] = {}
         self._aggregates: list[Aggregate] = []
+        self._steps: list[Step] = []
 
     def take(self) -> list[Aggregate]:
         """What was flushed here since the last taking; the caller flushes first."""
         taken, self._aggregates = self._aggregates, []
+        return taken
+
+    def take_steps(self) -> list[Step]:
+        """What event loops ran until the last flush; without histograms."""
+        taken, self._steps = self._steps, []
         return taken
 
     def begin(self) -> None:
@@ -80,11 +86,20 @@ class Drain:
 
     def add_loops(
         self,
-        loops: list[_core.LoopRow],
+        loops: list[_core.LoopRow],  # noqa: ARG002 a sink's
         steps: list[_core.StepRow],
-        stalls: list[_core.StallRow],
+        stalls: list[_core.StallRow],  # noqa: ARG002
     ) -> None:
-        pass
+        for _, (function, file, line, kind), durations, database_ns, gc_ns, causes in steps:
+            self._steps.append(
+                Step(
+                    Frame(function, file, line, KINDS[kind]),
+                    Distribution(*durations[:3]),
+                    database_ns,
+                    gc_ns,
+                    tuple(Cause(self._statement(c[0]), self._path(c[1]), *c[2:]) for c in causes),
+                )
+            )
 
     def commit(self, flush_ns: int, losses: tuple[int, int, int]) -> None:
         pass

@@ -332,4 +332,60 @@ def test_settings(run: Run) -> None:
     assert (result.returncode, "ask less" in result.stdout) == (0, False), "nothing is left"
     ini.write_text("[pytest]\nqueryprof_fail_on = everything\n")
     result = run("--queryprof-check")
-    assert (result.returncode, "must be of counts, vmsteps" in result.stderr) == (4, True)
+    assert (result.returncode, "must be of counts, stalls, vmsteps" in result.stderr) == (4, True)
+
+
+BLOCKING = """
+import asyncio, sqlite3, time
+import pytest
+
+SLOW = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)"
+        " SELECT count(*) FROM n")
+
+async def search():
+    c = sqlite3.connect(":memory:")
+    c.execute(SLOW).fetchone()
+    c.close()
+
+async def sleep():
+    time.sleep(0.03)
+
+@pytest.mark.queryprof(max_stall_ms={budget})
+def test_search():
+    asyncio.run(search())
+
+def test_sleep():
+    asyncio.run(sleep())
+
+def test_healthy():
+    asyncio.run(asyncio.sleep(0.2))
+"""
+
+
+def test_a_blocked_event_loop_exceeds_the_budget(run: Run) -> None:
+    """With what blocked it, and where; in every run, with no option."""
+    Path("test_loop.py").write_text(BLOCKING.format(budget=20))
+    result = run()
+    assert result.returncode == 1
+    assert "test_loop.py::test_search keeps its event loop standing still" in result.stdout
+    assert "max_stall_ms=20" in result.stdout
+    assert "of it in WITH RECURSIVE" in result.stdout
+    assert "at test_loop.py:10" in result.stdout
+    assert "1 failed, 2 passed" in result.stdout
+    Path("test_loop.py").write_text(BLOCKING.format(budget=20_000))
+    assert run().returncode == 0
+
+
+def test_stalls_are_shown_and_may_fail(run: Run) -> None:
+    """The threshold is the setting's; the gate is off unless asked for."""
+    Path("test_loop.py").write_text(BLOCKING.format(budget=20_000))
+    Path("pyproject.toml").write_text("[tool.queryprof]\nstall_ms = 20\n")
+    result = run("--queryprof")
+    assert "event loops that stood still" in result.stdout
+    assert "sleep test_loop.py:" in result.stdout
+    assert run("--queryprof-save").returncode == 0
+    assert run("--queryprof-check").returncode == 0
+    result = run("--queryprof-check", "-o", "queryprof_fail_on=stalls")
+    assert result.returncode == 1
+    assert "stall_ms=20" in result.stdout
+    assert "test_healthy" not in result.stdout.partition("short test summary")[2]

@@ -17,7 +17,7 @@ from say.by_hand import aggregate, process, profile_of
 from conftest import Run
 from queryprof.analysis.bootstrap import ratio_interval
 from queryprof.analysis.comparison import Change, Comparison, Verdict, compare, regressions
-from queryprof.model import Frame, Profile
+from queryprof.model import Distribution, Frame, Loop, Profile, Stall, Thread
 
 Script = Callable[..., Path]
 LOAD = Frame("load", "/app/main.py", 7)
@@ -236,3 +236,32 @@ def test_bad_input_is_one_line(queryprof: Run, script: Script) -> None:
         assert result.returncode == 2, arguments
         assert len(result.stderr.splitlines()) == 1, result.stderr
         assert result.stderr.startswith("queryprof: ")
+
+
+def test_event_loops_are_compared() -> None:
+    """Their mean lag, and the time that they stood still; nothing where no loop ran."""
+    thread = Thread(1, "MainThread")
+
+    def loop(lag_ns: int, stall_ns: int) -> Loop:
+        lag = Distribution(10, 10 * lag_ns, lag_ns, {})
+        stall = Stall(
+            Frame("f", "/app/a.py", 1), (), (), 1, stall_ns, stall_ns, 0, 0, 0, 0, 0, 0, 0, 0, ()
+        )
+        return Loop(
+            "asyncio", thread, True, 1, 10**9, 0, 10, 0, 0, Distribution(), lag, (), (stall,)
+        )
+
+    def run(lag_ns: int, stall_ns: int) -> Profile:
+        return dataclasses.replace(
+            profile_of(aggregate("SELECT 1")), loops=(loop(lag_ns, stall_ns),)
+        )
+
+    before = [run(10_000_000 + i, 500_000_000 + i) for i in range(5)]
+    after = [run(1_000_000 + i, 50_000_000 + i) for i in range(5)]
+    changes = {change.metric: change for change in compare(before, after).whole}
+    assert changes["loop_lag_ns"].verdict is Verdict.BETTER
+    assert changes["stall_ns"].verdict is Verdict.BETTER
+    changes = {change.metric: change for change in compare(after, before).whole}
+    assert changes["loop_lag_ns"].verdict is Verdict.WORSE
+    plain = profile_of(aggregate("SELECT 1"))
+    assert "loop_lag_ns" not in {c.metric for c in compare([plain], [plain]).whole}
