@@ -91,6 +91,7 @@ class Heartbeat(Beats):
         self._await_beat = await_beat
         self._timer: object = None
         self._due_s = 0.0
+        self._last_step = -1
 
     def start(self) -> None:
         """Schedules the first beat."""
@@ -113,9 +114,11 @@ class Heartbeat(Beats):
         due_s, now_s = self._due_s, monotonic()
         lag_s = now_s - due_s
         if 0.0 <= lag_s < self.interval_s:  # one beat, as almost always
-            _core.loop_beat(lag_s)
+            step = _core.loop_beat(lag_s)
             self.lags_s.append(lag_s)
-            due_s += self.interval_s
+            # A loop in which nothing runs is looked at half as often: waking costs the most.
+            due_s += self.interval_s if step != self._last_step else 2 * self.interval_s
+            self._last_step = step
         else:
             due_s = self.tell(due_s, now_s)
         self._schedule(due_s)

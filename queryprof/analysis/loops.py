@@ -19,6 +19,10 @@ UNKNOWN = "unknown"
 
 MAJORITY = 0.5
 
+HELD_NS = 25_000_000
+"""Python code lets another thread run within some switch intervals (sys.getswitchinterval, 5 ms);
+what makes one wait for longer, on average, is in C."""
+
 QUEUES_SEEN = frozenset({"asyncio"})
 """Kinds of loops whose callbacks that are ready can be counted."""
 
@@ -160,7 +164,7 @@ def find_loops(profile: Profile) -> tuple[LoopFinding, ...]:
 
 
 def category_of(stall: Stall) -> str:
-    """What more than half of a stall was spent on."""
+    """What more than half of a stall was spent on; of computing, whether in C code."""
     if stall.database_ns > MAJORITY * stall.total_ns:
         return DATABASE
     if stall.gc_ns > MAJORITY * stall.total_ns:
@@ -169,7 +173,7 @@ def category_of(stall: Stall) -> str:
         return UNKNOWN
     if stall.cpu_ns <= MAJORITY * stall.cpu_of_ns:
         return WAITING
-    return HOLDING if stall.gil_ns > MAJORITY * stall.total_ns else COMPUTING
+    return HOLDING if stall.gil_ns > HELD_NS * stall.samples else COMPUTING
 
 
 def spread_of(distribution: Distribution) -> Spread:

@@ -131,7 +131,8 @@ static PyObject *loop_beat(PyObject *Py_UNUSED(module), PyObject *args)
     if (lane) {
         qp_loop_beat(lane->loop, lag_s > 0 ? (int64_t)(lag_s * 1e9) : 0);
     }
-    Py_RETURN_NONE;
+    return PyLong_FromUnsignedLongLong(
+        lane ? atomic_load_explicit(&lane->step_number, memory_order_relaxed) : 0);
 }
 
 static PyObject *loop_timer(PyObject *Py_UNUSED(module), PyObject *args)

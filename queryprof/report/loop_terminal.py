@@ -87,6 +87,7 @@ def _loop(
         parts += [head, Padding(Text(verdict(stall, places)), (0, 0, 0, 5))]
     if len(finding.stalls) > top:
         parts.append(Text(f"{len(finding.stalls) - top} more: --top {len(finding.stalls)}"))
+    parts += _delays(finding, places, top)
     words = many_short(finding, LATE_NS)
     if words:
         parts.append(Text(words))
@@ -98,6 +99,24 @@ def _loop(
         title = "\nHow late it was: share of the heartbeats (%) up to a lag"
         parts += [Text(title, style="bold"), Text(chart({loop.kind: loop.beat_lag}, width))]
     return parts
+
+
+def _delays(finding: LoopFinding, places: Places, top: int) -> list[RenderableType]:
+    """What made others wait, by how long they waited altogether; nothing if nobody did."""
+    found = sorted((s for s in finding.stalls if s.delay_ns), key=lambda s: -s.delay_ns)
+    if not found:
+        return []
+    table = plain_table("\nWhat made others wait, by their waiting")
+    for name in ("waited", "callbacks", "each"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("because of", overflow="fold", ratio=1)
+    for stall in found[:top]:
+        place = stall.site.frame or stall.stall.function
+        table.add_row(
+            duration(stall.delay_ns), count(stall.delayed), duration(stall.mean_delay_ns),
+            places.frame(place),
+        )  # fmt: skip
+    return [table]
 
 
 def _lags(finding: LoopFinding) -> Table:

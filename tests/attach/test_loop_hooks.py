@@ -42,7 +42,15 @@ def recorded(queryprof: Run, path: Path) -> Profile:
     return read_profile("x.qprof")
 
 
-def test_uvloop(queryprof: Run, script: Script) -> None:
+@pytest.mark.parametrize(
+    "start",
+    [
+        "uvloop.run(main())",
+        "asyncio.Runner(loop_factory=uvloop.new_event_loop).run(main())",
+        "asyncio.set_event_loop_policy(uvloop.EventLoopPolicy()); asyncio.run(main())",
+    ],
+)
+def test_uvloop(queryprof: Run, script: Script, start: str) -> None:
     """Its handles are its own: the heartbeat, the watchdog and the probes tell."""
     pytest.importorskip("uvloop")
     path = script(
@@ -52,8 +60,7 @@ def test_uvloop(queryprof: Run, script: Script) -> None:
         "    time.sleep(0.3)\n"
         "    await asyncio.sleep(0.15)\n"
         "    ask()\n"
-        "    await asyncio.sleep(0.15)\n"
-        "uvloop.run(main())\n"
+        "    await asyncio.sleep(0.15)\n" + start + "\n"
     )
     (loop,) = recorded(queryprof, path).loops
     assert (loop.kind, loop.has_steps) == ("uvloop", False)
@@ -241,3 +248,31 @@ def test_queries_in_other_threads_do_not_count_for_the_loop() -> None:
     (loop,) = recording.profile.loops
     assert loop.stalls == ()
     assert sum(step.database_ns for step in loop.functions) == 0
+
+
+def test_a_loop_in_a_thread_that_dies(queryprof: Run, script: Script) -> None:
+    """By an exception that leaves the loop, or with the process; and the next thread's goes on."""
+    path = script(
+        "import asyncio, threading, time\n"
+        "async def die():\n"
+        "    asyncio.get_running_loop().call_soon(leave)\n"
+        "    await asyncio.sleep(10)\n"
+        "def leave():\n"
+        "    raise SystemExit\n"
+        "async def block():\n"
+        "    time.sleep(0.08)\n"
+        "async def forever():\n"
+        "    await asyncio.sleep(60)\n"
+        "def run(main):\n"
+        "    thread = threading.Thread(target=asyncio.run, args=(main(),), name=main.__name__)\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+        "for _ in range(20): run(die)\n"
+        "run(block)\n"
+        "threading.Thread(target=asyncio.run, args=(forever(),), name='forever', daemon=True).start()\n"
+        "time.sleep(0.2)\n"
+    )
+    loops = {loop.thread.name: loop for loop in recorded(queryprof, path).loops}
+    assert set(loops) == {"die", "block", "forever"}
+    assert loops["die"].runs >= 20
+    assert [stall.count for stall in loops["block"].stalls] == [1]
