@@ -110,6 +110,7 @@ def test_imports_have_no_cycle() -> None:
 def test_click_and_rich_stay_where_people_are() -> None:
     """Click is the command line's alone; rich also that of what is printed to a terminal."""
     printing = {
+        "queryprof.report.console",
         "queryprof.report.terminal",
         "queryprof.report.comparison_terminal",
         "queryprof.report.loop_terminal",

@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "probe_object.h"
+#include "stalls.h"
 #include "steps.h"
 
 enum { WRAPPERS = 4 /* bound methods and partial functions looked into, one in another */ };
@@ -43,7 +44,7 @@ static Py_ssize_t slot_offset(PyTypeObject *type, const char *name)
     return offset;
 }
 
-bool qp_handle_is_due(PyObject *timer, double *due_s)
+static bool is_due(PyObject *timer, double *due_s)
 {
     if (!known.handle_type || !PyObject_TypeCheck(timer, known.timer_type)) {
         return false;
@@ -128,8 +129,7 @@ static void begin(qp_step *step, qp_lane *lane, PyObject *handle, PyObject *call
         qp_step_begin(step, lane, type, type, qp_step_describe, what);
     }
     Py_DECREF(what);
-    if (Py_TYPE(handle) == known.timer_type && lane->has_clock &&
-        qp_handle_is_due(handle, &due_s)) {
+    if (Py_TYPE(handle) == known.timer_type && lane->has_clock && is_due(handle, &due_s)) {
         int64_t lag_ns = qp_clock_monotonic_of(step->start_ticks) - (int64_t)(due_s * 1e9);
         qp_loop_timer(lane->loop, lag_ns > 0 ? lag_ns : 0);
     }
@@ -346,5 +346,6 @@ PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
     Py_XSETREF(known.heartbeat_type, (PyTypeObject *)Py_NewRef((PyObject *)heartbeat_type));
     Py_INCREF((PyObject *)handle_type);
     known.handle_type = handle_type;
+    qp_stalls_know_timers(is_due);
     return qp_probe_object_calling(stand_in_type, run_handle, original, NULL);
 }

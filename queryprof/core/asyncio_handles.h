@@ -16,8 +16,4 @@ PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
 /* Gives back the types. */
 void qp_handles_forget(void);
 
-/* Whether an object among a loop's timers is one of the program's that has not been cancelled;
- * then when it is due, in seconds of the monotonic clock. */
-bool qp_handle_is_due(PyObject *timer, double *due_s);
-
 #endif

@@ -274,6 +274,40 @@ static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api)
     return 0;
 }
 
+static void enter_mutex(void *mutex)
+{
+    if (qp_sqlite.mutex_try(mutex) != 0) {
+        Py_BEGIN_ALLOW_THREADS qp_sqlite.mutex_enter(mutex);
+        Py_END_ALLOW_THREADS
+    }
+}
+
+/* Reads the counters of a statement (sqlite3_stmt *) that is about to be gone. */
+static void statement_ends(void *statement)
+{
+    if (!state.counting) {
+        return;
+    }
+    void *db = qp_sqlite.db_handle(statement); /* alive as long as its statement is */
+    qp_tracker *t = qp_tracker_of(db);
+    if (!t) {
+        return;
+    }
+    void *mutex = qp_sqlite.db_mutex(db);
+    enter_mutex(mutex); /* which may have let other threads run: counting may be over */
+    bool ours = state.counting && t->db == db && t->epoch == state.epoch;
+    qp_counted_statement *s = ours ? qp_tracker_find(t, statement) : NULL;
+    if (s) {
+        if (t->sampled == s) {
+            end_sample(t, true);
+        }
+        qp_counters counters = read_counters(s);
+        s->statement = NULL;
+        add_counters(s->key, &counters);
+    }
+    qp_sqlite.mutex_leave(mutex);
+}
+
 const char *qp_counters_start(const char *library, PyObject *connection)
 {
     const char *reason = qp_sqlite_find(library);
@@ -284,7 +318,7 @@ const char *qp_counters_start(const char *library, PyObject *connection)
         reason = "not enough memory";
     }
     if (!reason) {
-        reason = qp_statement_objects_watch(connection);
+        reason = qp_statement_objects_watch(connection, statement_ends);
     }
     if (reason) {
         return reason;
@@ -369,39 +403,6 @@ bool qp_counters_tell_ends(PyObject *connection, bool ends)
     qp_sqlite.trace_v2(t->db, events, on_trace, t);
     qp_sqlite.mutex_leave(mutex);
     return true;
-}
-
-static void enter_mutex(void *mutex)
-{
-    if (qp_sqlite.mutex_try(mutex) != 0) {
-        Py_BEGIN_ALLOW_THREADS qp_sqlite.mutex_enter(mutex);
-        Py_END_ALLOW_THREADS
-    }
-}
-
-void qp_counters_statement_ends(void *statement)
-{
-    if (!state.counting) {
-        return;
-    }
-    void *db = qp_sqlite.db_handle(statement); /* alive as long as its statement is */
-    qp_tracker *t = qp_tracker_of(db);
-    if (!t) {
-        return;
-    }
-    void *mutex = qp_sqlite.db_mutex(db);
-    enter_mutex(mutex); /* which may have let other threads run: counting may be over */
-    bool ours = state.counting && t->db == db && t->epoch == state.epoch;
-    qp_counted_statement *s = ours ? qp_tracker_find(t, statement) : NULL;
-    if (s) {
-        if (t->sampled == s) {
-            end_sample(t, true);
-        }
-        qp_counters counters = read_counters(s);
-        s->statement = NULL;
-        add_counters(s->key, &counters);
-    }
-    qp_sqlite.mutex_leave(mutex);
 }
 
 /* The connection, or NULL when it has no statement object that keeps it alive. With the GIL no

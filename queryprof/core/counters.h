@@ -48,9 +48,6 @@ const char *qp_counters_attach(PyObject *connection);
  * busy. */
 bool qp_counters_tell_ends(PyObject *connection, bool ends);
 
-/* Reads the counters of a statement (sqlite3_stmt *) that is about to be gone. */
-void qp_counters_statement_ends(void *statement);
-
 /* Adds what was counted up to now to the aggregates; connections that run something just now
  * are left for the next time. */
 void qp_counters_settle(void);

@@ -6,6 +6,8 @@
 #include "clock.h"
 #include "cpu_time.h"
 
+int64_t qp_stall_ns = 50 * 1000 * 1000;
+
 enum { BEATS_KEPT = 100 /* of an idle loop, until they are taken */ };
 
 static struct {

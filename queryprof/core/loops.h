@@ -68,6 +68,9 @@ typedef struct qp_lane {
     bool is_adopted;        /* it ran before recording began: nobody tells when it stops */
 } qp_lane;
 
+/* Steps from this many nanoseconds on are stalls. */
+extern int64_t qp_stall_ns;
+
 /* The lane of the running thread, or NULL: no loop that is recorded runs in it. */
 static inline qp_lane *qp_lane_here(void)
 {

@@ -263,7 +263,7 @@ static PyObject *watchdog_start(PyObject *Py_UNUSED(module), PyObject *args)
 {
     double threshold_s;
     if (!PyArg_ParseTuple(args, "d:watchdog_start", &threshold_s) ||
-        qp_watchdog_start(threshold_s) < 0) {
+        qp_watchdog_start(threshold_s, qp_step_sample) < 0) {
         return NULL;
     }
     Py_RETURN_NONE;

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "allocation.h"
-#include "asyncio_handles.h"
 #include "callpath.h"
 #include "clock.h"
 #include "cpu_time.h"
@@ -32,7 +31,8 @@ typedef struct {
 } stall;
 
 static struct {
-    stall *stalls; /* the last one stands for all others when the table is full */
+    qp_timer_is_due *is_due; /* NULL: timers cannot be looked into */
+    stall *stalls;           /* the last one stands for all others when the table is full */
 } table;
 
 bool qp_stalls_start(void)
@@ -54,6 +54,11 @@ void qp_stalls_stop(void)
     qp_stalls_forget();
     qp_release(table.stalls);
     table.stalls = NULL;
+}
+
+void qp_stalls_know_timers(qp_timer_is_due *is_due)
+{
+    table.is_due = is_due;
 }
 
 static const qp_step_site *most_seen(const qp_step *step)
@@ -111,18 +116,17 @@ static void add_cpu(stall *to, const qp_step *step)
 }
 
 /* The timers that were due while the step ran waited from then on. */
-static void add_timers(stall *to, const qp_step *step)
+static void add_timers(stall *to, const qp_step *step, int64_t ns)
 {
     PyObject *timers = step->lane->timers;
-    if (!timers || !step->lane->has_clock) {
+    if (!timers || !step->lane->has_clock || !table.is_due) {
         return;
     }
-    double now_s = (double)qp_clock_monotonic_ns() * 1e-9;
-    double began_s =
-        now_s - (double)qp_clock_ns(qp_clock_elapsed(step->start_ticks, qp_clock_ticks())) * 1e-9;
+    double began_s = (double)qp_clock_monotonic_of(step->start_ticks) * 1e-9;
+    double now_s = began_s + (double)ns * 1e-9;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(timers); i++) {
         double due_s;
-        if (qp_handle_is_due(PyList_GET_ITEM(timers, i), &due_s) && due_s < now_s) {
+        if (table.is_due(PyList_GET_ITEM(timers, i), &due_s) && due_s < now_s) {
             to->delayed++;
             to->delay_ns += (int64_t)((now_s - (due_s > began_s ? due_s : began_s)) * 1e9);
         }
@@ -146,7 +150,7 @@ static void add_end(stall *to, const qp_step *step, int64_t ns)
     to->gil_ns += qp_clock_ns(step->gil_ticks);
     qp_causes_join(&to->causes, &step->causes);
     add_cpu(to, step);
-    add_timers(to, step);
+    add_timers(to, step, ns);
 }
 
 void qp_stall_settle(qp_step *step, int64_t ns, bool ended)

@@ -2,7 +2,6 @@
 
 #include <stdbool.h>
 
-#include "counters.h"
 #include "sqlite_library.h"
 
 enum { STATEMENTS_SEARCHED = 64 };
@@ -10,6 +9,7 @@ enum { STATEMENTS_SEARCHED = 64 };
 static struct {
     PyTypeObject *type; /* owned; NULL: not watched */
     destructor deallocate;
+    qp_statement_ends *ends;
 } watched;
 
 /* The sqlite3_stmt * of a statement object: its first field. */
@@ -23,7 +23,7 @@ static void on_deallocate(PyObject *object)
     void *statement = statement_of(object);
     destructor deallocate = watched.deallocate;
     if (statement) {
-        qp_counters_statement_ends(statement);
+        watched.ends(statement);
     }
     deallocate(object);
 }
@@ -37,7 +37,7 @@ static bool belongs_to(void *db, const void *wanted)
     return wanted && statement == wanted;
 }
 
-const char *qp_statement_objects_watch(PyObject *connection)
+const char *qp_statement_objects_watch(PyObject *connection, qp_statement_ends *ends)
 {
     void *db;
     const char *reason = qp_sqlite_connection(connection, &db);
@@ -54,6 +54,7 @@ const char *qp_statement_objects_watch(PyObject *connection)
     } else if (!watched.type) {
         watched.type = (PyTypeObject *)Py_NewRef((PyObject *)type);
         watched.deallocate = type->tp_dealloc;
+        watched.ends = ends;
         type->tp_dealloc = on_deallocate;
     }
     Py_XDECREF(object);

@@ -6,9 +6,12 @@
 
 #include <Python.h>
 
+/* Is told of a sqlite3_stmt * that is about to be finalized. */
+typedef void qp_statement_ends(void *statement);
+
 /* Checks the layout of statement objects on one of `connection` (open, and nobody else's), and
- * tells the counters before any is deallocated. Returns NULL, or why not (static text). */
-const char *qp_statement_objects_watch(PyObject *connection);
+ * tells `ends` before any is deallocated. Returns NULL, or why not (static text). */
+const char *qp_statement_objects_watch(PyObject *connection, qp_statement_ends *ends);
 
 /* Puts the type back as it was. */
 void qp_statement_objects_unwatch(void);

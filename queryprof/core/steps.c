@@ -12,8 +12,6 @@
 
 enum { SUMS = 1024, SLOTS = 2 * SUMS };
 
-int64_t qp_stall_ns = 50 * 1000 * 1000;
-
 static struct {
     qp_step_sums *sums; /* the first one stands for all others when the table is full */
     int count;
@@ -180,9 +178,14 @@ void qp_step_end(qp_step *step)
     }
 }
 
-void qp_step_sample(qp_step *step, uint64_t asked_ticks)
+void qp_step_sample(qp_lane *lane, uint64_t number, uint64_t asked_ticks)
 {
-    PyThreadState *tstate = step->lane->thread->tstate;
+    qp_step *step = lane->in_use && lane->recording == qp_recording ? lane->step : NULL;
+    if (!step || step->number != number ||
+        qp_clock_ns(qp_clock_elapsed(step->start_ticks, asked_ticks)) < qp_stall_ns) {
+        return; /* it has ended meanwhile */
+    }
+    PyThreadState *tstate = lane->thread->tstate;
     uint32_t path;
     qp_callpath_find(tstate, &path);
     step->gil_ticks += qp_clock_elapsed(asked_ticks, qp_clock_ticks());

@@ -70,11 +70,9 @@ static inline void qp_step_database(qp_step *step, uint32_t statement, uint32_t 
     qp_causes_add(&step->causes, statement, path, 1, ticks);
 }
 
-/* Notes where a step was, that has run on for so long; by the watchdog, with the GIL. */
-void qp_step_sample(qp_step *step, uint64_t asked_ticks);
-
-/* Steps from this many nanoseconds on are stalls. */
-extern int64_t qp_stall_ns;
+/* Notes where the step of this number is in a lane, if it still runs and is a stall; `asked_ticks`
+ * is when the GIL was asked for. With the GIL. */
+void qp_step_sample(qp_lane *lane, uint64_t number, uint64_t asked_ticks);
 
 /* Empties the sums into a new list of tuples (see _core.pyi); NULL with an exception. */
 PyObject *qp_steps_take(void);

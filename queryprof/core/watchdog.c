@@ -4,7 +4,6 @@
 #include "clock.h"
 #include "cpu_time.h"
 #include "loops.h"
-#include "steps.h"
 
 enum { IDLE_TURNS = 25 };
 
@@ -12,20 +11,17 @@ static const double SHARE_OF_A_THRESHOLD = 0.5;
 static const double MARGIN_S = 50e-6; /* so that a step is over the threshold, not almost */
 
 static qp_background *present; /* owned; NULL: none */
+static qp_watchdog_look *look;
 
 bool qp_watchdog_awaited;
 _Atomic bool qp_watchdog_sleeps;
 
-/* Looks where a step is, if it is still the same; waits for the GIL first. */
+/* Looks where a step is; waits for the GIL first. */
 static void sample(qp_lane *lane, uint64_t number, uint64_t asked_ticks)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
     qp_here.muted = true;
-    const qp_step *step = lane->in_use && lane->recording == qp_recording ? lane->step : NULL;
-    if (step && step->number == number &&
-        qp_clock_ns(qp_clock_elapsed(step->start_ticks, asked_ticks)) >= qp_stall_ns) {
-        qp_step_sample(lane->step, asked_ticks);
-    }
+    look(lane, number, asked_ticks);
     PyGILState_Release(gil);
 }
 
@@ -87,8 +83,9 @@ void qp_watchdog_wake(void)
     }
 }
 
-int qp_watchdog_start(double threshold_s)
+int qp_watchdog_start(double threshold_s, qp_watchdog_look *function)
 {
+    look = function;
     qp_stall_ns = (int64_t)(threshold_s * 1e9);
     atomic_store(&qp_watchdog_sleeps, false);
     present = qp_background_new(turn, NULL, threshold_s * SHARE_OF_A_THRESHOLD);

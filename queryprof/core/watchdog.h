@@ -6,9 +6,15 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "loops.h"
+
+/* Looks at the step of a number that has run on in a lane; with the GIL, which was asked for then.
+ */
+typedef void qp_watchdog_look(qp_lane *lane, uint64_t number, uint64_t asked_ticks);
+
 /* Gets ready; the thread starts with the next loop that runs. Steps from `threshold_s` on are
  * stalls. 0, or -1 with an exception. */
-int qp_watchdog_start(double threshold_s);
+int qp_watchdog_start(double threshold_s, qp_watchdog_look *look);
 
 /* Whether the thread shall start with the next loop that runs, or step of one. */
 extern bool qp_watchdog_awaited;

@@ -10,8 +10,9 @@ from rich.text import Text
 
 from queryprof.analysis.comparison import Change, Comparison, StatementChange, Verdict
 from queryprof.report.comparison_words import cautions, metric_name, ratio, summary, value
+from queryprof.report.console import console_for, plain_table, write
 from queryprof.report.places import Places
-from queryprof.report.terminal import console_for, highlighted, plain_table, write
+from queryprof.report.terminal import highlighted
 from queryprof.report.units import average
 
 STYLES = {

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from queryprof.analysis.loops import LoopFinding, Spread, cumulative, find_loops
 from queryprof.model import Distribution, Profile
+from queryprof.report.console import console_for, plain_table, write
 from queryprof.report.loop_words import many_short, verdict
 from queryprof.report.places import Places
-from queryprof.report.terminal import console_for, plain_table, write
 from queryprof.report.units import average, count, counted, duration, percent
 
 CHART_HEIGHT = 10

@@ -1,7 +1,6 @@
 """The report for a terminal, with rich: as wide as the terminal, plain text when it is none.
 
-With comparison_terminal this is all of the package that imports rich; the profiled program does
-so only when it asks for a report.
+The profiled program imports rich only when it asks for a report.
 """
 
 from __future__ import annotations
@@ -13,13 +12,14 @@ from typing import TextIO
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.syntax import Syntax
-from rich.table import Table
 from rich.text import Text
 
 from queryprof.analysis.bottlenecks import VITAL_SHARE, Bottleneck, Ranking, rank_bottlenecks
 from queryprof.analysis.overview import Overview, overview_of
 from queryprof.analysis.views import Caller, Row, View, view_by
 from queryprof.model import Profile
+from queryprof.report.console import console_for, plain_table, write
+from queryprof.report.loop_terminal import loop_summary
 from queryprof.report.places import Places
 from queryprof.report.units import average, count, counted, duration, percent, seconds
 
@@ -28,11 +28,6 @@ SQL_LINES = 6
 
 WIDE = 110
 """From this width on, tables have all their columns."""
-
-
-def console_for(file: TextIO | None = None, width: int | None = None) -> Console:
-    """A console that writes to a file (standard output): colours and width are the terminal's."""
-    return Console(file=file, width=width, highlight=False, soft_wrap=False, emoji=False)
 
 
 def print_report(
@@ -59,8 +54,6 @@ def print_report(
     else:
         parts.append(Text("\nNothing was asked of a database."))
     if profile.loops:
-        from queryprof.report.loop_terminal import loop_summary
-
         parts += loop_summary(profile, places)
     write(console, parts)
 
@@ -83,16 +76,6 @@ def print_view(
     else:
         parts.append(_view(view, places, console.width))
     write(console, parts)
-
-
-def write(console: Console, parts: Iterable[RenderableType]) -> None:
-    """Prints without the spaces that rich fills lines up with: a file needs none."""
-    with console.capture() as capture:
-        for part in parts:
-            console.print(part)
-    for line in capture.get().splitlines():
-        console.file.write(line.rstrip() + "\n")
-    console.file.flush()
 
 
 def _overview(overview: Overview) -> Iterable[Text]:
@@ -196,14 +179,6 @@ def _caller(caller: Caller, places: Places) -> Text:
     return Text.assemble(
         f"        {duration(caller.totals.self_ns):>8}  {counted(caller.totals.calls, 'call'):>11}  ",
         (places.site(caller.site), "cyan"), no_wrap=True, overflow="ellipsis",
-    )  # fmt: skip
-
-
-def plain_table(title: str) -> Table:
-    """An empty table without lines."""
-    return Table(
-        title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0),
-        pad_edge=False, show_edge=False, header_style="underline",
     )  # fmt: skip
 
 
