@@ -1,7 +1,7 @@
 """What recording an event loop costs: `make bench`.
 
 Tasks run bare and recorded by turns, in one process, for many rounds, and in asyncio's debug mode
-in every fifth; printed are the shortest bare time, and the median over the rounds of the ratios to
+in every fifteenth; printed are the shortest bare time, and the median over the rounds of the ratios to
 the bare time of the same round. An idle loop is a process of its own, bare and recorded; printed is the CPU time of all of its
 threads, of the time that it runs.
 
@@ -26,7 +26,7 @@ from rich.progress import track
 from queryprof.session import session
 
 TASKS = 100_000
-DEBUG_EVERY = 5
+DEBUG_EVERY = 15
 
 
 async def nothing() -> None:

@@ -76,24 +76,40 @@ static PyObject *code_of_task(PyObject *task)
     return code;
 }
 
+/* What gives the task of a step's callback: __self__ of the type that asyncio's C tasks make; NULL:
+ * this is no such type. */
+static const PyGetSetDef *self_of_step(const PyTypeObject *type)
+{
+    const char *dot = strrchr(type->tp_name, '.');
+    const PyGetSetDef *found = NULL;
+    if (strcmp(dot ? dot + 1 : type->tp_name, "TaskStepMethWrapper") == 0) {
+        for (const PyGetSetDef *def = type->tp_getset; def && def->name; def++) {
+            found = strcmp(def->name, "__self__") == 0 ? def : found;
+        }
+    }
+    return found;
+}
+
 /* The task that a callback of asyncio's own drives (borrowed), or NULL. */
 static PyObject *task_of(PyObject *callback)
 {
-    PyObject *self = NULL;
+    static PyTypeObject *step_type; /* owned; as it was found last */
+    static const PyGetSetDef *step_self;
     if (PyCFunction_CheckExact(callback)) {
-        self = PyCFunction_GET_SELF(callback);
-    } else if (Py_TYPE(callback)->tp_getset && Py_TYPE(callback)->tp_getset->name &&
-               strcmp(strrchr(Py_TYPE(callback)->tp_name, '.')
-                          ? strrchr(Py_TYPE(callback)->tp_name, '.') + 1
-                          : Py_TYPE(callback)->tp_name,
-                      "TaskStepMethWrapper") == 0) {
-        for (PyGetSetDef *def = Py_TYPE(callback)->tp_getset; def->name; def++) {
-            if (strcmp(def->name, "__self__") == 0) {
-                self = def->get(callback, def->closure);
-                Py_XDECREF(self); /* the callback keeps it */
-            }
-        }
+        PyObject *self = PyCFunction_GET_SELF(callback);
+        return self && PyObject_TypeCheck(self, known.task_type) ? self : NULL;
     }
+    if (Py_TYPE(callback) != step_type) {
+        const PyGetSetDef *found = self_of_step(Py_TYPE(callback));
+        if (!found) {
+            return NULL;
+        }
+        Py_XSETREF(step_type, (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(callback)));
+        step_self = found;
+    }
+    PyObject *self = step_self->get(callback, step_self->closure);
+    Py_XDECREF(self); /* the callback keeps it */
+    PyErr_Clear();
     return self && PyObject_TypeCheck(self, known.task_type) ? self : NULL;
 }
 
