@@ -117,6 +117,7 @@ static inline void begin(qp_step *step, qp_lane *lane, uint64_t start_ticks)
     step->sites = 0;
     step->causes.known = 0;
     step->causes.total_ticks = 0;
+    step->longest_ticks = 0;
     step->start_ticks = start_ticks;
     lane->step = step;
     atomic_store_explicit(&lane->step_number, step->number, memory_order_relaxed);
@@ -148,6 +149,10 @@ void qp_step_end(qp_step *step)
     uint64_t now = qp_clock_ticks();
     qp_lane *lane = step->lane;
     int64_t ns = qp_clock_ns(qp_clock_elapsed(step->start_ticks, now));
+    if (!step->sums) { /* what is seen of a step that cannot be: it was no shorter than this */
+        int64_t longest_ns = qp_clock_ns(step->longest_ticks);
+        ns = longest_ns > ns ? longest_ns : ns;
+    }
     lane->step = step->outer;
     atomic_store_explicit(&lane->started_ticks, step->outer ? step->outer->start_ticks : 0,
                           memory_order_release);

@@ -45,6 +45,7 @@ typedef struct qp_step {
     uint32_t settled_path;
     int sites;
     qp_step_site site[QP_STEP_SITES];
+    int64_t longest_ticks; /* of the calls of the driver inside it */
     qp_causes causes;
 } qp_step;
 
@@ -68,6 +69,7 @@ void qp_step_end(qp_step *step);
 static inline void qp_step_database(qp_step *step, uint32_t statement, uint32_t path, int64_t ticks)
 {
     qp_causes_add(&step->causes, statement, path, 1, ticks);
+    step->longest_ticks = ticks > step->longest_ticks ? ticks : step->longest_ticks;
 }
 
 /* Notes where the step of this number is in a lane, if it still runs and is a stall; `asked_ticks`

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import os
 import re
 import sqlite3
 import threading
@@ -340,7 +341,8 @@ def test_ten_thousand_loops_leave_nothing_behind() -> None:
     loop = loop_of(recording.profile)
     # asyncio.run runs a loop three times: the program, asynchronous generators, the executor
     assert loop.runs == 3 * 10_000
-    assert grown < 4 * 1024 * 1024
+    if "ASAN_OPTIONS" not in os.environ:  # which keeps what is freed, for a while
+        assert grown < 4 * 1024 * 1024
 
 
 def test_loops_in_threads_at_once() -> None:
