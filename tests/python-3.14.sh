@@ -9,8 +9,10 @@ if [ ! -x "$root/usr/bin/python3.14" ]; then
         sid "$root"
 fi
 mkdir -p "$root/dev/pts"
-mountpoint -q "$root/dev/pts" || mount --bind /dev/pts "$root/dev/pts"
-trap 'umount "$root/dev/pts"' EXIT
+for place in dev/pts proc; do
+    mountpoint -q "$root/$place" || mount --bind "/$place" "$root/$place"
+done
+trap 'umount "$root/dev/pts" "$root/proc"' EXIT
 ln -sf pts/ptmx "$root/dev/ptmx"
 rm -rf "$root/work"
 mkdir -p "$root/work"
