@@ -148,16 +148,14 @@ class Session:
         _core.flusher_stop(STOP_TIMEOUT_S)
         _core.watchdog_stop(STOP_TIMEOUT_S)
 
-    def _flush_in_background(self) -> bool:
-        return self._flush(everything=False)
+    def _flush_in_background(self) -> None:
+        self._flush(everything=False)
 
-    def _flush(self, everything: bool = True) -> bool:
-        """Whether there was anything to flush."""
+    def _flush(self, everything: bool = True) -> None:
         try:
-            return self.recorder.flush(everything)
+            self.recorder.flush(everything)
         except Exception as error:
             complain(f"a flush failed: {error}")
-            return False
 
     def _at_exit(self) -> None:
         if os.getpid() == self._pid:

@@ -137,12 +137,12 @@ static void begin(qp_step *step, qp_lane *lane, PyObject *handle, PyObject *call
     PyObject *what = what_runs(callback);
     double due_s;
     if (PyCode_Check(what)) {
-        qp_step_begin(step, lane, what, what, qp_step_describe, what);
+        qp_step_begin(step, lane, what, what, what);
     } else if (PyCFunction_Check(what)) {
-        qp_step_begin(step, lane, ((PyCFunctionObject *)what)->m_ml, NULL, qp_step_describe, what);
+        qp_step_begin(step, lane, ((PyCFunctionObject *)what)->m_ml, NULL, what);
     } else {
         PyObject *type = (PyObject *)Py_TYPE(what);
-        qp_step_begin(step, lane, type, type, qp_step_describe, what);
+        qp_step_begin(step, lane, type, type, what);
     }
     Py_DECREF(what);
     if (Py_TYPE(handle) == known.timer_type && lane->has_clock && is_due(handle, &due_s)) {

@@ -116,12 +116,11 @@ bool qp_background_launch(qp_background *self)
     return self->is_running;
 }
 
-bool qp_background_wake(qp_background *self)
+void qp_background_wake(qp_background *self)
 {
     if (self->is_running) {
         PyThread_release_lock(self->wake);
     }
-    return self->is_running;
 }
 
 bool qp_background_stop(qp_background *self, double timeout_s)

@@ -19,8 +19,8 @@ qp_background *qp_background_new(double (*turn)(void *), void *argument, double 
 /* Starts the thread; with the GIL. False: the system refuses. */
 bool qp_background_launch(qp_background *self);
 
-/* Makes the thread take its turn now; false: it has not been launched. */
-bool qp_background_wake(qp_background *self);
+/* Makes the thread take its turn now, if it has been launched. */
+void qp_background_wake(qp_background *self);
 
 /* Stops the thread and waits for it, at most `timeout_s` seconds, without the GIL. False: a turn
  * hangs; the thread, and what its turns need, must stay. Gives `self` back. */

@@ -1,37 +1,25 @@
 #include "flusher.h"
 
-#include <stdatomic.h>
-
 #include "background.h"
 #include "thread_local.h"
-
-enum { IDLE_INTERVALS = 10 /* between flushes while there is nothing to flush */ };
 
 static qp_background *present; /* owned; NULL: none */
 static PyObject *callback;     /* owned */
 static double interval_s;
-static _Atomic bool woken;
 
 bool qp_flusher_awaited;
 
 static double flush(void *function)
 {
-    if (atomic_exchange(&woken, false)) {
-        return interval_s; /* something has begun just now: in an interval there is more */
-    }
     PyGILState_STATE gil = PyGILState_Ensure();
     qp_here.muted = true;
     PyObject *result = PyObject_CallNoArgs(function);
     if (!result) {
         PyErr_Clear(); /* the callback reports its own errors; the program's threads see none */
     }
-    bool idle = result == Py_False;
-    if (idle) {
-        qp_flusher_awaited = true;
-    }
     Py_XDECREF(result);
     PyGILState_Release(gil);
-    return idle ? IDLE_INTERVALS * interval_s : interval_s;
+    return interval_s;
 }
 
 int qp_flusher_start(PyObject *function, double every_s)
@@ -52,15 +40,7 @@ int qp_flusher_start(PyObject *function, double every_s)
 void qp_flusher_launch(void)
 {
     qp_flusher_awaited = false;
-    if (!present) {
-        return;
-    }
-    atomic_store(&woken, true);
-    if (qp_background_wake(present)) {
-        return;
-    }
-    atomic_store(&woken, false);
-    if (!qp_background_launch(present)) {
+    if (present && !qp_background_launch(present)) {
         PySys_WriteStderr("queryprof: no thread can be started: the trace is written at the end\n");
     }
 }

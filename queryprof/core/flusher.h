@@ -8,14 +8,13 @@
 /* Gets ready; the thread starts with the next probed call, so that a process that asks nothing has
  * none, and none starts inside os.fork (Python counts threads there, and warns). `callback` takes
  * no arguments (a reference is taken) and is muted: what it asks of a database is not recorded.
- * When it returns False, there was nothing to flush: the thread sleeps longer, until it is launched
- * again. 0, or -1 with an exception. */
+ * 0, or -1 with an exception. */
 int qp_flusher_start(PyObject *callback, double every_s);
 
-/* Whether the thread shall start, or wake, with the next probed call or step of a loop. */
+/* Whether the thread shall start with the next probed call or step of a loop. */
 extern bool qp_flusher_awaited;
 
-/* Starts or wakes the thread; with the GIL. When the system refuses, it says so on stderr, once. */
+/* Starts the thread; with the GIL. When the system refuses, it says so on stderr, once. */
 void qp_flusher_launch(void);
 
 /* Stops the thread and waits for it, at most `timeout_s` seconds; releases the GIL meanwhile. */

@@ -8,7 +8,7 @@
 
 int64_t qp_stall_ns = 50 * 1000 * 1000;
 
-enum { BEATS_KEPT = 100 /* of an idle loop, until they are taken */ };
+enum { BEATS_KEPT = 50 /* of an idle loop, until they are taken */ };
 
 static struct {
     qp_loop *loops;          /* the last one stands for all others when the table is full */
@@ -41,13 +41,13 @@ static qp_loop *find_loop(PyObject *kind, uint16_t thread)
 {
     for (int i = 0; i < QP_LOOPS; i++) {
         qp_loop *loop = &table.loops[i];
+        bool is_last = i == QP_LOOPS - 1;
         if (!loop->kind) {
-            loop->kind = Py_NewRef(kind);
-            loop->thread = thread;
-            return loop;
+            loop->kind = is_last ? PyUnicode_FromString("(other)") : Py_NewRef(kind);
+            loop->thread = is_last ? 0 : thread;
+            return loop->kind ? loop : NULL;
         }
-        if (i == QP_LOOPS - 1 ||
-            (loop->thread == thread && PyUnicode_Compare(loop->kind, kind) == 0)) {
+        if (is_last || (loop->thread == thread && PyUnicode_Compare(loop->kind, kind) == 0)) {
             return loop;
         }
     }
@@ -101,7 +101,9 @@ qp_lane *qp_lane_enter(PyObject *kind, PyObject *object, bool has_steps)
     while (at < QP_LANES && table.lanes[at].in_use) {
         at++;
     }
-    if (!thread || at == QP_LANES) {
+    qp_loop *loop = thread && at < QP_LANES ? find_loop(kind, thread->number) : NULL;
+    if (!loop) {
+        PyErr_Clear(); /* no memory: the loop goes unrecorded */
         return NULL;
     }
     qp_lane *lane = &table.lanes[at];
@@ -111,7 +113,7 @@ qp_lane *qp_lane_enter(PyObject *kind, PyObject *object, bool has_steps)
     }
     lane->recording = qp_recording;
     lane->thread = thread;
-    lane->loop = find_loop(kind, thread->number);
+    lane->loop = loop;
     lane->loop->has_steps = has_steps;
     lane->loop->changed = true;
     lane->loop->runs++;

@@ -178,7 +178,7 @@ static qp_step *begin_told(qp_lane *lane, PyObject *code)
     if (!lane || lane->step) {
         return NULL; /* inside a step of another loop that it runs on */
     }
-    qp_step_begin(told_in(lane), lane, code, code, qp_step_describe, code);
+    qp_step_begin(told_in(lane), lane, code, code, code);
     return lane->step;
 }
 

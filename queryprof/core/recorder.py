@@ -102,8 +102,8 @@ class Recorder:
         if sink in self._sinks:
             self._sinks.remove(sink)
 
-    def flush(self, everything: bool = True) -> bool:
-        """Moves what was recorded since the last flush to the sinks; False: there was nothing.
+    def flush(self, everything: bool = True) -> None:
+        """Moves what was recorded since the last flush to the sinks.
 
         Args:
             everything: also the little that idle event loops leave.
@@ -130,7 +130,6 @@ class Recorder:
             if began:
                 losses = _core.losses()
                 self._each(lambda sink: sink.commit(monotonic_ns() - started_ns, losses))
-            return began
 
     def after_fork(self) -> None:
         """In a forked child: what was recorded, and the sinks, are the parent's."""

@@ -90,15 +90,16 @@ static stall *find_stall(const qp_step *step, uint32_t path)
     PyObject *described = step->sums ? step->sums->described : Py_None;
     for (int i = 0; i < STALLS; i++) {
         stall *known = &table.stalls[i];
+        bool is_last = i == STALLS - 1;
         if (!known->in_use) {
             *known = (stall){.in_use = true,
                              .loop = step->lane->loop,
-                             .described = Py_NewRef(described),
-                             .path = path};
+                             .described = Py_NewRef(is_last ? Py_None : described),
+                             .path = is_last ? QP_PATH_OTHER : path};
             return known;
         }
-        if (i == STALLS - 1 || (known->loop == step->lane->loop && known->path == path &&
-                                known->described == described)) {
+        if (is_last || (known->loop == step->lane->loop && known->path == path &&
+                        known->described == described)) {
             return known;
         }
     }

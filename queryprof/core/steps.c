@@ -35,7 +35,8 @@ void qp_steps_stop(void)
     memset(&table, 0, sizeof table);
 }
 
-PyObject *qp_step_describe(PyObject *what)
+/* A new tuple (function, file, line, kind); NULL with an exception. */
+static QP_COLD PyObject *describe(PyObject *what)
 {
     if (PyCode_Check(what)) {
         PyCodeObject *code = (PyCodeObject *)what;
@@ -128,10 +129,10 @@ static inline void begin(qp_step *step, qp_lane *lane, uint64_t start_ticks)
 }
 
 void qp_step_begin(qp_step *step, qp_lane *lane, const void *identity, PyObject *keeper,
-                   PyObject *(*describe)(PyObject *), PyObject *described)
+                   PyObject *what)
 {
     qp_step_sums *sums = find_sums(lane->loop, identity);
-    step->sums = sums ? sums : add_sums(lane->loop, identity, keeper, describe(described));
+    step->sums = sums ? sums : add_sums(lane->loop, identity, keeper, describe(what));
     /* Py_SIZE of a deque is its length; all but the last added wait for this step. */
     step->waiting = lane->ready ? Py_SIZE(lane->ready) : 0;
     begin(step, lane, qp_clock_ticks());

@@ -50,14 +50,10 @@ typedef struct qp_step {
 } qp_step;
 
 /* A step begins in a lane. `identity` tells what runs from what else runs, and is kept from
- * meaning another thing by `keeper` (may be NULL); `describe` gives a new tuple (function, file,
- * line, kind), when it is the first of its kind. */
+ * meaning another thing by `keeper` (may be NULL); `what` is the code object, or the callable that
+ * has none. */
 void qp_step_begin(qp_step *step, qp_lane *lane, const void *identity, PyObject *keeper,
-                   PyObject *(*describe)(PyObject *), PyObject *described);
-
-/* A new tuple (function, file, line, kind) of a code object, or of a callable that has none; NULL
- * with an exception. */
-PyObject *qp_step_describe(PyObject *what);
+                   PyObject *what);
 
 /* A span of time in which a loop's steps cannot be seen begins; a heartbeat is due then. */
 void qp_step_await_beat(qp_step *step, qp_lane *lane, uint64_t due_ticks);

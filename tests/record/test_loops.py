@@ -418,3 +418,20 @@ def test_a_loop_with_a_clock_of_its_own() -> None:
     (found,) = recording.profile.loops
     assert (found.timer_lag.count, found.beat_lag.count) == (0, 0)
     assert found.steps > 10
+
+
+def test_more_loops_than_can_be_told_apart_are_called_other() -> None:
+    """80 threads of different names: 63 pairs of library and thread, and `(other)`."""
+    with queryprof.profile() as recording:
+        for number in range(80):
+            thread = threading.Thread(
+                target=asyncio.run, args=(asyncio.sleep(0),), name=f"loop-{number}"
+            )
+            thread.start()
+            thread.join()
+    loops = recording.profile.loops
+    assert len(loops) == 64
+    (other,) = (loop for loop in loops if loop.kind == "(other)")
+    per_thread = 3  # what asyncio.run runs: the coroutine, and two that clean up
+    assert sum(loop.runs for loop in loops) == 80 * per_thread
+    assert other.runs == (80 - 63) * per_thread
