@@ -37,8 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini("queryprof_baseline", "path of the baseline", default="queryprof-baseline.json")
     parser.addini(
-        "queryprof_fail_on", "what must not get worse: counts, vmsteps, stalls", type="args",
-        default=["counts", "vmsteps"],
+        "queryprof_fail_on", "what must not get worse: counts, plans, vmsteps, stalls", type="args",
+        default=["counts", "plans", "vmsteps"],
     )  # fmt: skip
     parser.addini(
         "queryprof_ignore", "patterns of statements to leave out, matched at their start",

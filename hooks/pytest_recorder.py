@@ -26,9 +26,10 @@ from queryprof.analysis.baseline import (
     deviations,
     figures_of,
 )
+from queryprof.core import _core
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
-from queryprof.model import STATEMENT_OPERATIONS, Aggregate, Step
+from queryprof.model import STATEMENT_OPERATIONS, Aggregate, Plan, Step
 from queryprof.report.failures import (
     budget_message,
     regression_message,
@@ -41,7 +42,7 @@ from queryprof.trace.baseline_file import FIGURES, Baseline, read_baseline, writ
 from queryprof.trace.drain import Drain
 
 BUDGETS = frozenset({"max_queries", "max_repeats", "max_stall_ms", "no_full_scans"})
-GATES = frozenset({"counts", "vmsteps", "stalls"})
+GATES = frozenset({"counts", "plans", "vmsteps", "stalls"})
 SHOWN = 5
 """Lines of each kind in the summary."""
 
@@ -91,12 +92,17 @@ class _Phase:
                 if site.executions > REPEATS and site.frame
             ],
             "stalls": [(step.durations.max_ns, stall_line(step)) for step in self.stalls],
-            "scans": [s for s, one in self.figures.items() if one.scans_a_large_table],
+            "scans": [
+                (statement, ", ".join(one.scanned_tables))
+                for statement, one in self.figures.items()
+                if one.scans_a_large_table
+            ],
         }  # fmt: skip
 
 
-def _known(figures: Figures) -> dict[str, int]:
-    return {name: value for name in FIGURES if (value := getattr(figures, name)) is not None}
+def _known(figures: Figures) -> dict[str, Any]:
+    known = {name: value for name in FIGURES if (value := getattr(figures, name)) is not None}
+    return {**known, "plans": [list(plan) for plan in figures.plans]} if figures.plans else known
 
 
 class Queries:
@@ -142,7 +148,7 @@ class TestRecorder:
         self._baseline = read_baseline(self._path) if self._checks else None
         self._drain: Drain | None = None
         self._started_session = False
-        self._parts: list[list[Aggregate]] = []
+        self._parts: list[tuple[list[Aggregate], list[Plan]]] = []
         self._steps: list[Step] = []
         self._stall_ms = read_settings().stall_ms
         self._is_call = False
@@ -160,6 +166,7 @@ class TestRecorder:
         if self._drain is None:
             self._started_session = not session.is_on
             session.start()
+            _core.plans_allow(1.0)  # the same plans in every run, whatever they cost
             self._drain = Drain()
             session.recorder.add_sink(self._drain)
         return self._drain
@@ -168,7 +175,7 @@ class TestRecorder:
         """Ends a part of the phase: what was asked since the last one."""
         drain = self._record()
         session.recorder.flush()
-        self._parts.append(drain.take())
+        self._parts.append((drain.take(), drain.take_plans()))
         self._steps += drain.take_steps()
 
     def _begin_phase(self) -> None:
@@ -178,11 +185,12 @@ class TestRecorder:
 
     def _end_phase(self) -> _Phase:
         self._take_part()
-        aggregates = [aggregate for part in self._parts for aggregate in part]
+        aggregates = [aggregate for part, _ in self._parts for aggregate in part]
+        plans = [plan for _, part in self._parts for plan in part]
         self._phase = _Phase(
             sum(a.count for a in aggregates if a.operation in STATEMENT_OPERATIONS),
             sum(a.self_ns for a in aggregates),
-            figures_of(aggregates, self._rules) if self._is_call else {},
+            figures_of(aggregates, self._rules, plans) if self._is_call else {},
             stalls=self._longer_than(self._stall_ms),
         )
         return self._phase
@@ -200,7 +208,7 @@ class TestRecorder:
     def parts(self) -> list[TestFigures]:
         """What the running phase has asked so far, part by part."""
         self._take_part()
-        return [figures_of(part, self._rules) for part in self._parts]
+        return [figures_of(part, self._rules, plans) for part, plans in self._parts]
 
     def so_far(self) -> TestFigures:
         """What the running phase has asked so far."""
@@ -298,6 +306,7 @@ class TestRecorder:
                 figures.get("rows", 0),
                 figures.get("vm_steps"),
                 figures.get("full_scan_steps"),
+                plans=tuple(tuple(plan) for plan in figures.get("plans", ())),
             )
             for statement, figures in known.items()
         }
@@ -409,8 +418,9 @@ class TestRecorder:
         scans = [(s, nodeid) for nodeid, found in self._calls.items() for s in found["scans"]]
         if scans:
             out.write_line("full scans of large tables")
-        for statement, nodeid in scans[:SHOWN]:
-            out.write_line(f"  {statement[:200]}  in {nodeid}")
+        for (statement, tables), nodeid in scans[:SHOWN]:
+            of = f" of {tables}" if tables else ""
+            out.write_line(f"  {statement[:200]}{of}  in {nodeid}")
 
     def _write_baseline(self, out: pytest.TerminalReporter) -> None:
         if self._not_saved:

@@ -55,6 +55,7 @@ class Process:
     folded_statements: int
     folded_calls: int
     lost_counters: int
+    unasked_plans: int
 
     @property
     def wall_ns(self) -> int:
@@ -140,6 +141,20 @@ class Exemplar:
     stack: CallPath
     sql: str | None
     parameters: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How SQLite runs a statement on a database, as EXPLAIN QUERY PLAN tells it.
+
+    Attributes:
+        database: its file; ":memory:" when it has none.
+        tree: a line for each step, two spaces deeper than the step that it is part of.
+    """
+
+    statement: str
+    database: str
+    tree: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +280,7 @@ class Profile:
     errors: tuple[ErrorCount, ...] = ()
     exemplars: tuple[Exemplar, ...] = ()
     stack_samples: tuple[StackSample, ...] = ()
+    plans: tuple[Plan, ...] = ()
     timeline_width_ns: int = 0
     timeline: tuple[Interval, ...] = ()
     loops: tuple[Loop, ...] = ()

@@ -1,6 +1,6 @@
 """What a test asks of the database, and how that differs from a baseline.
 
-Only figures without noise are kept: executions, rows, and SQLite's steps.
+Only figures without noise are kept: executions, rows, SQLite's steps and its query plans.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import call_site, find_helpers
+from queryprof.analysis.plans import SCANNED_ROWS, Steps, plans_by_statement, signs_of, worse_plans
 from queryprof.analysis.totals import group_by
-from queryprof.model import STATEMENT_OPERATIONS, Aggregate, Frame
-
-SCANNED_ROWS = 1000
-"""Full-scan steps in one execution from which on a scan is called one of a large table."""
+from queryprof.model import STATEMENT_OPERATIONS, Aggregate, Frame, Plan
 
 REPEATS = 10
 """Executions of one statement from one call site in one test beyond which it is repeated: the
@@ -40,6 +38,7 @@ class Figures:
     Attributes:
         vm_steps, full_scan_steps: of all its executions; None: unknown.
         sites: its call sites, most executions first; not part of a baseline.
+        plans: the plans that SQLite had for it, sorted; empty: unknown.
     """
 
     executions: int
@@ -47,6 +46,7 @@ class Figures:
     vm_steps: int | None
     full_scan_steps: int | None
     sites: tuple[Site, ...] = ()
+    plans: tuple[Steps, ...] = ()
 
     @property
     def repeats(self) -> int:
@@ -56,6 +56,11 @@ class Figures:
     @property
     def scans_a_large_table(self) -> bool:
         return (self.full_scan_steps or 0) >= SCANNED_ROWS * self.executions > 0
+
+    @property
+    def scanned_tables(self) -> tuple[str, ...]:
+        """The tables that its plans read from end to end."""
+        return tuple(sorted({table for plan in self.plans for table in signs_of(plan).scans}))
 
 
 TestFigures = Mapping[str, Figures]
@@ -67,12 +72,12 @@ class Rules:
     """What counts as worse.
 
     Attributes:
-        fail_on: of counts (executions, rows, new statements) and vmsteps.
+        fail_on: of counts (executions, rows, new statements), plans and vmsteps.
         ignore: a pattern of statements that are left out.
         vm_steps_tolerance: a share; between equal versions of SQLite it is 0.
     """
 
-    fail_on: frozenset[str] = frozenset({"counts", "vmsteps"})
+    fail_on: frozenset[str] = frozenset({"counts", "plans", "vmsteps"})
     ignore: re.Pattern[str] = re.compile(IGNORED)
     vm_steps_tolerance: float = 0.05
 
@@ -92,8 +97,11 @@ class Deviation:
     reasons: tuple[str, ...]
 
 
-def figures_of(aggregates: Iterable[Aggregate], rules: Rules) -> dict[str, Figures]:
-    """The figures of what was recorded during one test."""
+def figures_of(
+    aggregates: Iterable[Aggregate], rules: Rules, plans: Iterable[Plan] = ()
+) -> dict[str, Figures]:
+    """The figures of what was recorded during one test, and the plans that were met."""
+    met = plans_by_statement(plans)
     everything = [a for a in aggregates if not a.statement.startswith("(")]
     helpers = find_helpers(everything)
     found = {}
@@ -117,6 +125,7 @@ def figures_of(aggregates: Iterable[Aggregate], rules: Rules) -> dict[str, Figur
             vm_steps=sum(a.counters.vm_steps for a in counted) if known else None,
             full_scan_steps=sum(a.counters.full_scan_steps for a in counted) if known else None,
             sites=tuple(Site(*place, executions) for place, executions in ranked),
+            plans=met.get(statement, ()),
         )
     return found
 
@@ -150,6 +159,8 @@ def _worse(
             reasons.append("more executions")
         if after.rows > before.rows:
             reasons.append("more rows")
+    if "plans" in fail_on and worse_plans(before.plans, after.plans):
+        reasons.append("a worse plan")
     if "vmsteps" in fail_on:
         if _more(before.full_scan_steps, after.full_scan_steps, drift):
             reasons.append("more full-scan steps")
@@ -170,6 +181,7 @@ def _better(before: Figures | None, after: Figures | None, drift: float) -> bool
         or after.rows < before.rows
         or _more(after.vm_steps, before.vm_steps, drift)
         or _more(after.full_scan_steps, before.full_scan_steps, drift)
+        or bool(worse_plans(after.plans, before.plans))
     )
 
 
@@ -203,4 +215,5 @@ def _sum(a: Figures, b: Figures) -> Figures:
         both(a.vm_steps, b.vm_steps),
         both(a.full_scan_steps, b.full_scan_steps),
         tuple(Site(*place, executions) for place, executions in ranked),
+        tuple(sorted({*a.plans, *b.plans})),
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import CallSite, call_site, find_helpers
+from queryprof.analysis.plans import SCANNED_ROWS, Steps, plans_by_statement
 from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, group_by, self_ns_of
 from queryprof.model import Aggregate, Frame, Profile
 
@@ -22,6 +23,7 @@ class Bottleneck:
         rank: from 1.
         share, cumulative_share: of the database time (0 to 1); the latter with all ranks before.
         callers: the most expensive call paths behind the call site, at most five.
+        plans: the query plans of the statement, wherever it was asked; empty: unknown.
     """
 
     rank: int
@@ -31,6 +33,11 @@ class Bottleneck:
     share: float
     cumulative_share: float
     callers: tuple[tuple[Frame, int], ...]
+    plans: tuple[Steps, ...]
+
+    @property
+    def scans_a_large_table(self) -> bool:
+        return (self.totals.full_scan_steps or 0) >= SCANNED_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,7 @@ def rank_bottlenecks(profile: Profile, sort: str = "total", top: int | None = No
     """Ranks (statement, call site) by a sort key, and describes the first `top` (None: all)."""
     helpers = find_helpers(profile.aggregates)
     groups = list(group_by(profile.aggregates, _key(helpers)).items())
+    plans = plans_by_statement(profile.plans)
     database_ns = self_ns_of(profile.aggregates)
     measure = SORT_KEYS[sort]
     groups.sort(key=lambda item: (-measure(item[1]), item[0][0], str(item[0][1])))
@@ -71,6 +79,7 @@ def rank_bottlenecks(profile: Profile, sort: str = "total", top: int | None = No
                 share=totals.self_ns / database_ns if database_ns else 0.0,
                 cumulative_share=before_ns / database_ns if database_ns else 0.0,
                 callers=_callers(members, helpers),
+                plans=plans.get(statement, ()),
             )
         )
     spent = sorted((self_ns_of(members) for _, members in groups), reverse=True)

@@ -15,6 +15,7 @@ from statistics import fmean
 from queryprof.analysis.bootstrap import ratio_interval
 from queryprof.analysis.call_sites import CallSite, Function, call_site, find_helpers
 from queryprof.analysis.overview import overview_of
+from queryprof.analysis.plans import Steps, plans_by_statement, worse_plans
 from queryprof.analysis.totals import Totals, add_up, group_by
 from queryprof.model import STATEMENT_OPERATIONS, Aggregate, Profile
 
@@ -54,7 +55,7 @@ class Change:
 
     Attributes:
         metric: its name, the unit at the end (`database_ns`).
-        gate: what it belongs to when failing is asked for: counts, vmsteps or time.
+        gate: what it belongs to when failing is asked for: counts, plans, vmsteps or time.
         before, after: means over the runs; None: unknown.
         ratio: after / before; None: unknown, or nothing before.
         interval: of the ratio (95%); timed metrics of several runs alone.
@@ -79,6 +80,21 @@ class SiteChange:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanChange:
+    """The different plans that a statement had before and after; empty: unknown."""
+
+    before: tuple[Steps, ...]
+    after: tuple[Steps, ...]
+    gate = "plans"
+
+    @property
+    def verdict(self) -> Verdict:
+        if worse_plans(self.before, self.after):
+            return Verdict.WORSE
+        return Verdict.BETTER if worse_plans(self.after, self.before) else Verdict.SAME
+
+
+@dataclass(frozen=True, slots=True)
 class StatementChange:
     """One statement on both sides.
 
@@ -91,11 +107,12 @@ class StatementChange:
     kind: str
     changes: tuple[Change, ...]
     sites: tuple[SiteChange, ...]
+    plans: PlanChange
 
     @property
     def verdict(self) -> Verdict:
-        """Worse as soon as a metric is, else better as soon as one is."""
-        verdicts = {change.verdict for change in self.changes}
+        """Worse as soon as a metric or the plan is, else better as soon as one is."""
+        verdicts = {change.verdict for change in (*self.changes, self.plans)}
         for verdict in (Verdict.WORSE, Verdict.BETTER, Verdict.UNCLEAR):
             if verdict in verdicts:
                 return verdict
@@ -152,7 +169,13 @@ def compare(
         ]
     names = sorted({name for side in sides for run in side for name in run})
     helpers = find_helpers(a for profile in (*before, *after) for a in profile.aggregates)
-    changes = [_compare_statement(name, sides, judge, helpers) for name in names]
+    plans = [plans_by_statement(p for run in side for p in run.plans) for side in (before, after)]
+    changes = [
+        _compare_statement(
+            name, sides, judge, helpers, PlanChange(*(met.get(name, ()) for met in plans))
+        )
+        for name in names
+    ]
     order = {"new": 0, "gone": 1, "known": 2}
     changes.sort(key=lambda c: (order[c.kind], _BADNESS[c.verdict], -_spent_ns(c), c.statement))
     return Comparison(len(before), len(after), same_sqlite, tuple(whole), tuple(changes))
@@ -288,7 +311,11 @@ Side = list[Mapping[str, list[Aggregate]]]
 
 
 def _compare_statement(
-    statement: str, sides: tuple[Side, Side], judge: _Judge, helpers: frozenset[Function]
+    statement: str,
+    sides: tuple[Side, Side],
+    judge: _Judge,
+    helpers: frozenset[Function],
+    plans: PlanChange,
 ) -> StatementChange:
     before, after = ([run.get(statement, []) for run in side] for side in sides)
     kind = "known" if any(before) and any(after) else "gone" if any(before) else "new"
@@ -301,7 +328,7 @@ def _compare_statement(
             for side in totals
         ]
         changes.append(judge(metric, *pair))
-    return StatementChange(statement, kind, tuple(changes), _sites((before, after), helpers))
+    return StatementChange(statement, kind, tuple(changes), _sites((before, after), helpers), plans)
 
 
 def _sites(
@@ -340,7 +367,9 @@ def regressions(
     statements = [
         change
         for change in comparison.statements
-        if any(c.gate in asked and c.verdict is Verdict.WORSE for c in change.changes)
+        if any(
+            c.gate in asked and c.verdict is Verdict.WORSE for c in (*change.changes, change.plans)
+        )
     ]
     return (*statements, *whole)
 

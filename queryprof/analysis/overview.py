@@ -93,6 +93,12 @@ def _cautions(profile: Profile) -> list[str]:
     lost = sum(p.lost_counters for p in processes)
     if lost:
         cautions.append(f"SQLite's counters of {lost:,} executions are unknown")
+    unasked = sum(p.unasked_plans for p in processes)
+    if unasked:
+        cautions.append(
+            f"{unasked:,} questions for query plans were left out: 1/64 of the time was spent, or"
+            " there was no room"
+        )
     cautions += [
         f"SQLite's counters are unknown: {reason}"
         for reason in sorted({p.counters_off for p in processes if p.counters_off})

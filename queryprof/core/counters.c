@@ -51,7 +51,7 @@ static inline bool same_key(const qp_key *a, const qp_key *b)
 }
 
 /* What a statement did since the last reading; from here it counts anew. */
-static qp_counters read_counters(qp_counted_statement *s)
+static qp_counters read_counters(qp_tracker *t, qp_counted_statement *s)
 {
     uint32_t done[QP_COUNTERS];
     for (int i = 0; i < QP_COUNTERS; i++) {
@@ -59,6 +59,7 @@ static qp_counters read_counters(qp_counted_statement *s)
         done[i] = now - s->base[i];
         s->base[i] = now;
     }
+    t->reprepared = t->reprepared || done[REPREPARES];
     qp_counters counters = {
         .vm_steps = done[VM_STEPS],
         .full_scan_steps = done[FULL_SCAN_STEPS],
@@ -83,9 +84,9 @@ static void add_counters(qp_key key, const qp_counters *counters)
 }
 
 /* Reads counters where there is no GIL: they wait for the next probed call. */
-static void read_into_orphans(qp_counted_statement *s)
+static void read_into_orphans(qp_tracker *t, qp_counted_statement *s)
 {
-    qp_counters counters = read_counters(s);
+    qp_counters counters = read_counters(t, s);
     PyThread_acquire_lock(state.lock, WAIT_LOCK);
     orphan *last = state.orphan_count ? &state.orphans[state.orphan_count - 1] : NULL;
     if (last && same_key(&last->key, &s->key)) {
@@ -123,7 +124,7 @@ static qp_counted_statement *place_statement(qp_tracker *t, void *statement, con
         }
     }
     if (s->statement && !s->transient) {
-        read_into_orphans(s);
+        read_into_orphans(t, s);
         t->evictions++;
     }
     *s = (qp_counted_statement){
@@ -168,7 +169,7 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
     }
     if (!meter || !meter->counts) { /* what it does now is nobody's */
         if (s) {
-            read_into_orphans(s);
+            read_into_orphans(t, s);
             s->statement = NULL;
         }
         return;
@@ -179,13 +180,17 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
         }
         s = place_statement(t, statement, meter);
     } else if (!same_key(&s->key, &meter->key)) {
-        read_into_orphans(s);
+        read_into_orphans(t, s);
         s->key = meter->key;
     }
     t->last = s;
     s->executions += !meter->counted;
     meter->counted = true;
     meter->main = statement;
+    if (meter->explanation) {
+        qp_explain(meter->explanation, t->db, statement);
+        meter->explanation = NULL;
+    }
     if (meter->sampled && !s->transient) {
         t->sampled = s;
         t->pages_at_start = page_fetches(t->db);
@@ -200,7 +205,7 @@ static QP_COLD void statement_ended(qp_tracker *t, void *statement)
         if (t->sampled == s) {
             end_sample(t, true);
         }
-        read_into_orphans(s);
+        read_into_orphans(t, s);
         s->statement = NULL;
     }
     if (meter && meter->main == statement) {
@@ -217,7 +222,7 @@ static QP_COLD void connection_closed(qp_tracker *t)
         for (int i = 0; i < QP_TRACKER_STATEMENTS; i++) {
             qp_counted_statement *s = &t->statements[i];
             if (s->statement && !s->transient) {
-                read_into_orphans(s);
+                read_into_orphans(t, s);
             }
         }
     }
@@ -232,7 +237,7 @@ static inline bool starts_again(const qp_tracker *t, const void *statement)
     const qp_counted_statement *s = t->last;
     return meter && !meter->main && s && s->statement == statement && !s->transient &&
            same_key(&s->key, &meter->key) && meter->counts && !meter->sampled && !t->sampled &&
-           t->epoch == state.epoch;
+           !meter->explanation && t->epoch == state.epoch;
 }
 
 static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSED(detail))
@@ -274,15 +279,21 @@ static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api)
     return 0;
 }
 
-static void enter_mutex(void *mutex)
+/* Reads a statement that is about to be gone; with its connection's mutex. */
+static void read_last(qp_tracker *t, const void *db, const void *statement)
 {
-    if (qp_sqlite.mutex_try(mutex) != 0) {
-        Py_BEGIN_ALLOW_THREADS qp_sqlite.mutex_enter(mutex);
-        Py_END_ALLOW_THREADS
+    bool ours = state.counting && t->db == db && t->epoch == state.epoch;
+    qp_counted_statement *s = ours ? qp_tracker_find(t, statement) : NULL;
+    if (s) {
+        if (t->sampled == s) {
+            end_sample(t, true);
+        }
+        read_into_orphans(t, s);
+        s->statement = NULL;
     }
 }
 
-/* Reads the counters of a statement (sqlite3_stmt *) that is about to be gone. */
+/* Reads the counters of a statement (sqlite3_stmt *) that is about to be gone; with the GIL. */
 static void statement_ends(void *statement)
 {
     if (!state.counting) {
@@ -294,18 +305,19 @@ static void statement_ends(void *statement)
         return;
     }
     void *mutex = qp_sqlite.db_mutex(db);
-    enter_mutex(mutex); /* which may have let other threads run: counting may be over */
-    bool ours = state.counting && t->db == db && t->epoch == state.epoch;
-    qp_counted_statement *s = ours ? qp_tracker_find(t, statement) : NULL;
-    if (s) {
-        if (t->sampled == s) {
-            end_sample(t, true);
-        }
-        qp_counters counters = read_counters(s);
-        s->statement = NULL;
-        add_counters(s->key, &counters);
+    if (qp_sqlite.mutex_try(mutex) == 0) {
+        read_last(t, db, statement);
+        qp_sqlite.mutex_leave(mutex);
+    } else {
+        /* The mutex and the GIL are never waited for while the other one is held: the driver waits
+         * for the mutex with the GIL (sqlite3_column_name). */
+        PyThreadState *released = PyEval_SaveThread();
+        qp_sqlite.mutex_enter(mutex);
+        read_last(t, db, statement);
+        qp_sqlite.mutex_leave(mutex);
+        PyEval_RestoreThread(released);
     }
-    qp_sqlite.mutex_leave(mutex);
+    qp_orphans_collect();
 }
 
 const char *qp_counters_start(const char *library, PyObject *connection)
@@ -342,26 +354,6 @@ void qp_counters_stop(void)
     }
 }
 
-static int find_module(PyObject *visited, void *found)
-{
-    if (PyModule_Check(visited)) {
-        *(bool *)found = true;
-    }
-    return 0;
-}
-
-/* A sqlite3.Connection refers to its module only from the callbacks that a program has set
- * (trace, progress, authorizer); which of them it is cannot be told. */
-static bool has_callback(PyObject *connection)
-{
-    bool found = false;
-    traverseproc traverse = Py_TYPE(connection)->tp_traverse;
-    if (traverse) {
-        traverse(connection, find_module, &found);
-    }
-    return found;
-}
-
 const char *qp_counters_attach(PyObject *connection)
 {
     void *db;
@@ -372,21 +364,47 @@ const char *qp_counters_attach(PyObject *connection)
     if (reason) {
         return reason;
     }
-    if (has_callback(connection)) {
+    if (qp_connection_has_callback(connection)) {
         return "the program has set a callback of its own";
     }
     bool traced;
     /* SQLite takes the connection's mutex, whose holder may be waiting for the GIL. */
     Py_BEGIN_ALLOW_THREADS traced = trace(db);
-    Py_END_ALLOW_THREADS return traced ? NULL : "too many connections are open";
+    Py_END_ALLOW_THREADS if (traced)
+    {
+        qp_tracker *t = qp_tracker_of(db);
+        if (t) { /* what is in it was made before */
+            qp_schema_note(&t->schema, QP_SCHEMA_UNKNOWN, 0);
+        }
+    }
+    return traced ? NULL : "too many connections are open";
+}
+
+qp_tracker *qp_counters_tracker(PyObject *connection)
+{
+    qp_tracker *t = state.counting ? qp_tracker_of(qp_connection_db(connection)) : NULL;
+    return t && !qp_connection_has_callback(connection) ? t : NULL;
+}
+
+bool qp_counters_explained(qp_tracker *t, const qp_explanation *explanation)
+{
+    /* A statement that is among the tracker's has not gone: see read_last. */
+    void *mutex = t->db ? qp_sqlite.db_mutex(t->db) : NULL;
+    if (!mutex || qp_sqlite.mutex_try(mutex) != 0) {
+        return false;
+    }
+    const qp_counted_statement *s = qp_tracker_find(t, explanation->statement);
+    bool same =
+        s && !s->transient &&
+        qp_sqlite.stmt_status(s->statement, QP_STMTSTATUS_REPREPARE, 0) == explanation->reprepares;
+    qp_sqlite.mutex_leave(mutex);
+    return same;
 }
 
 bool qp_counters_tell_ends(PyObject *connection, bool ends)
 {
-    /* Only compared with the connections that are known: it need not be one. */
-    const void *db = *(void *const *)((const char *)connection + sizeof(PyObject));
-    qp_tracker *t = state.counting ? qp_tracker_of(db) : NULL;
-    if (!t || has_callback(connection)) {
+    qp_tracker *t = qp_counters_tracker(connection);
+    if (!t) {
         return false; /* a callback of the program may have taken the place of ours */
     }
     /* The caller has the GIL, for which the mutex's holder may be waiting: never wait for it. */
@@ -432,7 +450,7 @@ static void settle_tracker(qp_tracker *t)
     for (int i = 0; i < QP_TRACKER_STATEMENTS; i++) {
         qp_counted_statement *s = &t->statements[i];
         if (s->statement && !s->transient) {
-            qp_counters counters = read_counters(s);
+            qp_counters counters = read_counters(t, s);
             add_counters(s->key, &counters);
         }
     }

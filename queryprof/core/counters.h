@@ -18,15 +18,18 @@
 #include <stdint.h>
 
 #include "aggregates.h"
+#include "explain.h"
+#include "trackers.h"
 
 /* What a probed call in progress tells the trace callback, and is told by it. */
 typedef struct qp_meter {
-    qp_key key;   /* of the operation that began the execution */
-    bool counts;  /* its statement can be read later, or is read at its end */
-    bool drops;   /* the driver drops its statements before the call ends */
-    bool sampled; /* page fetches are wanted too */
-    bool counted; /* a statement has been counted for this execution */
-    void *main;   /* sqlite3_stmt *: what it runs; statements that start meanwhile are inside */
+    qp_key key;                  /* of the operation that began the execution */
+    bool counts;                 /* its statement can be read later, or is read at its end */
+    bool drops;                  /* the driver drops its statements before the call ends */
+    bool sampled;                /* page fetches are wanted too */
+    bool counted;                /* a statement has been counted for this execution */
+    qp_explanation *explanation; /* where its plan shall go, or NULL */
+    void *main; /* sqlite3_stmt *: what it runs; statements that start meanwhile are inside */
 } qp_meter;
 
 /* Looks up SQLite in the shared library at `library` (NULL: in the process itself) and counts
@@ -47,6 +50,14 @@ const char *qp_counters_attach(PyObject *connection);
  * and drop them by themselves; calls of several threads may overlap. False: it is not counted, or
  * busy. */
 bool qp_counters_tell_ends(PyObject *connection, bool ends);
+
+/* The tracker of a connection's statements; NULL: it is not counted, or the program has set a
+ * callback on it which would be told of what is asked besides. `connection` is borrowed. */
+qp_tracker *qp_counters_tracker(PyObject *connection);
+
+/* Whether an explained statement has run as it was explained: SQLite finds out that its schema is
+ * no longer the database's only after it has told that the statement starts. */
+bool qp_counters_explained(qp_tracker *tracker, const qp_explanation *explanation);
 
 /* Adds what was counted up to now to the aggregates; connections that run something just now
  * are left for the next time. */

@@ -12,6 +12,7 @@
 #include "flusher.h"
 #include "frames.h"
 #include "last_call.h"
+#include "plans.h"
 #include "probe.h"
 #include "probe_object.h"
 #include "samples.h"
@@ -139,116 +140,19 @@ static PyObject *counters_attach(PyObject *Py_UNUSED(module), PyObject *connecti
     return none_or(qp_counters_attach(connection));
 }
 
-static PyObject *settle(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *plans_allow(PyObject *Py_UNUSED(module), PyObject *share)
 {
-    if (!qp_require_recording()) {
+    double value = PyFloat_AsDouble(share);
+    if (value == -1.0 && PyErr_Occurred()) {
         return NULL;
     }
-    qp_recorder_settle();
+    qp_plans_allow(value);
     Py_RETURN_NONE;
 }
 
-static PyObject *take_aggregates(PyObject *Py_UNUSED(module), PyObject *args)
+static PyObject *plans_asked(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    Py_ssize_t limit;
-    if (!PyArg_ParseTuple(args, "n:take_aggregates", &limit) || !qp_require_recording()) {
-        return NULL;
-    }
-    return qp_aggregates_take(limit);
-}
-
-static PyObject *take_errors(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_errors_take() : NULL;
-}
-
-static PyObject *take_exemplars(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_exemplars_take() : NULL;
-}
-
-static PyObject *take_stack_samples(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_stack_samples_take() : NULL;
-}
-
-static PyObject *take_timeline(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_timeline_take() : NULL;
-}
-
-static PyObject *end_interval(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? PyBool_FromLong(qp_recorder_end_interval()) : NULL;
-}
-
-static PyObject *restart_exemplars(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    if (!qp_require_recording()) {
-        return NULL;
-    }
-    qp_exemplars_restart();
-    Py_RETURN_NONE;
-}
-
-static PyObject *losses(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return Py_BuildValue("(KKK)", (unsigned long long)qp_statements_folded(),
-                         (unsigned long long)qp_aggregates_folded(),
-                         (unsigned long long)qp_counters_lost());
-}
-
-/* The number that names a statement, path, ... in `args`; -1 with an exception. */
-static long long number_argument(PyObject *number)
-{
-    if (!qp_require_recording()) {
-        return -1;
-    }
-    long long value = PyLong_AsLongLong(number);
-    if (value < 0 && !PyErr_Occurred()) {
-        PyErr_SetString(PyExc_ValueError, "a number is not negative");
-    }
-    return value;
-}
-
-static PyObject *statement(PyObject *Py_UNUSED(module), PyObject *number)
-{
-    long long value = number_argument(number);
-    return value < 0 ? NULL : qp_statement_text((uint32_t)value);
-}
-
-static PyObject *path(PyObject *Py_UNUSED(module), PyObject *number)
-{
-    long long value = number_argument(number);
-    return value < 0 ? NULL : qp_path_frames((uint32_t)value);
-}
-
-static PyObject *stack(PyObject *Py_UNUSED(module), PyObject *number)
-{
-    long long value = number_argument(number);
-    return value < 0 ? NULL : qp_stack_frames((uint32_t)value);
-}
-
-static PyObject *span(PyObject *Py_UNUSED(module), PyObject *number)
-{
-    long long value = number_argument(number);
-    return value < 0 ? NULL : qp_span_name((uint16_t)value);
-}
-
-static PyObject *thread(PyObject *Py_UNUSED(module), PyObject *number)
-{
-    long long value = number_argument(number);
-    return value < 0 ? NULL : qp_thread_name((uint16_t)value);
-}
-
-static PyObject *span_number(PyObject *Py_UNUSED(module), PyObject *name)
-{
-    if (!PyUnicode_Check(name)) {
-        return PyErr_Format(PyExc_TypeError, "a span's name is a str, not %s",
-                            Py_TYPE(name)->tp_name);
-    }
-    uint16_t number = qp_require_recording() ? qp_span_number(name) : 0;
-    return number ? PyLong_FromLong(number) : NULL;
+    return PyLong_FromUnsignedLongLong(qp_plans_asked());
 }
 
 static PyObject *set_span_variable(PyObject *Py_UNUSED(module), PyObject *variable)
@@ -393,21 +297,8 @@ static PyMethodDef functions[] = {
     {"counters_start", counters_start, METH_VARARGS, NULL},
     {"counters_stop", counters_stop, METH_NOARGS, NULL},
     {"counters_attach", counters_attach, METH_O, NULL},
-    {"settle", settle, METH_NOARGS, NULL},
-    {"take_aggregates", take_aggregates, METH_VARARGS, NULL},
-    {"take_errors", take_errors, METH_NOARGS, NULL},
-    {"take_exemplars", take_exemplars, METH_NOARGS, NULL},
-    {"take_stack_samples", take_stack_samples, METH_NOARGS, NULL},
-    {"take_timeline", take_timeline, METH_NOARGS, NULL},
-    {"end_interval", end_interval, METH_NOARGS, NULL},
-    {"restart_exemplars", restart_exemplars, METH_NOARGS, NULL},
-    {"losses", losses, METH_NOARGS, NULL},
-    {"statement", statement, METH_O, NULL},
-    {"path", path, METH_O, NULL},
-    {"stack", stack, METH_O, NULL},
-    {"span", span, METH_O, NULL},
-    {"thread", thread, METH_O, NULL},
-    {"span_number", span_number, METH_O, NULL},
+    {"plans_allow", plans_allow, METH_O, NULL},
+    {"plans_asked", plans_asked, METH_NOARGS, NULL},
     {"set_span_variable", set_span_variable, METH_O, NULL},
     {"set_muted", set_muted, METH_VARARGS, NULL},
     {"fingerprint", fingerprint, METH_O, NULL},
@@ -451,7 +342,10 @@ static int execute(PyObject *module)
     }
     qp_module_state *state = PyModule_GetState(module);
     state->probe_object_type = qp_probe_object_type(module);
-    return state->probe_object_type ? PyModule_AddFunctions(module, qp_loop_functions) : -1;
+    if (!state->probe_object_type || PyModule_AddFunctions(module, qp_table_functions) < 0) {
+        return -1;
+    }
+    return PyModule_AddFunctions(module, qp_loop_functions);
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)

@@ -12,6 +12,9 @@ typedef struct {
 /* False with an exception while the recorder is off. */
 bool qp_require_recording(void);
 
+/* The functions that empty the recorder's tables. */
+extern PyMethodDef qp_table_functions[];
+
 /* The functions about event loops. */
 extern PyMethodDef qp_loop_functions[];
 

@@ -2,8 +2,10 @@
 
 #include <string.h>
 
+#include "allocation.h"
 #include "callpath.h"
 #include "clock.h"
+#include "compiler.h"
 #include "flusher.h"
 #include "frames.h"
 #include "loops.h"
@@ -125,9 +127,15 @@ static bool begin_execution(qp_call *call)
         .drops = drops_statements(call->operation),
         .sampled = random % PAGE_SAMPLING == 0,
     };
+    PyObject *connection = connection_of(call);
+    call->plan.tracker = NULL;
+    if (ours && connection && e->meter.key.statement > QP_STATEMENT_UNKNOWN &&
+        !qp_plan_known(connection, e->meter.key.statement)) {
+        bool asks = qp_plan_ask(&call->plan, connection, e->meter.key.statement, call->operation);
+        e->meter.explanation = asks ? &call->plan.explanation : NULL;
+    }
     call->tells_ends = NULL;
     if (e->meter.drops) {
-        PyObject *connection = connection_of(call);
         e->meter.counts = connection && qp_counters_tell_ends(connection, true);
         call->tells_ends = e->meter.counts ? connection : NULL;
     }
@@ -303,6 +311,18 @@ static void note_in_step(const qp_call *call, int64_t ticks)
     }
 }
 
+/* What was learnt of the plan; how long it took. */
+static QP_COLD int64_t answer(qp_call *call)
+{
+    call->execution->meter.explanation = NULL;
+    if (call->recording == qp_recording) {
+        qp_plan_answer(&call->plan, call->execution->meter.key.statement, call->argument);
+    } else {
+        qp_release(call->plan.explanation.tree);
+    }
+    return call->plan.explanation.ticks;
+}
+
 void qp_call_end(qp_call *call, PyObject *result)
 {
     int64_t ticks = qp_clock_elapsed(call->start_ticks, qp_clock_ticks());
@@ -318,6 +338,9 @@ void qp_call_end(qp_call *call, PyObject *result)
     bool serves = call->probe->source == QP_SOURCE_ROWS;
     if (!serves && call->tells_ends) {
         qp_counters_tell_ends(call->tells_ends, false);
+    }
+    if (!serves && call->plan.tracker) {
+        ticks -= answer(call);
     }
     if (call->recording != qp_recording) {
         return; /* recording ended, or the process forked, while the call ran */
@@ -336,8 +359,8 @@ int qp_recorder_start(void)
     qp_clock_start();
     qp_frames_start(PyThreadState_Get());
     bool started = qp_statements_start() && qp_callpath_start() && qp_aggregates_start() &&
-                   qp_executions_start() && qp_samples_start() && qp_loops_start() &&
-                   qp_steps_start() && qp_stalls_start() &&
+                   qp_executions_start() && qp_plans_start() && qp_samples_start() &&
+                   qp_loops_start() && qp_steps_start() && qp_stalls_start() &&
                    qp_threads_start(PyInterpreterState_Get()) == 0;
     if (!started) {
         qp_recorder_stop();
@@ -363,6 +386,7 @@ void qp_recorder_stop(void)
     qp_loops_stop();
     qp_threads_stop();
     qp_samples_stop();
+    qp_plans_stop();
     qp_aggregates_stop();
     qp_callpath_stop();
     qp_statements_stop();
@@ -379,6 +403,7 @@ static void forget_sums(void)
     qp_stalls_forget();
     qp_steps_forget();
     qp_stacks_forget();
+    qp_plans_forget();
     qp_aggregates_forget();
 }
 

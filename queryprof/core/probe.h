@@ -15,6 +15,7 @@
 #include "counters.h"
 #include "executions.h"
 #include "operations.h"
+#include "plans.h"
 #include "thread_local.h"
 #include "threads.h"
 
@@ -46,7 +47,8 @@ typedef struct qp_call {
     /* of a call that begins an execution */
     PyObject *parameters;
     PyObject *tells_ends; /* the connection that tells its statements' ends during the call */
-    qp_execution spare;   /* the execution, while others in progress take all places */
+    qp_plan_question plan;
+    qp_execution spare; /* the execution, while others in progress take all places */
 } qp_call;
 
 /* Starts measuring; false: do not, and do not call qp_call_end. Never raises. */

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # typing takes milliseconds to import in somebody's program
         def add_errors(self, rows: list[_core.ErrorRow]) -> None: ...
         def add_exemplars(self, rows: list[_core.ExemplarRow]) -> None: ...
         def add_stack_samples(self, rows: list[_core.StackSampleRow]) -> None: ...
+        def add_plans(self, rows: list[_core.PlanRow]) -> None: ...
         def add_timeline(self, width_ns: int, rows: list[_core.TimelineRow]) -> None: ...
         def add_loops(
             self,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:  # typing takes milliseconds to import in somebody's program
             stalls: list[_core.StallRow],
         ) -> None: ...
 
-        def commit(self, flush_ns: int, losses: tuple[int, int, int]) -> None:
+        def commit(self, flush_ns: int, losses: tuple[int, int, int, int]) -> None:
             """Ends a flush that has taken `flush_ns` so far."""
 
         def fail(self, error: Exception) -> None:
@@ -49,6 +50,10 @@ BATCH_ROWS = 1000
 """Aggregates taken at a time: bounds the memory and how long the GIL is held."""
 
 FLUSH_INTERVAL_S = 1.0
+
+
+PLANS_SHARE = 1 / 64
+"""Of the program's time, at most so much is spent on asking for query plans."""
 
 
 class muted:
@@ -80,6 +85,7 @@ class Recorder:
     def start(self, settings: Settings) -> float:
         """Starts the core and returns what a probed call costs here, in nanoseconds."""
         _core.start(settings.parameters)
+        _core.plans_allow(PLANS_SHARE if settings.plans else 0.0)
         _core.configure(code_prefixes(settings.roots), settings.call_path_frames, os.getcwd())
         return _core.probe_cost_ns()
 
@@ -142,6 +148,7 @@ class Recorder:
         exemplars = _core.take_exemplars()
         stack_samples = _core.take_stack_samples()
         width_ns, timeline = _core.take_timeline()
+        plans = _core.take_plans()
         stalls = _core.take_stalls()
         steps = _core.take_steps()
         loops = _core.take_loops()
@@ -150,6 +157,7 @@ class Recorder:
             sink.add_errors(errors)
             sink.add_exemplars(exemplars)
             sink.add_stack_samples(stack_samples)
+            sink.add_plans(plans)
             sink.add_timeline(width_ns, timeline)
             sink.add_loops(loops, steps, stalls)
 

@@ -4,6 +4,7 @@ directory.
     roots = ["src", "/opt/app"]   further directories whose code is the program's own
     call_path_frames = 3          frames of the program's own code in a call path, 1 to 8
     parameters = false            keep SQL texts and bound parameters of the slowest executions
+    plans = true                  ask SQLite for the plan of each new statement
     stall_ms = 50                 a step of an event loop that takes longer is a stall
     heartbeat_ms = 100            how often it is looked at how late an event loop is
 """
@@ -22,7 +23,9 @@ ROOTS_VARIABLE = "QUERYPROF_ROOTS"
 PARAMETERS_VARIABLE = "QUERYPROF_PARAMETERS"
 STALL_VARIABLE = "QUERYPROF_STALL_MS"
 MAXIMUM_CALL_PATH_FRAMES = 8
-SETTINGS = frozenset({"roots", "call_path_frames", "parameters", "stall_ms", "heartbeat_ms"})
+SETTINGS = frozenset(
+    {"roots", "call_path_frames", "parameters", "plans", "stall_ms", "heartbeat_ms"}
+)
 DEFAULT_STALL_MS = 50.0
 DEFAULT_HEARTBEAT_MS = 100.0
 MINIMUM_MS = 1.0
@@ -37,23 +40,26 @@ class Settings:
             directory and the script's.
         call_path_frames: how many frames of the program's own code a call path holds.
         parameters: whether SQL texts and parameters of the slowest executions are kept.
+        plans: whether SQLite is asked for the plan of each new statement.
         stall_ms: how long a step of an event loop may take before it is a stall.
         heartbeat_ms: how often it is looked at how late an event loop is.
     """
 
-    __slots__ = ("call_path_frames", "heartbeat_ms", "parameters", "roots", "stall_ms")
+    __slots__ = ("call_path_frames", "heartbeat_ms", "parameters", "plans", "roots", "stall_ms")
 
     def __init__(
         self,
         roots: tuple[str, ...] = (),
         call_path_frames: int = 3,
         parameters: bool = False,
+        plans: bool = True,
         stall_ms: float = DEFAULT_STALL_MS,
         heartbeat_ms: float = DEFAULT_HEARTBEAT_MS,
     ) -> None:
         self.roots = tuple(os.path.abspath(root) for root in roots)
         self.call_path_frames = call_path_frames
         self.parameters = parameters
+        self.plans = plans
         self.stall_ms = stall_ms
         self.heartbeat_ms = heartbeat_ms
 
@@ -121,8 +127,9 @@ def _setup_cfg(path: str) -> Mapping[str, object] | None:
         for name in ("stall_ms", "heartbeat_ms"):
             if name in section:
                 table[name] = section.getfloat(name)
-        if "parameters" in section:
-            table["parameters"] = section.getboolean("parameters")
+        for name in ("parameters", "plans"):
+            if name in section:
+                table[name] = section.getboolean(name)
     except (configparser.Error, ValueError) as error:
         raise SettingsError(f"{path}: [queryprof]: {error}") from error
     return table
@@ -134,22 +141,26 @@ def _from_table(table: Mapping[str, object], directory: str) -> Settings:
         raise SettingsError(f"queryprof has no setting {unknown[0]!r} (in {directory})")
     roots = table.get("roots", [])
     frames = table.get("call_path_frames", 3)
-    parameters = table.get("parameters", False)
     if not isinstance(roots, list) or not all(isinstance(root, str) for root in roots):
         raise SettingsError(f"roots must be a list of directories, not {roots!r}")
     if type(frames) is not int or not 1 <= frames <= MAXIMUM_CALL_PATH_FRAMES:
         raise SettingsError(
             f"call_path_frames must be 1 to {MAXIMUM_CALL_PATH_FRAMES}, not {frames!r}"
         )
-    if type(parameters) is not bool:
-        raise SettingsError(f"parameters must be true or false, not {parameters!r}")
     return Settings(
         tuple(os.path.join(directory, root) for root in roots),
         frames,
-        parameters,
+        _truth("parameters", table.get("parameters", False)),
+        _truth("plans", table.get("plans", True)),
         _milliseconds("stall_ms", table.get("stall_ms", DEFAULT_STALL_MS)),
         _milliseconds("heartbeat_ms", table.get("heartbeat_ms", DEFAULT_HEARTBEAT_MS)),
     )
+
+
+def _truth(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise SettingsError(f"{name} must be true or false, not {value!r}")
+    return value
 
 
 def _milliseconds(name: str, value: object) -> float:

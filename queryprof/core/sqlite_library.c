@@ -105,7 +105,13 @@ const char *qp_sqlite_find(const char *path)
         find_function(library, "sqlite3_db_mutex", &found.db_mutex) &&
         find_function(library, "sqlite3_mutex_try", &found.mutex_try) &&
         find_function(library, "sqlite3_mutex_enter", &found.mutex_enter) &&
-        find_function(library, "sqlite3_mutex_leave", &found.mutex_leave);
+        find_function(library, "sqlite3_mutex_leave", &found.mutex_leave) &&
+        find_function(library, "sqlite3_prepare_v2", &found.prepare) &&
+        find_function(library, "sqlite3_step", &found.step) &&
+        find_function(library, "sqlite3_column_int", &found.column_int) &&
+        find_function(library, "sqlite3_column_text", &found.column_text) &&
+        find_function(library, "sqlite3_finalize", &found.finalize) &&
+        find_function(library, "sqlite3_db_filename", &found.db_filename);
     if (!all) {
         return "the driver's SQLite library does not show its functions";
     }
@@ -130,4 +136,22 @@ const char *qp_sqlite_connection(PyObject *connection, void **db)
         }
     }
     return "the connection's layout is not known";
+}
+
+static int find_module(PyObject *visited, void *found)
+{
+    if (PyModule_Check(visited)) {
+        *(bool *)found = true;
+    }
+    return 0;
+}
+
+bool qp_connection_has_callback(PyObject *connection)
+{
+    bool found = false;
+    traverseproc traverse = Py_TYPE(connection)->tp_traverse;
+    if (traverse) {
+        traverse(connection, find_module, &found);
+    }
+    return found;
 }

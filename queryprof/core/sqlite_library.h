@@ -5,6 +5,7 @@
 #define QP_SQLITE_LIBRARY_H
 
 #include <Python.h>
+#include <stdbool.h>
 
 /* From sqlite3.h (https://www.sqlite.org/c3ref/): constants that never change. */
 enum {
@@ -16,6 +17,7 @@ enum {
     QP_STMTSTATUS_AUTOINDEX = 3,
     QP_STMTSTATUS_VM_STEP = 4,
     QP_STMTSTATUS_REPREPARE = 5,
+    QP_ROW = 100,
     QP_DBSTATUS_CACHE_HIT = 7,
     QP_DBSTATUS_CACHE_MISS = 8
 };
@@ -36,6 +38,12 @@ typedef struct {
     int (*mutex_try)(void *mutex);
     void (*mutex_enter)(void *mutex);
     void (*mutex_leave)(void *mutex);
+    int (*prepare)(void *db, const char *sql, int bytes, void **statement, const char **tail);
+    int (*step)(void *statement);
+    int (*column_int)(void *statement, int column);
+    const unsigned char *(*column_text)(void *statement, int column);
+    int (*finalize)(void *statement);
+    const char *(*db_filename)(void *db, const char *name);
 } qp_sqlite_functions;
 
 extern qp_sqlite_functions qp_sqlite;
@@ -44,8 +52,19 @@ extern qp_sqlite_functions qp_sqlite;
  * process itself). Returns NULL, or why not (static text). */
 const char *qp_sqlite_find(const char *library);
 
+/* What should be the sqlite3 * of a connection (borrowed): only to be compared with those that are
+ * known, for the object need not be a connection. */
+static inline void *qp_connection_db(PyObject *connection)
+{
+    return *(void *const *)((const char *)connection + sizeof(PyObject));
+}
+
 /* The sqlite3 * of a sqlite3.Connection (borrowed), checked before it is believed. Returns NULL,
  * or why not (static text). */
 const char *qp_sqlite_connection(PyObject *connection, void **db);
+
+/* Whether the program has set a callback on a sqlite3.Connection: trace, progress or authorizer;
+ * which of them it is cannot be told. It refers to its module only from these. */
+bool qp_connection_has_callback(PyObject *connection);
 
 #endif

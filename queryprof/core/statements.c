@@ -200,6 +200,13 @@ PyObject *qp_statement_text(uint32_t number)
     return PyUnicode_DecodeUTF8(table.text + known->offset, known->length, "replace");
 }
 
+const char *qp_statement_form(uint32_t number, uint32_t *length)
+{
+    const statement *known = &table.statements[number];
+    *length = known->length;
+    return table.text + known->offset;
+}
+
 uint64_t qp_statements_folded(void)
 {
     return table.folded;

@@ -35,6 +35,9 @@ uint32_t qp_statement_count(void);
 /* A new str: the normal form of a statement, or NULL with an exception. */
 PyObject *qp_statement_text(uint32_t statement);
 
+/* The normal form of a statement, `*length` bytes of it; valid for as long as recording is on. */
+const char *qp_statement_form(uint32_t statement, uint32_t *length);
+
 /* Executions whose statement folded into "(other)". */
 uint64_t qp_statements_folded(void);
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "aggregates.h"
+#include "schemas.h"
 
 enum {
     QP_COUNTERS = 5, /* that SQLite keeps for each statement */
@@ -35,6 +36,8 @@ typedef struct {
     qp_counted_statement *sampled; /* its page fetches are being counted; or NULL */
     uint32_t pages_at_start;
     uint32_t evictions;
+    bool reprepared;  /* a statement was prepared anew: somebody has changed the schema */
+    qp_schema schema; /* with the GIL */
     qp_counted_statement statements[QP_TRACKER_STATEMENTS];
 } qp_tracker;
 

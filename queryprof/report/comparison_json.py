@@ -42,6 +42,11 @@ def _statement(change: StatementChange) -> dict[str, Any]:
         "verdict": str(change.verdict),
         "changes": [_change(c) for c in change.changes],
         "call_sites": [_site(site) for site in change.sites],
+        "plans": {
+            "before": [list(plan) for plan in change.plans.before],
+            "after": [list(plan) for plan in change.plans.after],
+            "verdict": str(change.plans.verdict),
+        },
     }
 
 

@@ -12,6 +12,7 @@ from queryprof.analysis.comparison import Change, Comparison, StatementChange, V
 from queryprof.report.comparison_words import cautions, metric_name, ratio, summary, value
 from queryprof.report.console import console_for, plain_table, write
 from queryprof.report.places import Places
+from queryprof.report.plan_words import plan_change, plans_before_and_after
 from queryprof.report.terminal import highlighted
 from queryprof.report.units import average
 
@@ -63,7 +64,12 @@ def _card(change: StatementChange, places: Places, width: int) -> RenderableType
         )
         for site in change.sites
     ]
-    inside.append(_table("", tuple(told)))
+    if told:
+        inside.append(_table("", tuple(told)))
+    plans = plans_before_and_after(change.plans.before, change.plans.after)
+    inside += [Text(line, style="yellow" if "now" in line[:8] else "") for line in plans]
+    if meaning := plan_change(change.plans.before, change.plans.after):
+        inside.append(Text(meaning))
     head = Text(f"\n{kind}", style=STYLES[change.verdict])
     return Group(head, Padding(Group(*inside), (0, 0, 0, 5)))
 

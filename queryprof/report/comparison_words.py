@@ -10,6 +10,7 @@ from queryprof.analysis.comparison import (
     Verdict,
 )
 from queryprof.report.places import Places
+from queryprof.report.plan_words import plan_change
 from queryprof.report.units import UNKNOWN, average, duration
 
 
@@ -39,11 +40,13 @@ def what_changed(change: StatementChange) -> str:
     """What got worse or better of a statement, in one line."""
     told = [c for c in change.changes if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
     worse = [c for c in told if c.verdict is Verdict.WORSE] or told
-    return "; ".join(
+    parts = [
         f"{metric_name(c)} {value(c, c.before)} -> {value(c, c.after)}"
         for c in worse
         if change.kind == "known" or c.metric == "executions"
-    )
+    ]
+    plan = plan_change(change.plans.before, change.plans.after)
+    return "; ".join([*parts, plan] if plan else parts)
 
 
 def title(change: StatementChange | Change) -> str:

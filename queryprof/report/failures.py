@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from queryprof.analysis.baseline import Deviation, Figures, Site, TestFigures
 from queryprof.model import Step
+from queryprof.report.plan_words import plan_change, plans_before_and_after
 from queryprof.report.units import duration, percent
 
 SHOWN_SITES = 3
@@ -69,6 +70,11 @@ def _deviation(deviation: Deviation) -> str:
             lines.append(f"      {name.replace('_', ' '):<16} {was:>10} -> {after:,}")
     after_figures = deviation.after
     if after_figures is not None:
+        if deviation.before is not None:
+            lines += [
+                f"      {line}"
+                for line in plans_before_and_after(deviation.before.plans, after_figures.plans)
+            ]
         lines += [_site(site) for site in after_figures.sites[:SHOWN_SITES]]
         meaning = _meaning(deviation.before, after_figures)
         if meaning:
@@ -84,6 +90,9 @@ def _meaning(before: Figures | None, after: Figures) -> str:
             if after.repeats > 1
             else ""
         )
+    changed_plan = plan_change(before.plans, after.plans)
+    if changed_plan:
+        return changed_plan[0].upper() + changed_plan[1:]
     if after.full_scan_steps and not before.full_scan_steps:
         return (
             "It scans a table that it searched before: is an index gone, or is there a function"

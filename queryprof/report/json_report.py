@@ -47,6 +47,10 @@ def json_report(
         "bottlenecks": [_bottleneck(b) for b in ranking.bottlenecks],
         "views": {name: _view(view_by(profile, name, sort, top)) for name in dimensions},
         "loops": loops_json(profile, top),
+        "plans": [
+            {"statement": p.statement, "database": p.database, "tree": p.tree.splitlines()}
+            for p in profile.plans
+        ],
         "error_counts": [
             {
                 "statement": error.statement,
@@ -114,6 +118,7 @@ def _bottleneck(bottleneck: Bottleneck) -> Mapping[str, Any]:
         "share": bottleneck.share,
         "cumulative_share": bottleneck.cumulative_share,
         "totals": _totals(bottleneck.totals),
+        "plans": [list(plan) for plan in bottleneck.plans],
     }
 
 

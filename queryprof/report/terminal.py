@@ -21,10 +21,14 @@ from queryprof.model import Profile
 from queryprof.report.console import console_for, plain_table, write
 from queryprof.report.loop_terminal import loop_summary
 from queryprof.report.places import Places
+from queryprof.report.plan_words import marked_steps
 from queryprof.report.units import average, count, counted, duration, percent, seconds
 
 SQL_LINES = 6
 """A longer statement is cut; `--format json` has it whole."""
+
+PLAN_LINES = 8
+"""Likewise of a plan."""
 
 WIDE = 110
 """From this width on, tables have all their columns."""
@@ -141,9 +145,25 @@ def _card(bottleneck: Bottleneck, places: Places, width: int) -> RenderableType:
         f"  page fetches {average(totals.page_fetches)}  (per execution)"
     )
     inside: list[RenderableType] = [
-        site, highlighted(bottleneck.statement, width - 7), Text(each), Text(work)
+        site, highlighted(bottleneck.statement, width - 7), Text(each), Text(work),
+        *_plan(bottleneck),
     ]  # fmt: skip
     return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))
+
+
+def _plan(bottleneck: Bottleneck) -> list[Text]:
+    """How SQLite runs the statement, with what is bad about it."""
+    steps = list(marked_steps(bottleneck.plans, bottleneck.scans_a_large_table))
+    lines = [
+        Text.assemble(
+            (f"plan  {step}" if not number else f"      {step}", "yellow" if sign else "dim"),
+            (f"  ! {sign}" if sign else "", "bold yellow"),
+        )
+        for number, (step, sign) in enumerate(steps[:PLAN_LINES])
+    ]
+    if len(steps) > PLAN_LINES:
+        lines.append(Text(f"      ... ({len(steps) - PLAN_LINES} more lines)", style="dim"))
+    return lines
 
 
 def highlighted(statement: str, width: int) -> Text:

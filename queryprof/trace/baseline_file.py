@@ -17,8 +17,8 @@ from queryprof.errors import BaselineError
 FORMAT_VERSION = 1
 FIGURES = ("executions", "rows", "vm_steps", "full_scan_steps")
 
-Tests = Mapping[str, Mapping[str, Mapping[str, int]]]
-"""Test -> statement -> figure -> value; unknown figures are left out."""
+Tests = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""Test -> statement -> figure -> number, and plans -> lists of lines; what is unknown is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,9 @@ def _checked(path: str, document: Any) -> Baseline:
         for figures in statements.values():
             if not all(isinstance(figures.get(name, 0), int) for name in FIGURES):
                 raise TypeError(figures)
+            plans = figures.get("plans", [])
+            if not all(isinstance(line, str) for plan in plans for line in plan):
+                raise TypeError(plans)
     return Baseline(str(document["sqlite_version"]), document["tests"])
 
 

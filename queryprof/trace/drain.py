@@ -10,7 +10,17 @@ import os
 
 from queryprof.core import _core
 from queryprof.core.recorder import complain
-from queryprof.model import Aggregate, CallPath, Cause, Counters, Distribution, Frame, Step, Thread
+from queryprof.model import (
+    Aggregate,
+    CallPath,
+    Cause,
+    Counters,
+    Distribution,
+    Frame,
+    Plan,
+    Step,
+    Thread,
+)
 from queryprof.trace.writer import KINDS
 
 
@@ -23,6 +33,7 @@ class Drain:
         self._paths: dict[int, CallPath] = {}
         self._aggregates: list[Aggregate] = []
         self._steps: list[Step] = []
+        self._plans: list[Plan] = []
 
     def take(self) -> list[Aggregate]:
         """What was flushed here since the last taking; the caller flushes first."""
@@ -32,6 +43,11 @@ class Drain:
     def take_steps(self) -> list[Step]:
         """What event loops ran until the last flush; without histograms."""
         taken, self._steps = self._steps, []
+        return taken
+
+    def take_plans(self) -> list[Plan]:
+        """The plans that were met until the last flush."""
+        taken, self._plans = self._plans, []
         return taken
 
     def begin(self) -> None:
@@ -81,6 +97,9 @@ class Drain:
     def add_stack_samples(self, rows: list[_core.StackSampleRow]) -> None:
         pass
 
+    def add_plans(self, rows: list[_core.PlanRow]) -> None:
+        self._plans += [Plan(self._statement(row[0]), *row[1:]) for row in rows]
+
     def add_timeline(self, width_ns: int, rows: list[_core.TimelineRow]) -> None:
         pass
 
@@ -101,7 +120,7 @@ class Drain:
                 )
             )
 
-    def commit(self, flush_ns: int, losses: tuple[int, int, int]) -> None:
+    def commit(self, flush_ns: int, losses: tuple[int, int, int, int]) -> None:
         pass
 
     def fail(self, error: Exception) -> None:

@@ -141,6 +141,8 @@ class _Addition:
                 )
             )  # fmt: skip
         self._store.keep_slowest()
+        for statement, database, tree in self._rows("plan", ("statement_id", "database", "tree")):
+            self._store.add_plan(self._statements[statement], database, tree)
         for statement, stack, executions, ns in self._source.execute("SELECT * FROM stack_sample"):
             stack_id = self._stacks[stack]
             assert stack_id is not None  # the column is NOT NULL

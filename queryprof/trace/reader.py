@@ -18,6 +18,7 @@ from queryprof.model import (
     Exemplar,
     Frame,
     Interval,
+    Plan,
     Process,
     Profile,
     StackSample,
@@ -146,6 +147,10 @@ class _Loader:
             stack_samples=tuple(
                 StackSample(self._statements[statement], self._stacks[stack], executions, ns)
                 for statement, stack, executions, ns in self._rows("SELECT * FROM stack_sample")
+            ),
+            plans=tuple(
+                Plan(self._statements[statement], database, tree)
+                for statement, database, tree in self._rows("SELECT * FROM plan")
             ),
             timeline_width_ns=width[0] if width else 0,
             timeline=tuple(

@@ -6,6 +6,7 @@ nanoseconds since 1970 (Unix time). Sums of different traces add up, so a merge 
 History:
     1   the first version
     2   event loops: loop, lag, step, stall and what hangs on them
+    3   plan, and process.unasked_plans
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): tells a trace from any other SQLite file."""
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """In the header (user_version) of every trace."""
 
 LOOP_SCHEMA = """
@@ -115,7 +116,21 @@ CREATE TABLE stall_cause (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: Mapping[int, str] = {1: LOOP_SCHEMA}
+PLAN_SCHEMA = """
+-- How SQLite runs a statement on a database, as EXPLAIN QUERY PLAN told when the statement was
+-- first met with a schema: one row for each different answer.
+CREATE TABLE plan (
+    statement_id INTEGER NOT NULL REFERENCES statement (id),
+    database TEXT NOT NULL,            -- its file; ':memory:' when it has none
+    tree TEXT NOT NULL,                -- a line a step, two spaces deeper than what it is part of
+    PRIMARY KEY (statement_id, database, tree)
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: Mapping[int, str] = {
+    1: LOOP_SCHEMA,
+    2: PLAN_SCHEMA + "ALTER TABLE process ADD COLUMN unasked_plans INTEGER NOT NULL DEFAULT 0;",
+}
 """By version: the SQL that makes a trace of that version one of the next."""
 
 SCHEMA = (
@@ -142,7 +157,8 @@ CREATE TABLE process (
     flush_ns INTEGER NOT NULL,         -- spent in flushes, altogether
     folded_statements INTEGER NOT NULL, -- executions whose statement is '(other)' for want of room
     folded_calls INTEGER NOT NULL,     -- calls whose call path is unknown for want of room
-    lost_counters INTEGER NOT NULL     -- executions whose counters are unknown for want of room
+    lost_counters INTEGER NOT NULL,    -- executions whose counters are unknown for want of room
+    unasked_plans INTEGER NOT NULL     -- questions for plans left out for want of time or room
 );
 
 -- A statement: a SQL text without its literals, comments, white space and case of keywords.
@@ -271,4 +287,5 @@ CREATE TABLE setting (
 ) WITHOUT ROWID;
 """
     + LOOP_SCHEMA
+    + PLAN_SCHEMA
 )

@@ -27,7 +27,7 @@ PROCESS_COLUMNS = (
     "pid", "parent_pid", "host", "argv", "directory", "python_version", "sqlite_version",
     "queryprof_version", "start_unix_ns", "end_unix_ns", "clean_end", "clock", "rows_estimated",
     "counters_off", "call_cost_ns", "flushes", "flush_ns", "folded_statements", "folded_calls",
-    "lost_counters",
+    "lost_counters", "unasked_plans",
 )  # fmt: skip
 
 SUMS = (
@@ -174,6 +174,11 @@ class TraceStore:
             " ON CONFLICT (statement_id, stack_id) DO UPDATE SET"
             " executions = executions + excluded.executions, ns = ns + excluded.ns",
             (statement, stack, executions, ns),
+        )
+
+    def add_plan(self, statement: int, database: str, tree: str) -> None:
+        self.connection.execute(
+            "INSERT OR IGNORE INTO plan VALUES (?, ?, ?)", (statement, database, tree)
         )
 
     def add_timeline(self, width_ns: int, rows: Iterable[tuple[int, int, int, int]]) -> None:

@@ -50,8 +50,8 @@ class TraceWriter:
         self._failed = False
         self._flushes = 0
         self._flush_ns = 0
-        self._losses_before: tuple[int, int, int] = _core.losses()
-        self._losses: tuple[int, int, int] = (0, 0, 0)
+        self._losses_before = _core.losses()
+        self._losses = (0, 0, 0, 0)
         self._operations = _core.operations()
         self._store: TraceStore | None = None
         self._process = 0
@@ -60,6 +60,7 @@ class TraceWriter:
         self._paths: dict[int, int] = {}
         self._spans: dict[int, int] = {}
         self._threads: dict[int, int] = {}
+        self._plans: set[_core.PlanRow] = set()
 
     def fail(self, error: Exception) -> None:
         """Gives the trace up and says so, once; the file stays as the last flush left it."""
@@ -108,6 +109,13 @@ class TraceWriter:
             stack_id = store.stack(_frames(_core.stack(stack)))
             store.add_stack_sample(self._statement(statement), stack_id, executions, ns)
 
+    def add_plans(self, rows: list[_core.PlanRow]) -> None:
+        for row in rows:
+            if row not in self._plans:
+                self._plans.add(row)
+                statement, database, tree = row
+                self._opened().add_plan(self._statement(statement), database, tree)
+
     def add_timeline(self, width_ns: int, rows: list[_core.TimelineRow]) -> None:
         self._opened().add_timeline(width_ns, rows)
 
@@ -133,11 +141,14 @@ class TraceWriter:
                 max_ns, self._causes(causes),
             )  # fmt: skip
 
-    def commit(self, flush_ns: int, losses: tuple[int, int, int]) -> None:
+    def commit(self, flush_ns: int, losses: tuple[int, int, int, int]) -> None:
         self._flushes += 1
         self._flush_ns += flush_ns
         before = self._losses_before
-        self._losses = (losses[0] - before[0], losses[1] - before[1], losses[2] - before[2])
+        self._losses = (
+            losses[0] - before[0], losses[1] - before[1], losses[2] - before[2],
+            losses[3] - before[3],
+        )  # fmt: skip
         self._opened().update_process(self._process, self._progress())
         self._opened().commit()
 
@@ -186,6 +197,7 @@ class TraceWriter:
             "folded_statements": self._losses[0],
             "folded_calls": self._losses[1],
             "lost_counters": self._losses[2],
+            "unasked_plans": self._losses[3],
         }
 
     def _facts(self) -> dict[str, object]:

@@ -11,7 +11,7 @@ import queryprof
 from queryprof.model import Loop, Profile
 from queryprof.trace.merge import merge_traces
 from queryprof.trace.reader import read_profile
-from queryprof.trace.schema import LOOP_SCHEMA
+from queryprof.trace.schema import LOOP_SCHEMA, PLAN_SCHEMA
 
 
 def record(path: str) -> Profile:
@@ -57,11 +57,14 @@ def test_a_trace_of_the_first_version_is_read() -> None:
     before = record("old.qprof")
     connection = sqlite3.connect("old.qprof")
     tables = [
-        line.split()[2] for line in LOOP_SCHEMA.splitlines() if line.startswith("CREATE TABLE")
+        line.split()[2]
+        for line in (LOOP_SCHEMA + PLAN_SCHEMA).splitlines()
+        if line.startswith("CREATE TABLE")
     ]
-    assert len(tables) == 8
+    assert len(tables) == 9
     for table in reversed(tables):
         connection.execute(f"DROP TABLE {table}")
+    connection.execute("ALTER TABLE process DROP COLUMN unasked_plans")
     connection.execute("PRAGMA user_version = 1")
     connection.close()
     content = Path("old.qprof").read_bytes()

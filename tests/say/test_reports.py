@@ -21,6 +21,7 @@ from queryprof.model import (
     Exemplar,
     Frame,
     Interval,
+    Plan,
     Process,
     Profile,
     StackSample,
@@ -60,7 +61,7 @@ def profile() -> Profile:
     process = Process(
         1, 4711, 1, "build", ("/usr/bin/python3", "app.py", "--port", "80 80"), "/srv/shop",
         "3.11.7", "3.40.1", "0.1.0", 10**18, 10**18 + 12_300_000_000, True, "time-stamp counter",
-        False, None, 104.0, 13, 25_000_000, 0, 0, 0,
+        False, None, 104.0, 13, 25_000_000, 0, 0, 0, 0,
     )  # fmt: skip
     aggregates = (
         _aggregate(price, (LOOP, HANDLER, MAIN), "execute", 12_000, 5_020_000_000, counters=scan,
@@ -80,8 +81,12 @@ def profile() -> Profile:
         (Exemplar(price, (LOOP,), "GET /cart", THREADS[0], "execute", 10**18, 44_000_000, 1,
                   (LOOP, HANDLER, MAIN), None, None),),
         (StackSample(price, (LOOP, HANDLER, MAIN), 12_032, 5_000_000_000),),
-        1 << 27,
-        (Interval(7450580596 << 27, 24_000, 11_988, 5_061_000_000),),
+        timeline_width_ns=1 << 27,
+        timeline=(Interval(7450580596 << 27, 24_000, 11_988, 5_061_000_000),),
+        plans=(
+            Plan(price, "/srv/shop/shop.db", "SCAN TABLE price\nUSE TEMP B-TREE FOR ORDER BY\n"),
+            Plan(price, ":memory:", "SEARCH price USING INDEX price_of (product=?)\n"),
+        ),
     )  # fmt: skip
 
 

@@ -1,0 +1,25 @@
+/* EXPLAIN QUERY PLAN (https://www.sqlite.org/eqp.html), asked of a connection inside its own call.
+ *
+ * It is asked when SQLite tells that the statement starts: the schema is read, the connection's
+ * mutex held, and whatever EXPLAIN leaves behind (it sets changes() to 0 for what writes) is
+ * overwritten by the statement itself. Nothing of the statement is run.
+ */
+#ifndef QP_EXPLAIN_H
+#define QP_EXPLAIN_H
+
+#include <stdint.h>
+
+/* A plan that is wanted of the statement which starts next. */
+typedef struct qp_explanation {
+    char *tree;      /* owned (qp_release); NULL: not there yet, or SQLite gave none */
+    int64_t ticks;   /* that it took */
+    void *statement; /* sqlite3_stmt * that was explained */
+    int reprepares;  /* how often it had been prepared anew when it was explained */
+} qp_explanation;
+
+/* Explains a statement (sqlite3_stmt *) on its connection (sqlite3 *): a line for each step of the
+ * plan, two spaces deeper than the step that it belongs to. With the connection's mutex, and with
+ * or without the GIL. */
+void qp_explain(qp_explanation *explanation, void *db, void *statement);
+
+#endif

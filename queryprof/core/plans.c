@@ -1,0 +1,303 @@
+#include "plans.h"
+
+#include <string.h>
+
+#include "allocation.h"
+#include "clock.h"
+#include "compiler.h"
+#include "counters.h"
+#include "statements.h"
+
+enum {
+    KNOWN_SLOTS = 16384, /* statements with the schemas they met */
+    PLANS = 2048,
+    HEAD_START_NS = 100 * 1000 * 1000 /* of asking, at the program's start */
+};
+
+typedef struct {
+    uint64_t schema; /* 0: free */
+    uint32_t statement;
+    uint32_t plan; /* 1 + its place; 0: SQLite gave none */
+} known_plan;
+
+typedef struct {
+    uint32_t statement;
+    bool is_met;        /* since they were last taken */
+    PyObject *database; /* owned str */
+    PyObject *tree;     /* owned str */
+} plan;
+
+static struct {
+    known_plan *known;
+    uint32_t known_count;
+    plan *plans;
+    uint32_t plan_count;
+    double share;
+    int64_t asked_ticks;
+    uint64_t started_ticks;
+    uint64_t asked;
+    uint64_t unasked;
+} table = {.share = 1.0};
+
+qp_plan_cached qp_plan_cache[QP_PLAN_CACHE];
+uint32_t qp_plan_generation = 1;
+
+bool qp_plans_start(void)
+{
+    table.known = qp_allocate(KNOWN_SLOTS, sizeof *table.known);
+    table.plans = qp_allocate(PLANS, sizeof *table.plans);
+    table.known_count = table.plan_count = 0;
+    table.asked_ticks = 0;
+    table.started_ticks = qp_clock_ticks();
+    table.asked = table.unasked = 0;
+    qp_plan_generation++;
+    return table.known && table.plans;
+}
+
+void qp_plans_stop(void)
+{
+    for (uint32_t i = 0; table.plans && i < table.plan_count; i++) {
+        Py_CLEAR(table.plans[i].database);
+        Py_CLEAR(table.plans[i].tree);
+    }
+    qp_release(table.plans);
+    qp_release(table.known);
+    table.plans = NULL;
+    table.known = NULL;
+}
+
+void qp_plans_allow(double share)
+{
+    table.share = share;
+}
+
+uint64_t qp_plans_asked(void)
+{
+    return table.asked;
+}
+
+uint64_t qp_plans_unasked(void)
+{
+    return table.unasked;
+}
+
+/* The entry of a statement under a schema, or the free one where it would be. */
+static known_plan *find(uint64_t schema, uint32_t statement)
+{
+    uint64_t slot = (schema ^ statement * 0x9E3779B97F4A7C15u) % KNOWN_SLOTS;
+    while (table.known[slot].schema &&
+           (table.known[slot].schema != schema || table.known[slot].statement != statement)) {
+        slot = (slot + 1) % KNOWN_SLOTS;
+    }
+    return &table.known[slot];
+}
+
+static void remember(uint64_t schema, uint32_t statement, uint32_t plan)
+{
+    if (table.known_count >= KNOWN_SLOTS / 2) { /* all are asked again when they are met */
+        memset(table.known, 0, KNOWN_SLOTS * sizeof *table.known);
+        table.known_count = 0;
+    }
+    known_plan *entry = find(schema, statement);
+    table.known_count += !entry->schema;
+    *entry = (known_plan){schema, statement, plan};
+}
+
+/* Whether there is room for an answer, and time to ask. */
+static bool is_affordable(void)
+{
+    if (table.plan_count == PLANS) {
+        return false;
+    }
+    int64_t elapsed = qp_clock_elapsed(table.started_ticks, qp_clock_ticks());
+    double allowed_ns = table.share * (double)qp_clock_ns(elapsed) + HEAD_START_NS;
+    return table.share >= 1 || (double)qp_clock_ns(table.asked_ticks) < allowed_ns;
+}
+
+/* Whether EXPLAIN QUERY PLAN takes a statement, and leaves no trace in the program: what it does
+ * to changes() would be seen by a statement that asks for that itself. */
+static bool can_be_explained(const char *form, uint32_t length)
+{
+    static const char *const words[] = {"SELECT ", "INSERT ", "UPDATE ",
+                                        "DELETE ", "WITH ",   "REPLACE "};
+    bool takes = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        takes = takes || (length > 8 && !strncmp(form, words[i], strlen(words[i])));
+    }
+    for (uint32_t i = 0; takes && i + 8 <= length; i++) {
+        takes = PyOS_mystrnicmp(form + i, "changes(", 8) != 0;
+    }
+    return takes;
+}
+
+static const char *path_of(const qp_tracker *tracker)
+{
+    const char *path = qp_sqlite.db_filename(tracker->db, "main");
+    return path ? path : "";
+}
+
+/* The number of the schema that the connection sees now. */
+static uint64_t schema_of(qp_tracker *tracker)
+{
+    if (tracker->reprepared) {
+        tracker->reprepared = false;
+        qp_schema_note(&tracker->schema, QP_SCHEMA_CHANGED, 0);
+    }
+    return qp_schema_state(&tracker->schema, path_of(tracker));
+}
+
+static void keep_from_asking(const void *db, uint32_t statement)
+{
+    *qp_plan_place(db, statement) = (qp_plan_cached){db, statement, qp_plan_generation};
+}
+
+static qp_schema_change change_of(qp_operation operation, const char *form, uint32_t length)
+{
+    return qp_schema_change_of(form, length, operation == QP_EXECUTESCRIPT);
+}
+
+QP_COLD bool qp_plan_ask(qp_plan_question *question, PyObject *connection, uint32_t statement,
+                         qp_operation operation)
+{
+    const void *db = qp_connection_db(connection);
+    uint32_t length;
+    const char *form = qp_statement_form(statement, &length);
+    question->change = change_of(operation, form, length);
+    question->explanation = (qp_explanation){0};
+    question->connection = connection;
+    if (question->change == QP_SCHEMA_KEPT && (!table.share || !can_be_explained(form, length))) {
+        keep_from_asking(db, statement);
+        return false;
+    }
+    qp_tracker *tracker = qp_counters_tracker(connection);
+    if (!tracker) {
+        keep_from_asking(db, statement); /* for this interval */
+        return false;
+    }
+    bool ends =
+        question->change == QP_SCHEMA_COMMITTED || question->change == QP_SCHEMA_ROLLED_BACK;
+    if (ends && !tracker->schema.is_open) {
+        keep_from_asking(db, statement); /* until a schema changes */
+        return false;
+    }
+    uint64_t schema = schema_of(tracker); /* also of what is about to be changed */
+    if (question->change != QP_SCHEMA_KEPT) {
+        question->tracker = tracker;
+        return false;
+    }
+    const known_plan *known = find(schema, statement);
+    if (known->schema) {
+        if (known->plan) {
+            table.plans[known->plan - 1].is_met = true;
+        }
+        keep_from_asking(db, statement);
+        return false;
+    }
+    if (!is_affordable()) {
+        table.unasked++;
+        keep_from_asking(db, statement);
+        return false;
+    }
+    table.asked++;
+    question->tracker = tracker;
+    return true;
+}
+
+/* The place of a plan, which is made if need be; 0: there is no room or no memory. */
+static uint32_t place_of(uint32_t statement, const char *database, const char *text)
+{
+    PyObject *path = PyUnicode_DecodeFSDefault(database[0] ? database : ":memory:");
+    PyObject *tree = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    uint32_t place = 0;
+    for (uint32_t i = 0; path && tree && i < table.plan_count && !place; i++) {
+        const plan *one = &table.plans[i];
+        if (one->statement == statement && PyUnicode_Compare(one->tree, tree) == 0 &&
+            PyUnicode_Compare(one->database, path) == 0) {
+            place = i + 1;
+        }
+    }
+    if (path && tree && !place && table.plan_count < PLANS) {
+        place = ++table.plan_count;
+        table.plans[place - 1] =
+            (plan){.statement = statement, .database = Py_NewRef(path), .tree = Py_NewRef(tree)};
+    }
+    Py_XDECREF(path);
+    Py_XDECREF(tree);
+    return place;
+}
+
+/* A table in a database that should be empty still: what is kept in memory is shared with others.
+ */
+static bool has_secrets(const qp_tracker *tracker, const char *tree)
+{
+    bool is_new = !tracker->schema.file && !tracker->schema.own.state;
+    return is_new && (strstr(tree, "SCAN ") || strstr(tree, "SEARCH ")) &&
+           !strstr(tree, "CONSTANT ROW");
+}
+
+static void keep(qp_tracker *tracker, uint32_t statement, const qp_explanation *explanation)
+{
+    if (has_secrets(tracker, explanation->tree)) {
+        qp_schema_note(&tracker->schema, QP_SCHEMA_UNKNOWN, 0);
+    }
+    uint32_t place = 0;
+    if (explanation->tree[0]) {
+        place = place_of(statement, path_of(tracker), explanation->tree);
+        if (place) {
+            table.plans[place - 1].is_met = true;
+        }
+    }
+    remember(schema_of(tracker), statement, place);
+    keep_from_asking(tracker->db, statement);
+}
+
+QP_COLD void qp_plan_answer(qp_plan_question *question, uint32_t statement, PyObject *argument)
+{
+    qp_tracker *tracker = question->tracker;
+    /* Another thread may be closing it: the driver takes it off the connection first. */
+    bool is_open = tracker->db && qp_connection_db(question->connection) == tracker->db;
+    if (question->change != QP_SCHEMA_KEPT) {
+        bool is_text = argument && PyUnicode_Check(argument);
+        uint64_t event = is_text ? (uint64_t)PyUnicode_Type.tp_hash(argument) : statement;
+        qp_schema_note(&tracker->schema, question->change, event);
+        qp_plan_generation += question->change != QP_SCHEMA_COMMITTED;
+        return;
+    }
+    table.asked_ticks += question->explanation.ticks;
+    if (question->explanation.tree) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        if (is_open && qp_counters_explained(tracker, &question->explanation)) {
+            keep(tracker, statement, &question->explanation);
+        } /* else it is asked again the next time */
+        qp_release(question->explanation.tree);
+        PyErr_Restore(type, value, traceback); /* also drops an error of the decoding */
+    }
+}
+
+void qp_plans_forget(void)
+{
+    for (uint32_t i = 0; i < table.plan_count; i++) {
+        table.plans[i].is_met = false;
+    }
+    qp_plan_generation++;
+}
+
+PyObject *qp_plans_take(void)
+{
+    PyObject *rows = PyList_New(0);
+    for (uint32_t i = 0; rows && i < table.plan_count; i++) {
+        plan *one = &table.plans[i];
+        if (one->is_met) {
+            PyObject *row = Py_BuildValue("(IOO)", one->statement, one->database, one->tree);
+            if (!row || PyList_Append(rows, row) < 0) {
+                Py_CLEAR(rows);
+            }
+            Py_XDECREF(row);
+        }
+    }
+    if (rows) {
+        qp_plans_forget();
+    }
+    return rows;
+}

@@ -1,0 +1,83 @@
+/* Query plans: each statement is explained once for each schema that it meets.
+ *
+ * A probe looks a statement up before the call (qp_plan_known: a comparison, nearly always). One
+ * that is new on its connection is asked about: SQLite explains it as it starts, and the answer is
+ * kept after the call. So much of the program's time is spent on it at most as was allowed.
+ */
+#ifndef QP_PLANS_H
+#define QP_PLANS_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "explain.h"
+#include "operations.h"
+#include "schemas.h"
+#include "sqlite_library.h"
+#include "trackers.h"
+
+enum { QP_PLAN_CACHE = 1024 };
+
+typedef struct {
+    const void *db; /* sqlite3 *, identity only */
+    uint32_t statement;
+    uint32_t generation;
+} qp_plan_cached;
+
+/* What needs no asking, until the generation changes: at a flush, and with any schema. */
+extern qp_plan_cached qp_plan_cache[QP_PLAN_CACHE];
+extern uint32_t qp_plan_generation;
+
+/* What a call wants to know, or to tell, of a plan. */
+typedef struct {
+    qp_explanation explanation;
+    qp_tracker *tracker;  /* of the connection; NULL: the call has no question */
+    PyObject *connection; /* borrowed from the call */
+    qp_schema_change change;
+} qp_plan_question;
+
+static inline qp_plan_cached *qp_plan_place(const void *db, uint32_t statement)
+{
+    return &qp_plan_cache[((uintptr_t)db >> 6 ^ statement * 31) % QP_PLAN_CACHE];
+}
+
+/* Whether there is nothing to ask about a statement on a connection (borrowed). */
+static inline bool qp_plan_known(PyObject *connection, uint32_t statement)
+{
+    const void *db = qp_connection_db(connection);
+    const qp_plan_cached *known = qp_plan_place(db, statement);
+    return known->db == db && known->statement == statement &&
+           known->generation == qp_plan_generation;
+}
+
+/* Fills in the question of a call that is not known; where to explain is `explanation`, if `asks`
+ * is returned. `question->tracker` says whether it must be answered. */
+bool qp_plan_ask(qp_plan_question *question, PyObject *connection, uint32_t statement,
+                 qp_operation operation);
+
+/* Keeps what the call has brought: after it, whether it failed or not. `argument` (borrowed, may
+ * be NULL) is its SQL. Keeps the exception that is set. */
+void qp_plan_answer(qp_plan_question *question, uint32_t statement, PyObject *argument);
+
+/* The share of the program's time that may be spent on asking; 0: never ask; 1: no bounds. */
+void qp_plans_allow(double share);
+
+/* A new list of the (statement, database, tree) that were met since the last taking; NULL with an
+ * exception. */
+PyObject *qp_plans_take(void);
+
+/* Allocates the tables; false without memory. */
+bool qp_plans_start(void);
+void qp_plans_stop(void);
+
+/* Forgets which were met. */
+void qp_plans_forget(void);
+
+/* Questions asked so far. */
+uint64_t qp_plans_asked(void);
+
+/* Questions that were not asked for want of time or room. */
+uint64_t qp_plans_unasked(void);
+
+#endif

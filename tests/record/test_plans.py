@@ -1,0 +1,420 @@
+"""Query plans: the right one of every statement, asked once, and nothing of it in the program."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import queryprof
+from queryprof.analysis.plans import normal_form
+from queryprof.core import _core
+from queryprof.core.recorder import muted
+from queryprof.model import Plan
+from queryprof.session import session
+from queryprof.trace.drain import Drain
+from queryprof.trace.reader import read_profile
+
+SELECT = "SELECT b FROM t WHERE a = ?"
+
+
+@contextmanager
+def draining() -> Iterator[Callable[[], list[Plan]]]:
+    """Recording into memory; the value gives the plans met since it was last called."""
+    session.start()
+    _core.plans_allow(1.0)
+    drain = Drain()
+    session.recorder.add_sink(drain)
+
+    def met() -> list[Plan]:
+        session.recorder.flush()
+        return drain.take_plans()
+
+    try:
+        yield met
+    finally:
+        session.stop()
+
+
+def trees(plans: list[Plan], statement: str = SELECT) -> set[str]:
+    return {plan.tree for plan in plans if plan.statement == statement}
+
+
+def with_table(path: str = ":memory:") -> sqlite3.Connection:
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE IF NOT EXISTS t (a, b)")
+    return connection
+
+
+def test_a_statement_is_asked_about_once_for_each_schema() -> None:
+    """Not again for another literal, another cursor, another row; again with an index."""
+    with draining() as met:
+        connection = with_table()
+        for number in range(50):
+            connection.execute(SELECT, (number,)).fetchall()
+            connection.execute(f"SELECT b FROM t WHERE a = {number}").fetchall()
+        assert trees(met()) == {"SCAN t\n"}
+        assert _core.plans_asked() == 1
+        connection.execute("CREATE INDEX i ON t (a)")
+        connection.execute(SELECT, (1,)).fetchall()
+        assert trees(met()) == {"SEARCH t USING INDEX i (a=?)\n"}
+        assert _core.plans_asked() == 2
+        connection.close()
+
+
+def test_equal_databases_are_asked_once() -> None:
+    """What tests do: a new database for each, made by the same statements; files too."""
+    with draining() as met:
+        for number in range(20):
+            for path in (":memory:", f"{number}.db"):
+                connection = with_table(path)
+                connection.executescript("CREATE INDEX i ON t (a); CREATE TABLE u (x)")
+                connection.execute("INSERT INTO t VALUES (1, 2)")
+                connection.execute(SELECT, (1,)).fetchall()
+                connection.commit()
+                connection.close()
+            assert trees(met()) == {"SEARCH t USING INDEX i (a=?)\n"}, "met in every interval"
+        assert _core.plans_asked() <= 4  # the two statements, in memory and in a file
+
+
+def test_connections_to_one_file_are_asked_once() -> None:
+    """A connection for each request, each of which ensures its schema."""
+    with_table("x.db").close()
+    with draining():
+        for _ in range(20):
+            connection = with_table("x.db")
+            connection.execute(SELECT, (1,)).fetchall()
+            connection.close()
+        assert _core.plans_asked() <= 2
+
+
+def _shared() -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    address = "file:shared?mode=memory&cache=shared"
+    return sqlite3.connect(address, uri=True), sqlite3.connect(address, uri=True)
+
+
+def test_databases_in_memory_that_connections_share() -> None:
+    """The second connection sees tables that it has not made."""
+    with draining() as met:
+        for index, tree in (("", "SCAN t\n"), ("CREATE INDEX i ON t (a)", "SEARCH t USING")):
+            first, second = _shared()
+            first.execute("CREATE TABLE t (a, b)")
+            first.execute(index)
+            first.commit()
+            second.execute(SELECT, (1,)).fetchall()
+            (found,) = trees(met())
+            assert found.startswith(tree)
+            first.close()
+            second.close()
+
+
+STATEMENTS = (
+    SELECT,
+    "SELECT a FROM t ORDER BY b",
+    "SELECT count(*) FROM t JOIN u ON u.x = t.a",
+    "SELECT DISTINCT b FROM t WHERE b > ? AND a < ?",
+    "UPDATE t SET b = ? WHERE a = ?",
+)
+CHANGES = (
+    "CREATE INDEX IF NOT EXISTS i ON t (a)",
+    "CREATE INDEX IF NOT EXISTS j ON t (b, a)",
+    "CREATE INDEX IF NOT EXISTS k ON u (x)",
+    "DROP INDEX IF EXISTS i",
+    "DROP INDEX IF EXISTS j",
+    "CREATE TEMP TABLE IF NOT EXISTS u (x PRIMARY KEY)",
+    "PRAGMA automatic_index = OFF",
+    "BEGIN",
+    "COMMIT",
+    "ROLLBACK",
+    "SAVEPOINT s",
+    "ROLLBACK TO s",
+    "ANALYZE",
+)
+actions = st.lists(
+    st.tuples(st.integers(0, 3), st.sampled_from((*STATEMENTS, *STATEMENTS, *CHANGES, "reopen"))),
+    max_size=40,
+)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(actions)
+def test_the_plan_is_the_one_that_sqlite_has(actions: list[tuple[int, str]]) -> None:
+    """Whatever connections do to schemas: compared with SQLite's own answer, each time."""
+    addresses = (":memory:", ":memory:", "one.db", "one.db")
+    for suffix in ("", "-journal"):
+        Path(f"one.db{suffix}").unlink(missing_ok=True)
+
+    def opened(address: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(address, isolation_level=None, timeout=0)
+        for table in ("t (a, b)", "u (x)"):
+            connection.execute(f"CREATE TABLE IF NOT EXISTS {table}")
+        return connection
+
+    with draining() as met:
+        connections = [opened(address) for address in addresses]
+        for number, sql in actions:
+            try:
+                if sql == "reopen":
+                    connections[number].close()
+                    connections[number] = opened(addresses[number])
+                    continue
+                values = (1,) * sql.count("?")
+                connections[number].execute(sql, values).fetchall()
+                met()  # what another connection changed is noticed while it runs: not asked yet
+                connections[number].execute(sql, values).fetchall()
+                if sql not in STATEMENTS:
+                    continue
+                with muted():
+                    actual = connections[number].execute(f"EXPLAIN QUERY PLAN {sql}", values)
+                    steps = [row[3] for row in actual]
+            except sqlite3.OperationalError:
+                met()
+                continue
+            (plan,) = trees(met(), sql)
+            assert [line.strip() for line in plan.splitlines()] == steps
+        for connection in connections:
+            connection.close()
+
+
+def observed(setup: Callable[[sqlite3.Connection, list[object]], None]) -> list[object]:
+    """What a program can see of its connection while it works."""
+    seen: list[object] = []
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    setup(connection, seen)
+    for sql in (
+        "CREATE TABLE t (a PRIMARY KEY, b)",
+        "INSERT INTO t VALUES (1, 2), (3, 4)",
+        "UPDATE t SET b = 5 WHERE a < 9",
+        "SELECT changes(), total_changes(), last_insert_rowid()",
+        "INSERT INTO t SELECT a + 10, changes() FROM t",
+        "BEGIN",
+        "DELETE FROM t WHERE a = 1",
+        "SELECT changes()",
+        "SELECT * FROM t ORDER BY b",
+        "EXPLAIN SELECT 1",
+        "EXPLAIN QUERY PLAN SELECT * FROM t",
+        "WITH x AS (SELECT 1) SELECT * FROM x",
+        "SELECT * FROM nowhere",
+        "INSERT INTO t VALUES (3, 3)",
+        "SELECT changes()",
+        "VALUES (1)",
+        "COMMIT",
+        "VACUUM",
+        "PRAGMA user_version",
+    ):
+        try:
+            seen.append(connection.execute(sql).fetchall())
+        except sqlite3.Error as error:
+            seen.append(repr(error))
+        seen.append((connection.in_transaction, connection.total_changes))
+    connection.close()
+    return seen
+
+
+def with_authorizer(connection: sqlite3.Connection, seen: list[object]) -> None:
+    def authorize(*arguments: object) -> int:
+        seen.append(arguments)
+        return sqlite3.SQLITE_OK
+
+    connection.set_authorizer(authorize)
+
+
+def with_trace(connection: sqlite3.Connection, seen: list[object]) -> None:
+    connection.set_trace_callback(seen.append)
+
+
+def with_progress(connection: sqlite3.Connection, seen: list[object]) -> None:
+    connection.set_progress_handler(lambda: seen.append("progress"), 1)
+
+
+def with_row_factory(connection: sqlite3.Connection, seen: list[object]) -> None:
+    connection.row_factory = lambda cursor, row: seen.append((len(cursor.description), row))
+    connection.text_factory = bytes
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [lambda *_: None, with_authorizer, with_trace, with_progress, with_row_factory],
+    ids=["plain", "authorizer", "trace", "progress", "factories"],
+)
+def test_the_program_sees_nothing_of_it(
+    setup: Callable[[sqlite3.Connection, list[object]], None],
+) -> None:
+    """Callbacks, changes(), transactions, errors: as without us."""
+    bare = observed(setup)
+    with draining():
+        assert observed(setup) == bare
+
+
+def test_a_failed_binding_leaves_changes_alone() -> None:
+    """The statement never starts, so nothing is asked."""
+    with draining():
+        connection = with_table()
+        connection.execute("INSERT INTO t VALUES (1, 2)")
+        with pytest.raises(sqlite3.Error):
+            connection.execute("UPDATE t SET b = ?")
+        assert connection.execute("SELECT changes()").fetchone() == (1,)
+        connection.close()
+
+
+LOCKING = """
+import sqlite3, sys, time
+c = sqlite3.connect("locked.db", isolation_level=None)
+c.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_locked_database_is_waited_for_once() -> None:
+    """The program's timeout passes once, and counts as its own time."""
+    with_table("locked.db").close()
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", LOCKING],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        ) as holder,
+        queryprof.profile() as recording,
+    ):  # fmt: skip
+        assert holder.stdout and holder.stdout.readline() == "locked\n"
+        connection = sqlite3.connect("locked.db", timeout=0.4)
+        started = time.perf_counter()
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            connection.execute(SELECT, (1,))
+        elapsed_s = time.perf_counter() - started
+        connection.close()
+        holder.communicate("\n")
+    (row,) = [a for a in recording.profile.aggregates if a.statement == SELECT]
+    assert 0.3 < row.total_ns / 1e9 <= elapsed_s < 0.75
+
+
+def test_asking_is_not_in_the_statements_time() -> None:
+    """A join whose plan takes SQLite long to find is found twice, and timed once."""
+    tables = [f"t{number}" for number in range(14)]
+    joined = f"SELECT count(*) FROM {', '.join(tables)} WHERE " + " AND ".join(
+        f"{a}.x = {b}.y" for a in tables for b in tables if a < b
+    )
+
+    def ran_s() -> float:
+        connection = sqlite3.connect(":memory:")
+        for table in tables:
+            connection.execute(f"CREATE TABLE {table} (x, y)")
+        started = time.perf_counter()
+        connection.execute(joined).fetchall()
+        elapsed_s = time.perf_counter() - started
+        connection.close()
+        return elapsed_s
+
+    bare_s = min(ran_s() for _ in range(5))
+    shortest_ns = 10**12
+    for _ in range(5):
+        with draining() as met:
+            drain = Drain()
+            session.recorder.add_sink(drain)
+            ran_s()
+            assert trees(met(), _core.fingerprint(joined))
+            shortest_ns = min(
+                shortest_ns, *(a.total_ns for a in drain.take() if a.statement.startswith("SELECT"))
+            )
+    assert bare_s > 0.001, "the plan takes long enough to tell"
+    assert shortest_ns < 1.5e9 * bare_s
+
+
+def test_what_asking_may_cost_is_bounded() -> None:
+    """Beyond 1/64 of the time, and 2,048 plans, nothing is asked; and it is said how often."""
+    connection = with_table()
+    with queryprof.profile() as recording:
+        for number in range(15_000):
+            connection.execute(f"SELECT a AS c{number} FROM t")
+    connection.close()
+    (process,) = recording.profile.processes
+    assert process.unasked_plans > 0
+    plans = len(recording.profile.plans)
+    assert 100 < plans <= 2048
+
+
+def test_no_plan_where_none_is_wanted(tmp_path: Path) -> None:
+    """plans = false in the settings."""
+    (tmp_path / "pyproject.toml").write_text("[tool.queryprof]\nplans = false\n")
+    connection = with_table()
+    with queryprof.profile() as recording:
+        connection.execute(SELECT, (1,))
+    connection.close()
+    assert recording.profile.plans == ()
+
+
+def test_plans_are_in_the_trace_of_every_process() -> None:
+    """A child that was forked has those that it met, and SIGKILL takes no more than a second."""
+    with_table("x.db").close()
+    program = f"""
+import os, sqlite3, time
+import queryprof
+queryprof.install("x.qprof")
+c = sqlite3.connect("x.db")
+c.execute({SELECT!r}, (1,)).fetchall()
+if os.fork() == 0:
+    d = sqlite3.connect("x.db")
+    d.execute({SELECT!r}, (1,)).fetchall()
+    time.sleep(1.6)
+    os.kill(os.getpid(), 9)
+os.wait()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    traces = [name for name in os.listdir() if name.endswith(".qprof")]
+    assert len(traces) == 2
+    for name in traces:
+        assert trees(list(read_profile(name).plans)) == {"SCAN t\n"}
+        assert {plan.database for plan in read_profile(name).plans} == {str(Path("x.db").resolve())}
+
+
+def test_threads_on_one_connection() -> None:
+    """Ask while others run their statements on it, and one changes its schema."""
+    connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+    connection.execute("CREATE TABLE t (a, b)")
+
+    def work(number: int) -> None:
+        for turn in range(300):
+            sql = f"SELECT a AS t{number}_{turn % 40} FROM t WHERE b = ?"
+            connection.execute(sql, (turn,)).fetchall()
+            if number == 0 and turn % 50 == 0:
+                connection.execute(f"CREATE INDEX i{turn} ON t (b, a)")
+
+    with draining() as met:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({plan.statement for plan in met()}) >= 6 * 40
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("SCAN TABLE t AS x\n", "SCAN x\n"),
+        ("SEARCH TABLE t USING INDEX i (a=?)\n", "SEARCH t USING INDEX i (a=?)\n"),
+        ("CO-ROUTINE 0x55D0A8\n  SCAN TABLE t\nSCAN SUBQUERY 0x55D0A8 AS s\n",
+         "CO-ROUTINE (subquery-1)\n  SCAN t\nSCAN (subquery-1)\n"),
+        ("EXECUTE SCALAR SUBQUERY 1\n  SCAN TABLE t\n", "SCALAR SUBQUERY 1\n  SCAN t\n"),
+        ("USE TEMP B-TREE FOR RIGHT PART OF ORDER BY\n",
+         "USE TEMP B-TREE FOR LAST TERM OF ORDER BY\n"),
+        ("SEARCH TABLE u USING AUTOMATIC COVERING INDEX (x=?)\n",
+         "BLOOM FILTER ON u (x=?)\nSEARCH u USING AUTOMATIC COVERING INDEX (x=?) LEFT-JOIN\n"),
+    ],
+)  # fmt: skip
+def test_the_normal_form_is_the_same_for_versions_of_sqlite(old: str, new: str) -> None:
+    """As 3.24 to 3.35 and later ones print the same plan."""
+    assert normal_form(old) == normal_form(new)
