@@ -14,6 +14,8 @@ enum {
     HEAD_START_NS = 100 * 1000 * 1000 /* of asking, at the program's start */
 };
 
+static const uint64_t ONE_GENERATION = (uint64_t)1 << 32;
+
 typedef struct {
     uint64_t schema; /* 0: free */
     uint32_t statement;
@@ -40,7 +42,7 @@ static struct {
 } table = {.share = 1.0};
 
 qp_plan_cached qp_plan_cache[QP_PLAN_CACHE];
-uint32_t qp_plan_generation = 1;
+uint64_t qp_plan_generation = (uint64_t)1 << 32;
 
 bool qp_plans_start(void)
 {
@@ -50,7 +52,7 @@ bool qp_plans_start(void)
     table.asked_ticks = 0;
     table.started_ticks = qp_clock_ticks();
     table.asked = table.unasked = 0;
-    qp_plan_generation++;
+    qp_plan_generation += ONE_GENERATION;
     return table.known && table.plans;
 }
 
@@ -148,7 +150,7 @@ static uint64_t schema_of(qp_tracker *tracker)
 
 static void keep_from_asking(const void *db, uint32_t statement)
 {
-    *qp_plan_place(db, statement) = (qp_plan_cached){db, statement, qp_plan_generation};
+    *qp_plan_place(db, statement) = (qp_plan_cached){db, qp_plan_generation | statement};
 }
 
 static qp_schema_change change_of(qp_operation operation, const char *form, uint32_t length)
@@ -260,7 +262,9 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, uint32_t statement, PyOb
         bool is_text = argument && PyUnicode_Check(argument);
         uint64_t event = is_text ? (uint64_t)PyUnicode_Type.tp_hash(argument) : statement;
         qp_schema_note(&tracker->schema, question->change, event);
-        qp_plan_generation += question->change != QP_SCHEMA_COMMITTED;
+        if (question->change != QP_SCHEMA_COMMITTED) {
+            qp_plan_generation += ONE_GENERATION;
+        }
         return;
     }
     table.asked_ticks += question->explanation.ticks;
@@ -280,7 +284,7 @@ void qp_plans_forget(void)
     for (uint32_t i = 0; i < table.plan_count; i++) {
         table.plans[i].is_met = false;
     }
-    qp_plan_generation++;
+    qp_plan_generation += ONE_GENERATION;
 }
 
 PyObject *qp_plans_take(void)

@@ -20,14 +20,13 @@
 enum { QP_PLAN_CACHE = 1024 };
 
 typedef struct {
-    const void *db; /* sqlite3 *, identity only */
-    uint32_t statement;
-    uint32_t generation;
+    const void *db;    /* sqlite3 *, identity only */
+    uint64_t question; /* the statement and, in the upper half, the generation */
 } qp_plan_cached;
 
 /* What needs no asking, until the generation changes: at a flush, and with any schema. */
 extern qp_plan_cached qp_plan_cache[QP_PLAN_CACHE];
-extern uint32_t qp_plan_generation;
+extern uint64_t qp_plan_generation; /* a multiple of 2^32 */
 
 /* What a call wants to know, or to tell, of a plan. */
 typedef struct {
@@ -47,8 +46,7 @@ static inline bool qp_plan_known(PyObject *connection, uint32_t statement)
 {
     const void *db = qp_connection_db(connection);
     const qp_plan_cached *known = qp_plan_place(db, statement);
-    return known->db == db && known->statement == statement &&
-           known->generation == qp_plan_generation;
+    return known->db == db && known->question == (qp_plan_generation | statement);
 }
 
 /* Fills in the question of a call that is not known; where to explain is `explanation`, if `asks`

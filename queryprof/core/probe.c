@@ -85,14 +85,50 @@ static inline bool drops_statements(qp_operation operation)
 }
 
 /* The connection that a call is about (borrowed); NULL: it cannot be told. */
-static PyObject *connection_of(const qp_call *call)
+static inline PyObject *connection_of(const qp_call *call)
 {
     const qp_probe *probe = call->probe;
-    if (probe->cursor_type && PyObject_TypeCheck(call->self, probe->cursor_type)) {
-        const char *place = (const char *)call->self + probe->connection_offset;
-        return probe->connection_offset ? *(PyObject *const *)place : NULL;
+    if (!probe->connection_offset) {
+        return NULL;
     }
-    return call->self;
+    bool is_cursor = PyObject_TypeCheck(call->self, probe->cursor_type);
+    const char *place = (const char *)call->self + probe->connection_offset;
+    return is_cursor ? *(PyObject *const *)place : call->self;
+}
+
+/* What few calls need: SQLite to tell when statements end, a plan to be asked for. */
+static QP_COLD void prepare_more(qp_call *call, qp_execution *e, PyObject *connection, bool ours)
+{
+    call->has_more = true;
+    call->tells_ends = NULL;
+    call->plan.tracker = NULL;
+    uint32_t statement = e->meter.key.statement;
+    if (ours && !qp_plan_known(connection, statement) &&
+        qp_plan_ask(&call->plan, connection, statement, call->operation)) {
+        e->meter.explanation = &call->plan.explanation;
+    }
+    if (e->meter.drops) {
+        e->meter.counts = qp_counters_tell_ends(connection, true);
+        call->tells_ends = e->meter.counts ? connection : NULL;
+    }
+}
+
+/* Ends it; returns the ticks that it took inside the call. */
+static QP_COLD int64_t finish_more(qp_call *call)
+{
+    if (call->tells_ends) {
+        qp_counters_tell_ends(call->tells_ends, false);
+    }
+    if (!call->plan.tracker) {
+        return 0;
+    }
+    call->execution->meter.explanation = NULL;
+    if (call->recording == qp_recording) {
+        qp_plan_answer(&call->plan, call->execution->meter.key.statement, call->argument);
+    } else {
+        qp_release(call->plan.explanation.tree);
+    }
+    return call->plan.explanation.ticks;
 }
 
 /* An operation that begins an execution: its statement, its call path, its span. */
@@ -128,16 +164,9 @@ static bool begin_execution(qp_call *call)
         .sampled = random % PAGE_SAMPLING == 0,
     };
     PyObject *connection = connection_of(call);
-    call->plan.tracker = NULL;
-    if (ours && connection && e->meter.key.statement > QP_STATEMENT_UNKNOWN &&
-        !qp_plan_known(connection, e->meter.key.statement)) {
-        bool asks = qp_plan_ask(&call->plan, connection, e->meter.key.statement, call->operation);
-        e->meter.explanation = asks ? &call->plan.explanation : NULL;
-    }
-    call->tells_ends = NULL;
-    if (e->meter.drops) {
-        e->meter.counts = connection && qp_counters_tell_ends(connection, true);
-        call->tells_ends = e->meter.counts ? connection : NULL;
+    call->has_more = false;
+    if (connection && (e->meter.drops || !qp_plan_known(connection, e->meter.key.statement))) {
+        prepare_more(call, e, connection, ours);
     }
     enter(call, &e->meter);
     return true;
@@ -311,18 +340,6 @@ static void note_in_step(const qp_call *call, int64_t ticks)
     }
 }
 
-/* What was learnt of the plan; how long it took. */
-static QP_COLD int64_t answer(qp_call *call)
-{
-    call->execution->meter.explanation = NULL;
-    if (call->recording == qp_recording) {
-        qp_plan_answer(&call->plan, call->execution->meter.key.statement, call->argument);
-    } else {
-        qp_release(call->plan.explanation.tree);
-    }
-    return call->plan.explanation.ticks;
-}
-
 void qp_call_end(qp_call *call, PyObject *result)
 {
     int64_t ticks = qp_clock_elapsed(call->start_ticks, qp_clock_ticks());
@@ -336,11 +353,8 @@ void qp_call_end(qp_call *call, PyObject *result)
         note_in_step(call, ticks);
     }
     bool serves = call->probe->source == QP_SOURCE_ROWS;
-    if (!serves && call->tells_ends) {
-        qp_counters_tell_ends(call->tells_ends, false);
-    }
-    if (!serves && call->plan.tracker) {
-        ticks -= answer(call);
+    if (!serves && call->has_more) {
+        ticks -= finish_more(call);
     }
     if (call->recording != qp_recording) {
         return; /* recording ended, or the process forked, while the call ran */

@@ -46,6 +46,7 @@ typedef struct qp_call {
     PyObject *argument;      /* the SQL, where there is one */
     /* of a call that begins an execution */
     PyObject *parameters;
+    bool has_more;        /* what follows is filled in */
     PyObject *tells_ends; /* the connection that tells its statements' ends during the call */
     qp_plan_question plan;
     qp_execution spare; /* the execution, while others in progress take all places */

@@ -288,7 +288,8 @@ def test_a_locked_database_is_waited_for_once() -> None:
         ) as holder,
         queryprof.profile() as recording,
     ):  # fmt: skip
-        assert holder.stdout and holder.stdout.readline() == "locked\n"
+        assert holder.stdout
+        assert holder.stdout.readline() == "locked\n"
         connection = sqlite3.connect("locked.db", timeout=0.4)
         started = time.perf_counter()
         with pytest.raises(sqlite3.OperationalError, match="locked"):
@@ -346,7 +347,7 @@ def test_what_asking_may_cost_is_bounded() -> None:
 
 
 def test_no_plan_where_none_is_wanted(tmp_path: Path) -> None:
-    """plans = false in the settings."""
+    """With `plans = false` in the settings."""
     (tmp_path / "pyproject.toml").write_text("[tool.queryprof]\nplans = false\n")
     connection = with_table()
     with queryprof.profile() as recording:
