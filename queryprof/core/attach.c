@@ -57,15 +57,16 @@ int qp_set_type_attribute(PyTypeObject *type, PyObject *name, PyObject *value)
     return result;
 }
 
-/* Where a type keeps a member of a C type (T_LONG, T_OBJECT, ...); 0: it has no such member. */
-static Py_ssize_t find_member(PyTypeObject *type, const char *name, int c_type)
+/* Where a type keeps a member of one of two C types (T_LONG, T_OBJECT, ...); 0: it has none. */
+static Py_ssize_t find_member(PyTypeObject *type, const char *name, int c_type, int or_type)
 {
     PyObject *key = PyUnicode_FromString(name);
     PyObject *member = key ? own_attribute(type, key) : NULL;
     Py_ssize_t offset = 0;
     if (member && Py_IS_TYPE(member, &PyMemberDescr_Type)) {
         const PyMemberDef *definition = ((PyMemberDescrObject *)member)->d_member;
-        offset = definition->type == c_type ? definition->offset : 0;
+        bool as_told = definition->type == c_type || definition->type == or_type;
+        offset = as_told ? definition->offset : 0;
     }
     PyErr_Clear(); /* no such attribute: what it would tell stays unknown */
     Py_XDECREF(member);
@@ -210,8 +211,8 @@ PyObject *qp_attach(PyTypeObject *type, PyObject *name, qp_operation operation,
                       .source = qp_operations[operation].source,
                       .cursor_type = cursor_type};
     if (cursor_type) {
-        probe.rowcount_offset = find_member(cursor_type, "rowcount", T_LONG);
-        probe.connection_offset = find_member(cursor_type, "connection", T_OBJECT_EX);
+        probe.rowcount_offset = find_member(cursor_type, "rowcount", T_LONG, T_LONG);
+        probe.connection_offset = find_member(cursor_type, "connection", T_OBJECT, T_OBJECT_EX);
     }
     if (attach_found(a, found, &probe, probe_object_type) < 0) {
         Py_CLEAR(capsule);

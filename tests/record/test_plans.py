@@ -66,8 +66,9 @@ def test_a_statement_is_asked_about_once_for_each_schema() -> None:
         assert trees(met()) == {"SCAN t\n"}
         assert _core.plans_asked() == 1
         connection.execute("CREATE INDEX i ON t (a)")
-        connection.execute(SELECT, (1,)).fetchall()
-        assert trees(met()) == {"SEARCH t USING INDEX i (a=?)\n"}
+        for cursor in (connection.cursor(), connection.cursor()):
+            cursor.execute(SELECT, (1,)).fetchall()
+            assert trees(met()) == {"SEARCH t USING INDEX i (a=?)\n"}
         assert _core.plans_asked() == 2
         connection.close()
 
@@ -303,7 +304,7 @@ def test_a_locked_database_is_waited_for_once() -> None:
 
 def test_asking_is_not_in_the_statements_time() -> None:
     """A join whose plan takes SQLite long to find is found twice, and timed once."""
-    tables = [f"t{number}" for number in range(14)]
+    tables = [f"t{number}" for number in range(24)]
     joined = f"SELECT count(*) FROM {', '.join(tables)} WHERE " + " AND ".join(
         f"{a}.x = {b}.y" for a in tables for b in tables if a < b
     )
@@ -326,9 +327,10 @@ def test_asking_is_not_in_the_statements_time() -> None:
             session.recorder.add_sink(drain)
             ran_s()
             assert trees(met(), _core.fingerprint(joined))
-            shortest_ns = min(
-                shortest_ns, *(a.total_ns for a in drain.take() if a.statement.startswith("SELECT"))
-            )
+            (row,) = [
+                a for a in drain.take() if (a.statement[:6], a.operation) == ("SELECT", "execute")
+            ]
+            shortest_ns = min(shortest_ns, row.total_ns)
     assert bare_s > 0.001, "the plan takes long enough to tell"
     assert shortest_ns < 1.5e9 * bare_s
 
