@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from queryprof.analysis.call_sites import call_site, find_helpers
+from queryprof.analysis.call_sites import Function, call_site, find_helpers
 from queryprof.analysis.plans import SCANNED_ROWS, Steps, plans_by_statement, signs_of, worse_plans
 from queryprof.analysis.totals import group_by
 from queryprof.model import STATEMENT_OPERATIONS, Aggregate, Frame, Plan
@@ -98,12 +98,19 @@ class Deviation:
 
 
 def figures_of(
-    aggregates: Iterable[Aggregate], rules: Rules, plans: Iterable[Plan] = ()
+    aggregates: Iterable[Aggregate],
+    rules: Rules,
+    plans: Iterable[Plan] = (),
+    with_sites: bool = True,
 ) -> dict[str, Figures]:
-    """The figures of what was recorded during one test, and the plans that were met."""
+    """The figures of what was recorded during one test, and the plans that were met.
+
+    Args:
+        with_sites: whether the call sites are wanted, which take longest to find.
+    """
     met = plans_by_statement(plans)
     everything = [a for a in aggregates if not a.statement.startswith("(")]
-    helpers = find_helpers(everything)
+    helpers = find_helpers(everything) if with_sites else frozenset()
     found = {}
     for statement, group in sorted(group_by(everything, lambda a: a.statement).items()):
         if rules.ignore.match(statement):
@@ -113,21 +120,25 @@ def figures_of(
         known = bool(counted) and sum(a.counters.counted for a in counted) == sum(
             a.count for a in counted
         )
-        places: dict[tuple[Frame | None, Frame | None], int] = {}
-        for aggregate in began:
-            site = call_site(aggregate.path, helpers)
-            place = (site.frame, site.callers[0] if site.callers else None)
-            places[place] = places.get(place, 0) + aggregate.count
-        ranked = sorted(places.items(), key=lambda item: -item[1])
         found[statement] = Figures(
             executions=sum(a.count for a in began),
             rows=sum(a.rows for a in group),
             vm_steps=sum(a.counters.vm_steps for a in counted) if known else None,
             full_scan_steps=sum(a.counters.full_scan_steps for a in counted) if known else None,
-            sites=tuple(Site(*place, executions) for place, executions in ranked),
+            sites=_sites(began, helpers) if with_sites else (),
             plans=met.get(statement, ()),
         )
     return found
+
+
+def _sites(began: list[Aggregate], helpers: frozenset[Function]) -> tuple[Site, ...]:
+    places: dict[tuple[Frame | None, Frame | None], int] = {}
+    for aggregate in began:
+        site = call_site(aggregate.path, helpers)
+        place = (site.frame, site.callers[0] if site.callers else None)
+        places[place] = places.get(place, 0) + aggregate.count
+    ranked = sorted(places.items(), key=lambda item: -item[1])
+    return tuple(Site(*place, executions) for place, executions in ranked)
 
 
 def deviations(

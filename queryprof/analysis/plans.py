@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from queryprof.model import Plan
 
@@ -80,11 +81,12 @@ def plans_by_statement(plans: Iterable[Plan]) -> dict[str, tuple[Steps, ...]]:
 
 def worse_plans(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> tuple[Steps, ...]:
     """The plans that are worse than every one before; none when no plan before is known."""
-    if not before:
+    if not before or before == after:
         return ()
     return tuple(plan for plan in after if all(is_worse(known, plan) for known in before))
 
 
+@lru_cache(maxsize=4096)
 def normal_form(tree: str) -> Steps:
     """The steps of a plan, indented by what they are part of, as any version of SQLite means them."""
     lines = []
@@ -98,7 +100,8 @@ def normal_form(tree: str) -> Steps:
     return tuple(lines)
 
 
-def signs_of(plan: Iterable[str]) -> Signs:
+@lru_cache(maxsize=4096)
+def signs_of(plan: Steps) -> Signs:
     """The bad signs in a plan (its normal form)."""
     steps = [line.strip() for line in plan]
     made_here = {found[1] for step in steps if (found := _MADE_HERE.match(step))}
@@ -115,7 +118,7 @@ def signs_of(plan: Iterable[str]) -> Signs:
     )
 
 
-def is_worse(before: Iterable[str], after: Iterable[str]) -> bool:
+def is_worse(before: Steps, after: Steps) -> bool:
     """Whether a plan reads from end to end, sorts or builds an index where the other did not.
 
     A scan along an index is better than one of the table, and worse than a search. Where both

@@ -9,6 +9,7 @@
 enum {
     AGGREGATES = 16384,
     SLOTS = 2 * AGGREGATES,
+    CHANGED = 2 * AGGREGATES,
     CHUNKS = 49152, /* of QP_BUCKETS_PER_OCTAVE counts: three octaves for each entry */
     ERRORS = 1024,
     ERROR_NAME_BYTES = 96
@@ -30,7 +31,9 @@ static struct {
     uint32_t *index; /* entry number + 1 by hash; 0: empty */
     uint32_t generation;
     qp_aggregate *last; /* the entry found last: loops ask for one */
-    uint32_t taken;     /* entries below this have been looked at by the current taking */
+    uint32_t *changed;  /* entries in the order they first changed since they were taken */
+    uint32_t changed_count;
+    uint32_t taken; /* of `changed`, from the front */
     chunk *chunks;
     uint32_t chunk_count;
     error_count *errors;
@@ -66,9 +69,10 @@ bool qp_aggregates_start(void)
 {
     table.entries = qp_allocate(AGGREGATES, sizeof *table.entries);
     table.index = qp_allocate(SLOTS, sizeof *table.index);
+    table.changed = qp_allocate(CHANGED, sizeof *table.changed);
     table.chunks = qp_allocate(CHUNKS, sizeof *table.chunks);
     table.errors = qp_allocate(ERRORS, sizeof *table.errors);
-    if (!table.entries || !table.index || !table.chunks || !table.errors) {
+    if (!table.entries || !table.index || !table.changed || !table.chunks || !table.errors) {
         qp_aggregates_stop();
         return false;
     }
@@ -81,6 +85,7 @@ void qp_aggregates_stop(void)
     uint32_t generation = table.generation + 1;
     qp_release(table.entries);
     qp_release(table.index);
+    qp_release(table.changed);
     qp_release(table.chunks);
     qp_release(table.errors);
     memset(&table, 0, sizeof table);
@@ -142,7 +147,7 @@ static int32_t *bucket_of(qp_aggregate *sums, int64_t ns)
 
 void qp_aggregate_move(qp_aggregate *sums, int64_t from_ns, int64_t to_ns)
 {
-    sums->changed = true;
+    qp_aggregate_change(sums);
     if (to_ns > sums->execution_max_ns) {
         sums->execution_max_ns = to_ns;
     }
@@ -162,7 +167,7 @@ void qp_aggregate_move(qp_aggregate *sums, int64_t from_ns, int64_t to_ns)
 
 void qp_aggregate_count(qp_aggregate *sums, const qp_counters *counters)
 {
-    sums->changed = true;
+    qp_aggregate_change(sums);
     qp_counters_add(&sums->counters, counters);
 }
 
@@ -258,15 +263,21 @@ static PyObject *take_one(qp_aggregate *sums)
     return row;
 }
 
+void qp_aggregate_first_change(qp_aggregate *sums)
+{
+    if (table.changed_count == CHANGED) {
+        qp_aggregates_rewind(); /* those that wait to be taken are fewer than there are entries */
+    }
+    sums->changed = true;
+    table.changed[table.changed_count++] = (uint32_t)(sums - table.entries);
+}
+
 PyObject *qp_aggregates_take(Py_ssize_t limit)
 {
     PyObject *rows = PyList_New(0);
-    while (rows && table.taken < table.count && PyList_GET_SIZE(rows) < limit) {
-        qp_aggregate *sums = &table.entries[table.taken++];
-        if (!sums->changed) {
-            continue;
-        }
-        PyObject *row = take_one(sums);
+    while (rows && table.taken < table.changed_count && PyList_GET_SIZE(rows) < limit) {
+        PyObject *row = take_one(&table.entries[table.changed[table.taken]]);
+        table.taken += row != NULL;
         if (!row || PyList_Append(rows, row) < 0) {
             Py_CLEAR(rows);
         }
@@ -297,12 +308,7 @@ PyObject *qp_errors_take(void)
 
 bool qp_aggregates_changed(void)
 {
-    for (uint32_t i = 0; i < table.count; i++) {
-        if (table.entries[i].changed) {
-            return true;
-        }
-    }
-    return table.error_count > 0;
+    return table.changed_count > table.taken || table.error_count > 0;
 }
 
 bool qp_aggregates_nearly_full(void)
@@ -312,6 +318,9 @@ bool qp_aggregates_nearly_full(void)
 
 void qp_aggregates_rewind(void)
 {
+    table.changed_count -= table.taken;
+    memmove(table.changed, table.changed + table.taken,
+            table.changed_count * sizeof *table.changed);
     table.taken = 0;
 }
 
@@ -324,6 +333,7 @@ void qp_aggregates_forget(void)
     memset(table.errors, 0, table.error_count * sizeof *table.errors);
     table.error_count = 0;
     table.chunk_count = 0;
+    table.changed_count = 0;
     table.taken = 0;
     table.last = NULL;
     table.generation++;

@@ -65,6 +65,16 @@ uint32_t qp_aggregates_generation(void);
 /* The entry for an operation that serves rows of what `began` began; as qp_aggregate_of. */
 qp_aggregate *qp_aggregate_serving(qp_aggregate *began, qp_operation operation);
 
+/* Puts an entry among those that have changed. */
+void qp_aggregate_first_change(qp_aggregate *sums);
+
+static inline void qp_aggregate_change(qp_aggregate *sums)
+{
+    if (!sums->changed) {
+        qp_aggregate_first_change(sums);
+    }
+}
+
 /* Adds calls that took from `min_ns` to `max_ns` each. */
 static inline void qp_aggregate_add(qp_aggregate *sums, int64_t calls, int64_t total_ns,
                                     int64_t self_ns, int64_t rows, int64_t min_ns, int64_t max_ns)
@@ -75,7 +85,7 @@ static inline void qp_aggregate_add(qp_aggregate *sums, int64_t calls, int64_t t
     if (max_ns > sums->max_ns) {
         sums->max_ns = max_ns;
     }
-    sums->changed = true;
+    qp_aggregate_change(sums);
     sums->count += calls;
     sums->rows += rows;
     sums->total_ns += total_ns;

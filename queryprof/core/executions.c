@@ -16,7 +16,7 @@ static struct {
     int next;                     /* the first of them that has not been reserved this turn */
     const void *(*cursors)[WAYS]; /* of the old ones; one cache line a set */
     qp_execution (*executions)[WAYS];
-    bool has_old[SETS]; /* whether there is anything in a set: spares looking into all */
+    bool unsettled[SETS]; /* where something may be pending among the old ones */
     bool keep_parameters;
 } table;
 
@@ -85,6 +85,11 @@ static int place_in_set(const void *const *cursors, const qp_execution *executio
     return place;
 }
 
+void qp_execution_pends(const qp_execution *e)
+{
+    table.unsettled[set_of(e->cursor)] = true;
+}
+
 qp_execution *qp_execution_keep(const qp_execution *e)
 {
     uint32_t set = set_of(e->cursor);
@@ -96,7 +101,6 @@ qp_execution *qp_execution_keep(const qp_execution *e)
     if (table.cursors[set][way]) {
         qp_execution_settle(&table.executions[set][way], NULL, NULL, NULL);
     }
-    table.has_old[set] = true;
     table.cursors[set][way] = e->cursor;
     table.executions[set][way] = *e;
     return &table.executions[set][way];
@@ -316,18 +320,19 @@ void qp_executions_settle(void)
         qp_execution_settle(&table.young[i], NULL, NULL, NULL);
     }
     for (uint32_t set = 0; set < SETS; set++) {
-        for (int way = 0; table.has_old[set] && way < WAYS; way++) {
+        for (int way = 0; table.unsettled[set] && way < WAYS; way++) {
             if (table.cursors[set][way]) {
                 qp_execution_settle(&table.executions[set][way], NULL, NULL, NULL);
             }
         }
+        table.unsettled[set] = false;
     }
 }
 
 void qp_executions_forget(void)
 {
     memset(table.young, 0, sizeof table.young);
-    memset(table.has_old, 0, sizeof table.has_old);
+    memset(table.unsettled, 0, sizeof table.unsettled);
     table.next = 0;
     for (uint32_t set = 0; set < SETS; set++) {
         for (int way = 0; way < WAYS; way++) {

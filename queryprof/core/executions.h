@@ -91,6 +91,9 @@ void qp_execution_settle(qp_execution *execution, PyThreadState *tstate, PyObjec
 /* Settles all executions; at a flush. */
 void qp_executions_settle(void);
 
+/* Notes that an execution has pending rows again, since it was last settled. */
+void qp_execution_pends(const qp_execution *execution);
+
 /* Forgets all executions; rows fetched from their cursors later belong to "(unknown)". */
 void qp_executions_forget(void);
 

@@ -266,6 +266,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     e->in_use = false;
     if (!p->calls) {
         *p = (qp_pending_rows){.operation = call->operation, .min_ticks = INT64_MAX};
+        qp_execution_pends(e);
     }
     if (row_is_timed(call, p)) {
         p->timed_calls++;

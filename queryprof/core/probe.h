@@ -111,6 +111,7 @@ static inline void qp_fetch_end(qp_call *call, PyObject *result)
     if (!p->calls) {
         *p = (qp_pending_rows){call->operation,   1, 0, row, ticks, 0, ticks, ticks,
                                call->start_ticks, 1};
+        qp_execution_pends(e);
         return;
     }
     p->calls++;

@@ -60,12 +60,10 @@ static void forget_exemplars(void)
             Py_CLEAR(table.kept[i][j].sql);
             Py_CLEAR(table.kept[i][j].parameters);
         }
+        table.kept_of[table.kept[i][0].key.statement] = 0;
     }
-    if (table.kept_count) {
-        memset(table.kept, 0, table.kept_count * sizeof *table.kept);
-        memset(table.kept_of, 0, QP_STATEMENTS * sizeof *table.kept_of);
-        table.kept_count = 0;
-    }
+    memset(table.kept, 0, table.kept_count * sizeof *table.kept);
+    table.kept_count = 0;
 }
 
 static void forget_stack_samples(void)

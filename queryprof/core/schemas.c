@@ -160,10 +160,13 @@ static bool begins(const char *form, uint32_t length, const char *word)
 static bool contains(const char *form, uint32_t length, const char *word)
 {
     size_t size = strlen(word);
-    for (uint32_t i = 0; i + size <= length; i++) {
-        if (!memcmp(form + i, word, size)) {
+    const char *end = form + length;
+    const char *at = form;
+    while ((at = memchr(at, word[0], (size_t)(end - at))) && (size_t)(end - at) >= size) {
+        if (!memcmp(at, word, size)) {
             return true;
         }
+        at++;
     }
     return false;
 }

@@ -43,7 +43,7 @@ bool qp_stalls_start(void)
 
 void qp_stalls_forget(void)
 {
-    for (int i = 0; table.stalls && i < STALLS; i++) {
+    for (int i = 0; table.stalls && i < STALLS && table.stalls[i].in_use; i++) {
         Py_CLEAR(table.stalls[i].described);
         memset(&table.stalls[i], 0, sizeof table.stalls[i]);
     }

@@ -13,6 +13,8 @@ typedef struct {
 static struct {
     int shift;     /* an interval is 2^shift ns */
     int64_t first; /* number of intervals[0] since the epoch */
+    int64_t low;   /* what is not empty: from here ... */
+    int64_t high;  /* ... to before here */
     interval intervals[QP_TIMELINE_INTERVALS];
 } line;
 
@@ -21,6 +23,7 @@ void qp_timeline_start(int64_t unix_ns)
     memset(&line, 0, sizeof line);
     line.shift = FIRST_WIDTH_SHIFT;
     line.first = unix_ns >> line.shift;
+    line.low = QP_TIMELINE_INTERVALS;
 }
 
 /* Makes every interval twice as wide: neighbours with the same half number join. */
@@ -35,6 +38,8 @@ static void coarsen(void)
         into->self_ns += line.intervals[i].self_ns;
     }
     memcpy(line.intervals, joined, sizeof joined);
+    line.low = ((line.first + line.low) >> 1) - first;
+    line.high = ((line.first + line.high + 1) >> 1) - first;
     line.first = first;
     line.shift++;
 }
@@ -49,6 +54,8 @@ void qp_timeline_add(int64_t unix_ns, int64_t calls, int64_t rows, int64_t self_
         coarsen();
         position = (unix_ns >> line.shift) - line.first;
     }
+    line.low = position < line.low ? position : line.low;
+    line.high = position >= line.high ? position + 1 : line.high;
     line.intervals[position].calls += calls;
     line.intervals[position].rows += rows;
     line.intervals[position].self_ns += self_ns;
@@ -57,7 +64,7 @@ void qp_timeline_add(int64_t unix_ns, int64_t calls, int64_t rows, int64_t self_
 PyObject *qp_timeline_take(void)
 {
     PyObject *rows = PyList_New(0);
-    for (int64_t i = 0; rows && i < QP_TIMELINE_INTERVALS; i++) {
+    for (int64_t i = line.low; rows && i < line.high; i++) {
         interval *at = &line.intervals[i];
         if (!at->calls) {
             continue;
@@ -70,7 +77,11 @@ PyObject *qp_timeline_take(void)
         Py_XDECREF(row);
     }
     if (rows) {
-        memset(line.intervals, 0, sizeof line.intervals);
+        for (int64_t i = line.low; i < line.high; i++) {
+            line.intervals[i] = (interval){0};
+        }
+        line.low = QP_TIMELINE_INTERVALS;
+        line.high = 0;
     }
     return rows ? Py_BuildValue("(LN)", (long long)1 << line.shift, rows) : NULL;
 }

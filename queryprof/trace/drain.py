@@ -11,6 +11,7 @@ import os
 from queryprof.core import _core
 from queryprof.core.recorder import complain
 from queryprof.model import (
+    STATEMENT_OPERATIONS,
     Aggregate,
     CallPath,
     Cause,
@@ -25,7 +26,12 @@ from queryprof.trace.writer import KINDS
 
 
 class Drain:
-    """Holds the aggregates recorded since they were last taken."""
+    """Holds what was recorded since it was last taken.
+
+    Attributes:
+        has_details: whether it keeps aggregates, steps and plans; else sums alone, for a tenth
+            of the time.
+    """
 
     def __init__(self) -> None:
         self._operations = _core.operations()
@@ -34,10 +40,22 @@ class Drain:
         self._aggregates: list[Aggregate] = []
         self._steps: list[Step] = []
         self._plans: list[Plan] = []
+        self._executions = 0
+        self._database_ns = 0
+        self.has_details = True
+        self._statement_operations = {
+            number for number, name in enumerate(self._operations) if name in STATEMENT_OPERATIONS
+        }
 
     def take(self) -> list[Aggregate]:
         """What was flushed here since the last taking; the caller flushes first."""
         taken, self._aggregates = self._aggregates, []
+        return taken
+
+    def take_sums(self) -> tuple[int, int]:
+        """Executions of statements, and nanoseconds in the database, until the last flush."""
+        taken = self._executions, self._database_ns
+        self._executions = self._database_ns = 0
         return taken
 
     def take_steps(self) -> list[Step]:
@@ -55,6 +73,10 @@ class Drain:
 
     def add_aggregates(self, rows: list[_core.AggregateRow]) -> None:
         for row in rows:
+            self._database_ns += row[9]
+            if row[4] in self._statement_operations:
+                self._executions += row[5]
+        for row in rows if self.has_details else ():
             statement, path, span, thread, operation = row[:5]
             steps, scans, sorts, indexes, reprepares, fetches, counted, samples = row[14:22]
             buckets = row[22]
@@ -98,7 +120,8 @@ class Drain:
         pass
 
     def add_plans(self, rows: list[_core.PlanRow]) -> None:
-        self._plans += [Plan(self._statement(row[0]), *row[1:]) for row in rows]
+        if self.has_details:
+            self._plans += [Plan(self._statement(row[0]), *row[1:]) for row in rows]
 
     def add_timeline(self, width_ns: int, rows: list[_core.TimelineRow]) -> None:
         pass

@@ -392,3 +392,21 @@ def test_stalls_are_shown_and_may_fail(run: Run) -> None:
     assert result.returncode == 1
     assert "stall_ms=20" in result.stdout
     assert "test_healthy" not in result.stdout.partition("short test summary")[2]
+
+
+def test_a_test_that_lasts_is_recorded_whole(run: Run) -> None:
+    """The flusher's thread takes what was asked meanwhile, once a second."""
+    Path("test_long.py").write_text(
+        "import sqlite3, time\n"
+        "def test_long():\n"
+        "    c = sqlite3.connect(':memory:')\n"
+        "    c.execute('CREATE TABLE t (a)')\n"
+        "    for _ in range(3):\n"
+        "        c.execute('SELECT a FROM t WHERE a = 1').fetchall()\n"
+        "        time.sleep(1.1)\n"
+        "    c.close()\n"
+    )
+    assert run("--queryprof-save").returncode == 0
+    figures = baseline()["test_long.py::test_long"]["SELECT a FROM t WHERE a = ?"]
+    assert figures["executions"] == 3
+    assert figures["plans"] == [["SCAN t"]]
