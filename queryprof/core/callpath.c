@@ -395,11 +395,15 @@ uint32_t qp_stacks_epoch(void)
 void qp_stacks_forget(void)
 {
     table.stack_epoch++;
-    if (table.stack_count) {
-        memset(table.stack_index, 0, STACK_SLOTS * sizeof *table.stack_index);
-        table.stack_count = 0;
-        table.stack_places_used = 0;
+    for (uint32_t i = 0; i < table.stack_count; i++) { /* mostly few of many slots are in use */
+        uint32_t slot = (uint32_t)(table.stacks[i].hash & (STACK_SLOTS - 1));
+        while (table.stack_index[slot] != i + 1) {
+            slot = (slot + 1) & (STACK_SLOTS - 1);
+        }
+        table.stack_index[slot] = 0;
     }
+    table.stack_count = 0;
+    table.stack_places_used = 0;
 }
 
 bool qp_callpath_nearly_full(void)

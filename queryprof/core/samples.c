@@ -66,12 +66,22 @@ static void forget_exemplars(void)
     table.kept_count = 0;
 }
 
+static uint32_t slot_of(uint32_t statement, uint32_t stack)
+{
+    uint64_t hash = ((uint64_t)statement << 32 | stack) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(hash >> 40) & (STACK_SAMPLE_SLOTS - 1);
+}
+
 static void forget_stack_samples(void)
 {
-    if (table.sample_count) {
-        memset(table.sample_index, 0, STACK_SAMPLE_SLOTS * sizeof *table.sample_index);
-        table.sample_count = 0;
+    for (uint32_t i = 0; i < table.sample_count; i++) { /* mostly few slots are in use */
+        uint32_t slot = slot_of(table.samples[i].statement, table.samples[i].stack);
+        while (table.sample_index[slot] != i + 1) {
+            slot = (slot + 1) & (STACK_SAMPLE_SLOTS - 1);
+        }
+        table.sample_index[slot] = 0;
     }
+    table.sample_count = 0;
 }
 
 void qp_samples_forget(void)
@@ -161,8 +171,7 @@ void qp_exemplar_keep(const qp_key *key, uint64_t serial, int64_t started_unix_n
 
 void qp_stack_sample_add(uint32_t statement, uint32_t stack, int64_t executions, int64_t ns)
 {
-    uint64_t hash = ((uint64_t)statement << 32 | stack) * 0x9E3779B97F4A7C15u;
-    uint32_t slot = (uint32_t)(hash >> 40) & (STACK_SAMPLE_SLOTS - 1);
+    uint32_t slot = slot_of(statement, stack);
     for (; table.sample_index[slot]; slot = (slot + 1) & (STACK_SAMPLE_SLOTS - 1)) {
         stack_sample *known = &table.samples[table.sample_index[slot] - 1];
         if (known->statement == statement && known->stack == stack) {
