@@ -17,6 +17,7 @@ from queryprof.session import session
 from queryprof.trace.reader import read_profile
 
 pytest_plugins = "pytester"
+collect_ignore = ["programs/shop"]  # run by pytest inside of a test
 
 QUERYPROF = Path(sys.executable).with_name("queryprof")
 
