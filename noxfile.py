@@ -12,8 +12,9 @@ import nox
 
 VERSIONS = ("3.11", "3.12", "3.13")
 PINNED = Path("requirements-dev.txt").read_text().splitlines()
-TESTS = ("airportsdata", "aiosqlite", "datasette", "hypothesis", "jsonschema", "pytest",
-         "pytest-xdist", "sqlite-utils", "trio", "twisted", "uvloop")  # fmt: skip
+TESTS = ("airportsdata", "aiosqlite", "datasette", "django", "hypothesis", "jsonschema", "pytest",
+         "pytest-asyncio", "pytest-django", "pytest-xdist", "sqlalchemy", "sqlite-utils", "trio",
+         "twisted", "uvloop")  # fmt: skip
 
 FEWER_EXAMPLES = "150"
 """Random programs where the first Python has run 1,000."""

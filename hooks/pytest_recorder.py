@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import current_thread
 from typing import Any
 
 import pytest
@@ -200,7 +201,7 @@ class TestRecorder:
     def _figures(self, with_sites: bool) -> dict[str, Figures]:
         aggregates = [aggregate for part, _ in self._parts for aggregate in part]
         plans = [plan for _, part in self._parts for plan in part]
-        return figures_of(aggregates, self._rules, plans, with_sites)
+        return figures_of(aggregates, self._rules, plans, with_sites, current_thread().name)
 
     def _longer_than(self, stall_ms: float) -> tuple[Step, ...]:
         """What an event loop ran for longer in one step, the longest first."""
@@ -215,7 +216,10 @@ class TestRecorder:
     def parts(self) -> list[TestFigures]:
         """What the running phase has asked so far, part by part."""
         self._take_part(with_details=True)
-        return [figures_of(part, self._rules, plans) for part, plans in self._parts]
+        name = current_thread().name
+        return [
+            figures_of(part, self._rules, plans, test_thread=name) for part, plans in self._parts
+        ]
 
     def so_far(self) -> TestFigures:
         """What the running phase has asked so far."""

@@ -102,14 +102,22 @@ def figures_of(
     rules: Rules,
     plans: Iterable[Plan] = (),
     with_sites: bool = True,
+    test_thread: str = "",
 ) -> dict[str, Figures]:
     """The figures of what was recorded during one test, and the plans that were met.
 
     Args:
         with_sites: whether the call sites are wanted, which take longest to find.
+        test_thread: the thread that ran the test. What it asked without any frame of the
+            program's own is left out: a framework asked it, to prepare or clean up.
     """
     met = plans_by_statement(plans)
-    everything = [a for a in aggregates if not a.statement.startswith("(")]
+    everything = [
+        a
+        for a in aggregates
+        if not a.statement.startswith("(")
+        and not (a.thread.name == test_thread and a.path and a.path[0].kind != "user")
+    ]
     helpers = find_helpers(everything) if with_sites else frozenset()
     found = {}
     for statement, group in sorted(group_by(everything, lambda a: a.statement).items()):
