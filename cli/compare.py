@@ -13,7 +13,7 @@ import click
 from queryprof.errors import QueryprofError
 
 EXIT_REGRESSION = 1
-GATES = ("counts", "plans", "vmsteps", "time")
+GATES = ("counts", "plans", "vmsteps", "io", "time")
 FORMATS = ("table", "json", "markdown", "junit", "github")
 
 

@@ -56,6 +56,8 @@ class Process:
     folded_calls: int
     lost_counters: int
     unasked_plans: int
+    read_bytes: int | None
+    written_bytes: int | None
 
     @property
     def wall_ns(self) -> int:

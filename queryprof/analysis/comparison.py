@@ -23,6 +23,9 @@ MIN_TIMED_RUNS = 4
 """Runs a side for a verdict on times: with 3 a side, one in ten pairs of equal programs would
 differ by luck (2 of the 20 orders of six runs part them cleanly)."""
 
+NOISY = frozenset({"io", "time"})
+"""Gates of metrics that differ between equal runs, and are compared with statistics."""
+
 SITES = 3
 """Call sites shown of a statement."""
 
@@ -55,7 +58,7 @@ class Change:
 
     Attributes:
         metric: its name, the unit at the end (`database_ns`).
-        gate: what it belongs to when failing is asked for: counts, plans, vmsteps or time.
+        gate: what it belongs to when failing is asked for: counts, plans, vmsteps, io or time.
         before, after: means over the runs; None: unknown.
         ratio: after / before; None: unknown, or nothing before.
         interval: of the ratio (95%); timed metrics of several runs alone.
@@ -119,6 +122,10 @@ class StatementChange:
         return Verdict.SAME
 
 
+Course = tuple[tuple[float, float], ...]
+"""A run's way: (seconds since its start, share of the time in the database then)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Runs before and after.
@@ -126,6 +133,7 @@ class Comparison:
     Attributes:
         whole: metrics of whole runs; of executions, unless they say otherwise.
         statements: new ones first, then gone ones, then known ones, worst first.
+        courses: of the first run of each side.
     """
 
     before_runs: int
@@ -133,6 +141,7 @@ class Comparison:
     same_sqlite: bool
     whole: tuple[Change, ...]
     statements: tuple[StatementChange, ...]
+    courses: tuple[Course, Course]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +172,11 @@ def compare(
     ]
     whole = [judge(m, *([m.of(run) for run in side] for side in totals)) for m in _WHOLE]
     whole.append(judge(_RUN, [_run_ns(p) for p in before], [_run_ns(p) for p in after]))
-    if any(profile.loops for profile in (*before, *after)):
-        whole += [
-            judge(metric, [of(p) for p in before], [of(p) for p in after]) for metric, of in _LOOPS
-        ]
+    has_loops = any(profile.loops for profile in (*before, *after))
+    whole += [
+        judge(metric, [of(p) for p in before], [of(p) for p in after])
+        for metric, of in (*_IO, *(_LOOPS if has_loops else ()))
+    ]
     names = sorted({name for side in sides for run in side for name in run})
     helpers = find_helpers(a for profile in (*before, *after) for a in profile.aggregates)
     plans = [plans_by_statement(p for run in side for p in run.plans) for side in (before, after)]
@@ -178,7 +188,23 @@ def compare(
     ]
     order = {"new": 0, "gone": 1, "known": 2}
     changes.sort(key=lambda c: (order[c.kind], _BADNESS[c.verdict], -_spent_ns(c), c.statement))
-    return Comparison(len(before), len(after), same_sqlite, tuple(whole), tuple(changes))
+    return Comparison(
+        len(before), len(after), same_sqlite, tuple(whole), tuple(changes),
+        (_course(before[0]), _course(after[0])),
+    )  # fmt: skip
+
+
+def _course(profile: Profile) -> Course:
+    if not profile.timeline:
+        return ()
+    width_ns = profile.timeline_width_ns
+    start_ns = min(p.start_unix_ns for p in profile.processes)
+    spent = {(i.start_unix_ns - start_ns) // width_ns: i.self_ns for i in profile.timeline}
+    # An interval without calls is not in the timeline, and has a place in the chart.
+    return tuple(
+        (max(0.0, (number + 0.5) * width_ns / 1e9), spent.get(number, 0) / width_ns)
+        for number in range(min(0, *spent), max(spent) + 1)
+    )
 
 
 _BADNESS = {Verdict.WORSE: 0, Verdict.BETTER: 1, Verdict.UNCLEAR: 2, Verdict.SAME: 3}
@@ -231,6 +257,24 @@ _STATEMENT = (*_COUNTS, *_TIMES)
 _NOT_ALONE = frozenset({"max_ns", "min_call_ns", "deviation_ns"})
 """Shown, but no verdict of their own: a single execution, or the noise itself, decides them."""
 
+_IO: tuple[tuple[_Metric, Callable[[Profile], float | None]], ...] = (
+    (
+        _Metric("read_bytes", "io", lambda _: None),
+        lambda p: _bytes(x.read_bytes for x in p.processes),
+    ),
+    (
+        _Metric("written_bytes", "io", lambda _: None),
+        lambda p: _bytes(x.written_bytes for x in p.processes),
+    ),
+)
+"""Of whole processes."""
+
+
+def _bytes(of_processes: Iterable[int | None]) -> int | None:
+    known = [amount for amount in of_processes if amount is not None]
+    return sum(known) if known else None
+
+
 _LOOPS: tuple[tuple[_Metric, Callable[[Profile], float | None]], ...] = (
     (
         _Metric("loop_lag_ns", "time", lambda _: None),
@@ -275,7 +319,7 @@ class _Judge:
         first, second = fmean(known_before), fmean(known_after)
         ratio = second / first if first else None
         interval = None
-        if metric.gate == "time":
+        if metric.gate in NOISY:
             if min(len(before), len(after)) >= MIN_TIMED_RUNS:
                 interval = ratio_interval(known_before, known_after)
             verdict = self._timed(metric, ratio, interval)

@@ -9,12 +9,16 @@ from rich.padding import Padding
 from rich.text import Text
 
 from queryprof.analysis.comparison import Change, Comparison, StatementChange, Verdict
+from queryprof.report.comparison_chart import side_by_side
 from queryprof.report.comparison_words import cautions, metric_name, ratio, summary, value
 from queryprof.report.console import console_for, plain_table, write
 from queryprof.report.places import Places
 from queryprof.report.plan_words import plan_change, plans_before_and_after
 from queryprof.report.terminal import highlighted
 from queryprof.report.units import average
+
+CHARTED_INTERVALS = 4
+"""Of a shorter run a chart says nothing: an interval is an eighth of a second or more."""
 
 STYLES = {
     Verdict.WORSE: "bold red",
@@ -49,6 +53,10 @@ def print_comparison(
     if len(told) > top:
         parts.append(Text(f"\n{len(told) - top} more changed: --top {len(told)}", style="dim"))
     parts.append(_table("\nThe whole run", comparison.whole))
+    if all(len(course) >= CHARTED_INTERVALS for course in comparison.courses):
+        title = "\nThe database's share of the time, from the start of the first run of each side"
+        parts.append(Text(title, style="bold"))
+        parts.append(Text("\n".join(side_by_side(*comparison.courses, console.width))))
     write(console, parts)
 
 

@@ -11,7 +11,7 @@ from queryprof.analysis.comparison import (
 )
 from queryprof.report.places import Places
 from queryprof.report.plan_words import plan_change
-from queryprof.report.units import UNKNOWN, average, duration
+from queryprof.report.units import UNKNOWN, average, duration, size
 
 
 def metric_name(change: Change) -> str:
@@ -21,6 +21,8 @@ def metric_name(change: Change) -> str:
 
 def value(change: Change, side: float | None) -> str:
     """A metric's value with its unit."""
+    if change.metric.endswith("_bytes"):
+        return size(side)
     return duration(side) if change.metric.endswith("_ns") else average(side)
 
 

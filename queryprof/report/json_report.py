@@ -154,6 +154,8 @@ def _process(process: Process) -> Mapping[str, Any]:
         "rows_estimated": process.rows_estimated,
         "counters_off": process.counters_off,
         "call_cost_ns": process.call_cost_ns,
+        "read_bytes": process.read_bytes,
+        "written_bytes": process.written_bytes,
     }
 
 

@@ -43,3 +43,14 @@ def percent(share: float) -> str:
 def counted(value: int, noun: str) -> str:
     """A count with its noun: 1 error, 2 errors."""
     return f"{value:,} {noun}{'' if value == 1 else 's'}"
+
+
+def size(value: float | None) -> str:
+    """Bytes as 12 B, 3.4 kB, 5.6 MB or 7.8 GB (powers of 1,000); or unknown."""
+    if value is None:
+        return UNKNOWN
+    for unit in ("B", "kB", "MB"):
+        if abs(value) < 999.5:
+            return f"{value:,.0f} B" if unit == "B" else f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:,.3g} GB"

@@ -6,7 +6,7 @@ nanoseconds since 1970 (Unix time). Sums of different traces add up, so a merge 
 History:
     1   the first version
     2   event loops: loop, lag, step, stall and what hangs on them
-    3   plan, and process.unasked_plans
+    3   plan, and of process: unasked_plans, read_bytes, written_bytes
 """
 
 from __future__ import annotations
@@ -129,7 +129,9 @@ CREATE TABLE plan (
 
 MIGRATIONS: Mapping[int, str] = {
     1: LOOP_SCHEMA,
-    2: PLAN_SCHEMA + "ALTER TABLE process ADD COLUMN unasked_plans INTEGER NOT NULL DEFAULT 0;",
+    2: PLAN_SCHEMA + "ALTER TABLE process ADD COLUMN unasked_plans INTEGER NOT NULL DEFAULT 0;"
+    " ALTER TABLE process ADD COLUMN read_bytes INTEGER;"
+    " ALTER TABLE process ADD COLUMN written_bytes INTEGER;",
 }
 """By version: the SQL that makes a trace of that version one of the next."""
 
@@ -158,7 +160,10 @@ CREATE TABLE process (
     folded_statements INTEGER NOT NULL, -- executions whose statement is '(other)' for want of room
     folded_calls INTEGER NOT NULL,     -- calls whose call path is unknown for want of room
     lost_counters INTEGER NOT NULL,    -- executions whose counters are unknown for want of room
-    unasked_plans INTEGER NOT NULL     -- questions for plans left out for want of time or room
+    unasked_plans INTEGER NOT NULL,    -- questions for plans left out for want of time or room
+    -- Through the process's calls that read and write, queryprof's own left out; NULL: unknown.
+    read_bytes INTEGER,
+    written_bytes INTEGER
 );
 
 -- A statement: a SQL text without its literals, comments, white space and case of keywords.

@@ -27,7 +27,7 @@ PROCESS_COLUMNS = (
     "pid", "parent_pid", "host", "argv", "directory", "python_version", "sqlite_version",
     "queryprof_version", "start_unix_ns", "end_unix_ns", "clean_end", "clock", "rows_estimated",
     "counters_off", "call_cost_ns", "flushes", "flush_ns", "folded_statements", "folded_calls",
-    "lost_counters", "unasked_plans",
+    "lost_counters", "unasked_plans", "read_bytes", "written_bytes",
 )  # fmt: skip
 
 SUMS = (

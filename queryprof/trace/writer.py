@@ -11,6 +11,7 @@ import sys
 from time import time_ns
 
 from queryprof.core import _core
+from queryprof.core.process_io import PROCESS, THREAD, read_io
 from queryprof.core.recorder import complain, muted
 from queryprof.version import __version__
 
@@ -50,6 +51,10 @@ class TraceWriter:
         self._failed = False
         self._flushes = 0
         self._flush_ns = 0
+        self._io_at_start = read_io(PROCESS)
+        self._io_at_flush = self._io_at_start
+        self._own_io = [0, 0]  # of flushes, in the threads that did them
+        self._thread_io = read_io(THREAD)
         self._losses_before = _core.losses()
         self._losses = (0, 0, 0, 0)
         self._operations = _core.operations()
@@ -71,6 +76,7 @@ class TraceWriter:
             complain(f"recording ended, the program goes on: {named}")
 
     def begin(self) -> None:
+        self._note_io()
         self._opened().begin()
 
     def add_aggregates(self, rows: list[_core.AggregateRow]) -> None:
@@ -151,6 +157,7 @@ class TraceWriter:
         )  # fmt: skip
         self._opened().update_process(self._process, self._progress())
         self._opened().commit()
+        self._leave_out_own_io()
 
     def close(self, clean_end: bool) -> None:
         """Says when and how the process ended, and closes the file; never raises."""
@@ -159,6 +166,7 @@ class TraceWriter:
         with muted():
             try:
                 store = self._opened()
+                self._note_io()
                 store.begin()
                 store.update_process(
                     self._process, {**self._progress(), "clean_end": int(clean_end)}
@@ -168,6 +176,24 @@ class TraceWriter:
                     store.close()
             except Exception as error:
                 self.fail(error)
+
+    def _note_io(self) -> None:
+        """A flush begins: what it reads and writes will not be the program's."""
+        self._io_at_flush = read_io(PROCESS)
+        self._thread_io = read_io(THREAD)
+
+    def _leave_out_own_io(self) -> None:
+        now = read_io(THREAD)
+        if now and self._thread_io:
+            for kind in (0, 1):
+                self._own_io[kind] += now[kind] - self._thread_io[kind]
+
+    def _io(self) -> tuple[int, int] | tuple[None, None]:
+        """Bytes that the program has read and written until the present flush began."""
+        until, start = self._io_at_flush, self._io_at_start
+        if until is None or start is None:
+            return None, None
+        return until[0] - start[0] - self._own_io[0], until[1] - start[1] - self._own_io[1]
 
     @property
     def has_file(self) -> bool:
@@ -190,6 +216,7 @@ class TraceWriter:
         return self._store
 
     def _progress(self) -> dict[str, object]:
+        read, written = self._io()
         return {
             "end_unix_ns": time_ns(),
             "flushes": self._flushes,
@@ -198,6 +225,8 @@ class TraceWriter:
             "folded_calls": self._losses[1],
             "lost_counters": self._losses[2],
             "unasked_plans": self._losses[3],
+            "read_bytes": read,
+            "written_bytes": written,
         }
 
     def _facts(self) -> dict[str, object]:

@@ -64,7 +64,8 @@ def test_a_trace_of_the_first_version_is_read() -> None:
     assert len(tables) == 9
     for table in reversed(tables):
         connection.execute(f"DROP TABLE {table}")
-    connection.execute("ALTER TABLE process DROP COLUMN unasked_plans")
+    for column in ("unasked_plans", "read_bytes", "written_bytes"):
+        connection.execute(f"ALTER TABLE process DROP COLUMN {column}")
     connection.execute("PRAGMA user_version = 1")
     connection.close()
     content = Path("old.qprof").read_bytes()

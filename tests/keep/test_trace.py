@@ -6,6 +6,8 @@ import os
 import shutil
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -269,3 +271,28 @@ def test_a_killed_writers_journal_is_rolled_back(tmp_path: Path) -> None:
     shutil.copy("a.qprof-journal", "b.qprof-journal")
     connection.close()
     assert by_operation(read_profile("b.qprof"))["SELECT ?", "execute"] == 1
+
+
+def test_what_the_program_reads_and_writes_is_in_its_trace() -> None:
+    """Bytes of its own calls; what queryprof writes meanwhile is not among them."""
+    Path("program.py").write_text(
+        "import sqlite3, sys, time\n"
+        "import queryprof\n"
+        "queryprof.install('x.qprof')\n"
+        "c = sqlite3.connect(':memory:')\n"
+        "for turn in range(25):\n"
+        "    for number in range(400):\n"
+        "        c.execute(f'SELECT {number} AS c{turn}_{number}').fetchall()\n"
+        "    time.sleep(0.1)\n"
+        "with open('data', 'wb', buffering=0) as file:\n"
+        "    for _ in range(100): file.write(b'x' * 10_000)\n"
+        "with open('data', 'rb', buffering=0) as file:\n"
+        "    while file.read(10_000): pass\n"
+    )
+    subprocess.run([sys.executable, "program.py"], check=True, timeout=60)
+    (process,) = read_profile("x.qprof").processes
+    assert process.read_bytes is not None
+    assert process.written_bytes is not None
+    assert os.path.getsize("x.qprof") > 1_000_000, "queryprof has written more than the program"
+    assert 1_000_000 <= process.written_bytes < 1_050_000
+    assert 1_000_000 <= process.read_bytes < 2_500_000, "and what it has imported"

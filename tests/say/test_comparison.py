@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import random
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +20,10 @@ from say.by_hand import aggregate, process, profile_of
 from conftest import Run
 from queryprof.analysis.bootstrap import ratio_interval
 from queryprof.analysis.comparison import Change, Comparison, Verdict, compare, regressions
-from queryprof.model import Distribution, Frame, Loop, Profile, Stall, Thread
+from queryprof.model import Distribution, Frame, Interval, Loop, Plan, Profile, Stall, Thread
+from queryprof.report.comparison_json import comparison_json
+from queryprof.report.comparison_terminal import print_comparison
+from queryprof.report.places import Places
 
 Script = Callable[..., Path]
 LOAD = Frame("load", "/app/main.py", 7)
@@ -265,3 +271,58 @@ def test_event_loops_are_compared() -> None:
     assert changes["loop_lag_ns"].verdict is Verdict.WORSE
     plain = profile_of(aggregate("SELECT 1"))
     assert "loop_lag_ns" not in {c.metric for c in compare([plain], [plain]).whole}
+
+
+def with_plan(run: Profile, tree: str) -> Profile:
+    return dataclasses.replace(run, plans=(Plan("SELECT a", "/srv/x.db", tree),))
+
+
+def test_a_worse_plan_is_a_regression() -> None:
+    """Also when nothing else tells; a better one is none, and an unknown one is no verdict."""
+    run = profile_of(aggregate("SELECT a"))
+    search = with_plan(run, "SEARCH t USING INDEX i (a=?)\n")
+    scan = with_plan(run, "SCAN TABLE t\n")
+    worse = regressions(compare([search], [scan]), ("plans",))
+    assert [change.statement for change in worse if not isinstance(change, Change)] == ["SELECT a"]
+    assert not regressions(compare([search], [scan]), ("counts", "vmsteps"))
+    for before, after in (
+        (scan, search),
+        (search, run),
+        (run, scan),
+        (scan, with_plan(run, "SCAN t\n")),
+    ):
+        assert not regressions(compare([before], [after]), ("plans",))
+
+
+def test_the_json_follows_its_schema() -> None:
+    """The documented schema holds, with plans, unknown figures and new statements."""
+    schema = json.loads(files("queryprof.report").joinpath("comparison-schema.json").read_text())
+    before = with_plan(profile_of(aggregate("SELECT a"), aggregate("SELECT gone")), "SCAN t\n")
+    after = profile_of(aggregate("SELECT a", count=2), aggregate("SELECT new"))
+    for sides in (([before], [after]), ([before] * 4, [after] * 4)):
+        jsonschema.validate(json.loads(comparison_json(compare(*sides))), schema)
+
+
+def test_two_charts_on_the_same_axes() -> None:
+    """Side by side, within the width; none of runs that were too short to show anything."""
+
+    def course(seconds: int, share: float) -> Profile:
+        run = profile_of(aggregate("SELECT a"))
+        start = run.processes[0].start_unix_ns
+        width = 10**9
+        intervals = [Interval(start + i * width, 1, 1, int(share * width)) for i in range(seconds)]
+        return dataclasses.replace(run, timeline_width_ns=width, timeline=tuple(intervals))
+
+    for width in (80, 160):
+        text = io.StringIO()
+        sides = [course(6, 0.2)], [course(12, 0.8)]
+        print_comparison(compare(*sides), Places(*sides[0], *sides[1]), text, width=width)
+        lines = text.getvalue().splitlines()
+        titles = next(line for line in lines if "(before)" in line)
+        assert "(after)" in titles
+        assert titles.index("(after)") >= width // 2
+        assert sum(line.count("0.80 |") for line in lines) == 2, "the same scale on both sides"
+        assert max(map(len, lines)) <= width
+    text = io.StringIO()
+    print_comparison(compare([course(1, 0.2)], [course(9, 0.2)]), Places(), text, width=80)
+    assert "(before)" not in text.getvalue()

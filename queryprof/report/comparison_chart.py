@@ -1,0 +1,50 @@
+"""Two runs side by side: how busy the database was while they ran, on the same axes."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+import plotille
+
+from queryprof.analysis.comparison import Course
+
+HEIGHT = 8
+MARGIN = 14
+"""Columns that the axis and its labels take."""
+
+GAP = 2
+NARROWEST = 15
+
+BLANK = "\N{BRAILLE PATTERN BLANK}"
+
+
+def side_by_side(before: Course, after: Course, width: int) -> list[str]:
+    """Lines of two charts, each half as wide: seconds since the start across, and the share of
+    each moment that was spent in the database upwards; above 1 in several threads or processes.
+    """
+    columns = max(NARROWEST, (width - GAP) // 2 - MARGIN)
+    last_s = max([second for course in (before, after) for second, _ in course] or [1.0])
+    most = max([share for course in (before, after) for _, share in course] or [1.0])
+    charts = [
+        _chart(title, course, columns, last_s, most)
+        for title, course in (("before", before), ("after", after))
+    ]
+    left = columns + MARGIN
+    return [
+        f"{first:<{left + GAP}}{second}" for first, second in zip_longest(*charts, fillvalue="")
+    ]
+
+
+def _chart(title: str, course: Course, columns: int, last_s: float, most: float) -> list[str]:
+    figure = plotille.Figure()
+    figure.width, figure.height = columns, HEIGHT
+    figure.with_colors = False
+    figure.x_label, figure.y_label = "s", title
+    figure.set_x_limits(0, last_s)
+    figure.set_y_limits(0, most)
+    figure.x_ticks_fkt = lambda value, _: f"{value:.3g}"
+    figure.y_ticks_fkt = lambda value, _: f"{value:.2f}"
+    if course:
+        figure.plot([second for second, _ in course], [share for _, share in course])
+    lines = [line[: columns + MARGIN] for line in str(figure.show()).splitlines()]
+    return [line.rstrip(f"{BLANK} ") for line in lines]
