@@ -29,10 +29,11 @@ def _sides(arguments: tuple[str, ...]) -> list[list[str]]:
             "compare: name one trace a side, or several with :: between the sides"
             " (a1.qprof a2.qprof :: b1.qprof b2.qprof), or two directories of traces"
         )
-    return [[file for argument in side for file in _traces(argument)] for side in sides]
+    return [[file for argument in side for file in traces_of(argument)] for side in sides]
 
 
-def _traces(argument: str) -> list[str]:
+def traces_of(argument: str) -> list[str]:
+    """A file itself, or the traces in a directory. Raises QueryprofError when it has none."""
     if not os.path.isdir(argument):
         return [argument]
     found = sorted(glob.glob(os.path.join(glob.escape(argument), "*.qprof")))

@@ -13,6 +13,7 @@ from queryprof.cli.doctor import doctor
 from queryprof.cli.merge import merge
 from queryprof.cli.report import report
 from queryprof.cli.run import run
+from queryprof.cli.scenario import scenario
 from queryprof.errors import QueryprofError
 from queryprof.version import __version__
 
@@ -25,7 +26,7 @@ def cli() -> None:
     """Finds the few SQL statements and call sites that hold a Python program back."""
 
 
-for command in (run, report, compare, ab, merge, doctor):
+for command in (run, report, compare, ab, scenario, merge, doctor):
     cli.add_command(command)
 
 

@@ -1,0 +1,180 @@
+"""`queryprof scenario`: an experiment of several processes, the same each time it is run."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from queryprof.cli.compare import judge, judging
+from queryprof.cli.scenario_file import Scenario, read_scenario
+from queryprof.errors import QueryprofError
+
+MARK = ".queryprof-scenario"
+"""In every output directory: it may be cleaned."""
+
+TRACE = "scenario.qprof"
+LEAD_S = 0.2
+"""From the moment when all processes are ready to the start."""
+
+POLL_S = 0.05
+
+Processes = Sequence[tuple[str, subprocess.Popen[str]]]
+"""Each with its name."""
+
+WORKER = (sys.executable, "-P", "-m", "queryprof.hooks.scenario_worker")
+
+
+@click.group()
+def scenario() -> None:
+    """Repeatable experiments: functions called at set times in groups of processes."""
+
+
+@scenario.command("run")
+@click.argument("file", type=click.Path())
+@click.option(
+    "--against", type=click.Path(), metavar="TRACE",
+    help="An earlier run (its trace, or a directory of traces) to compare with.",
+)  # fmt: skip
+@judging
+def run_scenario(file: str, against: str | None, **judgement: Any) -> None:
+    """Runs the scenario in FILE, records all its processes, and reports or compares.
+
+    The output directory is cleaned at the start; its scenario.qprof is the trace of all processes.
+    With --against, the exit status is 1 when something got worse.
+    """
+    described = read_scenario(file)
+    with tempfile.TemporaryDirectory(prefix="queryprof-scenario-") as kept:
+        earlier = _kept(against, kept) if against else []
+        _clean(described.output)
+        trace = _record(described)
+        if earlier:
+            judge(earlier, [trace], **judgement)
+            return
+    from queryprof.report.terminal import print_report
+    from queryprof.trace.reader import read_profile
+
+    print_report(read_profile(trace))
+    click.echo(f"\ntrace: {os.path.relpath(trace)}", err=True)
+
+
+def _kept(against: str, directory: str) -> list[str]:
+    """Copies of the earlier run, which may be in the directory that is cleaned."""
+    from queryprof.cli.compare import traces_of
+
+    copies = []
+    for number, path in enumerate(traces_of(against)):
+        copies.append(os.path.join(directory, f"{number}.qprof"))
+        try:
+            shutil.copyfile(path, copies[-1])
+        except OSError as error:
+            raise QueryprofError(f"{path}: cannot be read: {error.strerror}") from error
+    return copies
+
+
+def _clean(output: str) -> None:
+    """Makes the output directory, empty; never one that is somebody's."""
+    mark = os.path.join(output, MARK)
+    try:
+        if os.path.isdir(output) and os.listdir(output):
+            if not os.path.exists(mark):
+                raise QueryprofError(
+                    f"{output}: has files that no scenario wrote; name another output directory"
+                )
+            shutil.rmtree(output)
+        os.makedirs(output, exist_ok=True)
+        with open(mark, "w"):
+            pass
+    except OSError as error:
+        raise QueryprofError(f"{output}: cannot be cleaned: {error.strerror}") from error
+
+
+def _record(described: Scenario) -> str:
+    """Runs all processes to their end; the path of their merged trace."""
+    from queryprof.cli.progress import progress
+    from queryprof.cli.recording import Parts
+
+    parts = Parts(os.path.join(described.output, TRACE))
+    try:
+        _run(described, parts.environment(parameters=False, roots=(described.directory,)))
+    except BaseException:
+        parts.remove()
+        raise
+    with progress("merging", len(parts.files())) as step:
+        parts.merge(step)
+    return parts.output
+
+
+def _run(described: Scenario, environment: Mapping[str, str]) -> None:
+    ready, ready_end = os.pipe()
+    go_end, go = os.pipe()
+    processes: list[tuple[str, subprocess.Popen[str]]] = []
+    try:
+        for group, count in described.groups:
+            lines = [
+                (line.at_s, line.call, line.arguments)
+                for line in described.lines
+                if line.group == group
+            ]
+            for number in range(1, count + 1):
+                name = f"{group} {number}" if count > 1 else group
+                errors = open(os.path.join(described.output, f"{name}.err"), "w+")  # noqa: SIM115
+                with errors:
+                    process = subprocess.Popen(
+                        [*WORKER, group, str(ready_end), str(go_end), json.dumps(lines)],
+                        cwd=described.directory, env=environment, stdin=subprocess.DEVNULL,
+                        stderr=errors, pass_fds=(ready_end, go_end), text=True,
+                    )  # fmt: skip
+                processes.append((name, process))
+        os.close(ready_end)
+        ready_end = -1
+        if not _all_ready(ready, processes):
+            _stop(processes)  # one is not there to take part: told below
+        start = f"{time.monotonic() + LEAD_S:.6f}".ljust(100).encode()
+        for _ in processes:
+            os.write(go, start)
+        _wait(described, processes)
+    finally:
+        _stop(processes)
+        for end in (ready, ready_end, go, go_end):
+            if end >= 0:
+                os.close(end)
+
+
+def _all_ready(ready: int, processes: Processes) -> bool:
+    """Waits for a byte from each process; False when one has ended instead."""
+    missing = len(processes)
+    while missing:
+        if select.select([ready], [], [], POLL_S)[0]:
+            missing -= len(os.read(ready, missing))
+        elif any(process.poll() is not None for _, process in processes):
+            return False
+    return True
+
+
+def _stop(processes: Processes) -> None:
+    for _, process in processes:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+
+
+def _wait(described: Scenario, processes: Processes) -> None:
+    """Waits for all; raises QueryprofError for the first that failed, when all have ended."""
+    failed = [(name, process.wait()) for name, process in processes]
+    for name, status in sorted(failed, key=lambda end: end[1] < 0):  # stopped by us: not the cause
+        if status:
+            with open(os.path.join(described.output, f"{name}.err")) as file:
+                told = file.read().strip().splitlines() or ["it did not say why"]
+            raise QueryprofError(
+                f"{described.path}: {name} failed (exit status {status}): {told[-1]}"
+            )

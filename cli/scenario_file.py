@@ -1,0 +1,116 @@
+"""Scenario files: what happens when in a repeatable experiment.
+
+    output = "checkout"                # a directory, cleaned at the start of each run
+
+    [groups]
+    server = 1                         # processes
+    clients = 4
+
+    [[at]]
+    s = 2.5                            # seconds after the start
+    group = "clients"                  # every process of it
+    call = "load:browse"               # module:function, found beside the scenario file
+    arguments = ["http://localhost", 100]
+
+Each process calls its lines in the order of their times; one that is due while another still runs
+starts when that has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+from queryprof.errors import QueryprofError
+
+CALL = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+MAXIMUM_PROCESSES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A call at a time, in seconds after the start, in every process of a group."""
+
+    at_s: float
+    group: str
+    call: str
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A scenario; `groups` are names with numbers of processes, `lines` in the order of time."""
+
+    path: str
+    output: str
+    groups: tuple[tuple[str, int], ...]
+    lines: tuple[Line, ...]
+
+    @property
+    def directory(self) -> str:
+        """Where its processes start."""
+        return os.path.dirname(os.path.abspath(self.path))
+
+
+def read_scenario(path: str) -> Scenario:
+    """Reads a scenario file.
+
+    Raises:
+        QueryprofError: there is none, or it says something that makes no sense.
+    """
+    try:
+        with open(path, "rb") as file:
+            table = tomllib.load(file)
+    except FileNotFoundError:
+        raise QueryprofError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise QueryprofError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise QueryprofError(f"{path}: is no valid TOML: {error}") from error
+    unknown = sorted(set(table) - {"output", "groups", "at"})
+    if unknown:
+        raise QueryprofError(f"{path}: {unknown[0]}: a scenario has output, groups and at alone")
+    groups = _groups(path, table.get("groups"))
+    lines = table.get("at")
+    if not isinstance(lines, list) or not lines:
+        raise QueryprofError(f"{path}: says nothing to do: it needs a line [[at]]")
+    found = [_line(f"{path}: [[at]] {n}", line, dict(groups)) for n, line in enumerate(lines, 1)]
+    output = table.get("output", os.path.splitext(os.path.basename(path))[0])
+    if not isinstance(output, str) or not output:
+        raise QueryprofError(f"{path}: output must be the name of a directory, not {output!r}")
+    beside = os.path.join(os.path.dirname(os.path.abspath(path)), output)
+    return Scenario(path, beside, groups, tuple(sorted(found, key=lambda line: line.at_s)))
+
+
+def _groups(path: str, table: object) -> tuple[tuple[str, int], ...]:
+    if not isinstance(table, dict) or not table:
+        raise QueryprofError(f"{path}: needs [groups]: names with numbers of processes")
+    for name, processes in table.items():
+        if type(processes) is not int or not 1 <= processes <= MAXIMUM_PROCESSES:
+            raise QueryprofError(
+                f"{path}: group {name} must have 1 to {MAXIMUM_PROCESSES} processes,"
+                f" not {processes!r}"
+            )
+    return tuple(table.items())
+
+
+def _line(where: str, line: object, groups: dict[str, int]) -> Line:
+    if not isinstance(line, dict) or not {"s", "group", "call"} <= set(line):
+        raise QueryprofError(f"{where}: needs s, group and call")
+    unknown = sorted(set(line) - {"s", "group", "call", "arguments"})
+    if unknown:
+        raise QueryprofError(f"{where}: {unknown[0]}: is none of s, group, call and arguments")
+    at_s, group, call = line["s"], line["group"], line["call"]
+    arguments = line.get("arguments", [])
+    if isinstance(at_s, bool) or not isinstance(at_s, int | float) or not at_s >= 0:
+        raise QueryprofError(f"{where}: s must be seconds after the start, not {at_s!r}")
+    if group not in groups:
+        raise QueryprofError(f"{where}: there is no group {group!r} in [groups]")
+    if not isinstance(call, str) or not CALL.fullmatch(call):
+        raise QueryprofError(f"{where}: call must be module:function, not {call!r}")
+    if not isinstance(arguments, list):
+        raise QueryprofError(f"{where}: arguments must be a list, not {arguments!r}")
+    return Line(float(at_s), group, call, tuple(arguments))

@@ -1,0 +1,38 @@
+"""A shop's database that several processes use at once."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+PATH = os.path.join("checkout-run", "shop.db")
+
+
+def connect() -> sqlite3.Connection:
+    return sqlite3.connect(PATH, timeout=30)
+
+
+def open_shop() -> None:
+    """An empty shop."""
+    shop = connect()
+    shop.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, client INTEGER, amount REAL)")
+    shop.close()
+
+
+def place_orders(count: int) -> None:
+    """One client's orders, each in a transaction of its own."""
+    shop = connect()
+    for number in range(count):
+        with shop:
+            shop.execute(
+                "INSERT INTO orders (client, amount) VALUES (?, ?)", (os.getpid(), number * 1.5)
+            )
+    shop.close()
+
+
+def report() -> None:
+    """What each client has ordered for."""
+    shop = connect()
+    rows = shop.execute("SELECT client, sum(amount) FROM orders GROUP BY client").fetchall()
+    print(f"{len(rows)} clients ordered for {sum(amount for _, amount in rows):,.2f}")
+    shop.close()

@@ -1,0 +1,54 @@
+"""One process of a scenario: calls functions at their times, each as a span.
+
+It is told what to do by two pipes: it writes a byte to the first when all modules are imported, and
+reads from the second the moment at which the scenario starts.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+from operator import attrgetter
+
+from queryprof.core.span import span
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+EXIT_NOT_FOUND = 3
+"""A module or function of the scenario is not there."""
+
+
+def _function(call: str) -> Callable[..., Any]:
+    module, _, name = call.partition(":")
+    function: Callable[..., Any] = attrgetter(name)(importlib.import_module(module))
+    if not callable(function):
+        raise TypeError(f"{call}: cannot be called")
+    return function
+
+
+def main() -> None:
+    """Runs the lines given on the command line as JSON: [[seconds, call, arguments], ...]."""
+    group, ready, go, text = sys.argv[1:]
+    sys.argv[1:] = []
+    sys.path.insert(0, os.getcwd())
+    try:
+        lines = [(at_s, call, _function(call), args) for at_s, call, args in json.loads(text)]
+    except (ImportError, AttributeError, TypeError) as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(EXIT_NOT_FOUND)
+    os.write(int(ready), b".")
+    start_s = float(os.read(int(go), 100))  # of the monotonic clock, which processes share
+    for at_s, call, function, arguments in lines:
+        time.sleep(max(0.0, start_s + at_s - time.monotonic()))
+        with span(f"{group} {call}"):
+            function(*arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Scenarios: real processes at their times, recorded, merged and compared."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Run, by_operation
+from queryprof.trace.reader import read_profile
+
+PROGRAM = """
+import os, sqlite3, time
+
+def connect():
+    return sqlite3.connect(os.path.join("out", "x.db"), timeout=30)
+
+def make():
+    connect().execute("CREATE TABLE t (a)")
+
+def insert(count, text):
+    with connect() as c:
+        for _ in range(count):
+            c.execute("INSERT INTO t VALUES (?)", (text,))
+
+def note(name):
+    with open(os.path.join("out", f"{name}-{os.getpid()}.txt"), "a") as file:
+        file.write(f"{time.monotonic()} ")
+
+def slow():
+    note("slow")
+    time.sleep(0.5)
+
+def fail():
+    raise RuntimeError("the shop is closed")
+"""
+SCENARIO = """
+output = "out"
+[groups]
+maker = 1
+clients = 3
+[[at]]
+s = 0
+group = "maker"
+call = "program:make"
+[[at]]
+s = 0.4
+group = "clients"
+call = "program:insert"
+arguments = [5, "x"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _program() -> None:
+    Path("program.py").write_text(PROGRAM)
+    Path("s.toml").write_text(SCENARIO)
+
+
+def test_every_process_is_in_the_trace(queryprof: Run) -> None:
+    """Counts are exact, and spans are the groups with what they called."""
+    result = queryprof("scenario", "run", "s.toml")
+    assert result.returncode == 0, result.stderr
+    profile = read_profile("out/scenario.qprof")
+    assert len(profile.processes) == 4
+    assert all(process.clean_end for process in profile.processes)
+    assert by_operation(profile)["INSERT INTO t VALUES (?)", "execute"] == 15
+    spans = {a.span for a in profile.aggregates}
+    assert {"maker program:make", "clients program:insert"} <= spans
+    assert "insert() program.py:13" in result.stdout
+    assert "out/scenario.qprof" in result.stderr
+
+
+def test_the_second_run_starts_clean_and_is_compared_with_the_first(queryprof: Run) -> None:
+    """Also when the earlier trace is in the directory that is cleaned."""
+    assert queryprof("scenario", "run", "s.toml").returncode == 0
+    Path("out/left").write_text("x")
+    earlier = "out/scenario.qprof"
+    same = queryprof("scenario", "run", "s.toml", "--against", earlier, "--format", "json")
+    assert same.returncode == 0, same.stderr
+    verdicts = {c["metric"]: c["verdict"] for c in json.loads(same.stdout)["whole"]}
+    assert verdicts["executions"] == "same"
+    assert not Path("out/left").exists()
+    Path("s.toml").write_text(SCENARIO.replace("[5,", "[6,"))
+    worse = queryprof("scenario", "run", "s.toml", "--against", earlier)
+    assert worse.returncode == 1, worse.stderr
+    assert "15 -> 18 executions" in worse.stdout
+
+
+def test_lines_start_at_their_times(queryprof: Run) -> None:
+    """In the order of time; what is due while another still runs starts after it."""
+    Path("s.toml").write_text(
+        'output = "out"\n[groups]\na = 2\n'
+        '[[at]]\ns = 0.6\ngroup = "a"\ncall = "program:slow"\n'
+        '[[at]]\ns = 0.7\ngroup = "a"\ncall = "program:note"\narguments = ["last"]\n'
+        '[[at]]\ns = 0\ngroup = "a"\ncall = "program:note"\narguments = ["first"]\n'
+    )
+    started = time.monotonic()
+    assert queryprof("scenario", "run", "s.toml").returncode == 0
+    assert time.monotonic() - started > 1.1
+
+    def times(name: str) -> list[float]:
+        return sorted(float(path.read_text()) for path in Path("out").glob(f"{name}-*.txt"))
+
+    first, slow, last = times("first"), times("slow"), times("last")
+    assert len(first) == len(slow) == len(last) == 2
+    assert first[1] - first[0] < 0.3, "both processes start together"
+    assert 0.55 < slow[0] - first[0] < 0.9
+    assert 0.49 < last[0] - slow[0] < 0.9
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("[groups]", "[groups", "s.toml: is no valid TOML"),
+        ("maker = 1", "maker = 0", "group maker must have 1 to 1000 processes, not 0"),
+        ('group = "maker"', 'group = "makers"', "[[at]] 1: there is no group 'makers'"),
+        ("s = 0.4", "s = -1", "[[at]] 2: s must be seconds after the start, not -1"),
+        ("program:make", "program.make", "call must be module:function, not 'program.make'"),
+        ('arguments = [5, "x"]', "arguments = 5", "arguments must be a list, not 5"),
+        ("output =", "outputs =", "outputs: a scenario has output, groups and at alone"),
+        ("program:make", "nowhere:make", "maker failed (exit status 3): No module named 'nowhere'"),
+        ("program:make", "program:made", "has no attribute 'made'"),
+        ("program:make", "program:fail", "maker failed (exit status 1): RuntimeError: the shop is"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_in_one_line(queryprof: Run, old: str, new: str, told: str) -> None:
+    """With the place, exit status 2, and nothing left running."""
+    Path("s.toml").write_text(SCENARIO.replace(old, new))
+    result = queryprof("scenario", "run", "s.toml")
+    assert result.returncode == 2
+    assert told in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_directory_of_somebody_is_not_cleaned(queryprof: Run) -> None:
+    """Only what a scenario made before."""
+    Path("out").mkdir()
+    Path("out/precious").write_text("x")
+    result = queryprof("scenario", "run", "s.toml")
+    assert (result.returncode, "name another output directory" in result.stderr) == (2, True)
+    assert Path("out/precious").read_text() == "x"
+    result = queryprof("scenario", "run", "none.toml")
+    assert (result.returncode, "there is no such file" in result.stderr) == (2, True)
+    Path("s.toml").write_text(SCENARIO.replace('"out"', '"other"'))
+    result = queryprof("scenario", "run", "s.toml", "--against", "none.qprof")
+    assert result.returncode == 2

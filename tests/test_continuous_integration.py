@@ -1,0 +1,114 @@
+"""The workflow and the pre-commit entry of the documentation, run as far as there is no network."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "continuous-integration.md"
+REGRESSION = ("GROUP BY customer.id", "GROUP BY customer.id + 0")
+
+
+def place() -> str:
+    """Where the statement of the regression is asked."""
+    source = Path("orders.py").read_text()
+    before = source[: source.index("SELECT name, sum(amount)")]
+    return f"line={before.count(chr(10))}"
+
+
+def documents() -> list[Any]:
+    blocks = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return [yaml.safe_load(block) for block in blocks]
+
+
+def environment(**extra: str) -> dict[str, str]:
+    path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+    return {**os.environ, "PATH": path, "NO_COLOR": "1", **extra}
+
+
+def sh(command: str, **extra: str) -> subprocess.CompletedProcess[str]:
+    """As GitHub's runner does it."""
+    return subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", command], capture_output=True, text=True,
+        env=environment(**extra), timeout=300, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def base() -> str:
+    """The example project in a repository, with a baseline; the commit that it is at."""
+    for file in (ROOT / "examples" / "orders").glob("*.py"):
+        shutil.copy(file, ".")
+    assert sh("python -m pytest -q -p no:cacheprovider --queryprof-save").returncode == 0
+    Path(".gitignore").write_text("__pycache__\n.pytest_cache\n*.qprof\nsummary.md\n")
+    commit("The shop")
+    return sh("git rev-parse HEAD").stdout.strip()
+
+
+def commit(message: str) -> None:
+    who = "-c user.name=somebody -c user.email=somebody@example.org"
+    result = sh(f"git init -q -b main && git add -A && git {who} commit -qm '{message}'")
+    assert result.returncode == 0, result.stderr
+
+
+def workflow(base: str) -> dict[str, subprocess.CompletedProcess[str]]:
+    """Runs the steps that are commands and need no network, by name."""
+    (job,) = documents()[0]["jobs"].values()
+    done = {}
+    for step in job["steps"]:
+        if "run" in step and "pip install" not in step["run"]:
+            given = {
+                name: value.replace("${{ github.event.pull_request.base.sha }}", base)
+                for name, value in step.get("env", {}).items()
+            }
+            assert not any("${{" in value for value in given.values())
+            done[step["name"]] = sh(step["run"], GITHUB_STEP_SUMMARY="summary.md", **given)
+    return done
+
+
+def test_the_workflow(base: str) -> None:
+    """A harmless change passes; a regression fails in both gates, with annotations and a table."""
+    source = Path("orders.py").read_text()
+    Path("orders.py").write_text(
+        source.replace("row = shop", "found = shop").replace("row[0]", "found[0]")
+    )
+    commit("A renamed variable")
+    passed = workflow(base)
+    assert [step.returncode for step in passed.values()] == [0, 0, 0], passed
+    Path("orders.py").write_text(source.replace(*REGRESSION))
+    commit("A sum around an indexed column")
+    checked, compared, told = workflow(base).values()
+    assert checked.returncode == 1
+    assert "a new statement" in checked.stdout
+    assert place().replace("line=", "orders.py:") in checked.stdout
+    assert compared.returncode == 1
+    assert f"::error file=orders.py,{place()}" in compared.stdout, compared.stdout
+    assert told.returncode == 0
+    assert "customer.id + ?" in Path("summary.md").read_text()
+
+
+def test_the_pre_commit_entry(base: str) -> None:
+    """pre-commit runs the hook as it stands in the page."""
+    pytest.importorskip("pre_commit")
+    assert base
+    Path(".pre-commit-config.yaml").write_text(yaml.safe_dump(documents()[1]))
+    commit("pre-commit")
+    command = f"{sys.executable} -m pre_commit run --all-files"
+    home = str(Path("home").absolute())
+    passed = sh(command, PRE_COMMIT_HOME=home)
+    assert passed.returncode == 0, passed.stdout
+    source = Path("orders.py").read_text()
+    Path("orders.py").write_text(source.replace(*REGRESSION))
+    failed = sh(command, PRE_COMMIT_HOME=home)
+    assert failed.returncode == 1
+    assert place().replace("line=", "orders.py:") in failed.stdout
