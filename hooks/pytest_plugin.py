@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini("queryprof_baseline", "path of the baseline", default="queryprof-baseline.json")
     parser.addini(
-        "queryprof_fail_on", "what must not get worse: counts, plans, vmsteps, stalls", type="args",
+        "queryprof_fail_on", "what must not get worse: counts, plans, vmsteps, stalls, time", type="args",
         default=["counts", "plans", "vmsteps"],
     )  # fmt: skip
     parser.addini(

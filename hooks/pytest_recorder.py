@@ -30,10 +30,12 @@ from queryprof.analysis.baseline import (
 from queryprof.core import _core
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
+from queryprof.hooks.pytest_times import TestTimes
 from queryprof.model import Aggregate, Plan, Step
 from queryprof.report.failures import (
     budget_message,
     regression_message,
+    slower_message,
     stall_line,
     stall_message,
 )
@@ -43,7 +45,7 @@ from queryprof.trace.baseline_file import FIGURES, Baseline, read_baseline, writ
 from queryprof.trace.drain import Drain
 
 BUDGETS = frozenset({"max_queries", "max_repeats", "max_stall_ms", "no_full_scans"})
-GATES = frozenset({"counts", "plans", "vmsteps", "stalls"})
+GATES = frozenset({"counts", "plans", "vmsteps", "stalls", "time"})
 SHOWN = 5
 """Lines of each kind in the summary."""
 
@@ -147,6 +149,8 @@ class TestRecorder:
         self._checks: bool = config.getoption("queryprof_check") and not self._saves
         self._shows: bool = config.getoption("queryprof") or self._saves or self._checks
         self._baseline = read_baseline(self._path) if self._checks else None
+        times = "time" in self._rules.fail_on and (self._saves or self._checks)
+        self._times = TestTimes(config) if times else None
         self._drain: Drain | None = None
         self._started_session = False
         self._parts: list[tuple[list[Aggregate], list[Plan]]] = []
@@ -241,6 +245,7 @@ class TestRecorder:
                 self._over_budget(item)
                 or self._stalled(item, phase)
                 or self._regressed(item, phase)
+                or self._slower(item, phase)
             )
             if message:
                 outcome.force_exception(pytest.fail.Exception(message, pytrace=False))
@@ -303,6 +308,15 @@ class TestRecorder:
             return stall_message(item.nodeid, f"stall_ms={self._stall_ms:g}", phase.stalls)
         return ""
 
+    def _slower(self, item: pytest.Item, phase: _Phase) -> str:
+        if self._times is None or not self._checks:
+            return ""
+        longest_ns = self._times.slower_than(item.nodeid, phase.database_ns)
+        if longest_ns is None:
+            return ""
+        figures = self._figures(with_sites=True)
+        return slower_message(item.nodeid, phase.database_ns, longest_ns, figures)
+
     def _regressed(self, item: pytest.Item, phase: _Phase) -> str:
         if self._baseline is None:
             return ""
@@ -355,6 +369,9 @@ class TestRecorder:
                 write_baseline(self._path, Baseline(sqlite3.sqlite_version, self._merged()))
             except QueryprofError as error:
                 self._not_saved = str(error)
+        if self._times is not None:
+            passed = {t: f["database_ns"] for t, f in self._calls.items() if t not in self._failed}
+            self._times.keep(passed)
         if self._not_saved or self._measured_nothing():
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

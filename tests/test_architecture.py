@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "queryprof.report": {"queryprof.analysis", "queryprof.model"},
     # The test runner's own command line, as it were: it records, judges and says.
     "queryprof.hooks.pytest_recorder": {"queryprof.analysis", "queryprof.core",
+                                        "queryprof.hooks.pytest_times",
                                         "queryprof.errors",
                                         "queryprof.model", "queryprof.report",
                                         "queryprof.session", "queryprof.trace"},

@@ -88,7 +88,6 @@ class PlanChange:
 
     before: tuple[Steps, ...]
     after: tuple[Steps, ...]
-    gate = "plans"
 
     @property
     def verdict(self) -> Verdict:
@@ -115,7 +114,7 @@ class StatementChange:
     @property
     def verdict(self) -> Verdict:
         """Worse as soon as a metric or the plan is, else better as soon as one is."""
-        verdicts = {change.verdict for change in (*self.changes, self.plans)}
+        verdicts = {self.plans.verdict, *(change.verdict for change in self.changes)}
         for verdict in (Verdict.WORSE, Verdict.BETTER, Verdict.UNCLEAR):
             if verdict in verdicts:
                 return verdict
@@ -411,9 +410,8 @@ def regressions(
     statements = [
         change
         for change in comparison.statements
-        if any(
-            c.gate in asked and c.verdict is Verdict.WORSE for c in (*change.changes, change.plans)
-        )
+        if ("plans" in asked and change.plans.verdict is Verdict.WORSE)
+        or any(c.gate in asked and c.verdict is Verdict.WORSE for c in change.changes)
     ]
     return (*statements, *whole)
 

@@ -39,6 +39,15 @@ def stall_message(test: str, budget: str, stalls: Iterable[Step]) -> str:
     return "\n\n".join([head, "\n".join(lines), advice])
 
 
+def slower_message(test: str, ns: int, longest_ns: int, figures: TestFigures) -> str:
+    """Why a test failed for its database time, with what it asked."""
+    head = (
+        f"{test} was {duration(ns)} in the database, and never more than {duration(longest_ns)} in"
+        " its earlier runs on this machine:"
+    )
+    return "\n".join([head, *query_lines(figures)])
+
+
 def stall_line(step: Step) -> str:
     """What ran without a break, and what of it was the database."""
     line = f"{step.function.function} {_file(step.function.file)}:{step.function.line}"

@@ -332,7 +332,10 @@ def test_settings(run: Run) -> None:
     assert (result.returncode, "ask less" in result.stdout) == (0, False), "nothing is left"
     ini.write_text("[pytest]\nqueryprof_fail_on = everything\n")
     result = run("--queryprof-check")
-    assert (result.returncode, "must be of counts, plans, stalls, vmsteps" in result.stderr) == (
+    assert (
+        result.returncode,
+        "must be of counts, plans, stalls, time, vmsteps" in result.stderr,
+    ) == (
         4,
         True,
     )
@@ -410,3 +413,35 @@ def test_a_test_that_lasts_is_recorded_whole(run: Run) -> None:
     figures = baseline()["test_long.py::test_long"]["SELECT a FROM t WHERE a = ?"]
     assert figures["executions"] == 3
     assert figures["plans"] == [["SCAN t"]]
+
+
+SLOW_SUITE = """
+import sqlite3, time
+
+def test_slow():
+    c = sqlite3.connect(":memory:")
+    c.create_function("wait", 0, lambda: time.sleep({seconds}))
+    c.execute("SELECT wait()").fetchall()
+    c.close()
+"""
+
+
+def test_times_fail_only_when_they_stand_out(pytester: pytest.Pytester) -> None:
+    """From eight runs on this machine; the cache of pytest knows them."""
+    pytester.makeini("[pytest]\nqueryprof_fail_on = counts time\n")
+    options = ("-q", "-p", "no:hypothesispytest")
+    Path("test_slow.py").write_text(SLOW_SUITE.format(seconds=0.01))
+    assert pytester.runpytest_inprocess(*options, "--queryprof-save").ret == 0
+    for seconds in (0.01, 0.2, 0.01, 0.012, 0.01, 0.011, 0.01):
+        Path("test_slow.py").write_text(SLOW_SUITE.format(seconds=seconds))
+        assert pytester.runpytest_subprocess(*options, "--queryprof-check").ret == 0
+    Path("test_slow.py").write_text(SLOW_SUITE.format(seconds=0.25))
+    assert pytester.runpytest_subprocess(*options, "--queryprof-check").ret == 0, "as long before"
+    Path("test_slow.py").write_text(SLOW_SUITE.format(seconds=0.6))
+    result = pytester.runpytest_subprocess(*options, "--queryprof-check")
+    assert result.ret == 1
+    assert "in its earlier runs on this machine" in result.stdout.str()
+    assert "test_slow.py:7" in result.stdout.str()
+    result = pytester.runpytest_subprocess(*options, "-p", "no:cacheprovider", "--queryprof-check")
+    assert result.ret == 4
+    assert "needs pytest's cache" in result.stderr.str()
