@@ -13,6 +13,8 @@ import pytest
 
 from queryprof.cli.main import cli
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OWN_TARGETS = {"make demo", "make test"}

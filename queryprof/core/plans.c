@@ -228,23 +228,36 @@ static uint32_t place_of(uint32_t statement, const char *database, const char *t
     return place;
 }
 
-/* A table in a database that should be empty still: what is kept in memory is shared with others.
- */
-static bool has_secrets(const qp_tracker *tracker, const char *tree)
+/* Whether a plan reads a table. */
+static bool reads_a_table(const char *tree)
 {
-    bool is_new = !tracker->schema.file && !tracker->schema.own.state;
-    return is_new && (strstr(tree, "SCAN ") || strstr(tree, "SEARCH ")) &&
-           !strstr(tree, "CONSTANT ROW");
+    if (strstr(tree, "SEARCH ")) {
+        return true;
+    }
+    for (const char *at = tree; (at = strstr(at, "SCAN ")); at += 5) {
+        if (strncmp(at + 5, "CONSTANT ROW", 12) != 0 && !Py_ISDIGIT(at[5])) {
+            return true;
+        }
+    }
+    return false;
 }
 
-static void keep(qp_tracker *tracker, uint32_t statement, const qp_explanation *explanation)
+/* Whether a plan reads a table of a database that should be empty still: what is kept in memory
+ * may be shared with connections that have filled it. */
+static bool is_shared(const qp_tracker *tracker, const char *tree)
 {
-    if (has_secrets(tracker, explanation->tree)) {
+    return !tracker->schema.file && !tracker->schema.own.state && reads_a_table(tree);
+}
+
+/* Keeps a plan; an empty one too: there is nothing to look for in it, or SQLite gives none. */
+static void keep(qp_tracker *tracker, uint32_t statement, const char *tree)
+{
+    if (is_shared(tracker, tree)) {
         qp_schema_note(&tracker->schema, QP_SCHEMA_UNKNOWN, 0);
     }
     uint32_t place = 0;
-    if (explanation->tree[0]) {
-        place = place_of(statement, path_of(tracker), explanation->tree);
+    if (tree[0]) {
+        place = place_of(statement, path_of(tracker), tree);
         if (place) {
             table.plans[place - 1].is_met = true;
         }
@@ -267,16 +280,18 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, uint32_t statement, PyOb
         }
         return;
     }
-    table.asked_ticks += question->explanation.ticks;
-    if (question->explanation.tree) {
-        PyObject *type, *value, *traceback;
-        PyErr_Fetch(&type, &value, &traceback);
-        if (is_open && qp_counters_explained(tracker, &question->explanation)) {
-            keep(tracker, statement, &question->explanation);
-        } /* else it is asked again the next time */
-        qp_release(question->explanation.tree);
-        PyErr_Restore(type, value, traceback); /* also drops an error of the decoding */
+    const qp_explanation *explanation = &question->explanation;
+    table.asked_ticks += explanation->ticks;
+    if (!explanation->statement) {
+        return; /* it failed before it started */
     }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (is_open && qp_counters_explained(tracker, explanation)) {
+        keep(tracker, statement, explanation->tree ? explanation->tree : "");
+    } /* else it is asked again the next time */
+    qp_release(explanation->tree);
+    PyErr_Restore(type, value, traceback); /* also drops an error of the decoding */
 }
 
 void qp_plans_forget(void)

@@ -67,7 +67,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
     def run(*arguments: str) -> Result:
         linecache.clearcache()
-        plain = ("-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+        plain = ("-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:asyncio")
         result = pytester.runpytest_inprocess(*plain, *arguments)
         return Result(int(result.ret), result.stdout.str(), result.stderr.str())
 
@@ -426,19 +426,24 @@ def test_slow():
 """
 
 
+@pytest.mark.once
 def test_times_fail_only_when_they_stand_out(pytester: pytest.Pytester) -> None:
     """From eight runs on this machine; the cache of pytest knows them."""
     pytester.makeini("[pytest]\nqueryprof_fail_on = counts time\n")
-    options = ("-q", "-p", "no:hypothesispytest")
-    Path("test_slow.py").write_text(SLOW_SUITE.format(seconds=0.01))
-    assert pytester.runpytest_inprocess(*options, "--queryprof-save").ret == 0
-    for seconds in (0.01, 0.2, 0.01, 0.012, 0.01, 0.011, 0.01):
+    options = ("-q", "-p", "no:hypothesispytest", "-p", "no:asyncio")
+
+    def check(seconds: float, option: str = "--queryprof-check") -> pytest.RunResult:
         Path("test_slow.py").write_text(SLOW_SUITE.format(seconds=seconds))
-        assert pytester.runpytest_subprocess(*options, "--queryprof-check").ret == 0
-    Path("test_slow.py").write_text(SLOW_SUITE.format(seconds=0.25))
-    assert pytester.runpytest_subprocess(*options, "--queryprof-check").ret == 0, "as long before"
-    Path("test_slow.py").write_text(SLOW_SUITE.format(seconds=0.6))
-    result = pytester.runpytest_subprocess(*options, "--queryprof-check")
+        linecache.clearcache()
+        return pytester.runpytest_inprocess(*options, option)
+
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+    assert check(0.01, "--queryprof-save").ret == 0
+    for seconds in (0.01, 0.2, 0.01, 0.012, 0.01, 0.011, 0.01):
+        assert check(seconds).ret == 0
+    assert check(0.25).ret == 0, "as long before"
+    result = check(0.6)
+    sys.dont_write_bytecode = before
     assert result.ret == 1
     assert "in its earlier runs on this machine" in result.stdout.str()
     assert "test_slow.py:7" in result.stdout.str()

@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 import queryprof as qp
 from conftest import QUERYPROF, Run, by_operation, only
 from queryprof.trace.reader import read_profile
@@ -34,6 +36,7 @@ def peak_kib(path: Path, mode: str) -> int:
     return int(result.stdout)
 
 
+@pytest.mark.once
 def test_memory_is_bounded_with_100_000_different_statements(tmp_path: Path) -> None:
     """At most 32 MiB more than without, and every execution is still counted."""
     path = tmp_path / "program.py"

@@ -55,7 +55,7 @@ def check(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Check:
         linecache.clearcache()
         for name in ("shop", "test_shop"):
             sys.modules.pop(name, None)
-        plain = ("-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+        plain = ("-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:asyncio")
         result = pytester.runpytest_inprocess(*plain, option)
         return int(result.ret), result.stdout.str()
 
@@ -237,6 +237,7 @@ def a_busy_machine() -> Iterator[None]:
             process.wait()
 
 
+@pytest.mark.once
 def test_no_false_alarm_on_a_busy_machine(check: Check) -> None:
     """0 in 50 runs."""
     with a_busy_machine():

@@ -21,6 +21,8 @@ for x in range({times}):
     load(x)
 """
 
+pytestmark = pytest.mark.once
+
 
 def git(*arguments: str) -> str:
     result = subprocess.run(
