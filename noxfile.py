@@ -17,8 +17,8 @@ TESTS = ("airportsdata", "aiosqlite", "datasette", "hypothesis", "jsonschema", "
 ONCE = ("django", "pre-commit", "pytest-asyncio", "pytest-django", "pyyaml", "sqlalchemy")
 """What tests need that run on the first Python alone."""
 
-FEWER_EXAMPLES = "150"
-"""Random programs where the first Python has run 600."""
+FEWER_EXAMPLES = "100"
+"""Random programs where the first Python has run 300."""
 
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = True
@@ -65,9 +65,9 @@ def tests(session: nox.Session) -> None:
     is_first = session.python == PYTHONS[0]
     packages = (*TESTS, *ONCE) if is_first else TESTS
     install(session, *packages, flags="" if os.name == "nt" else "-Werror")
-    examples = "600" if is_first else FEWER_EXAMPLES
+    examples = "300" if is_first else FEWER_EXAMPLES
     session.run(
-        "pytest", "-q", "-n", "2", "-m", "not compat" if is_first else "not compat and not once",
+        "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not compat" if is_first else "not compat and not once",
         *session.posargs,
         env={"QUERYPROF_EXAMPLES": examples},
     )  # fmt: skip
