@@ -21,6 +21,7 @@ FEWER_EXAMPLES = "100"
 """Random programs where the first Python has run 300."""
 
 nox.options.reuse_existing_virtualenvs = True
+nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.error_on_missing_interpreters = True
 
 

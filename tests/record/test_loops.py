@@ -76,7 +76,7 @@ def test_what_blocks_the_loop_is_found_with_its_line() -> None:
         timed("computing", spin)
 
     async def holding() -> None:
-        timed("holding", lambda: sum(range(12_000_000)))  # holding
+        timed("holding", lambda: sum(range(40_000_000)))  # holding
 
     async def others() -> None:
         for _ in range(5):
