@@ -18,7 +18,7 @@ ONCE = ("django", "pre-commit", "pytest-asyncio", "pytest-django", "pyyaml", "sq
 """What tests need that run on the first Python alone."""
 
 FEWER_EXAMPLES = "100"
-"""Random programs where the first Python has run 300."""
+"""Random programs where the first Python has run 200."""
 
 nox.options.reuse_existing_virtualenvs = True
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -66,7 +66,7 @@ def tests(session: nox.Session) -> None:
     is_first = session.python == PYTHONS[0]
     packages = (*TESTS, *ONCE) if is_first else TESTS
     install(session, *packages, flags="" if os.name == "nt" else "-Werror")
-    examples = "300" if is_first else FEWER_EXAMPLES
+    examples = "200" if is_first else FEWER_EXAMPLES
     session.run(
         "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not compat" if is_first else "not compat and not once",
         *session.posargs,
