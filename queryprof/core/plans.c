@@ -275,6 +275,9 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, uint32_t statement, PyOb
         bool is_text = argument && PyUnicode_Check(argument);
         uint64_t event = is_text ? (uint64_t)PyUnicode_Type.tp_hash(argument) : statement;
         qp_schema_note(&tracker->schema, question->change, event);
+        if (is_open && qp_sqlite.get_autocommit(tracker->db)) {
+            tracker->schema.is_open = false;
+        }
         if (question->change != QP_SCHEMA_COMMITTED) {
             qp_plan_generation += ONE_GENERATION;
         }

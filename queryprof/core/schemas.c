@@ -226,6 +226,9 @@ qp_schema_change qp_schema_change_of(const char *form, uint32_t length, bool is_
     if (begins(form, length, "PRAGMA ")) {
         return contains_one(form, length, planning) ? QP_SCHEMA_ASIDE : QP_SCHEMA_KEPT;
     }
+    if (begins(form, length, "(close)")) {
+        return QP_SCHEMA_ROLLED_BACK; /* what was not committed */
+    }
     if (begins(form, length, "ROLLBACK")) {
         return contains(form, length, " TO ") ? QP_SCHEMA_CHANGED : QP_SCHEMA_ROLLED_BACK;
     }

@@ -111,7 +111,8 @@ const char *qp_sqlite_find(const char *path)
         find_function(library, "sqlite3_column_int", &found.column_int) &&
         find_function(library, "sqlite3_column_text", &found.column_text) &&
         find_function(library, "sqlite3_finalize", &found.finalize) &&
-        find_function(library, "sqlite3_db_filename", &found.db_filename);
+        find_function(library, "sqlite3_db_filename", &found.db_filename) &&
+        find_function(library, "sqlite3_get_autocommit", &found.get_autocommit);
     if (!all) {
         return "the driver's SQLite library does not show its functions";
     }

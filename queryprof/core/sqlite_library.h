@@ -44,6 +44,7 @@ typedef struct {
     const unsigned char *(*column_text)(void *statement, int column);
     int (*finalize)(void *statement);
     const char *(*db_filename)(void *db, const char *name);
+    int (*get_autocommit)(void *db);
 } qp_sqlite_functions;
 
 extern qp_sqlite_functions qp_sqlite;

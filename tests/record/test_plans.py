@@ -119,6 +119,22 @@ def test_databases_in_memory_that_connections_share() -> None:
             second.close()
 
 
+def test_a_schema_that_was_never_committed() -> None:
+    """A connection that is closed takes its index with it."""
+    with draining() as met:
+        with_table("x.db").close()
+        first = sqlite3.connect("x.db", isolation_level=None)
+        first.execute("BEGIN")
+        first.execute("CREATE INDEX i ON t (a)")
+        first.execute(SELECT, (1,)).fetchall()
+        assert trees(met()) == {"SEARCH t USING INDEX i (a=?)\n"}
+        first.close()
+        second = sqlite3.connect("x.db")
+        second.execute(SELECT, (1,)).fetchall()
+        assert trees(met()) == {"SCAN t\n"}
+        second.close()
+
+
 STATEMENTS = (
     SELECT,
     "SELECT a FROM t ORDER BY b",
