@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from queryprof.cli.compare import judge, judging
+from queryprof.cli.compare import judge, judging, traces_of
 from queryprof.cli.scenario_file import Scenario, read_scenario
 from queryprof.errors import QueryprofError
 
@@ -69,8 +69,6 @@ def run_scenario(file: str, against: str | None, **judgement: Any) -> None:
 
 def _kept(against: str, directory: str) -> list[str]:
     """Copies of the earlier run, which may be in the directory that is cleaned."""
-    from queryprof.cli.compare import traces_of
-
     copies = []
     for number, path in enumerate(traces_of(against)):
         copies.append(os.path.join(directory, f"{number}.qprof"))

@@ -33,7 +33,6 @@ _REWRITES = tuple(
         # Some versions number what others name, or print its address.
         (r"^(CO-ROUTINE|MATERIALIZE) (?:0x[0-9a-fA-F]+|\d+|\(subquery\))$", r"\1 (subquery)"),
         (r"^(?:EXECUTE )?((?:CORRELATED )?(?:SCALAR|LIST) SUBQUERY) \d+$", r"\1"),
-        (r"^REUSE (LIST SUBQUERY|SUBQUERY) \d+$", r"REUSE \1"),
         (r"^SCAN \d+ CONSTANT ROWS?$", "SCAN CONSTANT ROW"),
         (r" FOR LAST (?:TERM|\d+ TERMS) OF ", " FOR RIGHT PART OF "),
         (r" \(~\d+ rows?\)$", ""),
@@ -44,7 +43,7 @@ _REWRITES = tuple(
 _LEFT_OUT = re.compile(r"BLOOM FILTER ON |REUSE ")
 """Steps that only newer versions have, or tell."""
 
-_SCAN = re.compile(r"SCAN (?!CONSTANT ROW|\(subquery\))(\S+)(?: VIRTUAL TABLE)?")
+_SCAN = re.compile(r"SCAN (?!CONSTANT ROW|\(subquery\))(\S+)")
 _INDEXED_SCAN = re.compile(r"SCAN \S+ (?:USING|VIRTUAL)")
 _AUTOMATIC = re.compile(r"SEARCH (\S+) USING AUTOMATIC ")
 _TEMPORARY = re.compile(r"USE TEMP B-TREE FOR (.+)")
@@ -66,9 +65,6 @@ class Signs:
     index_scans: tuple[str, ...]
     automatic_indexes: tuple[str, ...]
     temporary: tuple[str, ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.scans or self.automatic_indexes or self.temporary)
 
 
 def plans_by_statement(plans: Iterable[Plan]) -> dict[str, tuple[Steps, ...]]:

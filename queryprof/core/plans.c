@@ -153,18 +153,13 @@ static void keep_from_asking(const void *db, uint32_t statement)
     *qp_plan_place(db, statement) = (qp_plan_cached){db, qp_plan_generation | statement};
 }
 
-static qp_schema_change change_of(qp_operation operation, const char *form, uint32_t length)
-{
-    return qp_schema_change_of(form, length, operation == QP_EXECUTESCRIPT);
-}
-
 QP_COLD bool qp_plan_ask(qp_plan_question *question, PyObject *connection, uint32_t statement,
                          qp_operation operation)
 {
     const void *db = qp_connection_db(connection);
     uint32_t length;
     const char *form = qp_statement_form(statement, &length);
-    question->change = change_of(operation, form, length);
+    question->change = qp_schema_change_of(form, length, operation == QP_EXECUTESCRIPT);
     question->explanation = (qp_explanation){0};
     question->connection = connection;
     if (question->change == QP_SCHEMA_KEPT && (!table.share || !can_be_explained(form, length))) {
