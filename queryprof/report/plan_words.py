@@ -18,17 +18,18 @@ def marked_steps(plans: Iterable[Steps], is_large: bool) -> Iterator[tuple[str, 
     for number, plan in enumerate(plans):
         if number:
             yield SEPARATOR, ""
+        large = signs_of(plan).scans if is_large else ()
         for step in plan:
-            yield step, _sign(step, is_large)
+            yield step, _sign(step, large)
 
 
-def _sign(step: str, is_large: bool) -> str:
+def _sign(step: str, large: tuple[str, ...]) -> str:
     signs = signs_of((step,))
     if signs.automatic_indexes:
         return "builds an index each time"
     if signs.temporary:
         return "sorts each time"
-    return "reads a large table from end to end" if signs.scans and is_large else ""
+    return "reads a large table from end to end" if set(signs.scans) & set(large) else ""
 
 
 def plan_change(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> str:

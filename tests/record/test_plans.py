@@ -21,6 +21,7 @@ from queryprof.analysis.plans import normal_form
 from queryprof.core import _core
 from queryprof.core.recorder import muted
 from queryprof.model import Plan
+from queryprof.report.plan_words import marked_steps
 from queryprof.session import session
 from queryprof.trace.drain import Drain
 from queryprof.trace.reader import read_profile
@@ -442,3 +443,10 @@ def test_threads_on_one_connection() -> None:
 def test_the_normal_form_is_the_same_for_versions_of_sqlite(old: str, new: str) -> None:
     """As 3.24 to 3.35 and later ones print the same plan."""
     assert normal_form(old) == normal_form(new)
+
+
+def test_what_a_statement_makes_itself_is_no_large_table() -> None:
+    """A scan of its own WITH is not marked; the table's is."""
+    plan = normal_form("MATERIALIZE n\n  SCAN t\nSCAN n\n")
+    marks = dict(marked_steps((plan,), is_large=True))
+    assert [step for step, mark in marks.items() if mark] == ["  SCAN t"]
