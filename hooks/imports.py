@@ -36,26 +36,38 @@ class ImportHooks:
     """
 
     def __init__(self, hooks: Sequence[Hook], complain: Callable[[str], None]) -> None:
-        self._hooks = hooks
+        self._hooks = list(hooks)
+        self._is_attached = False
         self._complain = complain
         self._waiting: dict[str, Hook] = {}
 
     def attach(self) -> None:
         """Attaches to what is there, and waits for the rest."""
+        self._is_attached = True
         for hook in self._hooks:
-            module = sys.modules.get(hook.module)
-            if module is None:
-                self._waiting[hook.module] = hook
-            else:
-                self._attach(hook, module)
-        if self._waiting:
-            sys.meta_path.insert(0, self)
+            self._attach_or_wait(hook)
+
+    def add(self, hook: Hook) -> None:
+        """Adds a hook, which takes the place of one for the same module.
+
+        Raises:
+            DriverError: the module is there, and cannot be attached to.
+        """
+        for known in [known for known in self._hooks if known.module == hook.module]:
+            self._hooks.remove(known)
+            known.detach()
+        self._hooks.append(hook)
+        if self._is_attached and hook.module in sys.modules:
+            hook.attach(sys.modules[hook.module])
+        elif self._is_attached:
+            self._attach_or_wait(hook)
 
     def detach(self) -> None:
         """Detaches from everything, in the reverse order, and waits no more."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         self._waiting.clear()
+        self._is_attached = False
         for hook in reversed(self._hooks):
             hook.detach()
 
@@ -75,6 +87,15 @@ class ImportHooks:
                 return spec
         self._waiting[name] = hook  # not there; it may be later
         return None
+
+    def _attach_or_wait(self, hook: Hook) -> None:
+        module = sys.modules.get(hook.module)
+        if module is not None:
+            self._attach(hook, module)
+            return
+        self._waiting[hook.module] = hook
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
 
     def _attach(self, hook: Hook, module: ModuleType) -> None:
         try:

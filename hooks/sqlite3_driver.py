@@ -10,29 +10,17 @@ import gc
 import sys
 
 from queryprof.core import _core
+from queryprof.hooks import driver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-CURSOR_METHODS = {
-    "execute": "execute",
-    "executemany": "executemany",
-    "executescript": "executescript",
-    "fetchone": "fetchone",
-    "fetchmany": "fetchmany",
-    "fetchall": "fetchall",
-    "__next__": "next",
-}
+CURSOR_METHODS = {**driver.CURSOR_METHODS, "executescript": "executescript"}
 CONNECTION_METHODS = {
+    **driver.CONNECTION_METHODS,
     "__init__": "connect",
-    "execute": "execute",
-    "executemany": "executemany",
     "executescript": "executescript",
-    "commit": "commit",
-    "rollback": "rollback",
-    "__exit__": "exit",
-    "close": "close",
     "backup": "backup",
     "blobopen": "blob open",
     "serialize": "serialize",
@@ -52,7 +40,7 @@ class Sqlite3Driver:
     name = "sqlite3"
 
     def __init__(self) -> None:
-        self._attachments: list[_core.Attachment] = []
+        self._probes = driver.Probes()
         self.counters_off: str | None = "not attached"
         """Why SQLite's counters are unknown, or None: they are on."""
 
@@ -61,19 +49,13 @@ class Sqlite3Driver:
         had_connections = "_sqlite3" in sys.modules
         import _sqlite3
 
-        operations = _core.operations()
         try:
             for owner, methods in (
                 (_sqlite3.Cursor, CURSOR_METHODS),
                 (_sqlite3.Connection, CONNECTION_METHODS),
                 (_sqlite3.Blob, BLOB_METHODS),
             ):
-                for method, operation in methods.items():
-                    if method in owner.__dict__:  # serialize is an option of SQLite's build
-                        number = operations.index(operation)
-                        self._attachments.append(
-                            _core.attach(owner, method, number, _sqlite3.Cursor)
-                        )
+                self._probes.attach(owner, methods, _sqlite3.Cursor)
         except BaseException:
             self.detach()
             raise
@@ -86,8 +68,7 @@ class Sqlite3Driver:
     def detach(self) -> None:
         """Puts every type back as it was."""
         _core.counters_stop()
-        while self._attachments:
-            _core.detach(self._attachments.pop())
+        self._probes.detach()
 
     def _count_open_connections(self, connection_type: type) -> None:
         # type() and not isinstance(), which would ask the program's objects for __class__.

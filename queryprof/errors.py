@@ -4,6 +4,7 @@ QueryprofError             anything below; the command line prints it and exits 
 ├── SettingsError          a setting in pyproject.toml or setup.cfg, or an argument
 ├── TraceError             a trace file that cannot be read or written
 ├── BaselineError          a test suite's baseline that cannot be read or written
+├── DriverError            a database driver that is not as it is known
 └── SessionError           install, uninstall or profile at a time when it cannot be
 """
 
@@ -22,6 +23,10 @@ class TraceError(QueryprofError):
 
 class BaselineError(QueryprofError):
     """A baseline that is missing, damaged, too new, or no baseline."""
+
+
+class DriverError(QueryprofError):
+    """A database driver that has not what it should have: it is not measured."""
 
 
 class SessionError(QueryprofError):

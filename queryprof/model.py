@@ -274,6 +274,102 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """A statement that one call path executed more than ten times in one span: the sign of a
+    query in a loop (N+1).
+
+    Attributes:
+        spans: in how many; executions: in all of these together; most: in one of them.
+    """
+
+    statement: str
+    path: CallPath
+    spans: int
+    executions: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The spans of one name that have ended.
+
+    Attributes:
+        cpu_ns: CPU time of the `cpu_count` spans for which it is known.
+        database_ns: in the driver, spans inside these included, in all threads together.
+        durations: wall time; queries: executions a span (numbers, no nanoseconds).
+        statuses: how many requests ended with each status.
+    """
+
+    name: str
+    count: int
+    errors: int
+    cpu_count: int
+    cpu_ns: int
+    database_ns: int
+    durations: Distribution
+    queries: Distribution
+    repeats: tuple[Repeat, ...]
+    statuses: Mapping[int, int] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """Functions that called a driver in a thread to which others handed them, by who did.
+
+    Attributes:
+        kind: whose threads: thread pool, aiosqlite, twisted.
+        path: where they were handed over.
+        errors: raised something; cancelled: never ran, or nobody waited for the end.
+        queue: waiting for a thread; run: running; handback: waiting for the event loop to take
+            the result, where one does; total: from being handed over to the end of that.
+    """
+
+    kind: str
+    path: CallPath
+    span: str
+    count: int
+    errors: int
+    cancelled: int
+    queue: Distribution
+    run: Distribution
+    handback: Distribution
+    total: Distribution
+
+
+@dataclass(frozen=True, slots=True)
+class UsageInterval:
+    """What a thread used in one interval of its timeline."""
+
+    start_unix_ns: int
+    cpu_ns: int
+    read_bytes: int
+    written_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadUsage:
+    """What the threads of one name used, as the system counts it.
+
+    Attributes:
+        read_bytes, written_bytes: through read_calls and write_calls, from and to the page cache
+            too.
+        width_ns: of the intervals.
+    """
+
+    thread: Thread
+    user_ns: int
+    system_ns: int
+    voluntary_switches: int
+    involuntary_switches: int
+    read_bytes: int
+    written_bytes: int
+    read_calls: int
+    write_calls: int
+    width_ns: int
+    timeline: tuple[UsageInterval, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """Everything that a trace holds."""
 
@@ -286,3 +382,8 @@ class Profile:
     timeline_width_ns: int = 0
     timeline: tuple[Interval, ...] = ()
     loops: tuple[Loop, ...] = ()
+    spans: tuple[Span, ...] = ()
+    handoffs: tuple[Handoff, ...] = ()
+    thread_usage: tuple[ThreadUsage, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """By statement: what a library told of it."""

@@ -16,9 +16,12 @@ from queryprof.core import _core
 from queryprof.core.recorder import FLUSH_INTERVAL_S, Recorder, complain, muted
 from queryprof.core.settings import Settings, read_settings
 from queryprof.errors import SessionError
+from queryprof.hooks.drivers import driver_hooks
+from queryprof.hooks.executors import executor_hooks
 from queryprof.hooks.heartbeat import interval
 from queryprof.hooks.imports import ImportHooks
 from queryprof.hooks.loops import loop_hooks
+from queryprof.hooks.sqlalchemy_loads import LazyLoads
 from queryprof.hooks.sqlite3_driver import Sqlite3Driver
 from queryprof.trace.writer import TraceWriter
 
@@ -53,7 +56,9 @@ class Session:
     def __init__(self) -> None:
         self.recorder = Recorder()
         self.driver = Sqlite3Driver()
-        self.loops = ImportHooks(loop_hooks(), complain)
+        self.libraries = ImportHooks(
+            [*driver_hooks(), *executor_hooks(), LazyLoads(), *loop_hooks()], complain
+        )
         self._stall_s = 0.0
         self._lock = allocate_lock()
         self._writers: list[TraceWriter] = []
@@ -85,9 +90,9 @@ class Session:
                 self._stall_s = settings.stall_ms / 1000
                 interval.s = settings.heartbeat_ms / 1000
                 self._start_threads()
-                self.loops.attach()
+                self.libraries.attach()
             except Exception as error:
-                self.loops.detach()
+                self.libraries.detach()
                 self._stop_threads()
                 self.driver.detach()
                 _core.stop()
@@ -111,12 +116,13 @@ class Session:
             atexit.unregister(self._at_exit)
             self._stop_threads()
             _core.watch_last_call(None)
-            self.loops.detach()
+            self.libraries.detach()
             self.driver.detach()
-            self.recorder.stop()
+            self.recorder.release_sinks()
             for writer in self._writers:
                 writer.close(clean_end=True)
             self._writers.clear()
+            self.recorder.stop()
 
     def open_trace(
         self, path: str, child_path: Callable[[], str] | None = None, even_if_empty: bool = True

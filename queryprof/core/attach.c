@@ -15,16 +15,16 @@ typedef struct {
     PyMethodDef *definition;       /* of an exchanged method; lives as long as its module */
     PyWrapperDescrObject *wrapper; /* owned: the wrapper of an exchanged slot */
     qp_slot slot;
-    PyTypeObject *type;     /* owned */
+    PyObject *owner;        /* owned: the type, or the module, whose function it is */
     PyObject *name;         /* owned */
     PyObject *replaced;     /* owned: what a probe object stands in for */
-    PyObject *probe_object; /* owned */
+    PyObject *probe_object; /* owned: what was put there for it */
 } attachment;
 
 static void release(attachment *a)
 {
     Py_XDECREF(a->wrapper);
-    Py_XDECREF(a->type);
+    Py_XDECREF(a->owner);
     Py_XDECREF(a->name);
     Py_XDECREF(a->replaced);
     Py_XDECREF(a->probe_object);
@@ -36,11 +36,10 @@ static void release_capsule(PyObject *capsule)
     release(PyCapsule_GetPointer(capsule, CAPSULE_NAME));
 }
 
-/* The attribute as it stands in the type's own dict (borrowed by the caller as a new reference);
- * NULL with an exception. */
-static PyObject *own_attribute(PyTypeObject *type, PyObject *name)
+/* The attribute as it stands in its owner's own dict (a new reference); NULL with an exception. */
+static PyObject *own_attribute(PyObject *owner, PyObject *name)
 {
-    PyObject *dict = PyObject_GetAttrString((PyObject *)type, "__dict__");
+    PyObject *dict = PyObject_GetAttrString(owner, "__dict__");
     PyObject *found = dict ? PyObject_GetItem(dict, name) : NULL;
     Py_XDECREF(dict);
     return found;
@@ -57,11 +56,18 @@ int qp_set_type_attribute(PyTypeObject *type, PyObject *name, PyObject *value)
     return result;
 }
 
+/* Sets an attribute of a type, immutable or not, or of a module; 0, or -1 with an exception. */
+static int set_attribute(PyObject *owner, PyObject *name, PyObject *value)
+{
+    return PyType_Check(owner) ? qp_set_type_attribute((PyTypeObject *)owner, name, value)
+                               : PyObject_SetAttr(owner, name, value);
+}
+
 /* Where a type keeps a member of one of two C types (T_LONG, T_OBJECT, ...); 0: it has none. */
 static Py_ssize_t find_member(PyTypeObject *type, const char *name, int c_type, int or_type)
 {
     PyObject *key = PyUnicode_FromString(name);
-    PyObject *member = key ? own_attribute(type, key) : NULL;
+    PyObject *member = key ? own_attribute((PyObject *)type, key) : NULL;
     Py_ssize_t offset = 0;
     if (member && Py_IS_TYPE(member, &PyMemberDescr_Type)) {
         const PyMemberDef *definition = ((PyMemberDescrObject *)member)->d_member;
@@ -141,8 +147,9 @@ static int attach_method(attachment *a, PyMethodDef *definition, const qp_probe 
 
 static int attach_slot(attachment *a, PyWrapperDescrObject *wrapper, const qp_probe *probe)
 {
+    PyTypeObject *type = (PyTypeObject *)a->owner;
     a->slot = slot_of_name(a->name);
-    qp_function *place = slot_pointer(a->type, a->slot);
+    qp_function *place = slot_pointer(type, a->slot);
     if (!place || (qp_function)wrapper->d_wrapped != *place) {
         return 0;
     }
@@ -152,7 +159,7 @@ static int attach_slot(attachment *a, PyWrapperDescrObject *wrapper, const qp_pr
     }
     a->trampoline->probe = *probe;
     a->trampoline->original = *place;
-    if (exchange_slot(a->type, a->slot, a->trampoline->original, a->function) < 0) {
+    if (exchange_slot(type, a->slot, a->trampoline->original, a->function) < 0) {
         return -1;
     }
     a->wrapper = (PyWrapperDescrObject *)Py_NewRef((PyObject *)wrapper);
@@ -160,20 +167,53 @@ static int attach_slot(attachment *a, PyWrapperDescrObject *wrapper, const qp_pr
     return 1;
 }
 
-static int attach_object(attachment *a, PyObject *found, const qp_probe *probe,
-                         PyTypeObject *probe_object_type)
+/* A probe object for what is not exchanged in place: a function, or a class method around one (a
+ * new reference); NULL with an exception. */
+static PyObject *stand_in_for(PyObject *found, const qp_probe *probe, const qp_module_state *types)
 {
-    if (!PyCallable_Check(found)) {
-        PyErr_Format(PyExc_TypeError, "%U of %s is no function", a->name, a->type->tp_name);
+    if (!Py_IS_TYPE(found, &PyClassMethod_Type)) {
+        return qp_probe_object(types->probe_object_type, probe, found, types->awaited_type);
+    }
+    PyObject *function = PyObject_GetAttrString(found, "__func__");
+    PyObject *inner =
+        function ? qp_probe_object(types->probe_object_type, probe, function, types->awaited_type)
+                 : NULL;
+    PyObject *outer = inner ? PyClassMethod_New(inner) : NULL;
+    Py_XDECREF(inner);
+    Py_XDECREF(function);
+    return outer;
+}
+
+/* Whether calling it gives a coroutine; also of a class method around such a function. */
+static bool is_coroutine_function(PyObject *found)
+{
+    PyObject *inner =
+        Py_IS_TYPE(found, &PyClassMethod_Type) ? PyObject_GetAttrString(found, "__func__") : NULL;
+    PyObject *function = inner ? inner : found;
+    bool is = PyFunction_Check(function) &&
+              ((PyCodeObject *)PyFunction_GET_CODE(function))->co_flags & CO_COROUTINE;
+    Py_XDECREF(inner);
+    return is;
+}
+
+static int attach_object(attachment *a, PyObject *found, const qp_probe *probe,
+                         const qp_module_state *types)
+{
+    if (!PyCallable_Check(found) && !Py_IS_TYPE(found, &PyClassMethod_Type)) {
+        PyErr_Format(PyExc_TypeError, "%U of %R is no function", a->name, a->owner);
         return -1;
     }
+    qp_probe stands_in = *probe;
+    stands_in.stands_in = true;
+    stands_in.has_receiver = PyType_Check(a->owner);
+    stands_in.is_awaited = is_coroutine_function(found);
     a->replaced = Py_NewRef(found);
-    a->probe_object = qp_probe_object(probe_object_type, probe, found);
-    return a->probe_object ? qp_set_type_attribute(a->type, a->name, a->probe_object) : -1;
+    a->probe_object = stand_in_for(found, &stands_in, types);
+    return a->probe_object ? set_attribute(a->owner, a->name, a->probe_object) : -1;
 }
 
 static int attach_found(attachment *a, PyObject *found, const qp_probe *probe,
-                        PyTypeObject *probe_object_type)
+                        const qp_module_state *types)
 {
     int attached = 0;
     if (Py_IS_TYPE(found, &PyMethodDescr_Type)) {
@@ -182,17 +222,17 @@ static int attach_found(attachment *a, PyObject *found, const qp_probe *probe,
         attached = attach_slot(a, (PyWrapperDescrObject *)found, probe);
     }
     if (attached == 0) {
-        return attach_object(a, found, probe, probe_object_type);
+        return attach_object(a, found, probe, types);
     }
     Py_XINCREF(attached > 0 ? probe->cursor_type : NULL); /* the trampoline's own reference */
     return attached < 0 ? -1 : 0;
 }
 
-PyObject *qp_attach(PyTypeObject *type, PyObject *name, qp_operation operation,
-                    PyTypeObject *cursor_type, PyTypeObject *probe_object_type)
+PyObject *qp_attach(PyObject *owner, PyObject *name, qp_operation operation,
+                    PyTypeObject *cursor_type, const qp_module_state *types)
 {
     PyObject *capsule = NULL;
-    PyObject *found = own_attribute(type, name);
+    PyObject *found = own_attribute(owner, name);
     attachment *a = found ? qp_allocate(1, sizeof *a) : NULL;
     if (!a) {
         if (found) {
@@ -200,7 +240,7 @@ PyObject *qp_attach(PyTypeObject *type, PyObject *name, qp_operation operation,
         }
         goto done;
     }
-    a->type = (PyTypeObject *)Py_NewRef((PyObject *)type);
+    a->owner = Py_NewRef(owner);
     a->name = Py_NewRef(name);
     capsule = PyCapsule_New(a, CAPSULE_NAME, release_capsule);
     if (!capsule) {
@@ -214,7 +254,7 @@ PyObject *qp_attach(PyTypeObject *type, PyObject *name, qp_operation operation,
         probe.rowcount_offset = find_member(cursor_type, "rowcount", T_LONG, T_LONG);
         probe.connection_offset = find_member(cursor_type, "connection", T_OBJECT, T_OBJECT_EX);
     }
-    if (attach_found(a, found, &probe, probe_object_type) < 0) {
+    if (attach_found(a, found, &probe, types) < 0) {
         Py_CLEAR(capsule);
     }
 done:
@@ -224,10 +264,10 @@ done:
 
 static int detach_object(attachment *a)
 {
-    PyObject *now = own_attribute(a->type, a->name);
+    PyObject *now = own_attribute(a->owner, a->name);
     int result = 0;
     if (now == a->probe_object) { /* else somebody has put their own on top: leave it */
-        result = qp_set_type_attribute(a->type, a->name, a->replaced);
+        result = set_attribute(a->owner, a->name, a->replaced);
     }
     PyErr_Clear();
     Py_XDECREF(now);
@@ -255,7 +295,7 @@ int qp_detach(PyObject *capsule)
         a->definition->ml_meth = (PyCFunction)t->original;
     } else {
         a->wrapper->d_wrapped = (void *)t->original;
-        if (exchange_slot(a->type, a->slot, a->function, t->original) < 0) {
+        if (exchange_slot((PyTypeObject *)a->owner, a->slot, a->function, t->original) < 0) {
             return -1;
         }
     }

@@ -3,21 +3,22 @@
  * Three ways, behind one function: a C method has the function pointer in its own PyMethodDef
  * exchanged, so that the method object stays the very same; a type's slot (iteration, creation)
  * has its pointer exchanged, in the type, in its subclasses and in the slot's wrapper; any other
- * attribute of a type is replaced by a probe object (probe_object.h).
+ * function of a type or module is replaced by a probe object (probe_object.h).
  */
 #ifndef QP_ATTACH_H
 #define QP_ATTACH_H
 
 #include <Python.h>
 
+#include "module.h"
 #include "operations.h"
 
-/* Attaches a probe to the attribute `name` of `type` for the operation; `cursor_type` (may be
- * NULL) is the type whose `rowcount` tells changed rows; `probe_object_type` makes the objects
- * of the third way. References are taken as needed. Returns a new capsule that stands for the
- * attachment, or NULL with an exception (nothing is changed then). */
-PyObject *qp_attach(PyTypeObject *type, PyObject *name, qp_operation operation,
-                    PyTypeObject *cursor_type, PyTypeObject *probe_object_type);
+/* Attaches a probe to the function `name` of a type or module, `owner`, for the operation;
+ * `cursor_type` (may be NULL) is the C type whose `rowcount` tells changed rows; `types` make the
+ * objects of the third way. References are taken as needed. Returns a new capsule that stands for
+ * the attachment, or NULL with an exception (nothing is changed then). */
+PyObject *qp_attach(PyObject *owner, PyObject *name, qp_operation operation,
+                    PyTypeObject *cursor_type, const qp_module_state *types);
 
 /* Undoes an attachment; 0, or -1 with an exception. Undoing it again does nothing. */
 int qp_detach(PyObject *capsule);

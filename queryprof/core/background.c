@@ -56,6 +56,7 @@ static void *run_thread(void *self)
 {
 #ifdef __linux__
     ((qp_background *)self)->kernel_id = syscall(SYS_gettid);
+    pthread_setname_np(pthread_self(), "queryprof"); /* what it uses is not the program's */
 #endif
     run(self);
     return NULL;

@@ -3,8 +3,12 @@
 #include <string.h>
 
 #include "allocation.h"
+#include "code_classes.h"
 #include "compiler.h"
 #include "frames.h"
+#include "greenlets.h"
+#include "origin.h"
+#include "threads.h"
 
 enum {
     CODES = 16384, /* code objects known */
@@ -14,9 +18,8 @@ enum {
     STACK_FRAMES = 65536, /* of all stacks of one interval together */
     STACKS = 4096,
     STACK_SLOTS = 2 * STACKS,
-    STACK_DEPTH = 100,  /* frames kept of one stack */
-    SEARCH_DEPTH = 250, /* frames looked at for the program's own */
-    PREFIXES = 64
+    STACK_DEPTH = 100, /* frames kept of one stack */
+    SEARCH_DEPTH = 250 /* frames looked at for the program's own */
 };
 
 typedef struct {
@@ -41,18 +44,13 @@ typedef struct {
     uint32_t frames;
 } stack;
 
-typedef struct {
-    char *text; /* owned */
-    size_t length;
-    uint8_t kind;
-} prefix;
-
 enum { RECENT_CODES = 128, WALKS = 128, WALK_MARKS = 8 };
 
 /* Where the same frames led before. */
 typedef struct {
     qp_frame_mark marks[WALK_MARKS];
-    int marked; /* 0: nothing is known */
+    int marked;      /* 0: nothing is known */
+    uint32_t origin; /* the path of where the work came from */
     uint32_t path;
     bool ours;
 } known_walk;
@@ -72,10 +70,7 @@ static struct {
     uint32_t stack_count;
     uint32_t *stack_index;
     uint32_t stack_epoch;
-    prefix prefixes[PREFIXES];
-    int prefix_count;
     int frames;
-    char *directory; /* owned */
 } table;
 
 static inline uint64_t mix(uint64_t hash, uint64_t value)
@@ -131,20 +126,10 @@ static void forget_codes(void)
     table.code_count = 0;
 }
 
-static void forget_prefixes(void)
-{
-    for (int i = 0; i < table.prefix_count; i++) {
-        qp_release(table.prefixes[i].text);
-    }
-    qp_release(table.directory);
-    table.directory = NULL;
-    table.prefix_count = 0;
-}
-
 void qp_callpath_stop(void)
 {
     forget_codes();
-    forget_prefixes();
+    qp_code_classes_forget();
     qp_release(table.codes);
     qp_release(table.paths);
     qp_release(table.path_index);
@@ -156,90 +141,10 @@ void qp_callpath_stop(void)
     table.stack_epoch = epoch + 1;
 }
 
-/* A copy of a str as UTF-8 (the caller owns it: qp_release), or NULL with an exception. */
-static char *copy_text(PyObject *text, size_t *length)
+void qp_callpath_configure(int frames)
 {
-    Py_ssize_t size;
-    const char *bytes = PyUnicode_AsUTF8AndSize(text, &size);
-    char *copy = bytes ? qp_allocate((size_t)size + 1, 1) : NULL;
-    if (copy) {
-        memcpy(copy, bytes, (size_t)size);
-        *length = (size_t)size;
-    } else if (bytes) {
-        PyErr_NoMemory();
-    }
-    return copy;
-}
-
-int qp_callpath_configure(PyObject *prefixes, int frames, PyObject *directory)
-{
-    size_t length;
-    forget_prefixes();
     memset(table.walks, 0, sizeof table.walks);
     table.frames = frames < 1 ? 1 : frames > QP_PATH_FRAMES_MAX ? QP_PATH_FRAMES_MAX : frames;
-    table.directory = copy_text(directory, &length);
-    if (!table.directory) {
-        return -1;
-    }
-    Py_ssize_t count = PyList_Size(prefixes);
-    if (count < 0 || count > PREFIXES) {
-        PyErr_Format(PyExc_ValueError, "at most %d prefixes, got %zd", PREFIXES, count);
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *text;
-        int kind;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(prefixes, i), "Ui", &text, &kind)) {
-            return -1;
-        }
-        prefix *next = &table.prefixes[table.prefix_count];
-        next->text = copy_text(text, &next->length);
-        if (!next->text) {
-            return -1;
-        }
-        next->kind = (uint8_t)kind;
-        table.prefix_count++;
-    }
-    return 0;
-}
-
-static bool is_installed(const char *file)
-{
-    return strstr(file, "site-packages") || strstr(file, "dist-packages");
-}
-
-static qp_code_class classify(PyCodeObject *code)
-{
-    Py_ssize_t size;
-    const char *file = PyUnicode_AsUTF8AndSize(code->co_filename, &size);
-    if (!file) {
-        PyErr_Clear(); /* a name that is no UTF-8 cannot be under any root */
-        return QP_CODE_LIBRARY;
-    }
-    if (file[0] == '<') { /* <string>, <stdin>: typed by the user; <frozen ...>: the interpreter */
-        return strncmp(file, "<frozen", 7) ? QP_CODE_USER : QP_CODE_STANDARD;
-    }
-    char absolute[4096];
-    if (file[0] != '/' && file[0] != '\\' && !(size > 1 && file[1] == ':')) {
-        PyOS_snprintf(absolute, sizeof absolute, "%s/%s", table.directory, file);
-        file = absolute;
-    }
-    const prefix *longest = NULL;
-    for (int i = 0; i < table.prefix_count; i++) {
-        const prefix *p = &table.prefixes[i];
-        if (!strncmp(p->text, file, p->length) && (!longest || p->length > longest->length)) {
-            longest = p;
-        }
-    }
-    if (!longest) {
-        return QP_CODE_LIBRARY;
-    }
-    /* A virtual environment inside the working directory holds libraries; a root inside the
-     * installation, which somebody asked for, does not. */
-    if (longest->kind == QP_CODE_USER && is_installed(file + longest->length)) {
-        return QP_CODE_LIBRARY;
-    }
-    return longest->kind;
 }
 
 static const known_code *find_code_in_table(PyCodeObject *code)
@@ -255,7 +160,7 @@ static const known_code *find_code_in_table(PyCodeObject *code)
     }
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    table.codes[slot].kind = (uint8_t)classify(code);
+    table.codes[slot].kind = (uint8_t)qp_code_classify(code);
     table.codes[slot].code = (PyCodeObject *)Py_NewRef((PyObject *)code);
     table.code_count++;
     PyErr_Restore(type, value, traceback);
@@ -301,47 +206,77 @@ static uint32_t intern_path(const place *at, uint32_t count)
     return table.path_base + table.path_count - 1;
 }
 
-static QP_COLD bool find_path(PyThreadState *tstate, known_walk *walk)
-{
+/* A look for the innermost frames of the program's own code, from frame to frame outwards. */
+typedef struct {
     place user[QP_PATH_FRAMES_MAX], library[QP_PATH_FRAMES_MAX];
-    uint32_t users = 0, libraries = 0;
-    bool ours = true, full = false;
-    qp_frame *frame = qp_frame_running(tstate);
-    for (int depth = 0; frame && depth < SEARCH_DEPTH; depth++) {
-        PyCodeObject *code = qp_frame_code(frame);
-        const known_code *known = find_code(code);
-        if (!known) {
-            full = true;
-        } else if (known->kind == QP_CODE_USER) {
-            user[users++] = (place){code, qp_frame_instruction(frame)};
-            if (users == (uint32_t)table.frames) {
-                break;
-            }
-        } else if (known->kind == QP_CODE_LIBRARY && libraries < (uint32_t)table.frames) {
-            library[libraries++] = (place){code, qp_frame_instruction(frame)};
-        } else if (known->kind == QP_CODE_IGNORED && !users) {
-            ours = false;
-            break;
-        }
-        frame = qp_frame_outer(frame);
+    uint32_t users, libraries;
+    bool ours, full;
+} search;
+
+/* Looks at a frame; true: enough is known. */
+static bool look_at(void *context, PyCodeObject *code, int instruction)
+{
+    search *s = context;
+    const known_code *known = find_code(code);
+    if (!known) {
+        s->full = true;
+    } else if (known->kind == QP_CODE_USER) {
+        s->user[s->users++] = (place){code, instruction};
+        return s->users == (uint32_t)table.frames;
+    } else if (known->kind == QP_CODE_LIBRARY && s->libraries < (uint32_t)table.frames) {
+        s->library[s->libraries++] = (place){code, instruction};
+    } else if (known->kind == QP_CODE_IGNORED && !s->users) {
+        s->ours = false;
+        return true;
     }
-    /* A code object that no table keeps alive may go, and its address come to mean another. */
-    walk->marked = full ? 0 : qp_frames_mark(tstate, frame, walk->marks, WALK_MARKS);
+    return false;
+}
+
+/* The frames of who handed the work to this thread, or NULL. */
+static const call_path *origin_path(void)
+{
+    const qp_origin *origin = qp_here.origin;
+    bool known = origin && origin->recording == qp_recording && origin->path >= table.path_base &&
+                 origin->path > QP_PATH_OTHER;
+    return known ? &table.paths[origin->path - table.path_base] : NULL;
+}
+
+static QP_COLD void find_path(PyThreadState *tstate, known_walk *walk)
+{
+    search s = {.ours = true};
+    qp_frame *frame = qp_frame_running(tstate);
+    bool enough = false;
+    for (int depth = 0; frame && !enough && depth < SEARCH_DEPTH; depth++) {
+        enough = look_at(&s, qp_frame_code(frame), qp_frame_instruction(frame));
+        frame = enough ? frame : qp_frame_outer(frame);
+    }
+    bool has_parents = !enough && !frame && qp_greenlets_visit(look_at, &s);
+    const call_path *origin = origin_path();
+    for (uint32_t i = 0; origin && s.ours && i < origin->frames; i++) {
+        if (s.users < (uint32_t)table.frames) {
+            look_at(&s, origin->at[i].code, origin->at[i].instruction);
+        }
+    }
+    /* A code object that no table keeps alive may go, and its address come to mean another; and
+     * equal frames may have different parents. */
+    bool marks = !s.full && !has_parents;
+    walk->marked = marks ? qp_frames_mark(tstate, frame, walk->marks, WALK_MARKS) : 0;
     qp_frame_release(frame);
-    walk->ours = ours;
-    if (full && !users) {
+    walk->ours = s.ours;
+    if (s.full && !s.users) {
         walk->path = QP_PATH_OTHER;
     } else {
         /* Without a frame of the program, the library's own frames are better than nothing. */
-        walk->path = users ? intern_path(user, users) : intern_path(library, libraries);
+        walk->path = s.users ? intern_path(s.user, s.users) : intern_path(s.library, s.libraries);
     }
-    return ours;
 }
 
 bool qp_callpath_find(PyThreadState *tstate, uint32_t *path)
 {
     known_walk *walk = &table.walks[qp_frames_hash(tstate) & (WALKS - 1)];
-    if (!qp_frames_match(tstate, walk->marks, walk->marked)) {
+    uint32_t origin = qp_here.origin ? qp_here.origin->path : QP_PATH_NONE;
+    if (walk->origin != origin || !qp_frames_match(tstate, walk->marks, walk->marked)) {
+        walk->origin = origin;
         find_path(tstate, walk);
     }
     *path = walk->path;
@@ -371,6 +306,10 @@ uint32_t qp_stack_find(PyThreadState *tstate)
         frame = qp_frame_outer(frame);
     }
     qp_frame_release(frame);
+    const call_path *origin = origin_path();
+    for (uint32_t i = 0; origin && i < origin->frames && frames < STACK_DEPTH; i++) {
+        at[frames++] = origin->at[i];
+    }
     uint64_t hash = hash_places(at, frames);
     uint32_t slot = (uint32_t)(hash & (STACK_SLOTS - 1));
     for (; table.stack_index[slot]; slot = (slot + 1) & (STACK_SLOTS - 1)) {

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "code_classes.h"
+
 enum {
     QP_PATH_NONE = 0,  /* no frame that could be named */
     QP_PATH_OTHER = 1, /* what came after a table was full */
@@ -18,24 +20,14 @@ enum {
     QP_STACK_NONE = 0
 };
 
-typedef enum {
-    QP_CODE_USER = 0,     /* the program's own */
-    QP_CODE_LIBRARY = 1,  /* installed packages */
-    QP_CODE_STANDARD = 2, /* the standard library, frozen modules */
-    QP_CODE_SELF = 3,     /* queryprof */
-    QP_CODE_IGNORED = 4   /* calls from here are not the program's (coverage's own data) */
-} qp_code_class;
-
 /* Allocates the tables; false without memory. */
 bool qp_callpath_start(void);
 
 /* Gives back the tables and the references to code objects. */
 void qp_callpath_stop(void);
 
-/* Sets how file names are classed: a list of (prefix, kind) with str prefixes, of which the
- * longest match counts; the number of frames in a call path; the directory that relative file
- * names are under. Returns 0, or -1 with an exception. */
-int qp_callpath_configure(PyObject *prefixes, int frames, PyObject *directory);
+/* Sets the number of frames in a call path. */
+void qp_callpath_configure(int frames);
 
 /* The call path of the thread's running frame. Returns false when the call is not the
  * program's. */

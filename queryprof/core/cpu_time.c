@@ -59,3 +59,28 @@ int64_t qp_cpu_wanted_ns(long kernel_id)
     return -1;
 }
 #endif
+
+#ifdef _WIN32
+#include <windows.h>
+
+int64_t qp_thread_cpu_ns(void)
+{
+    FILETIME created, ended, kernel, user;
+    if (!GetThreadTimes(GetCurrentThread(), &created, &ended, &kernel, &user)) {
+        return 0;
+    }
+    ULARGE_INTEGER k = {.LowPart = kernel.dwLowDateTime, .HighPart = kernel.dwHighDateTime};
+    ULARGE_INTEGER u = {.LowPart = user.dwLowDateTime, .HighPart = user.dwHighDateTime};
+    return (int64_t)(k.QuadPart + u.QuadPart) * 100;
+}
+#else
+#include <time.h>
+
+int64_t qp_thread_cpu_ns(void)
+{
+    struct timespec time;
+    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0
+               ? (int64_t)time.tv_sec * 1000000000 + time.tv_nsec
+               : 0;
+}
+#endif

@@ -11,4 +11,7 @@ long qp_thread_kernel_id(void);
  * no GIL. */
 int64_t qp_cpu_wanted_ns(long kernel_id);
 
+/* Nanoseconds of CPU time that the running thread has had. Needs no GIL. */
+int64_t qp_thread_cpu_ns(void);
+
 #endif

@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "compiler.h"
 #include "samples.h"
+#include "spans.h"
 #include "timeline.h"
 
 enum { YOUNG = 16, SETS = 512, WAYS = 8, PARAMETERS_SHOWN = 20 };
@@ -309,6 +310,9 @@ void qp_execution_settle(qp_execution *e, PyThreadState *tstate, PyObject *sql,
         settle_rows(e, &plotted);
     }
     qp_timeline_add(qp_clock_unix_ns(plotted.ticks), plotted.calls, plotted.rows, plotted.self_ns);
+    if (e->span) {
+        qp_span_add_database(e->span, plotted.self_ns);
+    }
     qp_aggregate_move(e->began, e->settled_ns, e->duration_ns);
     e->settled_ns = e->duration_ns;
     keep_samples(e, tstate, sql, parameters);

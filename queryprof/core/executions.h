@@ -49,6 +49,7 @@ typedef struct qp_execution {
     bool sampled_stack;
     qp_meter meter;  /* holds its key too */
     uint64_t serial; /* 1, 2, 3, ... in the order they began */
+    int64_t span;    /* the running span that it belongs to; 0: none */
     uint64_t started_ticks;
     int64_t ticks; /* of the call that began it ... */
     int64_t nested_ticks;

@@ -5,16 +5,19 @@
 #include "aggregates.h"
 #include "allocation.h"
 #include "attach.h"
+#include "awaited.h"
 #include "callpath.h"
 #include "clock.h"
 #include "counters.h"
 #include "fingerprint.h"
 #include "flusher.h"
 #include "frames.h"
+#include "handoffs.h"
 #include "last_call.h"
 #include "plans.h"
 #include "probe.h"
 #include "probe_object.h"
+#include "recorder.h"
 #include "samples.h"
 #include "statements.h"
 #include "thread_local.h"
@@ -70,9 +73,10 @@ static PyObject *configure(PyObject *Py_UNUSED(module), PyObject *args)
     PyObject *prefixes, *directory;
     int frames;
     if (!PyArg_ParseTuple(args, "O!iU:configure", &PyList_Type, &prefixes, &frames, &directory) ||
-        !qp_require_recording() || qp_callpath_configure(prefixes, frames, directory) < 0) {
+        !qp_require_recording() || qp_code_classes_configure(prefixes, directory) < 0) {
         return NULL;
     }
+    qp_callpath_configure(frames);
     Py_RETURN_NONE;
 }
 
@@ -92,11 +96,9 @@ static PyObject *operations(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unu
 
 static PyObject *attach(PyObject *module, PyObject *args)
 {
-    PyTypeObject *type;
-    PyObject *name, *cursor_type;
+    PyObject *owner, *name, *cursor_type;
     int operation;
-    if (!PyArg_ParseTuple(args, "O!UiO:attach", &PyType_Type, &type, &name, &operation,
-                          &cursor_type)) {
+    if (!PyArg_ParseTuple(args, "OUiO:attach", &owner, &name, &operation, &cursor_type)) {
         return NULL;
     }
     if (operation < 0 || operation >= QP_OPERATIONS) {
@@ -106,9 +108,8 @@ static PyObject *attach(PyObject *module, PyObject *args)
         return PyErr_Format(PyExc_TypeError, "cursor_type is no type: %R", cursor_type);
     }
     qp_module_state *state = PyModule_GetState(module);
-    return qp_attach(type, name, (qp_operation)operation,
-                     cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type,
-                     state->probe_object_type);
+    return qp_attach(owner, name, (qp_operation)operation,
+                     cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type, state);
 }
 
 static PyObject *detach(PyObject *Py_UNUSED(module), PyObject *capsule)
@@ -153,15 +154,6 @@ static PyObject *plans_allow(PyObject *Py_UNUSED(module), PyObject *share)
 static PyObject *plans_asked(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     return PyLong_FromUnsignedLongLong(qp_plans_asked());
-}
-
-static PyObject *set_span_variable(PyObject *Py_UNUSED(module), PyObject *variable)
-{
-    if (!PyContextVar_CheckExact(variable)) {
-        return PyErr_Format(PyExc_TypeError, "not a context variable: %R", variable);
-    }
-    qp_span_set_variable(variable);
-    Py_RETURN_NONE;
 }
 
 static PyObject *set_muted(PyObject *Py_UNUSED(module), PyObject *args)
@@ -299,7 +291,6 @@ static PyMethodDef functions[] = {
     {"counters_attach", counters_attach, METH_O, NULL},
     {"plans_allow", plans_allow, METH_O, NULL},
     {"plans_asked", plans_asked, METH_NOARGS, NULL},
-    {"set_span_variable", set_span_variable, METH_O, NULL},
     {"set_muted", set_muted, METH_VARARGS, NULL},
     {"fingerprint", fingerprint, METH_O, NULL},
     {"histogram_bucket", histogram_bucket, METH_O, NULL},
@@ -342,7 +333,11 @@ static int execute(PyObject *module)
     }
     qp_module_state *state = PyModule_GetState(module);
     state->probe_object_type = qp_probe_object_type(module);
-    if (!state->probe_object_type || PyModule_AddFunctions(module, qp_table_functions) < 0) {
+    state->awaited_type = qp_awaited_type(module);
+    state->handoff_type = qp_handoff_type(module);
+    if (!state->probe_object_type || !state->awaited_type || !state->handoff_type ||
+        PyModule_AddFunctions(module, qp_table_functions) < 0 ||
+        PyModule_AddFunctions(module, qp_work_functions) < 0) {
         return -1;
     }
     return PyModule_AddFunctions(module, qp_loop_functions);
@@ -350,13 +345,19 @@ static int execute(PyObject *module)
 
 static int traverse(PyObject *module, visitproc visit, void *arg)
 {
-    Py_VISIT(((qp_module_state *)PyModule_GetState(module))->probe_object_type);
+    qp_module_state *state = PyModule_GetState(module);
+    Py_VISIT(state->probe_object_type);
+    Py_VISIT(state->awaited_type);
+    Py_VISIT(state->handoff_type);
     return 0;
 }
 
 static int clear(PyObject *module)
 {
-    Py_CLEAR(((qp_module_state *)PyModule_GetState(module))->probe_object_type);
+    qp_module_state *state = PyModule_GetState(module);
+    Py_CLEAR(state->probe_object_type);
+    Py_CLEAR(state->awaited_type);
+    Py_CLEAR(state->handoff_type);
     return 0;
 }
 

@@ -6,7 +6,9 @@
 #include <stdbool.h>
 
 typedef struct {
-    PyTypeObject *probe_object_type; /* owned */
+    PyTypeObject *probe_object_type; /* owned, as all of them */
+    PyTypeObject *awaited_type;
+    PyTypeObject *handoff_type;
 } qp_module_state;
 
 /* False with an exception while the recorder is off. */
@@ -14,6 +16,9 @@ bool qp_require_recording(void);
 
 /* The functions that empty the recorder's tables. */
 extern PyMethodDef qp_table_functions[];
+
+/* The functions about where work belongs: spans, handoffs, notes. */
+extern PyMethodDef qp_work_functions[];
 
 /* The functions about event loops. */
 extern PyMethodDef qp_loop_functions[];

@@ -5,8 +5,9 @@
 #include "callpath.h"
 #include "counters.h"
 #include "plans.h"
-#include "probe.h"
+#include "recorder.h"
 #include "samples.h"
+#include "spans.h"
 #include "statements.h"
 #include "threads.h"
 #include "timeline.h"
@@ -119,16 +120,6 @@ static PyObject *thread(PyObject *Py_UNUSED(module), PyObject *number)
     return value < 0 ? NULL : qp_thread_name((uint16_t)value);
 }
 
-static PyObject *span_number(PyObject *Py_UNUSED(module), PyObject *name)
-{
-    if (!PyUnicode_Check(name)) {
-        return PyErr_Format(PyExc_TypeError, "a span's name is a str, not %s",
-                            Py_TYPE(name)->tp_name);
-    }
-    uint16_t number = qp_require_recording() ? qp_span_number(name) : 0;
-    return number ? PyLong_FromLong(number) : NULL;
-}
-
 PyMethodDef qp_table_functions[] = {
     {"settle", settle, METH_NOARGS, NULL},
     {"take_aggregates", take_aggregates, METH_VARARGS, NULL},
@@ -144,7 +135,6 @@ PyMethodDef qp_table_functions[] = {
     {"stack", stack, METH_O, NULL},
     {"span", span, METH_O, NULL},
     {"thread", thread, METH_O, NULL},
-    {"span_number", span_number, METH_O, NULL},
     {"take_plans", take_plans, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -18,5 +18,8 @@ const qp_operation_facts qp_operations[QP_OPERATIONS] = {
     [QP_BLOB_WRITE] = {"blob write", QP_SOURCE_FIXED, "(blob)"},
     [QP_SERIALIZE] = {"serialize", QP_SOURCE_FIXED, "(serialize)"},
     [QP_DESERIALIZE] = {"deserialize", QP_SOURCE_FIXED, "(deserialize)"},
+    [QP_BEGIN] = {"begin", QP_SOURCE_FIXED, "BEGIN"},
     [QP_EXIT] = {"exit", QP_SOURCE_EXIT, 0},
 };
+
+uint32_t qp_operation_statements[QP_OPERATIONS];

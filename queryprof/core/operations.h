@@ -30,6 +30,7 @@ typedef enum {
     QP_BLOB_WRITE,
     QP_SERIALIZE,
     QP_DESERIALIZE,
+    QP_BEGIN,
     QP_EXIT,
     QP_OPERATIONS /* how many there are; QP_EXIT is recorded as commit or rollback */
 } qp_operation;
@@ -41,5 +42,8 @@ typedef struct {
 } qp_operation_facts;
 
 extern const qp_operation_facts qp_operations[QP_OPERATIONS];
+
+/* The numbers of these statements in the present recording, by operation. */
+extern uint32_t qp_operation_statements[QP_OPERATIONS];
 
 #endif

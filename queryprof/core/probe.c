@@ -9,8 +9,11 @@
 #include "flusher.h"
 #include "frames.h"
 #include "loops.h"
+#include "notes.h"
+#include "origin.h"
+#include "recorder.h"
 #include "samples.h"
-#include "stalls.h"
+#include "spans.h"
 #include "statements.h"
 #include "steps.h"
 #include "timeline.h"
@@ -23,13 +26,7 @@ enum {
     COST_CALLS = 50
 };
 
-static struct {
-    uint32_t recordings;
-    uint64_t executions; /* begun so far: serial numbers */
-    uint32_t fixed_statements[QP_OPERATIONS];
-} state;
-
-uint32_t qp_recording;
+static uint64_t executions; /* begun so far: serial numbers */
 
 /* The call is in progress from here; its own time starts last. */
 static inline void enter(qp_call *call, qp_meter *meter)
@@ -52,7 +49,11 @@ static inline qp_execution *served_by(const qp_thread *thread, const void *curso
 /* An operation that serves rows: it belongs to what its cursor executed. */
 static inline bool begin_rows(qp_call *call)
 {
-    qp_execution *e = served_by(call->thread, call->self);
+    const qp_call *outer = call->thread->active;
+    if (outer && outer->self == call->self && outer->operation == QP_FETCHALL) {
+        return false; /* one driver function calling another: the outer call counts */
+    }
+    qp_execution *e = call->self ? served_by(call->thread, call->self) : NULL;
     call->thread->serving = e;
     call->frame = NULL;
     /* In use: the driver will refuse this recursive call. It counts, but not as the cursor's. */
@@ -74,8 +75,18 @@ static inline bool begin_rows(qp_call *call)
 
 static inline uint32_t statement_of(const qp_call *call)
 {
-    return call->probe->source == QP_SOURCE_TEXT ? qp_statement_of_object(call->argument)
-                                                 : state.fixed_statements[call->operation];
+    if (call->probe->source != QP_SOURCE_TEXT) {
+        return qp_operation_statements[call->operation];
+    }
+    return call->probe->stands_in ? qp_statement_of_query(call->argument)
+                                  : qp_statement_of_object(call->argument);
+}
+
+/* Whether a call is part of the one in which it is made: one driver function calling another. */
+static inline bool is_part_of(const qp_call *call, const qp_call *outer)
+{
+    return outer->argument == call->argument && outer->operation == call->operation &&
+           (outer->frame == call->frame || call->probe->stands_in);
 }
 
 /* Whether the driver prepares statements for the call that it drops before the call ends. */
@@ -131,6 +142,21 @@ static QP_COLD int64_t finish_more(qp_call *call)
     return call->plan.explanation.ticks;
 }
 
+/* Tells who else is to know of an execution: its span, its statement's note, its origin. */
+static QP_COLD void count_elsewhere(const qp_execution *e, bool is_query)
+{
+    if (e->ignored) {
+        return;
+    }
+    if (is_query) {
+        qp_span_count(e->span, e->meter.key.statement, e->meter.key.path);
+        qp_note_statement(e->meter.key.statement);
+    }
+    if (qp_here.origin) {
+        qp_here.origin->calls++;
+    }
+}
+
 /* An operation that begins an execution: its statement, its call path, its span. */
 static bool begin_execution(qp_call *call)
 {
@@ -139,30 +165,35 @@ static bool begin_execution(qp_call *call)
     bool ours = qp_callpath_find(thread->tstate, &path);
     const qp_call *outer = thread->active;
     call->frame = qp_frame_identity(thread->tstate);
-    if (outer && outer->frame == call->frame && outer->argument == call->argument &&
-        outer->operation == call->operation) {
-        return false; /* one driver function calling another: the outer call counts */
+    if (outer && is_part_of(call, outer)) {
+        return false;
     }
-    qp_execution *e = qp_execution_reserve();
+    /* An awaited call may last long, with many others at once. */
+    qp_execution *e = call->probe->is_awaited ? NULL : qp_execution_reserve();
     if (!e) {
         e = &call->spare;
     }
     uint32_t random = qp_thread_random(thread);
+    int64_t span = qp_span_value();
     call->execution = e;
     e->ignored = !ours;
     e->sampled_stack = (random >> 16) % QP_STACK_SAMPLING == 0;
-    e->serial = ++state.executions;
+    e->serial = ++executions;
     e->pending.calls = 0;
     e->meter = (qp_meter){
         .key = {.statement = statement_of(call),
                 .path = path,
-                .span = qp_span_running(),
+                .span = qp_span_number_of(span),
                 .thread = thread->number,
                 .operation = call->operation},
         .counts = call->operation == QP_EXECUTE || call->operation == QP_EXECUTEMANY,
         .drops = drops_statements(call->operation),
         .sampled = random % PAGE_SAMPLING == 0,
     };
+    e->span = span;
+    if (span || qp_note_variable || qp_here.origin) {
+        count_elsewhere(e, call->probe->source == QP_SOURCE_TEXT);
+    }
     PyObject *connection = connection_of(call);
     call->has_more = false;
     if (connection && (e->meter.drops || !qp_plan_known(connection, e->meter.key.statement))) {
@@ -214,10 +245,29 @@ static int64_t rows_served(const qp_call *call, PyObject *result)
     }
 }
 
+/* The same from a driver in Python, which counts the rows of a query there too. */
+static QP_COLD int64_t rows_told(const qp_call *call, PyObject *result)
+{
+    if (!result || !qp_statement_changes_rows(call->execution->meter.key.statement)) {
+        return 0;
+    }
+    qp_here.muted = true;
+    PyObject *cursor = PyObject_HasAttrString(result, "rowcount") ? result : call->self;
+    PyObject *told = cursor ? PyObject_GetAttrString(cursor, "rowcount") : NULL;
+    long long changed = told && PyLong_Check(told) ? PyLong_AsLongLong(told) : 0;
+    PyErr_Clear(); /* none is set before a call that has returned something */
+    Py_XDECREF(told);
+    qp_here.muted = false;
+    return changed > 0 ? changed : 0;
+}
+
 /* Rows that the call changed for the program, as its cursor tells them. */
 static int64_t rows_changed(const qp_call *call, PyObject *result)
 {
     long changed = 0;
+    if (call->probe->stands_in) {
+        return rows_told(call, result);
+    }
     if (result && call->probe->rowcount_offset &&
         PyObject_TypeCheck(result, call->probe->cursor_type)) {
         memcpy(&changed, (const char *)result + call->probe->rowcount_offset, sizeof changed);
@@ -228,7 +278,8 @@ static int64_t rows_changed(const qp_call *call, PyObject *result)
 static bool count_error(const qp_key *key)
 {
     PyObject *exception = PyErr_Occurred();
-    if (exception && PyType_Check(exception)) {
+    bool is_end = exception == PyExc_StopIteration || exception == PyExc_StopAsyncIteration;
+    if (exception && PyType_Check(exception) && !is_end) {
         qp_aggregate_error(key, exception);
         return true;
     }
@@ -341,6 +392,26 @@ static void note_in_step(const qp_call *call, int64_t ticks)
     }
 }
 
+void qp_call_pause(qp_call *call)
+{
+    if (call->thread->active == call) {
+        call->thread->active = call->outer;
+        qp_here.meter = call->outer_meter;
+    }
+}
+
+bool qp_call_goes_on(qp_call *call)
+{
+    if (call->recording != qp_recording || qp_here.thread != call->thread) {
+        return false; /* recording ended meanwhile, or this is another thread */
+    }
+    call->outer = call->thread->active;
+    call->thread->active = call;
+    call->outer_meter = qp_here.meter;
+    qp_here.meter = NULL;
+    return true;
+}
+
 void qp_call_end(qp_call *call, PyObject *result)
 {
     int64_t ticks = qp_clock_elapsed(call->start_ticks, qp_clock_ticks());
@@ -350,7 +421,7 @@ void qp_call_end(qp_call *call, PyObject *result)
     if (call->outer) {
         call->outer->nested_ticks += ticks;
     }
-    if (thread->lane && !call->outer) {
+    if (thread->lane && !call->outer && !call->probe->is_awaited) {
         note_in_step(call, ticks);
     }
     bool serves = call->probe->source == QP_SOURCE_ROWS;
@@ -369,94 +440,6 @@ void qp_call_end(qp_call *call, PyObject *result)
     }
 }
 
-int qp_recorder_start(void)
-{
-    qp_clock_start();
-    qp_frames_start(PyThreadState_Get());
-    bool started = qp_statements_start() && qp_callpath_start() && qp_aggregates_start() &&
-                   qp_executions_start() && qp_plans_start() && qp_samples_start() &&
-                   qp_loops_start() && qp_steps_start() && qp_stalls_start() &&
-                   qp_threads_start(PyInterpreterState_Get()) == 0;
-    if (!started) {
-        qp_recorder_stop();
-        if (!PyErr_Occurred()) {
-            PyErr_NoMemory();
-        }
-        return -1;
-    }
-    for (int i = 0; i < QP_OPERATIONS; i++) {
-        const char *name = qp_operations[i].statement;
-        state.fixed_statements[i] = name ? qp_statement_of_name(name) : QP_STATEMENT_UNKNOWN;
-    }
-    qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
-    qp_recording = ++state.recordings;
-    return 0;
-}
-
-void qp_recorder_stop(void)
-{
-    qp_recording = 0;
-    qp_stalls_stop();
-    qp_steps_stop();
-    qp_loops_stop();
-    qp_threads_stop();
-    qp_samples_stop();
-    qp_plans_stop();
-    qp_aggregates_stop();
-    qp_callpath_stop();
-    qp_statements_stop();
-}
-
-bool qp_recorder_is_on(void)
-{
-    return qp_recording != 0;
-}
-
-static void forget_sums(void)
-{
-    qp_samples_forget();
-    qp_stalls_forget();
-    qp_steps_forget();
-    qp_stacks_forget();
-    qp_plans_forget();
-    qp_aggregates_forget();
-}
-
-void qp_recorder_after_fork(void)
-{
-    qp_counters_after_fork();
-    qp_executions_forget();
-    forget_sums();
-    qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
-    qp_recording = ++state.recordings;
-    qp_loops_after_fork();
-}
-
-void qp_recorder_settle(void)
-{
-    qp_stalls_settle();
-    qp_loops_settle();
-    qp_orphans_collect();
-    qp_counters_settle();
-    qp_executions_settle();
-    qp_clock_calibrate();
-}
-
-bool qp_recorder_end_interval(void)
-{
-    bool full = qp_aggregates_nearly_full() || qp_callpath_nearly_full();
-    qp_aggregates_rewind();
-    if ((full && qp_aggregates_changed()) || qp_samples_pending()) {
-        return false;
-    }
-    qp_stacks_forget();
-    if (full) {
-        qp_aggregates_forget();
-        qp_callpath_forget();
-    }
-    return true;
-}
-
 double qp_probe_cost_ns(void)
 {
     static const qp_probe probe = {.operation = QP_EXECUTE, .source = QP_SOURCE_TEXT};
@@ -472,8 +455,6 @@ double qp_probe_cost_ns(void)
         double ns = (double)qp_clock_ns(qp_clock_elapsed(from, qp_clock_ticks())) / COST_CALLS;
         least_ns = ns < least_ns ? ns : least_ns;
     }
-    qp_executions_forget();
-    forget_sums();
-    qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
+    qp_recorder_forget();
     return least_ns;
 }

@@ -2,7 +2,7 @@
  *
  * qp_call_begin and qp_call_end stand around the driver's own function, whichever way it was
  * attached. All that is shared between threads is touched inside these two, under the GIL; a
- * free-threaded build would need its lock here and in qp_recorder_* alone.
+ * free-threaded build would need its lock here and in recorder.h alone.
  */
 #ifndef QP_PROBE_H
 #define QP_PROBE_H
@@ -26,6 +26,9 @@ typedef struct {
     Py_ssize_t rowcount_offset;   /* of the C long in a cursor that counts changed rows; 0: none */
     Py_ssize_t connection_offset; /* of a cursor's reference to its connection; 0: none */
     PyTypeObject *cursor_type;    /* owned by who attached; whose offsets these are; or NULL */
+    bool stands_in;    /* for a function that is called through an attribute: a driver in Python */
+    bool has_receiver; /* such a function's first argument is the cursor or connection */
+    bool is_awaited;   /* such a function gives a coroutine */
 } qp_probe;
 
 /* A probed call in progress: on the stack of whoever forwards it, and filled in only as far as
@@ -66,6 +69,11 @@ static inline bool qp_fetch_continues(const qp_thread *thread, PyObject *self,
            thread->recording == qp_recording && thread->tstate == PyThreadState_Get() &&
            (!e->pending.calls || e->pending.operation == operation);
 }
+
+/* Leaves a call in progress for a while, and takes it up again, where other code runs between its
+ * parts: an awaited call. False: it cannot be taken up, nor ended. */
+void qp_call_pause(qp_call *call);
+bool qp_call_goes_on(qp_call *call);
 
 /* Starts measuring such a fetch. */
 static inline void qp_fetch_begin(const qp_probe *probe, qp_call *call, qp_thread *thread)
@@ -121,23 +129,6 @@ static inline void qp_fetch_end(qp_call *call, PyObject *result)
     p->min_ticks = ticks < p->min_ticks ? ticks : p->min_ticks;
     p->max_ticks = ticks > p->max_ticks ? ticks : p->max_ticks;
 }
-
-/* Allocates everything and starts recording; -1 with an exception without memory. */
-int qp_recorder_start(void);
-
-/* Stops recording and gives everything back. */
-void qp_recorder_stop(void);
-
-bool qp_recorder_is_on(void);
-
-/* Forgets what was recorded, in a forked child: it is the parent's. */
-void qp_recorder_after_fork(void);
-
-/* Brings what is in flight to the tables, before they are taken. */
-void qp_recorder_settle(void);
-
-/* Makes room after everything was taken. False: there is more to take first. */
-bool qp_recorder_end_interval(void);
 
 /* Nanoseconds that beginning and ending a call take here, measured now. */
 double qp_probe_cost_ns(void);

@@ -2,17 +2,25 @@
 
 #include <structmember.h>
 
+#include "awaited_call.h"
+
 static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t flagged,
                             PyObject *names)
 {
     qp_stand_in *self = (qp_stand_in *)callable;
     Py_ssize_t positional = PyVectorcall_NARGS(flagged);
     Py_ssize_t all = positional + (names ? PyTuple_GET_SIZE(names) : 0);
-    PyObject *receiver = all > 0 ? args[0] : NULL;
+    Py_ssize_t first = self->probe.has_receiver;
+    PyObject *receiver = first && all ? args[0] : NULL;
     /* The statement comes first, by position or by the driver's own keyword for it. */
-    PyObject *argument = all > 1 ? args[1] : NULL;
-    PyObject *parameters = all > 2 ? args[2] : NULL;
+    PyObject *argument = all > first ? args[first] : NULL;
+    PyObject *parameters = all > first + 1 ? args[first + 1] : NULL;
     PyObject *wrapped = Py_NewRef(self->wrapped); /* the call may detach us */
+    if (self->probe.is_awaited) {
+        PyObject *coroutine = PyObject_Vectorcall(wrapped, args, flagged, names);
+        Py_DECREF(wrapped);
+        return coroutine ? qp_awaited_call(self, coroutine, receiver, argument, parameters) : NULL;
+    }
     qp_call call;
     bool measured = qp_call_begin(&self->probe, receiver, argument, parameters, &call);
     PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
@@ -120,9 +128,10 @@ PyObject *qp_probe_object_calling(PyTypeObject *type, vectorcallfunc call, PyObj
     return (PyObject *)self;
 }
 
-PyObject *qp_probe_object(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped)
+PyObject *qp_probe_object(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped,
+                          PyTypeObject *awaited_type)
 {
-    PyObject *self = qp_probe_object_calling(type, call_probe, wrapped, NULL);
+    PyObject *self = qp_probe_object_calling(type, call_probe, wrapped, (PyObject *)awaited_type);
     if (self) {
         ((qp_stand_in *)self)->probe = *probe;
         Py_XINCREF(probe->cursor_type);

@@ -18,8 +18,10 @@ typedef struct {
 /* Makes the heap type; a new reference, or NULL with an exception. */
 PyTypeObject *qp_probe_object_type(PyObject *module);
 
-/* A new probe object of that type around `wrapped` (a reference is taken). */
-PyObject *qp_probe_object(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped);
+/* A new probe object of that type around `wrapped` (a reference is taken). `awaited_type` makes
+ * the objects that stand in for its coroutines. */
+PyObject *qp_probe_object(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped,
+                          PyTypeObject *awaited_type);
 
 /* The same with another function to call instead: all else is `wrapped`'s. A reference is taken to
  * `wrapped` and to `extra`, which may be NULL. */

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # typing takes milliseconds to import in somebody's program
         def add_exemplars(self, rows: list[_core.ExemplarRow]) -> None: ...
         def add_stack_samples(self, rows: list[_core.StackSampleRow]) -> None: ...
         def add_plans(self, rows: list[_core.PlanRow]) -> None: ...
+        def add_work(self, work: Work) -> None: ...
         def add_timeline(self, width_ns: int, rows: list[_core.TimelineRow]) -> None: ...
         def add_loops(
             self,
@@ -44,6 +45,19 @@ if TYPE_CHECKING:  # typing takes milliseconds to import in somebody's program
 
         def fail(self, error: Exception) -> None:
             """Is told that a method raised, and that nothing more will come."""
+
+
+class Work:
+    """What was recorded of where work belongs: rows as the core gives them."""
+
+    __slots__ = ("handoffs", "notes", "repeats", "spans", "statuses")
+
+    def __init__(self) -> None:
+        self.spans = _core.take_spans()
+        self.repeats = _core.take_repeats()
+        self.statuses = _core.take_statuses()
+        self.handoffs = _core.take_handoffs()
+        self.notes = _core.take_notes()
 
 
 BATCH_ROWS = 1000
@@ -89,11 +103,14 @@ class Recorder:
         _core.configure(code_prefixes(settings.roots), settings.call_path_frames, os.getcwd())
         return _core.probe_cost_ns()
 
-    def stop(self) -> None:
-        """Flushes and stops; every sink has everything afterwards."""
+    def release_sinks(self) -> None:
+        """Flushes, and sends nothing more to any sink."""
         self.flush()
-        _core.stop()
         self._sinks.clear()
+
+    def stop(self) -> None:
+        """Stops the core."""
+        _core.stop()
 
     def add_sink(self, sink: Sink) -> None:
         """Sends what is recorded from now on to `sink` too; the first one gets all there is."""
@@ -117,7 +134,7 @@ class Recorder:
         with self.lock, muted():
             _core.settle()
             started_ns = monotonic_ns()
-            began = _core.loops_changed(everything)
+            began = _core.loops_changed(everything) or _core.spans_changed()
             if began:
                 self._each(lambda sink: sink.begin())
             while True:
@@ -149,6 +166,7 @@ class Recorder:
         stack_samples = _core.take_stack_samples()
         width_ns, timeline = _core.take_timeline()
         plans = _core.take_plans()
+        work = Work()
         stalls = _core.take_stalls()
         steps = _core.take_steps()
         loops = _core.take_loops()
@@ -158,6 +176,7 @@ class Recorder:
             sink.add_exemplars(exemplars)
             sink.add_stack_samples(stack_samples)
             sink.add_plans(plans)
+            sink.add_work(work)
             sink.add_timeline(width_ns, timeline)
             sink.add_loops(loops, steps, stalls)
 

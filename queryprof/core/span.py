@@ -1,4 +1,4 @@
-"""Spans: named pieces of the program's work, which executions are counted under.
+"""Spans: named pieces of the program's work, and what each of them asked of a database.
 
 The running span is a context variable, so that it is right across tasks and across threads that
 run in a copy of the context (asyncio.to_thread).
@@ -12,11 +12,12 @@ from queryprof.core import _core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
     from contextvars import Token
     from typing import Any, Self, TypeVar
 
     Function = TypeVar("Function", bound=Callable[..., Any])
+    Awaiting = TypeVar("Awaiting", bound=Coroutine[Any, Any, Any])
 
 _running: ContextVar[int] = ContextVar("queryprof.span")
 
@@ -24,7 +25,10 @@ _running: ContextVar[int] = ContextVar("queryprof.span")
 class span:
     """A named piece of work: a context manager, and a decorator of functions and coroutines.
 
-    The innermost span counts. While nothing is recorded, a span does nothing.
+    Its wall time, its CPU time and its queries are measured; the innermost span is the one that
+    an execution is listed under. The CPU time is that of the thread; of a `with` block in a
+    coroutine it is unknown when the block awaits, of a decorated coroutine it is known. While
+    nothing is recorded, a span does nothing.
 
         with queryprof.span("checkout"): ...
 
@@ -36,18 +40,17 @@ class span:
         if not isinstance(name, str) or not name:
             raise TypeError(f"a span needs a name, not {name!r}")
         self.name = name
-        self._tokens: list[Token[int]] = []
+        self._begun: list[tuple[int, Token[int]]] = []
 
     def __enter__(self) -> Self:
-        number = 0
-        if _core.is_on():
-            _core.set_span_variable(_running)
-            number = _core.span_number(self.name)
-        self._tokens.append(_running.set(number))
+        number = begin(self.name)
+        self._begun.append((number, _running.set(number)))
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
-        _running.reset(self._tokens.pop())
+    def __exit__(self, kind: object, *exc_info: object) -> None:
+        number, token = self._begun.pop()
+        _core.span_end(number, kind is not None)
+        _running.reset(token)
 
     def __call__(self, function: Function) -> Function:
         import functools
@@ -58,8 +61,8 @@ class span:
 
             @functools.wraps(function)
             async def coroutine(*args: Any, **kwargs: Any) -> Any:
-                with span(name):
-                    return await function(*args, **kwargs)
+                with span(name) as running:
+                    return await running.watch(function(*args, **kwargs))
 
             return coroutine  # type: ignore[return-value]
 
@@ -69,3 +72,23 @@ class span:
                 return function(*args, **kwargs)
 
         return call  # type: ignore[return-value]
+
+    def watch(self, coroutine: Awaiting) -> Awaiting:
+        """A coroutine that is all of the span's work: what it runs is the span's CPU time."""
+        return _core.span_watch(self._begun[-1][0], coroutine)
+
+    def set_status(self, status: int) -> None:
+        """Notes how a request ended: its HTTP status."""
+        _core.span_status(self._begun[-1][0], status)
+
+    def figures(self) -> tuple[int, int]:
+        """How many queries it has made so far, and the nanoseconds in the driver."""
+        return _core.span_figures(self._begun[-1][0])
+
+
+def begin(name: str) -> int:
+    """Begins a span, for who keeps its number: the running span's value; 0 while recording is off."""
+    if not _core.is_on():
+        return 0
+    _core.set_span_variable(_running)
+    return _core.span_begin(name)

@@ -4,6 +4,7 @@
 
 #include "allocation.h"
 #include "fingerprint.h"
+#include "thread_local.h"
 
 enum {
     TEXT_BYTES = 6 * 1024 * 1024, /* room for the normal forms of all statements */
@@ -17,6 +18,7 @@ typedef struct {
     uint64_t hash;
     uint32_t offset;
     uint32_t length;
+    bool changes_rows;
 } statement;
 
 typedef struct {
@@ -47,6 +49,30 @@ static uint64_t hash_bytes(const char *bytes, size_t length)
     return hash;
 }
 
+static bool contains(const char *text, size_t length, const char *word)
+{
+    size_t wanted = strlen(word);
+    for (size_t i = 0; i + wanted <= length; i++) {
+        if (!memcmp(text + i, word, wanted)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By its first word: it changes rows, and returns none. */
+static bool changes_rows(const char *form, size_t length)
+{
+    static const char *const words[] = {"INSERT ", "UPDATE ", "DELETE ", "MERGE ", "REPLACE "};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t prefix = strlen(words[i]);
+        if (length > prefix && !memcmp(form, words[i], prefix)) {
+            return !contains(form, length, " RETURNING ");
+        }
+    }
+    return false;
+}
+
 static uint32_t intern(const char *form, size_t length)
 {
     uint64_t hash = hash_bytes(form, length);
@@ -64,8 +90,10 @@ static uint32_t intern(const char *form, size_t length)
     }
     uint32_t number = table.count++;
     memcpy(table.text + table.text_used, form, length);
-    table.statements[number] =
-        (statement){.hash = hash, .offset = (uint32_t)table.text_used, .length = (uint32_t)length};
+    table.statements[number] = (statement){.hash = hash,
+                                           .offset = (uint32_t)table.text_used,
+                                           .length = (uint32_t)length,
+                                           .changes_rows = changes_rows(form, length)};
     table.text_used += length;
     table.index[slot] = number + 1;
     return number;
@@ -184,6 +212,41 @@ uint32_t qp_statement_of_object(PyObject *sql)
         table.folded++;
     }
     return entry.statement;
+}
+
+/* The text of a query that is no str (a new reference), or NULL. Raises nothing. */
+static PyObject *text_of(PyObject *query)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *text = NULL;
+    if (PyBytes_Check(query)) {
+        text = PyUnicode_DecodeUTF8(PyBytes_AS_STRING(query), PyBytes_GET_SIZE(query), "replace");
+    } else if (PyObject_HasAttrString(query, "as_string")) {
+        bool was_muted = qp_here.muted;
+        qp_here.muted = true;
+        text = PyObject_CallMethod(query, "as_string", "O", Py_None);
+        qp_here.muted = was_muted;
+    }
+    PyErr_Clear(); /* then the statement stays unknown */
+    PyErr_Restore(type, value, traceback);
+    return text;
+}
+
+uint32_t qp_statement_of_query(PyObject *query)
+{
+    if (!query || PyUnicode_Check(query)) {
+        return qp_statement_of_object(query);
+    }
+    PyObject *text = text_of(query);
+    uint32_t statement = qp_statement_of_object(text);
+    Py_XDECREF(text);
+    return statement;
+}
+
+bool qp_statement_changes_rows(uint32_t number)
+{
+    return table.statements[number].changes_rows;
 }
 
 uint32_t qp_statement_count(void)

@@ -26,6 +26,13 @@ void qp_statements_stop(void);
  * QP_STATEMENT_UNKNOWN. Never raises. */
 uint32_t qp_statement_of_object(PyObject *sql);
 
+/* The statement of what a driver in Python takes for a query: besides str also UTF-8 bytes, and
+ * objects that are text when asked (psycopg's Composable has `as_string`). Never raises. */
+uint32_t qp_statement_of_query(PyObject *query);
+
+/* Whether a statement changes rows and returns none: by its first word. */
+bool qp_statement_changes_rows(uint32_t statement);
+
 /* The statement with this normal form, for operations that have no SQL text. */
 uint32_t qp_statement_of_name(const char *name);
 

@@ -8,79 +8,28 @@
 #endif
 
 #include "allocation.h"
+#include "names.h"
+#include "thread_ends.h"
 #include "thread_local.h"
-
-enum { NAMES = 1024 /* of threads, and of spans; the last one is "(other)" */ };
-
-typedef struct {
-    PyObject *numbers; /* owned dict: name -> number */
-    PyObject *names;   /* owned list: names by number */
-} name_table;
 
 static struct {
     PyInterpreterState *owner;
     qp_thread *records; /* never freed: thread-local pointers lead to them */
-    name_table threads;
-    name_table spans;
-    PyObject *span_variable; /* owned; NULL until there is a span */
+    qp_names names;
 } state;
 
 QP_THREAD_LOCAL qp_local qp_here;
 
-static int names_start(name_table *table, const char *zeroth)
-{
-    table->numbers = PyDict_New();
-    table->names = Py_BuildValue("[s]", zeroth);
-    return table->numbers && table->names ? 0 : -1;
-}
-
-static void names_stop(name_table *table)
-{
-    Py_CLEAR(table->numbers);
-    Py_CLEAR(table->names);
-}
-
-/* The number of a name; 0 with an exception. */
-static uint16_t number_of(name_table *table, PyObject *name)
-{
-    PyObject *known = PyDict_GetItemWithError(table->numbers, name);
-    if (known || PyErr_Occurred()) {
-        return known ? (uint16_t)PyLong_AsLong(known) : 0;
-    }
-    Py_ssize_t number = PyList_GET_SIZE(table->names);
-    if (number >= NAMES) {
-        return NAMES - 1;
-    }
-    PyObject *text = number == NAMES - 1 ? PyUnicode_FromString("(other)") : Py_NewRef(name);
-    PyObject *value = PyLong_FromSsize_t(number);
-    bool added = text && value && PyDict_SetItem(table->numbers, text, value) == 0 &&
-                 PyList_Append(table->names, text) == 0;
-    Py_XDECREF(text);
-    Py_XDECREF(value);
-    return added ? (uint16_t)number : 0;
-}
-
-static PyObject *name_of(const name_table *table, uint16_t number)
-{
-    PyObject *name = PyList_GetItem(table->names, number); /* IndexError beyond the end */
-    return name ? Py_NewRef(name) : NULL;
-}
-
 int qp_threads_start(PyInterpreterState *owner)
 {
     state.owner = owner;
-    if (names_start(&state.threads, "(unknown)") < 0 || names_start(&state.spans, "") < 0) {
-        qp_threads_stop();
-        return -1;
-    }
-    return 0;
+    qp_thread_ends_forget(); /* names have new numbers */
+    return qp_names_start(&state.names, "(unknown)");
 }
 
 void qp_threads_stop(void)
 {
-    names_stop(&state.threads);
-    names_stop(&state.spans);
-    Py_CLEAR(state.span_variable);
+    qp_names_stop(&state.names);
     state.owner = NULL;
 }
 
@@ -90,7 +39,11 @@ static pthread_once_t end_of_thread_once = PTHREAD_ONCE_INIT;
 
 static void thread_ended(void *record)
 {
-    ((qp_thread *)record)->ended = true;
+    qp_thread *thread = record;
+    if (thread->recording == qp_recording && qp_recording) {
+        qp_thread_end_note(thread->number);
+    }
+    thread->ended = true;
 }
 
 static void make_end_of_thread(void)
@@ -136,7 +89,7 @@ static void name_record(qp_thread *record)
     PyErr_Fetch(&type, &value, &traceback);
     qp_here.muted = true;
     PyObject *name = running_thread_name();
-    record->number = name ? number_of(&state.threads, name) : 0;
+    record->number = name ? qp_name_number(&state.names, name) : 0;
     Py_XDECREF(name);
     qp_here.muted = false;
     PyErr_Restore(type, value, traceback);
@@ -184,37 +137,7 @@ qp_thread *qp_thread_record(uint32_t recording)
     return record;
 }
 
-uint16_t qp_span_number(PyObject *name)
-{
-    return number_of(&state.spans, name);
-}
-
-void qp_span_set_variable(PyObject *variable)
-{
-    Py_XSETREF(state.span_variable, Py_NewRef(variable));
-}
-
-uint16_t qp_span_running(void)
-{
-    PyObject *value = NULL;
-    if (!state.span_variable) {
-        return 0;
-    }
-    if (PyContextVar_Get(state.span_variable, NULL, &value) < 0) {
-        PyErr_Clear(); /* no context: no span */
-        return 0;
-    }
-    uint16_t number = value && PyLong_CheckExact(value) ? (uint16_t)PyLong_AsLong(value) : 0;
-    Py_XDECREF(value);
-    return number;
-}
-
-PyObject *qp_span_name(uint16_t span)
-{
-    return name_of(&state.spans, span);
-}
-
 PyObject *qp_thread_name(uint16_t thread)
 {
-    return name_of(&state.threads, thread);
+    return qp_name_of(&state.names, thread);
 }

@@ -1,4 +1,4 @@
-/* The threads that call the driver, and the spans that they work in: records and names. */
+/* The threads that call the driver: records and names. */
 #ifndef QP_THREADS_H
 #define QP_THREADS_H
 
@@ -44,7 +44,7 @@ static inline qp_thread *qp_thread_here(void)
     return qp_thread_record(qp_recording);
 }
 
-/* Forgets names of spans and threads; `owner` is the interpreter that records from now on. */
+/* Forgets the names of threads; `owner` is the interpreter that records from now on. */
 int qp_threads_start(PyInterpreterState *owner);
 void qp_threads_stop(void);
 
@@ -58,17 +58,7 @@ static inline uint32_t qp_thread_random(qp_thread *thread)
     return thread->random = x;
 }
 
-/* The number of a span's name, from 1; 0 with an exception. */
-uint16_t qp_span_number(PyObject *name);
-
-/* The context variable whose value is the running span's number (a new reference is taken). */
-void qp_span_set_variable(PyObject *variable);
-
-/* The running span's number; 0: none. Never raises. */
-uint16_t qp_span_running(void);
-
-/* A new str: the name of a span or thread; NULL with an exception. */
-PyObject *qp_span_name(uint16_t span);
+/* A new str: the name of a thread; NULL with an exception. */
 PyObject *qp_thread_name(uint16_t thread);
 
 #endif

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from queryprof.core import _core
-from queryprof.core.recorder import complain
+from queryprof.core.recorder import Work, complain
 from queryprof.model import (
     STATEMENT_OPERATIONS,
     Aggregate,
@@ -121,6 +121,9 @@ class Drain:
     def add_plans(self, rows: list[_core.PlanRow]) -> None:
         if self.has_details:
             self._plans += [Plan(self._statement(row[0]), *row[1:]) for row in rows]
+
+    def add_work(self, work: Work) -> None:
+        pass
 
     def add_timeline(self, width_ns: int, rows: list[_core.TimelineRow]) -> None:
         pass

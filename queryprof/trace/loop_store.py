@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from queryprof.trace.upsert import upsert
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
@@ -23,22 +25,12 @@ STALL_SUMS = (
 )  # fmt: skip
 
 
-def _upsert(table: str, key: Sequence[str], sums: Sequence[str], maxima: Sequence[str] = ()) -> str:
-    columns = (*key, *sums, *maxima)
-    updates = [f"{name} = {name} + excluded.{name}" for name in sums]
-    updates += [f"{name} = max({name}, excluded.{name})" for name in maxima]
-    return (
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-        f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {', '.join(updates)}"
-    )
-
-
-_ADD_LOOP = _upsert("loop", ("kind", "thread_id"), LOOP_SUMS, ("waiting_max", "has_steps"))
-_ADD_LAG = _upsert("lag", ("loop_id", "source"), LAG_SUMS, ("max_ns",))
-_ADD_LAG_BUCKET = _upsert("lag_histogram", ("loop_id", "source", "bucket"), ("count",))
-_ADD_STEP = _upsert("step", ("loop_id", "frame_id"), STEP_SUMS, ("max_ns",))
-_ADD_STEP_BUCKET = _upsert("step_histogram", ("step_id", "bucket"), ("count",))
-_ADD_STALL = _upsert("stall", ("loop_id", "frame_id", "path_id"), STALL_SUMS, ("max_ns",))
+_ADD_LOOP = upsert("loop", ("kind", "thread_id"), LOOP_SUMS, ("waiting_max", "has_steps"))
+_ADD_LAG = upsert("lag", ("loop_id", "source"), LAG_SUMS, ("max_ns",))
+_ADD_LAG_BUCKET = upsert("lag_histogram", ("loop_id", "source", "bucket"), ("count",))
+_ADD_STEP = upsert("step", ("loop_id", "frame_id"), STEP_SUMS, ("max_ns",))
+_ADD_STEP_BUCKET = upsert("step_histogram", ("step_id", "bucket"), ("count",))
+_ADD_STALL = upsert("stall", ("loop_id", "frame_id", "path_id"), STALL_SUMS, ("max_ns",))
 
 
 class LoopStore:
@@ -99,7 +91,7 @@ class LoopStore:
 
     def _add_causes(self, owner: str, number: int, causes: Iterable[CauseRow]) -> None:
         self._connection.executemany(
-            _upsert(f"{owner}_cause", (f"{owner}_id", "statement_id", "path_id"), ("calls", "ns")),
+            upsert(f"{owner}_cause", (f"{owner}_id", "statement_id", "path_id"), ("calls", "ns")),
             [(number, *cause) for cause in causes],
         )
 

@@ -12,6 +12,14 @@ from queryprof.errors import TraceError
 from queryprof.trace.loop_store import LAG_SUMS, LOOP_SUMS, STALL_SUMS, STEP_SUMS
 from queryprof.trace.reader import opened
 from queryprof.trace.store import PROCESS_COLUMNS, VALUE_COLUMNS, TraceStore
+from queryprof.trace.work_store import (
+    HANDOFF_SUMS,
+    INTERVAL_SUMS,
+    SPAN_FIGURES,
+    SPAN_MAXIMA,
+    SPAN_SUMS,
+    USAGE_SUMS,
+)
 
 
 def merge_traces(
@@ -106,6 +114,7 @@ class _Addition:
         self._add_aggregates()
         self._add_samples()
         self._add_loops()
+        self._add_work()
 
     def _add_aggregates(self) -> None:
         histograms: dict[int, list[tuple[int, int]]] = {}
@@ -115,19 +124,18 @@ class _Addition:
         for number, statement, path, span, thread, operation, *values in self._rows(
             "aggregate", (*columns, *VALUE_COLUMNS)
         ):
-            path_id = self._stacks[path]
-            assert path_id is not None  # the column is NOT NULL
-            key = (self._statements[statement], path_id, self._spans[span], self._threads[thread])
+            key = (
+                self._statements[statement], self._path(path), self._spans[span],
+                self._threads[thread],
+            )  # fmt: skip
             self._store.add_aggregate((*key, operation), values, histograms.get(number, []))
 
     def _add_samples(self) -> None:
         for statement, path, operation, exception, count in self._rows(
             "error", ("statement_id", "path_id", "operation", "exception", "count")
         ):
-            path_id = self._stacks[path]
-            assert path_id is not None  # the column is NOT NULL
             self._store.add_error(
-                (self._statements[statement], path_id, operation, exception), count
+                (self._statements[statement], self._path(path), operation, exception), count
             )
         for _, statement, path, span, thread, operation, *rest in self._source.execute(
             "SELECT * FROM exemplar"
@@ -144,9 +152,9 @@ class _Addition:
         for statement, database, tree in self._rows("plan", ("statement_id", "database", "tree")):
             self._store.add_plan(self._statements[statement], database, tree)
         for statement, stack, executions, ns in self._source.execute("SELECT * FROM stack_sample"):
-            stack_id = self._stacks[stack]
-            assert stack_id is not None  # the column is NOT NULL
-            self._store.add_stack_sample(self._statements[statement], stack_id, executions, ns)
+            self._store.add_stack_sample(
+                self._statements[statement], self._path(stack), executions, ns
+            )
         width = self._source.execute(
             "SELECT value FROM setting WHERE name = 'timeline_width_ns'"
         ).fetchone()
@@ -179,10 +187,52 @@ class _Addition:
         for number, loop, frame, path, stack, max_ns, *sums in self._rows(
             "stall", ("id", "loop_id", "frame_id", "path_id", "stack_id", "max_ns", *STALL_SUMS)
         ):
-            path_id = self._stacks[path]
-            assert path_id is not None  # the column is NOT NULL
-            key = (loops[loop], frames[frame], path_id)
+            key = (loops[loop], frames[frame], self._path(path))
             store.add_stall(key, self._stacks[stack], sums, max_ns, causes[number])
+
+    def _add_work(self) -> None:
+        store = self._store.work
+        buckets = self._grouped("span_histogram", ("span_id", "figure"), ("bucket", "count"))
+        for span, *values in self._rows("span_total", ("span_id", *SPAN_SUMS, *SPAN_MAXIMA)):
+            sums, maxima = values[: len(SPAN_SUMS)], values[len(SPAN_SUMS) :]
+            histograms = {figure: buckets[span, figure] for figure in SPAN_FIGURES}
+            store.add_span(self._spans[span], sums, maxima, histograms)
+        columns = ("span_id", "statement_id", "path_id", "spans", "executions", "most")
+        for span, statement, path, *figures in self._rows("span_repeat", columns):
+            key = (self._spans[span], self._statements[statement], self._path(path))
+            store.add_repeat(key, *figures)
+        for span, status, count in self._rows("span_status", ("span_id", "status", "count")):
+            store.add_status(self._spans[span], status, count)
+        buckets = self._grouped("handoff_histogram", ("handoff_id", "part"), ("bucket", "count"))
+        times: dict[int, dict[str, tuple[int, int, int, list[tuple[int, int]]]]] = defaultdict(dict)
+        for number, part, count, total_ns, max_ns in self._rows(
+            "handoff_time", ("handoff_id", "part", "count", "total_ns", "max_ns")
+        ):
+            times[number][part] = (count, total_ns, max_ns, buckets[number, part])
+        for number, kind, path, span, *sums in self._rows(
+            "handoff", ("id", "kind", "path_id", "span_id", *HANDOFF_SUMS)
+        ):
+            store.add_handoff((kind, self._path(path), self._spans[span]), sums, times[number])
+        for thread, *sums in self._rows("thread_usage", ("thread_id", *USAGE_SUMS)):
+            store.add_usage(self._threads[thread], sums)
+        width = self._source.execute(
+            "SELECT value FROM setting WHERE name = 'usage_width_ns'"
+        ).fetchone()
+        if width:
+            columns = ("thread_id", "start_unix_ns", *INTERVAL_SUMS)
+            store.add_intervals(
+                width[0],
+                [
+                    (self._threads[thread], *row)
+                    for thread, *row in self._rows("thread_timeline", columns)
+                ],  # type: ignore[misc]
+            )
+
+    def _path(self, number: int) -> int:
+        """The other trace's number of a call path that there must be."""
+        path = self._stacks[number]
+        assert path is not None  # the column is NOT NULL
+        return path
 
     def _grouped(
         self, table: str, key: tuple[str, ...], pair: tuple[str, str]
@@ -197,9 +247,7 @@ class _Addition:
         for number, statement, path, calls, ns in self._rows(
             f"{owner}_cause", (f"{owner}_id", "statement_id", "path_id", "calls", "ns")
         ):
-            path_id = self._stacks[path]
-            assert path_id is not None  # the column is NOT NULL
-            found[number].append((self._statements[statement], path_id, calls, ns))
+            found[number].append((self._statements[statement], self._path(path), calls, ns))
         return found
 
     def _rows(self, table: str, columns: tuple[str, ...]) -> sqlite3.Cursor:

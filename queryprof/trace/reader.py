@@ -27,6 +27,7 @@ from queryprof.model import (
 from queryprof.trace.loop_reader import load_loops
 from queryprof.trace.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
 from queryprof.trace.store import PROCESS_COLUMNS
+from queryprof.trace.work_reader import load_handoffs, load_spans, load_usage
 
 MAGIC = b"SQLite format 3\0"
 
@@ -162,6 +163,10 @@ class _Loader:
                     self._connection, self._statements, self._frames, self._stacks, self._threads
                 )
             ),
+            spans=tuple(load_spans(self._connection, self._spans, self._statements, self._stacks)),
+            handoffs=tuple(load_handoffs(self._connection, self._spans, self._stacks)),
+            thread_usage=tuple(load_usage(self._connection, self._threads)),
+            notes=dict(self._rows("SELECT text, note FROM statement WHERE note IS NOT NULL")),
         )
 
     def _rows(self, sql: str) -> sqlite3.Cursor:

@@ -7,6 +7,8 @@ History:
     1   the first version
     2   event loops: loop, lag, step, stall and what hangs on them
     3   plan, and of process: unasked_plans, read_bytes, written_bytes
+    4   where work belongs: span_total, span_repeat, span_status, handoff, thread_usage and what
+        hangs on them
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): tells a trace from any other SQLite file."""
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """In the header (user_version) of every trace."""
 
 LOOP_SCHEMA = """
@@ -127,11 +129,107 @@ CREATE TABLE plan (
 ) WITHOUT ROWID;
 """
 
+WORK_SCHEMA = """
+-- The spans of one name that have ended, added up.
+CREATE TABLE span_total (
+    span_id INTEGER PRIMARY KEY REFERENCES span (id),
+    count INTEGER NOT NULL,
+    errors INTEGER NOT NULL,           -- left by an exception
+    cpu_count INTEGER NOT NULL,        -- spans whose CPU time is known ...
+    cpu_ns INTEGER NOT NULL,           -- ... and that of all these
+    database_ns INTEGER NOT NULL,      -- in the driver, inner spans and other threads included
+    total_ns INTEGER NOT NULL,         -- wall time
+    max_ns INTEGER NOT NULL,
+    queries INTEGER NOT NULL,          -- execute, executemany, executescript
+    queries_max INTEGER NOT NULL       -- in one span
+);
+
+CREATE TABLE span_histogram (          -- buckets as in `histogram`
+    span_id INTEGER NOT NULL REFERENCES span (id),
+    figure TEXT NOT NULL,              -- duration (ns), queries (a number)
+    bucket INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (span_id, figure, bucket)
+) WITHOUT ROWID;
+
+-- Statements that one call path executed more than ten times in one span.
+CREATE TABLE span_repeat (
+    span_id INTEGER NOT NULL REFERENCES span (id),
+    statement_id INTEGER NOT NULL REFERENCES statement (id),
+    path_id INTEGER NOT NULL REFERENCES stack (id),
+    spans INTEGER NOT NULL,
+    executions INTEGER NOT NULL,       -- in these spans
+    most INTEGER NOT NULL,             -- in one of them
+    PRIMARY KEY (span_id, statement_id, path_id)
+) WITHOUT ROWID;
+
+CREATE TABLE span_status (             -- how requests ended
+    span_id INTEGER NOT NULL REFERENCES span (id),
+    status INTEGER NOT NULL,           -- of HTTP
+    count INTEGER NOT NULL,
+    PRIMARY KEY (span_id, status)
+) WITHOUT ROWID;
+
+-- Functions that were handed to other threads and called a driver there.
+CREATE TABLE handoff (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,                -- whose threads: thread pool, aiosqlite, twisted
+    path_id INTEGER NOT NULL REFERENCES stack (id), -- who handed them over
+    span_id INTEGER NOT NULL REFERENCES span (id),
+    count INTEGER NOT NULL,
+    errors INTEGER NOT NULL,           -- raised something
+    cancelled INTEGER NOT NULL,        -- never ran, or nobody waited for the end
+    UNIQUE (kind, path_id, span_id)
+);
+
+CREATE TABLE handoff_time (            -- where the time of a handoff went
+    handoff_id INTEGER NOT NULL REFERENCES handoff (id),
+    part TEXT NOT NULL,                -- queue, run, handback, total
+    count INTEGER NOT NULL,
+    total_ns INTEGER NOT NULL,
+    max_ns INTEGER NOT NULL,
+    PRIMARY KEY (handoff_id, part)
+) WITHOUT ROWID;
+
+CREATE TABLE handoff_histogram (       -- buckets as in `histogram`
+    handoff_id INTEGER NOT NULL REFERENCES handoff (id),
+    part TEXT NOT NULL,
+    bucket INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (handoff_id, part, bucket)
+) WITHOUT ROWID;
+
+-- What the threads of one name used, as the system counts it.
+CREATE TABLE thread_usage (
+    thread_id INTEGER PRIMARY KEY REFERENCES thread (id),
+    user_ns INTEGER NOT NULL,          -- CPU time
+    system_ns INTEGER NOT NULL,
+    voluntary_switches INTEGER NOT NULL, -- of context: it waited
+    involuntary_switches INTEGER NOT NULL, -- it was made to wait
+    read_bytes INTEGER NOT NULL,       -- through calls that read, page cache included ...
+    written_bytes INTEGER NOT NULL,
+    read_calls INTEGER NOT NULL,       -- ... in so many system calls
+    write_calls INTEGER NOT NULL
+);
+
+-- The same by the wall clock: intervals aligned to multiples of the width, which is the same
+-- number of seconds for all rows and stands in `setting` (usage_width_ns).
+CREATE TABLE thread_timeline (
+    thread_id INTEGER NOT NULL REFERENCES thread (id),
+    start_unix_ns INTEGER NOT NULL,
+    cpu_ns INTEGER NOT NULL,
+    read_bytes INTEGER NOT NULL,
+    written_bytes INTEGER NOT NULL,
+    PRIMARY KEY (thread_id, start_unix_ns)
+) WITHOUT ROWID;
+"""
+
 MIGRATIONS: Mapping[int, str] = {
     1: LOOP_SCHEMA,
     2: PLAN_SCHEMA + "ALTER TABLE process ADD COLUMN unasked_plans INTEGER NOT NULL DEFAULT 0;"
     " ALTER TABLE process ADD COLUMN read_bytes INTEGER;"
     " ALTER TABLE process ADD COLUMN written_bytes INTEGER;",
+    3: WORK_SCHEMA,
 }
 """By version: the SQL that makes a trace of that version one of the next."""
 
@@ -287,10 +385,11 @@ CREATE TABLE timeline (
 );
 
 CREATE TABLE setting (
-    name TEXT PRIMARY KEY,             -- timeline_width_ns
+    name TEXT PRIMARY KEY,             -- timeline_width_ns, usage_width_ns
     value INTEGER NOT NULL
 ) WITHOUT ROWID;
 """
     + LOOP_SCHEMA
     + PLAN_SCHEMA
+    + WORK_SCHEMA
 )

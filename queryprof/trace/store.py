@@ -10,6 +10,7 @@ import sqlite3
 from queryprof.errors import TraceError
 from queryprof.trace.loop_store import LoopStore
 from queryprof.trace.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+from queryprof.trace.work_store import WorkStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class TraceStore:
         except (OSError, sqlite3.Error) as error:
             raise TraceError(f"{path}: the trace cannot be written: {error}") from error
         self.loops = LoopStore(self.connection)
+        self.work = WorkStore(self.connection)
 
     def begin(self) -> None:
         self.connection.execute("BEGIN IMMEDIATE")
@@ -117,10 +119,14 @@ class TraceStore:
     def statement(self, text: str, note: str | None = None) -> int:
         number = self._number("statement", {"text": text})
         if note is not None:
-            self.connection.execute(
-                "UPDATE statement SET note = coalesce(note, ?) WHERE id = ?", (note, number)
-            )
+            self.note(number, note)
         return number
+
+    def note(self, statement: int, note: str) -> None:
+        """Keeps what a library told of a statement; the first note stays."""
+        self.connection.execute(
+            "UPDATE statement SET note = coalesce(note, ?) WHERE id = ?", (note, statement)
+        )
 
     def stack(self, frames: Iterable[FrameKey]) -> int:
         ids = [str(self.frame(frame)) for frame in frames]

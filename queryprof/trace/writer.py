@@ -12,7 +12,8 @@ from time import time_ns
 
 from queryprof.core import _core
 from queryprof.core.process_io import PROCESS, THREAD, read_io
-from queryprof.core.recorder import complain, muted
+from queryprof.core.recorder import Work, complain, muted
+from queryprof.trace.work_writer import UsageWriter, add_work, pairs
 from queryprof.version import __version__
 
 TYPE_CHECKING = False
@@ -66,6 +67,7 @@ class TraceWriter:
         self._spans: dict[int, int] = {}
         self._threads: dict[int, int] = {}
         self._plans: set[_core.PlanRow] = set()
+        self._usage = UsageWriter()
 
     def fail(self, error: Exception) -> None:
         """Gives the trace up and says so, once; the file stays as the last flush left it."""
@@ -93,12 +95,12 @@ class TraceWriter:
                     sorts, indexes, reprepares, fetches, samples, min_ns, max_ns,
                     execution_max_ns,
                 ),
-                _pairs(buckets),
+                pairs(buckets),
             )  # fmt: skip
 
     def add_errors(self, rows: list[_core.ErrorRow]) -> None:
         for statement, path, _, _, operation, exception, count in rows:
-            key = (self._statement(statement), self._path_id(path), self._operations[operation])
+            key = (self.statement(statement), self.path(path), self._operations[operation])
             self._opened().add_error((*key, exception), count)
 
     def add_exemplars(self, rows: list[_core.ExemplarRow]) -> None:
@@ -113,14 +115,17 @@ class TraceWriter:
         store = self._opened()
         for statement, stack, executions, ns in rows:
             stack_id = store.stack(_frames(_core.stack(stack)))
-            store.add_stack_sample(self._statement(statement), stack_id, executions, ns)
+            store.add_stack_sample(self.statement(statement), stack_id, executions, ns)
 
     def add_plans(self, rows: list[_core.PlanRow]) -> None:
         for row in rows:
             if row not in self._plans:
                 self._plans.add(row)
                 statement, database, tree = row
-                self._opened().add_plan(self._statement(statement), database, tree)
+                self._opened().add_plan(self.statement(statement), database, tree)
+
+    def add_work(self, work: Work) -> None:
+        add_work(self._opened(), self, work)
 
     def add_timeline(self, width_ns: int, rows: list[_core.TimelineRow]) -> None:
         self._opened().add_timeline(width_ns, rows)
@@ -136,14 +141,12 @@ class TraceWriter:
         for loop, function, (count, total_ns, max_ns, buckets), *times, causes in steps:
             frame = self._opened().frame(*_frames((function,)))
             sums = (count, total_ns, *times)
-            store.add_step(
-                numbers[loop], frame, sums, max_ns, _pairs(buckets), self._causes(causes)
-            )
+            store.add_step(numbers[loop], frame, sums, max_ns, pairs(buckets), self._causes(causes))
         for loop, what, path, stack, count, total_ns, max_ns, *rest, causes in stalls:
             frame = self._opened().frame(*_frames((what or UNSEEN,)))
             stack_id = self._opened().stack(_frames(_core.stack(stack))) if stack else None
             store.add_stall(
-                (numbers[loop], frame, self._path_id(path)), stack_id, (count, total_ns, *rest),
+                (numbers[loop], frame, self.path(path)), stack_id, (count, total_ns, *rest),
                 max_ns, self._causes(causes),
             )  # fmt: skip
 
@@ -156,6 +159,7 @@ class TraceWriter:
             losses[3] - before[3],
         )  # fmt: skip
         self._opened().update_process(self._process, self._progress())
+        self._usage.add(self._opened(), self._process, at_end=False)
         self._opened().commit()
         self._leave_out_own_io()
 
@@ -171,6 +175,7 @@ class TraceWriter:
                 store.update_process(
                     self._process, {**self._progress(), "clean_end": int(clean_end)}
                 )
+                self._usage.add(store, self._process, at_end=True)
                 store.commit()
                 if self._path != ":memory:":
                     store.close()
@@ -256,12 +261,10 @@ class TraceWriter:
     def _key(
         self, statement: int, path: int, span: int, thread: int, operation: int
     ) -> tuple[int, int, int, int, str]:
-        if span not in self._spans:
-            self._spans[span] = self._opened().span(_core.span(span))
         return (
-            self._statement(statement),
-            self._path_id(path),
-            self._spans[span],
+            self.statement(statement),
+            self.path(path),
+            self.span(span),
             self._thread(thread),
             self._operations[operation],
         )
@@ -274,13 +277,13 @@ class TraceWriter:
         for source, (count, total_ns, max_ns, buckets) in (("timer", timers), ("beat", beats)):
             if count:
                 self._opened().loops.add_lag(
-                    loop, source, (count, total_ns), max_ns, _pairs(buckets)
+                    loop, source, (count, total_ns), max_ns, pairs(buckets)
                 )
         return loop
 
     def _causes(self, rows: tuple[_core.CauseRow, ...]) -> list[tuple[int, int, int, int]]:
         return [
-            (self._statement(statement), self._path_id(path), calls, ns)
+            (self.statement(statement), self.path(path), calls, ns)
             for statement, path, calls, ns in rows
         ]
 
@@ -289,21 +292,23 @@ class TraceWriter:
             self._threads[number] = self._opened().thread(self._process, _core.thread(number))
         return self._threads[number]
 
-    def _statement(self, number: int) -> int:
+    def span(self, number: int) -> int:
+        """The file's number of the recorder's, as the following two."""
+        if number not in self._spans:
+            self._spans[number] = self._opened().span(_core.span(number))
+        return self._spans[number]
+
+    def statement(self, number: int) -> int:
         if number not in self._statements:
             self._statements[number] = self._opened().statement(_core.statement(number))
         return self._statements[number]
 
-    def _path_id(self, number: int) -> int:
+    def path(self, number: int) -> int:
         if number not in self._paths:
             if len(self._paths) >= PATHS_REMEMBERED:
                 self._paths.clear()  # the core has forgotten most of them too
             self._paths[number] = self._opened().stack(_frames(_core.path(number)))
         return self._paths[number]
-
-
-def _pairs(flat: tuple[int, ...]) -> list[tuple[int, int]]:
-    return list(zip(flat[::2], flat[1::2], strict=True))
 
 
 def _frames(rows: tuple[_core.FrameRow, ...]) -> list[tuple[str, str, int, str]]:

@@ -11,7 +11,7 @@ import queryprof
 from queryprof.model import Loop, Profile
 from queryprof.trace.merge import merge_traces
 from queryprof.trace.reader import read_profile
-from queryprof.trace.schema import LOOP_SCHEMA, PLAN_SCHEMA
+from queryprof.trace.schema import LOOP_SCHEMA, PLAN_SCHEMA, WORK_SCHEMA
 
 
 def record(path: str) -> Profile:
@@ -58,10 +58,10 @@ def test_a_trace_of_the_first_version_is_read() -> None:
     connection = sqlite3.connect("old.qprof")
     tables = [
         line.split()[2]
-        for line in (LOOP_SCHEMA + PLAN_SCHEMA).splitlines()
+        for line in (LOOP_SCHEMA + PLAN_SCHEMA + WORK_SCHEMA).splitlines()
         if line.startswith("CREATE TABLE")
     ]
-    assert len(tables) == 9
+    assert len(tables) == 18
     for table in reversed(tables):
         connection.execute(f"DROP TABLE {table}")
     for column in ("unasked_plans", "read_bytes", "written_bytes"):

@@ -1,0 +1,136 @@
+"""A driver in data: where a DB-API module keeps its connections and cursors, and what their
+methods do; and the hook that attaches to it.
+
+The C types' methods are exchanged in place, functions in Python are replaced by an attribute.
+Asks for no more than PEP 249 says (https://peps.python.org/pep-0249/).
+"""
+
+from __future__ import annotations
+
+from queryprof.core import _core
+from queryprof.errors import DriverError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+CURSOR_METHODS = {
+    "execute": "execute",
+    "executemany": "executemany",
+    "fetchone": "fetchone",
+    "fetchmany": "fetchmany",
+    "fetchall": "fetchall",
+    "__next__": "next",
+}
+CONNECTION_METHODS = {
+    "execute": "execute",
+    "executemany": "executemany",
+    "commit": "commit",
+    "rollback": "rollback",
+    "__exit__": "exit",
+    "close": "close",
+}
+"""What PEP 249 has, and what drivers add in the same sense."""
+
+MODULE_FUNCTIONS = {"connect": "connect"}
+
+
+class Probes:
+    """Probes on the functions of types and modules: put on one by one, taken off together."""
+
+    def __init__(self) -> None:
+        self._attachments: list[_core.Attachment] = []
+
+    def attach(
+        self, owner: object, methods: Mapping[str, str], cursor_type: type | None = None
+    ) -> int:
+        """Puts a probe on those of the methods that the owner itself has; returns how many.
+
+        Args:
+            methods: the operation of each name.
+            cursor_type: a C type whose `rowcount` and `connection` are looked for.
+        """
+        operations = _core.operations()
+        own = vars(owner)
+        before = len(self._attachments)
+        for method, operation in methods.items():
+            if own.get(method) is not None:
+                number = operations.index(operation)
+                self._attachments.append(_core.attach(owner, method, number, cursor_type))
+        return len(self._attachments) - before
+
+    def detach(self) -> None:
+        """Takes all off, in the reverse order."""
+        while self._attachments:
+            _core.detach(self._attachments.pop())
+
+
+class Driver:
+    """What is known of a driver.
+
+    Attributes:
+        module: what the program imports.
+        types: for each type, by its dotted name in the module, the operations of its methods;
+            a type that only some versions have ends in "?".
+        functions: the same for the module's own functions.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        types: Mapping[str, Mapping[str, str]],
+        functions: Mapping[str, str] = MODULE_FUNCTIONS,
+    ) -> None:
+        self.module = module
+        self.types = types
+        self.functions = functions
+
+
+class DriverHook:
+    """Keeps the probes on a driver."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.module = driver.module
+        self.probes = Probes()
+
+    def attach(self, module: ModuleType) -> None:
+        """Patches the driver's types and functions; all of them or none.
+
+        Raises:
+            DriverError: it has not what it should have.
+        """
+        try:
+            for name, methods in self.driver.types.items():
+                owner = find_type(module, name.removesuffix("?"))
+                if owner is not None:
+                    self._attach(owner, name, methods)
+                elif not name.endswith("?"):
+                    raise DriverError(f"{described(module)} has no {name}; too old, or too new?")
+            self.probes.attach(module, self.driver.functions)
+        except BaseException:
+            self.detach()
+            raise
+
+    def detach(self) -> None:
+        """Puts everything back."""
+        self.probes.detach()
+
+    def _attach(self, owner: type, name: str, methods: Mapping[str, str]) -> None:
+        if not self.probes.attach(owner, methods):
+            raise DriverError(f"{name} of {self.module} has none of {', '.join(methods)}")
+
+
+def find_type(module: ModuleType, name: str) -> type | None:
+    """The type with this dotted name, or None."""
+    found: object = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, type) else None
+
+
+def described(module: ModuleType) -> str:
+    """A module's name and version."""
+    version = getattr(module, "__version__", None) or getattr(module, "version", None)
+    return f"{module.__name__} {version}" if isinstance(version, str) else module.__name__

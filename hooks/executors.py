@@ -1,0 +1,103 @@
+"""Attaches to where programs hand work to other threads: the call path and the span of who handed
+it over are known there, and how long it waited for a thread.
+
+concurrent.futures is also what asyncio.to_thread and run_in_executor use; Twisted's thread pool is
+what deferToThread and adbapi use; aiosqlite has a thread for each connection.
+"""
+
+from __future__ import annotations
+
+from queryprof.core import _core
+from queryprof.errors import DriverError
+from queryprof.hooks.replacing import Replacements
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+class Handover:
+    """A method to which a function is handed over.
+
+    Attributes:
+        owner, method: the class in the module, and its method.
+        position: of the function among the arguments.
+        is_awaited: the method is a coroutine, which ends with the function's result.
+        is_timed: the function is handed over in that very call.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        method: str,
+        position: int,
+        *,
+        is_awaited: bool = False,
+        is_timed: bool = True,
+    ) -> None:
+        self.owner = owner
+        self.method = method
+        self.position = position
+        self.is_awaited = is_awaited
+        self.is_timed = is_timed
+
+
+class ExecutorHook:
+    """Keeps the methods of one module replaced.
+
+    Args:
+        module: whose methods they are.
+        kind: what to call its threads in a report.
+    """
+
+    def __init__(self, module: str, kind: str, *handovers: Handover) -> None:
+        self.module = module
+        self._kind = kind
+        self._handovers = handovers
+        self._replaced = Replacements()
+
+    def attach(self, module: ModuleType) -> None:
+        """Replaces the methods; all of them or none.
+
+        Raises:
+            DriverError: the module has not what it should have.
+        """
+        try:
+            for handover in self._handovers:
+                self._replace(module, handover)
+        except BaseException:
+            self.detach()
+            raise
+
+    def detach(self) -> None:
+        """Puts the methods back."""
+        self._replaced.undo()
+
+    def _replace(self, module: ModuleType, handover: Handover) -> None:
+        owner = getattr(module, handover.owner, None)
+        original = vars(owner).get(handover.method) if isinstance(owner, type) else None
+        if original is None:
+            raise DriverError(
+                f"{self.module} has no {handover.owner}.{handover.method}; too old, or too new?"
+            )
+        runner = _core.handover_runner(
+            original, self._kind, handover.position, handover.is_awaited, handover.is_timed
+        )
+        self._replaced.set(owner, handover.method, runner)
+
+
+def executor_hooks() -> list[ExecutorHook]:
+    """A hook for each library that has threads for the program's work."""
+    return [
+        ExecutorHook(
+            "concurrent.futures.thread", "thread pool", Handover("ThreadPoolExecutor", "submit", 1)
+        ),
+        ExecutorHook(
+            "twisted.python.threadpool", "twisted", Handover("ThreadPool", "callInThreadWithCallback", 2)
+        ),
+        ExecutorHook(
+            "aiosqlite.core", "aiosqlite",
+            Handover("Connection", "_execute", 1, is_awaited=True),
+            Handover("Connection", "__init__", 1, is_timed=False),
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,43 @@
+"""Attaches to SQLAlchemy's object mapper where it loads a relationship when an attribute is read: the
+statements of such a load are noted with the class and the attribute.
+
+Nothing else of SQLAlchemy needs a hook: its statements reach the database through a driver.
+"""
+
+from __future__ import annotations
+
+from queryprof.core import _core
+from queryprof.hooks.replacing import Replacements
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+
+class LazyLoads:
+    """The noting of lazy loads."""
+
+    module = "sqlalchemy.orm.strategies"
+
+    def __init__(self) -> None:
+        self._replaced = Replacements()
+
+    def attach(self, strategies: ModuleType) -> None:
+        """Replaces the method that loads.
+
+        Raises:
+            AttributeError: this version has none.
+        """
+        loader = strategies.LazyLoader
+        runner = _core.note_runner(loader.__dict__["_emit_lazyload"], describe)
+        self._replaced.set(loader, "_emit_lazyload", runner)
+
+    def detach(self) -> None:
+        """Puts it back."""
+        self._replaced.undo()
+
+
+def describe(loader: Any, *_args: object, **_options: object) -> str:
+    """What a loader loads."""
+    return f"lazy load of {loader.parent.class_.__name__}.{loader.key}"

@@ -1,0 +1,74 @@
+#include "awaited_call.h"
+
+#include <stdbool.h>
+
+#include "allocation.h"
+#include "awaited.h"
+#include "probe.h"
+
+typedef enum { WAITING, MEASURED, UNMEASURED } stage;
+
+typedef struct {
+    qp_watcher watcher;
+    PyObject *probe; /* owned: the stand-in; and what follows is owned */
+    PyObject *receiver;
+    PyObject *argument;
+    PyObject *parameters;
+    stage stage;
+    qp_call call;
+} awaited_call;
+
+static void go_on(qp_watcher *watcher)
+{
+    awaited_call *self = (awaited_call *)watcher;
+    if (self->stage == WAITING) {
+        const qp_probe *probe = &((qp_stand_in *)self->probe)->probe;
+        bool begun =
+            qp_call_begin(probe, self->receiver, self->argument, self->parameters, &self->call);
+        self->stage = begun ? MEASURED : UNMEASURED;
+    } else if (self->stage == MEASURED && !qp_call_goes_on(&self->call)) {
+        self->stage = UNMEASURED;
+    }
+}
+
+static void stop_for_now(qp_watcher *watcher)
+{
+    awaited_call *self = (awaited_call *)watcher;
+    if (self->stage == MEASURED) {
+        qp_call_pause(&self->call);
+    }
+}
+
+static void end(qp_watcher *watcher, PyObject *result)
+{
+    awaited_call *self = (awaited_call *)watcher;
+    if (self->stage == MEASURED && qp_call_goes_on(&self->call)) {
+        qp_call_end(&self->call, result);
+    }
+    self->stage = UNMEASURED;
+}
+
+static void forget(qp_watcher *watcher)
+{
+    awaited_call *self = (awaited_call *)watcher;
+    Py_XDECREF(self->parameters);
+    Py_XDECREF(self->argument);
+    Py_XDECREF(self->receiver);
+    Py_DECREF(self->probe);
+    qp_release(self);
+}
+
+PyObject *qp_awaited_call(const qp_stand_in *probe, PyObject *coroutine, PyObject *receiver,
+                          PyObject *argument, PyObject *parameters)
+{
+    awaited_call *self = PyCoro_CheckExact(coroutine) ? qp_allocate(1, sizeof *self) : NULL;
+    if (!self) {
+        return coroutine;
+    }
+    self->watcher = (qp_watcher){go_on, stop_for_now, end, forget};
+    self->probe = Py_NewRef((PyObject *)probe);
+    self->receiver = Py_XNewRef(receiver);
+    self->argument = Py_XNewRef(argument);
+    self->parameters = Py_XNewRef(parameters);
+    return qp_awaited((PyTypeObject *)probe->extra, coroutine, &self->watcher);
+}

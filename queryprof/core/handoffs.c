@@ -1,0 +1,379 @@
+#include "handoffs.h"
+
+#include <string.h>
+#include <structmember.h>
+
+#include "allocation.h"
+#include "awaited.h"
+#include "callpath.h"
+#include "clock.h"
+#include "distribution.h"
+#include "module.h"
+#include "origin.h"
+#include "probe_object.h"
+#include "threads.h"
+
+enum { SUMS = 256, KINDS = 16, KIND_BYTES = 32 };
+
+/* What became of the functions that one call path handed over. */
+typedef struct {
+    uint8_t kind;
+    uint32_t path;
+    uint16_t span;
+    int64_t count;
+    int64_t errors;    /* raised something */
+    int64_t cancelled; /* were never run, or nobody waited for the end */
+    qp_distribution queue;
+    qp_distribution run;
+    qp_distribution handback; /* of those that an event loop waits for */
+    qp_distribution total;    /* from being handed over to the end of all that */
+} sums;
+
+static struct {
+    sums *sums; /* the first one stands for all others when the table is full */
+    int count;
+    char kinds[KINDS][KIND_BYTES];
+    int kind_count;
+} table;
+
+bool qp_handoffs_start(void)
+{
+    table.sums = qp_allocate(SUMS, sizeof *table.sums);
+    table.count = 0;
+    return table.sums != NULL;
+}
+
+void qp_handoffs_stop(void)
+{
+    qp_release(table.sums);
+    table.sums = NULL;
+    table.count = 0;
+}
+
+void qp_handoffs_forget(void)
+{
+    if (table.sums) {
+        memset(table.sums, 0, (size_t)table.count * sizeof *table.sums);
+        table.count = 0;
+    }
+}
+
+static sums *sums_of(uint8_t kind, uint32_t path, uint16_t span)
+{
+    for (int i = 0; i < table.count; i++) {
+        sums *known = &table.sums[i];
+        if (known->path == path && known->kind == kind && known->span == span) {
+            return known;
+        }
+    }
+    if (table.count == SUMS - 1) { /* the last one stands for all others */
+        path = QP_PATH_OTHER;
+        span = 0;
+    }
+    if (table.count == SUMS) {
+        return &table.sums[SUMS - 1];
+    }
+    sums *added = &table.sums[table.count++];
+    added->kind = kind;
+    added->path = path;
+    added->span = span;
+    return added;
+}
+
+/* A wrapped function. */
+typedef struct {
+    PyObject_HEAD vectorcallfunc vectorcall;
+    PyObject *function; /* owned */
+    qp_origin origin;   /* its note is owned */
+    uint8_t kind;
+    bool is_awaited;
+    bool is_timed;
+    bool failed;
+    bool was_run;
+    bool abandoned; /* whoever waited for it does so no more */
+    bool concluded;
+    uint64_t handed_ticks;
+    uint64_t started_ticks;
+    uint64_t ended_ticks;
+    uint64_t taken_ticks; /* when its result was taken; 0: it was not, or it is not known */
+} handoff;
+
+/* Adds up what became of it, once. */
+static void conclude(handoff *self)
+{
+    bool ours = qp_recording && self->origin.recording == qp_recording && !self->concluded;
+    self->concluded = true;
+    if (!ours || !self->is_timed || (!self->origin.calls && !self->is_awaited)) {
+        return;
+    }
+    uint16_t span = (uint16_t)(self->origin.span & 0xffff);
+    sums *s = sums_of(self->kind, qp_path_checked(self->origin.path), span);
+    s->count++;
+    s->errors += self->failed;
+    s->cancelled += !self->was_run || self->abandoned;
+    if (!self->was_run) {
+        return;
+    }
+    qp_distribution_add(&s->queue,
+                        qp_clock_ns(qp_clock_elapsed(self->handed_ticks, self->started_ticks)));
+    qp_distribution_add(&s->run,
+                        qp_clock_ns(qp_clock_elapsed(self->started_ticks, self->ended_ticks)));
+    uint64_t end_ticks = self->ended_ticks;
+    if (self->taken_ticks) {
+        end_ticks = self->taken_ticks;
+        qp_distribution_add(&s->handback,
+                            qp_clock_ns(qp_clock_elapsed(self->ended_ticks, end_ticks)));
+    }
+    qp_distribution_add(&s->total, qp_clock_ns(qp_clock_elapsed(self->handed_ticks, end_ticks)));
+}
+
+static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, PyObject *names)
+{
+    handoff *self = (handoff *)callable;
+    PyObject *function = Py_NewRef(self->function);
+    qp_origin *outer = qp_here.origin;
+    Py_INCREF(callable);
+    qp_here.origin = &self->origin;
+    self->started_ticks = qp_clock_ticks();
+    PyObject *result = PyObject_Vectorcall(function, args, flagged, names);
+    self->ended_ticks = qp_clock_ticks();
+    qp_here.origin = outer;
+    self->was_run = true;
+    self->failed = !result;
+    if (!self->is_awaited || self->abandoned) {
+        conclude(self); /* a worker may keep it until it gets the next one */
+    }
+    Py_DECREF(function);
+    Py_DECREF(callable);
+    return result;
+}
+
+static PyObject *get_attribute(PyObject *self, PyObject *name)
+{
+    return PyObject_GetAttr(((handoff *)self)->function, name);
+}
+
+static PyObject *represent(PyObject *self)
+{
+    return PyObject_Repr(((handoff *)self)->function);
+}
+
+static int traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((handoff *)self)->function);
+    Py_VISIT(((handoff *)self)->origin.note);
+    return 0;
+}
+
+static int clear(PyObject *self)
+{
+    Py_CLEAR(((handoff *)self)->function);
+    Py_CLEAR(((handoff *)self)->origin.note);
+    return 0;
+}
+
+static void dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    conclude((handoff *)self);
+    clear(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(handoff, vectorcall), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_traverse, traverse},
+    {Py_tp_clear, clear},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_getattro, get_attribute},
+    {Py_tp_repr, represent},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "queryprof.core._core.Handoff",
+    .basicsize = sizeof(handoff),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};
+
+PyTypeObject *qp_handoff_type(PyObject *module)
+{
+    return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+}
+
+/* Where functions are handed over: what a stand-in's `extra` holds. */
+typedef struct {
+    uint8_t kind;
+    Py_ssize_t position;
+    bool is_awaited;
+    bool is_timed;
+    PyTypeObject *handoff_type; /* borrowed from the module, as the next one */
+    PyTypeObject *awaited_type;
+} handover;
+
+/* The function with its origin (a new reference), or NULL: then it is handed over as it is. */
+static handoff *wrap(const handover *where, PyObject *function)
+{
+    qp_thread *thread = qp_thread_here();
+    if (!thread) {
+        return NULL;
+    }
+    handoff *self = (handoff *)where->handoff_type->tp_alloc(where->handoff_type, 0);
+    if (!self) {
+        PyErr_Clear();
+        return NULL;
+    }
+    self->vectorcall = run;
+    self->function = Py_NewRef(function);
+    self->kind = where->kind;
+    self->is_awaited = where->is_awaited;
+    self->is_timed = where->is_timed;
+    qp_origin_here(thread, &self->origin);
+    self->handed_ticks = qp_clock_ticks();
+    return self;
+}
+
+/* Who waits for the end of a coroutine that ends with the function's result. */
+typedef struct {
+    qp_watcher watcher;
+    handoff *handoff; /* owned */
+} waiter;
+
+static void ignore(qp_watcher *Py_UNUSED(self)) {}
+
+static void take_result(qp_watcher *self, PyObject *result)
+{
+    handoff *taken = ((waiter *)self)->handoff;
+    if (taken->was_run && (result || taken->failed)) {
+        taken->taken_ticks = qp_clock_ticks();
+        conclude(taken);
+    } else {
+        taken->abandoned = true;
+    }
+}
+
+static void forget_waiter(qp_watcher *self)
+{
+    Py_DECREF((PyObject *)((waiter *)self)->handoff);
+    qp_release(self);
+}
+
+/* The coroutine, watched by who waits for the function's end; takes the reference. */
+static PyObject *watch(const handover *where, PyObject *coroutine, handoff *handed)
+{
+    waiter *w = PyCoro_CheckExact(coroutine) ? qp_allocate(1, sizeof *w) : NULL;
+    if (!w) {
+        return coroutine;
+    }
+    w->watcher = (qp_watcher){ignore, ignore, take_result, forget_waiter};
+    w->handoff = (handoff *)Py_NewRef((PyObject *)handed);
+    return qp_awaited(where->awaited_type, coroutine, &w->watcher);
+}
+
+static PyObject *hand_over(PyObject *callable, PyObject *const *args, size_t flagged,
+                           PyObject *names)
+{
+    enum { ROOM = 32 };
+    qp_stand_in *self = (qp_stand_in *)callable;
+    handover where;
+    memcpy(&where, PyBytes_AS_STRING(self->extra), sizeof where);
+    PyObject *original = Py_NewRef(self->wrapped);
+    PyObject *own_args[ROOM];
+    Py_ssize_t positional = PyVectorcall_NARGS(flagged);
+    Py_ssize_t all = positional + (names ? PyTuple_GET_SIZE(names) : 0);
+    handoff *handed = NULL;
+    if (where.position < positional && all <= ROOM && PyCallable_Check(args[where.position])) {
+        handed = wrap(&where, args[where.position]);
+    }
+    PyObject *result;
+    if (handed) {
+        memcpy(own_args, args, (size_t)all * sizeof *args);
+        own_args[where.position] = (PyObject *)handed;
+        result = PyObject_Vectorcall(original, own_args, (size_t)positional, names);
+        if (result && where.is_awaited) {
+            result = watch(&where, result, handed);
+        } else if (!result) {
+            handed->is_timed = false; /* it was not handed over */
+        }
+        Py_DECREF((PyObject *)handed);
+    } else {
+        result = PyObject_Vectorcall(original, args, flagged, names);
+    }
+    Py_DECREF(original);
+    return result;
+}
+
+/* The number of a kind's name; the last one stands for all others. */
+static uint8_t kind_number(const char *name)
+{
+    for (int i = 0; i < table.kind_count; i++) {
+        if (!strcmp(table.kinds[i], name)) {
+            return (uint8_t)i;
+        }
+    }
+    if (table.kind_count == KINDS) {
+        return KINDS - 1;
+    }
+    strncpy(table.kinds[table.kind_count], name, KIND_BYTES - 1);
+    return (uint8_t)table.kind_count++;
+}
+
+PyObject *qp_handover_runner(PyObject *module, PyObject *original, const char *kind,
+                             Py_ssize_t position, bool is_awaited, bool is_timed)
+{
+    const qp_module_state *state = PyModule_GetState(module);
+    handover where = {kind_number(kind),   position,           is_awaited, is_timed,
+                      state->handoff_type, state->awaited_type};
+    PyObject *extra = PyBytes_FromStringAndSize((const char *)&where, sizeof where);
+    PyObject *runner =
+        extra ? qp_probe_object_calling(state->probe_object_type, hand_over, original, extra)
+              : NULL;
+    Py_XDECREF(extra);
+    return runner;
+}
+
+static PyObject *take(sums *s)
+{
+    PyObject *queue = qp_distribution_take(&s->queue);
+    PyObject *running = queue ? qp_distribution_take(&s->run) : NULL;
+    PyObject *handback = running ? qp_distribution_take(&s->handback) : NULL;
+    PyObject *total = handback ? qp_distribution_take(&s->total) : NULL;
+    PyObject *row = NULL;
+    if (total) {
+        row = Py_BuildValue("(sIHLLLOOOO)", table.kinds[s->kind], (unsigned)s->path, s->span,
+                            (long long)s->count, (long long)s->errors, (long long)s->cancelled,
+                            queue, running, handback, total);
+    }
+    Py_XDECREF(queue);
+    Py_XDECREF(running);
+    Py_XDECREF(handback);
+    Py_XDECREF(total);
+    return row;
+}
+
+PyObject *qp_handoffs_take(void)
+{
+    PyObject *rows = PyList_New(0);
+    for (int i = 0; rows && i < table.count; i++) {
+        PyObject *row = take(&table.sums[i]);
+        if (!row || PyList_Append(rows, row) < 0) {
+            Py_CLEAR(rows);
+        }
+        Py_XDECREF(row);
+    }
+    if (rows) {
+        qp_handoffs_forget();
+    }
+    return rows;
+}

@@ -1,0 +1,23 @@
+/* Where work came from that runs elsewhere than it was asked for: in a worker thread, or in a
+ * coroutine that another greenlet awaits. What it asks of a database belongs there, too.
+ */
+#ifndef QP_ORIGIN_H
+#define QP_ORIGIN_H
+
+#include <Python.h>
+#include <stdint.h>
+
+typedef struct qp_origin {
+    uint32_t recording; /* the numbers are valid in this one alone; 0: it is not known */
+    uint32_t path;      /* the call path of who asked */
+    int64_t span;       /* the value of the span's context variable there; 0: none */
+    PyObject *note;     /* what a library tells of the statements to come; or NULL */
+    uint64_t calls;     /* of the driver, made by the work */
+} qp_origin;
+
+struct qp_thread;
+
+/* Notes where the running thread is; the note becomes a new reference. Never raises. */
+void qp_origin_here(struct qp_thread *thread, qp_origin *origin);
+
+#endif

@@ -1,0 +1,28 @@
+/* Recording as a whole: starts, stops and empties all tables together. */
+#ifndef QP_RECORDER_H
+#define QP_RECORDER_H
+
+#include <Python.h>
+#include <stdbool.h>
+
+/* Allocates everything and starts recording; -1 with an exception without memory. */
+int qp_recorder_start(void);
+
+/* Stops recording and gives everything back. */
+void qp_recorder_stop(void);
+
+bool qp_recorder_is_on(void);
+
+/* Forgets what was recorded, in a forked child: it is the parent's. */
+void qp_recorder_after_fork(void);
+
+/* Brings what is in flight to the tables, before they are taken. */
+void qp_recorder_settle(void);
+
+/* Makes room after everything was taken. False: there is more to take first. */
+bool qp_recorder_end_interval(void);
+
+/* Forgets what was recorded up to now. */
+void qp_recorder_forget(void);
+
+#endif

@@ -1,0 +1,454 @@
+#include "spans.h"
+
+#include <string.h>
+
+#include "allocation.h"
+#include "awaited.h"
+#include "callpath.h"
+#include "clock.h"
+#include "cpu_time.h"
+#include "distribution.h"
+#include "executions.h"
+#include "loops.h"
+#include "names.h"
+#include "origin.h"
+#include "steps.h"
+#include "thread_local.h"
+#include "threads.h"
+
+enum {
+    RUNNING = 1024, /* spans that may run at once and be measured one by one */
+    SEARCHED = 64,  /* places looked at for a free one */
+    SITES = 64,     /* (statement, call path) pairs of one span that are counted */
+    REPEATS = 512,
+    STATUSES = 512,
+    NUMBER_BITS = 16,
+    SLOT_BITS = 12
+};
+
+typedef struct {
+    uint32_t statement;
+    uint32_t path;
+    uint32_t executions;
+} site;
+
+/* A running span. */
+typedef struct {
+    uint64_t serial; /* 0: free */
+    uint16_t name;
+    int64_t outer; /* the span around it; 0: none */
+    uint64_t started_ticks;
+    qp_thread *thread; /* that began it */
+    uint64_t step;     /* of its event loop, in which it began; 0: none */
+    int64_t cpu_at_ns; /* of the thread, when it began or went on */
+    int64_t cpu_ns;    /* while a coroutine that is watched ran */
+    bool is_watched;
+    int64_t executions;
+    int64_t database_ns;
+    uint32_t site_count;
+    site sites[SITES];
+} running_span;
+
+/* What the spans of one name add up to. */
+typedef struct {
+    bool changed;
+    int64_t count;
+    int64_t errors;
+    int64_t cpu_count; /* spans whose CPU time is known ... */
+    int64_t cpu_ns;    /* ... adds up to that */
+    int64_t database_ns;
+    qp_distribution durations;
+    qp_distribution executions; /* a span: numbers where other distributions hold nanoseconds */
+} sums;
+
+/* A statement that one call path executed again and again in spans of one name. */
+typedef struct {
+    uint16_t name;
+    uint32_t statement;
+    uint32_t path;
+    int64_t spans;
+    int64_t executions;
+    int64_t most;
+} repeat;
+
+typedef struct {
+    uint16_t name;
+    int status;
+    int64_t count;
+} status_count;
+
+static struct {
+    PyObject *variable; /* owned; NULL until there is a span */
+    qp_names names;
+    running_span *running; /* RUNNING of them */
+    uint32_t next;         /* where a free one is looked for first */
+    uint64_t serial;       /* never used again, not in a later recording either */
+    uint64_t first_serial; /* of this recording */
+    sums *sums;            /* by number of the name */
+    bool changed;
+    repeat repeats[REPEATS];
+    int repeat_count;
+    status_count statuses[STATUSES];
+    int status_count;
+} table;
+
+bool qp_spans_start(void)
+{
+    table.running = qp_allocate(RUNNING, sizeof *table.running);
+    table.sums = qp_allocate(QP_NAMES, sizeof *table.sums);
+    table.first_serial = table.serial + 1;
+    table.repeat_count = table.status_count = 0;
+    return table.running && table.sums && qp_names_start(&table.names, "") == 0;
+}
+
+void qp_spans_stop(void)
+{
+    qp_release(table.running);
+    qp_release(table.sums);
+    table.running = NULL;
+    table.sums = NULL;
+    qp_names_stop(&table.names);
+    Py_CLEAR(table.variable);
+}
+
+void qp_spans_forget(void)
+{
+    memset(table.running, 0, RUNNING * sizeof *table.running);
+    for (int i = 0; i < QP_NAMES; i++) {
+        if (table.sums[i].changed) {
+            table.sums[i] = (sums){0};
+        }
+    }
+    table.repeat_count = table.status_count = 0;
+    table.changed = false;
+}
+
+void qp_span_set_variable(PyObject *variable)
+{
+    Py_XSETREF(table.variable, Py_NewRef(variable));
+}
+
+/* What a value of the variable leads to, if it still runs; or NULL. */
+static inline running_span *running(int64_t span)
+{
+    uint32_t slot = (uint32_t)(span >> NUMBER_BITS) & ((1u << SLOT_BITS) - 1);
+    if (!slot || !table.running) {
+        return NULL;
+    }
+    running_span *found = &table.running[slot - 1];
+    return found->serial == (uint64_t)span >> (NUMBER_BITS + SLOT_BITS) ? found : NULL;
+}
+
+static int64_t value_here(void)
+{
+    PyObject *value = NULL;
+    if (PyContextVar_Get(table.variable, NULL, &value) < 0) {
+        PyErr_Clear(); /* no context: no span */
+        return 0;
+    }
+    int64_t span = value && PyLong_CheckExact(value) ? PyLong_AsLongLong(value) : 0;
+    Py_XDECREF(value);
+    /* One of an earlier recording: its number means another name now. */
+    return (uint64_t)span >> (NUMBER_BITS + SLOT_BITS) >= table.first_serial ? span : 0;
+}
+
+int64_t qp_span_value(void)
+{
+    int64_t span = table.variable ? value_here() : 0;
+    if (!span && qp_here.origin && qp_here.origin->recording == qp_recording) {
+        span = qp_here.origin->span;
+    }
+    return span;
+}
+
+/* The number, from 1, of a place: a free one, or that of one of the oldest, which is measured by
+ * its name alone from then on. */
+static uint32_t reserve(void)
+{
+    uint32_t place = table.next % RUNNING;
+    for (uint32_t i = 0; i < SEARCHED && table.running[place].serial; i++) {
+        place = (place + 1) % RUNNING;
+    }
+    table.next = place + 1;
+    return place + 1;
+}
+
+/* The step of the event loop that runs in the thread, to tell whether another has begun; 0: no
+ * loop runs in it. */
+static uint64_t step_of(const qp_thread *thread)
+{
+    const qp_lane *lane = thread->lane;
+    if (!lane || lane->recording != qp_recording) {
+        return 0;
+    }
+    return lane->step && lane->loop->has_steps ? lane->step->number : UINT64_MAX;
+}
+
+int64_t qp_span_begin(PyObject *name)
+{
+    uint16_t number = qp_name_number(&table.names, name);
+    qp_thread *thread = number ? qp_thread_here() : NULL;
+    if (!number) {
+        return 0;
+    }
+    uint64_t serial = ++table.serial;
+    uint32_t slot = thread ? reserve() : 0;
+    if (slot) {
+        running_span *begun = &table.running[slot - 1];
+        int64_t outer = qp_span_value();
+        begun->serial = serial;
+        begun->name = number;
+        begun->outer = running(outer) ? outer : 0;
+        begun->thread = thread;
+        begun->step = step_of(thread);
+        begun->cpu_ns = begun->executions = begun->database_ns = 0;
+        begun->is_watched = false;
+        begun->site_count = 0;
+        begun->cpu_at_ns = qp_thread_cpu_ns();
+        begun->started_ticks = qp_clock_ticks();
+    }
+    return (int64_t)(serial << (NUMBER_BITS + SLOT_BITS) | (uint64_t)slot << NUMBER_BITS | number);
+}
+
+/* Notes a statement that the span executed again and again from one call path. */
+static void add_repeat(const running_span *ended, const site *s)
+{
+    uint32_t path = qp_path_checked(s->path);
+    repeat *found = NULL;
+    for (int i = 0; i < table.repeat_count && !found; i++) {
+        repeat *r = &table.repeats[i];
+        if (r->name == ended->name && r->statement == s->statement && r->path == path) {
+            found = r;
+        }
+    }
+    if (!found && table.repeat_count < REPEATS) {
+        found = &table.repeats[table.repeat_count++];
+        *found = (repeat){.name = ended->name, .statement = s->statement, .path = path};
+    }
+    if (found) {
+        found->spans++;
+        found->executions += s->executions;
+        found->most = s->executions > found->most ? s->executions : found->most;
+    }
+}
+
+/* The CPU time of a span that ends here; -1: it cannot be told, because other work ran in its
+ * thread meanwhile, or it went on in another thread. */
+static int64_t cpu_of(const running_span *ended)
+{
+    const qp_thread *thread = qp_thread_here();
+    if (ended->is_watched) {
+        return ended->cpu_ns;
+    }
+    bool alone = thread == ended->thread && step_of(ended->thread) == ended->step &&
+                 ended->step != UINT64_MAX;
+    return alone ? qp_thread_cpu_ns() - ended->cpu_at_ns : -1;
+}
+
+static void count_site(running_span *s, uint32_t statement, uint32_t path, uint32_t executions)
+{
+    for (uint32_t i = 0; i < s->site_count; i++) {
+        if (s->sites[i].statement == statement && s->sites[i].path == path) {
+            s->sites[i].executions += executions;
+            return;
+        }
+    }
+    if (s->site_count < SITES) {
+        s->sites[s->site_count++] = (site){statement, path, executions};
+    }
+}
+
+void qp_span_end(int64_t span, bool failed)
+{
+    running_span *ended = running(span);
+    if (!ended) {
+        return;
+    }
+    int64_t ns = qp_clock_ns(qp_clock_elapsed(ended->started_ticks, qp_clock_ticks()));
+    int64_t cpu_ns = cpu_of(ended);
+    qp_executions_settle(); /* what was fetched in it */
+    sums *s = &table.sums[ended->name];
+    s->changed = table.changed = true;
+    s->count++;
+    s->errors += failed;
+    s->database_ns += ended->database_ns;
+    if (cpu_ns >= 0) {
+        s->cpu_count++;
+        s->cpu_ns += cpu_ns;
+    }
+    qp_distribution_add(&s->durations, ns);
+    qp_distribution_add(&s->executions, ended->executions);
+    running_span *outer = running(ended->outer);
+    for (uint32_t i = 0; i < ended->site_count; i++) {
+        const site *at = &ended->sites[i];
+        if (at->executions > QP_SPAN_REPEATS) {
+            add_repeat(ended, at);
+        }
+        if (outer) {
+            count_site(outer, at->statement, at->path, at->executions);
+        }
+    }
+    if (outer) {
+        outer->executions += ended->executions;
+        outer->database_ns += ended->database_ns;
+    }
+    ended->serial = 0;
+}
+
+void qp_span_status(int64_t span, int status)
+{
+    const running_span *of = running(span);
+    for (int i = 0; of && i < STATUSES; i++) {
+        status_count *s = &table.statuses[i];
+        if (i == table.status_count) {
+            *s = (status_count){.name = of->name, .status = status};
+            table.status_count++;
+        }
+        if (s->name == of->name && s->status == status) {
+            s->count++;
+            return;
+        }
+    }
+}
+
+void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns)
+{
+    *executions = *database_ns = 0;
+    if (running(span)) {
+        qp_executions_settle();
+        *executions = running(span)->executions;
+        *database_ns = running(span)->database_ns;
+    }
+}
+
+void qp_span_count(int64_t span, uint32_t statement, uint32_t path)
+{
+    running_span *s = running(span);
+    if (s) {
+        s->executions++;
+        count_site(s, statement, path, 1);
+    }
+}
+
+void qp_span_add_database(int64_t span, int64_t ns)
+{
+    running_span *s = running(span);
+    if (s) {
+        s->database_ns += ns;
+    }
+}
+
+/* Adds up the CPU time of a coroutine while it runs. */
+typedef struct {
+    qp_watcher watcher;
+    int64_t span;
+} cpu_watcher;
+
+static void go_on(qp_watcher *self)
+{
+    running_span *s = running(((cpu_watcher *)self)->span);
+    if (s) {
+        s->cpu_at_ns = qp_thread_cpu_ns();
+    }
+}
+
+static void stop_for_now(qp_watcher *self)
+{
+    running_span *s = running(((cpu_watcher *)self)->span);
+    if (s) {
+        s->cpu_ns += qp_thread_cpu_ns() - s->cpu_at_ns;
+    }
+}
+
+static void end(qp_watcher *Py_UNUSED(self), PyObject *Py_UNUSED(result)) {}
+
+static void forget(qp_watcher *self)
+{
+    qp_release(self);
+}
+
+PyObject *qp_span_watch(PyTypeObject *awaited_type, int64_t span, PyObject *coroutine)
+{
+    running_span *s = running(span);
+    cpu_watcher *w = s && PyCoro_CheckExact(coroutine) ? qp_allocate(1, sizeof *w) : NULL;
+    if (!w) {
+        return coroutine;
+    }
+    s->is_watched = true;
+    w->watcher = (qp_watcher){go_on, stop_for_now, end, forget};
+    w->span = span;
+    return qp_awaited(awaited_type, coroutine, &w->watcher);
+}
+
+PyObject *qp_span_name(uint16_t number)
+{
+    return qp_name_of(&table.names, number);
+}
+
+bool qp_spans_changed(void)
+{
+    return table.changed;
+}
+
+static PyObject *take(int number)
+{
+    sums *s = &table.sums[number];
+    PyObject *durations = qp_distribution_take(&s->durations);
+    PyObject *executions = durations ? qp_distribution_take(&s->executions) : NULL;
+    PyObject *row = NULL;
+    if (executions) {
+        row = Py_BuildValue("(iLLLLLOO)", number, (long long)s->count, (long long)s->errors,
+                            (long long)s->cpu_count, (long long)s->cpu_ns,
+                            (long long)s->database_ns, durations, executions);
+        *s = (sums){0};
+    }
+    Py_XDECREF(durations);
+    Py_XDECREF(executions);
+    return row;
+}
+
+/* Appends a new row, which it takes; false with an exception. */
+static bool append(PyObject **rows, PyObject *row)
+{
+    if (!row || PyList_Append(*rows, row) < 0) {
+        Py_CLEAR(*rows);
+    }
+    Py_XDECREF(row);
+    return *rows != NULL;
+}
+
+PyObject *qp_spans_take(void)
+{
+    PyObject *rows = PyList_New(0);
+    for (int i = 0; rows && i < QP_NAMES; i++) {
+        if (table.sums[i].changed) {
+            append(&rows, take(i));
+        }
+    }
+    table.changed = table.changed && !rows;
+    return rows;
+}
+
+PyObject *qp_repeats_take(void)
+{
+    PyObject *rows = PyList_New(0);
+    for (int i = 0; rows && i < table.repeat_count; i++) {
+        const repeat *r = &table.repeats[i];
+        append(&rows,
+               Py_BuildValue("(HIILLL)", r->name, (unsigned)r->statement, (unsigned)r->path,
+                             (long long)r->spans, (long long)r->executions, (long long)r->most));
+    }
+    table.repeat_count = rows ? 0 : table.repeat_count;
+    return rows;
+}
+
+PyObject *qp_statuses_take(void)
+{
+    PyObject *rows = PyList_New(0);
+    for (int i = 0; rows && i < table.status_count; i++) {
+        const status_count *s = &table.statuses[i];
+        append(&rows, Py_BuildValue("(HiL)", s->name, s->status, (long long)s->count));
+    }
+    table.status_count = rows ? 0 : table.status_count;
+    return rows;
+}

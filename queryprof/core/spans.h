@@ -1,0 +1,71 @@
+/* Spans: named pieces of the program's work, and what each of them asked of a database.
+ *
+ * The running span is the value of a context variable, a number made of the span's name, its
+ * place among the running ones and a serial number; so it is right across tasks, and in threads
+ * that run in a copy of the context. What was asked inside a span counts for those around it, too.
+ */
+#ifndef QP_SPANS_H
+#define QP_SPANS_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    QP_SPAN_REPEATS = 10 /* executions of a statement from one call path in one span; with more
+                          * the span repeats itself */
+};
+
+bool qp_spans_start(void);
+void qp_spans_stop(void);
+
+/* In a forked child: no span is running; names and numbers stay. */
+void qp_spans_forget(void);
+
+/* The context variable whose value is the running span (a new reference is taken). */
+void qp_span_set_variable(PyObject *variable);
+
+/* Begins a span with this name inside the running one: the variable's new value; 0 with an
+ * exception. */
+int64_t qp_span_begin(PyObject *name);
+
+/* Ends it. */
+void qp_span_end(int64_t span, bool failed);
+
+/* The status that a request ended with. */
+void qp_span_status(int64_t span, int status);
+
+/* Its executions up to now, and the time in the driver; zeros when it is not running. */
+void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns);
+
+/* A coroutine whose running is the span's CPU time; takes the reference (see qp_awaited). */
+PyObject *qp_span_watch(PyTypeObject *awaited_type, int64_t span, PyObject *coroutine);
+
+/* The running span, also of the work that another thread has handed to this one; 0: none. Never
+ * raises. */
+int64_t qp_span_value(void);
+
+/* The number of its name; 0: none. */
+static inline uint16_t qp_span_number_of(int64_t span)
+{
+    return (uint16_t)(span & 0xffff);
+}
+
+/* Counts an execution for a running span and those around it. */
+void qp_span_count(int64_t span, uint32_t statement, uint32_t path);
+
+/* Adds time in the driver to a running span. */
+void qp_span_add_database(int64_t span, int64_t ns);
+
+/* A new str: the name of a number; NULL with an exception. */
+PyObject *qp_span_name(uint16_t number);
+
+/* Empty the sums into new lists of tuples (see _core.pyi); NULL with an exception. */
+PyObject *qp_spans_take(void);
+PyObject *qp_repeats_take(void);
+PyObject *qp_statuses_take(void);
+
+/* Whether a span has ended since they were last taken. */
+bool qp_spans_changed(void);
+
+#endif
