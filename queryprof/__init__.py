@@ -14,20 +14,32 @@ A trace is read with the command `queryprof report`.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queryprof.api import Recording, install, is_installed, profile, uninstall
+    from queryprof.api import Recording, install, instrument, is_installed, profile, uninstall
     from queryprof.core.span import span
-    from queryprof.errors import QueryprofError, SessionError, SettingsError, TraceError
+    from queryprof.errors import (
+        DriverError,
+        QueryprofError,
+        SessionError,
+        SettingsError,
+        TraceError,
+    )
+    from queryprof.hooks.asgi_middleware import AsgiMiddleware
     from queryprof.hooks.loops import loop_lag
+    from queryprof.hooks.wsgi_middleware import WsgiMiddleware
     from queryprof.version import __version__
 
 __all__ = [
+    "AsgiMiddleware",
+    "DriverError",
     "QueryprofError",
     "Recording",
     "SessionError",
     "SettingsError",
     "TraceError",
+    "WsgiMiddleware",
     "__version__",
     "install",
+    "instrument",
     "is_installed",
     "loop_lag",
     "profile",
@@ -36,10 +48,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "queryprof.api": ("Recording", "install", "is_installed", "profile", "uninstall"),
+    "queryprof.api": (
+        "Recording", "install", "instrument", "is_installed", "profile", "uninstall",
+    ),
     "queryprof.core.span": ("span",),
     "queryprof.hooks.loops": ("loop_lag",),
-    "queryprof.errors": ("QueryprofError", "SessionError", "SettingsError", "TraceError"),
+    "queryprof.hooks.asgi_middleware": ("AsgiMiddleware",),
+    "queryprof.hooks.wsgi_middleware": ("WsgiMiddleware",),
+    "queryprof.errors": (
+        "DriverError", "QueryprofError", "SessionError", "SettingsError", "TraceError",
+    ),
     "queryprof.version": ("__version__",),
 }
 

@@ -7,10 +7,12 @@ import os
 from queryprof.core.recorder import muted
 from queryprof.errors import SessionError
 from queryprof.hooks.autoload import replace_trace
+from queryprof.hooks.drivers import named_driver
 from queryprof.session import running_program, session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Self, TextIO
 
     from queryprof.model import Profile
@@ -49,6 +51,26 @@ def uninstall() -> None:
 def is_installed() -> bool:
     """Whether this process is being recorded."""
     return session.is_on
+
+
+def instrument(
+    module: str,
+    *,
+    cursors: Sequence[str] | None = None,
+    connections: Sequence[str] | None = None,
+) -> None:
+    """Measures one more DB-API (PEP 249) driver, from now on in this process.
+
+    Args:
+        module: its name as the program imports it; it may be imported later.
+        cursors, connections: the dotted names, inside the module, of the types that cursors and
+            connections have ("cursors.Cursor"). By default they are looked for where drivers
+            keep them as a rule.
+
+    Raises:
+        DriverError: recording is on, the module is imported, and has not these types.
+    """
+    session.libraries.add(named_driver(module, cursors, connections))
 
 
 class Recording:

@@ -140,8 +140,9 @@ def test_files_are_one_idea() -> None:
 def test_public_names() -> None:
     """What is exported is what is meant to be, and each has a docstring."""
     assert sorted(queryprof.__all__) == [
-        "QueryprofError", "Recording", "SessionError", "SettingsError", "TraceError",
-        "__version__", "install", "is_installed", "loop_lag", "profile", "span", "uninstall",
+        "AsgiMiddleware", "DriverError", "QueryprofError", "Recording", "SessionError",
+        "SettingsError", "TraceError", "WsgiMiddleware", "__version__", "install", "instrument",
+        "is_installed", "loop_lag", "profile", "span", "uninstall",
     ]  # fmt: skip
     for name in queryprof.__all__:
         assert name == "__version__" or getattr(queryprof, name).__doc__

@@ -4,7 +4,9 @@
 
 #include "allocation.h"
 #include "awaited.h"
+#include "callpath.h"
 #include "probe.h"
+#include "threads.h"
 
 typedef enum { WAITING, MEASURED, UNMEASURED } stage;
 
@@ -70,5 +72,9 @@ PyObject *qp_awaited_call(const qp_stand_in *probe, PyObject *coroutine, PyObjec
     self->receiver = Py_XNewRef(receiver);
     self->argument = Py_XNewRef(argument);
     self->parameters = Py_XNewRef(parameters);
+    const qp_thread *thread = qp_thread_here();
+    if (thread) {
+        qp_callpath_find(thread->tstate, &self->call.path);
+    }
     return qp_awaited((PyTypeObject *)probe->extra, coroutine, &self->watcher);
 }

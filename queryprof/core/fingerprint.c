@@ -3,6 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "sql_keywords.h"
+
 typedef enum {
     NOTHING,
     WORD,
@@ -32,7 +34,7 @@ typedef struct {
 } scope;
 
 /* Deeper parentheses than these are copied without folding their lists. */
-enum { SCOPES = 64, LONGEST_KEYWORD = 17 };
+enum { SCOPES = 64 };
 
 typedef struct {
     const unsigned char *at;
@@ -46,29 +48,6 @@ typedef struct {
     int depth;       /* of the innermost scope in `scopes` */
     size_t unfolded; /* open parentheses beyond SCOPES */
 } scanner;
-
-/* SQLite's keywords (https://www.sqlite.org/lang_keywords.html), sorted for bsearch. */
-/* clang-format off */
-static const char *const keywords[] = {
-    "ABORT", "ACTION", "ADD", "AFTER", "ALL", "ALTER", "ALWAYS", "ANALYZE", "AND", "AS", "ASC",
-    "ATTACH", "AUTOINCREMENT", "BEFORE", "BEGIN", "BETWEEN", "BY", "CASCADE", "CASE", "CAST",
-    "CHECK", "COLLATE", "COLUMN", "COMMIT", "CONFLICT", "CONSTRAINT", "CREATE", "CROSS",
-    "CURRENT", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "DATABASE", "DEFAULT",
-    "DEFERRABLE", "DEFERRED", "DELETE", "DESC", "DETACH", "DISTINCT", "DO", "DROP", "EACH",
-    "ELSE", "END", "ESCAPE", "EXCEPT", "EXCLUDE", "EXCLUSIVE", "EXISTS", "EXPLAIN", "FAIL",
-    "FILTER", "FIRST", "FOLLOWING", "FOR", "FOREIGN", "FROM", "FULL", "GENERATED", "GLOB",
-    "GROUP", "GROUPS", "HAVING", "IF", "IGNORE", "IMMEDIATE", "IN", "INDEX", "INDEXED",
-    "INITIALLY", "INNER", "INSERT", "INSTEAD", "INTERSECT", "INTO", "IS", "ISNULL", "JOIN", "KEY",
-    "LAST", "LEFT", "LIKE", "LIMIT", "MATCH", "MATERIALIZED", "NATURAL", "NO", "NOT", "NOTHING",
-    "NOTNULL", "NULL", "NULLS", "OF", "OFFSET", "ON", "OR", "ORDER", "OTHERS", "OUTER", "OVER",
-    "PARTITION", "PLAN", "PRAGMA", "PRECEDING", "PRIMARY", "QUERY", "RAISE", "RANGE", "RECURSIVE",
-    "REFERENCES", "REGEXP", "REINDEX", "RELEASE", "RENAME", "REPLACE", "RESTRICT", "RETURNING",
-    "RIGHT", "ROLLBACK", "ROW", "ROWS", "SAVEPOINT", "SELECT", "SET", "TABLE", "TEMP",
-    "TEMPORARY", "THEN", "TIES", "TO", "TRANSACTION", "TRIGGER", "UNBOUNDED", "UNION", "UNIQUE",
-    "UPDATE", "USING", "VACUUM", "VALUES", "VIEW", "VIRTUAL", "WHEN", "WHERE", "WINDOW", "WITH",
-    "WITHOUT",
-};
-/* clang-format on */
 
 static bool is_space(unsigned char c)
 {
@@ -88,33 +67,6 @@ static bool is_word_start(unsigned char c)
 static bool is_word(unsigned char c)
 {
     return is_word_start(c) || is_digit(c) || c == '$';
-}
-
-/* The upper-case spelling of a keyword (static), or NULL when the word is none. */
-static const char *find_keyword(const unsigned char *word, size_t length)
-{
-    char upper[LONGEST_KEYWORD + 1];
-    if (length > LONGEST_KEYWORD) {
-        return NULL;
-    }
-    for (size_t i = 0; i < length; i++) {
-        upper[i] = (char)(word[i] >= 'a' && word[i] <= 'z' ? word[i] - 32 : word[i]);
-    }
-    upper[length] = '\0';
-    size_t low = 0, high = sizeof keywords / sizeof *keywords;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        int order = strcmp(upper, keywords[middle]);
-        if (order == 0) {
-            return keywords[middle];
-        }
-        if (order < 0) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return NULL;
 }
 
 static size_t skip_quoted(const unsigned char *at, const unsigned char *end, unsigned char close)
@@ -188,6 +140,10 @@ static void put(scanner *s, token_kind kind, const char *text, size_t length)
 static size_t skip_parameter_name(const char *at, size_t length)
 {
     size_t n = 1;
+    if (*at == '%' && length > 1 && at[1] == '(') { /* %(name)s */
+        const char *close = memchr(at, ')', length);
+        n = close ? (size_t)(close - at) + 1 : n;
+    }
     while (n < length && (is_word((unsigned char)at[n]) || (at[n] == ':' && n + 1 < length))) {
         n++;
     }
@@ -200,7 +156,7 @@ static bool same_item(const char *a, size_t a_length, const char *b, size_t b_le
     size_t i = 0, j = 0;
     char quote = 0;
     while (i < a_length && j < b_length) {
-        bool both = !quote && strchr("?:@$", a[i]) && a[i] && strchr("?:@$", b[j]) && b[j];
+        bool both = !quote && strchr("?:@$%", a[i]) && a[i] && strchr("?:@$%", b[j]) && b[j];
         if (both) {
             i += skip_parameter_name(a + i, a_length - i);
             j += skip_parameter_name(b + j, b_length - j);
@@ -306,7 +262,7 @@ static void put_separator(scanner *s, token_kind kind, const char *text, scope_k
 
 static void put_word(scanner *s, const unsigned char *word, size_t length)
 {
-    const char *keyword = s->last == DOT ? NULL : find_keyword(word, length);
+    const char *keyword = s->last == DOT ? NULL : qp_sql_keyword(word, length);
     if (!keyword) {
         put(s, WORD, (const char *)word, length);
         return;
@@ -394,11 +350,34 @@ static size_t operator_length(const scanner *s)
     return 1;
 }
 
+/* Whether an operator that takes two operands can stand here. */
+static bool after_operand(const scanner *s)
+{
+    return s->last == WORD || s->last == QUOTED || s->last == LITERAL || s->last == PARAMETER ||
+           s->last == CLOSE;
+}
+
+/* Bytes of the parameter of other drivers at s->at (%s, %b, %(name)s), or 0: no parameter, or a
+ * remainder (a %s: by the column s). */
+static size_t format_length(const scanner *s)
+{
+    const unsigned char *p = s->at + 1;
+    if (*s->at != '%' || after_operand(s)) {
+        return 0;
+    }
+    if (p < s->end && *p == '(') {
+        const unsigned char *close = memchr(p, ')', (size_t)(s->end - p));
+        p = close ? close + 1 : s->end;
+    }
+    bool ends =
+        p < s->end && (*p == 's' || *p == 'b' || *p == 't') && (p + 1 == s->end || !is_word(p[1]));
+    return ends ? (size_t)(p + 1 - s->at) : 0;
+}
+
 /* A sign that belongs to a number: part of the literal, not an operation. */
 static bool at_signed_number(scanner *s)
 {
-    if ((*s->at != '-' && *s->at != '+') || s->last == WORD || s->last == QUOTED ||
-        s->last == LITERAL || s->last == PARAMETER || s->last == CLOSE) {
+    if ((*s->at != '-' && *s->at != '+') || after_operand(s)) {
         return false;
     }
     return number_starts(skip_blanks(s->at + 1, s->end), s->end);
@@ -435,7 +414,8 @@ static void scan_token(scanner *s)
         put(s, LITERAL, "?", 1);
     } else if (is_word_start(c)) {
         put_word_or_prefixed_literal(s);
-    } else if ((c == '?' || c == ':' || c == '@' || c == '$') && (length = parameter_length(s))) {
+    } else if (((c == '?' || c == ':' || c == '@' || c == '$') && (length = parameter_length(s))) ||
+               (length = format_length(s))) {
         put(s, PARAMETER, (const char *)s->at, length);
         s->at += length;
     } else if (at_signed_number(s)) {

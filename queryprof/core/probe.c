@@ -163,6 +163,9 @@ static bool begin_execution(qp_call *call)
     qp_thread *thread = call->thread;
     uint32_t path;
     bool ours = qp_callpath_find(thread->tstate, &path);
+    if (call->probe->is_awaited && call->path > QP_PATH_OTHER) {
+        path = qp_path_checked(call->path);
+    }
     const qp_call *outer = thread->active;
     call->frame = qp_frame_identity(thread->tstate);
     if (outer && is_part_of(call, outer)) {

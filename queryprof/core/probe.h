@@ -49,6 +49,7 @@ typedef struct qp_call {
     PyObject *argument;      /* the SQL, where there is one */
     /* of a call that begins an execution */
     PyObject *parameters;
+    uint32_t path;        /* of an awaited call: where it was made; it may start elsewhere */
     bool has_more;        /* what follows is filled in */
     PyObject *tells_ends; /* the connection that tells its statements' ends during the call */
     qp_plan_question plan;

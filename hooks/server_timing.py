@@ -1,0 +1,13 @@
+"""The Server-Timing header (https://www.w3.org/TR/server-timing/): what browsers show of a request."""
+
+from __future__ import annotations
+
+
+def server_timing(queries: int, database_ns: int) -> str:
+    """The header's value.
+
+    >>> server_timing(17, 12_300_000)
+    'db;dur=12.3;desc="17 queries"'
+    """
+    noun = "query" if queries == 1 else "queries"
+    return f'db;dur={database_ns / 1e6:.1f};desc="{queries} {noun}"'
