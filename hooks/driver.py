@@ -43,13 +43,18 @@ class Probes:
         self._attachments: list[_core.Attachment] = []
 
     def attach(
-        self, owner: object, methods: Mapping[str, str], cursor_type: type | None = None
+        self,
+        owner: object,
+        methods: Mapping[str, str],
+        cursor_type: type | None = None,
+        is_told: bool = False,
     ) -> int:
         """Puts a probe on those of the methods that the owner itself has; returns how many.
 
         Args:
             methods: the operation of each name.
             cursor_type: a C type whose `rowcount` and `connection` are looked for.
+            is_told: the driver's SQLite tells when each statement ends.
         """
         operations = _core.operations()
         own = vars(owner)
@@ -57,7 +62,7 @@ class Probes:
         for method, operation in methods.items():
             if own.get(method) is not None:
                 number = operations.index(operation)
-                self._attachments.append(_core.attach(owner, method, number, cursor_type))
+                self._attachments.append(_core.attach(owner, method, number, cursor_type, is_told))
         return len(self._attachments) - before
 
     def detach(self) -> None:

@@ -6,12 +6,15 @@ sqlite3 is attached to by itself (sqlite3_driver): every process has it.
 from __future__ import annotations
 
 from queryprof.errors import DriverError
+from queryprof.hooks.apsw_driver import ApswDriver
 from queryprof.hooks.driver import CONNECTION_METHODS, CURSOR_METHODS, Driver, DriverHook, find_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
+
+    from queryprof.hooks.imports import Hook
 
 _ASYNC_CURSOR = {**CURSOR_METHODS, "__anext__": "next"}
 _ASYNC_CONNECTION = {**CONNECTION_METHODS, "connect": "connect", "__aexit__": "exit"}
@@ -45,9 +48,9 @@ CONNECTION_PLACES = (
 """Where drivers keep the types that `connect` and `cursor` give, as a rule."""
 
 
-def driver_hooks() -> list[DriverHook]:
+def driver_hooks() -> list[Hook]:
     """A hook for each driver that is known, sqlite3 excepted."""
-    return [DriverHook(driver) for driver in KNOWN]
+    return [ApswDriver(), *map(DriverHook, KNOWN)]
 
 
 def named_driver(

@@ -228,8 +228,8 @@ static int attach_found(attachment *a, PyObject *found, const qp_probe *probe,
     return attached < 0 ? -1 : 0;
 }
 
-PyObject *qp_attach(PyObject *owner, PyObject *name, qp_operation operation,
-                    PyTypeObject *cursor_type, const qp_module_state *types)
+PyObject *qp_attach(PyObject *owner, PyObject *name, const qp_probe *given,
+                    const qp_module_state *types)
 {
     PyObject *capsule = NULL;
     PyObject *found = own_attribute(owner, name);
@@ -247,9 +247,8 @@ PyObject *qp_attach(PyObject *owner, PyObject *name, qp_operation operation,
         release(a);
         goto done;
     }
-    qp_probe probe = {.operation = operation,
-                      .source = qp_operations[operation].source,
-                      .cursor_type = cursor_type};
+    qp_probe probe = *given;
+    PyTypeObject *cursor_type = given->cursor_type;
     if (cursor_type) {
         probe.rowcount_offset = find_member(cursor_type, "rowcount", T_LONG, T_LONG);
         probe.connection_offset = find_member(cursor_type, "connection", T_OBJECT, T_OBJECT_EX);

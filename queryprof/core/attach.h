@@ -11,14 +11,14 @@
 #include <Python.h>
 
 #include "module.h"
-#include "operations.h"
+#include "probe.h"
 
-/* Attaches a probe to the function `name` of a type or module, `owner`, for the operation;
- * `cursor_type` (may be NULL) is the C type whose `rowcount` tells changed rows; `types` make the
- * objects of the third way. References are taken as needed. Returns a new capsule that stands for
- * the attachment, or NULL with an exception (nothing is changed then). */
-PyObject *qp_attach(PyObject *owner, PyObject *name, qp_operation operation,
-                    PyTypeObject *cursor_type, const qp_module_state *types);
+/* Attaches a probe to the function `name` of a type or module, `owner`. What is known of it is
+ * given: its operation, and the C type of the driver's cursors, or NULL. `types` make the objects
+ * of the third way. References are taken as needed. Returns a new capsule that stands for the
+ * attachment, or NULL with an exception (nothing is changed then). */
+PyObject *qp_attach(PyObject *owner, PyObject *name, const qp_probe *given,
+                    const qp_module_state *types);
 
 /* Undoes an attachment; 0, or -1 with an exception. Undoing it again does nothing. */
 int qp_detach(PyObject *capsule);

@@ -9,4 +9,11 @@
 #define QP_COLD __declspec(noinline)
 #endif
 
+/* Lets a function be found by its name in the shared library. */
+#if defined(__GNUC__)
+#define QP_EXPORTED __attribute__((visibility("default")))
+#else
+#define QP_EXPORTED __declspec(dllexport)
+#endif
+
 #endif

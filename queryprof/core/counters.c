@@ -1,17 +1,14 @@
 #include "counters.h"
 
-#include <pythread.h>
 #include <string.h>
 
 #include "allocation.h"
-#include "callpath.h"
 #include "compiler.h"
+#include "orphans.h"
 #include "sqlite_library.h"
 #include "statement_objects.h"
 #include "thread_local.h"
 #include "trackers.h"
-
-enum { ORPHANS = 512 };
 
 enum { VM_STEPS, FULL_SCAN_STEPS, SORTS, AUTOMATIC_INDEXES, REPREPARES };
 
@@ -21,27 +18,17 @@ static const int counter_codes[QP_COUNTERS] = {
     [REPREPARES] = QP_STMTSTATUS_REPREPARE,
 };
 
-typedef struct {
-    qp_key key;
-    qp_counters counters;
-} orphan;
-
 static struct {
     volatile bool counting;
+    volatile bool counting_private; /* also in the SQLite that a driver has for itself */
     uint32_t epoch;
-    PyThread_type_lock lock; /* of the orphans; never held while waiting for anything */
-    orphan orphans[ORPHANS];
-    int orphan_count;
-    uint64_t lost;
 } state;
 
-volatile bool qp_orphans_waiting = false;
-
-static uint32_t page_fetches(void *db)
+static uint32_t page_fetches(const qp_tracker *t)
 {
     int hits = 0, misses = 0, peak;
-    qp_sqlite.db_status(db, QP_DBSTATUS_CACHE_HIT, &hits, &peak, 0);
-    qp_sqlite.db_status(db, QP_DBSTATUS_CACHE_MISS, &misses, &peak, 0);
+    t->sqlite->db_status(t->db, QP_DBSTATUS_CACHE_HIT, &hits, &peak, 0);
+    t->sqlite->db_status(t->db, QP_DBSTATUS_CACHE_MISS, &misses, &peak, 0);
     return (uint32_t)hits + (uint32_t)misses;
 }
 
@@ -55,7 +42,7 @@ static qp_counters read_counters(qp_tracker *t, qp_counted_statement *s)
 {
     uint32_t done[QP_COUNTERS];
     for (int i = 0; i < QP_COUNTERS; i++) {
-        uint32_t now = (uint32_t)qp_sqlite.stmt_status(s->statement, counter_codes[i], 0);
+        uint32_t now = (uint32_t)t->sqlite->stmt_status(s->statement, counter_codes[i], 0);
         done[i] = now - s->base[i];
         s->base[i] = now;
     }
@@ -74,30 +61,11 @@ static qp_counters read_counters(qp_tracker *t, qp_counted_statement *s)
     return counters;
 }
 
-/* Adds to the aggregates; with the GIL. */
-static void add_counters(qp_key key, const qp_counters *counters)
-{
-    if (counters->counted || counters->vm_steps || counters->page_fetch_samples) {
-        key.path = qp_path_checked(key.path);
-        qp_aggregate_count(qp_aggregate_of(&key), counters);
-    }
-}
-
 /* Reads counters where there is no GIL: they wait for the next probed call. */
 static void read_into_orphans(qp_tracker *t, qp_counted_statement *s)
 {
     qp_counters counters = read_counters(t, s);
-    PyThread_acquire_lock(state.lock, WAIT_LOCK);
-    orphan *last = state.orphan_count ? &state.orphans[state.orphan_count - 1] : NULL;
-    if (last && same_key(&last->key, &s->key)) {
-        qp_counters_add(&last->counters, &counters);
-    } else if (state.orphan_count < ORPHANS) {
-        state.orphans[state.orphan_count++] = (orphan){s->key, counters};
-        qp_orphans_waiting = true;
-    } else {
-        state.lost++;
-    }
-    PyThread_release_lock(state.lock);
+    qp_orphan_keep(&s->key, &counters);
 }
 
 /* Ends the counting of page fetches. While the statement has rows to give, others' fetches would
@@ -106,8 +74,8 @@ static void end_sample(qp_tracker *t, bool over)
 {
     qp_counted_statement *s = t->sampled;
     t->sampled = NULL;
-    if (s && (over || !qp_sqlite.stmt_busy(s->statement))) {
-        s->page_fetches += (page_fetches(t->db) - t->pages_at_start) & 0x7fffffff;
+    if (s && (over || !t->sqlite->stmt_busy(s->statement))) {
+        s->page_fetches += (page_fetches(t) - t->pages_at_start) & 0x7fffffff;
         s->page_fetch_samples++;
     }
 }
@@ -130,15 +98,15 @@ static qp_counted_statement *place_statement(qp_tracker *t, void *statement, con
     *s = (qp_counted_statement){
         .statement = statement, .transient = meter->drops, .key = meter->key};
     for (int i = 0; i < QP_COUNTERS; i++) {
-        s->base[i] = (uint32_t)qp_sqlite.stmt_status(statement, counter_codes[i], 0);
+        s->base[i] = (uint32_t)t->sqlite->stmt_status(statement, counter_codes[i], 0);
     }
     return s;
 }
 
 /* The driver prepares, runs and drops a BEGIN by itself: it must not be read later. */
-static bool begins_transaction(void *statement)
+static bool begins_transaction(const qp_tracker *t, void *statement)
 {
-    const char *sql = qp_sqlite.sql(statement);
+    const char *sql = t->sqlite->sql(statement);
     return sql && !strncmp(sql, "BEGIN", 5);
 }
 
@@ -175,7 +143,7 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
         return;
     }
     if (!s) {
-        if (!meter->drops && begins_transaction(statement)) {
+        if (!meter->drops && begins_transaction(t, statement)) {
             return;
         }
         s = place_statement(t, statement, meter);
@@ -191,9 +159,9 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
         qp_explain(meter->explanation, t->db, statement);
         meter->explanation = NULL;
     }
-    if (meter->sampled && !s->transient) {
+    if (meter->sampled && (!s->transient || t->is_told)) {
         t->sampled = s;
-        t->pages_at_start = page_fetches(t->db);
+        t->pages_at_start = page_fetches(t);
     }
 }
 
@@ -226,7 +194,7 @@ static QP_COLD void connection_closed(qp_tracker *t)
             }
         }
     }
-    qp_sqlite.trace_v2(t->db, 0, NULL, NULL);
+    t->sqlite->trace_v2(t->db, 0, NULL, NULL);
     qp_tracker_release(t);
 }
 
@@ -261,11 +229,14 @@ static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSE
 
 /* Takes a connection's events; false: there are too many connections, or SQLite was built without
  * mutexes, and a statement could be gone while another thread reads it. */
-static bool trace(void *db)
+static bool trace(void *db, const qp_sqlite_functions *sqlite, bool is_told)
 {
-    qp_tracker *t = qp_sqlite.db_mutex(db) ? qp_tracker_take(db, state.epoch) : NULL;
+    qp_tracker *t = sqlite->db_mutex(db) ? qp_tracker_take(db, state.epoch) : NULL;
     if (t) {
-        qp_sqlite.trace_v2(db, QP_TRACE_STMT | QP_TRACE_CLOSE, on_trace, t);
+        t->sqlite = sqlite;
+        t->is_told = is_told;
+        unsigned ends = is_told ? QP_TRACE_PROFILE : 0;
+        sqlite->trace_v2(db, QP_TRACE_STMT | QP_TRACE_CLOSE | ends, on_trace, t);
     }
     return t != NULL;
 }
@@ -274,7 +245,16 @@ static bool trace(void *db)
 static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api))
 {
     if (state.counting && !qp_here.muted) {
-        trace(db);
+        trace(db, &qp_sqlite, false);
+    }
+    return 0;
+}
+
+/* The same of a driver with a SQLite of its own. */
+static int on_open_private(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api))
+{
+    if (state.counting && state.counting_private && !qp_here.muted) {
+        trace(db, &qp_private_sqlite, true);
     }
     return 0;
 }
@@ -323,10 +303,7 @@ static void statement_ends(void *statement)
 const char *qp_counters_start(const char *library, PyObject *connection)
 {
     const char *reason = qp_sqlite_find(library);
-    if (!reason && !state.lock) {
-        state.lock = PyThread_allocate_lock();
-    }
-    if (!reason && (!state.lock || !qp_trackers_start())) {
+    if (!reason && (!qp_orphans_start() || !qp_trackers_start())) {
         reason = "not enough memory";
     }
     if (!reason) {
@@ -346,11 +323,35 @@ const char *qp_counters_start(const char *library, PyObject *connection)
 
 void qp_counters_stop(void)
 {
+    qp_counters_stop_private();
     if (state.counting) {
         qp_counters_settle();
         state.counting = false;
         qp_sqlite.cancel_auto_extension((void (*)(void))on_open);
         qp_statement_objects_unwatch();
+    }
+}
+
+const char *qp_counters_start_private(void)
+{
+    if (!state.counting) {
+        return "counters are off";
+    }
+    if (!qp_private_sqlite.trace_v2) {
+        return "the driver's SQLite loads no extensions";
+    }
+    if (qp_private_sqlite.auto_extension((void (*)(void))on_open_private) != 0) {
+        return "SQLite refused the hook for new connections";
+    }
+    state.counting_private = true;
+    return NULL;
+}
+
+void qp_counters_stop_private(void)
+{
+    if (state.counting_private) {
+        state.counting_private = false;
+        qp_private_sqlite.cancel_auto_extension((void (*)(void))on_open_private);
     }
 }
 
@@ -369,7 +370,7 @@ const char *qp_counters_attach(PyObject *connection)
     }
     bool traced;
     /* SQLite takes the connection's mutex, whose holder may be waiting for the GIL. */
-    Py_BEGIN_ALLOW_THREADS traced = trace(db);
+    Py_BEGIN_ALLOW_THREADS traced = trace(db, &qp_sqlite, false);
     Py_END_ALLOW_THREADS if (traced)
     {
         qp_tracker *t = qp_tracker_of(db);
@@ -389,15 +390,15 @@ qp_tracker *qp_counters_tracker(PyObject *connection)
 bool qp_counters_explained(qp_tracker *t, const qp_explanation *explanation)
 {
     /* A statement that is among the tracker's has not gone: see read_last. */
-    void *mutex = t->db ? qp_sqlite.db_mutex(t->db) : NULL;
-    if (!mutex || qp_sqlite.mutex_try(mutex) != 0) {
+    void *mutex = t->db ? t->sqlite->db_mutex(t->db) : NULL;
+    if (!mutex || t->sqlite->mutex_try(mutex) != 0) {
         return false;
     }
     const qp_counted_statement *s = qp_tracker_find(t, explanation->statement);
     bool same =
         s && !s->transient &&
-        qp_sqlite.stmt_status(s->statement, QP_STMTSTATUS_REPREPARE, 0) == explanation->reprepares;
-    qp_sqlite.mutex_leave(mutex);
+        t->sqlite->stmt_status(s->statement, QP_STMTSTATUS_REPREPARE, 0) == explanation->reprepares;
+    t->sqlite->mutex_leave(mutex);
     return same;
 }
 
@@ -408,8 +409,8 @@ bool qp_counters_tell_ends(PyObject *connection, bool ends)
         return false; /* a callback of the program may have taken the place of ours */
     }
     /* The caller has the GIL, for which the mutex's holder may be waiting: never wait for it. */
-    void *mutex = qp_sqlite.db_mutex(t->db);
-    if (qp_sqlite.mutex_try(mutex) != 0) {
+    void *mutex = t->sqlite->db_mutex(t->db);
+    if (t->sqlite->mutex_try(mutex) != 0) {
         return false;
     }
     if (ends) {
@@ -418,8 +419,8 @@ bool qp_counters_tell_ends(PyObject *connection, bool ends)
         t->tellers--;
     }
     unsigned events = QP_TRACE_STMT | QP_TRACE_CLOSE | (t->tellers ? QP_TRACE_PROFILE : 0);
-    qp_sqlite.trace_v2(t->db, events, on_trace, t);
-    qp_sqlite.mutex_leave(mutex);
+    t->sqlite->trace_v2(t->db, events, on_trace, t);
+    t->sqlite->mutex_leave(mutex);
     return true;
 }
 
@@ -430,7 +431,7 @@ static void *living_connection(const qp_tracker *t)
     for (int i = 0; i < QP_TRACKER_STATEMENTS; i++) {
         void *statement = t->statements[i].statement;
         if (statement && !t->statements[i].transient) {
-            return qp_sqlite.db_handle(statement);
+            return t->sqlite->db_handle(statement);
         }
     }
     return NULL;
@@ -440,21 +441,21 @@ static void settle_tracker(qp_tracker *t)
 {
     void *db = t->epoch == state.epoch ? living_connection(t) : NULL;
     /* Whoever runs something on the connection may be waiting for the GIL: try, and never wait. */
-    void *mutex = db ? qp_sqlite.db_mutex(db) : NULL;
-    if (!mutex || qp_sqlite.mutex_try(mutex) != 0) {
+    void *mutex = db ? t->sqlite->db_mutex(db) : NULL;
+    if (!mutex || t->sqlite->mutex_try(mutex) != 0) {
         return;
     }
-    if (t->sampled && !qp_sqlite.stmt_busy(t->sampled->statement)) {
+    if (t->sampled && !t->sqlite->stmt_busy(t->sampled->statement)) {
         end_sample(t, true);
     }
     for (int i = 0; i < QP_TRACKER_STATEMENTS; i++) {
         qp_counted_statement *s = &t->statements[i];
         if (s->statement && !s->transient) {
             qp_counters counters = read_counters(t, s);
-            add_counters(s->key, &counters);
+            qp_counters_add_to(s->key, &counters);
         }
     }
-    qp_sqlite.mutex_leave(mutex);
+    t->sqlite->mutex_leave(mutex);
 }
 
 void qp_counters_settle(void)
@@ -464,36 +465,9 @@ void qp_counters_settle(void)
     }
 }
 
-void qp_orphans_collect(void)
-{
-    static orphan taken[ORPHANS]; /* filled and emptied under the GIL */
-    if (!qp_orphans_waiting) {
-        return;
-    }
-    PyThread_acquire_lock(state.lock, WAIT_LOCK);
-    int count = state.orphan_count;
-    memcpy(taken, state.orphans, (size_t)count * sizeof *taken);
-    state.orphan_count = 0;
-    qp_orphans_waiting = false;
-    PyThread_release_lock(state.lock);
-    for (int i = 0; i < count; i++) {
-        add_counters(taken[i].key, &taken[i].counters);
-    }
-}
-
-uint64_t qp_counters_lost(void)
-{
-    return state.lost;
-}
-
 void qp_counters_after_fork(void)
 {
-    if (state.lock) {
-        state.lock = PyThread_allocate_lock(); /* the old one may be held by a lost thread */
-    }
+    qp_orphans_after_fork();
     qp_trackers_after_fork();
     state.epoch++;
-    state.orphan_count = 0;
-    qp_orphans_waiting = false;
-    state.lost = 0;
 }

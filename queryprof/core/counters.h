@@ -19,6 +19,7 @@
 
 #include "aggregates.h"
 #include "explain.h"
+#include "orphans.h"
 #include "trackers.h"
 
 /* What a probed call in progress tells the trace callback, and is told by it. */
@@ -42,6 +43,11 @@ const char *qp_counters_start(const char *library, PyObject *connection);
  * taking it away might take away the program's own. */
 void qp_counters_stop(void);
 
+/* Counts also on new connections of a driver that has a SQLite for itself, which has loaded the
+ * core as an extension before. Returns NULL, or why it cannot count (static text). */
+const char *qp_counters_start_private(void);
+void qp_counters_stop_private(void);
+
 /* Counts on a connection that was open before; `connection` is borrowed. Returns NULL, or why
  * its counters stay unknown (static text). */
 const char *qp_counters_attach(PyObject *connection);
@@ -62,15 +68,6 @@ bool qp_counters_explained(qp_tracker *tracker, const qp_explanation *explanatio
 /* Adds what was counted up to now to the aggregates; connections that run something just now
  * are left for the next time. */
 void qp_counters_settle(void);
-
-/* Whether counters wait to be added, from statements that changed their key. */
-extern volatile bool qp_orphans_waiting;
-
-/* Adds those to their aggregates. */
-void qp_orphans_collect(void);
-
-/* Statements whose counters were lost for want of room. */
-uint64_t qp_counters_lost(void);
 
 /* In a forked child: makes the locks anew, and forgets what is the parent's. */
 void qp_counters_after_fork(void);

@@ -97,8 +97,9 @@ static PyObject *operations(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unu
 static PyObject *attach(PyObject *module, PyObject *args)
 {
     PyObject *owner, *name, *cursor_type;
-    int operation;
-    if (!PyArg_ParseTuple(args, "OUiO:attach", &owner, &name, &operation, &cursor_type)) {
+    int operation, is_told;
+    if (!PyArg_ParseTuple(args, "OUiOp:attach", &owner, &name, &operation, &cursor_type,
+                          &is_told)) {
         return NULL;
     }
     if (operation < 0 || operation >= QP_OPERATIONS) {
@@ -108,8 +109,11 @@ static PyObject *attach(PyObject *module, PyObject *args)
         return PyErr_Format(PyExc_TypeError, "cursor_type is no type: %R", cursor_type);
     }
     qp_module_state *state = PyModule_GetState(module);
-    return qp_attach(owner, name, (qp_operation)operation,
-                     cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type, state);
+    qp_probe probe = {.operation = (qp_operation)operation,
+                      .source = qp_operations[operation].source,
+                      .is_told = is_told,
+                      .cursor_type = cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type};
+    return qp_attach(owner, name, &probe, state);
 }
 
 static PyObject *detach(PyObject *Py_UNUSED(module), PyObject *capsule)
@@ -133,6 +137,17 @@ static PyObject *counters_start(PyObject *Py_UNUSED(module), PyObject *args)
 static PyObject *counters_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     qp_counters_stop();
+    Py_RETURN_NONE;
+}
+
+static PyObject *counters_start_private(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return none_or(qp_counters_start_private());
+}
+
+static PyObject *counters_stop_private(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    qp_counters_stop_private();
     Py_RETURN_NONE;
 }
 
@@ -288,6 +303,8 @@ static PyMethodDef functions[] = {
     {"detach", detach, METH_O, NULL},
     {"counters_start", counters_start, METH_VARARGS, NULL},
     {"counters_stop", counters_stop, METH_NOARGS, NULL},
+    {"counters_start_private", counters_start_private, METH_NOARGS, NULL},
+    {"counters_stop_private", counters_stop_private, METH_NOARGS, NULL},
     {"counters_attach", counters_attach, METH_O, NULL},
     {"plans_allow", plans_allow, METH_O, NULL},
     {"plans_asked", plans_asked, METH_NOARGS, NULL},

@@ -190,7 +190,7 @@ static bool begin_execution(qp_call *call)
                 .thread = thread->number,
                 .operation = call->operation},
         .counts = call->operation == QP_EXECUTE || call->operation == QP_EXECUTEMANY,
-        .drops = drops_statements(call->operation),
+        .drops = call->probe->is_told || drops_statements(call->operation),
         .sampled = random % PAGE_SAMPLING == 0,
     };
     e->span = span;

@@ -26,6 +26,7 @@ typedef struct {
     Py_ssize_t rowcount_offset;   /* of the C long in a cursor that counts changed rows; 0: none */
     Py_ssize_t connection_offset; /* of a cursor's reference to its connection; 0: none */
     PyTypeObject *cursor_type;    /* owned by who attached; whose offsets these are; or NULL */
+    bool is_told;      /* its SQLite tells when each statement ends: none is known longer */
     bool stands_in;    /* for a function that is called through an attribute: a driver in Python */
     bool has_receiver; /* such a function's first argument is the cursor or connection */
     bool is_awaited;   /* such a function gives a coroutine */

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "compiler.h"
+
 #ifdef _WIN32
 #include <windows.h>
 #else
@@ -118,6 +120,72 @@ const char *qp_sqlite_find(const char *path)
     }
     qp_sqlite = found;
     return NULL;
+}
+
+qp_sqlite_functions qp_private_sqlite;
+
+/* Where SQLite's table of its functions for extensions (struct sqlite3_api_routines of
+ * sqlite3ext.h, which only ever grows at its end) has those that we call. */
+enum {
+    API_COLUMN_INT = 28,
+    API_COLUMN_TEXT = 36,
+    API_DB_HANDLE = 49,
+    API_FINALIZE = 57,
+    API_GET_AUTOCOMMIT = 60,
+    API_STEP = 94,
+    API_PREPARE_V2 = 116,
+    API_MUTEX_ENTER = 131,
+    API_MUTEX_LEAVE = 133,
+    API_MUTEX_TRY = 134,
+    API_VFS_FIND = 141,
+    API_NEXT_STMT = 152,
+    API_SQL = 153,
+    API_DB_MUTEX = 164,
+    API_DB_STATUS = 165,
+    API_STMT_STATUS = 170,
+    API_DB_FILENAME = 180,
+    API_STMT_BUSY = 184,
+    API_AUTO_EXTENSION = 192,
+    API_CANCEL_AUTO_EXTENSION = 195,
+    API_TRACE_V2 = 214
+};
+
+/* SQLite loads the core as an extension: on one connection that nobody else uses, to get to know
+ * its functions. */
+QP_EXPORTED int qp_sqlite_extension(void *Py_UNUSED(db), char **Py_UNUSED(error), void *const *api);
+
+int qp_sqlite_extension(void *Py_UNUSED(db), char **Py_UNUSED(error), void *const *api)
+{
+    const struct {
+        int place;
+        void *function;
+    } wanted[] = {
+        {API_COLUMN_INT, &qp_private_sqlite.column_int},
+        {API_COLUMN_TEXT, &qp_private_sqlite.column_text},
+        {API_DB_HANDLE, &qp_private_sqlite.db_handle},
+        {API_FINALIZE, &qp_private_sqlite.finalize},
+        {API_GET_AUTOCOMMIT, &qp_private_sqlite.get_autocommit},
+        {API_STEP, &qp_private_sqlite.step},
+        {API_PREPARE_V2, &qp_private_sqlite.prepare},
+        {API_MUTEX_ENTER, &qp_private_sqlite.mutex_enter},
+        {API_MUTEX_LEAVE, &qp_private_sqlite.mutex_leave},
+        {API_MUTEX_TRY, &qp_private_sqlite.mutex_try},
+        {API_VFS_FIND, &qp_private_sqlite.vfs_find},
+        {API_NEXT_STMT, &qp_private_sqlite.next_stmt},
+        {API_SQL, &qp_private_sqlite.sql},
+        {API_DB_MUTEX, &qp_private_sqlite.db_mutex},
+        {API_DB_STATUS, &qp_private_sqlite.db_status},
+        {API_STMT_STATUS, &qp_private_sqlite.stmt_status},
+        {API_DB_FILENAME, &qp_private_sqlite.db_filename},
+        {API_STMT_BUSY, &qp_private_sqlite.stmt_busy},
+        {API_AUTO_EXTENSION, &qp_private_sqlite.auto_extension},
+        {API_CANCEL_AUTO_EXTENSION, &qp_private_sqlite.cancel_auto_extension},
+        {API_TRACE_V2, &qp_private_sqlite.trace_v2},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        memcpy(wanted[i].function, &api[wanted[i].place], sizeof api[0]);
+    }
+    return 0;
 }
 
 const char *qp_sqlite_connection(PyObject *connection, void **db)

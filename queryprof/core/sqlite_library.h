@@ -53,6 +53,10 @@ extern qp_sqlite_functions qp_sqlite;
  * process itself). Returns NULL, or why not (static text). */
 const char *qp_sqlite_find(const char *library);
 
+/* Those of a SQLite that a driver has for itself (APSW); all NULL until it has loaded the core as
+ * an extension, by the entry point qp_sqlite_extension. */
+extern qp_sqlite_functions qp_private_sqlite;
+
 /* What should be the sqlite3 * of a connection (borrowed): only to be compared with those that are
  * known, for the object need not be a connection. */
 static inline void *qp_connection_db(PyObject *connection)

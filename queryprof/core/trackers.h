@@ -8,6 +8,7 @@
 
 #include "aggregates.h"
 #include "schemas.h"
+#include "sqlite_library.h"
 
 enum {
     QP_COUNTERS = 5, /* that SQLite keeps for each statement */
@@ -29,7 +30,9 @@ typedef struct {
 
 /* A connection's. Used only with its mutex held: inside SQLite's calls on it, or by settling. */
 typedef struct {
+    const qp_sqlite_functions *sqlite;
     void *db;                      /* sqlite3 *, SQLite's; NULL: free */
+    bool is_told;                  /* of the end of every statement: none is kept past it */
     uint32_t epoch;                /* what it holds is of this time of counting */
     uint32_t tellers;              /* calls in progress that want to be told of ends */
     qp_counted_statement *last;    /* the one that started last, or NULL */

@@ -1,0 +1,85 @@
+#include "orphans.h"
+
+#include <pythread.h>
+#include <string.h>
+
+#include "callpath.h"
+
+enum { ORPHANS = 512 };
+
+typedef struct {
+    qp_key key;
+    qp_counters counters;
+} orphan;
+
+static struct {
+    PyThread_type_lock lock; /* never held while waiting for anything */
+    orphan orphans[ORPHANS];
+    int count;
+    uint64_t lost;
+} table;
+
+volatile bool qp_orphans_waiting = false;
+
+bool qp_orphans_start(void)
+{
+    if (!table.lock) {
+        table.lock = PyThread_allocate_lock();
+    }
+    return table.lock != NULL;
+}
+
+void qp_orphans_after_fork(void)
+{
+    if (table.lock) {
+        table.lock = PyThread_allocate_lock(); /* the old one may be held by a lost thread */
+    }
+    table.count = 0;
+    qp_orphans_waiting = false;
+    table.lost = 0;
+}
+
+void qp_orphan_keep(const qp_key *key, const qp_counters *counters)
+{
+    PyThread_acquire_lock(table.lock, WAIT_LOCK);
+    orphan *last = table.count ? &table.orphans[table.count - 1] : NULL;
+    if (last && !memcmp(&last->key, key, sizeof *key)) {
+        qp_counters_add(&last->counters, counters);
+    } else if (table.count < ORPHANS) {
+        table.orphans[table.count++] = (orphan){*key, *counters};
+        qp_orphans_waiting = true;
+    } else {
+        table.lost++;
+    }
+    PyThread_release_lock(table.lock);
+}
+
+void qp_counters_add_to(qp_key key, const qp_counters *counters)
+{
+    if (counters->counted || counters->vm_steps || counters->page_fetch_samples) {
+        key.path = qp_path_checked(key.path);
+        qp_aggregate_count(qp_aggregate_of(&key), counters);
+    }
+}
+
+void qp_orphans_collect(void)
+{
+    static orphan taken[ORPHANS]; /* filled and emptied under the GIL */
+    if (!qp_orphans_waiting) {
+        return;
+    }
+    PyThread_acquire_lock(table.lock, WAIT_LOCK);
+    int count = table.count;
+    memcpy(taken, table.orphans, (size_t)count * sizeof *taken);
+    table.count = 0;
+    qp_orphans_waiting = false;
+    PyThread_release_lock(table.lock);
+    for (int i = 0; i < count; i++) {
+        qp_counters_add_to(taken[i].key, &taken[i].counters);
+    }
+}
+
+uint64_t qp_counters_lost(void)
+{
+    return table.lost;
+}
