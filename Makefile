@@ -24,6 +24,7 @@ test: $(BIN)/queryprof ## runs the tests on every Python of 3.11, 3.12 and 3.13 
 bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (eight minutes)
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/loops.py
+	$(BIN)/python benchmarks/drivers.py
 	$(BIN)/python benchmarks/pytest_plugin.py
 
 responsiveness: $(BIN)/queryprof ## a server with its database on and off the event loop, compared (three minutes)

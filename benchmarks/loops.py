@@ -72,14 +72,14 @@ asyncio.run(main())
 def run_ns(case: str, tool: str) -> float:
     """One run, in ns a task."""
     if tool == "queryprof":
-        session.loops.attach()
+        session.libraries.attach()
     try:
         started = time.perf_counter_ns()
         asyncio.run(CASES[case](), debug=tool == "debug mode")
         return (time.perf_counter_ns() - started) / TASKS
     finally:
         if tool == "queryprof":
-            session.loops.detach()
+            session.libraries.detach()
 
 
 def idle_share(tool: str, seconds: float) -> float:
@@ -98,7 +98,7 @@ def main(rounds: int, idle_s: float) -> None:
     times: dict[tuple[str, str], list[float]] = {}
     logging.getLogger("asyncio").setLevel(logging.ERROR)  # debug mode tells of slow steps
     session.start()
-    session.loops.detach()  # the tools take turns
+    session.libraries.detach()  # the tools take turns
     for number in track(range(rounds), "measuring", console=Console(stderr=True), transient=True):
         for case in CASES:
             for tool in TOOLS if number % DEBUG_EVERY == 0 else TOOLS[:2]:

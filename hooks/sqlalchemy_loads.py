@@ -7,12 +7,17 @@ Nothing else of SQLAlchemy needs a hook: its statements reach the database throu
 from __future__ import annotations
 
 from queryprof.core import _core
+from queryprof.errors import DriverError
 from queryprof.hooks.replacing import Replacements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
+
+
+LOADERS = ("LazyLoader", "_LazyLoader")
+"""What the class is called: until 2.0, and from 2.1 on."""
 
 
 class LazyLoads:
@@ -27,9 +32,12 @@ class LazyLoads:
         """Replaces the method that loads.
 
         Raises:
-            AttributeError: this version has none.
+            DriverError: this version has none.
         """
-        loader = strategies.LazyLoader
+        names = [name for name in LOADERS if hasattr(strategies, name)]
+        loader = getattr(strategies, names[0]) if names else None
+        if loader is None or "_emit_lazyload" not in vars(loader):
+            raise DriverError("lazy loads are not named: SQLAlchemy is too old, or too new")
         runner = _core.note_runner(loader.__dict__["_emit_lazyload"], describe)
         self._replaced.set(loader, "_emit_lazyload", runner)
 

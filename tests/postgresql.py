@@ -1,0 +1,55 @@
+"""A PostgreSQL server for tests and benchmarks: in a directory of its own, on a local socket alone."""
+
+from __future__ import annotations
+
+import glob
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PLACES = ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin")
+
+
+def binaries() -> str | None:
+    """Where the server's commands are, or None: it is not installed."""
+    on_path = shutil.which("initdb")
+    if on_path:
+        return os.path.dirname(on_path)
+    found = sorted(d for place in PLACES for d in glob.glob(place) if os.path.exists(f"{d}/initdb"))
+    return found[-1] if found else None
+
+
+@contextmanager
+def server(directory: Path) -> Iterator[str]:
+    """Runs a server in a new directory inside this one; gives its connection string."""
+    commands = binaries()
+    assert commands, "PostgreSQL is not installed"
+    data = directory / "data"
+    data.mkdir()
+    user: dict[str, object] = {}
+    if sys.platform != "win32" and os.geteuid() == 0:  # the server refuses to run as root
+        names = {entry.pw_name for entry in pwd.getpwall()}
+        name = "postgres" if "postgres" in names else "nobody"
+        user = {"user": name, "group": pwd.getpwnam(name).pw_gid, "extra_groups": []}
+        shutil.chown(data, name)
+        parent = data.parent
+        while parent != parent.parent and not parent.stat().st_mode & 0o001:
+            parent.chmod(parent.stat().st_mode | 0o011)  # it must get there
+            parent = parent.parent
+
+    def run(*arguments: str) -> None:
+        subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL, cwd="/", **user)  # type: ignore[call-overload]
+
+    run(f"{commands}/initdb", "-D", str(data), "-A", "trust", "-U", "postgres", "--no-sync")
+    # The path of a socket has little room.
+    options = f"-c listen_addresses='' -c fsync=off -k {data}"
+    run(f"{commands}/pg_ctl", "-D", str(data), "-o", options, "-l", f"{data}/log", "-w", "start")
+    try:
+        yield f"host={data} user=postgres"
+    finally:
+        run(f"{commands}/pg_ctl", "-D", str(data), "-m", "immediate", "-w", "stop")
