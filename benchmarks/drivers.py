@@ -27,7 +27,7 @@ from rich.progress import track
 from queryprof.session import session
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from postgresql import server  # noqa: E402
+from postgresql import server
 
 ROWS = 1000
 Work = Callable[[int], object]
@@ -92,7 +92,7 @@ def django_get() -> Iterator[Work]:
         settings.configure(DATABASES={"default": database}, INSTALLED_APPS=[])
         django.setup()
 
-    class Item(models.Model):
+    class Item(models.Model):  # noqa: DJ008 nobody looks at one
         name = models.TextField()
 
         class Meta:

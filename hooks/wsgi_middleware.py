@@ -1,7 +1,7 @@
 """WSGI middleware (PEP 3333): a span for each request of any application.
 
-    app.wsgi_app = queryprof.WsgiMiddleware(app.wsgi_app)     # Flask
-    application = queryprof.WsgiMiddleware(get_wsgi_application())  # Django
+app.wsgi_app = queryprof.WsgiMiddleware(app.wsgi_app)     # Flask
+application = queryprof.WsgiMiddleware(get_wsgi_application())  # Django
 """
 
 from __future__ import annotations

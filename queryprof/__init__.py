@@ -49,14 +49,23 @@ __all__ = [
 
 _HOMES = {
     "queryprof.api": (
-        "Recording", "install", "instrument", "is_installed", "profile", "uninstall",
+        "Recording",
+        "install",
+        "instrument",
+        "is_installed",
+        "profile",
+        "uninstall",
     ),
     "queryprof.core.span": ("span",),
     "queryprof.hooks.loops": ("loop_lag",),
     "queryprof.hooks.asgi_middleware": ("AsgiMiddleware",),
     "queryprof.hooks.wsgi_middleware": ("WsgiMiddleware",),
     "queryprof.errors": (
-        "DriverError", "QueryprofError", "SessionError", "SettingsError", "TraceError",
+        "DriverError",
+        "QueryprofError",
+        "SessionError",
+        "SettingsError",
+        "TraceError",
     ),
     "queryprof.version": ("__version__",),
 }

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import CallSite, call_site, find_helpers
-from queryprof.analysis.histogram import bucket_bounds, percentile
+from queryprof.analysis.histogram import bucket_bounds
+from queryprof.analysis.spread import Spread, spread_of
 from queryprof.model import Distribution, Frame, Loop, Profile, Stall, Step
 
 DATABASE = "database"
@@ -25,18 +26,6 @@ what makes one wait for longer, on average, is in C."""
 
 QUEUES_SEEN = frozenset({"asyncio"})
 """Kinds of loops whose callbacks that are ready can be counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A distribution of durations, in ns; None when there were none."""
-
-    count: int
-    mean_ns: float | None
-    p50_ns: int | None
-    p95_ns: int | None
-    p99_ns: int | None
-    max_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,23 +163,6 @@ def category_of(stall: Stall) -> str:
     if stall.cpu_ns <= MAJORITY * stall.cpu_of_ns:
         return WAITING
     return HOLDING if stall.gil_ns > HELD_NS * stall.samples else COMPUTING
-
-
-def spread_of(distribution: Distribution) -> Spread:
-    """Mean and percentiles; those from the histogram are right to 4%."""
-    known = distribution.count > 0
-
-    def at(share: float) -> int | None:
-        return percentile(distribution.histogram, share, distribution.max_ns) if known else None
-
-    return Spread(
-        count=distribution.count,
-        mean_ns=distribution.total_ns / distribution.count if known else None,
-        p50_ns=at(0.50),
-        p95_ns=at(0.95),
-        p99_ns=at(0.99),
-        max_ns=distribution.max_ns if known else None,
-    )
 
 
 def cumulative(distribution: Distribution) -> Iterable[tuple[int, float]]:

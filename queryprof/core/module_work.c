@@ -70,9 +70,9 @@ static PyObject *span_watch(PyObject *module, PyObject *args)
     return qp_span_watch(state->awaited_type, span, Py_NewRef(coroutine));
 }
 
-static PyObject *spans_changed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *work_changed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return PyBool_FromLong(qp_spans_changed());
+    return PyBool_FromLong(qp_spans_changed() || qp_thread_ends_waiting());
 }
 
 static PyObject *handover_runner(PyObject *module, PyObject *args)
@@ -134,7 +134,7 @@ PyMethodDef qp_work_functions[] = {
     {"span_status", span_status, METH_VARARGS, NULL},
     {"span_figures", span_figures, METH_O, NULL},
     {"span_watch", span_watch, METH_VARARGS, NULL},
-    {"spans_changed", spans_changed, METH_NOARGS, NULL},
+    {"work_changed", work_changed, METH_NOARGS, NULL},
     {"handover_runner", handover_runner, METH_VARARGS, NULL},
     {"note_runner", note_runner, METH_VARARGS, NULL},
     {"take_handoffs", take_handoffs, METH_NOARGS, NULL},

@@ -50,7 +50,7 @@ if TYPE_CHECKING:  # typing takes milliseconds to import in somebody's program
 class Work:
     """What was recorded of where work belongs: rows as the core gives them."""
 
-    __slots__ = ("handoffs", "notes", "repeats", "spans", "statuses")
+    __slots__ = ("ended_threads", "handoffs", "notes", "repeats", "spans", "statuses")
 
     def __init__(self) -> None:
         self.spans = _core.take_spans()
@@ -58,6 +58,7 @@ class Work:
         self.statuses = _core.take_statuses()
         self.handoffs = _core.take_handoffs()
         self.notes = _core.take_notes()
+        self.ended_threads = _core.take_ended_threads()
 
 
 BATCH_ROWS = 1000
@@ -134,7 +135,7 @@ class Recorder:
         with self.lock, muted():
             _core.settle()
             started_ns = monotonic_ns()
-            began = _core.loops_changed(everything) or _core.spans_changed()
+            began = _core.loops_changed(everything) or _core.work_changed()
             if began:
                 self._each(lambda sink: sink.begin())
             while True:

@@ -64,6 +64,14 @@ void qp_thread_ends_forget(void)
     table.count = 0;
 }
 
+bool qp_thread_ends_waiting(void)
+{
+    pthread_mutex_lock(&table.lock);
+    bool waiting = table.count > 0;
+    pthread_mutex_unlock(&table.lock);
+    return waiting;
+}
+
 static unsigned long long ns_of(struct timeval time)
 {
     return (unsigned long long)time.tv_sec * 1000000000 + (unsigned long long)time.tv_usec * 1000;
@@ -107,6 +115,11 @@ void qp_thread_end_note(uint16_t name)
 }
 
 void qp_thread_ends_forget(void) {}
+
+bool qp_thread_ends_waiting(void)
+{
+    return false;
+}
 
 PyObject *qp_thread_ends_take(void)
 {

@@ -3,6 +3,7 @@
 #define QP_THREAD_ENDS_H
 
 #include <Python.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Notes what the running thread has used, under the number of its name. Needs no GIL. */
@@ -10,6 +11,9 @@ void qp_thread_end_note(uint16_t name);
 
 /* Forgets what was noted; also in a forked child, where its lock may be held by nobody. */
 void qp_thread_ends_forget(void);
+
+/* Whether there are any. */
+bool qp_thread_ends_waiting(void);
 
 /* Empties the notes into a new list of tuples (see _core.pyi); NULL with an exception. */
 PyObject *qp_thread_ends_take(void);

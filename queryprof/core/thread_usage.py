@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from _thread import get_native_id
 
 from queryprof.core import _core
 
@@ -31,13 +32,33 @@ class ThreadMeter:
 
     def __init__(self) -> None:
         self._known = {thread: usage for thread, _, usage in _read_threads()}
+        self._ended: list[_core.EndedThreadRow] = []
+        self._own_before: tuple[int, str, Usage] | None = None
+
+    def add_ended(self, rows: list[_core.EndedThreadRow]) -> None:
+        """Takes note of threads that have ended."""
+        self._ended += rows
+
+    def begin_own_work(self) -> None:
+        """What the calling thread uses from here to `end_own_work` is queryprof's."""
+        self._own_before = _read_own()
+
+    def end_own_work(self) -> None:
+        """Leaves that out of what the calling thread has used."""
+        before, after = self._own_before, _read_own()
+        self._own_before = None
+        if before and after and before[0] == after[0] and before[0] in self._known:
+            known, at_begin, at_end = self._known[before[0]], before[2], after[2]
+            self._known[before[0]] = tuple(
+                k + end - begin for k, begin, end in zip(known, at_begin, at_end, strict=True)
+            )  # type: ignore[assignment]
 
     def take(self) -> dict[str, list[int]]:
         """By thread name: the sums of Usage since the last taking; ended threads included."""
         used: dict[str, list[int]] = {}
         now = {thread: (name, usage) for thread, name, usage in _read_threads()}
         for thread, name, usage in (
-            *_core.take_ended_threads(),
+            *self._ended,
             *((thread, name, usage) for thread, (name, usage) in now.items()),
         ):
             before = self._known.pop(thread, None)
@@ -47,6 +68,7 @@ class ThreadMeter:
             for place, value in enumerate(usage):
                 sums[place] += max(0, value - before[place])
         self._known = {thread: usage for thread, (_, usage) in now.items()}
+        self._ended.clear()
         return used
 
 
@@ -64,6 +86,15 @@ def _read_threads() -> list[tuple[int, str, Usage]]:
         except (OSError, ValueError, IndexError):
             continue  # it has ended, or this kernel tells less
     return found
+
+
+def _read_own() -> tuple[int, str, Usage] | None:
+    """The same of the calling thread."""
+    number = get_native_id()
+    try:
+        return (number, *_read_thread(str(number), ""))
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _read_thread(number: str, name: str | None) -> tuple[str, Usage]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from queryprof.analysis.loops import LoopFinding, Share, Spread, StallFinding, find_loops
+from queryprof.analysis.loops import LoopFinding, Share, StallFinding, find_loops
+from queryprof.analysis.spread import Spread
 from queryprof.model import CallPath, Frame, Profile
 
 

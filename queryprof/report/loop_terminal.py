@@ -12,7 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from queryprof.analysis.loops import LoopFinding, Spread, cumulative, find_loops
+from queryprof.analysis.loops import LoopFinding, cumulative, find_loops
+from queryprof.analysis.spread import Spread
 from queryprof.model import Distribution, Profile
 from queryprof.report.console import console_for, plain_table, write
 from queryprof.report.loop_words import many_short, verdict

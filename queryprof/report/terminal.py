@@ -6,7 +6,7 @@ The profiled program imports rich only when it asks for a report.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -23,6 +23,7 @@ from queryprof.report.loop_terminal import loop_summary
 from queryprof.report.places import Places
 from queryprof.report.plan_words import marked_steps
 from queryprof.report.units import average, count, counted, duration, percent, seconds
+from queryprof.report.work_terminal import spans, threads, work_summary
 
 SQL_LINES = 6
 """A longer statement is cut; `--format json` has it whole."""
@@ -52,11 +53,12 @@ def print_report(
     parts: list[RenderableType] = [*_overview(overview_of(profile))]
     if profile.aggregates:
         ranking = rank_bottlenecks(profile, sort, top)
-        parts.append(_vital_few(ranking, places, sort, console.width))
+        parts.append(_vital_few(ranking, profile.notes, places, sort, console.width))
         parts.append(_statements(view_by(profile, "statement", sort, top), places))
         parts.append(_operations(view_by(profile, "operation"), places))
     else:
         parts.append(Text("\nNothing was asked of a database."))
+    parts += work_summary(profile, places)
     if profile.loops:
         parts += loop_summary(profile, places)
     write(console, parts)
@@ -75,6 +77,11 @@ def print_view(
     places = Places(profile)
     view = view_by(profile, dimension, sort, top)
     parts: list[RenderableType] = [*_overview(overview_of(profile))]
+    wide = console.width >= WIDE
+    if dimension == "span":
+        parts += spans(profile, places, top, wide)
+    elif dimension == "thread":
+        parts += threads(profile, places, top, wide)
     if dimension == "operation":
         parts.append(_operations(view, places))
     else:
@@ -104,7 +111,9 @@ def _overview(overview: Overview) -> Iterable[Text]:
         yield Text(f"! {caution}", style="yellow")
 
 
-def _vital_few(ranking: Ranking, places: Places, sort: str, width: int) -> RenderableType:
+def _vital_few(
+    ranking: Ranking, notes: Mapping[str, str], places: Places, sort: str, width: int
+) -> RenderableType:
     shown = ranking.bottlenecks[: ranking.vital if sort == "total" else None]
     title = (
         f"The vital few: {ranking.vital} of {ranking.count} statements and call sites"
@@ -113,14 +122,14 @@ def _vital_few(ranking: Ranking, places: Places, sort: str, width: int) -> Rende
         else f"Statements and call sites by {sort}"
     )
     parts: list[RenderableType] = [Text("\n" + title, style="bold")]
-    parts += [_card(bottleneck, places, width) for bottleneck in shown]
+    parts += [_card(found, notes.get(found.statement), places, width) for found in shown]
     left = ranking.vital - len(shown)
     if sort == "total" and left > 0:
         parts.append(Text(f"\n{left} more of the vital few: --top {ranking.vital}", style="dim"))
     return Group(*parts)
 
 
-def _card(bottleneck: Bottleneck, places: Places, width: int) -> RenderableType:
+def _card(bottleneck: Bottleneck, note: str | None, places: Places, width: int) -> RenderableType:
     totals = bottleneck.totals
     head = Text.assemble(
         (f"{bottleneck.rank:>3}  ", "bold"),
@@ -145,7 +154,8 @@ def _card(bottleneck: Bottleneck, places: Places, width: int) -> RenderableType:
         f"  page fetches {average(totals.page_fetches)}  (per execution)"
     )
     inside: list[RenderableType] = [
-        site, highlighted(bottleneck.statement, width - 7), Text(each), Text(work),
+        site, highlighted(bottleneck.statement, width - 7),
+        *([Text(note, style="yellow")] if note else []), Text(each), Text(work),
         *_plan(bottleneck),
     ]  # fmt: skip
     return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))
@@ -221,7 +231,7 @@ def _operations(view: View, places: Places) -> RenderableType:
 
 
 def _view(view: View, places: Places, width: int) -> RenderableType:
-    table = plain_table(f"\nBy {view.dimension}")
+    table = plain_table(f"\nDatabase time by {view.dimension}")
     table.add_column("share", justify="right", no_wrap=True)
     table.add_column("total", justify="right", no_wrap=True)
     table.add_column("count", justify="right", no_wrap=True)

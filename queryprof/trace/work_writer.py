@@ -63,7 +63,7 @@ class UsageWriter:
     """Adds what the process's threads use to a trace, at most once a second."""
 
     def __init__(self) -> None:
-        self._meter = ThreadMeter()
+        self.meter = ThreadMeter()
         self._last_ns = time_ns()
 
     def add(self, store: TraceStore, process: int, at_end: bool) -> None:
@@ -74,7 +74,7 @@ class UsageWriter:
         intervals = _spread(self._last_ns, now_ns)
         self._last_ns = now_ns
         rows = []
-        for name, sums in self._meter.take().items():
+        for name, sums in self.meter.take().items():
             thread = store.thread(process, name)
             store.work.add_usage(thread, sums)
             figures = (sums[0] + sums[1], sums[4], sums[5])

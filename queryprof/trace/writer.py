@@ -126,6 +126,7 @@ class TraceWriter:
 
     def add_work(self, work: Work) -> None:
         add_work(self._opened(), self, work)
+        self._usage.meter.add_ended(work.ended_threads)
 
     def add_timeline(self, width_ns: int, rows: list[_core.TimelineRow]) -> None:
         self._opened().add_timeline(width_ns, rows)
@@ -186,12 +187,14 @@ class TraceWriter:
         """A flush begins: what it reads and writes will not be the program's."""
         self._io_at_flush = read_io(PROCESS)
         self._thread_io = read_io(THREAD)
+        self._usage.meter.begin_own_work()
 
     def _leave_out_own_io(self) -> None:
         now = read_io(THREAD)
         if now and self._thread_io:
             for kind in (0, 1):
                 self._own_io[kind] += now[kind] - self._thread_io[kind]
+        self._usage.meter.end_own_work()
 
     def _io(self) -> tuple[int, int] | tuple[None, None]:
         """Bytes that the program has read and written until the present flush began."""

@@ -11,7 +11,8 @@ import jsonschema
 import pytest
 from say.by_hand import golden, process
 
-from queryprof.analysis.loops import category_of, cumulative, find_loops, spread_of
+from queryprof.analysis.loops import category_of, cumulative, find_loops
+from queryprof.analysis.spread import spread_of
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Cause, Distribution, Frame, Loop, Profile, Stall, Step, Thread
 from queryprof.report.json_report import json_report

@@ -1,0 +1,166 @@
+"""Where work belongs: spans with their queries, and work that waited for threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from queryprof.analysis.call_sites import CallSite, call_site, find_helpers
+from queryprof.analysis.histogram import add_histograms
+from queryprof.analysis.spread import Spread, spread_of
+from queryprof.model import Distribution, Handoff, Profile, Repeat, Span, ThreadUsage
+
+QUEUE_SIGN_NS = 100_000
+"""A mean wait for a thread that is shorter is no sign of too few threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatFinding:
+    """A statement that a call site executes again and again in one span: a query in a loop."""
+
+    span: str
+    statement: str
+    site: CallSite
+    spans: int
+    executions: int
+    most: int
+
+    @property
+    def each(self) -> float:
+        """Executions in one of these spans, on average."""
+        return self.executions / self.spans
+
+
+@dataclass(frozen=True, slots=True)
+class SpanFinding:
+    """The spans of one name.
+
+    Attributes:
+        database_share: of their wall time; with threads it can be more than 1.
+        cpu_ns: of one, on average over those for which it is known; None: of none.
+        queries: numbers where other spreads hold nanoseconds.
+    """
+
+    span: Span
+    wall: Spread
+    queries: Spread
+    database_share: float
+    cpu_ns: float | None
+    repeats: tuple[RepeatFinding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffFinding:
+    """What one call site handed to threads of one kind.
+
+    Attributes:
+        queues: whether it waits for a thread longer than it runs there: too few threads, or one
+            connection for too many tasks.
+    """
+
+    kind: str
+    site: CallSite
+    count: int
+    errors: int
+    cancelled: int
+    queue: Spread
+    run: Spread
+    handback: Spread
+    total: Spread
+
+    @property
+    def queues(self) -> bool:
+        wait_ns, run_ns = self.queue.mean_ns or 0, self.run.mean_ns or 0
+        return wait_ns > run_ns and wait_ns > QUEUE_SIGN_NS
+
+
+def find_spans(profile: Profile) -> tuple[SpanFinding, ...]:
+    """The profile's spans by their wall time, most first."""
+    helpers = find_helpers(profile.aggregates)
+
+    def repeat(span: Span, found: Repeat) -> RepeatFinding:
+        site = call_site(found.path, helpers)
+        return RepeatFinding(
+            span.name, found.statement, site, found.spans, found.executions, found.most
+        )
+
+    return tuple(
+        SpanFinding(
+            span=span,
+            wall=spread_of(span.durations),
+            queries=spread_of(span.queries),
+            database_share=(
+                span.database_ns / span.durations.total_ns if span.durations.total_ns else 0.0
+            ),
+            cpu_ns=span.cpu_ns / span.cpu_count if span.cpu_count else None,
+            repeats=tuple(repeat(span, found) for found in span.repeats),
+        )
+        for span in sorted(profile.spans, key=lambda s: (-s.durations.total_ns, s.name))
+    )
+
+
+def find_repeats(profile: Profile) -> tuple[RepeatFinding, ...]:
+    """Queries in loops, by how often they ran, most first."""
+    found = [repeat for span in find_spans(profile) for repeat in span.repeats]
+    return tuple(sorted(found, key=lambda r: (-r.executions, r.span, r.statement)))
+
+
+def find_handoffs(profile: Profile) -> tuple[HandoffFinding, ...]:
+    """Work handed to threads, by the time from being handed over to the end, most first."""
+    helpers = find_helpers(profile.aggregates)
+    groups: dict[tuple[str, CallSite], list[Handoff]] = {}
+    for handoff in profile.handoffs:
+        site = call_site(handoff.path, helpers)
+        groups.setdefault((handoff.kind, CallSite(site.frame)), []).append(handoff)
+    found = [
+        HandoffFinding(
+            kind=kind,
+            site=site,
+            count=sum(h.count for h in group),
+            errors=sum(h.errors for h in group),
+            cancelled=sum(h.cancelled for h in group),
+            queue=spread_of(added(h.queue for h in group)),
+            run=spread_of(added(h.run for h in group)),
+            handback=spread_of(added(h.handback for h in group)),
+            total=spread_of(added(h.total for h in group)),
+        )
+        for (kind, site), group in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda f: -(f.total.mean_ns or 0) * f.total.count))
+
+
+def added(distributions: Iterable[Distribution]) -> Distribution:
+    """The sum of distributions."""
+    group = list(distributions)
+    return Distribution(
+        count=sum(d.count for d in group),
+        total_ns=sum(d.total_ns for d in group),
+        max_ns=max((d.max_ns for d in group), default=0),
+        histogram=add_histograms(d.histogram for d in group),
+    )
+
+
+def usage_by_name(profile: Profile) -> Mapping[str, ThreadUsage]:
+    """What the threads used, by the name that people see: with the process where there are
+    several.
+    """
+    pids = {process.id: process.pid for process in profile.processes}
+    many = len(pids) > 1
+    return {
+        f"{u.thread.name} (process {pids[u.thread.process_id]})" if many else u.thread.name: u
+        for u in sorted(profile.thread_usage, key=lambda u: -(u.user_ns + u.system_ns))
+    }
+
+
+def busy(usage: ThreadUsage, intervals: int) -> list[float]:
+    """How busy a thread was in each of so many equal parts of its timeline: CPU time by wall time."""
+    if not usage.timeline:
+        return []
+    first = usage.timeline[0].start_unix_ns
+    length = usage.timeline[-1].start_unix_ns + usage.width_ns - first
+    part_ns = max(length / intervals, usage.width_ns)
+    sums = [0.0] * max(1, min(intervals, -(-length // usage.width_ns)))
+    for interval in usage.timeline:
+        place = min(int((interval.start_unix_ns - first) / part_ns), len(sums) - 1)
+        sums[place] += interval.cpu_ns
+    return [cpu_ns / part_ns for cpu_ns in sums]
