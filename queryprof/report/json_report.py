@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from queryprof.analysis.bottlenecks import Bottleneck, rank_bottlenecks
-from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.totals import Totals
 from queryprof.analysis.views import DIMENSIONS, View, view_by
 from queryprof.model import Exemplar, Process, Profile
 from queryprof.report.loop_json import frame_json, loops_json
+from queryprof.report.work_json import site_json, work_json
 
 FORMAT_VERSION = 1
 
@@ -47,6 +47,8 @@ def json_report(
         "bottlenecks": [_bottleneck(b) for b in ranking.bottlenecks],
         "views": {name: _view(view_by(profile, name, sort, top)) for name in dimensions},
         "loops": loops_json(profile, top),
+        **work_json(profile, top),
+        "notes": dict(profile.notes),
         "plans": [
             {"statement": p.statement, "database": p.database, "tree": p.tree.splitlines()}
             for p in profile.plans
@@ -78,14 +80,6 @@ def json_report(
     return json.dumps(document, indent=1, ensure_ascii=False)
 
 
-def _site(site: CallSite) -> Mapping[str, Any]:
-    return {
-        "frame": frame_json(site.frame) if site.frame else None,
-        "callers": [frame_json(frame) for frame in site.callers],
-        "helpers": [frame_json(frame) for frame in site.helpers],
-    }
-
-
 def _totals(totals: Totals) -> Mapping[str, Any]:
     return {
         "calls": totals.calls,
@@ -114,7 +108,7 @@ def _bottleneck(bottleneck: Bottleneck) -> Mapping[str, Any]:
     return {
         "rank": bottleneck.rank,
         "statement": bottleneck.statement,
-        "site": _site(bottleneck.site),
+        "site": site_json(bottleneck.site),
         "share": bottleneck.share,
         "cumulative_share": bottleneck.cumulative_share,
         "totals": _totals(bottleneck.totals),
@@ -129,7 +123,7 @@ def _view(view: View) -> list[Mapping[str, Any]]:
             "share": row.share,
             "totals": _totals(row.totals),
             "callers": [
-                {"site": _site(caller.site), "totals": _totals(caller.totals)}
+                {"site": site_json(caller.site), "totals": _totals(caller.totals)}
                 for caller in row.callers
             ],
         }

@@ -27,14 +27,14 @@ def _loop(finding: LoopFinding, top: int | None) -> Mapping[str, Any]:
         "steps": loop.steps if loop.has_steps else None,
         "waiting_mean": finding.mean_waiting,
         "waiting_max": loop.waiting_max if finding.mean_waiting is not None else None,
-        "beat_lag": _spread(finding.beat_lag),
-        "timer_lag": _spread(finding.timer_lag),
+        "beat_lag": spread_json(finding.beat_lag),
+        "timer_lag": spread_json(finding.timer_lag),
         "stalls": [_stall(stall) for stall in finding.stalls[:top]],
         "functions": [
             {
                 "function": frame_json(found.step.function),
                 "share": found.share,
-                "durations": _spread(found.spread),
+                "durations": spread_json(found.spread),
                 "total_ns": found.step.durations.total_ns,
                 "database_ns": found.step.database_ns,
                 "gc_ns": found.step.gc_ns,
@@ -78,7 +78,8 @@ def _share(share: Share) -> Mapping[str, Any]:
     }
 
 
-def _spread(spread: Spread) -> Mapping[str, Any]:
+def spread_json(spread: Spread) -> Mapping[str, Any]:
+    """A distribution of durations."""
     return {
         "count": spread.count,
         "mean_ns": spread.mean_ns,

@@ -17,15 +17,21 @@ from say.by_hand import golden
 from queryprof.model import (
     Aggregate,
     Counters,
+    Distribution,
     ErrorCount,
     Exemplar,
     Frame,
+    Handoff,
     Interval,
     Plan,
     Process,
     Profile,
+    Repeat,
+    Span,
     StackSample,
     Thread,
+    ThreadUsage,
+    UsageInterval,
 )
 from queryprof.report.csv_report import csv_report
 from queryprof.report.json_report import json_report
@@ -88,6 +94,28 @@ def profile() -> Profile:
             Plan(price, "/srv/shop/shop.db", "SCAN TABLE price\nUSE TEMP B-TREE FOR ORDER BY\n"),
             Plan(price, ":memory:", "SEARCH price USING INDEX price_of (product=?)\n"),
         ),
+        spans=(
+            Span("GET /cart", 240, 2, 240, 1_200_000_000, 5_061_000_000,
+                 Distribution(240, 9_600_000_000, 90_000_000, {388: 230, 404: 10}),
+                 Distribution(240, 12_000, 80, {48: 228, 64: 12}),
+                 (Repeat(price, (LOOP, HANDLER, MAIN), 240, 12_000, 80),), {200: 238, 500: 2}),
+            Span("import", 1, 0, 0, 0, 540_000_000, Distribution(1, 600_000_000, 600_000_000, {432: 1}),
+                 Distribution(1, 0, 0, {0: 1}), (), {}),
+        ),
+        handoffs=(
+            Handoff("aiosqlite", (HANDLER, MAIN), "", 300, 2, 1,
+                    Distribution(299, 450_000_000, 9_000_000, {300: 250, 320: 49}),
+                    Distribution(299, 60_000_000, 500_000, {250: 299}),
+                    Distribution(298, 30_000_000, 300_000, {240: 298}),
+                    Distribution(299, 540_000_000, 9_800_000, {310: 299})),
+        ),
+        thread_usage=tuple(
+            ThreadUsage(thread, 3_200_000_000 // n, 400_000_000 // n, 5200, 31, 4_800_000, 70_000 // n, 9000, 40,
+                        10**9, tuple(UsageInterval(10**18 + i * 10**9, i * 50_000_000 // n, 400_000, 0)
+                                     for i in range(12)))
+            for n, thread in enumerate(THREADS, 1)
+        ),
+        notes={"SELECT name FROM product": "lazy load of Order.products"},
     )  # fmt: skip
 
 
