@@ -35,7 +35,9 @@ typedef struct {
 typedef struct {
     uint64_t hash;
     uint32_t frames;
+    uint32_t alias; /* the first path with the same lines: one call may show two instructions */
     place at[QP_PATH_FRAMES_MAX];
+    int lines[QP_PATH_FRAMES_MAX];
 } call_path;
 
 typedef struct {
@@ -64,6 +66,7 @@ static struct {
     uint32_t path_count;
     uint32_t path_base; /* number of paths[0] */
     uint32_t *path_index;
+    uint32_t *line_index; /* of paths by code and lines */
     place *stack_places;
     uint32_t stack_places_used;
     stack *stacks;
@@ -103,11 +106,12 @@ bool qp_callpath_start(void)
     table.codes = qp_allocate(CODE_SLOTS, sizeof *table.codes);
     table.paths = qp_allocate(PATHS, sizeof *table.paths);
     table.path_index = qp_allocate(PATH_SLOTS, sizeof *table.path_index);
+    table.line_index = qp_allocate(PATH_SLOTS, sizeof *table.line_index);
     table.stack_places = qp_allocate(STACK_FRAMES, sizeof *table.stack_places);
     table.stacks = qp_allocate(STACKS, sizeof *table.stacks);
     table.stack_index = qp_allocate(STACK_SLOTS, sizeof *table.stack_index);
-    if (!table.codes || !table.paths || !table.path_index || !table.stack_places || !table.stacks ||
-        !table.stack_index) {
+    if (!table.codes || !table.paths || !table.path_index || !table.line_index ||
+        !table.stack_places || !table.stacks || !table.stack_index) {
         qp_callpath_stop();
         return false;
     }
@@ -133,6 +137,7 @@ void qp_callpath_stop(void)
     qp_release(table.codes);
     qp_release(table.paths);
     qp_release(table.path_index);
+    qp_release(table.line_index);
     qp_release(table.stack_places);
     qp_release(table.stacks);
     qp_release(table.stack_index);
@@ -181,6 +186,37 @@ static inline const known_code *find_code(PyCodeObject *code)
     return recent;
 }
 
+static bool same_lines(const call_path *a, const call_path *b)
+{
+    for (uint32_t i = 0; i < a->frames; i++) {
+        if (a->at[i].code != b->at[i].code || a->lines[i] != b->lines[i]) {
+            return false;
+        }
+    }
+    return a->frames == b->frames;
+}
+
+/* The first path with the same lines as a new one, which may be that itself. */
+static uint32_t find_alias(uint32_t number)
+{
+    call_path *added = &table.paths[number];
+    uint64_t hash = added->frames;
+    for (uint32_t i = 0; i < added->frames; i++) {
+        added->lines[i] = PyCode_Addr2Line(added->at[i].code, added->at[i].instruction);
+        hash =
+            mix(hash, (uintptr_t)added->at[i].code + ((uint64_t)(unsigned)added->lines[i] << 48));
+    }
+    uint32_t slot = (uint32_t)(hash & (PATH_SLOTS - 1));
+    for (; table.line_index[slot]; slot = (slot + 1) & (PATH_SLOTS - 1)) {
+        uint32_t first = table.line_index[slot] - 1;
+        if (same_lines(&table.paths[first], added)) {
+            return first;
+        }
+    }
+    table.line_index[slot] = number + 1;
+    return number;
+}
+
 static uint32_t intern_path(const place *at, uint32_t count)
 {
     if (!count) {
@@ -192,7 +228,7 @@ static uint32_t intern_path(const place *at, uint32_t count)
         uint32_t number = table.path_index[slot] - 1;
         call_path *known = &table.paths[number];
         if (known->hash == hash && known->frames == count && same_places(known->at, at, count)) {
-            return table.path_base + number;
+            return table.path_base + known->alias;
         }
     }
     if (table.path_count >= PATHS) {
@@ -202,8 +238,9 @@ static uint32_t intern_path(const place *at, uint32_t count)
     added->hash = hash;
     added->frames = count;
     memcpy(added->at, at, count * sizeof *at);
+    added->alias = find_alias(table.path_count);
     table.path_index[slot] = ++table.path_count;
-    return table.path_base + table.path_count - 1;
+    return table.path_base + added->alias;
 }
 
 /* A look for the innermost frames of the program's own code, from frame to frame outwards. */
@@ -354,6 +391,7 @@ void qp_callpath_forget(void)
 {
     qp_stacks_forget();
     memset(table.path_index, 0, PATH_SLOTS * sizeof *table.path_index);
+    memset(table.line_index, 0, PATH_SLOTS * sizeof *table.line_index);
     table.path_base += table.path_count;
     table.path_count = 0;
     forget_codes();
