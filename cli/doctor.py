@@ -9,6 +9,10 @@ import click
 
 from queryprof.version import __version__
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queryprof.hooks.imports import ImportHooks
+
 
 @click.command()
 def doctor() -> None:
@@ -17,6 +21,7 @@ def doctor() -> None:
 
     from queryprof.core import _core
     from queryprof.core.settings import read_settings
+    from queryprof.hooks.drivers import driver_hooks
     from queryprof.session import session
 
     lines = [
@@ -28,6 +33,8 @@ def doctor() -> None:
     source, ns_per_tick = _core.clock_source()
     cost_ns = _core.probe_cost_ns()
     counters = session.driver.counters_off
+    session.libraries.complain = lambda _: None  # it is said below
+    drivers = [(hook.module, _driver(hook.module, session.libraries)) for hook in driver_hooks()]
     session.stop()
     direct = (
         "the interpreter's own records" if _core.frames_are_direct() else "the public functions"
@@ -43,6 +50,7 @@ def doctor() -> None:
             "counters",
             f"off: {counters}" if counters else "on: VM steps, scans, sorts, page fetches",
         ),
+        *drivers,
         ("roots", ", ".join(settings.roots) or "working directory and the script's directory"),
         ("call path", f"{settings.call_path_frames} frames"),
         ("parameters", "kept (secrets may be in the trace)" if settings.parameters else "not kept"),
@@ -50,6 +58,33 @@ def doctor() -> None:
     ]
     for name, text in lines:
         click.echo(f"{name:<11} {text}")
+
+
+def _driver(name: str, libraries: ImportHooks) -> str:
+    """Whether a driver is there, and measured; imports it."""
+    import importlib
+    import importlib.metadata
+    import importlib.util
+
+    if importlib.util.find_spec(name) is None:
+        return "not installed"
+    try:
+        module = importlib.import_module(name)
+    except Exception as error:
+        return f"not measured: it cannot be imported: {one_line(error)}"
+    if name in libraries.failures:
+        return f"not measured: {libraries.failures[name]}"
+    version = getattr(module, "__version__", None)
+    try:
+        version = version or importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        version = "of an unknown version"
+    return f"{name} {version}, measured"
+
+
+def one_line(error: Exception) -> str:
+    """What an exception says, without its line breaks."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _startup() -> str:

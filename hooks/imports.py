@@ -38,12 +38,15 @@ class ImportHooks:
     def __init__(self, hooks: Sequence[Hook], complain: Callable[[str], None]) -> None:
         self._hooks = list(hooks)
         self._is_attached = False
-        self._complain = complain
+        self.complain = complain
         self._waiting: dict[str, Hook] = {}
+        self.failures: dict[str, str] = {}
+        """By module: why it could not be attached to."""
 
     def attach(self) -> None:
         """Attaches to what is there, and waits for the rest."""
         self._is_attached = True
+        self.failures.clear()
         for hook in self._hooks:
             self._attach_or_wait(hook)
 
@@ -56,11 +59,11 @@ class ImportHooks:
         for known in [known for known in self._hooks if known.module == hook.module]:
             self._hooks.remove(known)
             known.detach()
-        self._hooks.append(hook)
         if self._is_attached and hook.module in sys.modules:
             hook.attach(sys.modules[hook.module])
         elif self._is_attached:
             self._attach_or_wait(hook)
+        self._hooks.append(hook)
 
     def detach(self) -> None:
         """Detaches from everything, in the reverse order, and waits no more."""
@@ -75,17 +78,16 @@ class ImportHooks:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Finds nothing itself (importlib.abc.MetaPathFinder)."""
-        hook = self._waiting.pop(name, None)
+        hook = self._waiting.get(name)
         if hook is None:
             return None
         for finder in sys.meta_path:
-            find = getattr(finder, "find_spec", None)
+            find = getattr(finder, "find_spec", None) if finder is not self else None
             spec: ModuleSpec | None = find(name, path, target) if find else None
             if spec is not None:
                 if hasattr(spec.loader, "exec_module"):
                     spec.loader = _Loader(spec, hook, self._attach)  # type: ignore[assignment]
                 return spec
-        self._waiting[name] = hook  # not there; it may be later
         return None
 
     def _attach_or_wait(self, hook: Hook) -> None:
@@ -98,10 +100,12 @@ class ImportHooks:
             sys.meta_path.insert(0, self)
 
     def _attach(self, hook: Hook, module: ModuleType) -> None:
+        self._waiting.pop(hook.module, None)
         try:
             hook.attach(module)
         except Exception as error:
-            self._complain(f"{hook.module} is not measured: {error}")
+            self.failures[hook.module] = str(error)
+            self.complain(f"{hook.module} is not measured: {error}")
 
 
 class _Loader:

@@ -108,7 +108,8 @@ def test_flask_under_gunicorn(shop: Path) -> None:
         for number in range(140):
             status, body, timing = get(f"{address}/customers/{number % 50 + 1}")
             assert (status, json.loads(body)["name"]) == (200, f"customer {number % 50 + 1}")
-            assert timing.startswith("db;dur=") and timing.endswith(';desc="1 query"')
+            assert timing.startswith("db;dur=")
+            assert timing.endswith(';desc="1 query"')
         for _ in range(30):
             status, body, timing = get(f"{address}/orders")
             assert (status, len(json.loads(body))) == (200, ORDERS)
@@ -198,8 +199,9 @@ def test_starlette_under_uvicorn(shop: Path) -> None:
     assert 0 < spans[orders].cpu_ns < spans[orders].durations.total_ns
     handoffs = Counter({(h.path[0].function, h.span): h.count for h in profile.handoffs})
     for h in profile.handoffs:
-        assert h.kind == "aiosqlite" and not h.errors and not h.cancelled
+        assert (h.kind, h.errors, h.cancelled) == ("aiosqlite", 0, 0)
         assert h.queue.count == h.run.count == h.handback.count == h.total.count == h.count
         parts = h.queue.total_ns + h.run.total_ns + h.handback.total_ns
         assert abs(h.total.total_ns - parts) < 1000 * h.count
-    assert handoffs["customer", customer] and handoffs["name_of", orders]
+    assert handoffs["customer", customer]
+    assert handoffs["name_of", orders]
