@@ -152,7 +152,7 @@ void qp_callpath_configure(int frames)
     table.frames = frames < 1 ? 1 : frames > QP_PATH_FRAMES_MAX ? QP_PATH_FRAMES_MAX : frames;
 }
 
-static const known_code *find_code_in_table(PyCodeObject *code)
+static const known_code *find_code_in_table(PyCodeObject *code, PyObject *globals)
 {
     uint32_t slot = (uint32_t)mix(0, (uintptr_t)code) & (CODE_SLOTS - 1);
     for (; table.codes[slot].code; slot = (slot + 1) & (CODE_SLOTS - 1)) {
@@ -165,7 +165,7 @@ static const known_code *find_code_in_table(PyCodeObject *code)
     }
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    table.codes[slot].kind = (uint8_t)qp_code_classify(code);
+    table.codes[slot].kind = (uint8_t)qp_code_classify(code, globals);
     table.codes[slot].code = (PyCodeObject *)Py_NewRef((PyObject *)code);
     table.code_count++;
     PyErr_Restore(type, value, traceback);
@@ -173,11 +173,11 @@ static const known_code *find_code_in_table(PyCodeObject *code)
 }
 
 /* The cache's entry for a code object, or NULL when the cache is full. */
-static inline const known_code *find_code(PyCodeObject *code)
+static inline const known_code *find_code(PyCodeObject *code, PyObject *globals)
 {
     known_code *recent = &table.recent[((uintptr_t)code >> 5) & (RECENT_CODES - 1)];
     if (recent->code != code) {
-        const known_code *known = find_code_in_table(code);
+        const known_code *known = find_code_in_table(code, globals);
         if (!known) {
             return NULL;
         }
@@ -251,10 +251,10 @@ typedef struct {
 } search;
 
 /* Looks at a frame; true: enough is known. */
-static bool look_at(void *context, PyCodeObject *code, int instruction)
+static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int instruction)
 {
     search *s = context;
-    const known_code *known = find_code(code);
+    const known_code *known = find_code(code, globals);
     if (!known) {
         s->full = true;
     } else if (known->kind == QP_CODE_USER) {
@@ -284,14 +284,15 @@ static QP_COLD void find_path(PyThreadState *tstate, known_walk *walk)
     qp_frame *frame = qp_frame_running(tstate);
     bool enough = false;
     for (int depth = 0; frame && !enough && depth < SEARCH_DEPTH; depth++) {
-        enough = look_at(&s, qp_frame_code(frame), qp_frame_instruction(frame));
+        enough =
+            look_at(&s, qp_frame_code(frame), qp_frame_globals(frame), qp_frame_instruction(frame));
         frame = enough ? frame : qp_frame_outer(frame);
     }
     bool has_parents = !enough && !frame && qp_greenlets_visit(look_at, &s);
     const call_path *origin = origin_path();
     for (uint32_t i = 0; origin && s.ours && i < origin->frames; i++) {
         if (s.users < (uint32_t)table.frames) {
-            look_at(&s, origin->at[i].code, origin->at[i].instruction);
+            look_at(&s, origin->at[i].code, NULL, origin->at[i].instruction);
         }
     }
     /* A code object that no table keeps alive may go, and its address come to mean another; and
@@ -322,7 +323,7 @@ bool qp_callpath_find(PyThreadState *tstate, uint32_t *path)
 
 qp_code_class qp_code_kind(PyCodeObject *code)
 {
-    const known_code *known = find_code(code);
+    const known_code *known = find_code(code, NULL);
     return known ? (qp_code_class)known->kind : QP_CODE_LIBRARY;
 }
 
@@ -336,7 +337,7 @@ uint32_t qp_stack_find(PyThreadState *tstate)
     qp_frame *frame = qp_frame_running(tstate);
     while (frame && frames < STACK_DEPTH) {
         PyCodeObject *code = qp_frame_code(frame);
-        const known_code *known = find_code(code);
+        const known_code *known = find_code(code, qp_frame_globals(frame));
         if (known && known->kind != QP_CODE_SELF) {
             at[frames++] = (place){code, qp_frame_instruction(frame)};
         }
@@ -400,7 +401,7 @@ void qp_callpath_forget(void)
 /* One (function, file, line, kind) frame; NULL with an exception. */
 static PyObject *describe(const place *at)
 {
-    const known_code *known = find_code(at->code);
+    const known_code *known = find_code(at->code, NULL);
     int line = PyCode_Addr2Line(at->code, at->instruction);
     return Py_BuildValue("(OOii)", at->code->co_qualname, at->code->co_filename,
                          line > 0 ? line : 0, known ? known->kind : QP_CODE_LIBRARY);

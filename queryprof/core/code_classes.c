@@ -79,17 +79,9 @@ static bool is_installed(const char *file)
     return strstr(file, "site-packages") || strstr(file, "dist-packages");
 }
 
-qp_code_class qp_code_classify(PyCodeObject *code)
+/* The class of a file's path. */
+static qp_code_class classify_path(const char *file, size_t size)
 {
-    Py_ssize_t size;
-    const char *file = PyUnicode_AsUTF8AndSize(code->co_filename, &size);
-    if (!file) {
-        PyErr_Clear(); /* a name that is no UTF-8 cannot be under any root */
-        return QP_CODE_LIBRARY;
-    }
-    if (file[0] == '<') { /* <string>, <stdin>: typed by the user; <frozen ...>: the interpreter */
-        return strncmp(file, "<frozen", 7) ? QP_CODE_USER : QP_CODE_STANDARD;
-    }
     char absolute[4096];
     if (file[0] != '/' && file[0] != '\\' && !(size > 1 && file[1] == ':')) {
         PyOS_snprintf(absolute, sizeof absolute, "%s/%s", table.directory, file);
@@ -111,4 +103,33 @@ qp_code_class qp_code_classify(PyCodeObject *code)
         return QP_CODE_LIBRARY;
     }
     return longest->kind;
+}
+
+/* The file of the module that globals are of (borrowed), or NULL. */
+static PyObject *file_of(PyObject *globals)
+{
+    PyObject *file =
+        globals && PyDict_CheckExact(globals) ? PyDict_GetItemString(globals, "__file__") : NULL;
+    return file && PyUnicode_Check(file) ? file : NULL;
+}
+
+qp_code_class qp_code_classify(PyCodeObject *code, PyObject *globals)
+{
+    Py_ssize_t size;
+    const char *file = PyUnicode_AsUTF8AndSize(code->co_filename, &size);
+    if (file && file[0] == '<') { /* <string>, <stdin>; <frozen ...>: the interpreter */
+        if (!strncmp(file, "<frozen", 7)) {
+            return QP_CODE_STANDARD;
+        }
+        PyObject *module_file = file_of(globals);
+        if (!module_file) {
+            return QP_CODE_USER;
+        }
+        file = PyUnicode_AsUTF8AndSize(module_file, &size);
+    }
+    if (!file) {
+        PyErr_Clear(); /* a name that is no UTF-8 cannot be under any root */
+        return QP_CODE_LIBRARY;
+    }
+    return classify_path(file, (size_t)size);
 }

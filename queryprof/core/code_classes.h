@@ -18,7 +18,8 @@ typedef enum {
 int qp_code_classes_configure(PyObject *prefixes, PyObject *directory);
 void qp_code_classes_forget(void);
 
-/* The class of a code object. Raises nothing. */
-qp_code_class qp_code_classify(PyCodeObject *code);
+/* The class of a code object. Code without a file, which was typed or made up, belongs to whose
+ * globals (may be NULL) it runs in. Raises nothing. */
+qp_code_class qp_code_classify(PyCodeObject *code, PyObject *globals);
 
 #endif

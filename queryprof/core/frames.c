@@ -116,6 +116,18 @@ PyCodeObject *qp_frame_code(qp_frame *frame)
     return code;
 }
 
+PyObject *qp_frame_globals(qp_frame *frame)
+{
+#if LAYOUT_IS_KNOWN
+    if (direct) {
+        return ((_PyInterpreterFrame *)frame)->f_globals;
+    }
+#endif
+    PyObject *globals = PyFrame_GetGlobals(frame);
+    Py_XDECREF(globals); /* the running frame keeps them */
+    return globals;
+}
+
 int qp_frame_instruction(qp_frame *frame)
 {
 #if LAYOUT_IS_KNOWN

@@ -31,6 +31,9 @@ void qp_frame_release(qp_frame *frame);
 /* Borrowed from the frame. */
 PyCodeObject *qp_frame_code(qp_frame *frame);
 
+/* The globals that the frame's code runs in; borrowed from the frame, may be NULL. */
+PyObject *qp_frame_globals(qp_frame *frame);
+
 /* Byte offset of the running instruction, as PyFrame_GetLasti gives it. */
 int qp_frame_instruction(qp_frame *frame);
 

@@ -16,15 +16,15 @@ static PyObject *running(void)
 }
 
 /* Visits the frames from `frame` (owned by this function from here on) outwards. */
-static bool visit_frames(PyFrameObject *frame,
-                         bool (*visit)(void *context, PyCodeObject *code, int instruction),
-                         void *context)
+static bool visit_frames(PyFrameObject *frame, qp_frame_visitor *visit, void *context)
 {
     bool found = false;
     for (int i = 0; frame && !found && i < FRAMES; i++) {
         PyCodeObject *code = PyFrame_GetCode(frame);
-        found = visit(context, code, PyFrame_GetLasti(frame));
+        PyObject *globals = PyFrame_GetGlobals(frame);
+        found = visit(context, code, globals, PyFrame_GetLasti(frame));
         PyFrameObject *outer = PyFrame_GetBack(frame);
+        Py_XDECREF(globals);
         Py_DECREF((PyObject *)code);
         Py_DECREF((PyObject *)frame);
         frame = outer;
@@ -33,8 +33,7 @@ static bool visit_frames(PyFrameObject *frame,
     return found;
 }
 
-bool qp_greenlets_visit(bool (*visit)(void *context, PyCodeObject *code, int instruction),
-                        void *context)
+bool qp_greenlets_visit(qp_frame_visitor *visit, void *context)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);

@@ -7,9 +7,12 @@
 #include <Python.h>
 #include <stdbool.h>
 
+/* Looks at a frame; `globals` may be NULL. True: enough has been seen. */
+typedef bool qp_frame_visitor(void *context, PyCodeObject *code, PyObject *globals,
+                              int instruction);
+
 /* Calls `visit` for each frame of the running greenlet's parents, innermost first, until it returns
- * true; the code object is borrowed. Returns whether there are parents. Raises nothing. */
-bool qp_greenlets_visit(bool (*visit)(void *context, PyCodeObject *code, int instruction),
-                        void *context);
+ * true; the objects are borrowed. Returns whether there are parents. Raises nothing. */
+bool qp_greenlets_visit(qp_frame_visitor *visit, void *context);
 
 #endif

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 TASKS = "/proc/self/task"
 OWN_THREAD = "queryprof"
-"""What queryprof's native threads are called, so that what they use is shown as its own."""
+OWN_NAME = "(queryprof)"
+"""What queryprof's native threads are called, and shown as: what they use is its own."""
 
 THREADS_READ = 512
 """With more threads, the others are left out."""
@@ -33,7 +34,7 @@ class ThreadMeter:
     def __init__(self) -> None:
         self._known = {thread: usage for thread, _, usage in _read_threads()}
         self._ended: list[_core.EndedThreadRow] = []
-        self._own_before: tuple[int, str, Usage] | None = None
+        self._own_before: tuple[int, Usage] | None = None
 
     def add_ended(self, rows: list[_core.EndedThreadRow]) -> None:
         """Takes note of threads that have ended."""
@@ -48,7 +49,7 @@ class ThreadMeter:
         before, after = self._own_before, _read_own()
         self._own_before = None
         if before and after and before[0] == after[0] and before[0] in self._known:
-            known, at_begin, at_end = self._known[before[0]], before[2], after[2]
+            known, at_begin, at_end = self._known[before[0]], before[1], after[1]
             self._known[before[0]] = tuple(
                 k + end - begin for k, begin, end in zip(known, at_begin, at_end, strict=True)
             )  # type: ignore[assignment]
@@ -88,13 +89,14 @@ def _read_threads() -> list[tuple[int, str, Usage]]:
     return found
 
 
-def _read_own() -> tuple[int, str, Usage] | None:
-    """The same of the calling thread."""
+def _read_own() -> tuple[int, Usage] | None:
+    """The calling thread's number and usage; None: it is queryprof's own, or nothing is known."""
     number = get_native_id()
     try:
-        return (number, *_read_thread(str(number), ""))
+        name, usage = _read_thread(str(number), None)
     except (OSError, ValueError, IndexError):
         return None
+    return None if name == OWN_NAME else (number, usage)
 
 
 def _read_thread(number: str, name: str | None) -> tuple[str, Usage]:
@@ -110,7 +112,7 @@ def _read_thread(number: str, name: str | None) -> tuple[str, Usage]:
     io = [int(line.split()[1]) for line in _read(f"{TASKS}/{number}/io").splitlines()[:4]]
     if name is None:
         own = command.partition(b"(")[2].decode("utf-8", "replace")
-        name = "(queryprof)" if own == OWN_THREAD else "(native thread)"
+        name = OWN_NAME if own == OWN_THREAD else "(native thread)"
     return name, (
         int(fields[11]) * tick_ns, int(fields[12]) * tick_ns, switches[0], switches[1], *io,
     )  # type: ignore[return-value]  # fmt: skip

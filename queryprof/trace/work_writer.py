@@ -11,6 +11,7 @@ from queryprof.trace.work_store import HANDOFF_PARTS, USAGE_WIDTH_NS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Protocol
 
     from queryprof.core import _core
@@ -60,29 +61,46 @@ def pairs(flat: tuple[int, ...]) -> list[tuple[int, int]]:
 
 
 class UsageWriter:
-    """Adds what the process's threads use to a trace, at most once a second."""
+    """Adds what the process's threads use to a trace, at most once a second.
+
+    Attributes:
+        meter: is told of threads that have ended.
+    """
 
     def __init__(self) -> None:
         self.meter = ThreadMeter()
         self._last_ns = time_ns()
+        self._used: Mapping[str, list[int]] = {}
+        self._intervals: list[tuple[int, float]] = []
 
-    def add(self, store: TraceStore, process: int, at_end: bool) -> None:
-        """Adds what was used since the last time, if that is a second ago, or at the end."""
+    def begin_flush(self, at_end: bool = False) -> None:
+        """Looks at the threads before a flush, if a second has passed or at the end; what the
+        calling thread uses until `end_flush` is not the program's.
+        """
         now_ns = time_ns()
-        if not at_end and now_ns - self._last_ns < USAGE_WIDTH_NS:
-            return
-        intervals = _spread(self._last_ns, now_ns)
-        self._last_ns = now_ns
+        if at_end or now_ns - self._last_ns >= USAGE_WIDTH_NS:
+            self._used = self.meter.take()
+            self._intervals = _spread(self._last_ns, now_ns)
+            self._last_ns = now_ns
+        self.meter.begin_own_work()
+
+    def add(self, store: TraceStore, process: int) -> None:
+        """Adds what was seen, inside the flush's transaction."""
         rows = []
-        for name, sums in self.meter.take().items():
+        for name, sums in self._used.items():
             thread = store.thread(process, name)
             store.work.add_usage(thread, sums)
             figures = (sums[0] + sums[1], sums[4], sums[5])
             rows += [
                 (thread, start_ns, *(int(figure * share) for figure in figures))
-                for start_ns, share in intervals
+                for start_ns, share in self._intervals
             ]
-        store.work.add_intervals(USAGE_WIDTH_NS, rows)
+        if rows:
+            store.work.add_intervals(USAGE_WIDTH_NS, rows)
+        self._used = {}
+
+    def end_flush(self) -> None:
+        self.meter.end_own_work()
 
 
 def _spread(from_ns: int, to_ns: int) -> list[tuple[int, float]]:

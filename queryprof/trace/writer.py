@@ -79,6 +79,7 @@ class TraceWriter:
 
     def begin(self) -> None:
         self._note_io()
+        self._usage.begin_flush()
         self._opened().begin()
 
     def add_aggregates(self, rows: list[_core.AggregateRow]) -> None:
@@ -160,7 +161,7 @@ class TraceWriter:
             losses[3] - before[3],
         )  # fmt: skip
         self._opened().update_process(self._process, self._progress())
-        self._usage.add(self._opened(), self._process, at_end=False)
+        self._usage.add(self._opened(), self._process)
         self._opened().commit()
         self._leave_out_own_io()
 
@@ -172,11 +173,12 @@ class TraceWriter:
             try:
                 store = self._opened()
                 self._note_io()
+                self._usage.begin_flush(at_end=True)
                 store.begin()
                 store.update_process(
                     self._process, {**self._progress(), "clean_end": int(clean_end)}
                 )
-                self._usage.add(store, self._process, at_end=True)
+                self._usage.add(store, self._process)
                 store.commit()
                 if self._path != ":memory:":
                     store.close()
@@ -187,14 +189,13 @@ class TraceWriter:
         """A flush begins: what it reads and writes will not be the program's."""
         self._io_at_flush = read_io(PROCESS)
         self._thread_io = read_io(THREAD)
-        self._usage.meter.begin_own_work()
 
     def _leave_out_own_io(self) -> None:
         now = read_io(THREAD)
         if now and self._thread_io:
             for kind in (0, 1):
                 self._own_io[kind] += now[kind] - self._thread_io[kind]
-        self._usage.meter.end_own_work()
+        self._usage.end_flush()
 
     def _io(self) -> tuple[int, int] | tuple[None, None]:
         """Bytes that the program has read and written until the present flush began."""
