@@ -152,15 +152,21 @@ def usage_by_name(profile: Profile) -> Mapping[str, ThreadUsage]:
     }
 
 
-def busy(usage: ThreadUsage, intervals: int) -> list[float]:
-    """How busy a thread was in each of so many equal parts of its timeline: CPU time by wall time."""
-    if not usage.timeline:
-        return []
-    first = usage.timeline[0].start_unix_ns
-    length = usage.timeline[-1].start_unix_ns + usage.width_ns - first
-    part_ns = max(length / intervals, usage.width_ns)
-    sums = [0.0] * max(1, min(intervals, -(-length // usage.width_ns)))
-    for interval in usage.timeline:
-        place = min(int((interval.start_unix_ns - first) / part_ns), len(sums) - 1)
-        sums[place] += interval.cpu_ns
-    return [cpu_ns / part_ns for cpu_ns in sums]
+def busy(profile: Profile, parts: int) -> tuple[float, Mapping[str, list[float]]]:
+    """How busy threads were over the run: the length of a part in ns, and by the names of
+    `usage_by_name` the CPU time in ns in each of at most so many equal parts.
+    """
+    usage = usage_by_name(profile)
+    starts = [i.start_unix_ns for used in usage.values() for i in used.timeline]
+    if not starts:
+        return 0.0, {name: [] for name in usage}
+    width_ns = max(used.width_ns for used in usage.values())
+    first, length = min(starts), max(starts) + width_ns - min(starts)
+    count = max(1, min(parts, length // width_ns))
+    part_ns = length / count
+    found = {name: [0.0] * count for name in usage}
+    for name, used in usage.items():
+        for interval in used.timeline:
+            place = min(int((interval.start_unix_ns - first) / part_ns), count - 1)
+            found[name][place] += interval.cpu_ns
+    return part_ns, found

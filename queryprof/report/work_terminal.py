@@ -26,6 +26,7 @@ SHOWN = 3
 
 BARS = "▁▂▃▄▅▆▇█"
 SPARKLINE_WIDTH = 16
+STATEMENT_COLUMNS = 72
 HOUR_NS = 3_600_000_000_000
 RATE_FROM_NS = 10_000_000_000
 """A shorter run says nothing of an hour."""
@@ -104,9 +105,13 @@ def _repeat(found: RepeatFinding, places: Places) -> RenderableType:
         (f"{times} times", "bold red"), f" in each of {counted(found.spans, 'span')}",
         f" {found.span} (at most {count(found.most)}): a query in a loop?",
     )  # fmt: skip
-    body = Text.assemble((places.site(found.site), "cyan"), "  ", found.statement)
-    body.no_wrap, body.overflow = True, "ellipsis"
-    return Padding(Text("\n").join([head, body]), (0, 0, 0, 5))
+    site = Text(places.site(found.site), "cyan")
+    for caller in found.site.callers[:1]:
+        site.append(f"  <- {places.frame(caller)}", "default")
+    lines = [head, site, Text(found.statement)]
+    for line in lines[2:]:
+        line.truncate(STATEMENT_COLUMNS, overflow="ellipsis")
+    return Padding(Text("\n").join(lines), (0, 0, 0, 5))
 
 
 def _handoff(found: HandoffFinding, places: Places) -> RenderableType:
@@ -157,7 +162,8 @@ def threads(profile: Profile, places: Places, top: int, wide: bool) -> list[Rend
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("busy", no_wrap=True, min_width=SPARKLINE_WIDTH)
         table.add_column("thread", overflow="fold", ratio=1)
-        highest = max((max(busy(u, SPARKLINE_WIDTH), default=0) for u in usage.values()), default=0)
+        part_ns, cpu_ns = busy(profile, SPARKLINE_WIDTH)
+        highest = max((value for line in cpu_ns.values() for value in line), default=0)
         for name, used in list(usage.items())[:top]:
             figures = [
                 duration(used.user_ns + used.system_ns), duration(used.system_ns),
@@ -170,10 +176,10 @@ def threads(profile: Profile, places: Places, top: int, wide: bool) -> list[Rend
                     size(used.read_bytes), count(used.read_calls),
                     size(used.written_bytes), count(used.write_calls),
                 ]  # fmt: skip
-            line = sparkline(busy(used, SPARKLINE_WIDTH), highest)
-            table.add_row(*figures, line, name)
+            table.add_row(*figures, sparkline(cpu_ns[name], highest), name)
         parts.append(table)
-        parts.append(Text(f"busy: CPU time by time, the highest bar {percent(highest)}", "dim"))
+        scale = f"{duration(highest)} in {duration(part_ns)}"
+        parts.append(Text(f"busy: CPU time over the run; the highest bar is {scale}", "dim"))
     parts += _processes(profile)
     handoffs = find_handoffs(profile)
     if handoffs:

@@ -208,7 +208,9 @@ def test_placed_probe_measures_python_types() -> None:
 
     original = Driver.__dict__["execute"]
     with queryprof.profile() as recording:
-        attachment = _core.attach(Driver, "execute", _core.operations().index("execute"), None)
+        attachment = _core.attach(
+            Driver, "execute", _core.operations().index("execute"), None, False
+        )
         assert Driver().execute("SELECT 1") == "select 1"
         assert Driver().execute(sql="SELECT 2") == "select 2"
         assert Driver.execute(Driver(), "SELECT 3", (1,)) == "select 3"
@@ -233,11 +235,11 @@ def test_attach_refuses_what_is_no_function() -> None:
         value = 1
 
     with pytest.raises(KeyError):
-        _core.attach(Driver, "missing", 0, None)
+        _core.attach(Driver, "missing", 0, None, False)
     with pytest.raises(TypeError, match="is no function"):
-        _core.attach(Driver, "value", 0, None)
+        _core.attach(Driver, "value", 0, None, False)
     with pytest.raises(ValueError, match="no operation 99"):
-        _core.attach(Driver, "value", 99, None)
+        _core.attach(Driver, "value", 99, None, False)
     assert Driver.value == 1
 
 

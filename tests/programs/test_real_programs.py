@@ -51,6 +51,37 @@ def test_the_standard_librarys_own_tests(queryprof: Run, name: str) -> None:
         assert sum(loop.steps for loop in profile.loops) > 20_000
 
 
+@pytest.mark.compat
+@pytest.mark.parametrize(
+    ("library", "module", "tests", "calls"),
+    [
+        ("aiosqlite", ("-m", "unittest", "-v", "aiosqlite.tests.smoke"), 25, 100),
+        ("apsw", ("-m", "apsw.tests", "-v"), 200, 10_000),
+    ],
+)
+def test_the_drivers_own_tests(
+    queryprof: Run, library: str, module: tuple[str, ...], tests: int, calls: int
+) -> None:
+    """The suites that APSW and aiosqlite ship: the same tests fail, or none, as without us."""
+    pytest.importorskip(library)
+    bare = subprocess.run(
+        [sys.executable, *module], capture_output=True, text=True, check=False, timeout=900
+    )
+    recorded = queryprof("run", "--no-report", "-o", "x.qprof", *module, timeout=900)
+    assert bare.returncode == recorded.returncode, recorded.stderr[-2000:]
+    assert verdicts(bare.stderr) == verdicts(recorded.stderr)
+    assert len(verdicts(bare.stderr)) > tests
+    assert sum(by_operation(read_profile("x.qprof")).values()) > calls
+
+
+def verdicts(output: str) -> list[str]:
+    """Names of tests with what became of them; threads may print in between."""
+    lines = re.findall(r"^(\w+) \(([\w.]+)\)", output, re.MULTILINE)
+    failed = re.findall(r"^(?:FAIL|ERROR): .*", output, re.MULTILINE)
+    ended = re.findall(r"^(?:Ran \d+ tests|OK.*|FAILED.*)", output, re.MULTILINE)
+    return sorted(".".join(line) for line in lines) + sorted(failed) + ended
+
+
 @pytest.fixture
 def airports(tmp_path: Path) -> Path:
     rows = list(airportsdata.load().values())
