@@ -8,6 +8,7 @@
 
 #ifndef _WIN32
 #include <pthread.h>
+#include <signal.h>
 #endif
 #ifdef __linux__
 #include <sched.h>
@@ -62,9 +63,16 @@ static void *run_thread(void *self)
     return NULL;
 }
 
+/* The thread takes no signals: one that it got would not wake the program's main thread, which
+ * alone runs Python's handlers. */
 static bool start_thread(qp_background *self)
 {
-    return pthread_create(&self->thread, NULL, run_thread, self) == 0;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(&self->thread, NULL, run_thread, self) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
 }
 
 /* Python counts the threads of the system at a fork, and warns: it must be gone, not going. */
