@@ -12,9 +12,11 @@ import nox
 
 VERSIONS = ("3.11", "3.12", "3.13")
 PINNED = Path("requirements-dev.txt").read_text().splitlines()
-TESTS = ("airportsdata", "aiosqlite", "datasette", "hypothesis", "jsonschema", "pytest",
-         "pytest-xdist", "sqlite-utils", "trio", "twisted", "uvloop")  # fmt: skip
-ONCE = ("django", "pre-commit", "pytest-asyncio", "pytest-django", "pyyaml", "sqlalchemy")
+TESTS = ("airportsdata", "aiosqlite", "apsw", "datasette", "duckdb", "greenlet", "hypothesis",
+         "jsonschema", "psycopg[binary]", "pytest", "pytest-xdist", "sqlite-utils", "trio",
+         "twisted", "uvloop")  # fmt: skip
+ONCE = ("django", "flask", "gunicorn", "peewee", "pony", "pre-commit", "pytest-asyncio",
+        "pytest-django", "pyyaml", "sqlalchemy", "starlette", "uvicorn")  # fmt: skip
 """What tests need that run on the first Python alone."""
 
 FEWER_EXAMPLES = "100"
