@@ -219,13 +219,15 @@ class _Addition:
             "SELECT value FROM setting WHERE name = 'usage_width_ns'"
         ).fetchone()
         if width:
-            columns = ("thread_id", "start_unix_ns", *INTERVAL_SUMS)
+            intervals = self._rows(
+                "thread_timeline", ("thread_id", "start_unix_ns", *INTERVAL_SUMS)
+            )
             store.add_intervals(
                 width[0],
                 [
-                    (self._threads[thread], *row)
-                    for thread, *row in self._rows("thread_timeline", columns)
-                ],  # type: ignore[misc]
+                    (self._threads[thread], start_unix_ns, cpu_ns, read, written)
+                    for thread, start_unix_ns, cpu_ns, read, written in intervals
+                ],
             )
 
     def _path(self, number: int) -> int:

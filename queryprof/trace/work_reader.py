@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from sqlite3 import Connection
+from typing import Any
 
 from queryprof.model import (
     CallPath,
@@ -86,7 +87,8 @@ def load_usage(connection: Connection, threads: Mapping[int, Thread]) -> Iterato
         f"SELECT thread_id, {', '.join(USAGE_SUMS)} FROM thread_usage"
         " ORDER BY user_ns + system_ns DESC, thread_id"
     ):
-        yield ThreadUsage(threads[thread], *sums, width_ns, tuple(timelines[thread]))
+        values: tuple[Any, ...] = (*sums, width_ns, tuple(timelines[thread]))
+        yield ThreadUsage(threads[thread], *values)
 
 
 def _histograms(

@@ -90,9 +90,9 @@ class UsageWriter:
         for name, sums in self._used.items():
             thread = store.thread(process, name)
             store.work.add_usage(thread, sums)
-            figures = (sums[0] + sums[1], sums[4], sums[5])
+            cpu_ns, read, written = sums[0] + sums[1], sums[4], sums[5]
             rows += [
-                (thread, start_ns, *(int(figure * share) for figure in figures))
+                (thread, start_ns, int(cpu_ns * share), int(read * share), int(written * share))
                 for start_ns, share in self._intervals
             ]
         if rows:
