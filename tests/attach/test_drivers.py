@@ -335,6 +335,8 @@ class Connection:
         return self
     def __exit__(self, *exc_info):
         self.commit()
+    def close(self):
+        self._connection.close()
 def connect():
     return Connection()
 """
@@ -362,6 +364,7 @@ def test_any_driver_by_name(
             with driver.connect() as connection:
                 connection.execute(f"SELECT 1 AS {driver.__name__}").fetchone()
             connection.cursor().execute(query=f"SELECT 2 AS {driver.__name__}")
+            connection.close()
     assert early_driver.Cursor.__dict__["execute"] is original
     found = by_operation(recording.profile)
     for name in ("early_driver", "late_driver"):

@@ -236,6 +236,7 @@ def test_sqlite_utils() -> None:
     found = asked(recording.profile)
     assert found["write", "INSERT"] == 1
     assert found["read", "SELECT"] >= 1
+    database.conn.close()
 
 
 DJANGO = """

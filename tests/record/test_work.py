@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from traceback import walk_tb
 
@@ -266,7 +267,8 @@ reactor.run()
 def test_greenlets() -> None:
     """A driver that runs in a greenlet whose stack has none of the program's frames."""
     greenlet = pytest.importorskip("greenlet")
-    execute = sqlite3.connect(":memory:").execute
+    connection = sqlite3.connect(":memory:")
+    execute = connection.execute
 
     def alpha() -> None:
         greenlet.greenlet(execute).switch("SELECT 1 AS alpha")
@@ -286,6 +288,7 @@ def test_greenlets() -> None:
         found = only(recording.profile, f"SELECT ? AS {name}")
         assert (found.count, functions(found)[0]) == (3, name)
     assert functions(only(recording.profile, "SELECT ? AS nested"))[:2] == ["<lambda>", "nested"]
+    connection.close()
 
 
 def test_wall_and_cpu_time() -> None:
@@ -367,6 +370,7 @@ def test_spans_count_what_is_in_them(shape: list[object]) -> None:
 
     with queryprof.profile() as recording:
         work(shape, 0)
+    connection.close()
     spans = {span.name: span for span in recording.profile.spans}
     assert set(spans) == set(model)
     for name, instances in model.items():
@@ -476,7 +480,8 @@ def test_the_profilers_own_work_is_no_threads() -> None:
         pytest.skip("needs Linux")
     with queryprof.profile("x.qprof"):
         for number in range(40):
-            sqlite3.connect(":memory:").execute(f"SELECT {number} AS n{number}").fetchall()
+            with closing(sqlite3.connect(":memory:")) as connection:
+                connection.execute(f"SELECT {number} AS n{number}").fetchall()
         time.sleep(1.3)
         ask()
         time.sleep(1.3)
