@@ -53,7 +53,7 @@ class ExecutorHook:
     def __init__(self, module: str, kind: str, *handovers: Handover) -> None:
         self.module = module
         self._kind = kind
-        self._handovers = handovers
+        self.handovers = handovers
         self._replaced = Replacements()
 
     def attach(self, module: ModuleType) -> None:
@@ -63,7 +63,7 @@ class ExecutorHook:
             DriverError: the module has not what it should have.
         """
         try:
-            for handover in self._handovers:
+            for handover in self.handovers:
                 self._replace(module, handover)
         except BaseException:
             self.detach()

@@ -1,10 +1,12 @@
 #include "awaited.h"
 
 #include <stdbool.h>
+#include <structmember.h>
 
 typedef struct {
     PyObject_HEAD PyObject *coroutine; /* owned */
     qp_watcher *watcher;               /* owned; NULL: it has ended */
+    PyObject *weak_references;
 } awaited;
 
 static void end(awaited *self, PyObject *result)
@@ -96,8 +98,8 @@ static PyObject *throw_method(PyObject *object, PyObject *args)
         PyObject *type, *value, *traceback;
         bool returned = PyErr_ExceptionMatches(PyExc_StopIteration);
         PyErr_Fetch(&type, &value, &traceback);
-        PyObject *returns =
-            returned && value ? PyObject_GetAttrString(value, "value") : NULL; /* if normalized */
+        PyErr_NormalizeException(&type, &value, &traceback); /* before 3.12 it may be the result */
+        PyObject *returns = returned && value ? PyObject_GetAttrString(value, "value") : NULL;
         if (!returned) {
             PyErr_Restore(type, value, traceback); /* it is told which */
             stop_for_now(self, PYGEN_ERROR, NULL);
@@ -159,6 +161,7 @@ static void dealloc(PyObject *self)
     PyObject_GC_UnTrack(self);
     PyObject *error_type, *value, *traceback;
     PyErr_Fetch(&error_type, &value, &traceback);
+    PyObject_ClearWeakRefs(self);
     clear(self); /* first: it may run on, to its end */
     end((awaited *)self, NULL);
     PyErr_Restore(error_type, value, traceback);
@@ -173,18 +176,16 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(awaited, weak_references), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_traverse, traverse},
-    {Py_tp_clear, clear},
-    {Py_tp_getattro, get_attribute},
-    {Py_tp_repr, represent},
-    {Py_tp_iter, PyObject_SelfIter},
-    {Py_tp_iternext, next},
-    {Py_am_await, await_itself},
-    {Py_am_send, send},
-    {Py_tp_methods, methods},
-    {0, NULL},
+    {Py_tp_dealloc, dealloc},        {Py_tp_traverse, traverse},  {Py_tp_clear, clear},
+    {Py_tp_getattro, get_attribute}, {Py_tp_repr, represent},     {Py_tp_iter, PyObject_SelfIter},
+    {Py_tp_iternext, next},          {Py_am_await, await_itself}, {Py_am_send, send},
+    {Py_tp_methods, methods},        {Py_tp_members, members},    {0, NULL},
 };
 
 static PyType_Spec spec = {

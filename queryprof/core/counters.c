@@ -241,11 +241,12 @@ static bool trace(void *db, const qp_sqlite_functions *sqlite, bool is_told)
     return t != NULL;
 }
 
-/* SQLite calls this for every connection that is opened. */
+/* SQLite calls this for every connection that is opened. Another driver may share the library with
+ * sqlite3 (Debian's APSW does), and hold no statement objects: it opens it in a call of its own. */
 static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api))
 {
     if (state.counting && !qp_here.muted) {
-        trace(db, &qp_sqlite, false);
+        trace(db, &qp_sqlite, qp_here.meter && qp_here.meter->drops);
     }
     return 0;
 }
@@ -339,6 +340,9 @@ const char *qp_counters_start_private(void)
     }
     if (!qp_private_sqlite.trace_v2) {
         return "the driver's SQLite loads no extensions";
+    }
+    if (qp_private_sqlite.trace_v2 == qp_sqlite.trace_v2) {
+        return NULL; /* it is not private: see on_open */
     }
     if (qp_private_sqlite.auto_extension((void (*)(void))on_open_private) != 0) {
         return "SQLite refused the hook for new connections";

@@ -34,7 +34,7 @@ typedef struct {
 } scope;
 
 /* Deeper parentheses than these are copied without folding their lists. */
-enum { SCOPES = 64 };
+enum { SCOPES = 64, LONGEST_NAME = 1000 /* in the parentheses of a parameter */ };
 
 typedef struct {
     const unsigned char *at;
@@ -311,7 +311,7 @@ static size_t parameter_length(const scanner *s)
     }
     if (*s->at == '$' && p < s->end && *p == '(') {
         const unsigned char *q = p + 1;
-        while (q < s->end && *q != ')' && !is_space(*q)) {
+        while (q < s->end && q - p < LONGEST_NAME && *q != ')' && !is_space(*q)) {
             q++;
         }
         p = q < s->end && *q == ')' ? q + 1 : p;
@@ -366,7 +366,8 @@ static size_t format_length(const scanner *s)
         return 0;
     }
     if (p < s->end && *p == '(') {
-        const unsigned char *close = memchr(p, ')', (size_t)(s->end - p));
+        size_t room = s->end - p < LONGEST_NAME ? (size_t)(s->end - p) : LONGEST_NAME;
+        const unsigned char *close = memchr(p, ')', room);
         p = close ? close + 1 : s->end;
     }
     bool ends =

@@ -490,3 +490,42 @@ def test_awaiting_an_awaited_call_is_like_awaiting_the_coroutine(
     assert sum(counts.values()) == 13
     assert sum(e.count for e in recording.profile.errors) == 3
     assert not _core.is_on()
+
+
+def hooked() -> dict[str, object]:
+    """Everything that a hook may replace in the libraries that are here, by name."""
+    import importlib
+
+    from queryprof.hooks.apsw_driver import METHODS
+    from queryprof.hooks.drivers import KNOWN
+    from queryprof.hooks.executors import executor_hooks
+
+    found = {}
+    owners: list[tuple[str, str, tuple[str, ...]]] = [
+        ("apsw", name, tuple(methods)) for name, methods in METHODS.items()
+    ]
+    owners += [(d.module, name, tuple(m)) for d in KNOWN for name, m in d.types.items()]
+    owners += [(h.module, o.owner, (o.method,)) for h in executor_hooks() for o in h.handovers]
+    for module_name, owner_name, methods in owners:
+        try:
+            owner = getattr(importlib.import_module(module_name), owner_name)
+        except ImportError:
+            continue
+        for method in methods:
+            found[f"{module_name}.{owner_name}.{method}"] = vars(owner).get(method)
+    return found
+
+
+def test_uninstall_puts_everything_back() -> None:
+    """Types and functions of every driver and executor, by identity, twice."""
+    before = hooked()
+    assert len(before) > 20
+    for _ in range(2):
+        queryprof.install("x.qprof")
+        during = hooked()
+        queryprof.uninstall()
+        after = hooked()
+        assert all(after[name] is before[name] for name in before)
+    # What is exchanged in place stays the same object while it is measured, too.
+    same = {name.partition(".")[0] for name in before if during[name] is before[name] is not None}
+    assert same <= {"apsw", "psycopg"}, same

@@ -145,6 +145,28 @@ def test_children_of_a_shell(queryprof: Run, script: Script, tmp_path: Path) -> 
     assert by_operation(read_profile("x.qprof"))[SELECT] == 10
 
 
+@pytest.mark.once
+def test_pytest_xdist(queryprof: Run, script: Script) -> None:
+    """The workers of a test run are in the trace, with each test's queries once."""
+    script(
+        "import sqlite3, pytest\n"
+        "@pytest.mark.parametrize('number', range(12))\n"
+        "def test_query(number):\n"
+        "    connection = sqlite3.connect(':memory:')\n"
+        "    assert connection.execute('SELECT ?', (number,)).fetchone() == (number,)\n"
+        "    connection.close()\n",
+        "test_queries.py",
+    )
+    arguments = ("-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "test_queries.py")
+    result = queryprof("run", "--no-report", "-o", "x.qprof", *arguments)
+    assert "12 passed" in result.stdout, result.stdout + result.stderr
+    profile = read_profile("x.qprof")
+    asked = [a for a in profile.aggregates if a.operation == "execute"]
+    assert sum(a.count for a in asked) == 12
+    assert {a.path[0].function for a in asked} == {"test_query"}
+    assert len({a.thread.process_id for a in asked}) == 2
+
+
 def test_sigkill_loses_at_most_the_last_second(script: Script) -> None:
     """The trace of a killed process is readable and has all but the last second."""
     path = script(
@@ -185,6 +207,7 @@ def limit_file_size() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
 
 
+@pytest.mark.once
 def test_full_disk(script: Script) -> None:
     """When writing fails in the middle, recording ends with one line and the program goes on."""
     path = script(

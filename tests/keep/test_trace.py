@@ -48,6 +48,7 @@ SQLS = st.lists(
 FIGURES = ("count", "errors", "rows", "total_ns", "self_ns")
 
 
+@pytest.mark.once
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -96,6 +96,7 @@ def installed(name: str) -> Path:
     return Path(sys.executable).with_name(name)
 
 
+@pytest.mark.once
 def test_sqlite_utils_inserts_28_000_rows(queryprof: Run, airports: Path) -> None:
     """Exact rows, and call sites inside sqlite-utils when asked for with --root."""
     root = SITE_PACKAGES / "sqlite_utils"

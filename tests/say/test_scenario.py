@@ -11,6 +11,8 @@ import pytest
 from conftest import Run, by_operation
 from queryprof.trace.reader import read_profile
 
+pytestmark = pytest.mark.once
+
 PROGRAM = """
 import os, sqlite3, time
 
