@@ -21,7 +21,7 @@ demo: $(BIN)/queryprof ## builds, profiles a real program over 28,000 airports, 
 test: $(BIN)/queryprof ## runs the tests on every Python of 3.11, 3.12 and 3.13 that is here
 	$(BIN)/python -m nox --session tests
 
-bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (eight minutes)
+bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (ten minutes)
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/loops.py
 	$(BIN)/python benchmarks/drivers.py

@@ -111,7 +111,8 @@ def django_get() -> Iterator[Work]:
 
 
 @contextmanager
-def aiosqlite_point_select() -> Iterator[Work]:
+def aiosqlite_point_select(has_timer: bool) -> Iterator[Work]:
+    """With a timer in the event loop, as every program with a timeout has, or with none."""
     import aiosqlite
 
     with asyncio.Runner() as runner:
@@ -126,11 +127,14 @@ def aiosqlite_point_select() -> Iterator[Work]:
         database = runner.run(open_database())
 
         async def select(times: int) -> None:
+            timer = asyncio.get_running_loop().call_later(60, gc.collect) if has_timer else None
             for number in range(times):
                 async with database.execute(
                     "SELECT name FROM item WHERE id = ?", (number % ROWS,)
                 ) as cursor:
                     await cursor.fetchone()
+            if timer:
+                timer.cancel()
 
         yield lambda times: runner.run(select(times))
         runner.run(database.close())
@@ -161,9 +165,14 @@ CASES: dict[str, tuple[Callable[[], Any], int, str]] = {
     "APSW": (apsw_point_select, 20_000, "point select (execute, fetchone)"),
     "SQLAlchemy": (sqlalchemy_orm_select, 500, "ORM select by key"),
     "Django": (django_get, 500, ".get()"),
-    "aiosqlite": (aiosqlite_point_select, 500, "point select"),
+    "aiosqlite": (
+        lambda: aiosqlite_point_select(True), 800, "point select, a timer in the loop",
+    ),
+    "aiosqlite alone": (
+        lambda: aiosqlite_point_select(False), 800, "point select, no timer in the loop",
+    ),
     "psycopg": (psycopg_point_select, 1000, "point select, local socket"),
-}
+}  # fmt: skip
 
 
 def run_ns(work: Work, times: int, recorded: bool) -> float:

@@ -46,7 +46,7 @@ typedef struct {
     uint32_t frames;
 } stack;
 
-enum { RECENT_CODES = 128, WALKS = 128, WALK_MARKS = 8 };
+enum { RECENT_CODES = 128, WALKS = 128, WALK_WAYS = 2, WALK_MARKS = 20 };
 
 /* Where the same frames led before. */
 typedef struct {
@@ -58,9 +58,9 @@ typedef struct {
 } known_walk;
 
 static struct {
-    known_code recent[RECENT_CODES]; /* borrowed from `codes`, by address: found at once */
-    known_walk walks[WALKS];         /* by the innermost frame's position */
-    known_code *codes;               /* open addressing by address */
+    known_code recent[RECENT_CODES];    /* borrowed from `codes`, by address: found at once */
+    known_walk walks[WALKS][WALK_WAYS]; /* by the innermost frames' positions; latest first */
+    known_code *codes;                  /* open addressing by address */
     uint32_t code_count;
     call_path *paths;
     uint32_t path_count;
@@ -309,16 +309,34 @@ static QP_COLD void find_path(PyThreadState *tstate, known_walk *walk)
     }
 }
 
+static inline bool leads_there(const known_walk *walk, PyThreadState *tstate, uint32_t origin)
+{
+    return walk->origin == origin && qp_frames_match(tstate, walk->marks, walk->marked);
+}
+
+/* A walk that is not the latest from these frames: the one before, or a new one. */
+static QP_COLD void find_other(PyThreadState *tstate, uint32_t origin, known_walk *ways)
+{
+    if (leads_there(&ways[1], tstate, origin)) {
+        known_walk found = ways[1];
+        ways[1] = ways[0];
+        ways[0] = found;
+        return;
+    }
+    ways[1] = ways[0];
+    ways[0].origin = origin;
+    find_path(tstate, &ways[0]);
+}
+
 bool qp_callpath_find(PyThreadState *tstate, uint32_t *path)
 {
-    known_walk *walk = &table.walks[qp_frames_hash(tstate) & (WALKS - 1)];
     uint32_t origin = qp_here.origin ? qp_here.origin->path : QP_PATH_NONE;
-    if (walk->origin != origin || !qp_frames_match(tstate, walk->marks, walk->marked)) {
-        walk->origin = origin;
-        find_path(tstate, walk);
+    known_walk *ways = table.walks[(qp_frames_hash(tstate) + origin) & (WALKS - 1)];
+    if (!leads_there(&ways[0], tstate, origin)) {
+        find_other(tstate, origin, ways);
     }
-    *path = walk->path;
-    return walk->ours;
+    *path = ways[0].path;
+    return ways[0].ours;
 }
 
 qp_code_class qp_code_kind(PyCodeObject *code)

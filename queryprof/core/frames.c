@@ -178,7 +178,11 @@ uint32_t qp_frames_hash(PyThreadState *tstate)
 {
 #if LAYOUT_IS_KNOWN
     const _PyInterpreterFrame *record = direct ? innermost(tstate) : NULL;
-    return record ? (uint32_t)((uintptr_t)mark_of(record).position >> 1) : 0;
+    uintptr_t hash = 0;
+    for (int i = 0; record && i < 3; i++, record = record->previous) {
+        hash = hash * 31 + ((uintptr_t)mark_of(record).position >> 1);
+    }
+    return (uint32_t)hash;
 #else
     (void)tstate;
     return 0;

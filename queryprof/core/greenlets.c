@@ -7,11 +7,13 @@ enum { PARENTS = 16, FRAMES = 250 };
 /* The running greenlet (a new reference), or NULL: there is none, or no such library. */
 static PyObject *running(void)
 {
-    PyObject *name = PyUnicode_FromString("greenlet");
+    static PyObject *name; /* kept for as long as the process runs */
+    if (!name) {
+        name = PyUnicode_InternFromString("greenlet");
+    }
     PyObject *module = name ? PyImport_GetModule(name) : NULL;
     PyObject *greenlet = module ? PyObject_CallMethod(module, "getcurrent", NULL) : NULL;
     Py_XDECREF(module);
-    Py_XDECREF(name);
     return greenlet;
 }
 
