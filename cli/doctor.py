@@ -21,7 +21,7 @@ def doctor() -> None:
 
     from queryprof.core import _core
     from queryprof.core.settings import read_settings
-    from queryprof.hooks.drivers import driver_hooks
+    from queryprof.hooks.libraries import DRIVERS
     from queryprof.session import session
 
     lines = [
@@ -34,7 +34,7 @@ def doctor() -> None:
     cost_ns = _core.probe_cost_ns()
     counters = session.driver.counters_off
     session.libraries.complain = lambda _: None  # it is said below
-    drivers = [(hook.module, _driver(hook.module, session.libraries)) for hook in driver_hooks()]
+    drivers = [(name, _driver(name, session.libraries)) for name in DRIVERS]
     session.stop()
     direct = (
         "the interpreter's own records" if _core.frames_are_direct() else "the public functions"

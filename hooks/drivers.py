@@ -1,20 +1,17 @@
 """The drivers that queryprof knows, and those that a program names.
 
-sqlite3 is attached to by itself (sqlite3_driver): every process has it.
+sqlite3 and APSW are attached to by themselves (sqlite3_driver, apsw_driver), for SQLite's counters.
 """
 
 from __future__ import annotations
 
 from queryprof.errors import DriverError
-from queryprof.hooks.apsw_driver import ApswDriver
 from queryprof.hooks.driver import CONNECTION_METHODS, CURSOR_METHODS, Driver, DriverHook, find_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
-
-    from queryprof.hooks.imports import Hook
 
 _ASYNC_CURSOR = {**CURSOR_METHODS, "__anext__": "next"}
 _ASYNC_CONNECTION = {**CONNECTION_METHODS, "connect": "connect", "__aexit__": "exit"}
@@ -39,8 +36,6 @@ DUCKDB = Driver(
     {**CURSOR_METHODS, **CONNECTION_METHODS, "begin": "begin", "connect": "connect"},
 )
 
-KNOWN = (PSYCOPG, DUCKDB)
-
 CURSOR_PLACES = ("Cursor", "cursors.Cursor", "cursor.Cursor", "_cursor.Cursor")
 CONNECTION_PLACES = (
     "Connection", "connections.Connection", "connection.Connection", "_connection.Connection",
@@ -48,9 +43,12 @@ CONNECTION_PLACES = (
 """Where drivers keep the types that `connect` and `cursor` give, as a rule."""
 
 
-def driver_hooks() -> list[Hook]:
-    """A hook for each driver that is known, sqlite3 excepted."""
-    return [ApswDriver(), *map(DriverHook, KNOWN)]
+def psycopg_hook() -> DriverHook:
+    return DriverHook(PSYCOPG)
+
+
+def duckdb_hook() -> DriverHook:
+    return DriverHook(DUCKDB)
 
 
 def named_driver(

@@ -86,18 +86,17 @@ class ExecutorHook:
         self._replaced.set(owner, handover.method, runner)
 
 
-def executor_hooks() -> list[ExecutorHook]:
-    """A hook for each library that has threads for the program's work."""
-    return [
-        ExecutorHook(
-            "concurrent.futures.thread", "thread pool", Handover("ThreadPoolExecutor", "submit", 1)
-        ),
-        ExecutorHook(
-            "twisted.python.threadpool", "twisted", Handover("ThreadPool", "callInThreadWithCallback", 2)
-        ),
-        ExecutorHook(
-            "aiosqlite.core", "aiosqlite",
-            Handover("Connection", "_execute", 1, is_awaited=True),
-            Handover("Connection", "__init__", 1, is_timed=False),
-        ),
-    ]  # fmt: skip
+def thread_pool_hook() -> ExecutorHook:
+    submit = Handover("ThreadPoolExecutor", "submit", 1)
+    return ExecutorHook("concurrent.futures.thread", "thread pool", submit)
+
+
+def twisted_hook() -> ExecutorHook:
+    call = Handover("ThreadPool", "callInThreadWithCallback", 2)
+    return ExecutorHook("twisted.python.threadpool", "twisted", call)
+
+
+def aiosqlite_hook() -> ExecutorHook:
+    execute = Handover("Connection", "_execute", 1, is_awaited=True)
+    connector = Handover("Connection", "__init__", 1, is_timed=False)
+    return ExecutorHook("aiosqlite.core", "aiosqlite", execute, connector)

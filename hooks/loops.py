@@ -1,23 +1,12 @@
-"""All event loops that queryprof attaches to, and how late those that run now are."""
+"""How late the event loops are that run now."""
 
 from __future__ import annotations
 
-from queryprof.hooks.asyncio_loop import AsyncioLoop
 from queryprof.hooks.heartbeat import beating
-from queryprof.hooks.trio_loop import TrioLoop
-from queryprof.hooks.twisted_loop import STEPS, TwistedLoop
-from queryprof.hooks.uvloop_loop import UvloopLoop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from queryprof.hooks.imports import Hook
-
-
-def loop_hooks() -> list[Hook]:
-    """A hook for each library, or part of one."""
-    return [AsyncioLoop(), UvloopLoop(), TrioLoop(), *map(TwistedLoop, STEPS)]
 
 
 def loop_lag() -> list[Mapping[str, str | int | float]]:

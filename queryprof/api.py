@@ -7,7 +7,6 @@ import os
 from queryprof.core.recorder import muted
 from queryprof.errors import SessionError
 from queryprof.hooks.autoload import replace_trace
-from queryprof.hooks.drivers import named_driver
 from queryprof.session import running_program, session
 
 TYPE_CHECKING = False
@@ -70,6 +69,8 @@ def instrument(
     Raises:
         DriverError: recording is on, the module is imported, and has not these types.
     """
+    from queryprof.hooks.drivers import named_driver
+
     session.libraries.add(named_driver(module, cursors, connections))
 
 

@@ -16,12 +16,9 @@ from queryprof.core import _core
 from queryprof.core.recorder import FLUSH_INTERVAL_S, Recorder, complain, muted
 from queryprof.core.settings import Settings, read_settings
 from queryprof.errors import SessionError
-from queryprof.hooks.drivers import driver_hooks
-from queryprof.hooks.executors import executor_hooks
 from queryprof.hooks.heartbeat import interval
 from queryprof.hooks.imports import ImportHooks
-from queryprof.hooks.loops import loop_hooks
-from queryprof.hooks.sqlalchemy_loads import LazyLoads
+from queryprof.hooks.libraries import library_hooks
 from queryprof.hooks.sqlite3_driver import Sqlite3Driver
 from queryprof.trace.writer import TraceWriter
 
@@ -56,9 +53,7 @@ class Session:
     def __init__(self) -> None:
         self.recorder = Recorder()
         self.driver = Sqlite3Driver()
-        self.libraries = ImportHooks(
-            [*driver_hooks(), *executor_hooks(), LazyLoads(), *loop_hooks()], complain
-        )
+        self.libraries = ImportHooks(library_hooks(), complain)
         self._stall_s = 0.0
         self._lock = allocate_lock()
         self._writers: list[TraceWriter] = []

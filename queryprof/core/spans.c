@@ -97,6 +97,7 @@ bool qp_spans_start(void)
     table.running = qp_allocate(RUNNING, sizeof *table.running);
     table.sums = qp_allocate(QP_NAMES, sizeof *table.sums);
     table.first_serial = table.serial + 1;
+    table.next = 0;
     table.repeat_count = table.status_count = 0;
     return table.running && table.sums && qp_names_start(&table.names, "") == 0;
 }
@@ -113,12 +114,11 @@ void qp_spans_stop(void)
 
 void qp_spans_forget(void)
 {
-    memset(table.running, 0, RUNNING * sizeof *table.running);
-    for (int i = 0; i < QP_NAMES; i++) {
-        if (table.sums[i].changed) {
-            table.sums[i] = (sums){0};
-        }
+    if (table.next) { /* a span has begun: else nothing was written to */
+        memset(table.running, 0, RUNNING * sizeof *table.running);
+        memset(table.sums, 0, QP_NAMES * sizeof *table.sums);
     }
+    table.next = 0;
     table.repeat_count = table.status_count = 0;
     table.changed = false;
 }
@@ -420,7 +420,7 @@ static bool append(PyObject **rows, PyObject *row)
 PyObject *qp_spans_take(void)
 {
     PyObject *rows = PyList_New(0);
-    for (int i = 0; rows && i < QP_NAMES; i++) {
+    for (int i = 0; table.changed && rows && i < QP_NAMES; i++) {
         if (table.sums[i].changed) {
             append(&rows, take(i));
         }

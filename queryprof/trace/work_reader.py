@@ -19,7 +19,8 @@ from queryprof.model import (
     ThreadUsage,
     UsageInterval,
 )
-from queryprof.trace.work_store import HANDOFF_PARTS, HANDOFF_SUMS, USAGE_SUMS, USAGE_WIDTH_NS
+from queryprof.trace.usage_writer import USAGE_WIDTH_NS
+from queryprof.trace.work_store import HANDOFF_PARTS, HANDOFF_SUMS, USAGE_SUMS
 
 Key = tuple[int, str]
 """The id of a row, and what a histogram is of."""

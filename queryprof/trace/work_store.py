@@ -25,7 +25,6 @@ USAGE_SUMS = (
 )  # fmt: skip
 INTERVAL_SUMS = ("cpu_ns", "read_bytes", "written_bytes")
 
-USAGE_WIDTH_NS = 1_000_000_000
 USAGE_INTERVALS = 128
 """Of a thread's timeline: with more, intervals become twice as wide."""
 
@@ -94,7 +93,7 @@ class WorkStore:
 
     def add_intervals(self, width_ns: int, rows: Iterable[tuple[int, int, int, int, int]]) -> None:
         """Adds (thread, start_unix_ns, cpu_ns, read_bytes, written_bytes) of intervals of a width:
-        USAGE_WIDTH_NS, or that times a power of two. The wider of the widths is kept.
+        a second, or that times a power of two. The wider of the widths is kept.
         """
         row = self._connection.execute(
             "SELECT value FROM setting WHERE name = 'usage_width_ns'"

@@ -13,7 +13,7 @@ from time import time_ns
 from queryprof.core import _core
 from queryprof.core.process_io import PROCESS, THREAD, read_io
 from queryprof.core.recorder import Work, complain, muted
-from queryprof.trace.work_writer import UsageWriter, add_work, pairs
+from queryprof.trace.usage_writer import UsageWriter
 from queryprof.version import __version__
 
 TYPE_CHECKING = False
@@ -126,6 +126,8 @@ class TraceWriter:
                 self._opened().add_plan(self.statement(statement), database, tree)
 
     def add_work(self, work: Work) -> None:
+        from queryprof.trace.work_writer import add_work
+
         add_work(self._opened(), self, work)
         self._usage.meter.add_ended(work.ended_threads)
 
@@ -313,6 +315,11 @@ class TraceWriter:
                 self._paths.clear()  # the core has forgotten most of them too
             self._paths[number] = self._opened().stack(_frames(_core.path(number)))
         return self._paths[number]
+
+
+def pairs(flat: tuple[int, ...]) -> list[tuple[int, int]]:
+    """(bucket, how many) pairs from the core's flat tuples."""
+    return list(zip(flat[::2], flat[1::2], strict=True))
 
 
 def _frames(rows: tuple[_core.FrameRow, ...]) -> list[tuple[str, str, int, str]]:

@@ -496,16 +496,16 @@ def hooked() -> dict[str, object]:
     """Everything that a hook may replace in the libraries that are here, by name."""
     import importlib
 
+    from queryprof.hooks import executors
     from queryprof.hooks.apsw_driver import METHODS
-    from queryprof.hooks.drivers import KNOWN
-    from queryprof.hooks.executors import executor_hooks
 
     found = {}
     owners: list[tuple[str, str, tuple[str, ...]]] = [
         ("apsw", name, tuple(methods)) for name, methods in METHODS.items()
     ]
-    owners += [(d.module, name, tuple(m)) for d in KNOWN for name, m in d.types.items()]
-    owners += [(h.module, o.owner, (o.method,)) for h in executor_hooks() for o in h.handovers]
+    owners += [(d.module, name, tuple(m)) for d in (PSYCOPG, DUCKDB) for name, m in d.types.items()]
+    hooks = (executors.thread_pool_hook(), executors.twisted_hook(), executors.aiosqlite_hook())
+    owners += [(h.module, o.owner, (o.method,)) for h in hooks for o in h.handovers]
     for module_name, owner_name, methods in owners:
         try:
             owner = getattr(importlib.import_module(module_name), owner_name)

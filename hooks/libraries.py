@@ -1,0 +1,66 @@
+"""All libraries that queryprof attaches to when the program imports them, but for sqlite3.
+
+The module that attaches to a library is imported when the library is there: what the program does
+not use costs it nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from queryprof.hooks.imports import Hook
+
+DRIVERS = ("apsw", "psycopg", "duckdb")
+"""The drivers among them."""
+
+HOMES = {
+    "apsw": "queryprof.hooks.apsw_driver:ApswDriver",
+    "psycopg": "queryprof.hooks.drivers:psycopg_hook",
+    "duckdb": "queryprof.hooks.drivers:duckdb_hook",
+    "concurrent.futures.thread": "queryprof.hooks.executors:thread_pool_hook",
+    "twisted.python.threadpool": "queryprof.hooks.executors:twisted_hook",
+    "aiosqlite.core": "queryprof.hooks.executors:aiosqlite_hook",
+    "sqlalchemy.orm.strategies": "queryprof.hooks.sqlalchemy_loads:LazyLoads",
+    "asyncio.base_events": "queryprof.hooks.asyncio_loop:AsyncioLoop",
+    "uvloop": "queryprof.hooks.uvloop_loop:UvloopLoop",
+    "trio._core._run": "queryprof.hooks.trio_loop:TrioLoop",
+    "twisted.internet.base": "queryprof.hooks.twisted_loop:base_hook",
+    "twisted.internet.posixbase": "queryprof.hooks.twisted_loop:posixbase_hook",
+    "twisted.internet.selectreactor": "queryprof.hooks.twisted_loop:selectreactor_hook",
+}
+"""By the module that must be imported first: the module, and the function in it, that makes the
+hook.
+"""
+
+
+class Later:
+    """A hook that is made when there is something to attach to.
+
+    Args:
+        module: a key of HOMES.
+    """
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self._hook: Hook | None = None
+
+    def attach(self, module: ModuleType) -> None:
+        """Makes the hook, once, and attaches."""
+        if self._hook is None:
+            home, _, name = HOMES[self.module].partition(":")
+            self._hook = getattr(import_module(home), name)()
+        self._hook.attach(module)
+
+    def detach(self) -> None:
+        """Detaches, if there is a hook."""
+        if self._hook is not None:
+            self._hook.detach()
+
+
+def library_hooks() -> list[Hook]:
+    """A hook for each library, or part of one."""
+    return [Later(module) for module in HOMES]
