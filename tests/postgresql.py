@@ -42,8 +42,13 @@ def server(directory: Path) -> Iterator[str]:
             parent.chmod(parent.stat().st_mode | 0o011)  # it must get there
             parent = parent.parent
 
+    # A sanitizer that is loaded into the tests is not for the server.
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
     def run(*arguments: str) -> None:
-        subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL, cwd="/", **user)  # type: ignore[call-overload]
+        subprocess.run(  # type: ignore[call-overload]
+            arguments, check=True, stdout=subprocess.DEVNULL, cwd="/", env=environment, **user
+        )
 
     run(f"{commands}/initdb", "-D", str(data), "-A", "trust", "-U", "postgres", "--no-sync")
     # The path of a socket has little room.
