@@ -15,7 +15,7 @@ PINNED = Path("requirements-dev.txt").read_text().splitlines()
 TESTS = ("airportsdata", "aiosqlite", "apsw", "datasette", "duckdb", "greenlet", "hypothesis",
          "jsonschema", "psycopg[binary]", "pytest", "pytest-xdist", "sqlite-utils", "trio",
          "twisted", "uvloop")  # fmt: skip
-ONCE = ("django", "flask", "gunicorn", "peewee", "pony", "pre-commit", "pytest-asyncio",
+ONCE = ("django", "fastapi", "flask", "gunicorn", "httpx", "peewee", "pony", "pre-commit", "pytest-asyncio",
         "pytest-django", "pyyaml", "sqlalchemy", "starlette", "uvicorn")  # fmt: skip
 """What tests need that run on the first Python alone."""
 

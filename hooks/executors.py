@@ -2,7 +2,8 @@
 it over are known there, and how long it waited for a thread.
 
 concurrent.futures is also what asyncio.to_thread and run_in_executor use; Twisted's thread pool is
-what deferToThread and adbapi use; aiosqlite has a thread for each connection.
+what deferToThread and adbapi use; AnyIO's threads run the plain functions of Starlette and FastAPI;
+aiosqlite has a thread for each connection.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ class Handover:
 
     Attributes:
         owner, method: the class in the module, and its method.
-        position: of the function among the arguments.
+        position: of the function among the arguments; a class method's class does not count.
         is_awaited: the method is a coroutine, which ends with the function's result.
         is_timed: the function is handed over in that very call.
+        is_database: what is handed over is a call of a driver, whatever it is.
     """
 
     def __init__(
@@ -34,12 +36,14 @@ class Handover:
         *,
         is_awaited: bool = False,
         is_timed: bool = True,
+        is_database: bool = False,
     ) -> None:
         self.owner = owner
         self.method = method
         self.position = position
         self.is_awaited = is_awaited
         self.is_timed = is_timed
+        self.is_database = is_database
 
 
 class ExecutorHook:
@@ -80,8 +84,15 @@ class ExecutorHook:
             raise DriverError(
                 f"{self.module} has no {handover.owner}.{handover.method}; too old, or too new?"
             )
+        if isinstance(original, classmethod):
+            original = original.__get__(None, owner)
         runner = _core.handover_runner(
-            original, self._kind, handover.position, handover.is_awaited, handover.is_timed
+            original,
+            self._kind,
+            handover.position,
+            handover.is_awaited,
+            handover.is_timed,
+            handover.is_database,
         )
         self._replaced.set(owner, handover.method, runner)
 
@@ -96,7 +107,12 @@ def twisted_hook() -> ExecutorHook:
     return ExecutorHook("twisted.python.threadpool", "twisted", call)
 
 
+def anyio_hook() -> ExecutorHook:
+    run = Handover("AsyncIOBackend", "run_sync_in_worker_thread", 0, is_awaited=True)
+    return ExecutorHook("anyio._backends._asyncio", "anyio", run)
+
+
 def aiosqlite_hook() -> ExecutorHook:
-    execute = Handover("Connection", "_execute", 1, is_awaited=True)
+    execute = Handover("Connection", "_execute", 1, is_awaited=True, is_database=True)
     connector = Handover("Connection", "__init__", 1, is_timed=False)
     return ExecutorHook("aiosqlite.core", "aiosqlite", execute, connector)

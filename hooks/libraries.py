@@ -23,6 +23,7 @@ HOMES = {
     "duckdb": "queryprof.hooks.drivers:duckdb_hook",
     "concurrent.futures.thread": "queryprof.hooks.executors:thread_pool_hook",
     "twisted.python.threadpool": "queryprof.hooks.executors:twisted_hook",
+    "anyio._backends._asyncio": "queryprof.hooks.executors:anyio_hook",
     "aiosqlite.core": "queryprof.hooks.executors:aiosqlite_hook",
     "sqlalchemy.orm.strategies": "queryprof.hooks.sqlalchemy_loads:LazyLoads",
     "asyncio.base_events": "queryprof.hooks.asyncio_loop:AsyncioLoop",

@@ -114,6 +114,9 @@ def _matching(routes: list[Any], scope: Scope) -> str | None:
         match, child = route.matches(scope)
         if match.name != "FULL":
             continue
+        included = getattr(route, "effective_candidates", None)
+        if included is not None:  # FastAPI's, of a router that was included: whole paths
+            return _matching(included(), scope)
         inner = getattr(route, "routes", None)
         if inner:
             below = _matching(inner, {**scope, **child})

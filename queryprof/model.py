@@ -317,7 +317,7 @@ class Handoff:
     """Functions that called a driver in a thread to which others handed them, by who did.
 
     Attributes:
-        kind: whose threads: thread pool, aiosqlite, twisted.
+        kind: whose threads: thread pool, anyio, aiosqlite, twisted.
         path: where they were handed over.
         errors: raised something; cancelled: never ran, or nobody waited for the end.
         queue: waiting for a thread; run: running; handback: waiting for the event loop to take

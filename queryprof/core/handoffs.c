@@ -88,6 +88,7 @@ typedef struct {
     uint8_t kind;
     bool is_awaited;
     bool is_timed;
+    bool is_database;
     bool failed;
     bool was_run;
     bool abandoned; /* whoever waited for it does so no more */
@@ -103,7 +104,7 @@ static void conclude(handoff *self)
 {
     bool ours = qp_recording && self->origin.recording == qp_recording && !self->concluded;
     self->concluded = true;
-    if (!ours || !self->is_timed || (!self->origin.calls && !self->is_awaited)) {
+    if (!ours || !self->is_timed || (!self->origin.calls && !self->is_database)) {
         return;
     }
     uint16_t span = (uint16_t)(self->origin.span & 0xffff);
@@ -218,6 +219,7 @@ typedef struct {
     Py_ssize_t position;
     bool is_awaited;
     bool is_timed;
+    bool is_database;
     PyTypeObject *handoff_type; /* borrowed from the module, as the next one */
     PyTypeObject *awaited_type;
 } handover;
@@ -239,6 +241,7 @@ static handoff *wrap(const handover *where, PyObject *function)
     self->kind = where->kind;
     self->is_awaited = where->is_awaited;
     self->is_timed = where->is_timed;
+    self->is_database = where->is_database;
     qp_origin_here(thread, &self->origin);
     self->handed_ticks = qp_clock_ticks();
     return self;
@@ -330,11 +333,16 @@ static uint8_t kind_number(const char *name)
 }
 
 PyObject *qp_handover_runner(PyObject *module, PyObject *original, const char *kind,
-                             Py_ssize_t position, bool is_awaited, bool is_timed)
+                             Py_ssize_t position, bool is_awaited, bool is_timed, bool is_database)
 {
     const qp_module_state *state = PyModule_GetState(module);
-    handover where = {kind_number(kind),   position,           is_awaited, is_timed,
-                      state->handoff_type, state->awaited_type};
+    handover where = {.kind = kind_number(kind),
+                      .position = position,
+                      .is_awaited = is_awaited,
+                      .is_timed = is_timed,
+                      .is_database = is_database,
+                      .handoff_type = state->handoff_type,
+                      .awaited_type = state->awaited_type};
     PyObject *extra = PyBytes_FromStringAndSize((const char *)&where, sizeof where);
     PyObject *runner =
         extra ? qp_probe_object_calling(state->probe_object_type, hand_over, original, extra)

@@ -23,9 +23,10 @@ void qp_handoffs_forget(void);
  *
  * `kind` says whose threads they run in; `position` which argument is the function. `is_awaited`:
  * the call gives a coroutine, which ends with the function's result; `is_timed`: the function is
- * handed over in that very call. NULL with an exception. */
+ * handed over in that very call; `is_database`: the function is a call of a driver, whatever it
+ * is. NULL with an exception. */
 PyObject *qp_handover_runner(PyObject *module, PyObject *original, const char *kind,
-                             Py_ssize_t position, bool is_awaited, bool is_timed);
+                             Py_ssize_t position, bool is_awaited, bool is_timed, bool is_database);
 
 /* Empties the sums into a new list of tuples (see _core.pyi); NULL with an exception. */
 PyObject *qp_handoffs_take(void);

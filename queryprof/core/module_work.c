@@ -80,12 +80,12 @@ static PyObject *handover_runner(PyObject *module, PyObject *args)
     PyObject *original;
     const char *kind;
     Py_ssize_t position;
-    int is_awaited, is_timed;
-    if (!PyArg_ParseTuple(args, "Osnpp:handover_runner", &original, &kind, &position, &is_awaited,
-                          &is_timed)) {
+    int is_awaited, is_timed, is_database;
+    if (!PyArg_ParseTuple(args, "Osnppp:handover_runner", &original, &kind, &position, &is_awaited,
+                          &is_timed, &is_database)) {
         return NULL;
     }
-    return qp_handover_runner(module, original, kind, position, is_awaited, is_timed);
+    return qp_handover_runner(module, original, kind, position, is_awaited, is_timed, is_database);
 }
 
 static PyObject *note_runner(PyObject *module, PyObject *args)

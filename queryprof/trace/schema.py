@@ -173,7 +173,7 @@ CREATE TABLE span_status (             -- how requests ended
 -- Functions that were handed to other threads and called a driver there.
 CREATE TABLE handoff (
     id INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL,                -- whose threads: thread pool, aiosqlite, twisted
+    kind TEXT NOT NULL,                -- whose threads: thread pool, anyio, aiosqlite, twisted
     path_id INTEGER NOT NULL REFERENCES stack (id), -- who handed them over
     span_id INTEGER NOT NULL REFERENCES span (id),
     count INTEGER NOT NULL,

@@ -504,7 +504,8 @@ def hooked() -> dict[str, object]:
         ("apsw", name, tuple(methods)) for name, methods in METHODS.items()
     ]
     owners += [(d.module, name, tuple(m)) for d in (PSYCOPG, DUCKDB) for name, m in d.types.items()]
-    hooks = (executors.thread_pool_hook(), executors.twisted_hook(), executors.aiosqlite_hook())
+    hooks = (executors.thread_pool_hook(), executors.twisted_hook(),
+             executors.anyio_hook(), executors.aiosqlite_hook())  # fmt: skip
     owners += [(h.module, o.owner, (o.method,)) for h in hooks for o in h.handovers]
     for module_name, owner_name, methods in owners:
         try:

@@ -205,3 +205,49 @@ def test_starlette_under_uvicorn(shop: Path) -> None:
         assert abs(h.total.total_ns - parts) < 1000 * h.count
     assert handoffs["customer", customer]
     assert handoffs["name_of", orders]
+
+
+@pytest.mark.once
+def test_fastapi(tmp_path: Path) -> None:
+    """Routes of included routers by their patterns; plain functions run in AnyIO's threads."""
+    pytest.importorskip("fastapi")
+    (tmp_path / "program.py").write_text(
+        """
+import asyncio, sqlite3, httpx, queryprof
+from fastapi import APIRouter, FastAPI
+
+app = FastAPI()
+router = APIRouter(prefix="/v1")
+
+@router.get("/customers/{number}")
+def customer(number: int):
+    connection = sqlite3.connect(":memory:")
+    (found,) = connection.execute("SELECT ?", (number,)).fetchone()
+    connection.close()
+    return found
+
+app.include_router(router)
+app.add_middleware(queryprof.AsgiMiddleware, server_timing=True)
+
+async def main():
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://shop") as client:
+        for number in range(5):
+            response = await client.get(f"/v1/customers/{number}")
+            assert response.json() == number
+            assert response.headers["server-timing"].endswith(';desc="1 query"')
+        assert (await client.get("/nowhere/17")).status_code == 404
+
+queryprof.install("fastapi.qprof")
+asyncio.run(main())
+"""
+    )
+    subprocess.run([sys.executable, "program.py"], check=True, timeout=60)
+    profile = read_profile("fastapi.qprof")
+    pattern = "GET /v1/customers/{number}"
+    assert {span.name: span.count for span in profile.spans} == {pattern: 5, "GET /nowhere/{id}": 1}
+    (select,) = [a for a in profile.aggregates if a.operation == "execute"]
+    assert (select.count, select.span, select.path[0].function) == (5, pattern, "customer")
+    assert select.path[1].function == "main"
+    (handoff,) = profile.handoffs
+    assert (handoff.kind, handoff.count, handoff.handback.count) == ("anyio", 5, 5)
