@@ -11,8 +11,9 @@ help:
 
 $(BIN)/queryprof: requirements-dev.txt setup.py setup.cfg pyproject.toml $(wildcard queryprof/core/*.[ch])
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$(grep ^uv== requirements-dev.txt)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-dev.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-build-isolation -e .
 	@touch $@
 
 demo: $(BIN)/queryprof ## builds, profiles a real program over 28,000 airports, prints the report

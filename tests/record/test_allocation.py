@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
 
@@ -16,14 +17,25 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def work() -> list[tuple[int]]:
+def ask() -> list[tuple[int]]:
     connection = sqlite3.connect(":memory:")
     rows = connection.execute("SELECT 1 UNION SELECT 2").fetchall()
     connection.close()
     return rows
 
 
-@pytest.mark.parametrize("successes", range(60))
+@queryprof.span("coroutine")
+async def ask_in_thread() -> list[tuple[int]]:
+    return await asyncio.to_thread(ask)
+
+
+def work() -> list[tuple[int]]:
+    with queryprof.span("work"):
+        assert asyncio.run(ask_in_thread()) == [(1,), (2,)]
+        return ask()
+
+
+@pytest.mark.parametrize("successes", range(80))
 def test_any_single_allocation_may_fail(successes: int) -> None:
     """Whichever allocation fails: an error at the start or a recording; and the next works."""
     _core.fail_allocation_after(successes)
@@ -32,4 +44,4 @@ def test_any_single_allocation_may_fail(successes: int) -> None:
     _core.fail_allocation_after(-1)
     with queryprof.profile() as recording:
         assert work() == [(1,), (2,)]
-    assert by_operation(recording.profile)["SELECT ? UNION SELECT ?", "execute"] == 1
+    assert by_operation(recording.profile)["SELECT ? UNION SELECT ?", "execute"] == 2

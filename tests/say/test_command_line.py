@@ -19,6 +19,8 @@ import queryprof as qp
 from conftest import QUERYPROF, Run, by_operation
 from queryprof.trace.reader import read_profile
 
+pytestmark = pytest.mark.once
+
 Script = Callable[..., Path]
 WORK = "import sqlite3\nc = sqlite3.connect(':memory:')\nc.execute('SELECT 1').fetchall()\n"
 

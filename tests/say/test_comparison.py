@@ -25,6 +25,8 @@ from queryprof.report.comparison_json import comparison_json
 from queryprof.report.comparison_terminal import print_comparison
 from queryprof.report.places import Places
 
+pytestmark = pytest.mark.once
+
 Script = Callable[..., Path]
 LOAD = Frame("load", "/app/main.py", 7)
 

@@ -20,6 +20,8 @@ from queryprof.report.loop_terminal import chart, print_loops
 from queryprof.report.places import Places
 from queryprof.report.terminal import print_report
 
+pytestmark = pytest.mark.once
+
 MS = 1_000_000
 SEARCH = Frame("search", "/app/api.py", 41)
 ASK = Frame("ask", "/app/db.py", 7)

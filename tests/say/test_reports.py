@@ -39,6 +39,8 @@ from queryprof.report.markdown_report import markdown_report
 from queryprof.report.terminal import print_report, print_view
 from queryprof.report.units import average, duration
 
+pytestmark = pytest.mark.once
+
 HANDLER = Frame("Handler.get", "/srv/shop/views.py", 41)
 LOOP = Frame("prices", "/srv/shop/models.py", 17)
 MAIN = Frame("main", "/srv/shop/app.py", 88)
