@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import signal
 import socket
@@ -65,8 +66,9 @@ def test_the_drivers_own_tests(
     """The suites that APSW and aiosqlite ship: the same tests fail, or none, as without us."""
     pytest.importorskip(library)
     bare = subprocess.run(
-        [sys.executable, *module], capture_output=True, text=True, check=False, timeout=900
-    )
+        [sys.executable, *module], capture_output=True, text=True, check=False, timeout=900,
+        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "80"},  # as the recorded one has
+    )  # fmt: skip
     recorded = queryprof("run", "--no-report", "-o", "x.qprof", *module, timeout=900)
     assert bare.returncode == recorded.returncode, recorded.stderr[-2000:]
     assert verdicts(bare.stderr) == verdicts(recorded.stderr)
