@@ -30,7 +30,7 @@ typedef struct {
 } sums;
 
 static struct {
-    sums *sums; /* the first one stands for all others when the table is full */
+    sums *sums; /* the last one stands for all others when the table is full */
     int count;
     char kinds[KINDS][KIND_BYTES];
     int kind_count;

@@ -82,11 +82,39 @@ static inline uint32_t statement_of(const qp_call *call)
                                   : qp_statement_of_object(call->argument);
 }
 
+/* Whether the frame in which another call was made is among those that run: it is not when that
+ * call waits in another greenlet. */
+static QP_COLD bool runs_inside(PyThreadState *tstate, const void *identity)
+{
+    enum { DEPTH = 64 };
+    bool found = false;
+    qp_frame *frame = qp_frame_running(tstate);
+    for (int depth = 0; frame && !found && depth < DEPTH; depth++) {
+        found = frame == identity;
+        frame = found ? frame : qp_frame_outer(frame);
+    }
+    qp_frame_release(frame);
+    return found;
+}
+
 /* Whether a call is part of the one in which it is made: one driver function calling another. */
 static inline bool is_part_of(const qp_call *call, const qp_call *outer)
 {
     return outer->argument == call->argument && outer->operation == call->operation &&
-           (outer->frame == call->frame || call->probe->stands_in);
+           (outer->frame == call->frame ||
+            (call->probe->stands_in && runs_inside(call->thread->tstate, outer->frame)));
+}
+
+/* Takes a call out of those in progress; with greenlets it need not be the innermost. */
+static inline void leave(const qp_call *call)
+{
+    qp_call **place = &call->thread->active;
+    while (*place && *place != call) {
+        place = &(*place)->outer;
+    }
+    if (*place) {
+        *place = call->outer;
+    }
 }
 
 /* Whether the driver prepares statements for the call that it drops before the call ends. */
@@ -397,16 +425,20 @@ static void note_in_step(const qp_call *call, int64_t ticks)
 
 void qp_call_pause(qp_call *call)
 {
-    if (call->thread->active == call) {
-        call->thread->active = call->outer;
-        qp_here.meter = call->outer_meter;
-    }
+    leave(call);
+    qp_here.meter = call->outer_meter;
 }
 
 bool qp_call_goes_on(qp_call *call)
 {
-    if (call->recording != qp_recording || qp_here.thread != call->thread) {
-        return false; /* recording ended meanwhile, or this is another thread */
+    if (call->recording != qp_recording) {
+        return false; /* recording ended meanwhile */
+    }
+    if (qp_here.thread != call->thread) {
+        if (call->execution) {
+            call->execution->in_use = false;
+        }
+        return false; /* it goes on in another thread */
     }
     call->outer = call->thread->active;
     call->thread->active = call;
@@ -419,7 +451,7 @@ void qp_call_end(qp_call *call, PyObject *result)
 {
     int64_t ticks = qp_clock_elapsed(call->start_ticks, qp_clock_ticks());
     qp_thread *thread = call->thread;
-    thread->active = call->outer;
+    leave(call);
     qp_here.meter = call->outer_meter;
     if (call->outer) {
         call->outer->nested_ticks += ticks;

@@ -2,6 +2,7 @@
 
 #include <structmember.h>
 
+#include "allocation.h"
 #include "awaited_call.h"
 
 static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t flagged,
@@ -21,12 +22,15 @@ static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t fl
         Py_DECREF(wrapped);
         return coroutine ? qp_awaited_call(self, coroutine, receiver, argument, parameters) : NULL;
     }
-    qp_call call;
-    bool measured = qp_call_begin(&self->probe, receiver, argument, parameters, &call);
+    /* Not on the stack: a driver in Python may switch to another greenlet, which moves the stack
+     * away while other calls refer to this one. */
+    qp_call *call = qp_allocate(1, sizeof *call);
+    bool measured = call && qp_call_begin(&self->probe, receiver, argument, parameters, call);
     PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
     if (measured) {
-        qp_call_end(&call, result);
+        qp_call_end(call, result);
     }
+    qp_release(call);
     Py_DECREF(wrapped);
     return result;
 }

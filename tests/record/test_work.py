@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from traceback import walk_tb
+from types import ModuleType
 
 import pytest
 from hypothesis import given, settings
@@ -289,6 +290,37 @@ def test_greenlets() -> None:
         assert (found.count, functions(found)[0]) == (3, name)
     assert functions(only(recording.profile, "SELECT ? AS nested"))[:2] == ["<lambda>", "nested"]
     connection.close()
+
+
+def test_greenlets_that_switch_inside_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that wait in many greenlets and end in any order count once each."""
+    greenlet = pytest.importorskip("greenlet")
+    main = greenlet.getcurrent()
+
+    class Cursor:
+        def execute(self, query: str) -> object:
+            main.switch()
+            return self
+
+    class Connection:
+        def execute(self, query: str) -> object:
+            return Cursor().execute(query)
+
+    module = ModuleType("switching_driver")
+    vars(module).update(Cursor=Cursor, Connection=Connection)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    queryprof.instrument(module.__name__)
+
+    def work() -> None:
+        for _ in range(2):
+            Connection().execute("SELECT 1 AS switching")
+
+    with queryprof.profile() as recording:
+        waiting = [greenlet.greenlet(work) for _ in range(50)]
+        for turn in range(3):
+            for one in waiting if turn % 2 else reversed(waiting):
+                one.switch()
+    assert only(recording.profile, "SELECT ? AS switching").count == 100
 
 
 def test_wall_and_cpu_time() -> None:
