@@ -6,9 +6,6 @@ what is measured.
 
 from __future__ import annotations
 
-import gc
-import sys
-
 from queryprof.core import _core
 from queryprof.hooks import driver
 
@@ -46,7 +43,6 @@ class Sqlite3Driver:
 
     def attach(self) -> None:
         """Patches the types; all of them or none. Raises ImportError without _sqlite3."""
-        had_connections = "_sqlite3" in sys.modules
         import _sqlite3
 
         try:
@@ -62,19 +58,11 @@ class Sqlite3Driver:
         connection = _sqlite3.connect(":memory:")
         self.counters_off = _core.counters_start(library_of(_sqlite3), connection)
         connection.close()
-        if had_connections and not self.counters_off:
-            self._count_open_connections(_sqlite3.Connection)
 
     def detach(self) -> None:
         """Puts every type back as it was."""
         _core.counters_stop()
         self._probes.detach()
-
-    def _count_open_connections(self, connection_type: type) -> None:
-        # type() and not isinstance(), which would ask the program's objects for __class__.
-        for candidate in gc.get_objects():
-            if issubclass(type(candidate), connection_type):
-                _core.counters_attach(candidate)
 
 
 def library_of(module: ModuleType) -> str | None:

@@ -275,9 +275,9 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
     qp_lane *lane = qp_lane_here();
     bool measured = lane && lane->object == *slot(handle, known.loop) &&
                     Py_TYPE(callback) != known.heartbeat_type;
-    qp_step step;
-    if (measured) {
-        begin(&step, lane, handle, callback);
+    qp_step *step = measured ? qp_step_reserve() : NULL;
+    if (step) {
+        begin(step, lane, handle, callback);
     }
     PyObject *result = NULL;
     if (PyContext_Enter(context) == 0) {
@@ -287,8 +287,9 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
             Py_CLEAR(result);
         }
     }
-    if (measured) {
-        qp_step_end(&step);
+    if (step) {
+        qp_step_end(step);
+        qp_step_release(step);
     }
     if (result) {
         Py_SETREF(result, Py_NewRef(Py_None));

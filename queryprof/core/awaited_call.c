@@ -17,7 +17,8 @@ typedef struct {
     PyObject *argument;
     PyObject *parameters;
     stage stage;
-    qp_call call;
+    uint32_t path; /* where it was made; it may start elsewhere */
+    qp_call *call; /* while it is MEASURED; owned by its thread */
 } awaited_call;
 
 static void go_on(qp_watcher *watcher)
@@ -25,10 +26,13 @@ static void go_on(qp_watcher *watcher)
     awaited_call *self = (awaited_call *)watcher;
     if (self->stage == WAITING) {
         const qp_probe *probe = &((qp_stand_in *)self->probe)->probe;
-        bool begun =
-            qp_call_begin(probe, self->receiver, self->argument, self->parameters, &self->call);
-        self->stage = begun ? MEASURED : UNMEASURED;
-    } else if (self->stage == MEASURED && !qp_call_goes_on(&self->call)) {
+        qp_thread *thread = qp_thread_here();
+        if (thread) {
+            thread->awaited_path = self->path;
+        }
+        self->call = qp_call_begin(probe, self->receiver, self->argument, self->parameters);
+        self->stage = self->call ? MEASURED : UNMEASURED;
+    } else if (self->stage == MEASURED && !qp_call_goes_on(self->call)) {
         self->stage = UNMEASURED;
     }
 }
@@ -37,15 +41,15 @@ static void stop_for_now(qp_watcher *watcher)
 {
     awaited_call *self = (awaited_call *)watcher;
     if (self->stage == MEASURED) {
-        qp_call_pause(&self->call);
+        qp_call_pause(self->call);
     }
 }
 
 static void end(qp_watcher *watcher, PyObject *result)
 {
     awaited_call *self = (awaited_call *)watcher;
-    if (self->stage == MEASURED && qp_call_goes_on(&self->call)) {
-        qp_call_end(&self->call, result);
+    if (self->stage == MEASURED && qp_call_goes_on(self->call)) {
+        qp_call_end(self->call, result);
     }
     self->stage = UNMEASURED;
 }
@@ -74,7 +78,7 @@ PyObject *qp_awaited_call(const qp_stand_in *probe, PyObject *coroutine, PyObjec
     self->parameters = Py_XNewRef(parameters);
     const qp_thread *thread = qp_thread_here();
     if (thread) {
-        qp_callpath_find(thread->tstate, &self->call.path);
+        qp_callpath_find(thread->tstate, &self->path);
     }
     return qp_awaited((PyTypeObject *)probe->extra, coroutine, &self->watcher);
 }

@@ -272,7 +272,7 @@ static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int in
 /* The frames of who handed the work to this thread, or NULL. */
 static const call_path *origin_path(void)
 {
-    const qp_origin *origin = qp_here.origin;
+    const qp_origin *origin = qp_origin_now();
     bool known = origin && origin->recording == qp_recording && origin->path >= table.path_base &&
                  origin->path > QP_PATH_OTHER;
     return known ? &table.paths[origin->path - table.path_base] : NULL;
@@ -330,7 +330,8 @@ static QP_COLD void find_other(PyThreadState *tstate, uint32_t origin, known_wal
 
 bool qp_callpath_find(PyThreadState *tstate, uint32_t *path)
 {
-    uint32_t origin = qp_here.origin ? qp_here.origin->path : QP_PATH_NONE;
+    const qp_origin *work = qp_origin_now();
+    uint32_t origin = work ? work->path : QP_PATH_NONE;
     known_walk *ways = table.walks[(qp_frames_hash(tstate) + origin) & (WALKS - 1)];
     if (!leads_there(&ways[0], tstate, origin)) {
         find_other(tstate, origin, ways);

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "compiler.h"
+
 #if defined(__x86_64__) || defined(_M_X64)
 #define QP_HAS_TSC 1
 #ifdef _MSC_VER
@@ -43,7 +45,7 @@ int64_t qp_clock_monotonic_ns(void);
 /* Forces the operating system's clock (for tests of the estimating paths). */
 void qp_clock_use_system(void);
 
-static inline uint64_t qp_clock_ticks(void)
+static QP_INLINE uint64_t qp_clock_ticks(void)
 {
 #if defined(QP_HAS_TSC)
     if (qp_clock.counter) {

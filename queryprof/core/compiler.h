@@ -9,6 +9,13 @@
 #define QP_COLD __declspec(noinline)
 #endif
 
+/* Inlined whatever its size: what runs for every row. */
+#if defined(__GNUC__)
+#define QP_INLINE inline __attribute__((always_inline))
+#else
+#define QP_INLINE __forceinline
+#endif
+
 /* Lets a function be found by its name in the shared library. */
 #if defined(__GNUC__)
 #define QP_EXPORTED __attribute__((visibility("default")))

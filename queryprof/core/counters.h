@@ -6,9 +6,7 @@
  * statement costs a comparison a turn. Only the driver's own statement objects are counted, not
  * the BEGIN that it runs by itself, and not what SQLite's extensions run inside a statement.
  *
- * A trace callback (sqlite3_trace_v2) tells of statements that start. It runs without the GIL and
- * touches only the running thread's meter and the connection's tracker, which the connection's
- * mutex guards. The functions of SQLite are looked up in the library that the driver has loaded.
+ * The functions of SQLite are looked up in the library that the driver has loaded.
  */
 #ifndef QP_COUNTERS_H
 #define QP_COUNTERS_H
@@ -17,21 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "aggregates.h"
-#include "explain.h"
 #include "orphans.h"
+#include "statement_events.h"
 #include "trackers.h"
-
-/* What a probed call in progress tells the trace callback, and is told by it. */
-typedef struct qp_meter {
-    qp_key key;                  /* of the operation that began the execution */
-    bool counts;                 /* its statement can be read later, or is read at its end */
-    bool drops;                  /* the driver drops its statements before the call ends */
-    bool sampled;                /* page fetches are wanted too */
-    bool counted;                /* a statement has been counted for this execution */
-    qp_explanation *explanation; /* where its plan shall go, or NULL */
-    void *main; /* sqlite3_stmt *: what it runs; statements that start meanwhile are inside */
-} qp_meter;
 
 /* Looks up SQLite in the shared library at `library` (NULL: in the process itself) and counts
  * on every connection opened from now on. `connection` is one of the driver's, open and nobody's:
@@ -48,9 +34,16 @@ void qp_counters_stop(void);
 const char *qp_counters_start_private(void);
 void qp_counters_stop_private(void);
 
-/* Counts on a connection that was open before; `connection` is borrowed. Returns NULL, or why
- * its counters stay unknown (static text). */
-const char *qp_counters_attach(PyObject *connection);
+/* Counts on a connection (borrowed) that was open before, in a call on it: it is open, and stays so
+ * as long as the GIL is held. Nothing happens where it is counted already, where the program has
+ * set a callback of its own, and where it is busy in another thread: then a later call does it. */
+void qp_counters_attach(PyObject *connection);
+
+/* After the call, with the GIL: counts the statement that has started in it from now on, and reads
+ * what it has done, if the driver holds it in a statement object: in the cursor (borrowed, may be
+ * anything) or among those that the connection keeps. What a virtual table has prepared in the
+ * meantime is not held so. */
+void qp_counters_know(PyObject *connection, PyObject *cursor, const qp_active *call);
 
 /* Makes a sqlite3.Connection tell also when its statements end, for calls that prepare statements
  * and drop them by themselves; calls of several threads may overlap. False: it is not counted, or

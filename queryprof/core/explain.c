@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocation.h"
+#include "change_counter.h"
 #include "clock.h"
 #include "sqlite_library.h"
 
@@ -85,10 +86,18 @@ void qp_explain(qp_explanation *explanation, void *db, void *statement)
     explanation->reprepares = qp_sqlite.stmt_status(statement, QP_STMTSTATUS_REPREPARE, 0);
     const char *sql = qp_sqlite.sql(statement);
     plan *read = qp_allocate(1, sizeof *read);
-    void *explained = read && sql ? prepare(db, sql) : NULL;
+    /* What changes() returns is seen inside the statement too: by a view, a column's default, or a
+     * function of the program that asks. */
+    bool writes = !qp_sqlite.stmt_readonly(statement);
+    int64_t changes = writes && qp_changes_known() ? qp_changes_save(db) : 0;
+    bool may_ask = read && sql && (!writes || qp_changes_known());
+    void *explained = may_ask ? prepare(db, sql) : NULL;
     if (explained) {
         read_steps(explained, read);
         qp_sqlite.finalize(explained);
+        if (writes) {
+            qp_changes_put_back(db, changes);
+        }
         size_t line = DETAIL_BYTES + DEPTH * INDENTATION;
         explanation->tree = qp_allocate((size_t)read->count + 1, line);
         if (explanation->tree) {

@@ -1,8 +1,9 @@
 /* EXPLAIN QUERY PLAN (https://www.sqlite.org/eqp.html), asked of a connection inside its own call.
  *
- * It is asked when SQLite tells that the statement starts: the schema is read, the connection's
- * mutex held, and whatever EXPLAIN leaves behind (it sets changes() to 0 for what writes) is
- * overwritten by the statement itself. Nothing of the statement is run.
+ * It is asked when SQLite tells that the statement starts: the schema is read and the connection's
+ * mutex held. Nothing of the statement is run. EXPLAIN sets changes() to 0 where the statement
+ * writes: that is put back, and where that cannot be done (change_counter.h) the plan stays
+ * unknown.
  */
 #ifndef QP_EXPLAIN_H
 #define QP_EXPLAIN_H

@@ -85,6 +85,30 @@ const void *qp_frame_identity(PyThreadState *tstate)
     return frame;
 }
 
+const void *qp_frame_cheap_identity(PyThreadState *tstate)
+{
+    return direct ? qp_frame_identity(tstate) : NULL;
+}
+
+bool qp_frame_is_running(PyThreadState *tstate, const void *identity)
+{
+#if LAYOUT_IS_KNOWN
+    if (direct) {
+        const _PyInterpreterFrame *record = innermost(tstate);
+        while (record && record != identity) {
+            record = record->previous;
+        }
+        return record != NULL;
+    }
+#endif
+    qp_frame *frame = qp_frame_running(tstate);
+    while (frame && frame != identity) {
+        frame = qp_frame_outer(frame);
+    }
+    qp_frame_release(frame);
+    return frame != NULL;
+}
+
 qp_frame *qp_frame_outer(qp_frame *frame)
 {
 #if LAYOUT_IS_KNOWN

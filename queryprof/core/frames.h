@@ -22,6 +22,13 @@ qp_frame *qp_frame_running(PyThreadState *tstate);
 /* What identifies the thread's running frame as long as it runs; never dereferenced. */
 const void *qp_frame_identity(PyThreadState *tstate);
 
+/* The same where it costs next to nothing; else NULL. */
+const void *qp_frame_cheap_identity(PyThreadState *tstate);
+
+/* Whether the frame with this identity is among those that the thread runs now: it is not while it
+ * waits in another greenlet. */
+bool qp_frame_is_running(PyThreadState *tstate, const void *identity);
+
 /* Gives a frame back for the one that called it, or NULL. */
 qp_frame *qp_frame_outer(qp_frame *frame);
 

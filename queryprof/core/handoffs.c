@@ -90,6 +90,7 @@ typedef struct {
     bool is_timed;
     bool is_database;
     bool failed;
+    bool is_running; /* once at a time: what else runs the same function is not told apart */
     bool was_run;
     bool abandoned; /* whoever waited for it does so no more */
     bool concluded;
@@ -132,13 +133,19 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
 {
     handoff *self = (handoff *)callable;
     PyObject *function = Py_NewRef(self->function);
-    qp_origin *outer = qp_here.origin;
     Py_INCREF(callable);
-    qp_here.origin = &self->origin;
+    bool enters = !self->is_running;
+    if (enters) {
+        self->is_running = true;
+        qp_origin_enter(&self->origin);
+    }
     self->started_ticks = qp_clock_ticks();
     PyObject *result = PyObject_Vectorcall(function, args, flagged, names);
     self->ended_ticks = qp_clock_ticks();
-    qp_here.origin = outer;
+    if (enters) {
+        qp_origin_leave(&self->origin);
+        self->is_running = false;
+    }
     self->was_run = true;
     self->failed = !result;
     if (!self->is_awaited || self->abandoned) {

@@ -16,6 +16,7 @@
 #include "last_call.h"
 #include "plans.h"
 #include "probe.h"
+#include "probe_cost.h"
 #include "probe_object.h"
 #include "recorder.h"
 #include "samples.h"
@@ -149,11 +150,6 @@ static PyObject *counters_stop_private(PyObject *Py_UNUSED(module), PyObject *Py
 {
     qp_counters_stop_private();
     Py_RETURN_NONE;
-}
-
-static PyObject *counters_attach(PyObject *Py_UNUSED(module), PyObject *connection)
-{
-    return none_or(qp_counters_attach(connection));
 }
 
 static PyObject *plans_allow(PyObject *Py_UNUSED(module), PyObject *share)
@@ -305,7 +301,6 @@ static PyMethodDef functions[] = {
     {"counters_stop", counters_stop, METH_NOARGS, NULL},
     {"counters_start_private", counters_start_private, METH_NOARGS, NULL},
     {"counters_stop_private", counters_stop_private, METH_NOARGS, NULL},
-    {"counters_attach", counters_attach, METH_O, NULL},
     {"plans_allow", plans_allow, METH_O, NULL},
     {"plans_asked", plans_asked, METH_NOARGS, NULL},
     {"set_muted", set_muted, METH_VARARGS, NULL},

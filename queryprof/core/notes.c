@@ -67,8 +67,9 @@ PyObject *qp_note_running(void)
     if (qp_note_variable && PyContextVar_Get(qp_note_variable, NULL, &note) < 0) {
         PyErr_Clear(); /* no context: no note */
     }
-    if (!note && qp_here.origin) {
-        note = Py_XNewRef(qp_here.origin->note);
+    const qp_origin *origin = note ? NULL : qp_origin_now();
+    if (origin) {
+        note = Py_XNewRef(origin->note);
     }
     return note;
 }

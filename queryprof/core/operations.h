@@ -2,6 +2,7 @@
 #ifndef QP_OPERATIONS_H
 #define QP_OPERATIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Where the statement of a call comes from. */
@@ -42,6 +43,12 @@ typedef struct {
 } qp_operation_facts;
 
 extern const qp_operation_facts qp_operations[QP_OPERATIONS];
+
+/* Whether an operation is of QP_SOURCE_ROWS. */
+static inline bool qp_operation_serves_rows(qp_operation operation)
+{
+    return operation >= QP_FETCHONE && operation <= QP_NEXT;
+}
 
 /* The numbers of these statements in the present recording, by operation. */
 extern uint32_t qp_operation_statements[QP_OPERATIONS];

@@ -116,20 +116,17 @@ static bool is_affordable(void)
     return table.share >= 1 || (double)qp_clock_ns(table.asked_ticks) < allowed_ns;
 }
 
-/* Whether EXPLAIN QUERY PLAN takes a statement, and leaves no trace in the program: what it does
- * to changes() would be seen by a statement that asks for that itself. */
+/* Whether EXPLAIN QUERY PLAN takes a statement. */
 static bool can_be_explained(const char *form, uint32_t length)
 {
     static const char *const words[] = {"SELECT ", "INSERT ", "UPDATE ",
                                         "DELETE ", "WITH ",   "REPLACE "};
-    bool takes = false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        takes = takes || (length > 8 && !strncmp(form, words[i], strlen(words[i])));
+        if (length > 8 && !strncmp(form, words[i], strlen(words[i]))) {
+            return true;
+        }
     }
-    for (uint32_t i = 0; takes && i + 8 <= length; i++) {
-        takes = PyOS_mystrnicmp(form + i, "changes(", 8) != 0;
-    }
-    return takes;
+    return false;
 }
 
 static const char *path_of(const qp_tracker *tracker)
@@ -161,7 +158,6 @@ QP_COLD bool qp_plan_ask(qp_plan_question *question, PyObject *connection, uint3
     const char *form = qp_statement_form(statement, &length);
     question->change = qp_schema_change_of(form, length, operation == QP_EXECUTESCRIPT);
     question->explanation = (qp_explanation){0};
-    question->connection = connection;
     if (question->change == QP_SCHEMA_KEPT && (!table.share || !can_be_explained(form, length))) {
         keep_from_asking(db, statement);
         return false;
@@ -261,11 +257,12 @@ static void keep(qp_tracker *tracker, uint32_t statement, const char *tree)
     keep_from_asking(tracker->db, statement);
 }
 
-QP_COLD void qp_plan_answer(qp_plan_question *question, uint32_t statement, PyObject *argument)
+QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, uint32_t statement,
+                            PyObject *argument)
 {
     qp_tracker *tracker = question->tracker;
     /* Another thread may be closing it: the driver takes it off the connection first. */
-    bool is_open = tracker->db && qp_connection_db(question->connection) == tracker->db;
+    bool is_open = tracker->db && qp_connection_db(connection) == tracker->db;
     if (question->change != QP_SCHEMA_KEPT) {
         bool is_text = argument && PyUnicode_Check(argument);
         uint64_t event = is_text ? (uint64_t)PyUnicode_Type.tp_hash(argument) : statement;

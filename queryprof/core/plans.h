@@ -31,8 +31,7 @@ extern uint64_t qp_plan_generation; /* a multiple of 2^32 */
 /* What a call wants to know, or to tell, of a plan. */
 typedef struct {
     qp_explanation explanation;
-    qp_tracker *tracker;  /* of the connection; NULL: the call has no question */
-    PyObject *connection; /* borrowed from the call */
+    qp_tracker *tracker; /* of the connection; NULL: the call has no question */
     qp_schema_change change;
 } qp_plan_question;
 
@@ -54,9 +53,11 @@ static inline bool qp_plan_known(PyObject *connection, uint32_t statement)
 bool qp_plan_ask(qp_plan_question *question, PyObject *connection, uint32_t statement,
                  qp_operation operation);
 
-/* Keeps what the call has brought: after it, whether it failed or not. `argument` (borrowed, may
- * be NULL) is its SQL. Keeps the exception that is set. */
-void qp_plan_answer(qp_plan_question *question, uint32_t statement, PyObject *argument);
+/* Keeps what the call has brought: after it, whether it failed or not. `connection` is the one that
+ * was asked, `argument` its SQL (both borrowed, the latter may be NULL). Keeps the exception that
+ * is set. */
+void qp_plan_answer(qp_plan_question *question, PyObject *connection, uint32_t statement,
+                    PyObject *argument);
 
 /* The share of the program's time that may be spent on asking; 0: never ask; 1: no bounds. */
 void qp_plans_allow(double share);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation.h"
+#include "call_rows.h"
 #include "callpath.h"
 #include "clock.h"
 #include "compiler.h"
@@ -11,7 +12,6 @@
 #include "loops.h"
 #include "notes.h"
 #include "origin.h"
-#include "recorder.h"
 #include "samples.h"
 #include "spans.h"
 #include "statements.h"
@@ -21,20 +21,35 @@
 enum {
     PAGE_SAMPLING = 16,    /* 1 execution in so many has its page fetches counted */
     ROWS_ALWAYS_TIMED = 8, /* where reading the clock is dear */
-    ROW_SAMPLING = 16,
-    COST_ROUNDS = 20,
-    COST_CALLS = 50
+    ROW_SAMPLING = 16
 };
 
 static uint64_t executions; /* begun so far: serial numbers */
 
-/* The call is in progress from here; its own time starts last. */
-static inline void enter(qp_call *call, qp_meter *meter)
+/* The call in progress inside which the thread is now: those of greenlets that wait are not. */
+static QP_COLD qp_call *enclosing(const qp_thread *thread)
 {
-    call->outer = call->thread->active;
-    call->thread->active = call;
-    call->outer_meter = qp_here.meter;
-    qp_here.meter = meter;
+    qp_active *active = thread->active;
+    while (active && active->frame && !qp_frame_is_running(thread->tstate, active->frame)) {
+        active = active->below;
+    }
+    return (qp_call *)active;
+}
+
+static inline qp_call *outer_of(const qp_thread *thread)
+{
+    return thread->active ? enclosing(thread) : NULL;
+}
+
+/* The call is in progress from here; its own time starts last. */
+static inline void enter(qp_call *call, qp_call *outer, qp_meter *meter)
+{
+    if (call->thread->active) {
+        call->outer = outer;
+        call->active.below = call->thread->active;
+    }
+    call->active.meter = meter;
+    call->thread->active = &call->active;
     call->nested_ticks = 0;
     call->start_ticks = qp_clock_ticks();
 }
@@ -49,72 +64,62 @@ static inline qp_execution *served_by(const qp_thread *thread, const void *curso
 /* An operation that serves rows: it belongs to what its cursor executed. */
 static inline bool begin_rows(qp_call *call)
 {
-    const qp_call *outer = call->thread->active;
-    if (outer && outer->self == call->self && outer->operation == QP_FETCHALL) {
+    qp_call *outer = outer_of(call->thread);
+    if (outer && outer->self == call->self && outer->active.operation == QP_FETCHALL) {
         return false; /* one driver function calling another: the outer call counts */
     }
     qp_execution *e = call->self ? served_by(call->thread, call->self) : NULL;
     call->thread->serving = e;
-    call->frame = NULL;
+    call->active.frame = qp_frame_cheap_identity(call->thread->tstate);
     /* In use: the driver will refuse this recursive call. It counts, but not as the cursor's. */
     call->execution = e && !e->in_use ? e : NULL;
     if (!call->execution) {
-        enter(call, NULL);
+        enter(call, outer, NULL);
         return true;
     }
     if (e->ignored) {
         return false;
     }
-    if (e->pending.calls && e->pending.operation != call->operation) {
+    if (e->pending.calls && e->pending.operation != call->active.operation) {
         qp_execution_settle(e, NULL, NULL, NULL);
     }
     e->in_use = true;
-    enter(call, &e->meter);
+    enter(call, outer, &e->meter);
     return true;
 }
 
 static inline uint32_t statement_of(const qp_call *call)
 {
     if (call->probe->source != QP_SOURCE_TEXT) {
-        return qp_operation_statements[call->operation];
+        return qp_operation_statements[call->active.operation];
     }
-    return call->probe->stands_in ? qp_statement_of_query(call->argument)
-                                  : qp_statement_of_object(call->argument);
-}
-
-/* Whether the frame in which another call was made is among those that run: it is not when that
- * call waits in another greenlet. */
-static QP_COLD bool runs_inside(PyThreadState *tstate, const void *identity)
-{
-    enum { DEPTH = 64 };
-    bool found = false;
-    qp_frame *frame = qp_frame_running(tstate);
-    for (int depth = 0; frame && !found && depth < DEPTH; depth++) {
-        found = frame == identity;
-        frame = found ? frame : qp_frame_outer(frame);
-    }
-    qp_frame_release(frame);
-    return found;
+    return call->probe->stands_in ? qp_statement_of_query(call->active.sql)
+                                  : qp_statement_of_object(call->active.sql);
 }
 
 /* Whether a call is part of the one in which it is made: one driver function calling another. */
 static inline bool is_part_of(const qp_call *call, const qp_call *outer)
 {
-    return outer->argument == call->argument && outer->operation == call->operation &&
-           (outer->frame == call->frame ||
-            (call->probe->stands_in && runs_inside(call->thread->tstate, outer->frame)));
+    return outer->active.sql == call->active.sql &&
+           outer->active.operation == call->active.operation &&
+           (outer->active.frame == call->active.frame || call->probe->stands_in);
 }
 
 /* Takes a call out of those in progress; with greenlets it need not be the innermost. */
-static inline void leave(const qp_call *call)
+static inline void leave(qp_call *call)
 {
-    qp_call **place = &call->thread->active;
-    while (*place && *place != call) {
-        place = &(*place)->outer;
+    qp_active **place = &call->thread->active;
+    if (*place == &call->active && !call->active.below) {
+        *place = NULL;
+        return;
+    }
+    while (*place && *place != &call->active) {
+        place = &(*place)->below;
     }
     if (*place) {
-        *place = call->outer;
+        *place = call->active.below;
     }
+    call->active.below = NULL;
 }
 
 /* Whether the driver prepares statements for the call that it drops before the call ends. */
@@ -135,39 +140,67 @@ static inline PyObject *connection_of(const qp_call *call)
     return is_cursor ? *(PyObject *const *)place : call->self;
 }
 
-/* What few calls need: SQLite to tell when statements end, a plan to be asked for. */
+/* What few calls need: the connection's statements to be counted, SQLite to tell when they end, a
+ * plan to be asked for. */
 static QP_COLD void prepare_more(qp_call *call, qp_execution *e, PyObject *connection, bool ours)
 {
-    call->has_more = true;
-    call->tells_ends = NULL;
+    call->active.has_more = true;
+    call->connection = Py_NewRef(connection);
     call->plan.tracker = NULL;
     uint32_t statement = e->meter.key.statement;
+    qp_counters_attach(connection);
     if (ours && !qp_plan_known(connection, statement) &&
-        qp_plan_ask(&call->plan, connection, statement, call->operation)) {
+        qp_plan_ask(&call->plan, connection, statement, call->active.operation)) {
         e->meter.explanation = &call->plan.explanation;
     }
-    if (e->meter.drops) {
-        e->meter.counts = qp_counters_tell_ends(connection, true);
-        call->tells_ends = e->meter.counts ? connection : NULL;
-    }
+    call->tells_ends = e->meter.drops && qp_counters_tell_ends(connection, true);
+    e->meter.counts = e->meter.drops ? call->tells_ends : e->meter.counts;
 }
 
-/* Ends it; returns the ticks that it took inside the call. */
-static QP_COLD int64_t finish_more(qp_call *call)
+/* A statement has started that is not known yet: it is, if the driver holds it. */
+static void know_statement(qp_call *call, PyObject *result)
 {
-    if (call->tells_ends) {
-        qp_counters_tell_ends(call->tells_ends, false);
+    PyObject *connection = connection_of(call);
+    if (connection && call->recording == qp_recording) {
+        qp_counters_know(connection, result ? result : call->self, &call->active);
     }
-    if (!call->plan.tracker) {
-        return 0;
-    }
+    call->active.statement = NULL;
+}
+
+static int64_t answer_plan(qp_call *call)
+{
     call->execution->meter.explanation = NULL;
     if (call->recording == qp_recording) {
-        qp_plan_answer(&call->plan, call->execution->meter.key.statement, call->argument);
+        qp_plan_answer(&call->plan, call->connection, call->execution->meter.key.statement,
+                       call->active.sql);
     } else {
         qp_release(call->plan.explanation.tree);
     }
     return call->plan.explanation.ticks;
+}
+
+/* What few calls need at their end; returns the ticks that queryprof took inside the call. */
+static QP_COLD int64_t finish_more(qp_call *call, PyObject *result)
+{
+    int64_t ticks = 0;
+    call->active.has_more = false;
+    if (call->active.statement) {
+        know_statement(call, result);
+    }
+    if (!call->connection) {
+        return 0;
+    }
+    if (call->tells_ends) {
+        qp_counters_tell_ends(call->connection, false);
+    }
+    if (call->plan.tracker) {
+        ticks = answer_plan(call);
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_CLEAR(call->connection); /* may be the last reference: then it is closed here */
+    PyErr_Restore(type, value, traceback);
+    return ticks;
 }
 
 /* Tells who else is to know of an execution: its span, its statement's note, its origin. */
@@ -180,22 +213,23 @@ static QP_COLD void count_elsewhere(const qp_execution *e, bool is_query)
         qp_span_count(e->span, e->meter.key.statement, e->meter.key.path);
         qp_note_statement(e->meter.key.statement);
     }
-    if (qp_here.origin) {
-        qp_here.origin->calls++;
+    qp_origin *origin = qp_origin_now();
+    if (origin) {
+        origin->calls++;
     }
 }
 
 /* An operation that begins an execution: its statement, its call path, its span. */
-static bool begin_execution(qp_call *call)
+static inline bool begin_execution(qp_call *call)
 {
     qp_thread *thread = call->thread;
     uint32_t path;
     bool ours = qp_callpath_find(thread->tstate, &path);
-    if (call->probe->is_awaited && call->path > QP_PATH_OTHER) {
-        path = qp_path_checked(call->path);
+    if (call->probe->is_awaited && thread->awaited_path > QP_PATH_OTHER) {
+        path = qp_path_checked(thread->awaited_path);
     }
-    const qp_call *outer = thread->active;
-    call->frame = qp_frame_identity(thread->tstate);
+    qp_call *outer = outer_of(thread);
+    call->active.frame = qp_frame_identity(thread->tstate);
     if (outer && is_part_of(call, outer)) {
         return false;
     }
@@ -216,9 +250,9 @@ static bool begin_execution(qp_call *call)
                 .path = path,
                 .span = qp_span_number_of(span),
                 .thread = thread->number,
-                .operation = call->operation},
-        .counts = call->operation == QP_EXECUTE || call->operation == QP_EXECUTEMANY,
-        .drops = call->probe->is_told || drops_statements(call->operation),
+                .operation = call->active.operation},
+        .counts = call->active.operation == QP_EXECUTE || call->active.operation == QP_EXECUTEMANY,
+        .drops = call->probe->is_told || drops_statements(call->active.operation),
         .sampled = random % PAGE_SAMPLING == 0,
     };
     e->span = span;
@@ -226,29 +260,24 @@ static bool begin_execution(qp_call *call)
         count_elsewhere(e, call->probe->source == QP_SOURCE_TEXT);
     }
     PyObject *connection = connection_of(call);
-    call->has_more = false;
+    call->active.db = connection ? qp_connection_db(connection) : NULL;
     if (connection && (e->meter.drops || !qp_plan_known(connection, e->meter.key.statement))) {
         prepare_more(call, e, connection, ours);
     }
-    enter(call, &e->meter);
+    enter(call, outer, &e->meter);
     return true;
 }
 
-bool qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument, PyObject *parameters,
-                   qp_call *call)
+static inline bool start(qp_call *call, const qp_probe *probe, PyObject *self, PyObject *argument,
+                         PyObject *parameters)
 {
-    qp_thread *thread = qp_thread_here();
-    if (!thread) {
-        return false;
-    }
     if (qp_flusher_awaited) {
         qp_flusher_launch();
     }
-    call->thread = thread;
     call->probe = probe;
-    call->operation = probe->operation;
+    call->active.operation = probe->operation;
     call->self = self;
-    call->argument = argument;
+    call->active.sql = argument;
     call->recording = qp_recording;
     if (probe->source == QP_SOURCE_ROWS) {
         return begin_rows(call);
@@ -258,52 +287,43 @@ bool qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument, Py
     }
     call->parameters = parameters;
     if (probe->source == QP_SOURCE_EXIT) {
-        call->operation = argument == Py_None ? QP_COMMIT : QP_ROLLBACK;
-        call->argument = NULL;
+        call->active.operation = argument == Py_None ? QP_COMMIT : QP_ROLLBACK;
+        call->active.sql = NULL;
     }
     return begin_execution(call);
 }
 
-static int64_t rows_served(const qp_call *call, PyObject *result)
+static inline void give_back(qp_call *call)
 {
-    switch (call->operation) {
-    case QP_NEXT:
-        return result != NULL;
-    case QP_FETCHONE:
-        return result && result != Py_None;
-    default:
-        return result && PyList_CheckExact(result) ? PyList_GET_SIZE(result) : 0;
-    }
+    call->next_free = call->thread->free_calls;
+    call->thread->free_calls = call;
 }
 
-/* The same from a driver in Python, which counts the rows of a query there too. */
-static QP_COLD int64_t rows_told(const qp_call *call, PyObject *result)
+/* A call for the thread to use, among its free ones from here on; false without memory. */
+static QP_COLD bool add_call(qp_thread *thread)
 {
-    if (!result || !qp_statement_changes_rows(call->execution->meter.key.statement)) {
-        return 0;
+    qp_call *call = qp_allocate(1, sizeof *call);
+    if (call) {
+        call->thread = thread;
+        give_back(call);
     }
-    qp_here.muted = true;
-    PyObject *cursor = PyObject_HasAttrString(result, "rowcount") ? result : call->self;
-    PyObject *told = cursor ? PyObject_GetAttrString(cursor, "rowcount") : NULL;
-    long long changed = told && PyLong_Check(told) ? PyLong_AsLongLong(told) : 0;
-    PyErr_Clear(); /* none is set before a call that has returned something */
-    Py_XDECREF(told);
-    qp_here.muted = false;
-    return changed > 0 ? changed : 0;
+    return call != NULL;
 }
 
-/* Rows that the call changed for the program, as its cursor tells them. */
-static int64_t rows_changed(const qp_call *call, PyObject *result)
+qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument,
+                       PyObject *parameters)
 {
-    long changed = 0;
-    if (call->probe->stands_in) {
-        return rows_told(call, result);
+    qp_thread *thread = qp_thread_here();
+    if (!thread || (!thread->free_calls && !add_call(thread))) {
+        return NULL;
     }
-    if (result && call->probe->rowcount_offset &&
-        PyObject_TypeCheck(result, call->probe->cursor_type)) {
-        memcpy(&changed, (const char *)result + call->probe->rowcount_offset, sizeof changed);
+    qp_call *call = thread->free_calls;
+    thread->free_calls = call->next_free; /* first: what begins inside takes another one */
+    if (!start(call, probe, self, argument, parameters)) {
+        give_back(call);
+        return NULL;
     }
-    return changed > 0 ? changed : 0;
+    return call;
 }
 
 static bool count_error(const qp_key *key)
@@ -322,10 +342,10 @@ static void end_unknown_rows(const qp_call *call, PyObject *result, int64_t tick
 {
     qp_key key = {.statement = QP_STATEMENT_UNKNOWN,
                   .thread = call->thread->number,
-                  .operation = call->operation};
+                  .operation = call->active.operation};
     int64_t ns = qp_clock_ns(ticks);
     int64_t self_ns = ns - qp_clock_ns(call->nested_ticks);
-    int64_t rows = rows_served(call, result);
+    int64_t rows = qp_rows_served(call, result);
     qp_aggregate *sums = qp_aggregate_of(&key);
     qp_aggregate_add(sums, 1, ns, self_ns, rows, ns, ns);
     if (!result) {
@@ -337,8 +357,8 @@ static void end_unknown_rows(const qp_call *call, PyObject *result, int64_t tick
 /* Where reading the clock is dear, most rows of a long result are not timed but estimated. */
 static bool row_is_timed(qp_call *call, const qp_pending_rows *pending)
 {
-    return qp_clock.counter || call->operation != QP_NEXT || pending->calls < ROWS_ALWAYS_TIMED ||
-           qp_thread_random(call->thread) % ROW_SAMPLING == 0;
+    return qp_clock.counter || call->active.operation != QP_NEXT ||
+           pending->calls < ROWS_ALWAYS_TIMED || qp_thread_random(call->thread) % ROW_SAMPLING == 0;
 }
 
 static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
@@ -347,7 +367,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     qp_pending_rows *p = &e->pending;
     e->in_use = false;
     if (!p->calls) {
-        *p = (qp_pending_rows){.operation = call->operation, .min_ticks = INT64_MAX};
+        *p = (qp_pending_rows){.operation = call->active.operation, .min_ticks = INT64_MAX};
         qp_execution_pends(e);
     }
     if (row_is_timed(call, p)) {
@@ -358,12 +378,12 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     }
     p->calls++;
     p->last_ticks = call->start_ticks;
-    p->rows += rows_served(call, result);
+    p->rows += qp_rows_served(call, result);
     p->nested_ticks += call->nested_ticks;
     if (!result && PyErr_Occurred()) {
         qp_key key = e->meter.key;
         key.path = qp_path_checked(key.path);
-        key.operation = call->operation;
+        key.operation = call->active.operation;
         p->errors += count_error(&key);
     }
     if (ticks >= e->notable_ticks) {
@@ -374,7 +394,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     }
 }
 
-static void end_execution(qp_call *call, PyObject *result, int64_t ticks)
+static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t ticks)
 {
     qp_execution *e = call->execution;
     e->in_use = false;
@@ -395,14 +415,14 @@ static void end_execution(qp_call *call, PyObject *result, int64_t ticks)
             e->cursor = cursor;
             call->thread->serving = e;
         }
-        e->rows = rows_changed(call, result);
+        e->rows = qp_rows_changed(call, result);
     }
     int64_t notable_ticks = qp_notable_ticks(e->meter.key.statement);
     bool notable = ticks >= notable_ticks;
     /* Once its stack is taken, the rest waits for a settling. */
     e->notable_ticks = notable ? INT64_MAX : notable_ticks - ticks;
     if (notable || e->sampled_stack || !result || e == &call->spare) {
-        qp_execution_settle(e, call->thread->tstate, call->argument, call->parameters);
+        qp_execution_settle(e, call->thread->tstate, call->active.sql, call->parameters);
     }
     if (e == &call->spare && e->cursor) {
         call->thread->serving = qp_execution_keep(e);
@@ -426,42 +446,40 @@ static void note_in_step(const qp_call *call, int64_t ticks)
 void qp_call_pause(qp_call *call)
 {
     leave(call);
-    qp_here.meter = call->outer_meter;
 }
 
 bool qp_call_goes_on(qp_call *call)
 {
-    if (call->recording != qp_recording) {
-        return false; /* recording ended meanwhile */
-    }
-    if (qp_here.thread != call->thread) {
-        if (call->execution) {
+    bool is_recorded = call->recording == qp_recording;
+    if (!is_recorded || qp_here.thread != call->thread) { /* or it goes on in another thread */
+        if (is_recorded && call->execution) {
             call->execution->in_use = false;
         }
-        return false; /* it goes on in another thread */
+        give_back(call);
+        return false;
     }
-    call->outer = call->thread->active;
-    call->thread->active = call;
-    call->outer_meter = qp_here.meter;
-    qp_here.meter = NULL;
+    call->outer = outer_of(call->thread);
+    call->active.frame = qp_frame_identity(call->thread->tstate);
+    call->active.below = call->thread->active;
+    call->thread->active = &call->active;
     return true;
 }
 
-void qp_call_end(qp_call *call, PyObject *result)
+static inline void finish(qp_call *call, PyObject *result)
 {
     int64_t ticks = qp_clock_elapsed(call->start_ticks, qp_clock_ticks());
     qp_thread *thread = call->thread;
     leave(call);
-    qp_here.meter = call->outer_meter;
     if (call->outer) {
         call->outer->nested_ticks += ticks;
-    }
-    if (thread->lane && !call->outer && !call->probe->is_awaited) {
+        call->outer = NULL;
+    } else if (thread->lane && !call->probe->is_awaited) {
         note_in_step(call, ticks);
     }
-    bool serves = call->probe->source == QP_SOURCE_ROWS;
-    if (!serves && call->has_more) {
-        ticks -= finish_more(call);
+    /* Not by the probe: it may be another function's, if recording stopped meanwhile. */
+    bool serves = qp_operation_serves_rows(call->active.operation);
+    if (call->active.has_more) {
+        ticks -= finish_more(call, result);
     }
     if (call->recording != qp_recording) {
         return; /* recording ended, or the process forked, while the call ran */
@@ -475,21 +493,8 @@ void qp_call_end(qp_call *call, PyObject *result)
     }
 }
 
-double qp_probe_cost_ns(void)
+void qp_call_end(qp_call *call, PyObject *result)
 {
-    static const qp_probe probe = {.operation = QP_EXECUTE, .source = QP_SOURCE_TEXT};
-    double least_ns = 1e9;
-    qp_call call;
-    for (int round = 0; round < COST_ROUNDS; round++) {
-        uint64_t from = qp_clock_ticks();
-        for (int i = 0; i < COST_CALLS; i++) {
-            if (qp_call_begin(&probe, Py_None, NULL, NULL, &call)) {
-                qp_call_end(&call, Py_None);
-            }
-        }
-        double ns = (double)qp_clock_ns(qp_clock_elapsed(from, qp_clock_ticks())) / COST_CALLS;
-        least_ns = ns < least_ns ? ns : least_ns;
-    }
-    qp_recorder_forget();
-    return least_ns;
+    finish(call, result);
+    give_back(call);
 }

@@ -12,8 +12,10 @@
 #include <stdint.h>
 
 #include "clock.h"
+#include "compiler.h"
 #include "counters.h"
 #include "executions.h"
+#include "frames.h"
 #include "operations.h"
 #include "plans.h"
 #include "thread_local.h"
@@ -32,34 +34,39 @@ typedef struct {
     bool is_awaited;   /* such a function gives a coroutine */
 } qp_probe;
 
-/* A probed call in progress: on the stack of whoever forwards it, and filled in only as far as
- * its operation needs. */
+/* A probed call in progress, filled in only as far as its operation needs. Its thread owns it, and
+ * uses it again; never on the C stack (see qp_active). One that is free keeps its thread, and has
+ * what `active.has_more`, `active.statement`, `active.below`, `outer` and `connection` have when
+ * they are zeroed. */
 typedef struct qp_call {
     /* of every call */
-    struct qp_call *outer; /* the probed call inside which it was made, in this thread */
-    qp_meter *outer_meter;
+    qp_active active;
+    struct qp_call *outer; /* the probed call inside which it was made */
+    struct qp_call *next_free;
     qp_thread *thread;
     const qp_probe *probe;
-    qp_operation operation;
     uint32_t recording;   /* the number of the recording that it began in */
     PyObject *self;       /* borrowed, like all of the program's objects here; may be NULL */
     int64_t nested_ticks; /* spent in probed calls inside this one */
     uint64_t start_ticks;
     qp_execution *execution; /* it begins or serves; NULL: its cursor was executed unseen */
-    const void *frame;       /* identity of the Python frame that called; NULL for rows */
-    PyObject *argument;      /* the SQL, where there is one */
     /* of a call that begins an execution */
     PyObject *parameters;
-    uint32_t path;        /* of an awaited call: where it was made; it may start elsewhere */
-    bool has_more;        /* what follows is filled in */
-    PyObject *tells_ends; /* the connection that tells its statements' ends during the call */
+    bool tells_ends;      /* its connection tells its statements' ends during the call */
+    PyObject *connection; /* owned: the program's code inside the call may let go of it; NULL: what
+                           * is around it here is not filled in */
     qp_plan_question plan;
     qp_execution spare; /* the execution, while others in progress take all places */
 } qp_call;
 
-/* Starts measuring; false: do not, and do not call qp_call_end. Never raises. */
-bool qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument, PyObject *parameters,
-                   qp_call *call);
+/* Starts measuring a call of the running thread; NULL: it is not measured. Valid until it is given
+ * to qp_call_end. Never raises. */
+qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument,
+                       PyObject *parameters);
+
+/* Ends measuring a call that returned `result` (borrowed; NULL: it raised, or a row was asked
+ * for and there was none), and takes the call back. Keeps the exception that is set. */
+void qp_call_end(qp_call *call, PyObject *result);
 
 /* Whether the thread goes on with the rows that it was served last, so that no table need be
  * looked at: the path that almost every fetch takes. */
@@ -69,58 +76,56 @@ static inline bool qp_fetch_continues(const qp_thread *thread, PyObject *self,
     const qp_execution *e = thread ? thread->serving : NULL;
     return e && e->cursor == self && !e->in_use && !e->ignored && !qp_here.muted &&
            thread->recording == qp_recording && thread->tstate == PyThreadState_Get() &&
-           (!e->pending.calls || e->pending.operation == operation);
+           !thread->active && (!e->pending.calls || e->pending.operation == operation);
 }
 
 /* Leaves a call in progress for a while, and takes it up again, where other code runs between its
- * parts: an awaited call. False: it cannot be taken up, nor ended. */
+ * parts: an awaited call. False: it cannot be taken up, nor ended, and is given back. */
 void qp_call_pause(qp_call *call);
 bool qp_call_goes_on(qp_call *call);
 
 /* Starts measuring such a fetch. */
-static inline void qp_fetch_begin(const qp_probe *probe, qp_call *call, qp_thread *thread)
+static inline qp_call *qp_fetch_begin(const qp_probe *probe, qp_thread *thread)
 {
     qp_execution *e = thread->serving;
-    call->thread = thread;
+    qp_call *call = thread->free_calls;
+    thread->free_calls = call->next_free;
+    call->active.meter = &e->meter;
+    call->active.frame = qp_frame_cheap_identity(thread->tstate);
+    thread->active = &call->active;
     call->probe = probe;
     call->execution = e;
-    call->operation = probe->operation;
-    call->frame = NULL;
+    call->active.operation = probe->operation;
     call->nested_ticks = 0;
     call->recording = thread->recording;
-    call->outer = thread->active;
-    thread->active = call;
-    call->outer_meter = qp_here.meter;
-    qp_here.meter = &e->meter;
     e->in_use = true;
     call->start_ticks = qp_clock_ticks();
+    return call;
 }
 
-/* Ends measuring a call that returned `result` (borrowed; NULL: it raised, or a row was asked
- * for and there was none). Keeps the exception that is set. */
-void qp_call_end(qp_call *call, PyObject *result);
-
 /* Ends measuring a fetch of one row; what is not as usual takes the longer way. */
-static inline void qp_fetch_end(qp_call *call, PyObject *result)
+static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
 {
     uint64_t end_ticks = qp_clock_ticks();
     qp_execution *e = call->execution;
     qp_pending_rows *p = &e->pending;
     int64_t ticks = qp_clock_elapsed(call->start_ticks, end_ticks);
-    if (!result || call->outer || call->nested_ticks || call->thread->lane ||
+    qp_thread *thread = call->thread;
+    if (!result || call->nested_ticks || thread->active != &call->active || thread->lane ||
         call->recording != qp_recording || ticks >= e->notable_ticks || !qp_clock.counter) {
         qp_call_end(call, result);
         return;
     }
-    call->thread->active = NULL;
-    qp_here.meter = call->outer_meter;
+    thread->active = NULL;
+    call->next_free = thread->free_calls;
+    thread->free_calls = call;
     e->in_use = false;
     e->notable_ticks -= ticks;
-    bool row = call->operation == QP_NEXT || result != Py_None;
+    bool row = call->active.operation == QP_NEXT || result != Py_None;
     p->last_ticks = call->start_ticks;
     if (!p->calls) {
-        *p = (qp_pending_rows){call->operation,   1, 0, row, ticks, 0, ticks, ticks,
-                               call->start_ticks, 1};
+        *p = (qp_pending_rows){call->active.operation, 1, 0, row, ticks, 0, ticks, ticks,
+                               call->start_ticks,      1};
         qp_execution_pends(e);
         return;
     }
@@ -131,8 +136,5 @@ static inline void qp_fetch_end(qp_call *call, PyObject *result)
     p->min_ticks = ticks < p->min_ticks ? ticks : p->min_ticks;
     p->max_ticks = ticks > p->max_ticks ? ticks : p->max_ticks;
 }
-
-/* Nanoseconds that beginning and ending a call take here, measured now. */
-double qp_probe_cost_ns(void);
 
 #endif

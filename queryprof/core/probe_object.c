@@ -22,15 +22,11 @@ static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t fl
         Py_DECREF(wrapped);
         return coroutine ? qp_awaited_call(self, coroutine, receiver, argument, parameters) : NULL;
     }
-    /* Not on the stack: a driver in Python may switch to another greenlet, which moves the stack
-     * away while other calls refer to this one. */
-    qp_call *call = qp_allocate(1, sizeof *call);
-    bool measured = call && qp_call_begin(&self->probe, receiver, argument, parameters, call);
+    qp_call *call = qp_call_begin(&self->probe, receiver, argument, parameters);
     PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
-    if (measured) {
+    if (call) {
         qp_call_end(call, result);
     }
-    qp_release(call);
     Py_DECREF(wrapped);
     return result;
 }

@@ -78,7 +78,6 @@ typedef struct {
 } status_count;
 
 static struct {
-    PyObject *variable; /* owned; NULL until there is a span */
     qp_names names;
     running_span *running; /* RUNNING of them */
     uint32_t next;         /* where a free one is looked for first */
@@ -91,6 +90,8 @@ static struct {
     status_count statuses[STATUSES];
     int status_count;
 } table;
+
+PyObject *qp_span_variable;
 
 bool qp_spans_start(void)
 {
@@ -109,7 +110,7 @@ void qp_spans_stop(void)
     table.running = NULL;
     table.sums = NULL;
     qp_names_stop(&table.names);
-    Py_CLEAR(table.variable);
+    Py_CLEAR(qp_span_variable);
 }
 
 void qp_spans_forget(void)
@@ -125,7 +126,7 @@ void qp_spans_forget(void)
 
 void qp_span_set_variable(PyObject *variable)
 {
-    Py_XSETREF(table.variable, Py_NewRef(variable));
+    Py_XSETREF(qp_span_variable, Py_NewRef(variable));
 }
 
 /* What a value of the variable leads to, if it still runs; or NULL. */
@@ -142,7 +143,7 @@ static inline running_span *running(int64_t span)
 static int64_t value_here(void)
 {
     PyObject *value = NULL;
-    if (PyContextVar_Get(table.variable, NULL, &value) < 0) {
+    if (PyContextVar_Get(qp_span_variable, NULL, &value) < 0) {
         PyErr_Clear(); /* no context: no span */
         return 0;
     }
@@ -152,11 +153,12 @@ static int64_t value_here(void)
     return (uint64_t)span >> (NUMBER_BITS + SLOT_BITS) >= table.first_serial ? span : 0;
 }
 
-int64_t qp_span_value(void)
+int64_t qp_span_find(void)
 {
-    int64_t span = table.variable ? value_here() : 0;
-    if (!span && qp_here.origin && qp_here.origin->recording == qp_recording) {
-        span = qp_here.origin->span;
+    int64_t span = qp_span_variable ? value_here() : 0;
+    const qp_origin *origin = span ? NULL : qp_origin_now();
+    if (origin && origin->recording == qp_recording) {
+        span = origin->span;
     }
     return span;
 }

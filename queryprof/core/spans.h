@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "thread_local.h"
+
 enum {
     QP_SPAN_REPEATS = 10 /* executions of a statement from one call path in one span; with more
                           * the span repeats itself */
@@ -22,7 +24,10 @@ void qp_spans_stop(void);
 /* In a forked child: no span is running; names and numbers stay. */
 void qp_spans_forget(void);
 
-/* The context variable whose value is the running span (a new reference is taken). */
+/* The context variable whose value is the running span: owned; NULL until there is a span. */
+extern PyObject *qp_span_variable;
+
+/* Sets it (a new reference is taken). */
 void qp_span_set_variable(PyObject *variable);
 
 /* Begins a span with this name inside the running one: the variable's new value; 0 with an
@@ -43,7 +48,12 @@ PyObject *qp_span_watch(PyTypeObject *awaited_type, int64_t span, PyObject *coro
 
 /* The running span, also of the work that another thread has handed to this one; 0: none. Never
  * raises. */
-int64_t qp_span_value(void);
+int64_t qp_span_find(void);
+
+static inline int64_t qp_span_value(void)
+{
+    return qp_span_variable || qp_here.origin ? qp_span_find() : 0;
+}
 
 /* The number of its name; 0: none. */
 static inline uint16_t qp_span_number_of(int64_t span)

@@ -114,7 +114,12 @@ const char *qp_sqlite_find(const char *path)
         find_function(library, "sqlite3_column_text", &found.column_text) &&
         find_function(library, "sqlite3_finalize", &found.finalize) &&
         find_function(library, "sqlite3_db_filename", &found.db_filename) &&
-        find_function(library, "sqlite3_get_autocommit", &found.get_autocommit);
+        find_function(library, "sqlite3_get_autocommit", &found.get_autocommit) &&
+        find_function(library, "sqlite3_stmt_readonly", &found.stmt_readonly) &&
+        find_function(library, "sqlite3_changes", &found.changes) &&
+        find_function(library, "sqlite3_total_changes", &found.total_changes) &&
+        find_function(library, "sqlite3_msize", &found.msize);
+    found.has_wide_changes = find_symbol(library, "sqlite3_changes64") != NULL;
     if (!all) {
         return "the driver's SQLite library does not show its functions";
     }

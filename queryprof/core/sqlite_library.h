@@ -18,6 +18,7 @@ enum {
     QP_STMTSTATUS_VM_STEP = 4,
     QP_STMTSTATUS_REPREPARE = 5,
     QP_ROW = 100,
+    QP_DONE = 101,
     QP_DBSTATUS_CACHE_HIT = 7,
     QP_DBSTATUS_CACHE_MISS = 8
 };
@@ -45,6 +46,11 @@ typedef struct {
     int (*finalize)(void *statement);
     const char *(*db_filename)(void *db, const char *name);
     int (*get_autocommit)(void *db);
+    int (*stmt_readonly)(void *statement);
+    int (*changes)(void *db);
+    int (*total_changes)(void *db);
+    unsigned long long (*msize)(void *memory);
+    bool has_wide_changes; /* it counts changes in 64 bits */
 } qp_sqlite_functions;
 
 extern qp_sqlite_functions qp_sqlite;

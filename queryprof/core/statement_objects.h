@@ -13,6 +13,11 @@ typedef void qp_statement_ends(void *statement);
  * tells `ends` before any is deallocated. Returns NULL, or why not (static text). */
 const char *qp_statement_objects_watch(PyObject *connection, qp_statement_ends *ends);
 
+/* The statement object that holds a statement (identity of a sqlite3_stmt), for the cursor or for
+ * the connection that keeps its last ones: borrowed from these, so valid with the GIL alone; NULL:
+ * the driver does not hold it. Calls no code of the program. */
+PyObject *qp_statement_object(PyObject *connection, PyObject *cursor, const void *statement);
+
 /* Puts the type back as it was. */
 void qp_statement_objects_unwatch(void);
 

@@ -19,6 +19,9 @@ static struct {
     uint64_t steps;        /* begun so far: their numbers */
 } table;
 
+static qp_step
+    *free_steps; /* owned; they stay, for steps that are in progress when recording stops */
+
 bool qp_steps_start(void)
 {
     table.sums = qp_allocate(SUMS, sizeof *table.sums);
@@ -33,6 +36,22 @@ void qp_steps_stop(void)
     }
     qp_release(table.sums);
     memset(&table, 0, sizeof table);
+}
+
+qp_step *qp_step_reserve(void)
+{
+    qp_step *step = free_steps;
+    if (!step) {
+        return qp_allocate(1, sizeof *step);
+    }
+    free_steps = step->outer;
+    return step;
+}
+
+void qp_step_release(qp_step *step)
+{
+    step->outer = free_steps;
+    free_steps = step;
 }
 
 /* A new tuple (function, file, line, kind); NULL with an exception. */

@@ -33,7 +33,7 @@ typedef struct {
 } qp_step_site;
 
 typedef struct qp_step {
-    struct qp_step *outer;
+    struct qp_step *outer; /* when free, the next one */
     qp_lane *lane;
     qp_step_sums *sums; /* NULL: what runs cannot be seen, only that the loop is late */
     uint64_t number;
@@ -48,6 +48,11 @@ typedef struct qp_step {
     int64_t longest_ticks; /* of the calls of the driver inside it */
     qp_causes causes;
 } qp_step;
+
+/* A step to begin, for the caller to give back after its end; NULL: no memory. Never on the C
+ * stack: a greenlet that the step goes on with may move its caller's stack away. */
+qp_step *qp_step_reserve(void);
+void qp_step_release(qp_step *step);
 
 /* A step begins in a lane. `identity` tells what runs from what else runs, and is kept from
  * meaning another thing by `keeper` (may be NULL); `what` is the code object, or the callable that

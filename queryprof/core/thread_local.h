@@ -14,13 +14,11 @@
 #endif
 
 struct qp_thread;
-struct qp_meter;
 struct qp_origin;
 
 typedef struct {
     struct qp_thread *thread; /* its record; owned by the pool of records */
-    struct qp_meter *meter;   /* of the probed call in progress; on that call's stack */
-    struct qp_origin *origin; /* of the work that it does for another; on that work's stack */
+    struct qp_origin *origin; /* of the innermost work that it does for another; owned by that */
     bool muted;               /* the profiler's own work: nothing is recorded */
 } qp_local;
 

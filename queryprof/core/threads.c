@@ -100,8 +100,10 @@ static qp_thread *new_record(void)
     for (qp_thread *record = state.records; record; record = record->next) {
         if (record->ended) {
             qp_thread *next = record->next;
+            struct qp_call *free_calls = record->free_calls;
             memset(record, 0, sizeof *record);
             record->next = next;
+            record->free_calls = free_calls;
             return record;
         }
     }

@@ -8,6 +8,7 @@
 
 #include "thread_local.h"
 
+struct qp_active;
 struct qp_call;
 struct qp_execution;
 struct qp_lane;
@@ -18,7 +19,9 @@ typedef struct qp_thread {
     uint32_t recording;           /* `number` is valid in this recording alone */
     uint32_t random;              /* state of its generator, never 0 */
     struct qp_execution *serving; /* whose rows it was served last; check its cursor */
-    struct qp_call *active;       /* innermost probed call in progress; on that call's stack */
+    struct qp_active *active;     /* the probed call in progress that began last */
+    uint32_t awaited_path;        /* where the awaited call was made that begins next */
+    struct qp_call *free_calls;   /* owned: calls to be used again; may be NULL */
     struct qp_lane *lane;         /* of the event loop that runs in it, or NULL */
     volatile bool ended;          /* its operating-system thread is gone: use it again */
     struct qp_thread *next;       /* in the list of all records */

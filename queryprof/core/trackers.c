@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocation.h"
+#include "orphans.h"
 
 enum { TRACKERS = 1024 /* connections open at once whose statements are counted */ };
 
@@ -117,5 +118,91 @@ void qp_trackers_after_fork(void)
 {
     if (state.lock) {
         state.lock = PyThread_allocate_lock(); /* the old one may be held by a lost thread */
+    }
+}
+
+enum { VM_STEPS, FULL_SCAN_STEPS, SORTS, AUTOMATIC_INDEXES, REPREPARES };
+
+static const int counter_codes[QP_COUNTERS] = {
+    [VM_STEPS] = QP_STMTSTATUS_VM_STEP,     [FULL_SCAN_STEPS] = QP_STMTSTATUS_FULLSCAN_STEP,
+    [SORTS] = QP_STMTSTATUS_SORT,           [AUTOMATIC_INDEXES] = QP_STMTSTATUS_AUTOINDEX,
+    [REPREPARES] = QP_STMTSTATUS_REPREPARE,
+};
+
+uint32_t qp_tracker_page_fetches(const qp_tracker *t)
+{
+    int hits = 0, misses = 0, peak;
+    t->sqlite->db_status(t->db, QP_DBSTATUS_CACHE_HIT, &hits, &peak, 0);
+    t->sqlite->db_status(t->db, QP_DBSTATUS_CACHE_MISS, &misses, &peak, 0);
+    return (uint32_t)hits + (uint32_t)misses;
+}
+
+/* What a statement did since the last reading; from here it counts anew. */
+qp_counters qp_tracker_read(qp_tracker *t, qp_counted_statement *s)
+{
+    uint32_t done[QP_COUNTERS];
+    for (int i = 0; i < QP_COUNTERS; i++) {
+        uint32_t now = (uint32_t)t->sqlite->stmt_status(s->statement, counter_codes[i], 0);
+        done[i] = now - s->base[i];
+        s->base[i] = now;
+    }
+    t->reprepared = t->reprepared || done[REPREPARES];
+    qp_counters counters = {
+        .vm_steps = done[VM_STEPS],
+        .full_scan_steps = done[FULL_SCAN_STEPS],
+        .sorts = done[SORTS],
+        .automatic_indexes = done[AUTOMATIC_INDEXES],
+        .reprepares = done[REPREPARES],
+        .page_fetches = s->page_fetches,
+        .counted = s->executions,
+        .page_fetch_samples = s->page_fetch_samples,
+    };
+    s->executions = s->page_fetches = s->page_fetch_samples = 0;
+    return counters;
+}
+
+/* Reads counters where there is no GIL: they wait for the next probed call. */
+void qp_tracker_read_aside(qp_tracker *t, qp_counted_statement *s)
+{
+    qp_counters counters = qp_tracker_read(t, s);
+    qp_orphan_keep(&s->key, &counters);
+}
+
+/* Ends the counting of page fetches. While the statement has rows to give, others' fetches would
+ * be taken for its own; `over` says that this run of it has ended. */
+void qp_tracker_end_sample(qp_tracker *t, bool over)
+{
+    qp_counted_statement *s = t->sampled;
+    t->sampled = NULL;
+    if (s && (over || (!s->transient && !t->sqlite->stmt_busy(s->statement)))) {
+        s->page_fetches += (qp_tracker_page_fetches(t) - t->pages_at_start) & 0x7fffffff;
+        s->page_fetch_samples++;
+    }
+}
+
+/* A place for a statement that is not known; who makes room is read. */
+qp_counted_statement *qp_tracker_place(qp_tracker *t, void *statement, const qp_key *key,
+                                       bool transient)
+{
+    qp_counted_statement *set = qp_tracker_set(t, statement);
+    qp_counted_statement *s = &set[t->evictions % QP_TRACKER_WAYS];
+    for (int way = 0; way < QP_TRACKER_WAYS; way++) {
+        if (!set[way].statement) {
+            s = &set[way];
+            break;
+        }
+    }
+    if (s->statement && !s->transient) {
+        qp_tracker_read_aside(t, s);
+        t->evictions++;
+    }
+    *s = (qp_counted_statement){.statement = statement, .transient = transient, .key = *key};
+    return s;
+}
+
+void qp_tracker_read_base(const qp_tracker *t, void *statement, uint32_t base[QP_COUNTERS])
+{
+    for (int i = 0; i < QP_COUNTERS; i++) {
+        base[i] = (uint32_t)t->sqlite->stmt_status(statement, counter_codes[i], 0);
     }
 }

@@ -17,7 +17,9 @@ enum {
     QP_TRACKER_STATEMENTS = QP_TRACKER_SETS * QP_TRACKER_WAYS
 };
 
-/* A prepared statement, and whom it works for since its counters were last read. */
+/* A prepared statement, and whom it works for since its counters were last read. A statement that
+ * is not transient is held by one of the driver's statement objects, which is watched: it is taken
+ * out of here before it is gone. */
 typedef struct {
     void *volatile statement; /* sqlite3_stmt *, SQLite's; NULL: free */
     bool transient;           /* not a statement object's: it may be gone at any time */
@@ -35,9 +37,11 @@ typedef struct {
     bool is_told;                  /* of the end of every statement: none is kept past it */
     uint32_t epoch;                /* what it holds is of this time of counting */
     uint32_t tellers;              /* calls in progress that want to be told of ends */
-    qp_counted_statement *last;    /* the one that started last, or NULL */
+    qp_counted_statement *last;    /* the one that started last, if it is not transient; or NULL */
     qp_counted_statement *sampled; /* its page fetches are being counted; or NULL */
     uint32_t pages_at_start;
+    const void *unproved; /* identity of a statement whose page fetches are being counted before it
+                           * is known whose it is */
     uint32_t evictions;
     bool reprepared;  /* a statement was prepared anew: somebody has changed the schema */
     qp_schema schema; /* with the GIL */
@@ -65,6 +69,26 @@ qp_counted_statement *qp_tracker_find(qp_tracker *tracker, const void *statement
 
 /* The places where a statement can be: QP_TRACKER_WAYS of them. */
 qp_counted_statement *qp_tracker_set(qp_tracker *tracker, const void *statement);
+
+/* A place for a statement that is not known, with this key; what makes room is read first. */
+qp_counted_statement *qp_tracker_place(qp_tracker *t, void *statement, const qp_key *key,
+                                       bool transient);
+
+/* What a statement of the tracker did since the last reading; from here it counts from zero. */
+qp_counters qp_tracker_read(qp_tracker *t, qp_counted_statement *s);
+
+/* The same where there is no GIL: the counters wait for the next probed call. */
+void qp_tracker_read_aside(qp_tracker *t, qp_counted_statement *s);
+
+/* The counters that a statement (sqlite3_stmt *) has now. */
+void qp_tracker_read_base(const qp_tracker *t, void *statement, uint32_t base[QP_COUNTERS]);
+
+/* Pages that the connection has fetched so far; wraps around. */
+uint32_t qp_tracker_page_fetches(const qp_tracker *t);
+
+/* Ends the counting of page fetches. While the statement has rows to give, others' fetches would
+ * be taken for its own; `over` says that this run of it has ended. */
+void qp_tracker_end_sample(qp_tracker *t, bool over);
 
 /* Makes the lock anew in a forked child. */
 void qp_trackers_after_fork(void);

@@ -15,27 +15,28 @@ static PyObject *nth_of_tuple(PyObject *args, Py_ssize_t n)
 
 /* Both kinds of functions that serve one row: fetchone and __next__. */
 static inline PyObject *forward_fetch(const qp_trampoline *t, PyObject *self,
-                                      PyObject *(*fetch)(const qp_trampoline *, PyObject *))
+                                      PyObject *(*fetch)(qp_function, PyObject *))
 {
+    qp_function original = t->original; /* before another thread may detach it */
     qp_thread *thread = qp_here.thread;
-    qp_call call;
     if (qp_fetch_continues(thread, self, t->probe.operation)) {
-        qp_fetch_begin(&t->probe, &call, thread);
-        PyObject *row = fetch(t, self);
-        qp_fetch_end(&call, row);
+        qp_call *call = qp_fetch_begin(&t->probe, thread);
+        PyObject *row = fetch(original, self);
+        qp_fetch_end(call, row);
         return row;
     }
-    if (!qp_call_begin(&t->probe, self, NULL, NULL, &call)) {
-        return fetch(t, self);
+    qp_call *call = qp_call_begin(&t->probe, self, NULL, NULL);
+    if (!call) {
+        return fetch(original, self);
     }
-    PyObject *result = fetch(t, self);
-    qp_call_end(&call, result);
+    PyObject *result = fetch(original, self);
+    qp_call_end(call, result);
     return result;
 }
 
-static inline PyObject *call_noargs(const qp_trampoline *t, PyObject *self)
+static inline PyObject *call_noargs(qp_function original, PyObject *self)
 {
-    return ((PyCFunction)t->original)(self, NULL);
+    return ((PyCFunction)original)(self, NULL);
 }
 
 static inline PyObject *forward_noargs(const qp_trampoline *t, PyObject *self,
@@ -44,36 +45,37 @@ static inline PyObject *forward_noargs(const qp_trampoline *t, PyObject *self,
     if (t->probe.operation == QP_FETCHONE) {
         return forward_fetch(t, self, call_noargs);
     }
-    qp_call call;
-    if (!qp_call_begin(&t->probe, self, NULL, NULL, &call)) {
-        return call_noargs(t, self);
+    qp_function original = t->original;
+    qp_call *call = qp_call_begin(&t->probe, self, NULL, NULL);
+    if (!call) {
+        return call_noargs(original, self);
     }
-    PyObject *result = call_noargs(t, self);
-    qp_call_end(&call, result);
+    PyObject *result = call_noargs(original, self);
+    qp_call_end(call, result);
     return result;
 }
 
 static inline PyObject *forward_o(const qp_trampoline *t, PyObject *self, PyObject *argument)
 {
     PyCFunction original = (PyCFunction)t->original;
-    qp_call call;
-    if (!qp_call_begin(&t->probe, self, argument, NULL, &call)) {
+    qp_call *call = qp_call_begin(&t->probe, self, argument, NULL);
+    if (!call) {
         return original(self, argument);
     }
     PyObject *result = original(self, argument);
-    qp_call_end(&call, result);
+    qp_call_end(call, result);
     return result;
 }
 
 static inline PyObject *forward_varargs(const qp_trampoline *t, PyObject *self, PyObject *args)
 {
     PyCFunction original = (PyCFunction)t->original;
-    qp_call call;
-    if (!qp_call_begin(&t->probe, self, nth_of_tuple(args, 0), nth_of_tuple(args, 1), &call)) {
+    qp_call *call = qp_call_begin(&t->probe, self, nth_of_tuple(args, 0), nth_of_tuple(args, 1));
+    if (!call) {
         return original(self, args);
     }
     PyObject *result = original(self, args);
-    qp_call_end(&call, result);
+    qp_call_end(call, result);
     return result;
 }
 
@@ -81,12 +83,12 @@ static inline PyObject *forward_keywords(const qp_trampoline *t, PyObject *self,
                                          PyObject *keywords)
 {
     PyCFunctionWithKeywords original = (PyCFunctionWithKeywords)t->original;
-    qp_call call;
-    if (!qp_call_begin(&t->probe, self, nth_of_tuple(args, 0), nth_of_tuple(args, 1), &call)) {
+    qp_call *call = qp_call_begin(&t->probe, self, nth_of_tuple(args, 0), nth_of_tuple(args, 1));
+    if (!call) {
         return original(self, args, keywords);
     }
     PyObject *result = original(self, args, keywords);
-    qp_call_end(&call, result);
+    qp_call_end(call, result);
     return result;
 }
 
@@ -97,12 +99,12 @@ static inline PyObject *forward_fast(const qp_trampoline *t, PyObject *self, PyO
                                      Py_ssize_t count)
 {
     fast_function original = (fast_function)t->original;
-    qp_call call;
-    if (!qp_call_begin(&t->probe, self, nth(args, count, 0), nth(args, count, 1), &call)) {
+    qp_call *call = qp_call_begin(&t->probe, self, nth(args, count, 0), nth(args, count, 1));
+    if (!call) {
         return original(self, args, count);
     }
     PyObject *result = original(self, args, count);
-    qp_call_end(&call, result);
+    qp_call_end(call, result);
     return result;
 }
 
@@ -111,18 +113,18 @@ static inline PyObject *forward_fast_keywords(const qp_trampoline *t, PyObject *
                                               PyObject *names)
 {
     fast_keywords_function original = (fast_keywords_function)t->original;
-    qp_call call;
-    if (!qp_call_begin(&t->probe, self, nth(args, count, 0), nth(args, count, 1), &call)) {
+    qp_call *call = qp_call_begin(&t->probe, self, nth(args, count, 0), nth(args, count, 1));
+    if (!call) {
         return original(self, args, count, names);
     }
     PyObject *result = original(self, args, count, names);
-    qp_call_end(&call, result);
+    qp_call_end(call, result);
     return result;
 }
 
-static inline PyObject *call_iternext(const qp_trampoline *t, PyObject *self)
+static inline PyObject *call_iternext(qp_function original, PyObject *self)
 {
-    return ((iternextfunc)t->original)(self);
+    return ((iternextfunc)original)(self);
 }
 
 static inline PyObject *forward_iternext(const qp_trampoline *t, PyObject *self)
@@ -134,24 +136,24 @@ static inline int forward_init(const qp_trampoline *t, PyObject *self, PyObject 
                                PyObject *keywords)
 {
     initproc original = (initproc)t->original;
-    qp_call call;
-    if (!qp_call_begin(&t->probe, self, NULL, NULL, &call)) {
+    qp_call *call = qp_call_begin(&t->probe, self, NULL, NULL);
+    if (!call) {
         return original(self, args, keywords);
     }
     int result = original(self, args, keywords);
-    qp_call_end(&call, result < 0 ? NULL : Py_None);
+    qp_call_end(call, result < 0 ? NULL : Py_None);
     return result;
 }
 
 static inline PyObject *forward_subscript(const qp_trampoline *t, PyObject *self, PyObject *key)
 {
     binaryfunc original = (binaryfunc)t->original;
-    qp_call call;
-    if (!qp_call_begin(&t->probe, self, NULL, NULL, &call)) {
+    qp_call *call = qp_call_begin(&t->probe, self, NULL, NULL);
+    if (!call) {
         return original(self, key);
     }
     PyObject *result = original(self, key);
-    qp_call_end(&call, result);
+    qp_call_end(call, result);
     return result;
 }
 
@@ -159,12 +161,12 @@ static inline int forward_ass_subscript(const qp_trampoline *t, PyObject *self, 
                                         PyObject *value)
 {
     objobjargproc original = (objobjargproc)t->original;
-    qp_call call;
-    if (!qp_call_begin(&t->probe, self, NULL, NULL, &call)) {
+    qp_call *call = qp_call_begin(&t->probe, self, NULL, NULL);
+    if (!call) {
         return original(self, key, value);
     }
     int result = original(self, key, value);
-    qp_call_end(&call, result < 0 ? NULL : Py_None);
+    qp_call_end(call, result < 0 ? NULL : Py_None);
     return result;
 }
 

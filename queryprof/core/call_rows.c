@@ -1,0 +1,47 @@
+#include "call_rows.h"
+
+#include <string.h>
+
+#include "compiler.h"
+#include "statements.h"
+
+int64_t qp_rows_served(const qp_call *call, PyObject *result)
+{
+    switch (call->active.operation) {
+    case QP_NEXT:
+        return result != NULL;
+    case QP_FETCHONE:
+        return result && result != Py_None;
+    default:
+        return result && PyList_CheckExact(result) ? PyList_GET_SIZE(result) : 0;
+    }
+}
+
+/* The same from a driver in Python, which counts the rows of a query there too. */
+static QP_COLD int64_t rows_told(const qp_call *call, PyObject *result)
+{
+    if (!result || !qp_statement_changes_rows(call->execution->meter.key.statement)) {
+        return 0;
+    }
+    qp_here.muted = true;
+    PyObject *cursor = PyObject_HasAttrString(result, "rowcount") ? result : call->self;
+    PyObject *told = cursor ? PyObject_GetAttrString(cursor, "rowcount") : NULL;
+    long long changed = told && PyLong_Check(told) ? PyLong_AsLongLong(told) : 0;
+    PyErr_Clear(); /* none is set before a call that has returned something */
+    Py_XDECREF(told);
+    qp_here.muted = false;
+    return changed > 0 ? changed : 0;
+}
+
+int64_t qp_rows_changed(const qp_call *call, PyObject *result)
+{
+    long changed = 0;
+    if (call->probe->stands_in) {
+        return rows_told(call, result);
+    }
+    if (result && call->probe->rowcount_offset &&
+        PyObject_TypeCheck(result, call->probe->cursor_type)) {
+        memcpy(&changed, (const char *)result + call->probe->rowcount_offset, sizeof changed);
+    }
+    return changed > 0 ? changed : 0;
+}
