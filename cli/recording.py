@@ -14,7 +14,8 @@ import queryprof.hooks.startup
 from queryprof.core.settings import PARAMETERS_VARIABLE, ROOTS_VARIABLE, STALL_VARIABLE
 from queryprof.errors import QueryprofError
 from queryprof.hooks.autoload import RUNNER_VARIABLE, VARIABLE
-from queryprof.trace.merge import merge_traces, refuse_to_overwrite
+from queryprof.trace.merge import merge_traces
+from queryprof.trace.place import beside, is_null, is_written, refuse_to_replace
 from queryprof.trace.reader import read_processes
 
 GRACE_S = 2.0
@@ -24,20 +25,29 @@ GRACE_S = 2.0
 class Parts:
     """A directory beside the output, in which each process writes a trace of its own.
 
+    Attributes:
+        output: where the trace is, after `merge`; in the directory, and gone with it, when the null
+            device was asked for.
+        keeps_output: whether it is not.
+
     Raises:
         QueryprofError: the output is no trace, or nothing can be written beside it.
     """
 
     def __init__(self, output: str) -> None:
         self.output = os.path.abspath(output)
-        refuse_to_overwrite(self.output)
+        self.keeps_output = not is_null(self.output)
+        if self.keeps_output:
+            refuse_to_replace(self.output)
         try:
             self.directory = tempfile.mkdtemp(
                 prefix=os.path.basename(self.output) + ".", suffix=".parts",
-                dir=os.path.dirname(self.output),
+                dir=os.path.dirname(self.output) if self.keeps_output else None,
             )  # fmt: skip
         except OSError as error:
             raise QueryprofError(f"{output}: cannot be written: {error.strerror}") from error
+        if not self.keeps_output:
+            self.output = os.path.join(self.directory, "merged")
 
     def environment(
         self, parameters: bool, roots: tuple[str, ...], stall_ms: float | None = None
@@ -83,9 +93,10 @@ class Parts:
         return [pid for pid in pids if psutil.pid_exists(pid)]
 
     def merge(self, step: Callable[[], None]) -> bool:
-        """Makes the output of the parts and removes them; False when there are none.
+        """Makes the output of the parts; False when there are none.
 
-        Parts of processes that still run stay for them to write to.
+        Where another process writes to the output, it goes beside it. `remove` the parts then; those of
+        processes that still run stay for them to write to.
 
         Raises:
             QueryprofError: they cannot be merged; the parts stay where they are, and it says so.
@@ -93,6 +104,8 @@ class Parts:
         living = self.wait()
         files = self.files()
         if files:
+            if is_written(self.output):
+                self.output = beside(self.output)
             try:
                 merge_traces(self.output, files, step)
             except QueryprofError as error:
@@ -102,7 +115,6 @@ class Parts:
                 f"process {', '.join(map(str, living))} still runs, and is recorded in"
                 f" {self.directory}: merge what is there when it has ended"
             )
-        self.remove()
         return bool(files)
 
     def remove(self) -> None:

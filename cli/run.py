@@ -64,7 +64,9 @@ def run(
             from queryprof.report.terminal import print_report
 
             print_report(read_profile(parts.output), file=sys.stderr)
-            click.echo(f"\ntrace: {os.path.relpath(parts.output)}", err=True)
+            if parts.keeps_output:
+                click.echo(f"\ntrace: {os.path.relpath(parts.output)}", err=True)
+        parts.remove()
     except Exception as error:
         # The program's own exit status matters more than what became of its recording.
         click.echo(f"queryprof: {error}", err=True)

@@ -109,6 +109,7 @@ def _record(described: Scenario) -> str:
         raise
     with progress("merging", len(parts.files())) as step:
         parts.merge(step)
+    parts.remove()
     return parts.output
 
 

@@ -1,7 +1,9 @@
 """Starts recording when Python starts, if the environment asks for it: QUERYPROF.
 
     QUERYPROF=1            to queryprof-PROGRAM-PID.qprof in the working directory
-    QUERYPROF=path.qprof   to that file; further processes to path-PID.qprof
+    QUERYPROF=path.qprof   to that file; further processes, and programs that start while it is
+                           written to, to path-PID.qprof
+    QUERYPROF=/dev/null    nothing is recorded
     QUERYPROF=directory/   a file in that directory for each process that asks a database
                            anything, and for the one whose parent is QUERYPROF_RUNNER_PID
                            (what `queryprof run` uses)
@@ -30,7 +32,7 @@ def start() -> None:
     """Starts recording as the environment says; a second call does nothing."""
     global _started
     value = os.environ.get(VARIABLE, "")
-    if _started or value in ("", "0"):
+    if _started or value in ("", "0", os.devnull):
         return
     _started = True
     try:
@@ -46,7 +48,10 @@ def start() -> None:
 
 def _start(value: str) -> None:
     from queryprof.session import session
+    from queryprof.trace.place import is_null
 
+    if is_null(value):
+        return
     session.start()
     runner = os.environ.get(RUNNER_VARIABLE)
     main = runner is None or runner == str(os.getppid())
@@ -69,27 +74,6 @@ def _path(value: str) -> str:
     if first != str(pid):
         stem, extension = os.path.splitext(path)
         path = f"{stem}-{pid}{extension}"
-    replace_trace(path)
-    return path
+    from queryprof.trace.place import make_room
 
-
-def replace_trace(path: str) -> None:
-    """Removes an old trace at `path`; what is no trace stays.
-
-    Raises:
-        TraceError: there is something else.
-        OSError: it cannot be removed.
-    """
-    if not os.path.exists(path):
-        return
-    from queryprof.core.recorder import muted
-    from queryprof.trace.header import is_trace
-
-    with muted():
-        if os.path.getsize(path) and not is_trace(path):
-            from queryprof.errors import TraceError
-
-            raise TraceError(f"{path}: exists and is no queryprof trace; choose another name")
-    for leftover in (path, path + "-journal"):
-        if os.path.exists(leftover):
-            os.unlink(leftover)
+    return make_room(path)

@@ -10,6 +10,8 @@
         ...
 
 A trace is read with the command `queryprof report`.
+
+pytest shall not rewrite what a recorded run has imported before it: PYTEST_DONT_REWRITE.
 """
 
 TYPE_CHECKING = False

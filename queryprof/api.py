@@ -6,8 +6,8 @@ import os
 
 from queryprof.core.recorder import muted
 from queryprof.errors import SessionError
-from queryprof.hooks.autoload import replace_trace
 from queryprof.session import running_program, session
+from queryprof.trace.place import is_null, make_room
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,24 +22,28 @@ def install(path: str | os.PathLike[str] | None = None) -> None:
     """Records from now on, until `uninstall` or the end of the process, to a trace file.
 
     Args:
-        path: the trace; an old trace there is replaced. By default
-            queryprof-PROGRAM-PID.qprof in the working directory. Forked children write beside
-            it, with their process id in the name.
+        path: the trace; an old trace there is replaced, unless another process still writes to
+            it: then this one's id is in the name. By default queryprof-PROGRAM-PID.qprof in the
+            working directory. Forked children write beside it, with their process id in the
+            name. /dev/null: no trace is written.
 
     Does nothing when recording is on already.
 
     Raises:
         SettingsError: the settings of the working directory make no sense.
-        TraceError: there is a file at `path` that is no trace.
+        TraceError: there is something at `path` that is no trace.
         SessionError: this process cannot be recorded.
     """
     if session.is_on:
         return
     text = os.path.abspath(path or f"queryprof-{running_program()}-{os.getpid()}.qprof")
     stem, extension = os.path.splitext(text)
-    replace_trace(text)
+    wanted = not is_null(text)
+    if wanted:
+        text = make_room(text)
     session.start()
-    session.open_trace(text, lambda: f"{stem}-{os.getpid()}{extension}")
+    if wanted:
+        session.open_trace(text, lambda: f"{stem}-{os.getpid()}{extension}")
 
 
 def uninstall() -> None:
@@ -91,7 +95,7 @@ class Recording:
         if self._writer is not None or self._profile is not None:
             raise SessionError("a recording is used once; make another with queryprof.profile()")
         if self.path is not None:
-            replace_trace(self.path)
+            self.path = None if is_null(self.path) else make_room(self.path)
         self._started_session = not session.is_on
         session.start()
         self._writer = session.open_trace(self.path or ":memory:")

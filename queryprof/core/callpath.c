@@ -30,6 +30,7 @@ typedef struct {
 typedef struct {
     PyCodeObject *code; /* owned; NULL: empty slot */
     uint8_t kind;
+    bool is_guess; /* without its globals */
 } known_code;
 
 typedef struct {
@@ -156,8 +157,13 @@ static const known_code *find_code_in_table(PyCodeObject *code, PyObject *global
 {
     uint32_t slot = (uint32_t)mix(0, (uintptr_t)code) & (CODE_SLOTS - 1);
     for (; table.codes[slot].code; slot = (slot + 1) & (CODE_SLOTS - 1)) {
-        if (table.codes[slot].code == code) {
-            return &table.codes[slot];
+        known_code *known = &table.codes[slot];
+        if (known->code == code) {
+            if (known->is_guess && globals) {
+                known->kind = (uint8_t)qp_code_classify(code, globals);
+                known->is_guess = false;
+            }
+            return known;
         }
     }
     if (table.code_count >= CODES) {
@@ -167,6 +173,7 @@ static const known_code *find_code_in_table(PyCodeObject *code, PyObject *global
     PyErr_Fetch(&type, &value, &traceback);
     table.codes[slot].kind = (uint8_t)qp_code_classify(code, globals);
     table.codes[slot].code = (PyCodeObject *)Py_NewRef((PyObject *)code);
+    table.codes[slot].is_guess = !globals && qp_code_is_generated(code);
     table.code_count++;
     PyErr_Restore(type, value, traceback);
     return &table.codes[slot];
@@ -176,7 +183,7 @@ static const known_code *find_code_in_table(PyCodeObject *code, PyObject *global
 static inline const known_code *find_code(PyCodeObject *code, PyObject *globals)
 {
     known_code *recent = &table.recent[((uintptr_t)code >> 5) & (RECENT_CODES - 1)];
-    if (recent->code != code) {
+    if (recent->code != code || recent->is_guess) {
         const known_code *known = find_code_in_table(code, globals);
         if (!known) {
             return NULL;
@@ -342,7 +349,10 @@ bool qp_callpath_find(PyThreadState *tstate, uint32_t *path)
 
 qp_code_class qp_code_kind(PyCodeObject *code)
 {
-    const known_code *known = find_code(code, NULL);
+    /* What has no file is generated, or the main program's. */
+    PyObject *main = qp_code_is_generated(code) ? PyImport_AddModule("__main__") : NULL;
+    const known_code *known = find_code(code, main ? PyModule_GetDict(main) : NULL);
+    PyErr_Clear();
     return known ? (qp_code_class)known->kind : QP_CODE_LIBRARY;
 }
 

@@ -17,6 +17,7 @@ static struct {
     prefix prefixes[PREFIXES];
     int prefix_count;
     char *directory; /* owned */
+    bool typed_in;   /* a main program without a file is the user's */
 } table;
 
 void qp_code_classes_forget(void)
@@ -29,26 +30,39 @@ void qp_code_classes_forget(void)
     table.prefix_count = 0;
 }
 
-/* A copy of a str as UTF-8 (the caller owns it: qp_release), or NULL with an exception. */
-static char *copy_text(PyObject *text, size_t *length)
+/* The bytes of a path (a new reference), also of one that is not UTF-8; NULL with an exception. */
+static PyObject *bytes_of(PyObject *path)
 {
-    Py_ssize_t size;
-    const char *bytes = PyUnicode_AsUTF8AndSize(text, &size);
-    char *copy = bytes ? qp_allocate((size_t)size + 1, 1) : NULL;
+    PyObject *bytes = PyUnicode_AsEncodedString(path, "utf-8", "surrogateescape");
+    if (!bytes) {
+        PyErr_Clear();
+        bytes = PyUnicode_AsEncodedString(path, "utf-8", "surrogatepass");
+    }
+    return bytes;
+}
+
+/* A copy of a path's bytes (the caller owns it: qp_release), or NULL with an exception. */
+static char *copy_path(PyObject *path, size_t *length)
+{
+    PyObject *bytes = bytes_of(path);
+    size_t size = bytes ? (size_t)PyBytes_GET_SIZE(bytes) : 0;
+    char *copy = bytes ? qp_allocate(size + 1, 1) : NULL;
     if (copy) {
-        memcpy(copy, bytes, (size_t)size);
-        *length = (size_t)size;
+        memcpy(copy, PyBytes_AS_STRING(bytes), size);
+        *length = size;
     } else if (bytes) {
         PyErr_NoMemory();
     }
+    Py_XDECREF(bytes);
     return copy;
 }
 
-int qp_code_classes_configure(PyObject *prefixes, PyObject *directory)
+int qp_code_classes_configure(PyObject *prefixes, PyObject *directory, bool typed_in)
 {
     size_t length;
     qp_code_classes_forget();
-    table.directory = copy_text(directory, &length);
+    table.typed_in = typed_in;
+    table.directory = copy_path(directory, &length);
     if (!table.directory) {
         return -1;
     }
@@ -64,7 +78,7 @@ int qp_code_classes_configure(PyObject *prefixes, PyObject *directory)
             return -1;
         }
         prefix *next = &table.prefixes[table.prefix_count];
-        next->text = copy_text(text, &next->length);
+        next->text = copy_path(text, &next->length);
         if (!next->text) {
             return -1;
         }
@@ -113,23 +127,49 @@ static PyObject *file_of(PyObject *globals)
     return file && PyUnicode_Check(file) ? file : NULL;
 }
 
+/* Whether globals are those of a program that has no file: -c, standard input, a notebook. */
+static bool is_typed_in(PyObject *globals)
+{
+    PyObject *name =
+        globals && PyDict_CheckExact(globals) ? PyDict_GetItemString(globals, "__name__") : NULL;
+    return table.typed_in && name && PyUnicode_Check(name) &&
+           PyUnicode_CompareWithASCIIString(name, "__main__") == 0 && !file_of(globals);
+}
+
+static qp_code_class classify_file(PyObject *path)
+{
+    PyObject *bytes = bytes_of(path);
+    qp_code_class class = QP_CODE_LIBRARY;
+    if (bytes) {
+        class = classify_path(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
+    } else {
+        PyErr_Clear(); /* no memory */
+    }
+    Py_XDECREF(bytes);
+    return class;
+}
+
+bool qp_code_is_generated(PyCodeObject *code)
+{
+    return PyUnicode_GET_LENGTH(code->co_filename) &&
+           PyUnicode_READ_CHAR(code->co_filename, 0) == '<';
+}
+
 qp_code_class qp_code_classify(PyCodeObject *code, PyObject *globals)
 {
-    Py_ssize_t size;
-    const char *file = PyUnicode_AsUTF8AndSize(code->co_filename, &size);
-    if (file && file[0] == '<') { /* <string>, <stdin>; <frozen ...>: the interpreter */
-        if (!strncmp(file, "<frozen", 7)) {
-            return QP_CODE_STANDARD;
-        }
-        PyObject *module_file = file_of(globals);
-        if (!module_file) {
-            return QP_CODE_USER;
-        }
-        file = PyUnicode_AsUTF8AndSize(module_file, &size);
+    if (is_typed_in(globals)) {
+        return QP_CODE_USER;
     }
-    if (!file) {
-        PyErr_Clear(); /* a name that is no UTF-8 cannot be under any root */
-        return QP_CODE_LIBRARY;
+    if (!qp_code_is_generated(code)) {
+        return classify_file(code->co_filename);
     }
-    return classify_path(file, (size_t)size);
+    /* <frozen ...>, <string>, <attrs generated ...>: made by the interpreter or by a library, in
+     * whatever module. Tests in docstrings are the module's own. */
+    PyObject *prefix = PyUnicode_FromString("<doctest ");
+    bool is_doctest =
+        prefix && PyUnicode_Tailmatch(code->co_filename, prefix, 0, PY_SSIZE_T_MAX, -1) == 1;
+    Py_XDECREF(prefix);
+    PyErr_Clear();
+    PyObject *file = is_doctest ? file_of(globals) : NULL;
+    return file ? classify_file(file) : QP_CODE_STANDARD;
 }

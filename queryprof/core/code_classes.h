@@ -3,6 +3,7 @@
 #define QP_CODE_CLASSES_H
 
 #include <Python.h>
+#include <stdbool.h>
 
 typedef enum {
     QP_CODE_USER = 0,     /* the program's own */
@@ -13,13 +14,18 @@ typedef enum {
 } qp_code_class;
 
 /* Sets how file names are classed: a list of (prefix, kind) with str prefixes, of which the longest
- * match counts; and the directory that relative file names are under. Returns 0, or -1 with an
- * exception. */
-int qp_code_classes_configure(PyObject *prefixes, PyObject *directory);
+ * match counts; the directory that relative file names are under; and whether a main program
+ * without a file is the user's. Returns 0, or -1 with an exception. */
+int qp_code_classes_configure(PyObject *prefixes, PyObject *directory, bool typed_in);
 void qp_code_classes_forget(void);
 
-/* The class of a code object. Code without a file, which was typed or made up, belongs to whose
- * globals (may be NULL) it runs in. Raises nothing. */
+/* Whether a code object has no file: its class depends on the globals that it runs in. */
+bool qp_code_is_generated(PyCodeObject *code);
+
+/* The class of a code object. Code without a file is the user's where the globals (may be NULL) are
+ * those of a main program without one (-c, standard input, a notebook), or of a module whose
+ * docstrings are tested; else a library has generated it, whatever module it runs in, and it is
+ * passed over like the standard library. Raises nothing. */
 qp_code_class qp_code_classify(PyCodeObject *code, PyObject *globals);
 
 #endif

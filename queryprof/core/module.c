@@ -72,9 +72,10 @@ static PyObject *is_on(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 static PyObject *configure(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *prefixes, *directory;
-    int frames;
-    if (!PyArg_ParseTuple(args, "O!iU:configure", &PyList_Type, &prefixes, &frames, &directory) ||
-        !qp_require_recording() || qp_code_classes_configure(prefixes, directory) < 0) {
+    int frames, typed_in;
+    if (!PyArg_ParseTuple(args, "O!iUp:configure", &PyList_Type, &prefixes, &frames, &directory,
+                          &typed_in) ||
+        !qp_require_recording() || qp_code_classes_configure(prefixes, directory, typed_in) < 0) {
         return NULL;
     }
     qp_callpath_configure(frames);

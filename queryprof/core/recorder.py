@@ -12,7 +12,7 @@ from _thread import allocate_lock
 from time import monotonic_ns
 
 from queryprof.core import _core
-from queryprof.core.user_code import code_prefixes
+from queryprof.core.user_code import code_prefixes, is_typed_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes milliseconds to import in somebody's program
@@ -81,12 +81,36 @@ class muted:
         _core.set_muted(self._before)
 
 
-def complain(message: str) -> None:
-    """Says something on stderr, in the program's process: one line, and never an exception."""
+STDERR = 2
+
+
+def _stderr_file() -> tuple[int, int, int] | None:
+    """What identifies the file behind descriptor 2; None: it is closed."""
     try:
-        sys.stderr.write(f"queryprof: {message}\n")
+        status = os.fstat(STDERR)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_rdev
+
+
+_stderr_at_start = _stderr_file()
+
+
+def complain(message: str) -> None:
+    """Writes one line to stderr, in the program's process; never raises.
+
+    Not where the program has closed descriptor 2 and opened a file of its own there.
+    """
+    stream = sys.stderr
+    try:
+        if stream.fileno() == STDERR and _stderr_file() != _stderr_at_start:
+            return
     except Exception:
-        pass  # no stderr (a service, a closed terminal): there is nobody to tell
+        pass  # a stream in memory has no descriptor
+    try:
+        stream.write(f"queryprof: {message}\n")
+    except Exception:
+        pass  # no stderr (a service, a closed terminal)
 
 
 class Recorder:
@@ -101,7 +125,9 @@ class Recorder:
         """Starts the core and returns what a probed call costs here, in nanoseconds."""
         _core.start(settings.parameters)
         _core.plans_allow(PLANS_SHARE if settings.plans else 0.0)
-        _core.configure(code_prefixes(settings.roots), settings.call_path_frames, os.getcwd())
+        _core.configure(
+            code_prefixes(settings.roots), settings.call_path_frames, os.getcwd(), is_typed_in()
+        )
         return _core.probe_cost_ns()
 
     def release_sinks(self) -> None:

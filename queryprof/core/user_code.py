@@ -12,6 +12,9 @@ import sys
 USER, LIBRARY, STANDARD, SELF, IGNORED = range(5)
 """The classes of code, as the C core numbers them."""
 
+WORKER_STARTS = ("exec(eval(sys.stdin.readline()))", "from multiprocessing")
+"""What the code of `python -c` contains where execnet (pytest-xdist) or multiprocessing wrote it."""
+
 IGNORED_PACKAGES = ("coverage",)
 """Packages whose own use of SQLite is not the program's: coverage.py keeps its data there."""
 
@@ -32,6 +35,13 @@ def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
     directories += [(root, USER) for root in roots]
     classes = {_prefix(directory): kind for directory, kind in directories}
     return list(classes.items())
+
+
+def is_typed_in() -> bool:
+    """Whether a main program without a file is the user's: not if a library starts workers by it."""
+    arguments: list[str] = getattr(sys, "orig_argv", [])
+    code = arguments[arguments.index("-c") + 1 :][:1] if "-c" in arguments else []
+    return not code or not any(start in code[0] for start in WORKER_STARTS)
 
 
 def _prefix(directory: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from queryprof.errors import TraceError
 from queryprof.trace.loop_store import LAG_SUMS, LOOP_SUMS, STALL_SUMS, STEP_SUMS
+from queryprof.trace.place import is_null, is_written, refuse_to_replace
 from queryprof.trace.reader import opened
 from queryprof.trace.store import PROCESS_COLUMNS, VALUE_COLUMNS, TraceStore
 from queryprof.trace.work_store import (
@@ -27,7 +28,8 @@ def merge_traces(
 ) -> None:
     """Writes the sum of the traces `inputs` to `output`, which may be one of them.
 
-    The output is written beside its place and renamed, so that it is whole or as it was.
+    The output is written beside its place and renamed, so that it is whole or as it was. To the null
+    device nothing is written, but all is read.
 
     Args:
         progress: called after each input.
@@ -35,8 +37,12 @@ def merge_traces(
     Raises:
         TraceError: an input is no trace, or the output cannot be written.
     """
-    refuse_to_overwrite(output)
-    directory = os.path.dirname(os.path.abspath(output))
+    wanted = not is_null(output)
+    if wanted:
+        refuse_to_replace(output)
+        if is_written(output):
+            raise TraceError(f"{output}: a process still writes to it; choose another name")
+    directory = os.path.dirname(os.path.abspath(output)) if wanted else None
     try:
         temporary = tempfile.mkdtemp(prefix=".queryprof-", dir=directory)
     except OSError as error:
@@ -53,24 +59,12 @@ def merge_traces(
                 progress()
         finally:
             store.abandon()
-        os.replace(beside, output)
+        if wanted:
+            os.replace(beside, output)
     except OSError as error:
         raise TraceError(f"{output}: cannot be written: {error.strerror}") from error
     finally:
         _remove_directory(temporary)
-
-
-def refuse_to_overwrite(path: str) -> None:
-    """Raises TraceError when there is a file at `path` that is anything but a trace."""
-    if os.path.exists(path) and os.path.getsize(path):
-        try:
-            with opened(path):
-                pass
-        except TraceError as error:
-            if "no queryprof trace" in str(error):
-                raise TraceError(
-                    f"{path}: exists and is no queryprof trace; choose another name"
-                ) from None
 
 
 def _remove_directory(path: str) -> None:

@@ -62,6 +62,13 @@ _UPSERT_AGGREGATE = _upsert_aggregate()
 _FIND_AGGREGATE = "SELECT id FROM aggregate WHERE " + " AND ".join(f"{c} = ?" for c in _KEY_COLUMNS)
 
 
+def storable(value: object) -> object:
+    """A value as SQLite stores it: of a name that is no UTF-8, what is not is escaped."""
+    if not isinstance(value, str) or value.isascii():
+        return value
+    return value.encode("utf-8", "backslashreplace").decode()
+
+
 class TraceStore:
     """An open trace file, to which rows are added inside one transaction at a time.
 
@@ -69,6 +76,7 @@ class TraceStore:
         path: the file, which is made with mode 0600 and must not exist; or ":memory:".
 
     Raises:
+        FileExistsError: there is one.
         TraceError: the file cannot be made.
     """
 
@@ -85,6 +93,8 @@ class TraceStore:
                 f"PRAGMA cache_size = -1024; PRAGMA application_id = {APPLICATION_ID};"
                 f"PRAGMA user_version = {SCHEMA_VERSION}; BEGIN; {SCHEMA} COMMIT;"
             )
+        except FileExistsError:
+            raise
         except (OSError, sqlite3.Error) as error:
             raise TraceError(f"{path}: the trace cannot be written: {error}") from error
         self.loops = LoopStore(self.connection)
@@ -109,7 +119,7 @@ class TraceStore:
         return self._insert(
             f"INSERT INTO process ({', '.join(PROCESS_COLUMNS)})"
             f" VALUES ({', '.join(':' + name for name in PROCESS_COLUMNS)})",
-            values,
+            {name: storable(value) for name, value in values.items()},
         )
 
     def update_process(self, number: int, values: Mapping[str, object]) -> None:
@@ -125,7 +135,8 @@ class TraceStore:
     def note(self, statement: int, note: str) -> None:
         """Keeps what a library told of a statement; the first note stays."""
         self.connection.execute(
-            "UPDATE statement SET note = coalesce(note, ?) WHERE id = ?", (note, statement)
+            "UPDATE statement SET note = coalesce(note, ?) WHERE id = ?",
+            (storable(note), statement),
         )
 
     def stack(self, frames: Iterable[FrameKey]) -> int:
@@ -157,13 +168,14 @@ class TraceStore:
         self.connection.execute(
             "INSERT INTO error VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT (statement_id, path_id, operation, exception) DO UPDATE SET count = count + excluded.count",
-            (*key, count),
+            (*map(storable, key), count),
         )
 
     def add_exemplar(self, values: Sequence[object]) -> None:
         """Adds one slow execution: all columns but the id, in the schema's order."""
         self.connection.execute(
-            f"INSERT INTO exemplar VALUES (NULL, {', '.join('?' * len(values))})", values
+            f"INSERT INTO exemplar VALUES (NULL, {', '.join('?' * len(values))})",
+            [storable(value) for value in values],
         )
 
     def keep_slowest(self) -> None:
@@ -184,7 +196,8 @@ class TraceStore:
 
     def add_plan(self, statement: int, database: str, tree: str) -> None:
         self.connection.execute(
-            "INSERT OR IGNORE INTO plan VALUES (?, ?, ?)", (statement, database, tree)
+            "INSERT OR IGNORE INTO plan VALUES (?, ?, ?)",
+            (statement, storable(database), storable(tree)),
         )
 
     def add_timeline(self, width_ns: int, rows: Iterable[tuple[int, int, int, int]]) -> None:
@@ -227,6 +240,7 @@ class TraceStore:
 
         RETURNING would do it in one statement, but SQLite has it only since 3.35.
         """
+        key = {name: storable(value) for name, value in key.items()}
         found = self.connection.execute(
             f"SELECT id FROM {table} WHERE " + " AND ".join(f"{name} = :{name}" for name in key),
             key,

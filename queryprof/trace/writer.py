@@ -220,7 +220,13 @@ class TraceWriter:
             from queryprof.trace.store import TraceStore
 
             with muted():
-                self._store = TraceStore(self._path)
+                try:
+                    self._store = TraceStore(self._path)
+                except FileExistsError:  # another program has made it since this one began
+                    from queryprof.trace.place import retry
+
+                    self._path = retry(self._path, self._start_unix_ns)
+                    self._store = TraceStore(self._path)
                 self._store.begin()
                 self._process = self._store.add_process(self._facts())
                 self._store.commit()

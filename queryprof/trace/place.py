@@ -1,0 +1,151 @@
+"""Where a trace may be written: what stands at its path already.
+
+Only a regular file that is a trace, or empty, is ever replaced, and not while a process writes to it.
+A device, a pipe, a directory or somebody's own file stays as it is. The null device means that no
+trace is wanted.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from queryprof.errors import TraceError
+
+JOURNAL = "-journal"
+STARTED_LATER_S = 2.0
+"""A process that started so much later than the recording has only the process id in common."""
+
+
+def is_null(path: str) -> bool:
+    """Whether the path leads to the null device (/dev/null)."""
+    try:
+        status = os.stat(path)
+        return stat.S_ISCHR(status.st_mode) and status.st_rdev == _null_number()
+    except (OSError, ValueError):
+        return False
+
+
+def refuse_to_replace(path: str) -> None:
+    """Raises TraceError when what is at `path` must stay: all but a trace or an empty file."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise TraceError(f"{path}: cannot be written: {error}") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise TraceError(f"{path}: exists and is no regular file; choose another name")
+    from queryprof.trace.header import is_trace
+
+    try:
+        is_ours = not status.st_size or is_trace(path)
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
+    if not is_ours:
+        raise TraceError(f"{path}: exists and is no queryprof trace; choose another name")
+
+
+def make_room(path: str) -> str:
+    """Removes an old trace at `path` and returns the path; while another process writes to it, it
+    stays, and the path with this process's id in its name is returned.
+
+    Raises:
+        TraceError: there is something else.
+    """
+    refuse_to_replace(path)
+    if is_written(path):
+        return beside(path)
+    if os.path.isfile(path) and not os.path.getsize(path):
+        return path  # another process may have made it just now: see `retry`
+    for leftover in (path, path + JOURNAL):
+        try:
+            if stat.S_IFMT(os.lstat(leftover).st_mode) in (stat.S_IFREG, stat.S_IFLNK):
+                os.unlink(leftover)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise TraceError(f"{leftover}: cannot be removed: {error.strerror}") from error
+    return path
+
+
+def retry(path: str, since_unix_ns: int) -> str:
+    """Where to make a trace after all, when there was a file at `path`: there, if that was empty
+    before the time given, and is removed; else beside it.
+    """
+    status = os.lstat(path)
+    if stat.S_ISREG(status.st_mode) and not status.st_size and status.st_mtime_ns < since_unix_ns:
+        os.unlink(path)
+        return path
+    return beside(path)
+
+
+def beside(path: str) -> str:
+    """The path with this process's id before its extension, and a number where that is taken."""
+    stem, extension = os.path.splitext(path)
+    name, number = f"{stem}-{os.getpid()}{extension}", 1
+    while os.path.lexists(name):
+        number += 1
+        name = f"{stem}-{os.getpid()}-{number}{extension}"
+    return name
+
+
+def is_written(path: str) -> bool:
+    """Whether a process that still runs writes to the trace at `path`."""
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        return False
+    import socket
+    import sqlite3
+
+    from queryprof.core.recorder import muted
+
+    with muted():
+        try:
+            connection = sqlite3.connect(_uri(path), uri=True, timeout=0)
+            try:
+                rows = connection.execute(
+                    "SELECT pid, start_unix_ns FROM process WHERE NOT clean_end AND host = ?",
+                    (socket.gethostname(),),
+                ).fetchall()
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            return "locked" in str(error)  # by a flush of it; what cannot be read is not written
+    return any(_runs(pid, start_ns / 1e9) for pid, start_ns in rows)
+
+
+def _uri(path: str) -> str:
+    from urllib.parse import quote
+
+    return f"file:{quote(os.fsencode(os.path.abspath(path)))}?mode=ro"
+
+
+def _runs(pid: int, recorded_at_s: float) -> bool:
+    """Whether the process that recorded from then on still runs."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        pass  # it runs, as another user
+    except (OSError, OverflowError):
+        return False
+    started_s = _started_unix_s(pid)
+    return started_s is None or started_s < recorded_at_s + STARTED_LATER_S
+
+
+def _started_unix_s(pid: int) -> float | None:
+    """When a process started (proc_pid_stat(5)); None: unknown."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        with open("/proc/stat", "rb") as file:
+            boot_s = next(int(line.split()[1]) for line in file if line.startswith(b"btime"))
+    except (OSError, ValueError, IndexError, StopIteration):
+        return None
+    return boot_s + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _null_number() -> int:
+    try:
+        return os.stat(os.devnull).st_rdev
+    except OSError:
+        return os.makedev(1, 3)
