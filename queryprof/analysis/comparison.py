@@ -121,6 +121,9 @@ class StatementChange:
         return Verdict.SAME
 
 
+LONGEST_COURSE = 4096
+"""Intervals. A timeline has 512; with more from the start on, the clock was set meanwhile."""
+
 Course = tuple[tuple[float, float], ...]
 """A run's way: (seconds since its start, share of the time in the database then)."""
 
@@ -200,9 +203,12 @@ def _course(profile: Profile) -> Course:
     start_ns = min(p.start_unix_ns for p in profile.processes)
     spent = {(i.start_unix_ns - start_ns) // width_ns: i.self_ns for i in profile.timeline}
     # An interval without calls is not in the timeline, and has a place in the chart.
+    numbers = range(min(0, *spent), max(spent) + 1)
+    if len(numbers) > LONGEST_COURSE:
+        return ()
     return tuple(
         (max(0.0, (number + 0.5) * width_ns / 1e9), spent.get(number, 0) / width_ns)
-        for number in range(min(0, *spent), max(spent) + 1)
+        for number in numbers
     )
 
 

@@ -6,13 +6,15 @@ import os
 import sqlite3
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from queryprof.errors import TraceError
+from queryprof.trace.checked_rows import CheckedTrace, Ids
 from queryprof.trace.loop_store import LAG_SUMS, LOOP_SUMS, STALL_SUMS, STEP_SUMS
 from queryprof.trace.place import is_null, is_written, refuse_to_replace
-from queryprof.trace.reader import opened
-from queryprof.trace.store import PROCESS_COLUMNS, VALUE_COLUMNS, TraceStore
+from queryprof.trace.reader import EXEMPLAR_COLUMNS, opened
+from queryprof.trace.store import VALUE_COLUMNS, TraceStore
 from queryprof.trace.work_store import (
     HANDOFF_SUMS,
     INTERVAL_SUMS,
@@ -21,6 +23,9 @@ from queryprof.trace.work_store import (
     SPAN_SUMS,
     USAGE_SUMS,
 )
+
+LARGEST_MERGE = 1 << 62
+"""What all columns of a merge may add up to at the most: SQLite's integers end at twice that."""
 
 
 def merge_traces(
@@ -51,11 +56,15 @@ def merge_traces(
     try:
         store = TraceStore(beside)
         try:
+            left = LARGEST_MERGE
             for path in inputs:
                 with opened(path) as source:
                     store.begin()
                     _Addition(source, store).add()
                     store.commit()
+                left -= source.largest_sum
+                if left < 0:
+                    raise TraceError(f"{path}: its sums are too large to be added to the others")
                 progress()
         finally:
             store.abandon()
@@ -63,6 +72,8 @@ def merge_traces(
             os.replace(beside, output)
     except OSError as error:
         raise TraceError(f"{output}: cannot be written: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise TraceError(f"{output}: cannot be written: {error}") from error
     finally:
         _remove_directory(temporary)
 
@@ -76,35 +87,28 @@ def _remove_directory(path: str) -> None:
 class _Addition:
     """One trace on its way into another: numbers of the one become numbers of the other."""
 
-    def __init__(self, source: sqlite3.Connection, store: TraceStore) -> None:
+    def __init__(self, source: CheckedTrace, store: TraceStore) -> None:
         self._source = source
         self._store = store
 
     def add(self) -> None:
-        processes = {
-            number: self._store.add_process(dict(zip(PROCESS_COLUMNS, values, strict=True)))
-            for number, *values in self._rows("process", ("id", *PROCESS_COLUMNS))
-        }
-        self._statements = {
-            number: self._store.statement(text, note)
-            for number, text, note in self._rows("statement", ("id", "text", "note"))
-        }
-        self._frames = {
-            number: (function, file, line, kind)
-            for number, function, file, line, kind in self._rows(
-                "frame", ("id", "function", "file", "line", "kind")
-            )
-        }
-        self._stacks: dict[int | None, int | None] = {None: None}
-        for number, ids in self._rows("stack", ("id", "frames")):
-            self._stacks[number] = self._store.stack(
-                self._frames[int(frame)] for frame in ids.split(",") if frame
-            )
-        self._spans = {n: self._store.span(name) for n, name in self._rows("span", ("id", "name"))}
-        self._threads = {
-            number: self._store.thread(processes[process], name)
-            for number, process, name in self._rows("thread", ("id", "process_id", "name"))
-        }
+        store, source = self._store, self._source
+        processes = Ids(
+            source, "process",
+            ((number, store.add_process(columns)) for number, columns in source.processes()),
+        )  # fmt: skip
+        self._statements = source.ids("statement", ("text", "note"), store.statement)
+        self._frames = source.ids("frame", ("function", "file", "line", "kind"), _frame_key)
+        stacks = source.stacks(self._frames)
+        self._stacks: Mapping[int | None, int | None] = Ids(
+            source, "stack",
+            ((n, None if n is None else store.stack(frames)) for n, frames in stacks.items()),
+        )  # fmt: skip
+        self._spans = source.ids("span", ("name",), store.span)
+        self._threads = source.ids(
+            "thread", ("process_id", "name"),
+            lambda process, name: store.thread(processes[process], name),
+        )  # fmt: skip
         self._add_aggregates()
         self._add_samples()
         self._add_loops()
@@ -131,8 +135,8 @@ class _Addition:
             self._store.add_error(
                 (self._statements[statement], self._path(path), operation, exception), count
             )
-        for _, statement, path, span, thread, operation, *rest in self._source.execute(
-            "SELECT * FROM exemplar"
+        for statement, path, span, thread, operation, *rest in self._rows(
+            "exemplar", EXEMPLAR_COLUMNS
         ):
             started, duration, rows, stack, sql, parameters = rest
             self._store.add_exemplar(
@@ -145,25 +149,25 @@ class _Addition:
         self._store.keep_slowest()
         for statement, database, tree in self._rows("plan", ("statement_id", "database", "tree")):
             self._store.add_plan(self._statements[statement], database, tree)
-        for statement, stack, executions, ns in self._source.execute("SELECT * FROM stack_sample"):
+        for statement, stack, executions, ns in self._rows(
+            "stack_sample", ("statement_id", "stack_id", "executions", "ns")
+        ):
             self._store.add_stack_sample(
                 self._statements[statement], self._path(stack), executions, ns
             )
-        width = self._source.execute(
-            "SELECT value FROM setting WHERE name = 'timeline_width_ns'"
-        ).fetchone()
-        if width:
-            self._store.add_timeline(width[0], self._source.execute("SELECT * FROM timeline"))
+        width_ns = self._source.setting("timeline_width_ns")
+        if width_ns:
+            columns = ("start_unix_ns", "calls", "rows", "self_ns")
+            self._store.add_timeline(width_ns, self._rows("timeline", columns))
 
     def _add_loops(self) -> None:
         store = self._store.loops
-        frames = {number: self._store.frame(frame) for number, frame in self._frames.items()}
-        loops = {
-            number: store.add_loop(kind, self._threads[thread], has_steps, sums, waiting_max)
-            for number, kind, thread, has_steps, waiting_max, *sums in self._rows(
-                "loop", ("id", "kind", "thread_id", "has_steps", "waiting_max", *LOOP_SUMS)
-            )
-        }
+        loops = self._source.ids(
+            "loop", ("kind", "thread_id", "has_steps", "waiting_max", *LOOP_SUMS),
+            lambda kind, thread, has_steps, waiting_max, *sums: store.add_loop(
+                kind, self._threads[thread], has_steps, sums, waiting_max
+            ),
+        )  # fmt: skip
         buckets = self._grouped("lag_histogram", ("loop_id", "source"), ("bucket", "count"))
         for loop, source, max_ns, *sums in self._rows(
             "lag", ("loop_id", "source", "max_ns", *LAG_SUMS)
@@ -175,13 +179,13 @@ class _Addition:
             "step", ("id", "loop_id", "frame_id", "max_ns", *STEP_SUMS)
         ):
             store.add_step(
-                loops[loop], frames[frame], sums, max_ns, buckets[number,], causes[number]
+                loops[loop], self._frame(frame), sums, max_ns, buckets[number,], causes[number]
             )
         causes = self._causes("stall")
         for number, loop, frame, path, stack, max_ns, *sums in self._rows(
             "stall", ("id", "loop_id", "frame_id", "path_id", "stack_id", "max_ns", *STALL_SUMS)
         ):
-            key = (loops[loop], frames[frame], self._path(path))
+            key = (loops[loop], self._frame(frame), self._path(path))
             store.add_stall(key, self._stacks[stack], sums, max_ns, causes[number])
 
     def _add_work(self) -> None:
@@ -209,20 +213,22 @@ class _Addition:
             store.add_handoff((kind, self._path(path), self._spans[span]), sums, times[number])
         for thread, *sums in self._rows("thread_usage", ("thread_id", *USAGE_SUMS)):
             store.add_usage(self._threads[thread], sums)
-        width = self._source.execute(
-            "SELECT value FROM setting WHERE name = 'usage_width_ns'"
-        ).fetchone()
-        if width:
+        width_ns = self._source.setting("usage_width_ns")
+        if width_ns:
             intervals = self._rows(
                 "thread_timeline", ("thread_id", "start_unix_ns", *INTERVAL_SUMS)
             )
             store.add_intervals(
-                width[0],
+                width_ns,
                 [
                     (self._threads[thread], start_unix_ns, cpu_ns, read, written)
                     for thread, start_unix_ns, cpu_ns, read, written in intervals
                 ],
             )
+
+    def _frame(self, number: int) -> int:
+        """The other trace's number of a frame."""
+        return self._store.frame(self._frames[number])
 
     def _path(self, number: int) -> int:
         """The other trace's number of a call path that there must be."""
@@ -246,5 +252,9 @@ class _Addition:
             found[number].append((self._statements[statement], self._path(path), calls, ns))
         return found
 
-    def _rows(self, table: str, columns: tuple[str, ...]) -> sqlite3.Cursor:
-        return self._source.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY 1")
+    def _rows(self, table: str, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+        return self._source.rows(table, columns)
+
+
+def _frame_key(function: str, file: str, line: int, kind: str) -> tuple[str, str, int, str]:
+    return function, file, line, kind

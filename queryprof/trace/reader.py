@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import quote
 
 from queryprof.errors import TraceError
 from queryprof.model import (
     Aggregate,
-    CallPath,
     Counters,
     ErrorCount,
     Exemplar,
@@ -24,17 +25,27 @@ from queryprof.model import (
     StackSample,
     Thread,
 )
+from queryprof.trace.checked_rows import CheckedTrace, Ids, reading, refuse_other_objects
+from queryprof.trace.header import is_sqlite
 from queryprof.trace.loop_reader import load_loops
 from queryprof.trace.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
-from queryprof.trace.store import PROCESS_COLUMNS
 from queryprof.trace.work_reader import load_handoffs, load_spans, load_usage
 
-MAGIC = b"SQLite format 3\0"
+AGGREGATE_COLUMNS = (
+    "id", "statement_id", "path_id", "span_id", "thread_id", "operation", "count", "errors",
+    "rows", "total_ns", "self_ns", "min_ns", "max_ns", "execution_max_ns", "execution_sum_sq_ns2",
+    "counted", "vm_steps", "full_scan_steps", "sorts", "automatic_indexes", "reprepares",
+    "page_fetches", "page_fetch_samples",
+)  # fmt: skip
+EXEMPLAR_COLUMNS = (
+    "statement_id", "path_id", "span_id", "thread_id", "operation", "started_unix_ns",
+    "duration_ns", "rows", "stack_id", "sql", "parameters",
+)  # fmt: skip
 
 
 @contextmanager
-def opened(path: str) -> Iterator[sqlite3.Connection]:
-    """A connection to a trace of the present version, for reading.
+def opened(path: str) -> Iterator[CheckedTrace]:
+    """A trace of the present version, open for reading.
 
     Raises:
         TraceError: there is no such file, it is no trace, damaged, or of a newer version.
@@ -42,9 +53,7 @@ def opened(path: str) -> Iterator[sqlite3.Connection]:
     connection = _connect(path)
     try:
         connection = _of_present_version(connection, path)
-        yield connection
-    except sqlite3.DatabaseError as error:
-        raise TraceError(f"{path}: the trace is damaged: {error}") from error
+        yield CheckedTrace(connection, path)
     finally:
         connection.close()
 
@@ -55,8 +64,8 @@ def read_profile(path: str) -> Profile:
     Raises:
         TraceError: as `opened`.
     """
-    with opened(path) as connection:
-        return load_profile(connection)
+    with opened(path) as trace:
+        return _Loader(trace).profile()
 
 
 def read_processes(path: str) -> tuple[Process, ...]:
@@ -65,125 +74,114 @@ def read_processes(path: str) -> tuple[Process, ...]:
     Raises:
         TraceError: as `opened`.
     """
-    with opened(path) as connection:
-        return tuple(_processes(connection))
+    with opened(path) as trace:
+        return _processes(trace)
 
 
 def load_profile(connection: sqlite3.Connection) -> Profile:
     """The profile in an open trace."""
-    return _Loader(connection).profile()
+    return _Loader(CheckedTrace(connection, ":memory:")).profile()
 
 
 def _connect(path: str) -> sqlite3.Connection:
     try:
-        with open(path, "rb") as file:
-            magic = file.read(len(MAGIC))
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise TraceError(f"{path}: cannot be read: is no file")
+        if not is_sqlite(path):
+            raise TraceError(f"{path}: is no queryprof trace")
     except FileNotFoundError:
         raise TraceError(f"{path}: there is no such trace") from None
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
-    if magic != MAGIC:
-        raise TraceError(f"{path}: is no queryprof trace")
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        reason = getattr(error, "strerror", None) or error
+        raise TraceError(f"{path}: cannot be read: {reason}") from error
     # A process that was killed may leave a journal, which SQLite must be free to roll back.
     mode = "rw" if os.path.exists(path + "-journal") and os.access(path, os.W_OK) else "ro"
-    address = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    connection = sqlite3.connect(f"{address}?mode={mode}", uri=True, timeout=10)
-    connection.execute("PRAGMA query_only = ON")
+    with reading(path, "header"):
+        connection = sqlite3.connect(f"{_address(path)}?mode={mode}", uri=True, timeout=10)
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
     return connection
+
+
+def _address(path: str) -> str:
+    """The path as a URI: bytes that are not UTF-8 too, and none that names a host."""
+    return ("file://" if path.startswith("//") else "file:") + quote(os.fsencode(path), "/\\:")
 
 
 def _of_present_version(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
     """The connection itself, or one to a copy in memory that was brought up to date."""
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    with reading(path, "header"):
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
         raise TraceError(f"{path}: is a SQLite database, but no queryprof trace")
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > SCHEMA_VERSION:
         raise TraceError(
             f"{path}: was written by a newer queryprof (trace version {version}, this one reads"
             f" {SCHEMA_VERSION}); upgrade queryprof"
         )
+    refuse_other_objects(connection, path)
     if version == SCHEMA_VERSION:
         return connection
+    if version not in MIGRATIONS:
+        raise TraceError(f"{path}: has trace version {version}, which no queryprof wrote")
     copy = sqlite3.connect(":memory:")
-    connection.backup(copy)
-    connection.close()
-    while version < SCHEMA_VERSION:
-        if version not in MIGRATIONS:
-            raise TraceError(f"{path}: has trace version {version}, which no queryprof wrote")
-        copy.executescript(MIGRATIONS[version])
-        version += 1
+    with reading(path, "schema"):
+        connection.backup(copy)
+        connection.close()
+        for number in range(version, SCHEMA_VERSION):
+            copy.executescript(MIGRATIONS[number])
     return copy
 
 
 class _Loader:
     """Builds the objects of a profile, each statement, frame and path once."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._statements = dict(self._rows("SELECT id, text FROM statement"))
-        self._frames = {
-            number: Frame(*columns)
-            for number, *columns in self._rows("SELECT id, function, file, line, kind FROM frame")
-        }
-        self._stacks: dict[int | None, CallPath] = {None: ()}
-        for number, ids in self._rows("SELECT id, frames FROM stack"):
-            # One line of source may have given two places: they are the same frame.
-            self._stacks[number] = tuple(
-                self._frames[int(frame)] for frame in ids.split(",") if frame
-            )
-        self._spans = dict(self._rows("SELECT id, name FROM span"))
-        self._threads = {
-            number: Thread(*columns)
-            for number, *columns in self._rows("SELECT id, process_id, name FROM thread")
-        }
+    def __init__(self, trace: CheckedTrace) -> None:
+        self._trace = trace
+        self._processes = _processes(trace)
+        self._process_ids = Ids(trace, "process", ((p.id, p.id) for p in self._processes))
+        self._statements = trace.ids("statement", ("text",), str)
+        # One line of source may have given two places: they are the same frame.
+        self._frames = trace.ids("frame", ("function", "file", "line", "kind"), Frame)
+        self._stacks = trace.stacks(self._frames)
+        self._spans = trace.ids("span", ("name",), str)
+        self._threads = trace.ids("thread", ("process_id", "name"), self._thread)
 
     def profile(self) -> Profile:
-        width = self._rows("SELECT value FROM setting WHERE name = 'timeline_width_ns'").fetchone()
+        trace = self._trace
+        intervals = trace.rows("timeline", ("start_unix_ns", "calls", "rows", "self_ns"))
+        notes = trace.rows("statement", ("text", "note"))
         return Profile(
-            processes=tuple(_processes(self._connection)),
+            processes=self._processes,
             aggregates=tuple(self._aggregates()),
             errors=tuple(self._errors()),
             exemplars=tuple(self._exemplars()),
-            stack_samples=tuple(
-                StackSample(self._statements[statement], self._stacks[stack], executions, ns)
-                for statement, stack, executions, ns in self._rows("SELECT * FROM stack_sample")
-            ),
-            plans=tuple(
-                Plan(self._statements[statement], database, tree)
-                for statement, database, tree in self._rows("SELECT * FROM plan")
-            ),
-            timeline_width_ns=width[0] if width else 0,
-            timeline=tuple(
-                Interval(*row)
-                for row in self._rows("SELECT * FROM timeline ORDER BY start_unix_ns")
-            ),
+            stack_samples=tuple(self._stack_samples()),
+            plans=tuple(self._plans()),
+            timeline_width_ns=trace.setting("timeline_width_ns") or 0,
+            timeline=tuple(Interval(*row) for row in intervals),
             loops=tuple(
-                load_loops(
-                    self._connection, self._statements, self._frames, self._stacks, self._threads
-                )
+                load_loops(trace, self._statements, self._frames, self._stacks, self._threads)
             ),
-            spans=tuple(load_spans(self._connection, self._spans, self._statements, self._stacks)),
-            handoffs=tuple(load_handoffs(self._connection, self._spans, self._stacks)),
-            thread_usage=tuple(load_usage(self._connection, self._threads)),
-            notes=dict(self._rows("SELECT text, note FROM statement WHERE note IS NOT NULL")),
+            spans=tuple(load_spans(trace, self._spans, self._statements, self._stacks)),
+            handoffs=tuple(load_handoffs(trace, self._spans, self._stacks)),
+            thread_usage=tuple(load_usage(trace, self._threads)),
+            notes={text: note for text, note in notes if note is not None},
         )
 
-    def _rows(self, sql: str) -> sqlite3.Cursor:
-        return self._connection.execute(sql)
+    def _thread(self, process: int, name: str) -> Thread:
+        return Thread(self._process_ids[process], name)
 
     def _aggregates(self) -> Iterator[Aggregate]:
         histograms: dict[int, dict[int, int]] = {}
-        for number, bucket, executions in self._rows(
-            "SELECT aggregate_id, bucket, executions FROM histogram WHERE executions <> 0"
+        for number, bucket, executions in self._trace.rows(
+            "histogram", ("aggregate_id", "bucket", "executions")
         ):
-            histograms.setdefault(number, {})[bucket] = executions
-        for row in self._rows(
-            "SELECT id, statement_id, path_id, span_id, thread_id, operation, count, errors, rows,"
-            " total_ns, self_ns, min_ns, max_ns, execution_max_ns, execution_sum_sq_ns2,"
-            " counted, vm_steps, full_scan_steps, sorts, automatic_indexes, reprepares,"
-            " page_fetches, page_fetch_samples FROM aggregate"
-        ):
+            if executions:
+                histograms.setdefault(number, {})[bucket] = executions
+        for row in self._trace.rows("aggregate", AGGREGATE_COLUMNS):
             values: tuple[Any, ...] = (
                 self._statements[row[1]],
                 self._stacks[row[2]],
@@ -196,17 +194,14 @@ class _Loader:
             yield Aggregate(*values)
 
     def _errors(self) -> Iterator[ErrorCount]:
-        for statement, path, *rest in self._rows(
-            "SELECT statement_id, path_id, operation, exception, count FROM error"
+        for statement, path, *rest in self._trace.rows(
+            "error", ("statement_id", "path_id", "operation", "exception", "count")
         ):
             yield ErrorCount(self._statements[statement], self._stacks[path], *rest)
 
     def _exemplars(self) -> Iterator[Exemplar]:
-        for statement, path, span, thread, *rest in self._rows(
-            "SELECT statement_id, path_id, span_id, thread_id, operation, started_unix_ns,"
-            " duration_ns, rows, stack_id, sql, parameters FROM exemplar"
-            " ORDER BY duration_ns DESC, id"
-        ):
+        rows = self._trace.rows("exemplar", EXEMPLAR_COLUMNS)
+        for statement, path, span, thread, *rest in sorted(rows, key=lambda row: -row[6]):
             values: tuple[Any, ...] = (
                 self._statements[statement],
                 self._stacks[path],
@@ -218,12 +213,22 @@ class _Loader:
             )
             yield Exemplar(*values)
 
+    def _stack_samples(self) -> Iterator[StackSample]:
+        for statement, stack, *rest in self._trace.rows(
+            "stack_sample", ("statement_id", "stack_id", "executions", "ns")
+        ):
+            yield StackSample(self._statements[statement], self._stacks[stack], *rest)
 
-def _processes(connection: sqlite3.Connection) -> Iterator[Process]:
-    columns = ", ".join(("id", *PROCESS_COLUMNS))
-    for row in connection.execute(f"SELECT {columns} FROM process ORDER BY start_unix_ns, id"):
-        values = dict(zip(("id", *PROCESS_COLUMNS), row, strict=True))
-        values["argv"] = tuple(json.loads(values["argv"]))
-        values["clean_end"] = bool(values["clean_end"])
-        values["rows_estimated"] = bool(values["rows_estimated"])
-        yield Process(**values)
+    def _plans(self) -> Iterator[Plan]:
+        for statement, *rest in self._trace.rows("plan", ("statement_id", "database", "tree")):
+            yield Plan(self._statements[statement], *rest)
+
+
+def _processes(trace: CheckedTrace) -> tuple[Process, ...]:
+    found = []
+    for number, columns in trace.processes():
+        columns["argv"] = tuple(json.loads(columns["argv"]))
+        columns["clean_end"] = bool(columns["clean_end"])
+        columns["rows_estimated"] = bool(columns["rows_estimated"])
+        found.append(Process(id=number, **columns))
+    return tuple(sorted(found, key=lambda process: (process.start_unix_ns, process.id)))

@@ -138,9 +138,9 @@ BAD = {
     "another database": "is a SQLite database, but no queryprof trace",
     "directory": "cannot be read",
     "missing": "there is no such trace",
-    "truncated": "the trace is damaged",
+    "truncated": "damaged: ",
     "newer": "was written by a newer queryprof",
-    "corrupt": "the trace is damaged",
+    "corrupt": "damaged: ",
 }
 
 

@@ -1,0 +1,192 @@
+"""The rows of a trace, checked while they are read: the one way from the file's tables to Python.
+
+A trace may be damaged, or made to harm its reader. What comes out of here has the type that the
+schema declares and lies in a range that a recording can give (queryprof.trace.ranges), so that
+what computes with it needs no checks of its own. All else is a TraceError that names the table and
+the column. Reading ends: only tables are read, in the order in which they are stored, and no more
+rows and texts than the file has room for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from queryprof.errors import TraceError
+from queryprof.trace.ranges import LARGEST_SUM, STORED_COLUMNS, checks
+from queryprof.trace.store import PROCESS_COLUMNS
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+ROWS_AT_ONCE = 256
+SMALLEST_ROW = 6
+"""Bytes that a row takes in a SQLite file at the least: a cell, and the pointer to it."""
+
+SHORTEST_LIMIT, LONGEST_LIMIT = 1 << 20, 1 << 26
+"""Bytes of one text or row at the most, by the file's size."""
+
+LONGEST_REASON = 200
+_STACK = re.compile(r"(?:[0-9]{1,19}(?:,[0-9]{1,19})*)?")
+_OTHER_OBJECTS = (
+    "SELECT name FROM sqlite_master WHERE type <> 'index'"
+    " AND (type <> 'table' OR sql NOT LIKE 'CREATE TABLE %') LIMIT 1"
+)
+"""Views, triggers and virtual tables: a trace has none, and they run code of the file's."""
+
+
+class CheckedTrace:
+    """An open trace of the present version.
+
+    Args:
+        path: its file, for messages.
+
+    Raises:
+        TraceError: a table or column is missing, or is computed where it should be stored.
+
+    Attributes:
+        largest_sum: of any column of numbers that was read so far.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+        self._connection = connection
+        self._path = path
+        self.largest_sum = 0
+        with reading(path, "schema"):
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+            stored = {(table, column) for table, column, *_ in connection.execute(STORED_COLUMNS)}
+        self._bytes = pages * page_bytes
+        longest = max(SHORTEST_LIMIT, min(self._bytes, LONGEST_LIMIT))
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
+        for table, columns in checks().items():
+            for column in columns:
+                if (table, column) not in stored:
+                    raise self.damaged(f"{table}.{column} is missing")
+
+    def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """The rows of a table, in the order in which they are stored (by the primary key).
+
+        Raises:
+            TraceError: a value is not what its column may have, or the file cannot be read.
+        """
+        all_checks = checks()[table]
+        column_checks = [(name, all_checks[name]) for name in columns]
+        totals = dict.fromkeys(columns, 0)
+        left = self._bytes // SMALLEST_ROW
+        for chunk in self._chunks(f"SELECT {', '.join(columns)} FROM {table} NOT INDEXED", table):
+            left -= len(chunk)
+            if left < 0:
+                raise self.damaged(f"{table} has more rows than there is room for")
+            for (name, check), values in zip(column_checks, zip(*chunk, strict=True), strict=True):
+                try:
+                    totals[name] += check(values)
+                except TypeError:
+                    raise self.damaged(f"{table}.{name} has a value of another type") from None
+                except ValueError as error:
+                    raise self.damaged(f"{table}.{name} {error}") from None
+            self._limit(table, totals)
+            yield from chunk
+
+    def ids(
+        self, table: str, columns: Sequence[str], make: Callable[..., Value]
+    ) -> Mapping[int, Value]:
+        """What `make` makes of the columns of each row, by its id."""
+        rows = self.rows(table, ("id", *columns))
+        return Ids(self, table, ((number, make(*values)) for number, *values in rows))
+
+    def stacks(self, frames: Mapping[int, Value]) -> Mapping[int | None, tuple[Value, ...]]:
+        """What stands for the frames of each stack, innermost first, by its id; none by None."""
+        return Ids(self, "stack", self._stacks(frames))
+
+    def _stacks(
+        self, frames: Mapping[int, Value]
+    ) -> Iterator[tuple[int | None, tuple[Value, ...]]]:
+        yield None, ()
+        for number, numbers in self.rows("stack", ("id", "frames")):
+            if not _STACK.fullmatch(numbers):
+                raise self.damaged("stack.frames is no list of numbers")
+            yield number, tuple([frames[int(frame)] for frame in numbers.split(",") if frame])
+
+    def processes(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The id of each process, and its columns by name; argv is a JSON list of strings."""
+        for number, *values in self.rows("process", ("id", *PROCESS_COLUMNS)):
+            columns = dict(zip(PROCESS_COLUMNS, values, strict=True))
+            if not _is_list_of_strings(columns["argv"]):
+                raise self.damaged("process.argv is no JSON list of strings")
+            yield number, columns
+
+    def setting(self, name: str) -> int | None:
+        """A setting's value; None when there is none."""
+        return dict(self.rows("setting", ("name", "value"))).get(name)
+
+    def damaged(self, what: str) -> TraceError:
+        """The error that says what is wrong with the trace."""
+        return TraceError(f"{self._path}: damaged: {what}")
+
+    def _chunks(self, sql: str, table: str) -> Iterator[list[tuple[Any, ...]]]:
+        with reading(self._path, table):
+            cursor = self._connection.execute(sql)
+        while True:
+            with reading(self._path, table):
+                chunk = cursor.fetchmany(ROWS_AT_ONCE)
+            if not chunk:
+                return
+            yield chunk
+
+    def _limit(self, table: str, totals: Mapping[str, int]) -> None:
+        """Raises TraceError when a column adds up to too much."""
+        largest = max(totals.values())
+        if largest > LARGEST_SUM:
+            column = max(totals, key=totals.__getitem__)
+            raise self.damaged(f"{table}.{column} adds up to too much")
+        self.largest_sum = max(self.largest_sum, largest)
+
+
+class Ids(dict[Key, Value]):
+    """What rows of a table stand for, by their ids; an id that leads nowhere is a TraceError."""
+
+    def __init__(self, trace: CheckedTrace, table: str, rows: Iterable[tuple[Key, Value]]) -> None:
+        super().__init__(rows)
+        self._trace = trace
+        self._table = table
+
+    def __missing__(self, number: Key) -> Value:
+        raise self._trace.damaged(f"{self._table}.id has no {number}, which another table names")
+
+
+@contextmanager
+def reading(path: str, what: str) -> Iterator[None]:
+    """Turns what SQLite raises in the block into TraceErrors.
+
+    Args:
+        path: the file's.
+        what: the block reads, in a word.
+    """
+    try:
+        yield
+    except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
+        reason = (str(error) or type(error).__name__)[:LONGEST_REASON]
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_BUSY":
+            raise TraceError(f"{path}: cannot be read: {reason}") from error
+        raise TraceError(f"{path}: damaged: {what}: {reason}") from error
+
+
+def refuse_other_objects(connection: sqlite3.Connection, path: str) -> None:
+    """Raises TraceError when a file has more than tables and indexes."""
+    with reading(path, "schema"):
+        found = connection.execute(_OTHER_OBJECTS).fetchone()
+    if found:
+        raise TraceError(f"{path}: damaged: {found[0]} is no table")
+
+
+def _is_list_of_strings(text: str) -> bool:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, list) and all(isinstance(each, str) for each in found)
