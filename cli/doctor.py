@@ -22,6 +22,7 @@ def doctor() -> None:
     from queryprof.core import _core
     from queryprof.core.settings import read_settings
     from queryprof.hooks.libraries import DRIVERS
+    from queryprof.report.inert import visible
     from queryprof.session import session
 
     lines = [
@@ -57,7 +58,7 @@ def doctor() -> None:
         ("startup", _startup()),
     ]
     for name, text in lines:
-        click.echo(f"{name:<11} {text}")
+        click.echo(visible(f"{name:<11} {text}"))
 
 
 def _driver(name: str, libraries: ImportHooks) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from typing import TextIO
 
 import click
 
@@ -15,6 +17,7 @@ from queryprof.cli.report import report
 from queryprof.cli.run import run
 from queryprof.cli.scenario import scenario
 from queryprof.errors import QueryprofError
+from queryprof.report.inert import visible
 from queryprof.version import __version__
 
 EXIT_ERROR = 2
@@ -32,6 +35,8 @@ for command in (run, report, compare, ab, scenario, merge, doctor):
 
 def main() -> None:
     """Runs the command line; an error is one line on stderr and exit status 2."""
+    _print_anything(sys.stdout)
+    _print_anything(sys.stderr)
     try:
         cli.main(standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -39,12 +44,21 @@ def main() -> None:
     except click.Abort:
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        text = io.StringIO()
+        error.show(text)
+        for line in text.getvalue().rstrip("\n").split("\n"):
+            click.echo(visible(line), err=True)
         sys.exit(EXIT_ERROR)
     except QueryprofError as error:
-        click.echo(f"queryprof: {error}", err=True)
+        click.echo(f"queryprof: {visible(str(error))}", err=True)
         sys.exit(EXIT_ERROR)
     except BrokenPipeError:
         # The reader (a pager, head) has gone; Python must not complain of it at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+
+
+def _print_anything(stream: TextIO) -> None:
+    """Lets a stream write characters that its encoding has not, as escapes."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")

@@ -45,6 +45,7 @@ def run(
     from queryprof.cli.progress import progress
     from queryprof.cli.recording import Parts
     from queryprof.core.settings import read_settings
+    from queryprof.report.inert import visible
     from queryprof.trace.reader import read_profile
 
     read_settings()  # bad settings are told before the program runs
@@ -65,9 +66,9 @@ def run(
 
             print_report(read_profile(parts.output), file=sys.stderr)
             if parts.keeps_output:
-                click.echo(f"\ntrace: {os.path.relpath(parts.output)}", err=True)
+                click.echo(f"\ntrace: {visible(os.path.relpath(parts.output))}", err=True)
         parts.remove()
     except Exception as error:
         # The program's own exit status matters more than what became of its recording.
-        click.echo(f"queryprof: {error}", err=True)
+        click.echo(f"queryprof: {visible(str(error))}", err=True)
     status.exit()

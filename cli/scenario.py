@@ -60,11 +60,12 @@ def run_scenario(file: str, against: str | None, **judgement: Any) -> None:
         if earlier:
             judge(earlier, [trace], **judgement)
             return
+    from queryprof.report.inert import visible
     from queryprof.report.terminal import print_report
     from queryprof.trace.reader import read_profile
 
     print_report(read_profile(trace))
-    click.echo(f"\ntrace: {os.path.relpath(trace)}", err=True)
+    click.echo(f"\ntrace: {visible(os.path.relpath(trace))}", err=True)
 
 
 def _kept(against: str, directory: str) -> list[str]:

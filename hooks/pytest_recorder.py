@@ -39,6 +39,7 @@ from queryprof.report.failures import (
     stall_line,
     stall_message,
 )
+from queryprof.report.inert import visible
 from queryprof.report.units import duration
 from queryprof.session import session
 from queryprof.trace.baseline_file import FIGURES, Baseline, read_baseline, write_baseline
@@ -409,7 +410,7 @@ class TestRecorder:
         out = terminalreporter
         out.section("queryprof")
         if not self._calls or not any(f["executions"] for f in self._calls.values()):
-            out.write_line("No test asked anything of a database.")
+            _write_line(out, "No test asked anything of a database.")
         else:
             self._write_most(out)
         self._write_signs(out)
@@ -418,15 +419,15 @@ class TestRecorder:
     def _write_most(self, out: pytest.TerminalReporter) -> None:
         by_count = sorted(self._calls.items(), key=lambda item: -item[1]["executions"])
         by_time = sorted(self._calls.items(), key=lambda item: -item[1]["database_ns"])
-        out.write_line("most executions (and in its fixtures)")
+        _write_line(out, "most executions (and in its fixtures)")
         for nodeid, found in by_count[:SHOWN]:
             if found["executions"]:
                 fixtures = self._fixtures.get(nodeid, 0)
-                out.write_line(f"  {found['executions']:>7,}  (+{fixtures:,})  {nodeid}")
-        out.write_line("most database time")
+                _write_line(out, f"  {found['executions']:>7,}  (+{fixtures:,})  {nodeid}")
+        _write_line(out, "most database time")
         for nodeid, found in by_time[:SHOWN]:
             if found["database_ns"]:
-                out.write_line(f"  {duration(found['database_ns']):>8}  {nodeid}")
+                _write_line(out, f"  {duration(found['database_ns']):>8}  {nodeid}")
 
     def _write_signs(self, out: pytest.TerminalReporter) -> None:
         repeated = [
@@ -435,40 +436,48 @@ class TestRecorder:
             for statement, times, place in found["repeated"]
         ]
         if repeated:
-            out.write_line(f"repeated more than {REPEATS} times from one line (a query in a loop?)")
+            _write_line(
+                out, f"repeated more than {REPEATS} times from one line (a query in a loop?)"
+            )
         for times, statement, place, nodeid in sorted(repeated, reverse=True)[:SHOWN]:
-            out.write_line(f"  {times:>7,} x {statement[:200]}")
-            out.write_line(f"            {place}  in {nodeid}")
+            _write_line(out, f"  {times:>7,} x {statement[:200]}")
+            _write_line(out, f"            {place}  in {nodeid}")
         stalls = [(ns, line, t) for t, found in self._calls.items() for ns, line in found["stalls"]]
         if stalls:
-            out.write_line("event loops that stood still, the longest time of each")
+            _write_line(out, "event loops that stood still, the longest time of each")
         for ns, line, nodeid in sorted(stalls, reverse=True)[:SHOWN]:
-            out.write_line(f"  {duration(ns):>8}  {line}  in {nodeid}")
+            _write_line(out, f"  {duration(ns):>8}  {line}  in {nodeid}")
         scans = [(s, nodeid) for nodeid, found in self._calls.items() for s in found["scans"]]
         if scans:
-            out.write_line("full scans of large tables")
+            _write_line(out, "full scans of large tables")
         for (statement, tables), nodeid in scans[:SHOWN]:
             of = f" of {tables}" if tables else ""
-            out.write_line(f"  {statement[:200]}{of}  in {nodeid}")
+            _write_line(out, f"  {statement[:200]}{of}  in {nodeid}")
 
     def _write_baseline(self, out: pytest.TerminalReporter) -> None:
         if self._not_saved:
-            out.write_line(self._not_saved, red=True)
+            _write_line(out, self._not_saved, red=True)
         elif self._saves:
-            out.write_line(f"baseline saved to {self._path}")
+            _write_line(out, f"baseline saved to {self._path}")
         if self._measured_nothing():
-            out.write_line(
+            _write_line(
+                out,
                 "nothing was measured, though the baseline has queries: this check checked nothing",
                 red=True,
             )
         better = sum(found["is_better"] for found in self._calls.values())
         new = sum(found["is_new"] for found in self._calls.values())
         if better:
-            out.write_line(
+            _write_line(
+                out,
                 f"{better} tests ask less than the baseline says; accept that with:"
-                " pytest --queryprof-save"
+                " pytest --queryprof-save",
             )
         if new:
-            out.write_line(
-                f"{new} tests are not in the baseline; add them with: pytest --queryprof-save"
+            _write_line(
+                out, f"{new} tests are not in the baseline; add them with: pytest --queryprof-save"
             )
+
+
+def _write_line(out: pytest.TerminalReporter, line: str, **markup: bool) -> None:
+    out.write_line(visible(line), **markup)

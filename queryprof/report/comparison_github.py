@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from queryprof.analysis.comparison import Change, StatementChange
 from queryprof.report.comparison_words import title, told
+from queryprof.report.inert import github_data, github_property
 from queryprof.report.places import Places
 
 
@@ -20,13 +21,5 @@ def comparison_github(failed: Iterable[StatementChange | Change], places: Places
 def _annotation(change: StatementChange | Change, places: Places) -> str:
     sites = change.sites if isinstance(change, StatementChange) else ()
     frame = sites[0].site.frame if sites else None
-    place = f"file={_property(places.file(frame.file))},line={frame.line}," if frame else ""
-    return f"::error {place}title=queryprof::{_data(f'{title(change)}: {told(change)}')}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    place = f"file={github_property(places.file(frame.file))},line={frame.line}," if frame else ""
+    return f"::error {place}title=queryprof::{github_data(f'{title(change)}: {told(change)}')}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from queryprof.analysis.comparison import Change, Comparison, SiteChange, StatementChange
+from queryprof.report.inert import json_text
 
 FORMAT_VERSION = 1
 
@@ -20,7 +20,7 @@ def comparison_json(comparison: Comparison) -> str:
         "whole": [_change(change) for change in comparison.whole],
         "statements": [_statement(change) for change in comparison.statements],
     }
-    return json.dumps(document, indent=2)
+    return json_text(document, indent=2)
 
 
 def _change(change: Change) -> dict[str, Any]:

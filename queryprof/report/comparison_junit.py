@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 from queryprof.analysis.comparison import Change, Comparison, StatementChange
 from queryprof.report.comparison_words import title, told, where
+from queryprof.report.inert import xml_text
 from queryprof.report.places import Places
 
 
@@ -29,15 +30,10 @@ def comparison_junit(
             suite,
             "testcase",
             classname="queryprof.statements" if place else "queryprof.run",
-            name=_printable(title(case)),
+            name=xml_text(title(case)),
         )
         if case in failures:
             text = f"{told(case)}, at {place}" if place else told(case)
-            ET.SubElement(element, "failure", message=_printable(text), type="regression")
+            ET.SubElement(element, "failure", message=xml_text(text), type="regression")
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True)
-
-
-def _printable(text: str) -> str:
-    """A text without the control characters that XML has no way to write."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)

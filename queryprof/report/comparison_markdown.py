@@ -12,7 +12,7 @@ from queryprof.report.comparison_words import (
     what_changed,
     where,
 )
-from queryprof.report.markdown_report import code, escape
+from queryprof.report.inert import markdown, markdown_code
 from queryprof.report.places import Places
 
 
@@ -34,7 +34,7 @@ def comparison_markdown(comparison: Comparison, places: Places) -> str:
         f" | {c.verdict} |"
         for c in comparison.whole
     ]
-    lines += [f"\n> {escape(caution)}" for caution in cautions(comparison)]
+    lines += [f"\n> {markdown(caution)}" for caution in cautions(comparison)]
     return "\n".join(lines)
 
 
@@ -42,8 +42,8 @@ def _row(change: StatementChange, places: Places) -> str:
     kind = "" if change.kind == "known" else f" ({change.kind})"
     cells = (
         f"{change.verdict}{kind}",
-        code(change.statement),
-        escape(what_changed(change)),
-        code(where(change, places)),
+        markdown_code(change.statement),
+        markdown(what_changed(change)),
+        markdown_code(where(change, places)),
     )
     return "| " + " | ".join(cells) + " |"

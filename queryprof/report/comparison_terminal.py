@@ -6,12 +6,11 @@ from typing import TextIO
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.text import Text
 
 from queryprof.analysis.comparison import Change, Comparison, StatementChange, Verdict
 from queryprof.report.comparison_chart import side_by_side
 from queryprof.report.comparison_words import cautions, metric_name, ratio, summary, value
-from queryprof.report.console import console_for, plain_table, write
+from queryprof.report.console import Text, console_for, heading, lines_of, plain_table, write
 from queryprof.report.places import Places
 from queryprof.report.plan_words import plan_change, plans_before_and_after
 from queryprof.report.terminal import highlighted
@@ -51,12 +50,12 @@ def print_comparison(
     told = [c for c in comparison.statements if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
     parts += [_card(change, places, console.width) for change in told[:top]]
     if len(told) > top:
-        parts.append(Text(f"\n{len(told) - top} more changed: --top {len(told)}", style="dim"))
+        parts.append(heading(f"{len(told) - top} more changed: --top {len(told)}", "dim"))
     parts.append(_table("\nThe whole run", comparison.whole))
     if all(len(course) >= CHARTED_INTERVALS for course in comparison.courses):
-        title = "\nThe database's share of the time, from the start of the first run of each side"
-        parts.append(Text(title, style="bold"))
-        parts.append(Text("\n".join(side_by_side(*comparison.courses, console.width))))
+        title = "The database's share of the time, from the start of the first run of each side"
+        parts.append(heading(title))
+        parts.append(lines_of(side_by_side(*comparison.courses, console.width)))
     write(console, parts)
 
 
@@ -78,7 +77,7 @@ def _card(change: StatementChange, places: Places, width: int) -> RenderableType
     inside += [Text(line, style="yellow" if "now" in line[:8] else "") for line in plans]
     if meaning := plan_change(change.plans.before, change.plans.after):
         inside.append(Text(meaning))
-    head = Text(f"\n{kind}", style=STYLES[change.verdict])
+    head = heading(kind, STYLES[change.verdict])
     return Group(head, Padding(Group(*inside), (0, 0, 0, 5)))
 
 

@@ -1,17 +1,50 @@
-"""What all reports for a terminal share: the console, its tables, and how they are written."""
+"""What all reports for a terminal share: the console, its texts and tables, and how they are
+written.
+
+Reports build texts and tables with the classes of this module alone: these show every string as it
+is, with its control characters visible (queryprof.report.inert), and rich finds no markup in it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TextIO
+from typing import Any, TextIO
 
-from rich.console import Console, RenderableType
-from rich.table import Table
+import rich.table
+import rich.text
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.style import Style
+
+from queryprof.report.inert import visible
+
+
+class Text(rich.text.Text):
+    """A line of text: also a line end in a string is shown as an escape."""
+
+    def __init__(self, text: str = "", style: str | Style = "", **options: Any) -> None:
+        super().__init__(visible(text), style, **options)
+
+    def append(
+        self, text: rich.text.Text | str, style: str | Style | None = None
+    ) -> rich.text.Text:
+        """Adds a string or text at the end."""
+        return super().append(visible(text) if isinstance(text, str) else text, style)
+
+
+class Table(rich.table.Table):
+    """A table whose cells are Texts."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """Adds a row; strings become Texts."""
+        super().add_row(*(Text(c) if isinstance(c, str) else c for c in cells), **options)
 
 
 def console_for(file: TextIO | None = None, width: int | None = None) -> Console:
     """A console that writes to a file (standard output): colours and width are the terminal's."""
-    return Console(file=file, width=width, highlight=False, soft_wrap=False, emoji=False)
+    return Console(
+        file=file, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False
+    )
 
 
 def write(console: Console, parts: Iterable[RenderableType]) -> None:
@@ -22,6 +55,16 @@ def write(console: Console, parts: Iterable[RenderableType]) -> None:
     for line in capture.get().splitlines():
         console.file.write(line.rstrip() + "\n")
     console.file.flush()
+
+
+def heading(text: str, style: str = "bold") -> RenderableType:
+    """A line of text below an empty one."""
+    return Padding(Text(text, style), (1, 0, 0, 0))
+
+
+def lines_of(texts: Iterable[str]) -> RenderableType:
+    """Each string on a line of its own."""
+    return Group(*map(Text, texts))
 
 
 def plain_table(title: str) -> Table:

@@ -6,9 +6,8 @@ import csv
 import io
 
 from queryprof.model import Profile
-from queryprof.report.columns import Cell, table_of
-
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+from queryprof.report.columns import table_of
+from queryprof.report.inert import csv_cell
 
 
 def csv_report(
@@ -19,10 +18,7 @@ def csv_report(
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
-    writer.writerows([[_safe(cell) for cell in row] for row in rows])
+    writer.writerows(
+        [csv_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows
+    )
     return text.getvalue().rstrip("\n")
-
-
-def _safe(cell: Cell) -> Cell:
-    """A text that a spreadsheet would take for a formula gets an apostrophe before it (OWASP)."""
-    return "'" + cell if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from queryprof.analysis.baseline import Deviation, Figures, Site, TestFigures
 from queryprof.model import Step
+from queryprof.report.inert import visible
 from queryprof.report.plan_words import plan_change, plans_before_and_after
 from queryprof.report.units import duration, percent
 
@@ -17,18 +18,19 @@ LONGEST_STATEMENT = 300
 
 def regression_message(test: str, found: Iterable[Deviation]) -> str:
     """Why a test failed against its baseline: each statement before and after, and its lines."""
-    parts = [f"{test} asks more of the database than its baseline:"]
+    parts = [[f"{test} asks more of the database than its baseline:"]]
     parts += [_deviation(deviation) for deviation in found]
-    parts.append("If that is meant, accept it: pytest --queryprof-save (and commit the baseline).")
-    return "\n\n".join(parts)
+    parts.append(
+        ["If that is meant, accept it: pytest --queryprof-save (and commit the baseline)."]
+    )
+    return _text(*parts)
 
 
 def budget_message(test: str, exceeded: Iterable[tuple[str, TestFigures]]) -> str:
     """Why a budget is exceeded, with the queries that did it."""
-    parts = [f"{test} exceeds its budget:" if test else "the budget is exceeded:"]
-    for reason, figures in exceeded:
-        parts.append("\n".join([reason, *query_lines(figures)]))
-    return "\n\n".join(parts)
+    parts = [[f"{test} exceeds its budget:" if test else "the budget is exceeded:"]]
+    parts += [[reason, *_query_lines(figures)] for reason, figures in exceeded]
+    return _text(*parts)
 
 
 def stall_message(test: str, budget: str, stalls: Iterable[Step]) -> str:
@@ -36,7 +38,7 @@ def stall_message(test: str, budget: str, stalls: Iterable[Step]) -> str:
     lines = [f"  {duration(step.durations.max_ns):>8}  {stall_line(step)}" for step in stalls]
     advice = "Move what waits or computes off the loop (aiosqlite, or asyncio.to_thread)."
     head = f"{test} keeps its event loop standing still, {budget}:"
-    return "\n\n".join([head, "\n".join(lines), advice])
+    return _text([head], lines, [advice])
 
 
 def slower_message(test: str, ns: int, longest_ns: int, figures: TestFigures) -> str:
@@ -45,7 +47,7 @@ def slower_message(test: str, ns: int, longest_ns: int, figures: TestFigures) ->
         f"{test} was {duration(ns)} in the database, and never more than {duration(longest_ns)} in"
         " its earlier runs on this machine:"
     )
-    return "\n".join([head, *query_lines(figures)])
+    return _text([head, *_query_lines(figures)])
 
 
 def stall_line(step: Step) -> str:
@@ -60,16 +62,21 @@ def stall_line(step: Step) -> str:
     return line
 
 
-def query_lines(figures: TestFigures) -> list[str]:
+def _text(*parts: Iterable[str]) -> str:
+    """Parts with an empty line between them; each of their strings is one line."""
+    return "\n\n".join("\n".join(visible(line) for line in part) for part in parts)
+
+
+def _query_lines(figures: TestFigures) -> list[str]:
     """The queries, most executions first, each with the lines that asked."""
     lines = []
     for statement, one in sorted(figures.items(), key=lambda item: -item[1].executions):
         lines.append(f"  {one.executions:>5} x {_cut(statement)}")
-        lines += [_site(site) for site in one.sites[:SHOWN_SITES]]
+        lines += [line for site in one.sites[:SHOWN_SITES] for line in _site(site)]
     return lines
 
 
-def _deviation(deviation: Deviation) -> str:
+def _deviation(deviation: Deviation) -> list[str]:
     lines = [f"  {_cut(deviation.statement)}", f"    {', '.join(deviation.reasons)}:"]
     for name in ("executions", "rows", "vm_steps", "full_scan_steps"):
         before = getattr(deviation.before, name, None)
@@ -84,11 +91,11 @@ def _deviation(deviation: Deviation) -> str:
                 f"      {line}"
                 for line in plans_before_and_after(deviation.before.plans, after_figures.plans)
             ]
-        lines += [_site(site) for site in after_figures.sites[:SHOWN_SITES]]
+        lines += [line for site in after_figures.sites[:SHOWN_SITES] for line in _site(site)]
         meaning = _meaning(deviation.before, after_figures)
         if meaning:
             lines.append(f"    {meaning}")
-    return "\n".join(lines)
+    return lines
 
 
 def _meaning(before: Figures | None, after: Figures) -> str:
@@ -114,15 +121,15 @@ def _meaning(before: Figures | None, after: Figures) -> str:
     return "It takes more work for the same rows: has its plan, an index or a sort changed?"
 
 
-def _site(site: Site) -> str:
+def _site(site: Site) -> list[str]:
     frame = site.frame
     if frame is None:
-        return f"          {site.executions} x from an unknown place"
+        return [f"          {site.executions} x from an unknown place"]
     line = f"          {site.executions} x {frame.function} {_file(frame.file)}:{frame.line}"
     if site.caller:
         line += f"  <- {site.caller.function} {_file(site.caller.file)}:{site.caller.line}"
     source = linecache.getline(frame.file, frame.line).strip()
-    return f"{line}\n              {source}" if source else line
+    return [line, f"              {source}"] if source else [line]
 
 
 def _file(path: str) -> str:

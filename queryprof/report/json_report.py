@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from queryprof.analysis.overview import overview_of
 from queryprof.analysis.totals import Totals
 from queryprof.analysis.views import DIMENSIONS, View, view_by
 from queryprof.model import Exemplar, Process, Profile
+from queryprof.report.inert import json_text
 from queryprof.report.loop_json import frame_json, loops_json
 from queryprof.report.work_json import site_json, work_json
 
@@ -77,7 +77,7 @@ def json_report(
             ],
         },
     }
-    return json.dumps(document, indent=1, ensure_ascii=False)
+    return json_text(document, indent=1)
 
 
 def _totals(totals: Totals) -> Mapping[str, Any]:

@@ -9,13 +9,11 @@ from typing import TextIO
 import plotille
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from queryprof.analysis.loops import LoopFinding, cumulative, find_loops
 from queryprof.analysis.spread import Spread
 from queryprof.model import Distribution, Profile
-from queryprof.report.console import console_for, plain_table, write
+from queryprof.report.console import Table, Text, console_for, heading, lines_of, plain_table, write
 from queryprof.report.loop_words import many_short, verdict
 from queryprof.report.places import Places
 from queryprof.report.units import average, count, counted, duration, percent
@@ -55,8 +53,8 @@ def loop_summary(profile: Profile, places: Places, shown: int = 3) -> list[Rende
     worst = sorted(stalls, key=lambda finding: -finding.stall.total_ns)[:shown]
     if not worst:
         return []
-    title = f"\nThe event loop stood still ({counted(len(stalls), 'place')}; all: --loop)"
-    parts: list[RenderableType] = [Text(title, style="bold")]
+    title = f"The event loop stood still ({counted(len(stalls), 'place')}; all: --loop)"
+    parts: list[RenderableType] = [heading(title)]
     return parts + [Padding(Text(verdict(stall, places)), (0, 0, 0, 5)) for stall in worst]
 
 
@@ -68,7 +66,7 @@ def _loop(
     process = f", process {pids.get(loop.thread.process_id, '?')}" if len(pids) > 1 else ""
     busy = percent(finding.utilization) if finding.utilization is not None else "?"
     parts: list[RenderableType] = [
-        Text(f"\n{loop.kind} in {loop.thread.name}{process}", style="bold"),
+        heading(f"{loop.kind} in {loop.thread.name}{process}"),
         Text.assemble(
             f"ran {duration(loop.run_ns)} in {counted(loop.runs, 'run')}, busy ", (busy, "bold"),
             f", {count(loop.steps)} steps" if loop.has_steps else ", its steps cannot be seen",
@@ -78,7 +76,7 @@ def _loop(
         _lags(finding),
     ]  # fmt: skip
     if finding.stalls:
-        parts.append(Text("\nWhat kept it standing still, by total time", style="bold"))
+        parts.append(heading("What kept it standing still, by total time"))
     for rank, stall in enumerate(finding.stalls[:top], 1):
         head = Text.assemble(
             (f"{rank:>3}  ", "bold"), (f"{percent(stall.share):>6}", "bold red"),
@@ -97,8 +95,8 @@ def _loop(
     if finding.functions:
         parts.append(_functions(finding, places, top))
     if loop.beat_lag.count:
-        title = "\nHow late it was: share of the heartbeats (%) up to a lag"
-        parts += [Text(title, style="bold"), Text(chart({loop.kind: loop.beat_lag}, width))]
+        title = "How late it was: share of the heartbeats (%) up to a lag"
+        parts += [heading(title), lines_of(chart({loop.kind: loop.beat_lag}, width).splitlines())]
     return parts
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from queryprof.analysis.overview import overview_of
 from queryprof.model import Profile
 from queryprof.report.columns import Cell, table_of
+from queryprof.report.inert import markdown, markdown_code
 from queryprof.report.units import average, count, duration, percent
 
 LEFT_OUT = frozenset({"calls", "total_ns", "errors", "p50_ns"})
-LONGEST_CELL = 300
 
 
 def markdown_report(
@@ -30,7 +30,7 @@ def markdown_report(
         _line(["---"] * len(kept)),
     ]
     lines += [_line([_show(names[p], row[p]) for p in kept]) for row in rows]
-    lines += [f"\n> {escape(caution)}" for caution in overview.cautions]
+    lines += [f"\n> {markdown(caution)}" for caution in overview.cautions]
     return "\n".join(lines)
 
 
@@ -44,25 +44,9 @@ def _heading(name: str) -> str:
 
 def _show(name: str, cell: Cell) -> str:
     if isinstance(cell, str):
-        return code(cell)
+        return markdown_code(cell)
     if name.endswith("share") and cell is not None:
         return percent(cell)
     if name.endswith("_ns"):
         return duration(cell)
     return average(cell)
-
-
-def code(text: str) -> str:
-    """A text as code, whatever is in it: fences longer than its own backquotes, no bars."""
-    short = text if len(text) <= LONGEST_CELL else text[:LONGEST_CELL] + " ..."
-    short = " ".join(short.split()).replace("|", "\\|")
-    fence = "`"
-    while fence in short:
-        fence += "`"
-    pad = " " if "`" in short else ""
-    return f"{fence}{pad}{short}{pad}{fence}" if short else ""
-
-
-def escape(text: str) -> str:
-    """A text without the characters that Markdown would take for its own."""
-    return "".join("\\" + c if c in "\\`*_{}[]<>#|" else c for c in text)

@@ -12,13 +12,13 @@ from typing import TextIO
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.syntax import Syntax
-from rich.text import Text
 
 from queryprof.analysis.bottlenecks import VITAL_SHARE, Bottleneck, Ranking, rank_bottlenecks
 from queryprof.analysis.overview import Overview, overview_of
 from queryprof.analysis.views import Caller, Row, View, view_by
 from queryprof.model import Profile
-from queryprof.report.console import console_for, plain_table, write
+from queryprof.report.console import Text, console_for, heading, plain_table, write
+from queryprof.report.inert import visible
 from queryprof.report.loop_terminal import loop_summary
 from queryprof.report.places import Places
 from queryprof.report.plan_words import marked_steps
@@ -57,7 +57,7 @@ def print_report(
         parts.append(_statements(view_by(profile, "statement", sort, top), places))
         parts.append(_operations(view_by(profile, "operation"), places))
     else:
-        parts.append(Text("\nNothing was asked of a database."))
+        parts.append(heading("Nothing was asked of a database.", ""))
     parts += work_summary(profile, places)
     if profile.loops:
         parts += loop_summary(profile, places)
@@ -89,7 +89,7 @@ def print_view(
     write(console, parts)
 
 
-def _overview(overview: Overview) -> Iterable[Text]:
+def _overview(overview: Overview) -> Iterable[RenderableType]:
     command = shlex.join(overview.command)
     yield Text.assemble(("queryprof", "bold"), "  ", command or "(no process)", overflow="fold")
     processes = f" in {overview.processes} processes" if overview.processes > 1 else ""
@@ -121,11 +121,11 @@ def _vital_few(
         if sort == "total"
         else f"Statements and call sites by {sort}"
     )
-    parts: list[RenderableType] = [Text("\n" + title, style="bold")]
+    parts: list[RenderableType] = [heading(title)]
     parts += [_card(found, notes.get(found.statement), places, width) for found in shown]
     left = ranking.vital - len(shown)
     if sort == "total" and left > 0:
-        parts.append(Text(f"\n{left} more of the vital few: --top {ranking.vital}", style="dim"))
+        parts.append(heading(f"{left} more of the vital few: --top {ranking.vital}", "dim"))
     return Group(*parts)
 
 
@@ -161,10 +161,10 @@ def _card(bottleneck: Bottleneck, note: str | None, places: Places, width: int) 
     return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))
 
 
-def _plan(bottleneck: Bottleneck) -> list[Text]:
+def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
     """How SQLite runs the statement, with what is bad about it."""
     steps = list(marked_steps(bottleneck.plans, bottleneck.scans_a_large_table))
-    lines = [
+    lines: list[RenderableType] = [
         Text.assemble(
             (f"plan  {step}" if not number else f"      {step}", "yellow" if sign else "dim"),
             (f"  ! {sign}" if sign else "", "bold yellow"),
@@ -176,23 +176,22 @@ def _plan(bottleneck: Bottleneck) -> list[Text]:
     return lines
 
 
-def highlighted(statement: str, width: int) -> Text:
+def highlighted(statement: str, width: int) -> RenderableType:
     """The statement in colour, folded to the width and cut after a few lines."""
-    text = Syntax("", "sql", theme="ansi_dark", background_color="default").highlight(statement)
+    text = Syntax("", "sql", theme="ansi_dark", background_color="default").highlight(
+        visible(statement)
+    )
     text.rstrip()
     text.no_wrap = False
     lines = text.wrap(Console(width=width), width)
     if len(lines) > SQL_LINES:
-        kept = Text("\n").join(lines[:SQL_LINES])
-        kept.append(f"\n... ({len(lines) - SQL_LINES} more lines)", style="dim")
-        return kept
-    return Text("\n").join(lines)
+        more = Text(f"... ({len(lines) - SQL_LINES} more lines)", "dim")
+        return Group(*lines[:SQL_LINES], more)
+    return Group(*lines)
 
 
 def _statements(view: View, places: Places) -> RenderableType:
-    parts: list[RenderableType] = [
-        Text("\nThe top statements and their most expensive callers", style="bold")
-    ]
+    parts: list[RenderableType] = [heading("The top statements and their most expensive callers")]
     for row in view.rows:
         head = Text.assemble(
             (f"{percent(row.share):>6}", "bold"), f"  {duration(row.totals.self_ns):>8}  ",
@@ -205,7 +204,7 @@ def _statements(view: View, places: Places) -> RenderableType:
     return Group(*parts)
 
 
-def _caller(caller: Caller, places: Places) -> Text:
+def _caller(caller: Caller, places: Places) -> RenderableType:
     return Text.assemble(
         f"        {duration(caller.totals.self_ns):>8}  {counted(caller.totals.calls, 'call'):>11}  ",
         (places.site(caller.site), "cyan"), no_wrap=True, overflow="ellipsis",
@@ -223,7 +222,7 @@ def _operations(view: View, places: Places) -> RenderableType:
             row.name, count(totals.calls), seconds(totals.total_ns), duration(totals.max_call_ns),
             duration(totals.mean_call_ns), duration(totals.min_call_ns),
         )  # fmt: skip
-    parts: list[RenderableType] = [table, Text("\nWho called them", style="bold")]
+    parts: list[RenderableType] = [table, heading("Who called them")]
     for row in view.rows:
         parts.append(Text(row.name))
         parts += [_caller(caller, places) for caller in row.callers]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.text import Text
 
 from queryprof.analysis.work import (
     HandoffFinding,
@@ -17,7 +16,7 @@ from queryprof.analysis.work import (
     usage_by_name,
 )
 from queryprof.model import Profile
-from queryprof.report.console import plain_table
+from queryprof.report.console import Text, heading, plain_table
 from queryprof.report.places import Places
 from queryprof.report.units import average, count, counted, duration, percent, size
 
@@ -40,20 +39,16 @@ def work_summary(profile: Profile, places: Places) -> list[RenderableType]:
     repeats = find_repeats(profile)
     if repeats:
         parts.append(
-            Text(
-                f"\nThe same query again and again in one span ({counted(len(repeats), 'place')};"
-                " all: --by span)",
-                style="bold",
+            heading(
+                f"The same query again and again in one span ({counted(len(repeats), 'place')};"
+                " all: --by span)"
             )
         )
         parts += [_repeat(found, places) for found in repeats[:SHOWN]]
     handoffs = find_handoffs(profile)
     if handoffs:
         parts.append(
-            Text(
-                f"\nWork handed to threads ({counted(len(handoffs), 'place')}; all: --by thread)",
-                style="bold",
-            )
+            heading(f"Work handed to threads ({counted(len(handoffs), 'place')}; all: --by thread)")
         )
         parts += [_handoff(found, places) for found in handoffs[:SHOWN]]
     return parts
@@ -79,7 +74,7 @@ def spans(profile: Profile, places: Places, top: int, wide: bool) -> list[Render
         parts.append(Text(f"{len(found) - top} more: --top {len(found)}", style="dim"))
     repeats = find_repeats(profile)
     if repeats:
-        parts.append(Text("\nThe same query again and again in one span", style="bold"))
+        parts.append(heading("The same query again and again in one span"))
         parts += [_repeat(finding, places) for finding in repeats[:top]]
     return parts
 
@@ -111,7 +106,7 @@ def _repeat(found: RepeatFinding, places: Places) -> RenderableType:
     lines = [head, site, Text(found.statement)]
     for line in lines[2:]:
         line.truncate(STATEMENT_COLUMNS, overflow="ellipsis")
-    return Padding(Text("\n").join(lines), (0, 0, 0, 5))
+    return Padding(Group(*lines), (0, 0, 0, 5))
 
 
 def _handoff(found: HandoffFinding, places: Places) -> RenderableType:
@@ -137,7 +132,7 @@ def _handoff(found: HandoffFinding, places: Places) -> RenderableType:
             else "there are too few threads"
         )
         lines.append(Text(f"! waits for the thread longer than it runs: {sign}", "bold yellow"))
-    return Padding(Text("\n").join(lines), (0, 0, 0, 5))
+    return Padding(Group(*lines), (0, 0, 0, 5))
 
 
 def threads(profile: Profile, places: Places, top: int, wide: bool) -> list[RenderableType]:
@@ -183,7 +178,7 @@ def threads(profile: Profile, places: Places, top: int, wide: bool) -> list[Rend
     parts += _processes(profile)
     handoffs = find_handoffs(profile)
     if handoffs:
-        parts.append(Text("\nWork handed to threads, by total time", style="bold"))
+        parts.append(heading("Work handed to threads, by total time"))
         parts += [_handoff(found, places) for found in handoffs[:top]]
     return parts
 

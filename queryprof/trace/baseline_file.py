@@ -58,7 +58,7 @@ def read_baseline(path: str) -> Baseline:
             f"{path}:{error.lineno}: is no JSON ({error.msg}); restore it, or make it anew with"
             " pytest --queryprof-save"
         ) from error
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise BaselineError(
             f"{path}: is no baseline of queryprof; make one with pytest --queryprof-save"
         ) from error
@@ -95,7 +95,8 @@ def write_baseline(path: str, baseline: Baseline) -> None:
     text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     beside = f"{path}.{os.getpid()}.tmp"
     try:
-        with open(beside, "w", encoding="utf-8", newline="\n") as file:
+        # A lone surrogate, which UTF-8 has not, becomes what JSON writes for it.
+        with open(beside, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             file.write(text)
         os.replace(beside, path)
     except OSError as error:
