@@ -75,6 +75,10 @@ def inside(name: str, packages: set[str]) -> bool:
     return any(name == package or name.startswith(package + ".") for package in packages)
 
 
+def inside_any(names: set[str], packages: set[str]) -> bool:
+    return any(inside(name, packages) for name in names)
+
+
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_imports_follow_the_data_backwards(name: str) -> None:
     """A stage imports the stages before it, itself and the model; nobody imports cli."""
@@ -122,6 +126,21 @@ def test_click_and_rich_stay_where_people_are() -> None:
         if not inside(name, {"queryprof.cli"}):
             assert "click" not in tops, name
             assert "rich" not in tops or name in printing, name
+
+
+def test_texts_for_a_terminal_are_made_in_one_place() -> None:
+    """Rich's own Text and Table parse markup and pass control characters on."""
+    for name, path in MODULES.items():
+        if name != "queryprof.report.console":
+            assert not inside_any(imports(path), {"rich.text", "rich.table", "rich.markup"}), name
+
+
+def test_traces_are_read_in_one_place() -> None:
+    """What computes with a trace's rows gets them checked."""
+    readers = {"reader", "loop_reader", "work_reader", "merge"}
+    for name in readers:
+        source = MODULES[f"queryprof.trace.{name}"].read_text()
+        assert "SELECT" not in source, name
 
 
 def test_no_module_is_named_as_another_library() -> None:

@@ -207,7 +207,7 @@ def _course(profile: Profile) -> Course:
     if len(numbers) > LONGEST_COURSE:
         return ()
     return tuple(
-        (max(0.0, (number + 0.5) * width_ns / 1e9), spent.get(number, 0) / width_ns)
+        (max(0.0, (number + 0.5) * width_ns / 1e9), max(0, spent.get(number, 0)) / width_ns)
         for number in numbers
     )
 

@@ -167,8 +167,8 @@ def category_of(stall: Stall) -> str:
 
 def cumulative(distribution: Distribution) -> Iterable[tuple[int, float]]:
     """The empirical distribution function: (ns, share of the durations up to there), rising."""
-    seen = 0
+    seen, total = 0, max(1, sum(distribution.histogram.values()))
     for bucket in sorted(distribution.histogram):
         seen += distribution.histogram[bucket]
         low, high = bucket_bounds(bucket)
-        yield min((low + high - 1) // 2, distribution.max_ns), seen / distribution.count
+        yield min((low + high - 1) // 2, distribution.max_ns), min(1.0, seen / total)

@@ -23,8 +23,8 @@ def side_by_side(before: Course, after: Course, width: int) -> list[str]:
     each moment that was spent in the database upwards; above 1 in several threads or processes.
     """
     columns = max(NARROWEST, (width - GAP) // 2 - MARGIN)
-    last_s = max([second for course in (before, after) for second, _ in course] or [1.0])
-    most = max([share for course in (before, after) for _, share in course] or [1.0])
+    last_s = max([second for course in (before, after) for second, _ in course], default=0) or 1.0
+    most = max([share for course in (before, after) for _, share in course], default=0) or 1.0
     charts = [
         _chart(title, course, columns, last_s, most)
         for title, course in (("before", before), ("after", after))

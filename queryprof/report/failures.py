@@ -128,8 +128,16 @@ def _site(site: Site) -> list[str]:
     line = f"          {site.executions} x {frame.function} {_file(frame.file)}:{frame.line}"
     if site.caller:
         line += f"  <- {site.caller.function} {_file(site.caller.file)}:{site.caller.line}"
-    source = linecache.getline(frame.file, frame.line).strip()
+    source = _source(frame.file, frame.line)
     return [line, f"              {source}"] if source else [line]
+
+
+def _source(file: str, line: int) -> str:
+    """A line of source; empty when there is none."""
+    try:
+        return linecache.getline(file, line).strip()
+    except ValueError:  # no file can have such a name
+        return ""
 
 
 def _file(path: str) -> str:

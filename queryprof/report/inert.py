@@ -24,8 +24,8 @@ _PLAIN_CONTROLS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _FORMULA_STARTS = ("=", "+", "@", "\t", "\r", "\uff0b", "\uff0d", "\uff1d", "\uff20")
 _NUMBER = re.compile(r"-[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
-_MARKDOWN = "\\`*_{}[]<>#|~&"
-_TAG_OR_BAR = re.compile(r"<[/!?]|<[A-Za-z][^>]|\\\|")
+_MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*_{}[]#|~&"} | {"<": "&lt;", ">": "&gt;"})
+_TAG_OR_BAR = re.compile(r"<[/!?]|<[A-Za-z](?!>)|\\\|")
 """What backquotes do not keep everywhere from being HTML (a bare <b> does no harm), and a bar that
 would end a table's cell, since a backslash before it takes the one that it gets."""
 LONGEST_CELL = 300
@@ -53,7 +53,7 @@ def csv_cell(text: str) -> str:
 
 def markdown(text: str) -> str:
     """A text without the characters that Markdown would take for its own."""
-    return "".join("\\" + c if c in _MARKDOWN else c for c in visible(text))
+    return visible(text).translate(_MARKDOWN)
 
 
 def markdown_code(text: str) -> str:

@@ -13,6 +13,7 @@ from queryprof.errors import TraceError
 from queryprof.trace.checked_rows import CheckedTrace, Ids
 from queryprof.trace.loop_store import LAG_SUMS, LOOP_SUMS, STALL_SUMS, STEP_SUMS
 from queryprof.trace.place import is_null, is_written, refuse_to_replace
+from queryprof.trace.ranges import LARGEST_SUM
 from queryprof.trace.reader import EXEMPLAR_COLUMNS, opened
 from queryprof.trace.store import VALUE_COLUMNS, TraceStore
 from queryprof.trace.work_store import (
@@ -23,9 +24,6 @@ from queryprof.trace.work_store import (
     SPAN_SUMS,
     USAGE_SUMS,
 )
-
-LARGEST_MERGE = 1 << 62
-"""What all columns of a merge may add up to at the most: SQLite's integers end at twice that."""
 
 
 def merge_traces(
@@ -56,7 +54,7 @@ def merge_traces(
     try:
         store = TraceStore(beside)
         try:
-            left = LARGEST_MERGE
+            left = LARGEST_SUM
             for path in inputs:
                 with opened(path) as source:
                     store.begin()

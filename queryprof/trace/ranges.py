@@ -18,7 +18,8 @@ Check = Callable[[Values], int]
 """Raises TypeError or ValueError when a value is not what it may be."""
 
 LARGEST_SUM = 1 << 60
-"""Of an integer column, over all rows: 36 years in nanoseconds. Sums of some traces fit 64 bits."""
+"""Of an integer column over all rows, also of a merge: 36 years in nanoseconds. SQLite makes sums
+that do not fit 64 bits real numbers."""
 
 LARGEST_REAL = 1e42
 """More than the square of LARGEST_SUM."""

@@ -1,0 +1,334 @@
+"""Damaged traces: every command that reads one says so in one line with exit status 2, and ends.
+
+The traces are good ones with bytes turned or cut off, values of other types, and tables gone,
+renamed or made views. What a report can still be made of may be reported (exit status 0).
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from queryprof.cli.main import main
+from queryprof.errors import TraceError
+from queryprof.model import Profile
+from queryprof.trace.ranges import LARGEST_SUM, checks
+from queryprof.trace.reader import read_profile
+from queryprof.trace.schema import LOOP_SCHEMA, PLAN_SCHEMA, SCHEMA_VERSION, WORK_SCHEMA
+from queryprof.trace.store import PROCESS_COLUMNS, TraceStore
+
+EXAMPLES = max(1, int(os.environ.get("QUERYPROF_EXAMPLES", "1000")) // 25)
+LONGEST_S = 10.0
+COMMANDS = (
+    ("report", "x.qprof"),
+    ("report", "--by", "statement", "--format", "csv", "x.qprof"),
+    ("report", "--by", "callsite", "--sort", "p99", "x.qprof"),
+    ("report", "--by", "thread", "x.qprof"),
+    ("report", "--by", "span", "--format", "markdown", "x.qprof"),
+    ("report", "--by", "span", "x.qprof"),
+    ("report", "--loop", "x.qprof"),
+    ("report", "--format", "json", "x.qprof"),
+    ("compare", "good.qprof", "x.qprof"),
+    ("compare", "x.qprof", "good.qprof", "--format", "json"),
+    ("compare", "good.qprof", "x.qprof", "--format", "junit"),
+    ("compare", "x.qprof", "x.qprof", "--format", "markdown"),
+    ("compare", "x.qprof", "good.qprof", "--format", "github"),
+    ("merge", "merged.qprof", "good.qprof", "x.qprof"),
+)
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+def write_trace(path: str) -> None:
+    """A trace with a row or more in every table."""
+    store = TraceStore(path)
+    store.begin()
+    process = store.add_process(
+        dict.fromkeys(PROCESS_COLUMNS, 1)
+        | dict.fromkeys(("host", "directory", "python_version", "sqlite_version"), "x")
+        | {"queryprof_version": "x", "clock": "x", "argv": '["python"]', "counters_off": None}
+        | {"start_unix_ns": 10**18, "end_unix_ns": 10**18 + 10**10, "call_cost_ns": 50.0}
+    )
+    thread, span = store.thread(process, "MainThread"), store.span("GET /")
+    frame = ("main", "/x/main.py", 3, "user")
+    for number in range(3):
+        statement = store.statement(f"SELECT {'a' * number}", "a note")
+        path_id = store.stack([(f"f{number}", "/x/main.py", number, "user"), frame])
+        key = (statement, path_id, span, thread)
+        store.add_aggregate(
+            (*key, "execute"), [9, 1, 2, 10**9, 10**9, 1e18, 9, 5, 1, 0, 0, 0, 1, 1, 9, 9, 9],
+            [(100, 1), (110, 8)],
+        )  # fmt: skip
+        store.add_error((statement, path_id, "execute", "sqlite3.OperationalError"), 1)
+        store.add_exemplar((*key, "execute", 10**18, 9, 1, path_id, "SELECT 1", "()"))
+        store.add_stack_sample(statement, path_id, 64, 10**9)
+        store.add_plan(statement, ":memory:", "SCAN t\n  USE TEMP B-TREE FOR ORDER BY\n")
+        store.work.add_repeat((span, statement, path_id), 1, 20, 20)
+        store.work.add_handoff(
+            ("aiosqlite", path_id, span), (3, 0, 0), {"queue": (3, 9, 4, [(3, 3)])}
+        )
+        loop = store.loops.add_loop("asyncio", thread, True, (1, 10**10, 10**9, 50, 60), 4)
+        store.loops.add_lag(loop, "beat", (9, 10**9), 10**8, [(300, 9)])
+        causes = [(statement, path_id, 2, 10**8)]
+        sums = (9, 10**9, 10**8, 0)
+        store.loops.add_step(loop, store.frame(frame), sums, 10**8, [(300, 9)], causes)
+        sums = (2, 10**9, 10**8, 0, 0, 10**8, 10**9, 3, 10**8, 5)
+        key3 = (loop, store.frame(frame), path_id)
+        store.loops.add_stall(key3, path_id, sums, 10**9, causes)  # type: ignore[arg-type]
+    store.work.add_span(
+        span, (9, 1, 9, 10**9, 10**9, 10**10, 27), (10**9, 5),
+        {"duration": [(300, 9)], "queries": [(3, 9)]},
+    )  # fmt: skip
+    store.work.add_status(span, 200, 9)
+    store.work.add_usage(thread, (10**9, 10**8, 5, 5, 1000, 1000, 5, 5))
+    seconds = [10**18 + second * 10**9 for second in range(6)]
+    store.work.add_intervals(10**9, [(thread, second, 10**8, 10, 10) for second in seconds])
+    store.add_timeline(1 << 27, [(second, 2, 2, 10**8) for second in seconds])
+    store.commit()
+    store.close()
+
+
+@pytest.fixture
+def good() -> bytes:
+    write_trace("good.qprof")
+    return Path("good.qprof").read_bytes()
+
+
+@pytest.fixture
+def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs a command in this process: its exit status and what it printed."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["queryprof", *arguments])
+        code: object = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+        gc.enable()  # `report` turns it off, because its process ends
+        return (code if isinstance(code, int) else 0, *capfd.readouterr())
+
+    return run
+
+
+def refused(command: Command) -> list[str]:
+    """The lines with which the commands refuse x.qprof; each ends soon, with a line at the most."""
+    lines = []
+    for arguments in COMMANDS:
+        Path("merged.qprof").unlink(missing_ok=True)
+        started = time.monotonic()
+        code, _, err = command(*arguments)
+        assert time.monotonic() - started < LONGEST_S, arguments
+        assert code in ((0, 1, 2) if arguments[0] == "compare" else (0, 2)), (arguments, err)
+        assert len(err.splitlines()) == (code == 2), (arguments, err)
+        if code == 0 and arguments[0] == "merge":
+            read_profile("merged.qprof")
+        lines += err.splitlines()
+    return lines
+
+
+COLUMNS = [(table, column) for table, columns in checks().items() for column in columns]
+
+
+def changed(good: bytes, *sqls: str, values: tuple[object, ...] = ()) -> None:
+    """Makes x.qprof: the good trace after some SQL, as far as SQLite takes it."""
+    Path("x.qprof").write_bytes(good)
+    connection = sqlite3.connect("x.qprof", isolation_level=None)
+    for sql in sqls:
+        try:
+            connection.execute(sql, values if "?" in sql else ())
+        except sqlite3.Error:
+            pass
+    connection.close()
+
+
+FUZZED = settings(
+    max_examples=EXAMPLES, deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)  # fmt: skip
+ODD = st.sampled_from(
+    ["text", "", "1,2,x", "[" * 100_000, '["a", 1]', "99999999999999999999", "\x1b[31m", None, 0,
+     -1, 10**18, 1 << 62, -(1 << 62), (1 << 63) - 1, 1.5, 1e308, float("inf"), float("-inf"),
+     b"\xff\xfe", b""]
+)  # fmt: skip
+
+
+@pytest.mark.once
+def test_a_good_trace_is_read_by_all_commands(good: bytes, command: Command) -> None:
+    """What the other tests change is good before, and every table has a row."""
+    Path("x.qprof").write_bytes(good)
+    assert refused(command) == []
+    connection = sqlite3.connect("x.qprof")
+    for table in checks():
+        assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() > (0,), table
+    connection.close()
+
+
+@pytest.mark.once
+@FUZZED
+@given(seed=st.integers(0, 1 << 32), turned=st.sampled_from([1, 5, 50, 500]))
+def test_bytes_are_turned(good: bytes, command: Command, seed: int, turned: int) -> None:
+    """A disk or a transfer that turns bytes."""
+    numbers = random.Random(seed)
+    data = bytearray(good)
+    for _ in range(turned):
+        data[numbers.randrange(numbers.choice([200, len(data)]))] = numbers.randrange(256)
+    Path("x.qprof").write_bytes(data)
+    refused(command)
+
+
+@pytest.mark.once
+@FUZZED
+@given(share=st.floats(0, 1))
+def test_the_end_is_cut_off(good: bytes, command: Command, share: float) -> None:
+    """A copy that was not finished."""
+    Path("x.qprof").write_bytes(good[: int(len(good) * share)])
+    refused(command)
+
+
+@pytest.mark.once
+@FUZZED
+@given(data=st.data(), value=ODD | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats())
+def test_values_are_of_another_kind(
+    good: bytes, command: Command, data: st.DataObject, value: object
+) -> None:
+    """Values of any type in any column, also where the schema has another."""
+    table, column = data.draw(st.sampled_from(COLUMNS))
+    changed(
+        good, "PRAGMA writable_schema = ON",
+        f"UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE name = '{table}'",
+    )  # fmt: skip
+    changed(
+        Path("x.qprof").read_bytes(), f"UPDATE OR REPLACE {table} SET {column} = ?", values=(value,)
+    )
+    for line in refused(command):
+        assert line.startswith(("queryprof: x.qprof: damaged: ", "queryprof: compare: the traces"))
+
+
+@pytest.mark.once
+@FUZZED
+@example(table="aggregate", number=3)
+@given(
+    table=st.sampled_from(["process", "statement", "aggregate", "step"]), number=st.integers(0, 6)
+)
+def test_tables_are_others(good: bytes, command: Command, table: str, number: int) -> None:
+    """A table is gone, renamed, empty, computed, or an endless view: it never hangs."""
+    endless = "WITH RECURSIVE r (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM r) SELECT id FROM r"
+    sqls = (
+        (f"DROP TABLE {table}",),
+        (f"ALTER TABLE {table} RENAME TO other",),
+        (f"DELETE FROM {table}",),
+        (f"DROP TABLE {table}", f"CREATE VIEW {table} AS {endless}"),
+        (f"CREATE TRIGGER odd AFTER INSERT ON {table} BEGIN DELETE FROM {table}; END",),
+        (f"ALTER TABLE {table} RENAME COLUMN id TO number",
+         f"ALTER TABLE {table} ADD COLUMN id GENERATED ALWAYS AS (hex(zeroblob(1000000)))"),
+        (f"DROP TABLE {table}", f"CREATE TABLE {table} (id INTEGER PRIMARY KEY)"),
+    )[number]  # fmt: skip
+    changed(good, "PRAGMA legacy_alter_table = ON", *sqls)
+    lines = refused(command)
+    assert lines or number == 2
+
+
+DAMAGE = {
+    "UPDATE aggregate SET count = -1": "aggregate.count",
+    "UPDATE aggregate SET count = 'many'": "aggregate.count",
+    "UPDATE aggregate SET total_ns = 1 << 62": "aggregate.total_ns",
+    "UPDATE aggregate SET total_ns = 1.5": "aggregate.total_ns",
+    "UPDATE aggregate SET execution_sum_sq_ns2 = 9e999": "aggregate.execution_sum_sq_ns2",
+    "UPDATE aggregate SET statement_id = 99": "statement.id has no 99",
+    "UPDATE aggregate SET path_id = 99": "stack.id has no 99",
+    "UPDATE thread SET process_id = 99": "process.id has no 99",
+    "UPDATE histogram SET bucket = bucket + 100000": "histogram.bucket",
+    "UPDATE stack SET frames = frames || ',x'": "stack.frames",
+    "UPDATE stack SET frames = '77,' || frames": "frame.id has no 77",
+    "UPDATE process SET argv = '{}'": "process.argv",
+    "UPDATE process SET host = CAST(x'ff' AS TEXT)": "process: Could not decode",
+    "UPDATE process SET host = x'ff'": "process.host",
+    "UPDATE setting SET value = 0": "setting.value",
+    "UPDATE span_repeat SET spans = 0": "span_repeat.spans",
+}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE lag_histogram SET count = 1 << 59",
+        "UPDATE lag SET count = 1, max_ns = 1 << 59",
+        "UPDATE timeline SET self_ns = -(1 << 39)",
+        "UPDATE setting SET value = 1",
+        "UPDATE process SET start_unix_ns = 0",
+    ],
+)
+def test_a_chart_of_odd_figures_ends(good: bytes, command: Command, sql: str) -> None:
+    """What is far outside of a chart's axes is not drawn point by point."""
+    changed(good, sql)
+    assert refused(command) == []
+
+
+@pytest.mark.parametrize("sql", DAMAGE)
+def test_the_line_names_table_and_column(good: bytes, sql: str) -> None:
+    """Where it is damaged, for whoever wants to look."""
+    changed(good, sql)
+    with pytest.raises(TraceError, match=r"^x\.qprof: damaged: ") as caught:
+        read_profile("x.qprof")
+    assert DAMAGE[sql] in str(caught.value)
+
+
+def test_sums_that_are_too_large_for_the_file_are_not_merged(good: bytes, command: Command) -> None:
+    """SQLite would make them real numbers."""
+    changed(good, f"UPDATE aggregate SET vm_steps = {LARGEST_SUM // 12}")
+    assert command("merge", "merged.qprof", *["x.qprof"] * 3) == (0, "", "")
+    read_profile("merged.qprof")
+    code, _, err = command("merge", "merged.qprof", *["x.qprof"] * 20)
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "too large to be added" in err
+
+
+def test_what_is_no_file_is_refused(good: bytes, command: Command, tmp_path: Path) -> None:
+    """A pipe is never waited for; odd names are one line."""
+    os.mkfifo("x.qprof")
+    assert all("is no file" in line for line in refused(command))
+    odd = os.fsdecode(b"\xff\x1b[2J\n.qprof")
+    code, _, err = command("report", odd)
+    assert (code, err) == (2, "queryprof: \\udcff\\x1b[2J\\n.qprof: there is no such trace\n")
+    (tmp_path / odd).write_bytes(good)
+    assert command("report", odd)[0] == 0
+    assert command("report", f"/{tmp_path / 'good.qprof'}")[0] == 0
+
+
+def older(good: bytes, version: int) -> None:
+    """Makes x.qprof a trace as an earlier version wrote it."""
+    schemas = (LOOP_SCHEMA, PLAN_SCHEMA, WORK_SCHEMA)[version - 1 :]
+    lines = "".join(schemas).splitlines()
+    tables = [line.split()[2] for line in lines if line.startswith("CREATE TABLE")]
+    sqls = [f"DROP TABLE {table}" for table in reversed(tables)]
+    if version < 3:
+        columns = ("unasked_plans", "read_bytes", "written_bytes")
+        sqls += [f"ALTER TABLE process DROP COLUMN {column}" for column in columns]
+    changed(good, *sqls, f"PRAGMA user_version = {version}")
+
+
+def sums(profile: Profile) -> list[tuple[str, int]]:
+    return [(aggregate.statement, aggregate.total_ns) for aggregate in profile.aggregates]
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+def test_older_traces_are_read(good: bytes, command: Command, version: int) -> None:
+    """And refused when they are damaged or have more than tables."""
+    older(good, version)
+    assert refused(command) == []
+    assert sums(read_profile("x.qprof")) == sums(read_profile("good.qprof"))
+    old = Path("x.qprof").read_bytes()
+    for sql in ("CREATE VIEW v AS SELECT 1", "UPDATE aggregate SET count = -1", "DROP TABLE frame"):
+        changed(old, sql)
+        assert len(refused(command)) == len(COMMANDS)

@@ -1,0 +1,323 @@
+"""Names are data: whatever the program calls its spans, threads, files and tables, every report is
+made, and a name means nothing in it but itself.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from xml.dom import minidom
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from say.by_hand import aggregate, process
+
+import queryprof as qp
+from queryprof.analysis.baseline import Deviation, Figures, Site
+from queryprof.analysis.comparison import compare, regressions
+from queryprof.cli.compare import GATES
+from queryprof.errors import QueryprofError
+from queryprof.model import (
+    Cause,
+    Distribution,
+    ErrorCount,
+    Frame,
+    Handoff,
+    Loop,
+    Plan,
+    Profile,
+    Repeat,
+    Span,
+    Stall,
+    Step,
+    Thread,
+    ThreadUsage,
+    UsageInterval,
+)
+from queryprof.report import inert
+from queryprof.report.comparison_github import comparison_github
+from queryprof.report.comparison_json import comparison_json
+from queryprof.report.comparison_junit import comparison_junit
+from queryprof.report.comparison_markdown import comparison_markdown
+from queryprof.report.comparison_terminal import print_comparison
+from queryprof.report.csv_report import csv_report
+from queryprof.report.failures import budget_message, regression_message, stall_message
+from queryprof.report.json_report import json_report
+from queryprof.report.loop_terminal import print_loops
+from queryprof.report.markdown_report import markdown_report
+from queryprof.report.places import Places
+from queryprof.report.terminal import print_report, print_view
+from queryprof.trace.baseline_file import Baseline, read_baseline, write_baseline
+
+EXAMPLES = max(1, int(os.environ.get("QUERYPROF_EXAMPLES", "1000")) // 40)
+DIMENSIONS = ("statement", "callsite", "operation", "thread", "span")
+CONTROL = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+HOSTILE = (
+    "\x1b[2J\x1b]0;title\x07", "[red]a[/red] [/b] [link=file:///x]y[/link] [@click=f]", ":smile:",
+    "\u202egpj.py", "\u2067\u200e\u061c", "\x9b31m\x85", "\u2028\u2029\r\n\t\v\f", "\x00\x08\x7f",
+    "a\n  99.9%  forged", "</td><script>alert(1)</script>", "<img src=x onerror=f()>",
+    "| a | b |\n\n# head", "a\\|b", "``` `x` ``", "[text](javascript:f)", "=cmd|' /C f'!A0", "+1+1",
+    "@SUM(1)", "-2+3", "-x", "\t=1", "\uff1d1", "::error file=x::evil", "\n::error::evil%0A",
+    "]]><evil a='\"'/>&amp;", "\udcff\ud800", "\ufffe\uffff", "\u540d\u524d \xe9", "%s %(x)s {0} {x}",
+)  # fmt: skip
+NAMES = st.sampled_from(HOSTILE) | st.text(
+    st.characters(exclude_categories=()) | st.sampled_from("[]/\\|<>`'\"=\x1b\x9b\n\u202e:@#&%"),
+    min_size=1, max_size=40,
+)  # fmt: skip
+
+
+def profile_of(name: str, count: int = 20) -> Profile:
+    """A profile in which everything that the program names has this name."""
+    frame = Frame(name, name, 7)
+    path = (frame, Frame(f"caller{name}", f"/x/{name}", 3, name))
+    times = Distribution(count, 10**9, 10**8, {300: count})
+    cause = Cause(name, path, count, 10**9)
+    thread = Thread(1, name)
+    step = Step(frame, times, 10**9, 0, (cause,))
+    stall = Stall(frame, path, path, count, 10**9, 10**9, 10**9, 0, 0, 0, 0, 3, 10**9, 3, (cause,))
+    loop = Loop(name, thread, True, 1, 10**10, 10**9, 50, 60, 4, times, times, (step,), (stall,))
+    odd = replace(aggregate(name, path, 10**9, name, count, name), thread=thread)
+    return Profile(
+        (process(argv=(name, name), directory=name, counters_off=name, host=name),),
+        (odd, replace(aggregate(name, path, 10**9, count=count, span=name), thread=thread)),
+        (ErrorCount(name, path, name, name, 1),),
+        plans=(Plan(name, name, f"SCAN {name}\nSEARCH {name} USING AUTOMATIC COVERING INDEX"),),
+        loops=(loop,),
+        spans=(Span(name, count, 0, count, 9, 9, times, times, (Repeat(name, path, 1, 20, 20),),
+                    {200: count}),),
+        handoffs=(Handoff(name, path, name, count, 0, 0, times, times, times, times),),
+        thread_usage=(ThreadUsage(thread, 9, 9, 1, 1, 1, 1, 1, 1, 10**9,
+                                  (UsageInterval(0, 9, 1, 1),)),),
+        notes={name: name},
+    )  # fmt: skip
+
+
+FUZZED = settings(
+    max_examples=EXAMPLES, deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+
+
+def printed(print_: Callable[..., None], *arguments: object, **options: object) -> str:
+    text = io.StringIO()
+    print_(*arguments, file=text, **options)
+    return text.getvalue()
+
+
+def terminal_reports(profile: Profile, before: Profile) -> Iterator[str]:
+    for width in (80, 160):
+        yield printed(print_report, profile, width=width)
+        yield printed(print_loops, profile, width=width)
+        for dimension in DIMENSIONS:
+            yield printed(print_view, profile, dimension, width=width)
+        comparison = compare([before], [profile])
+        yield printed(print_comparison, comparison, Places(profile, before), width=width)
+
+
+@FUZZED
+@example("a\n  99.9%  forged")
+@given(NAMES)
+def test_a_terminal_shows_names_and_obeys_none(name: str) -> None:
+    """No control character, no markup, no line that a name has begun, no style of a name's own."""
+    before, after = profile_of("plain", 2), profile_of(name)
+    for text in terminal_reports(after, before):
+        assert not CONTROL.search(text), name
+    report = printed(print_report, after, width=160)
+    assert "\n  99.9%  forged" not in report
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_colours_are_the_report_s_own(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left without the report's own sequences has no control character."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for text in terminal_reports(profile_of(name), profile_of("plain", 2)):
+        assert "\x1b[" in text
+        assert not CONTROL.search(re.sub(r"\x1b\[[0-9;]*m", "", text))
+
+
+def test_markup_is_shown_as_it_is() -> None:
+    """Rich's markup and emoji codes are characters of a name."""
+    name = "[red]a[/red] [/b] :smile:"
+    for dimension in ("thread", "span", "statement"):
+        assert name in printed(print_view, profile_of(name), dimension, width=160)
+
+
+@FUZZED
+@given(NAMES)
+def test_json_is_exact(name: str) -> None:
+    """Names come back as they were, and the text can be printed in any encoding."""
+    for dimension in (None, *DIMENSIONS):
+        text = json_report(profile_of(name), dimension)
+        assert text.isascii()
+        assert not CONTROL.search(text)
+    document = json.loads(json_report(profile_of(name)))
+    assert document["spans"][0]["name"] == name
+    assert document["command"] == [name, name]
+    comparison = compare([profile_of("plain", 2)], [profile_of(name)])
+    statements = json.loads(comparison_json(comparison))["statements"]
+    assert name in [change["statement"] for change in statements] or name.startswith("(")
+
+
+@FUZZED
+@example("-5")
+@given(NAMES)
+def test_csv_has_no_formulas(name: str) -> None:
+    """A spreadsheet computes nothing; each row is one line; numbers stay numbers."""
+    for dimension in (None, *DIMENSIONS):
+        text = csv_report(profile_of(name), dimension)
+        assert not CONTROL.search(text)
+        rows = list(csv.reader(io.StringIO(text)))
+        assert len({len(row) for row in rows}) == 1
+        assert len(rows) == len(text.splitlines())
+        for cell in (cell for row in rows for cell in row):
+            assert not cell.startswith(("=", "+", "@", "\uff1d", "\uff0b", "\uff20"))
+            assert not cell.startswith("-") or float(cell) < 0
+
+
+@FUZZED
+@example("a\\|b")
+@given(NAMES)
+def test_markdown_is_a_table_without_html(name: str) -> None:
+    """A name ends no cell and no row, and is no tag outside of code."""
+    comparison = compare([profile_of("plain", 2)], [profile_of(name)])
+    texts = [markdown_report(profile_of(name), dimension) for dimension in (None, *DIMENSIONS)]
+    for text in (*texts, comparison_markdown(comparison, Places(profile_of(name)))):
+        assert not CONTROL.search(text)
+        assert not re.search(r"<(?!/?code>)[/!?]|<(?!/?code>)[A-Za-z][^>]", text)
+        for table in re.findall(r"(?:^\|.*\n?)+", text, re.MULTILINE):
+            cells = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in table.splitlines()}
+            assert len(cells) == 1, table
+
+
+@FUZZED
+@given(NAMES)
+def test_annotations_are_one_command_each(name: str) -> None:
+    """A statement or file cannot give the runner a command of its own."""
+    comparison = compare([profile_of("plain", 2)], [profile_of(name)])
+    failed = regressions(comparison, GATES)
+    text = comparison_github(failed, Places())
+    assert not CONTROL.search(text)
+    for line in text.splitlines():
+        assert re.match(r"::error (file=[^,:]*,line=\d+,)?title=queryprof::", line)
+    assert len(text.splitlines()) == len(failed)
+
+
+@FUZZED
+@given(NAMES)
+def test_junit_is_xml(name: str) -> None:
+    """Whatever a statement has in it; the parser gives its visible form back."""
+    comparison = compare([profile_of("plain", 2)], [profile_of(name)])
+    failed = regressions(comparison, GATES)
+    document = minidom.parseString(comparison_junit(comparison, failed, Places()).encode())
+    names = [case.getAttribute("name") for case in document.getElementsByTagName("testcase")]
+    assert inert.visible(name) in names or name.startswith("(")
+
+
+@FUZZED
+@given(NAMES)
+def test_failures_of_tests_are_lines_of_their_own(name: str) -> None:
+    """What pytest prints has no control character, and a name is part of one line."""
+    frame = Frame(name, name, 3)
+    figures = Figures(3, 4, 5, 6, sites=(Site(frame, frame, 3),))
+    before = Figures(1, 4, 5, 6)
+    cause = Cause(name, (frame,), 1, 9)
+    step = Step(frame, Distribution(1, 10, 10), 9, 0, (cause,))
+    messages = [
+        regression_message(name, [Deviation(name, before, figures, (name,))]),
+        budget_message(name, [(name, {name: figures})]),
+        stall_message(name, "max_stall_ms=1", [step]),
+    ]
+    plain = [
+        regression_message("x", [Deviation("SELECT", before, figures, ("x",))]),
+        budget_message("x", [("x", {"SELECT": figures})]),
+        stall_message("x", "max_stall_ms=1", [step]),
+    ]
+    for message, other in zip(messages, plain, strict=True):
+        assert not CONTROL.search(message)
+        assert len(message.split("\n")) == len(other.split("\n"))
+    was, now = replace(before, plans=((f"SEARCH {name}",),)), replace(figures, plans=((name,),))
+    assert not CONTROL.search(regression_message(name, [Deviation(name, was, now, (name,))]))
+
+
+@FUZZED
+@given(NAMES)
+def test_a_baseline_keeps_any_name(name: str) -> None:
+    """Also half a character, which UTF-8 has not."""
+    tests = {name: {name: {"executions": 1, "plans": [[name]]}}}
+    write_baseline("b.json", Baseline("3", tests))
+    assert read_baseline("b.json").tests == tests
+
+
+def test_a_damaged_baseline_is_one_line() -> None:
+    """JSON that Python does not take is no traceback."""
+    for text in ("[" * 100_000, '{"format_version": ' + "9" * 5000 + "}"):
+        Path("b.json").write_text(text)
+        with pytest.raises(QueryprofError, match=r"^b\.json"):
+            read_baseline("b.json")
+
+
+def record(path: str, name: str) -> None:
+    """Records a program that uses a name wherever the database and Python take it."""
+    quoted = '"' + name.replace('"', '""') + '"'
+    connection = sqlite3.connect(":memory:")
+    code = "def f(connection, span):\n    with span: connection.execute('SELECT 2').fetchall()\n"
+    space: dict[str, Callable[..., None]] = {}
+    exec(compile(code, f"{name}.py", "exec"), space)
+    with qp.profile(path):
+        for sql in (f"CREATE TABLE {quoted} (a)", f"SELECT a FROM {quoted} ORDER BY a"):
+            connection.execute(sql).fetchall()
+        space["f"](connection, qp.span(name))
+    connection.close()
+
+
+RECORDED = [name for name in HOSTILE if not re.search("[\x00\ud800-\udfff]", name)]
+"""SQLite takes neither; the recorder's part in that is tested beside it."""
+
+
+def test_recorded_names_go_through_every_command(
+    queryprof: Callable[..., object], tmp_path: Path
+) -> None:
+    """From the program to the terminal, by the command line; the trace has the names as they are."""
+    record("before.qprof", "plain")
+    for number, name in enumerate(RECORDED):
+        record(f"{number}.qprof", name)
+    merged = ("merge", "x.qprof", *(f"{number}.qprof" for number in range(len(RECORDED))))
+    commands = [merged, ("report", "x.qprof"), ("report", "--loop", "x.qprof")]
+    commands += [("report", "x.qprof", "--by", dimension) for dimension in DIMENSIONS]
+    commands += [("report", "x.qprof", "--format", f) for f in ("json", "csv", "markdown")]
+    formats = ("table", "json", "markdown", "junit", "github")
+    commands += [("compare", "before.qprof", "x.qprof", "--format", f) for f in formats]
+    for command in commands:
+        result = queryprof(*command)
+        assert result.returncode in ((0, 1) if command[0] == "compare" else (0,)), result.stderr
+        assert result.stderr == "", command
+        assert not CONTROL.search(result.stdout), command
+    spans = json.loads(queryprof("report", "x.qprof", "--format", "json").stdout)["spans"]
+    assert {span["name"] for span in spans} == set(RECORDED)
+
+
+@pytest.mark.parametrize("name", ["\x1b[2J\u202e.qprof", "a\nb.qprof", os.fsdecode(b"\xff\x9b")])
+def test_errors_show_names_of_files(queryprof: Callable[..., object], name: str) -> None:
+    """One line, whatever the file is called."""
+    for command in (
+        ("report", name),
+        ("merge", name, name),
+        ("run", name),
+        ("scenario", "run", name),
+    ):
+        result = queryprof(*command)
+        assert (result.returncode, len(result.stderr.splitlines())) == (2, 1), result.stderr
+        assert inert.visible(name) in result.stderr
+        assert not CONTROL.search(result.stderr)
+    assert not CONTROL.search(queryprof("report", "x", "--by", name).stderr)
