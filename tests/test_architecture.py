@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "queryprof.model": set(),
     "queryprof.core": {"queryprof.errors"},
     "queryprof.hooks": {"queryprof.core", "queryprof.errors", "queryprof.session",
-                        "queryprof.trace.header"},
+                        "queryprof.trace.place"},
     "queryprof.trace": {"queryprof.core", "queryprof.errors", "queryprof.model",
                         "queryprof.version"},
     "queryprof.analysis": {"queryprof.model"},
