@@ -6,6 +6,8 @@ it is asked; hooks/pytest_recorder.py does the work.
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
 TYPE_CHECKING = False
@@ -31,6 +33,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="write what each test asks to the baseline (queryprof-baseline.json)",
     )
     group.addoption(
+        "--queryprof-verify",
+        action="store_true",
+        help="with --queryprof-save: run the tests a second time, and fail if they do not ask the"
+        " same again",
+    )
+    group.addoption("--queryprof-save-to", metavar="FILE", help=argparse.SUPPRESS)
+    group.addoption(
         "--queryprof-check",
         action="store_true",
         help="fail tests that ask more than the baseline says",
@@ -53,7 +62,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
-    options = ("queryprof", "queryprof_save", "queryprof_check")
+    options = ("queryprof", "queryprof_save", "queryprof_save_to", "queryprof_check")
+    if config.getoption("queryprof_verify") and not config.getoption("queryprof_save"):
+        raise pytest.UsageError("queryprof: --queryprof-verify goes with --queryprof-save")
     if any(config.getoption(option) for option in options):
         _recorder(config)
 

@@ -10,7 +10,7 @@ import re
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from threading import current_thread
 from typing import Any
 
@@ -24,14 +24,20 @@ from queryprof.analysis.baseline import (
     TestFigures,
     add_figures,
     count_queries,
-    deviations,
+    figures_from,
     figures_of,
+    fold_names,
+    numbers_of,
 )
+from queryprof.analysis.deviations import deviations
 from queryprof.core import _core
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
+from queryprof.hooks.pytest_summary import write_causes, write_line, write_most, write_signs
 from queryprof.hooks.pytest_times import TestTimes
+from queryprof.hooks.pytest_verification import verification_lines, verify
 from queryprof.model import Aggregate, Plan, Step
+from queryprof.report.causes import Cause, cause_of
 from queryprof.report.failures import (
     budget_message,
     regression_message,
@@ -39,16 +45,17 @@ from queryprof.report.failures import (
     stall_line,
     stall_message,
 )
-from queryprof.report.inert import visible
-from queryprof.report.units import duration
 from queryprof.session import session
-from queryprof.trace.baseline_file import FIGURES, Baseline, read_baseline, write_baseline
+from queryprof.trace.baseline_file import Baseline, read_baseline, write_baseline
 from queryprof.trace.drain import Drain
 
 BUDGETS = frozenset({"max_queries", "max_repeats", "max_stall_ms", "no_full_scans"})
 GATES = frozenset({"counts", "plans", "vmsteps", "stalls", "time"})
-SHOWN = 5
-"""Lines of each kind in the summary."""
+COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+"""How a run ends that was not broken off."""
+
+SHUFFLERS = ("randomly", "random_order", "random-order", "reverse")
+"""Plugins by which tests run in another order each time, by their names."""
 
 
 def rules_of(config: pytest.Config) -> Rules:
@@ -70,6 +77,15 @@ def rules_of(config: pytest.Config) -> Rules:
     return Rules(fail_on, ignore, tolerance)
 
 
+def is_shuffled(config: pytest.Config) -> bool:
+    """Whether the tests of a process may run in another order than in another run: shuffled, or
+    shared out among workers.
+    """
+    return any(config.pluginmanager.hasplugin(name) for name in SHUFFLERS) or hasattr(
+        config, "workerinput"
+    )
+
+
 @dataclass
 class _Phase:
     """One phase of one test, as it travels with the report."""
@@ -80,6 +96,7 @@ class _Phase:
     is_new: bool = False  # not in the baseline
     is_better: bool = False  # than the baseline, and nowhere worse
     stalls: tuple[Step, ...] = ()  # the longest first
+    causes: tuple[Cause, ...] = ()  # of its failure against the baseline
 
     def plain(self) -> dict[str, Any]:
         """As pytest's reports can carry it: names and numbers."""
@@ -88,7 +105,8 @@ class _Phase:
             "database_ns": self.database_ns,
             "is_new": self.is_new,
             "is_better": self.is_better,
-            "statements": {s: _known(f) for s, f in self.figures.items()},
+            "statements": numbers_of(fold_names(self.figures)),
+            "causes": [astuple(cause) for cause in self.causes],
             "repeated": [
                 (statement, site.executions, f"{site.frame.function} {site.frame.file}:{site.frame.line}")
                 for statement, one in self.figures.items()
@@ -102,11 +120,6 @@ class _Phase:
                 if one.scans_a_large_table
             ],
         }  # fmt: skip
-
-
-def _known(figures: Figures) -> dict[str, Any]:
-    known = {name: value for name in FIGURES if (value := getattr(figures, name)) is not None}
-    return {**known, "plans": [list(plan) for plan in figures.plans]} if figures.plans else known
 
 
 class Queries:
@@ -145,13 +158,17 @@ class TestRecorder:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._rules = rules_of(config)
-        self._path = str(config.rootpath / config.getini("queryprof_baseline"))
-        self._saves: bool = config.getoption("queryprof_save")
+        second_run: str | None = config.getoption("queryprof_save_to")
+        baseline = second_run or config.getini("queryprof_baseline")
+        self._path = str(config.rootpath / baseline)
+        self._saves: bool = config.getoption("queryprof_save") or bool(second_run)
+        self._verifies: bool = config.getoption("queryprof_verify") and not second_run
         self._checks: bool = config.getoption("queryprof_check") and not self._saves
         self._shows: bool = config.getoption("queryprof") or self._saves or self._checks
         self._baseline = read_baseline(self._path) if self._checks else None
         times = "time" in self._rules.fail_on and (self._saves or self._checks)
         self._times = TestTimes(config) if times else None
+        self._is_shuffled = is_shuffled(config)
         self._drain: Drain | None = None
         self._started_session = False
         self._parts: list[tuple[list[Aggregate], list[Plan]]] = []
@@ -165,6 +182,7 @@ class TestRecorder:
         self._fixtures: dict[str, int] = {}
         self._failed: set[str] = set()
         self._not_saved = ""
+        self._verification: list[str] = []  # what a second run showed
 
     # -- recording -------------------------------------------------------------------------
 
@@ -325,22 +343,15 @@ class TestRecorder:
         if known is None:
             phase.is_new = bool(phase.figures)
             return ""
-        before = {
-            statement: Figures(
-                figures.get("executions", 0),
-                figures.get("rows", 0),
-                figures.get("vm_steps"),
-                figures.get("full_scan_steps"),
-                plans=tuple(tuple(plan) for plan in figures.get("plans", ())),
-            )
-            for statement, figures in known.items()
-        }
+        before = fold_names(figures_from(known))
         same = self._baseline.sqlite_version == sqlite3.sqlite_version
-        found = deviations(before, phase.figures, self._rules, same)
+        found = deviations(before, fold_names(phase.figures), self._rules, same)
         if any(deviation.reasons for deviation in found):  # who reads it wants to know where
-            found = deviations(before, self._figures(with_sites=True), self._rules, same)
+            after = fold_names(self._figures(with_sites=True))
+            found = deviations(before, after, self._rules, same)
         worse = [deviation for deviation in found if deviation.reasons]
         phase.is_better = bool(found) and not worse
+        phase.causes = tuple(cause_of(deviation, self._is_shuffled) for deviation in worse)
         return regression_message(item.nodeid, worse) if worse else ""
 
     # -- summing up ------------------------------------------------------------------------
@@ -368,6 +379,8 @@ class TestRecorder:
         if self._saves:
             try:
                 write_baseline(self._path, Baseline(sqlite3.sqlite_version, self._merged()))
+                if self._verifies and session.exitstatus in COMPLETE:
+                    self._verify(session)
             except QueryprofError as error:
                 self._not_saved = str(error)
         if self._times is not None:
@@ -383,6 +396,24 @@ class TestRecorder:
         expected = [t for t in self._calls if self._baseline.tests.get(t)]
         return bool(expected) and not any(self._calls[t]["executions"] for t in expected)
 
+    def _verify(self, session: pytest.Session) -> None:
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.write_line("")
+            reporter.write_line("queryprof: running the tests a second time ...")
+        found = verify(self._config, self._passed(), self._rules)
+        self._verification = verification_lines(found)
+        if not found.is_stable:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _passed(self) -> dict[str, Any]:
+        """What each test asked that passed and asked something."""
+        return {
+            nodeid: found["statements"]
+            for nodeid, found in self._calls.items()
+            if nodeid not in self._failed and found["statements"]
+        }
+
     def _merged(self) -> dict[str, Any]:
         """The baseline to save: what passed now, and of the old what was not asked to run or did
         not run to its end.
@@ -397,12 +428,7 @@ class TestRecorder:
             for nodeid, statements in old.items()
             if nodeid in self._deselected | self._failed or nodeid.partition("::")[0] not in files
         }
-        ran = {
-            nodeid: found["statements"]
-            for nodeid, found in self._calls.items()
-            if nodeid not in self._failed
-        }
-        return {**kept, **{nodeid: statements for nodeid, statements in ran.items() if statements}}
+        return {**kept, **self._passed()}
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if not self._shows or hasattr(self._config, "workerinput"):
@@ -410,57 +436,22 @@ class TestRecorder:
         out = terminalreporter
         out.section("queryprof")
         if not self._calls or not any(f["executions"] for f in self._calls.values()):
-            _write_line(out, "No test asked anything of a database.")
+            write_line(out, "No test asked anything of a database.")
         else:
-            self._write_most(out)
-        self._write_signs(out)
+            write_most(out, self._calls, self._fixtures)
+        write_signs(out, self._calls)
+        write_causes(out, self._calls)
         self._write_baseline(out)
-
-    def _write_most(self, out: pytest.TerminalReporter) -> None:
-        by_count = sorted(self._calls.items(), key=lambda item: -item[1]["executions"])
-        by_time = sorted(self._calls.items(), key=lambda item: -item[1]["database_ns"])
-        _write_line(out, "most executions (and in its fixtures)")
-        for nodeid, found in by_count[:SHOWN]:
-            if found["executions"]:
-                fixtures = self._fixtures.get(nodeid, 0)
-                _write_line(out, f"  {found['executions']:>7,}  (+{fixtures:,})  {nodeid}")
-        _write_line(out, "most database time")
-        for nodeid, found in by_time[:SHOWN]:
-            if found["database_ns"]:
-                _write_line(out, f"  {duration(found['database_ns']):>8}  {nodeid}")
-
-    def _write_signs(self, out: pytest.TerminalReporter) -> None:
-        repeated = [
-            (times, statement, place, nodeid)
-            for nodeid, found in self._calls.items()
-            for statement, times, place in found["repeated"]
-        ]
-        if repeated:
-            _write_line(
-                out, f"repeated more than {REPEATS} times from one line (a query in a loop?)"
-            )
-        for times, statement, place, nodeid in sorted(repeated, reverse=True)[:SHOWN]:
-            _write_line(out, f"  {times:>7,} x {statement[:200]}")
-            _write_line(out, f"            {place}  in {nodeid}")
-        stalls = [(ns, line, t) for t, found in self._calls.items() for ns, line in found["stalls"]]
-        if stalls:
-            _write_line(out, "event loops that stood still, the longest time of each")
-        for ns, line, nodeid in sorted(stalls, reverse=True)[:SHOWN]:
-            _write_line(out, f"  {duration(ns):>8}  {line}  in {nodeid}")
-        scans = [(s, nodeid) for nodeid, found in self._calls.items() for s in found["scans"]]
-        if scans:
-            _write_line(out, "full scans of large tables")
-        for (statement, tables), nodeid in scans[:SHOWN]:
-            of = f" of {tables}" if tables else ""
-            _write_line(out, f"  {statement[:200]}{of}  in {nodeid}")
 
     def _write_baseline(self, out: pytest.TerminalReporter) -> None:
         if self._not_saved:
-            _write_line(out, self._not_saved, red=True)
+            write_line(out, self._not_saved, red=True)
         elif self._saves:
-            _write_line(out, f"baseline saved to {self._path}")
+            write_line(out, f"baseline saved to {self._path}")
+        for line in self._verification:
+            write_line(out, line)
         if self._measured_nothing():
-            _write_line(
+            write_line(
                 out,
                 "nothing was measured, though the baseline has queries: this check checked nothing",
                 red=True,
@@ -468,16 +459,12 @@ class TestRecorder:
         better = sum(found["is_better"] for found in self._calls.values())
         new = sum(found["is_new"] for found in self._calls.values())
         if better:
-            _write_line(
+            write_line(
                 out,
                 f"{better} tests ask less than the baseline says; accept that with:"
                 " pytest --queryprof-save",
             )
         if new:
-            _write_line(
+            write_line(
                 out, f"{new} tests are not in the baseline; add them with: pytest --queryprof-save"
             )
-
-
-def _write_line(out: pytest.TerminalReporter, line: str, **markup: bool) -> None:
-    out.write_line(visible(line), **markup)

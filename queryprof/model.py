@@ -16,6 +16,10 @@ STATEMENT_OPERATIONS = frozenset({"execute", "executemany", "executescript", "co
 """Operations that run a statement: each of their calls is an execution."""
 
 
+BASELINE_FIGURES = ("executions", "rows", "vm_steps", "full_scan_steps")
+"""The numbers that the baseline of a test keeps of each statement."""
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """A place in the program; `line` is 0 when unknown, `kind` user, library or standard."""

@@ -28,10 +28,15 @@ MAY_IMPORT = {
     "queryprof.report": {"queryprof.analysis", "queryprof.model"},
     # The test runner's own command line, as it were: it records, judges and says.
     "queryprof.hooks.pytest_recorder": {"queryprof.analysis", "queryprof.core",
+                                        "queryprof.hooks.pytest_summary",
                                         "queryprof.hooks.pytest_times",
+                                        "queryprof.hooks.pytest_verification",
                                         "queryprof.errors",
                                         "queryprof.model", "queryprof.report",
                                         "queryprof.session", "queryprof.trace"},
+    "queryprof.hooks.pytest_summary": {"queryprof.analysis", "queryprof.report"},
+    "queryprof.hooks.pytest_verification": {"queryprof.analysis", "queryprof.errors",
+                                            "queryprof.report", "queryprof.trace"},
     # The one place that joins attach, record and keep, and the public functions above it:
     "queryprof.session": {"queryprof.core", "queryprof.errors", "queryprof.hooks",
                           "queryprof.trace"},

@@ -1,4 +1,4 @@
-"""What a test asks of the database, and how that differs from a baseline.
+"""What a test asks of the database, as a baseline keeps it.
 
 Only figures without noise are kept: executions, rows, SQLite's steps and its query plans.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from queryprof.analysis.call_sites import Function, call_site, find_helpers
-from queryprof.analysis.plans import SCANNED_ROWS, Steps, plans_by_statement, signs_of, worse_plans
+from queryprof.analysis.plans import SCANNED_ROWS, Steps, plans_by_statement, signs_of
+from queryprof.analysis.random_names import fold_random
 from queryprof.analysis.totals import group_by
-from queryprof.model import STATEMENT_OPERATIONS, Aggregate, Frame, Plan
+from queryprof.model import BASELINE_FIGURES, STATEMENT_OPERATIONS, Aggregate, Frame, Plan
 
 REPEATS = 10
 """Executions of one statement from one call site in one test beyond which it is repeated: the
@@ -82,21 +84,6 @@ class Rules:
     vm_steps_tolerance: float = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Deviation:
-    """A statement whose figures are not those of the baseline.
-
-    Attributes:
-        before: None: new; after: None: gone.
-        reasons: what is worse, in the words of `fail_on`; empty when it is better.
-    """
-
-    statement: str
-    before: Figures | None
-    after: Figures | None
-    reasons: tuple[str, ...]
-
-
 def figures_of(
     aggregates: Iterable[Aggregate],
     rules: Rules,
@@ -149,59 +136,29 @@ def _sites(began: list[Aggregate], helpers: frozenset[Function]) -> tuple[Site, 
     return tuple(Site(*place, executions) for place, executions in ranked)
 
 
-def deviations(
-    before: TestFigures, after: TestFigures, rules: Rules, same_sqlite: bool
-) -> list[Deviation]:
-    """Where a test differs from its baseline: what is worse first."""
-    drift = 0.0 if same_sqlite else rules.vm_steps_tolerance
-    found = []
-    for statement in sorted({*before, *after}):
-        old, new = before.get(statement), after.get(statement)
-        if rules.ignore.match(statement):
-            continue
-        reasons = _worse(old, new, drift, rules.fail_on)
-        if reasons or _better(old, new, drift):
-            found.append(Deviation(statement, old, new, tuple(reasons)))
-    return sorted(found, key=lambda d: (not d.reasons, d.before is not None, d.statement))
+def numbers_of(figures: TestFigures) -> dict[str, dict[str, Any]]:
+    """The figures as a baseline file has them: what is unknown is left out."""
+    return {
+        statement: {
+            **{name: n for name in BASELINE_FIGURES if (n := getattr(one, name)) is not None},
+            **({"plans": [list(plan) for plan in one.plans]} if one.plans else {}),
+        }
+        for statement, one in figures.items()
+    }
 
 
-def _worse(
-    before: Figures | None, after: Figures | None, drift: float, fail_on: frozenset[str]
-) -> list[str]:
-    if after is None:
-        return []
-    if before is None:
-        return ["a new statement"] if "counts" in fail_on else []
-    reasons = []
-    if "counts" in fail_on:
-        if after.executions > before.executions:
-            reasons.append("more executions")
-        if after.rows > before.rows:
-            reasons.append("more rows")
-    if "plans" in fail_on and worse_plans(before.plans, after.plans):
-        reasons.append("a worse plan")
-    if "vmsteps" in fail_on:
-        if _more(before.full_scan_steps, after.full_scan_steps, drift):
-            reasons.append("more full-scan steps")
-        if _more(before.vm_steps, after.vm_steps, drift):
-            reasons.append("more VM steps")
-    return reasons
-
-
-def _more(before: int | None, after: int | None, drift: float) -> bool:
-    return before is not None and after is not None and after > before * (1 + drift)
-
-
-def _better(before: Figures | None, after: Figures | None, drift: float) -> bool:
-    if after is None or before is None:
-        return after is None
-    return (
-        after.executions < before.executions
-        or after.rows < before.rows
-        or _more(after.vm_steps, before.vm_steps, drift)
-        or _more(after.full_scan_steps, before.full_scan_steps, drift)
-        or bool(worse_plans(after.plans, before.plans))
-    )
+def figures_from(numbers: Mapping[str, Mapping[str, Any]]) -> dict[str, Figures]:
+    """The figures of one test in a baseline file."""
+    return {
+        statement: Figures(
+            one.get("executions", 0),
+            one.get("rows", 0),
+            one.get("vm_steps"),
+            one.get("full_scan_steps"),
+            plans=tuple(tuple(plan) for plan in one.get("plans", ())),
+        )
+        for statement, one in numbers.items()
+    }
 
 
 def count_queries(figures: TestFigures) -> int:
@@ -217,6 +174,18 @@ def add_figures(parts: Sequence[TestFigures]) -> dict[str, Figures]:
             old = total.get(statement)
             total[statement] = new if old is None else _sum(old, new)
     return total
+
+
+def fold_names(figures: TestFigures) -> dict[str, Figures]:
+    """The figures under names that are the same in each run; statements that get the same name
+    add up.
+    """
+    return add_figures([{fold_random(s): _folded(one)} for s, one in figures.items()])
+
+
+def _folded(figures: Figures) -> Figures:
+    plans = {tuple(fold_random(step) for step in plan) for plan in figures.plans}
+    return replace(figures, plans=tuple(sorted(plans)))
 
 
 def _sum(a: Figures, b: Figures) -> Figures:

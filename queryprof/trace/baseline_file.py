@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from queryprof.errors import BaselineError
+from queryprof.model import BASELINE_FIGURES
 
 FORMAT_VERSION = 1
-FIGURES = ("executions", "rows", "vm_steps", "full_scan_steps")
 
 Tests = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Test -> statement -> figure -> number, and plans -> lists of lines; what is unknown is left out."""
@@ -73,7 +73,7 @@ def _checked(path: str, document: Any) -> Baseline:
         )
     for statements in document["tests"].values():
         for figures in statements.values():
-            if not all(isinstance(figures.get(name, 0), int) for name in FIGURES):
+            if not all(isinstance(figures.get(name, 0), int) for name in BASELINE_FIGURES):
                 raise TypeError(figures)
             plans = figures.get("plans", [])
             if not all(isinstance(line, str) for plan in plans for line in plan):

@@ -126,7 +126,7 @@ def test_a_baseline_holds_what_each_test_asks(run: Run) -> None:
 @pytest.mark.parametrize(
     ("changes", "failed", "told"),
     [
-        ({"times": 6}, {"test_load"}, "executions                5 -> 6"),
+        ({"times": 6}, {"test_load"}, "executions 5 -> 6"),
         ({"index": ""}, {"test_load", "test_one[1]", "test_one[2]"}, "t USING COVERING INDEX i (b=?), now SCAN t: is the index gone"),
         ({"column": "b + 0"}, {"test_load", "test_one[1]", "test_one[2]"}, "a new statement"),
         ({"extra": 'db.execute("SELECT 1 FROM t LIMIT 1")'}, {"test_one[1]", "test_one[2]"},
@@ -160,6 +160,143 @@ def test_what_is_harmless_passes(run: Run, changes: dict[str, object]) -> None:
     suite(**changes)
     result = run("--queryprof-check")
     assert result.returncode == 0, result.stdout
+
+
+RANDOM_SUITE = """
+import random, sqlite3, string, uuid
+
+import pytest
+
+@pytest.fixture(scope="session")
+def table():
+    return "t" + uuid.uuid4().hex
+
+def make(c, table):
+    c.execute(f"CREATE TABLE {table} (a, b)")
+    c.execute(f"INSERT INTO {table} VALUES (1, 2)")
+    c.execute(f"CREATE INDEX {table}_a ON {table} (a)")
+    return c.execute(f"SELECT rowid FROM {table} WHERE {column} = 1").fetchall()
+
+def test_hex(table):
+    make(sqlite3.connect(":memory:"), table)
+
+def test_letters():
+    make(sqlite3.connect(":memory:"), "".join(random.choices(string.ascii_lowercase, k=10)))
+
+def test_several():
+    c = sqlite3.connect(":memory:")
+    for _ in range(3):
+        make(c, "tmp_" + uuid.uuid4().hex)
+    assert {extra} is not None
+"""
+
+
+def random_suite(column: str = "a", extra: str = "c") -> None:
+    text = RANDOM_SUITE.replace("{column}", column).replace("{extra}", extra)
+    Path("test_random.py").write_text(text)
+
+
+def test_random_names_are_the_same_statement_in_each_run(run: Run) -> None:
+    """Those that can be seen to be random, and those that differ in nothing but names."""
+    random_suite()
+    run("--queryprof-save")
+    tests = baseline()
+    assert "SELECT rowid FROM t<random> WHERE a = ?" in tests["test_random.py::test_hex"]
+    several = tests["test_random.py::test_several"]
+    assert several["SELECT rowid FROM tmp_<random> WHERE a = ?"]["executions"] == 3
+    for _ in range(3):
+        result = run("--queryprof-check")
+        assert result.returncode == 0, result.stdout
+        assert "ask less" not in result.stdout
+    random_suite(column="b")
+    result = run("--queryprof-check")
+    assert "3 failed" in result.stdout
+    assert "SCAN t<random>: is the index gone" in result.stdout
+
+
+def test_a_cause_of_many_tests_is_told_once(run: Run) -> None:
+    """In the summary, with the plans; each test's own text is short."""
+    suite()
+    run("--queryprof-save")
+    suite(index="")
+    for options in ((), ("-n", "2")):
+        result = run("--queryprof-check", *options)
+        failures, _, summary = result.stdout.partition("= queryprof =")
+        assert failures.count("a worse plan") == 3
+        assert "plan was" not in failures
+        assert "In 3 tests (test_suite.py::test_load ... test_one[2]): SELECT a FROM t" in summary
+        assert summary.count("plan now  SCAN t") == 1
+        assert summary.count("accept it: pytest --queryprof-save") == 1
+    suite(column="b + 0")
+    summary = run("--queryprof-check").stdout.partition("= queryprof =")[2]
+    assert "its plan  SCAN t" in summary
+    assert "no longer asked: SELECT a FROM t WHERE b = ?" in summary
+
+
+def test_more_rows_may_come_from_another_test(run: Run) -> None:
+    """Where the order of tests changes."""
+    suite()
+    run("--queryprof-save")
+    text = Path("test_suite.py").read_text().replace("i % 50", "i % 49")
+    Path("test_suite.py").write_text(text)
+    assert "or did another test" not in run("--queryprof-check").stdout
+    assert "or did another test" in run("--queryprof-check", "-n", "2").stdout
+
+
+UNSTABLE = """
+import os, sqlite3
+
+def test_stable(tmp_path):
+    c = sqlite3.connect(tmp_path / "x.db")
+    c.execute("SELECT 1").fetchall()
+
+def test_unstable():
+    c = sqlite3.connect(":memory:")
+    for _ in range({times}):
+        c.execute("SELECT 2").fetchall()
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+def test_verification_names_what_is_not_stable(run: Run, options: tuple[str, ...]) -> None:
+    """By running the tests a second time; the baseline is that of the first run."""
+    Path("test_a.py").write_text(UNSTABLE.replace("{times}", "3"))
+    result = run("--queryprof-save", "--queryprof-verify", *options)
+    assert result.returncode == 0, result.stdout
+    assert "a second run asked the same: 2 tests are stable" in result.stdout
+    text = UNSTABLE.replace("range({times})", "range(count())").replace(
+        "def test_stable",
+        "def count():\n"
+        "    with open('count', 'a+') as f:\n"
+        "        f.write('x')\n"
+        "    return os.path.getsize('count')\n"
+        "def test_stable",
+    )
+    Path("test_a.py").write_text(text)
+    result = run("--queryprof-save", "--queryprof-verify", *options)
+    assert result.returncode == 1
+    assert "In test_a.py::test_unstable: SELECT ?" in result.stdout
+    assert "another number of executions" in result.stdout
+    assert "1 tests ask something else in a second run" in result.stdout
+    assert baseline()["test_a.py::test_unstable"]["SELECT ?"]["executions"] == 1
+
+
+def test_verification_that_cannot_run_says_so(run: Run) -> None:
+    """With what the second run printed; and it needs a baseline to verify."""
+    Path("test_a.py").write_text(
+        UNSTABLE.replace("{times}", "3") + "\ndef test_once():\n    open('ran', 'x').close()\n"
+    )
+    result = run("--queryprof-save", "--queryprof-verify")
+    assert result.returncode == 0, "a test that asks nothing is not compared"
+    Path("test_a.py").write_text(
+        "import os\nopen('ran2', 'x').close()\n" + UNSTABLE.replace("{times}", "3")
+    )
+    result = run("--queryprof-save", "--queryprof-verify")
+    assert result.returncode == 1
+    assert "not passed in the second run: 2 tests" in result.stdout
+    result = run("--queryprof-verify")
+    assert result.returncode == 4
+    assert "--queryprof-verify goes with --queryprof-save" in result.stderr
 
 
 def test_what_is_better_passes_and_says_how_to_accept_it(run: Run) -> None:

@@ -1,0 +1,113 @@
+"""How what a test asks differs from its baseline: only in figures without noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queryprof.analysis.baseline import Figures, Rules, TestFigures
+from queryprof.analysis.plans import worse_plans
+from queryprof.analysis.renamed import pair_renamed, replaced_by
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """A statement whose figures are not those of the baseline.
+
+    Attributes:
+        before: None: new; after: None: gone.
+        reasons: what is worse, in words; empty when it is better.
+        instead_of: the statement that is gone and that this one stands for, "" when there is
+            none. `before` has its figures if the two differ in names alone.
+    """
+
+    statement: str
+    before: Figures | None
+    after: Figures | None
+    reasons: tuple[str, ...]
+    instead_of: str = ""
+
+
+def deviations(
+    before: TestFigures, after: TestFigures, rules: Rules, same_sqlite: bool
+) -> list[Deviation]:
+    """Where a test differs from its baseline: what is worse first.
+
+    A new statement that is equal to one that is gone but for names is compared with it.
+    """
+    drift = 0.0 if same_sqlite else rules.vm_steps_tolerance
+    before = {s: one for s, one in before.items() if not rules.ignore.match(s)}
+    after = {s: one for s, one in after.items() if not rules.ignore.match(s)}
+    pairs = pair_renamed(_costs(before, after), _costs(after, before))
+    gone = set(before) - set(after) - set(pairs.values())
+    found = []
+    for statement in sorted(gone | set(after)):
+        was = pairs.get(statement, statement)
+        old, new = before.get(was), after.get(statement)
+        reasons = _worse(old, new, drift, rules.fail_on)
+        if reasons or _better(old, new, drift):
+            instead_of = was if was != statement else ""
+            if old is None:
+                instead_of = replaced_by(statement, gone)
+            found.append(Deviation(statement, old, new, tuple(reasons), instead_of))
+    return sorted(found, key=lambda d: (not d.reasons, d.before is not None, d.statement))
+
+
+def unstable(first: TestFigures, second: TestFigures, rules: Rules) -> list[Deviation]:
+    """Where a test differs between two runs of the same code: what would fail one of them if the
+    other were the baseline.
+    """
+    found = {
+        deviation.statement: deviation
+        for before, after in ((second, first), (first, second))
+        for deviation in deviations(before, after, rules, same_sqlite=True)
+        if deviation.reasons
+    }
+    return list(found.values())
+
+
+def _costs(figures: TestFigures, others: TestFigures) -> dict[str, tuple[int, ...]]:
+    """What the statements cost that the others have not."""
+    return {
+        statement: (one.executions, one.rows, one.full_scan_steps or 0, one.vm_steps or 0)
+        for statement, one in figures.items()
+        if statement not in others
+    }
+
+
+def _worse(
+    before: Figures | None, after: Figures | None, drift: float, fail_on: frozenset[str]
+) -> list[str]:
+    if after is None:
+        return []
+    if before is None:
+        return ["a new statement"] if "counts" in fail_on else []
+    reasons = []
+    if "counts" in fail_on:
+        if after.executions > before.executions:
+            reasons.append("more executions")
+        if after.rows > before.rows:
+            reasons.append("more rows")
+    if "plans" in fail_on and worse_plans(before.plans, after.plans):
+        reasons.append("a worse plan")
+    if "vmsteps" in fail_on:
+        if _more(before.full_scan_steps, after.full_scan_steps, drift):
+            reasons.append("more full-scan steps")
+        if _more(before.vm_steps, after.vm_steps, drift):
+            reasons.append("more VM steps")
+    return reasons
+
+
+def _more(before: int | None, after: int | None, drift: float) -> bool:
+    return before is not None and after is not None and after > before * (1 + drift)
+
+
+def _better(before: Figures | None, after: Figures | None, drift: float) -> bool:
+    if after is None or before is None:
+        return after is None
+    return (
+        after.executions < before.executions
+        or after.rows < before.rows
+        or _more(after.vm_steps, before.vm_steps, drift)
+        or _more(after.full_scan_steps, before.full_scan_steps, drift)
+        or bool(worse_plans(after.plans, before.plans))
+    )

@@ -1,0 +1,143 @@
+"""Names that chance makes: folded in the baseline's key, or paired."""
+
+from __future__ import annotations
+
+import random
+import string
+import time
+import uuid
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queryprof.analysis.baseline import Figures, Rules, fold_names
+from queryprof.analysis.deviations import deviations, unstable
+from queryprof.analysis.random_names import fold_random
+from queryprof.analysis.renamed import pair_renamed, structure_of
+
+RULES = Rules()
+
+
+def figures(executions: int = 1, rows: int = 0, plan: str = "") -> Figures:
+    plans = ((plan,),) if plan else ()
+    return Figures(executions, rows, 10 * executions, 0, plans=plans)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        lambda: "t" + uuid.uuid4().hex,
+        lambda: f'"orders-{uuid.uuid4()}"',
+        lambda: f"orders_{uuid.uuid4()}".replace("-", "_"),
+        lambda: "dogs_new_6d89f8d32d58"[:-4] + f"{random.randrange(16**4):04x}",
+        lambda: f"backup_{time.time_ns()}",
+        lambda: f"tmp_{140_000_000_000_000 + random.randrange(10**9)}",
+    ],
+)
+def test_the_random_part_of_a_name_is_folded(name: Callable[[], str]) -> None:
+    """So that a statement has one key in all runs."""
+    keys = {fold_random(f"INSERT INTO {name()}(id, name) VALUES (?, ?)") for _ in range(200)}
+    assert len(keys) == 1
+    assert "<random>" in keys.pop()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT facade, deadbeef FROM decade WHERE feedback = ?",
+        "CREATE TABLE log_2024(c1 varchar(?), x86_64 int)",
+        "SELECT utf8, sha256, md5 FROM feed2",
+    ],
+)
+def test_words_are_not_folded(statement: str) -> None:
+    """Not every hex digit is random."""
+    assert fold_random(statement) == statement
+
+
+def test_statements_that_fold_to_one_key_add_up() -> None:
+    """Also their plans, of which the tables are folded too."""
+    folded = fold_names({
+        "SELECT a FROM t040d2776c990": figures(2, 5, "SCAN t040d2776c990"),
+        "SELECT a FROM t9b8116bb9158": figures(3, 1, "SCAN t9b8116bb9158"),
+    })  # fmt: skip
+    assert folded == {"SELECT a FROM t<random>": Figures(5, 6, 50, 0, plans=(("SCAN t<random>",),))}
+
+
+WORDS = st.text(string.ascii_lowercase, min_size=3, max_size=10)
+
+
+@given(st.lists(WORDS, min_size=4, max_size=4, unique=True))
+def test_statements_that_differ_in_names_have_one_structure(names: list[str]) -> None:
+    """Whatever the names are, if equal names stay equal."""
+    table, column, other, quoted = names
+    text = 'SELECT {0}.{1}, max({2}) FROM {0} JOIN "{3}" USING ({1}) WHERE {2} IN (?)'
+    assert structure_of(text.format(table, column, other, quoted)) == structure_of(
+        text.format("a", "b", "c", "d")
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("SELECT a FROM t ORDER BY a ASC", "SELECT a FROM t ORDER BY a DESC"),
+        ("SELECT t.a FROM t JOIN u", "SELECT u.a FROM t JOIN u"),
+        ("SELECT a FROM t WHERE b = ?", "SELECT a FROM t WHERE b + ? = ?"),
+        ("SELECT a FROM t", "SELECT a, a FROM t"),
+    ],
+)
+def test_another_query_has_another_structure(one: str, other: str) -> None:
+    """More than names differs."""
+    assert structure_of(one) != structure_of(other)
+
+
+def test_a_statement_under_another_name_is_compared_as_one() -> None:
+    """Equal figures pass; worse ones fail with both texts."""
+    before = {"SELECT a FROM qwertyuiop WHERE b = ?": figures(2, 4)}
+    after = "SELECT a FROM asdfghjklz WHERE b = ?"
+    assert deviations(before, {after: figures(2, 4)}, RULES, True) == []
+    (found,) = deviations(before, {after: figures(3, 4)}, RULES, True)
+    assert found.reasons == ("more executions", "more VM steps")
+    assert found.instead_of == "SELECT a FROM qwertyuiop WHERE b = ?"
+
+
+def test_pairs_are_one_to_one() -> None:
+    """The busiest of many alike with the busiest; what has no counterpart is new or gone."""
+    gone = {"DROP TABLE a": (2, 0), "DROP TABLE b": (9, 0), "DROP TABLE c": (1, 0)}
+    new = {
+        "DROP TABLE x": (8, 0),
+        "DROP TABLE y": (2, 0),
+        "DROP TABLE z": (1, 1),
+        "ANALYZE": (1, 0),
+    }
+    assert pair_renamed(gone, new) == {
+        "DROP TABLE x": "DROP TABLE b", "DROP TABLE y": "DROP TABLE a",
+        "DROP TABLE z": "DROP TABLE c",
+    }  # fmt: skip
+    more = {**new, "DROP TABLE w": (1, 0)}
+    assert sorted(pair_renamed(gone, more).values()) == sorted(gone)
+
+
+def test_a_new_statement_says_what_went_away() -> None:
+    """The one that is most like it, if any is."""
+    before = {"SELECT a FROM t WHERE b = ?": figures(), "DELETE FROM t": figures()}
+    (new,) = (
+        d
+        for d in deviations(before, {"SELECT a FROM t WHERE b + ? = ?": figures()}, RULES, True)
+        if d.before is None
+    )
+    assert (new.reasons, new.instead_of) == (("a new statement",), "SELECT a FROM t WHERE b = ?")
+    (new,) = (
+        d for d in deviations(before, {"PRAGMA x": figures(), **before}, RULES, True) if d.reasons
+    )
+    assert new.instead_of == ""
+
+
+def test_what_differs_between_two_runs_is_unstable_in_both_directions() -> None:
+    """More or fewer, the one run may be the baseline of the other."""
+    more, fewer = {"S": figures(3), "T": figures()}, {"S": figures(2), "T": figures()}
+    for first, second in ((more, fewer), (fewer, more)):
+        assert [d.statement for d in unstable(first, second, RULES)] == ["S"]
+    assert unstable(more, more, RULES) == []
+    assert [d.statement for d in unstable(more, {"T": figures()}, RULES)] == ["S"]
