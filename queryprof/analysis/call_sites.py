@@ -1,25 +1,32 @@
 """Call sites: the first frame of a call path that is not a database helper.
 
-A database helper is a function through which most of the program's different statements go
-(many programs have a `db.query()`). It is nobody's bottleneck, so its caller is shown and ranked
-and the helper is named beside it.
+A database helper is a function that runs what its callers bring: many programs have a
+`db.query(sql)`, or one behind another. It is nobody's bottleneck, so its caller is shown and
+ranked, and the helper is named beside it.
+
+How to see one: a line of it runs different statements (the SQL is a variable there), and each of
+its callers has statements of its own. An ordinary function has a line for each statement, or runs
+the same ones whoever calls it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from queryprof.model import Aggregate, CallPath, Frame
 
 HELPER_STATEMENTS = 4
 """A helper runs at least so many different statements ..."""
 
-HELPER_SHARE = 0.5
-"""... and more than this share of all that the program runs ..."""
-
 HELPER_CALLERS = 2
-"""... for at least so many different calling functions."""
+"""... for at least so many different calling functions ..."""
+
+OWN_SHARE = 0.5
+"""... and more than this share of them comes from one calling function alone ..."""
+
+LINE_SHARE = 0.5
+"""... and at least this share of them is run by one line."""
 
 Function = tuple[str, str]
 """(file, qualified name)"""
@@ -39,34 +46,102 @@ class CallSite:
     helpers: tuple[Frame, ...] = ()
 
 
+@dataclass(slots=True, eq=False)
+class _Use:
+    """A function as the call paths show it: what it runs, by line and by calling function.
+
+    Attributes:
+        callers: the next frames' functions, each with what it has this function run.
+    """
+
+    lines: dict[int, set[str]] = field(default_factory=dict)
+    callers: dict[Function, _Use] = field(default_factory=dict)
+
+    def add(self, frames: list[Frame], statements: set[str]) -> None:
+        """Adds a call path that begins at this function and does not end there."""
+        self.lines.setdefault(frames[0].line, set()).update(statements)
+        rest = frames[1:]
+        caller = self.callers.setdefault(_function(rest[0]), _Use())
+        if len(rest) > 1:
+            caller.add(rest, statements)
+        else:
+            caller.lines.setdefault(rest[0].line, set()).update(statements)
+
+    @property
+    def statements(self) -> set[str]:
+        return set().union(*self.lines.values())
+
+    def behind(self, function: Function) -> list[tuple[Function, _Use]]:
+        """Its callers, if it runs what they give it; else itself."""
+        if self.runs_what_it_is_given and self.callers:
+            return list(self.callers.items())
+        return [(function, self)]
+
+    @property
+    def runs_what_it_is_given(self) -> bool:
+        """Whether many statements come from one of its lines."""
+        statements = len(self.statements)
+        return (
+            statements >= HELPER_STATEMENTS
+            and max(map(len, self.lines.values())) >= LINE_SHARE * statements
+        )
+
+
 def find_helpers(aggregates: Iterable[Aggregate]) -> frozenset[Function]:
     """The program's database helpers, also those that call another helper."""
     paths: dict[CallPath, set[str]] = {}
     for aggregate in aggregates:
-        if aggregate.path and not aggregate.statement.startswith("("):
+        if len(aggregate.path) > 1 and not aggregate.statement.startswith("("):
             paths.setdefault(aggregate.path, set()).add(aggregate.statement)
-    everything = set().union(*paths.values()) if paths else set()
-    helpers: set[Function] = set()
+    helpers: frozenset[Function] = frozenset()
     while True:
-        statements: dict[Function, set[str]] = {}
-        callers: dict[Function, set[Function]] = {}
-        for path, texts in paths.items():
-            rest = [frame for frame in path if _function(frame) not in helpers]
-            if len(rest) < 2:
-                continue  # seen through, there would be nothing left to show
-            function = _function(rest[0])
-            statements.setdefault(function, set()).update(texts)
-            callers.setdefault(function, set()).add(_function(rest[1]))
-        found = {
-            function
-            for function, texts in statements.items()
-            if len(texts) >= HELPER_STATEMENTS
-            and len(texts) > HELPER_SHARE * len(everything)
-            and len(callers[function]) >= HELPER_CALLERS
-        }
+        found = {function for function, use in _uses(paths, helpers).items() if _is_helper(use)}
         if not found:
-            return frozenset(helpers)
+            return helpers
         helpers |= found
+
+
+def _uses(paths: Mapping[CallPath, set[str]], helpers: frozenset[Function]) -> dict[Function, _Use]:
+    """The innermost functions that are not known to be helpers, as their callers use them."""
+    uses: dict[Function, _Use] = {}
+    for path, statements in paths.items():
+        frames = list(_without(path, helpers))
+        if len(frames) > 1:  # else there would be nothing left to show
+            uses.setdefault(_function(frames[0]), _Use()).add(frames, statements)
+    return uses
+
+
+def _without(path: CallPath, helpers: frozenset[Function]) -> Iterator[Frame]:
+    """The frames of a path that are no helpers, of a function that calls itself the innermost."""
+    before: Function | None = None
+    for frame in path:
+        function = _function(frame)
+        if function not in helpers and function != before:
+            before = function
+            yield frame
+
+
+def _is_helper(use: _Use) -> bool:
+    """Whether a function runs what is brought by its callers, or by those behind them."""
+    if not use.runs_what_it_is_given:
+        return False
+    callers = list(use.callers.items())
+    while not _bring_their_own(callers):
+        behind = [further for function, caller in callers for further in caller.behind(function)]
+        if behind == callers:
+            return False
+        callers = behind
+    return True
+
+
+def _bring_their_own(callers: Iterable[tuple[Function, _Use]]) -> bool:
+    """Whether most statements come from one calling function each."""
+    users: dict[str, set[Function]] = {}
+    for function, caller in callers:
+        for statement in caller.statements:
+            users.setdefault(statement, set()).add(function)
+    own = [functions for functions in users.values() if len(functions) == 1]
+    return len(set().union(*users.values())) >= HELPER_CALLERS and len(own) > OWN_SHARE * len(users)
 
 
 def call_site(path: CallPath, helpers: frozenset[Function]) -> CallSite:

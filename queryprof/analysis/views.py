@@ -67,7 +67,7 @@ def top_callers(
     by_place = group_by(members, lambda a: _place(call_site(a.path, helpers).frame))
     groups = sorted(by_place.items(), key=lambda item: (-self_ns_of(item[1]), item[0]))
     return tuple(
-        Caller(call_site(group[0].path, helpers), add_up(group))
+        Caller(call_site(max(group, key=lambda a: a.self_ns).path, helpers), add_up(group))
         for _, group in groups[:TOP_CALLERS]
     )
 

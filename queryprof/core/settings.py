@@ -2,7 +2,7 @@
 directory.
 
     roots = ["src", "/opt/app"]   further directories whose code is the program's own
-    call_path_frames = 3          frames of the program's own code in a call path, 1 to 8
+    call_path_frames = 6          frames of the program's own code in a call path, 1 to 8
     parameters = false            keep SQL texts and bound parameters of the slowest executions
     plans = true                  ask SQLite for the plan of each new statement
     stall_ms = 50                 a step of an event loop that takes longer is a stall
@@ -50,7 +50,7 @@ class Settings:
     def __init__(
         self,
         roots: tuple[str, ...] = (),
-        call_path_frames: int = 3,
+        call_path_frames: int = 6,
         parameters: bool = False,
         plans: bool = True,
         stall_ms: float = DEFAULT_STALL_MS,
@@ -140,7 +140,7 @@ def _from_table(table: Mapping[str, object], directory: str) -> Settings:
     if unknown:
         raise SettingsError(f"queryprof has no setting {unknown[0]!r} (in {directory})")
     roots = table.get("roots", [])
-    frames = table.get("call_path_frames", 3)
+    frames = table.get("call_path_frames", 6)
     if not isinstance(roots, list) or not all(isinstance(root, str) for root in roots):
         raise SettingsError(f"roots must be a list of directories, not {roots!r}")
     if type(frames) is not int or not 1 <= frames <= MAXIMUM_CALL_PATH_FRAMES:

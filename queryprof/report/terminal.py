@@ -141,8 +141,9 @@ def _card(bottleneck: Bottleneck, note: str | None, places: Places, width: int) 
     site = Text.assemble((places.site(bottleneck.site), "bold cyan"), overflow="fold")
     for caller in bottleneck.callers[:1]:
         site.append(f"  <- {places.frame(caller[0])}")
-    for helper in bottleneck.site.helpers:
-        site.append(f"  (through {places.frame(helper)})", style="dim")
+    if bottleneck.site.helpers:
+        through = ", ".join(map(places.frame, reversed(bottleneck.site.helpers)))
+        site.append(f"  (through {through})", style="dim")
     each = (
         f"mean {duration(totals.mean_ns)}  p50 {duration(totals.p50_ns)}"
         f"  p95 {duration(totals.p95_ns)}  p99 {duration(totals.p99_ns)}"
@@ -205,9 +206,10 @@ def _statements(view: View, places: Places) -> RenderableType:
 
 
 def _caller(caller: Caller, places: Places) -> RenderableType:
+    behind = "".join(f"  <- {places.frame(frame)}" for frame in caller.site.callers[:1])
     return Text.assemble(
         f"        {duration(caller.totals.self_ns):>8}  {counted(caller.totals.calls, 'call'):>11}  ",
-        (places.site(caller.site), "cyan"), no_wrap=True, overflow="ellipsis",
+        (places.site(caller.site), "cyan"), behind, no_wrap=True, overflow="ellipsis",
     )  # fmt: skip
 
 

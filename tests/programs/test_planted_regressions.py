@@ -104,7 +104,7 @@ REGRESSIONS = {
     "a lost prefetch": (
         LOST_PREFETCH,
         "lines += shop.execute(",
-        "executions                1 -> 8",
+        "executions 1 -> 8",
     ),
     "a changed collation": (
         Change("email TEXT NOT NULL", "email TEXT NOT NULL COLLATE NOCASE"),
@@ -114,7 +114,7 @@ REGRESSIONS = {
     "ten times the rows": (
         Change("DESC LIMIT 5", "DESC LIMIT 50"),
         "SELECT article, price",
-        "rows                      5 -> 50",
+        "rows 5 -> 50",
     ),
     "a commit in a loop": (
         Change("for number in range(3)],\n        )\n    shop", "for number in range(3)],\n        )\n        shop"),
@@ -141,7 +141,7 @@ REGRESSIONS = {
             '        shop.executemany("INSERT INTO customer (name, email) VALUES (?, ?)", rows)\n',
         ),
         'shop.executemany("INSERT INTO customer',
-        "rows                      3 -> 6",
+        "rows 3 -> 6",
     ),
 }  # fmt: skip
 

@@ -105,7 +105,10 @@ def test_both_ways_of_reading_frames_agree() -> None:
     functions = Counter[tuple[str, ...]]()
     for (_, _, path), count in public.items():
         functions[tuple(function for function, _ in path)] += count
-    assert functions["ask", "recursive", "recursive"] == 2 * 2, "an execute and a fetch, twice"
+    recursive = [
+        n for path, n in functions.items() if path[:3] == ("ask", "recursive", "recursive")
+    ]
+    assert sum(recursive) == 2 * 2, "an execute and a fetch, twice"
     assert either == public
 
 

@@ -7,15 +7,14 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from say.by_hand import MAIN, QUERY, aggregate, process, profile_of
+from say.by_hand import aggregate, process, profile_of
 
 from queryprof.analysis.bottlenecks import rank_bottlenecks
-from queryprof.analysis.call_sites import call_site, find_helpers
 from queryprof.analysis.histogram import bucket_bounds, percentile
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.views import view_by
 from queryprof.core._core import histogram_bucket
-from queryprof.model import Aggregate, Frame, Profile
+from queryprof.model import Profile
 
 
 @given(st.integers(0, 2**43 - 1))
@@ -63,41 +62,6 @@ def test_fetches_are_ranked_with_their_statement() -> None:
     (bottleneck,) = ranking.bottlenecks
     assert (bottleneck.totals.executions, bottleneck.totals.self_ns) == (1, 100)
     assert bottleneck.totals.mean_ns == 100
-
-
-def through_helper(number: int, caller: str, ns: int = 100) -> Aggregate:
-    return aggregate(f"S{number}", (QUERY, Frame(caller, "/app/main.py", 20 + number), MAIN), ns=ns)
-
-
-def test_a_database_helper_is_seen_through() -> None:
-    """When most statements go through one function, its callers are ranked, it is named."""
-    aggregates = [through_helper(n, f"view{n}") for n in range(5)]
-    helpers = find_helpers(aggregates)
-    assert helpers == {("/app/db.py", "query")}
-    site = call_site(aggregates[0].path, helpers)
-    assert site.frame is not None
-    assert site.frame.function == "view0"
-    assert site.helpers == (QUERY,)
-    assert site.callers == (MAIN,)
-
-
-def test_a_function_with_one_caller_or_few_statements_is_no_helper() -> None:
-    """A busy function of the program itself stays a call site."""
-    assert find_helpers([through_helper(n, "view") for n in range(5)]) == frozenset()
-    assert find_helpers([through_helper(n, f"view{n}") for n in range(3)]) == frozenset()
-    assert call_site((), frozenset()).frame is None
-
-
-def test_a_helper_of_a_helper_is_seen_through_too() -> None:
-    """db.query() calling db.run(): both are helpers."""
-    run = Frame("run", "/app/db.py", 1)
-    aggregates = [
-        aggregate(f"S{n}", (run, QUERY if n % 2 else Frame("one", "/app/db.py", 7),
-                            Frame(f"view{n}", "/app/main.py", n)))
-        for n in range(12)
-    ]  # fmt: skip
-    helpers = find_helpers(aggregates)
-    assert ("/app/db.py", "run") in helpers
 
 
 @pytest.mark.parametrize("sort", ["total", "count", "max", "p99", "vmsteps"])
