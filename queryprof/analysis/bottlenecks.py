@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import CallSite, call_site, find_helpers
-from queryprof.analysis.plans import SCANNED_ROWS, Steps, plans_by_statement
+from queryprof.analysis.marks import Mark, mark_of
+from queryprof.analysis.plans import Steps, plans_by_statement
 from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, group_by, self_ns_of
 from queryprof.model import Aggregate, Frame, Profile
 
@@ -36,8 +37,9 @@ class Bottleneck:
     plans: tuple[Steps, ...]
 
     @property
-    def scans_a_large_table(self) -> bool:
-        return (self.totals.full_scan_steps or 0) >= SCANNED_ROWS
+    def mark(self) -> Mark | None:
+        """What is wrong with its work, if that costs."""
+        return mark_of(self.statement, self.plans, self.totals, self.share)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,11 @@ from queryprof.analysis.histogram import add_histograms
 from queryprof.analysis.spread import Spread, spread_of
 from queryprof.model import Distribution, Handoff, Profile, Repeat, Span, ThreadUsage
 
-QUEUE_SIGN_NS = 100_000
-"""A mean wait for a thread that is shorter is no sign of too few threads."""
+QUEUE_SIGN_NS = 1_000_000
+"""A mean wait for a thread that is shorter is no sign of too few threads, ..."""
+
+QUEUE_SIGN_SHARE = 0.01
+"""... nor is one when all waits together are a smaller share of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class HandoffFinding:
     """What one call site handed to threads of one kind.
 
     Attributes:
+        program_ns: how long the program ran.
         queues: whether it waits for a thread longer than it runs there: too few threads, or one
             connection for too many tasks.
     """
@@ -67,11 +71,16 @@ class HandoffFinding:
     run: Spread
     handback: Spread
     total: Spread
+    program_ns: int
 
     @property
     def queues(self) -> bool:
-        wait_ns, run_ns = self.queue.mean_ns or 0, self.run.mean_ns or 0
-        return wait_ns > run_ns and wait_ns > QUEUE_SIGN_NS
+        wait_ns = self.queue.mean_ns or 0
+        return (
+            wait_ns > (self.run.mean_ns or 0)
+            and wait_ns >= QUEUE_SIGN_NS
+            and wait_ns * self.queue.count >= QUEUE_SIGN_SHARE * self.program_ns
+        )
 
 
 def find_spans(profile: Profile) -> tuple[SpanFinding, ...]:
@@ -108,6 +117,7 @@ def find_repeats(profile: Profile) -> tuple[RepeatFinding, ...]:
 def find_handoffs(profile: Profile) -> tuple[HandoffFinding, ...]:
     """Work handed to threads, by the time from being handed over to the end, most first."""
     helpers = find_helpers(profile.aggregates)
+    program_ns = max((process.wall_ns for process in profile.processes), default=0)
     groups: dict[tuple[str, CallSite], list[Handoff]] = {}
     for handoff in profile.handoffs:
         site = call_site(handoff.path, helpers)
@@ -123,6 +133,7 @@ def find_handoffs(profile: Profile) -> tuple[HandoffFinding, ...]:
             run=spread_of(added(h.run for h in group)),
             handback=spread_of(added(h.handback for h in group)),
             total=spread_of(added(h.total for h in group)),
+            program_ns=program_ns,
         )
         for (kind, site), group in groups.items()
     ]

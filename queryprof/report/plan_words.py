@@ -4,32 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from queryprof.analysis.marks import CORRELATED, INDEX, SORT, Mark, marked_step
 from queryprof.analysis.plans import Steps, signs_of, worse_plans
+from queryprof.report.units import average
 
 SEPARATOR = "or, with another schema or database:"
 
 
-def marked_steps(plans: Iterable[Steps], is_large: bool) -> Iterator[tuple[str, str]]:
-    """The steps of a statement's plans, each with what is bad about it ("" when nothing is).
+UNKNOWN_PLAN = "(unknown)"
 
-    Args:
-        is_large: whether the tables that it reads from end to end are large.
-    """
-    for number, plan in enumerate(plans):
-        if number:
+
+def marked_steps(plans: Iterable[Steps], mark: Mark | None) -> Iterator[tuple[str, str]]:
+    """The steps of a statement's plans, each with what is bad about it ("" when nothing is)."""
+    number = 0
+    for number, plan in enumerate(plans, 1):
+        if number > 1:
             yield SEPARATOR, ""
-        large = signs_of(plan).scans if is_large else ()
-        for step in plan:
-            yield step, _sign(step, large)
+        marked = marked_step(plan, mark.kind) if mark else None
+        for place, step in enumerate(plan):
+            yield step, mark_in_words(mark) if mark and place == marked else ""
+    if mark and not number:
+        yield UNKNOWN_PLAN, mark_in_words(mark)
 
 
-def _sign(step: str, large: tuple[str, ...]) -> str:
-    signs = signs_of((step,))
-    if signs.automatic_indexes:
-        return "builds an index each time"
-    if signs.temporary:
-        return "sorts each time"
-    return "reads a large table from end to end" if set(signs.scans) & set(large) else ""
+def mark_in_words(mark: Mark) -> str:
+    """What a mark says, with its cost."""
+    each = " each time" if mark.is_repeated else ""
+    if mark.kind == INDEX:
+        return f"builds an index{_rows(' of', mark.work)}{each}"
+    if mark.kind == CORRELATED:
+        steps = f": {average(mark.work)} VM steps" if mark.work is not None else ""
+        return f"runs again for each row{steps}"
+    if mark.kind == SORT:
+        return f"sorts{each}"
+    left_out = " (OFFSET reads what it leaves out)" if mark.skips else ""
+    return f"reads{_rows('', mark.work)} to return {average(round(mark.returned, 1))}{left_out}"
+
+
+def _rows(before: str, rows: float | None) -> str:
+    return "" if rows is None else f"{before} {average(round(rows, 1))} rows"
 
 
 def plan_change(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> str:

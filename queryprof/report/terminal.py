@@ -164,7 +164,7 @@ def _card(bottleneck: Bottleneck, note: str | None, places: Places, width: int) 
 
 def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
     """How SQLite runs the statement, with what is bad about it."""
-    steps = list(marked_steps(bottleneck.plans, bottleneck.scans_a_large_table))
+    steps = list(marked_steps(bottleneck.plans, bottleneck.mark))
     lines: list[RenderableType] = [
         Text.assemble(
             (f"plan  {step}" if not number else f"      {step}", "yellow" if sign else "dim"),

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import queryprof
+from queryprof.analysis.marks import Mark
 from queryprof.analysis.plans import normal_form
 from queryprof.core import _core
 from queryprof.core.recorder import muted
@@ -448,5 +449,5 @@ def test_the_normal_form_is_the_same_for_versions_of_sqlite(old: str, new: str) 
 def test_what_a_statement_makes_itself_is_no_large_table() -> None:
     """A scan of its own WITH is not marked; the table's is."""
     plan = normal_form("MATERIALIZE n\n  SCAN t\nSCAN n\n")
-    marks = dict(marked_steps((plan,), is_large=True))
+    marks = dict(marked_steps((plan,), Mark("scan", 1000, 1, is_repeated=True)))
     assert [step for step, mark in marks.items() if mark] == ["  SCAN t"]

@@ -1,0 +1,134 @@
+"""Marks: the one thing about a statement's work that most likely should not be, if it costs.
+
+A plan alone says little: a sort of three rows is harmless, and a scan of a table that is wanted
+whole is right. A mark needs a cost: what is read, sorted or built against what is returned, and
+the statement's time against the run.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from queryprof.analysis.plans import SCANNED_ROWS, Steps, signs_of
+from queryprof.analysis.totals import Totals
+
+INDEX, CORRELATED, SCAN, SORT = "index", "correlated", "scan", "sort"
+
+LEAST_SHARE = 0.01
+"""Of the database time; and ..."""
+
+LEAST_NS = 1_000_000
+"""... so much time altogether is worth a mark."""
+
+READ_FOR_ONE = 4
+"""Rows read for each one returned, from which on more is read than is wanted."""
+
+MANY_ROWS = 1000
+"""To sort, or to run a subquery for."""
+
+SORT_STEPS = 8
+"""VM steps of a sorter for each row that it takes, at the least; of which a LIMIT returns few."""
+
+ROW_STEPS = 30
+"""VM steps that reading, sorting and returning a row take at the most, when all goes well."""
+
+_OFFSET = re.compile(r"\bOFFSET\b|\bLIMIT (?:\?|:\w+), ?(?:\?|:\w+)", re.IGNORECASE)
+_CORRELATED = re.compile(r"CORRELATED ")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is wrong with a statement's work.
+
+    Attributes:
+        kind: INDEX (SQLite builds one each time), CORRELATED (a subquery that runs for each row),
+            SCAN or SORT.
+        work: rows read or built, or VM steps (CORRELATED), of one execution; None: unknown.
+        returned: rows of one execution.
+        is_repeated: whether the statement ran more than once.
+        skips: whether the rows that are read and not returned may be those that OFFSET leaves out.
+    """
+
+    kind: str
+    work: float | None
+    returned: float
+    is_repeated: bool
+    skips: bool = False
+
+
+def mark_of(statement: str, plans: tuple[Steps, ...], totals: Totals, share: float) -> Mark | None:
+    """The mark of a statement, or None.
+
+    Args:
+        plans: the statement's plans; empty when they are unknown.
+        share: of the database time.
+    """
+    if share < LEAST_SHARE or totals.self_ns < LEAST_NS or not totals.executions:
+        return None
+    for kind, work in _candidates(plans, totals):
+        return Mark(
+            kind,
+            work,
+            totals.rows_each or 0.0,
+            totals.executions > 1,
+            kind == SCAN and bool(_OFFSET.search(statement)),
+        )
+    return None
+
+
+def _candidates(plans: tuple[Steps, ...], totals: Totals) -> list[tuple[str, float | None]]:
+    """The kinds whose cost is there, the one that matters first, with what they do."""
+    returned = totals.rows_each or 0.0
+    vm_steps, read = totals.vm_steps, totals.full_scan_steps
+    built = totals.automatic_indexes_sum / totals.counted if totals.counted else None
+    is_slow = totals.counted == 0 and (totals.mean_ns or 0) >= LEAST_NS  # the counters are unknown
+    works_too_much = vm_steps is not None and vm_steps >= ROW_STEPS * max(returned, MANY_ROWS)
+    reads_too_much = read is not None and read >= max(SCANNED_ROWS, READ_FOR_ONE * returned)
+    sorts_many = returned >= MANY_ROWS or (
+        (vm_steps or 0) >= ROW_STEPS * returned + SORT_STEPS * MANY_ROWS
+        and not _only_distinct(plans)
+    )
+    costs: dict[str, tuple[bool, float | None]] = {
+        INDEX: (built is not None and built >= SCANNED_ROWS, built),
+        CORRELATED: (works_too_much, vm_steps),
+        SCAN: (reads_too_much, read),
+        SORT: (sorts_many, None),
+    }
+    return [
+        (kind, work)
+        for kind, (is_dear, work) in costs.items()
+        if (is_dear or (is_slow and kind != SCAN))
+        and (any(marked_step(plan, kind) is not None for plan in plans) or _is_seen(kind, plans))
+    ]
+
+
+def _is_seen(kind: str, plans: tuple[Steps, ...]) -> bool:
+    """Whether the counters show what no plan does: a scan, where the plans are unknown."""
+    return kind == SCAN and not plans
+
+
+def _only_distinct(plans: tuple[Steps, ...]) -> bool:
+    """DISTINCT keeps one row of each kind, so it costs no more than what is returned."""
+    return all(set(signs_of(plan).temporary) <= {"DISTINCT"} for plan in plans)
+
+
+def marked_step(plan: Steps, kind: str) -> int | None:
+    """The step of a plan that a mark is about, by its number; None: there is none."""
+    found = [number for number, step in enumerate(plan) if _is_of(step.strip(), plan, kind)]
+    if not found:
+        return None
+    return found[-1] if kind == SCAN else found[0]  # of nested loops the inner one
+
+
+def _is_of(step: str, plan: Steps, kind: str) -> bool:
+    if kind == CORRELATED:
+        return bool(_CORRELATED.match(step))
+    signs = signs_of((step,))
+    if kind == INDEX:
+        return bool(signs.automatic_indexes)
+    if kind == SORT:
+        return bool(signs.temporary)
+    whole = signs_of(plan)
+    scanned = {*whole.scans, *whole.index_scans}
+    return bool(scanned.intersection((*signs.scans, *signs.index_scans)))
