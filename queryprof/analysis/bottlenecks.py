@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from queryprof.analysis.call_sites import CallSite, call_site, find_helpers
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement
-from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, group_by, self_ns_of
+from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, called_groups, self_ns_of
 from queryprof.model import Aggregate, Frame, Profile
 
 VITAL_SHARE = 0.8
@@ -49,19 +49,21 @@ class Ranking:
     Attributes:
         bottlenecks: the first of them, as many as were asked for.
         count: how many there are.
-        vital: how many of them, most expensive first, make up VITAL_SHARE of the time.
+        vital: how many of them, most expensive first, make up VITAL_SHARE of the time or more;
+            vital_share: what they do make up (0 to 1).
     """
 
     bottlenecks: tuple[Bottleneck, ...]
     count: int
     vital: int
+    vital_share: float
     database_ns: int
 
 
 def rank_bottlenecks(profile: Profile, sort: str = "total", top: int | None = None) -> Ranking:
     """Ranks (statement, call site) by a sort key, and describes the first `top` (None: all)."""
     helpers = find_helpers(profile.aggregates)
-    groups = list(group_by(profile.aggregates, _key(helpers)).items())
+    groups = called_groups(profile.aggregates, _key(helpers))
     plans = plans_by_statement(profile.plans)
     database_ns = self_ns_of(profile.aggregates)
     measure = SORT_KEYS[sort]
@@ -85,7 +87,9 @@ def rank_bottlenecks(profile: Profile, sort: str = "total", top: int | None = No
             )
         )
     spent = sorted((self_ns_of(members) for _, members in groups), reverse=True)
-    return Ranking(tuple(bottlenecks), len(groups), _vital(spent, database_ns), database_ns)
+    vital = _vital(spent, database_ns)
+    vital_share = sum(spent[:vital]) / database_ns if database_ns else 0.0
+    return Ranking(tuple(bottlenecks), len(groups), vital, vital_share, database_ns)
 
 
 def _vital(spent_ns: list[int], database_ns: int) -> int:

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from queryprof.analysis.totals import add_up
 from queryprof.model import Profile
 
+NO_CALLS = "No database calls were recorded."
+
+SHOWN_SPANS = 3
+"""Names in a caution."""
+
 
 @dataclass(frozen=True, slots=True)
 class Overview:
@@ -52,7 +57,9 @@ def overview_of(profile: Profile) -> Overview:
     profiler_ns = sum(
         p.flush_ns + p.call_cost_ns * calls_by_process.get(p.id, 0) for p in processes
     )
-    statements = {a.statement for a in profile.aggregates if not a.statement.startswith("(")}
+    statements = {
+        a.statement for a in profile.aggregates if a.count and not a.statement.startswith("(")
+    }
     return Overview(
         command=processes[0].argv if processes else (),
         processes=len(processes),
@@ -66,7 +73,7 @@ def overview_of(profile: Profile) -> Overview:
         errors=totals.errors,
         rows=totals.rows,
         profiler_ns=profiler_ns,
-        cautions=tuple(_cautions(profile)),
+        cautions=tuple([] if totals.calls else [NO_CALLS]) + tuple(_cautions(profile)),
     )
 
 
@@ -99,6 +106,7 @@ def _cautions(profile: Profile) -> list[str]:
             f"{unasked:,} questions for query plans were left out: 1/64 of the time was spent, or"
             " there was no room"
         )
+    cautions += _endless_spans(profile)
     cautions += [
         f"SQLite's counters are unknown: {reason}"
         for reason in sorted({p.counters_off for p in processes if p.counters_off})
@@ -106,3 +114,17 @@ def _cautions(profile: Profile) -> list[str]:
     if any(p.rows_estimated for p in processes):
         cautions.append("times of operation next are estimates: this machine's clock is slow")
     return cautions
+
+
+def _endless_spans(profile: Profile) -> list[str]:
+    """Spans of which none has ended: only spans that end are counted."""
+    ended = {span.name for span in profile.spans}
+    names = sorted({a.span for a in profile.aggregates if a.span and a.count} - ended)
+    if not names:
+        return []
+    more = f" and {len(names) - SHOWN_SPANS} more" if len(names) > SHOWN_SPANS else ""
+    caution = (
+        f"no span {', '.join(names[:SHOWN_SPANS])}{more} has ended, so their times, and queries in"
+        " loops in them, are unknown (does the server close what a WSGI application returns?)"
+    )
+    return [caution]

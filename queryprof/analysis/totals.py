@@ -12,6 +12,9 @@ from queryprof.model import FETCH_OPERATIONS, STATEMENT_OPERATIONS, Aggregate
 
 Key = TypeVar("Key", bound=Hashable)
 
+NOTABLE_SHARE = 0.95
+"""Of the time in calls: when less of it is their own, the rest is worth a word."""
+
 
 @dataclass(frozen=True, slots=True)
 class Totals:
@@ -21,8 +24,8 @@ class Totals:
         calls: driver calls; executions: of them, those that ran a statement or did other work of
             their own (connect, close, ...), and not just fetched.
         self_ns: time in the calls, without that of profiled calls made inside them.
-        mean_ns: self_ns for each execution; p50_ns to max_ns, and deviation_ns (the standard
-            deviation): of whole executions.
+        mean_ns, p50_ns to max_ns, and deviation_ns (the standard deviation): of whole executions,
+            with profiled calls made inside them; self_mean_ns: without these.
         vm_steps, full_scan_steps, page_fetches: for each execution, over those for which
             SQLite's counters are known.
     """
@@ -50,7 +53,16 @@ class Totals:
 
     @property
     def mean_ns(self) -> float | None:
+        return self.total_ns / self.executions if self.executions else None
+
+    @property
+    def self_mean_ns(self) -> float | None:
         return self.self_ns / self.executions if self.executions else None
+
+    @property
+    def has_calls_inside(self) -> bool:
+        """Whether a notable part of its time is that of calls made inside it."""
+        return self.self_ns < NOTABLE_SHARE * self.total_ns
 
     @property
     def mean_call_ns(self) -> float | None:
@@ -119,6 +131,14 @@ def group_by(
     for aggregate in aggregates:
         groups.setdefault(key(aggregate), []).append(aggregate)
     return groups
+
+
+def called_groups(
+    aggregates: Iterable[Aggregate], key: Callable[[Aggregate], Key]
+) -> list[tuple[Key, list[Aggregate]]]:
+    """As group_by, without groups that hold no call: statements of which a process only knows."""
+    groups = group_by(aggregates, key)
+    return [(name, group) for name, group in groups.items() if any(a.count for a in group)]
 
 
 def self_ns_of(group: Iterable[Aggregate]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import CallSite, call_site, find_helpers
-from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, group_by, self_ns_of
+from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, called_groups, group_by, self_ns_of
 from queryprof.model import Aggregate, Frame, Profile
 
 TOP_CALLERS = 5
@@ -50,7 +50,7 @@ def view_by(profile: Profile, dimension: str, sort: str = "total", top: int | No
     names = _names(profile, dimension, helpers)
     database_ns = self_ns_of(profile.aggregates)
     measure = SORT_KEYS[sort]
-    groups = list(group_by(profile.aggregates, names).items())
+    groups = called_groups(profile.aggregates, names)
     groups.sort(key=lambda item: (-measure(item[1]), str(item[0])))
     rows = []
     for name, members in groups[:top]:

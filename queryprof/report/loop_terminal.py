@@ -68,7 +68,7 @@ def _loop(
     parts: list[RenderableType] = [
         heading(f"{loop.kind} in {loop.thread.name}{process}"),
         Text.assemble(
-            f"ran {duration(loop.run_ns)} in {counted(loop.runs, 'run')}, busy ", (busy, "bold"),
+            f"ran {duration(loop.run_ns)}, busy ", (busy, "bold"),
             f", {count(loop.steps)} steps" if loop.has_steps else ", its steps cannot be seen",
             f", {average(finding.mean_waiting)} callbacks ready at a step (at most"
             f" {count(loop.waiting_max)})" if finding.mean_waiting is not None else "",

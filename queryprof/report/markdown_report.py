@@ -23,12 +23,9 @@ def markdown_report(
         f" ({percent(overview.database_share)}): {count(overview.executions)} executions of"
         f" {count(overview.statements)} statements."
     )
-    lines = [
-        head,
-        "",
-        _line([_heading(names[position]) for position in kept]),
-        _line(["---"] * len(kept)),
-    ]
+    lines = [head]
+    if rows:
+        lines += ["", _line([_heading(names[p]) for p in kept]), _line(["---"] * len(kept))]
     lines += [_line([_show(names[p], row[p]) for p in kept]) for row in rows]
     lines += [f"\n> {markdown(caution)}" for caution in overview.cautions]
     return "\n".join(lines)

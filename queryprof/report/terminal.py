@@ -13,7 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.syntax import Syntax
 
-from queryprof.analysis.bottlenecks import VITAL_SHARE, Bottleneck, Ranking, rank_bottlenecks
+from queryprof.analysis.bottlenecks import Bottleneck, Ranking, rank_bottlenecks
 from queryprof.analysis.overview import Overview, overview_of
 from queryprof.analysis.views import Caller, Row, View, view_by
 from queryprof.model import Profile
@@ -50,14 +50,13 @@ def print_report(
     """
     console = console_for(file, width)
     places = Places(profile)
-    parts: list[RenderableType] = [*_overview(overview_of(profile))]
-    if profile.aggregates:
+    overview = overview_of(profile)
+    parts: list[RenderableType] = [*_overview(overview)]
+    if overview.calls:
         ranking = rank_bottlenecks(profile, sort, top)
         parts.append(_vital_few(ranking, profile.notes, places, sort, console.width))
         parts.append(_statements(view_by(profile, "statement", sort, top), places))
         parts.append(_operations(view_by(profile, "operation"), places))
-    else:
-        parts.append(heading("Nothing was asked of a database.", ""))
     parts += work_summary(profile, places)
     if profile.loops:
         parts += loop_summary(profile, places)
@@ -76,15 +75,16 @@ def print_view(
     console = console_for(file, width)
     places = Places(profile)
     view = view_by(profile, dimension, sort, top)
-    parts: list[RenderableType] = [*_overview(overview_of(profile))]
+    overview = overview_of(profile)
+    parts: list[RenderableType] = [*_overview(overview)]
     wide = console.width >= WIDE
     if dimension == "span":
         parts += spans(profile, places, top, wide)
     elif dimension == "thread":
         parts += threads(profile, places, top, wide)
-    if dimension == "operation":
+    if overview.calls and dimension == "operation":
         parts.append(_operations(view, places))
-    else:
+    elif overview.calls:
         parts.append(_view(view, places, console.width))
     write(console, parts)
 
@@ -117,7 +117,7 @@ def _vital_few(
     shown = ranking.bottlenecks[: ranking.vital if sort == "total" else None]
     title = (
         f"The vital few: {ranking.vital} of {ranking.count} statements and call sites"
-        f" make up {percent(VITAL_SHARE)} of the database time"
+        f" make up {percent(ranking.vital_share)} of the database time"
         if sort == "total"
         else f"Statements and call sites by {sort}"
     )
@@ -148,6 +148,7 @@ def _card(bottleneck: Bottleneck, note: str | None, places: Places, width: int) 
         f"mean {duration(totals.mean_ns)}  p50 {duration(totals.p50_ns)}"
         f"  p95 {duration(totals.p95_ns)}  p99 {duration(totals.p99_ns)}"
         f"  max {duration(totals.max_ns)}"
+        + (f"  (its own: mean {duration(totals.self_mean_ns)})" if totals.has_calls_inside else "")
     )
     work = (
         f"rows {average(totals.rows_each)}  VM steps {average(totals.vm_steps)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,9 +13,10 @@ from say.by_hand import aggregate, process, profile_of
 from queryprof.analysis.bottlenecks import rank_bottlenecks
 from queryprof.analysis.histogram import bucket_bounds, percentile
 from queryprof.analysis.overview import overview_of
+from queryprof.analysis.totals import add_up
 from queryprof.analysis.views import view_by
 from queryprof.core._core import histogram_bucket
-from queryprof.model import Profile
+from queryprof.model import Distribution, Profile, Span
 
 
 @given(st.integers(0, 2**43 - 1))
@@ -96,4 +98,29 @@ def test_the_overview_says_what_is_not_known() -> None:
     for word in ("101 did not end", "7 executions are under (other)", "of 2 executions are unknown",
                  "unknown: no", "are estimates"):  # fmt: skip
         assert word in cautions
-    assert overview_of(profile_of()).cautions == ()
+    assert overview_of(profile_of(aggregate("S"))).cautions == ()
+
+
+def test_spans_that_never_end_are_a_caution() -> None:
+    """Only spans that end are counted: a WSGI iterable that nothing closes ends none."""
+    profile = profile_of(aggregate("S", span="GET /teams"), aggregate("S", span="GET /"))
+    (caution,) = overview_of(profile).cautions
+    assert "no span GET /, GET /teams has ended" in caution
+    ended = Span("GET /", 1, 0, 0, 0, 0, Distribution(), Distribution(), (), {})
+    (caution,) = overview_of(replace(profile, spans=(ended,))).cautions
+    assert "no span GET /teams has ended" in caution
+
+
+def test_the_vital_few_say_what_they_make_up() -> None:
+    """Which is at least 80%, and may be much more."""
+    ranking = rank_bottlenecks(profile_of(aggregate("A", ns=993), aggregate("B", ns=7)))
+    assert (ranking.vital, ranking.vital_share) == (1, 0.993)
+
+
+def test_the_mean_is_of_what_the_percentiles_are_of() -> None:
+    """Whole executions, with the queries made inside them; their own part is told apart."""
+    nested = replace(aggregate("S", ns=4000, count=2), self_ns=40)
+    totals = add_up([nested])
+    assert (totals.mean_ns, totals.self_mean_ns, totals.p50_ns) == (2000, 20, totals.max_ns)
+    assert totals.has_calls_inside
+    assert not add_up([aggregate("S", ns=4000, count=2)]).has_calls_inside

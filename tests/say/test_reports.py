@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import jsonschema
@@ -143,9 +144,20 @@ def test_a_view_in_a_terminal(profile: Profile, dimension: str, width: int) -> N
 
 def test_an_empty_profile(profile: Profile) -> None:
     """A program that asked nothing is told so."""
-    text = io.StringIO()
-    print_report(Profile(profile.processes, ()), file=text, width=80)
-    assert "Nothing was asked of a database." in text.getvalue()
+    known = replace(profile.aggregates[3], count=0, rows=0, total_ns=0, self_ns=0, histogram={})
+    for aggregates in ((), (known,)):  # what was ignored may have left a name, and no call
+        empty = Profile(profile.processes, aggregates)
+        text = io.StringIO()
+        print_report(empty, file=text, width=80)
+        print_view(empty, "statement", file=text, width=80)
+        assert text.getvalue().count("No database calls were recorded.") == 2
+        assert "No database calls were recorded." in markdown_report(empty)
+        assert "|" not in markdown_report(empty)
+        document = json.loads(json_report(empty))
+        assert document["cautions"] == ["No database calls were recorded."]
+        assert (document["bottlenecks"], document["statements"]) == ([], 0)
+        assert len(csv_report(empty).splitlines()) == 1
+        assert "(unknown)" not in text.getvalue() + markdown_report(empty)
 
 
 def test_json_follows_its_schema(profile: Profile) -> None:
