@@ -49,7 +49,7 @@ from queryprof.session import session
 from queryprof.trace.baseline_file import Baseline, read_baseline, write_baseline
 from queryprof.trace.drain import Drain
 
-BUDGETS = frozenset({"max_queries", "max_repeats", "max_stall_ms", "no_full_scans"})
+BUDGETS = frozenset({"max_queries", "max_repeats", "max_stall_ms", "no_full_scans", "baseline"})
 GATES = frozenset({"counts", "plans", "vmsteps", "stalls", "time"})
 COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """How a run ends that was not broken off."""
@@ -97,6 +97,7 @@ class _Phase:
     is_better: bool = False  # than the baseline, and nowhere worse
     stalls: tuple[Step, ...] = ()  # the longest first
     causes: tuple[Cause, ...] = ()  # of its failure against the baseline
+    is_held: bool = True  # to a baseline: not marked with baseline=False
 
     def plain(self) -> dict[str, Any]:
         """As pytest's reports can carry it: names and numbers."""
@@ -105,7 +106,7 @@ class _Phase:
             "database_ns": self.database_ns,
             "is_new": self.is_new,
             "is_better": self.is_better,
-            "statements": numbers_of(fold_names(self.figures)),
+            "statements": numbers_of(fold_names(self.figures)) if self.is_held else {},
             "causes": [astuple(cause) for cause in self.causes],
             "repeated": [
                 (statement, site.executions, f"{site.frame.function} {site.frame.file}:{site.frame.line}")
@@ -259,6 +260,8 @@ class TestRecorder:
         self._begin_phase(is_call=True)
         outcome = yield
         phase = self._end_phase()
+        marker = item.get_closest_marker("queryprof")
+        phase.is_held = marker is None or marker.kwargs.get("baseline", True)
         if outcome.excinfo is None:
             message = (
                 self._over_budget(item)
@@ -337,7 +340,7 @@ class TestRecorder:
         return slower_message(item.nodeid, phase.database_ns, longest_ns, figures)
 
     def _regressed(self, item: pytest.Item, phase: _Phase) -> str:
-        if self._baseline is None:
+        if self._baseline is None or not phase.is_held:
             return ""
         known = self._baseline.tests.get(item.nodeid)
         if known is None:

@@ -135,7 +135,7 @@ def verification_lines(found: Verification) -> list[str]:
     unsteady = len({test for test, _ in found.differing} | set(found.missing))
     lines.append(
         f"{unsteady:,} tests ask something else in a second run, so --queryprof-check would fail:"
-        " make them repeatable, or leave the statements out (queryprof_ignore)"
+        " make them repeatable, or leave them out: @pytest.mark.queryprof(baseline=False)"
     )
     return lines
 

@@ -279,6 +279,14 @@ def test_verification_names_what_is_not_stable(run: Run, options: tuple[str, ...
     assert "another number of executions" in result.stdout
     assert "1 tests ask something else in a second run" in result.stdout
     assert baseline()["test_a.py::test_unstable"]["SELECT ?"]["executions"] == 1
+    text = text.replace(
+        "def test_unstable", "@pytest.mark.queryprof(baseline=False)\ndef test_unstable"
+    )
+    Path("test_a.py").write_text("import pytest\n" + text)
+    assert run("--queryprof-save", "--queryprof-verify", *options).returncode == 0
+    assert list(baseline()) == ["test_a.py::test_stable"]
+    result = run("--queryprof-check", *options)
+    assert (result.returncode, "not in the baseline" in result.stdout) == (0, False)
 
 
 def test_verification_that_cannot_run_says_so(run: Run) -> None:
