@@ -1,7 +1,7 @@
 """Call sites: the first frame of a call path that is not a database helper.
 
 A database helper is a function that runs what its callers bring: many programs have a
-`db.query(sql)`, or one behind another. It is nobody's bottleneck, so its caller is shown and
+`db.query(sql)`, or one behind another. The SQL is its caller's, so the caller is shown and
 ranked, and the helper is named beside it.
 
 How to see one: a line of it runs different statements (the SQL is a variable there), and each of
@@ -145,7 +145,7 @@ def _bring_their_own(callers: Iterable[tuple[Function, _Use]]) -> bool:
 
 
 def call_site(path: CallPath, helpers: frozenset[Function]) -> CallSite:
-    """The call site of a call path: seen through helpers as far as there is somebody behind."""
+    """The call site of a call path: seen through helpers as long as a frame is left."""
     if not path:
         return CallSite(None)
     depth = 0

@@ -20,6 +20,7 @@ import airportsdata
 import pytest
 
 from conftest import QUERYPROF, Run, by_operation
+from queryprof.analysis.bottlenecks import rank_bottlenecks
 from queryprof.trace.reader import read_profile
 
 SITE_PACKAGES = Path(airportsdata.__file__).parent.parent
@@ -126,7 +127,9 @@ def free_port() -> int:
 
 
 def test_datasette_answers_requests(airports: Path) -> None:
-    """A server with threads, stopped by a signal: what it was asked is all there."""
+    """A server with threads, stopped by a signal: what it was asked is all there, and its helpers
+    (five functions behind each other) are seen through.
+    """
     connection = sqlite3.connect("a.db")
     connection.execute("CREATE TABLE airport (icao TEXT PRIMARY KEY, name TEXT)")
     with connection:
@@ -152,6 +155,8 @@ def test_datasette_answers_requests(airports: Path) -> None:
     for _ in range(20):
         with urllib.request.urlopen(address, timeout=10) as answer:
             assert json.load(answer) == [{"name": "London Heathrow Airport"}]
+    for page in ("", "a", "a/airport", "a/airport/EGLL", "-/databases.json"):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=10).close()
     server.send_signal(signal.SIGINT)
     server.send_signal(signal.SIGTERM)
     _, errors = server.communicate(timeout=60)
@@ -161,6 +166,9 @@ def test_datasette_answers_requests(airports: Path) -> None:
     asked = [a for a in profile.aggregates if a.statement.startswith("SELECT name FROM airport")]
     assert all("datasette" in a.path[0].file for a in asked)
     assert all(a.thread.name != "MainThread" for a in asked)
+    ranked = rank_bottlenecks(profile, top=20).bottlenecks
+    sites = {(b.site.frame.file, b.site.frame.line) for b in ranked if b.site.frame}
+    assert len(sites) >= len(ranked) / 2
 
 
 @pytest.mark.compat
