@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from say.by_hand import aggregate, process
 
 import queryprof as qp
-from queryprof.analysis.baseline import Deviation, Figures, Site
+from queryprof.analysis.baseline import Figures, Site
+from queryprof.analysis.deviations import Deviation
 from queryprof.analysis.comparison import compare, regressions
 from queryprof.cli.compare import GATES
 from queryprof.errors import QueryprofError
