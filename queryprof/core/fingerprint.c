@@ -4,107 +4,8 @@
 #include <string.h>
 
 #include "sql_keywords.h"
-
-typedef enum {
-    NOTHING,
-    WORD,
-    KEYWORD,
-    QUOTED,
-    LITERAL,
-    PARAMETER,
-    OPERATOR,
-    OPEN,
-    CLOSE,
-    COMMA,
-    DOT,
-    SEMICOLON
-} token_kind;
-
-/* What a comma or semicolon separates here: equal neighbours in such a list fold into one. */
-typedef enum { SCRIPT, VALUES, IN_LIST, PARENTHESES } scope_kind;
-
-typedef struct {
-    scope_kind kind;
-    bool item_open;    /* item_start is set */
-    bool has_previous; /* previous_start to previous_end is a kept item */
-    size_t item_start;
-    size_t previous_start;
-    size_t previous_end;
-    token_kind previous_last;
-} scope;
-
-/* Deeper parentheses than these are copied without folding their lists. */
-enum { SCOPES = 64, LONGEST_NAME = 1000 /* in the parentheses of a parameter */ };
-
-typedef struct {
-    const unsigned char *at;
-    const unsigned char *end;
-    char *out;
-    size_t length;
-    bool full;
-    token_kind last;
-    bool last_is_in; /* the last token is the keyword IN */
-    scope scopes[SCOPES];
-    int depth;       /* of the innermost scope in `scopes` */
-    size_t unfolded; /* open parentheses beyond SCOPES */
-} scanner;
-
-static bool is_space(unsigned char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static bool is_digit(unsigned char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_word_start(unsigned char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
-}
-
-static bool is_word(unsigned char c)
-{
-    return is_word_start(c) || is_digit(c) || c == '$';
-}
-
-static size_t skip_quoted(const unsigned char *at, const unsigned char *end, unsigned char close)
-{
-    const unsigned char *p = at + 1;
-    while (p < end) {
-        if (*p == close) {
-            if (close != ']' && p + 1 < end && p[1] == close) {
-                p += 2;
-                continue;
-            }
-            return (size_t)(p + 1 - at);
-        }
-        p++;
-    }
-    return (size_t)(end - at); /* never closed: all the rest belongs to it */
-}
-
-static const unsigned char *skip_blanks(const unsigned char *at, const unsigned char *end)
-{
-    while (at < end) {
-        if (is_space(*at)) {
-            at++;
-        } else if (end - at >= 2 && at[0] == '-' && at[1] == '-') {
-            const void *line_end = memchr(at, '\n', (size_t)(end - at));
-            at = line_end ? (const unsigned char *)line_end + 1 : end;
-        } else if (end - at >= 2 && at[0] == '/' && at[1] == '*') {
-            at += 2;
-            while (end - at >= 2 && !(at[0] == '*' && at[1] == '/')) {
-                at++;
-            }
-            at = end - at >= 2 ? at + 2 : end;
-        } else {
-            break;
-        }
-    }
-    return at;
-}
+#include "sql_positions.h"
+#include "sql_scanner.h"
 
 static bool wants_space(token_kind last, token_kind next)
 {
@@ -348,13 +249,6 @@ static size_t operator_length(const scanner *s)
         }
     }
     return 1;
-}
-
-/* Whether an operator that takes two operands can stand here. */
-static bool after_operand(const scanner *s)
-{
-    return s->last == WORD || s->last == QUOTED || s->last == LITERAL || s->last == PARAMETER ||
-           s->last == CLOSE;
 }
 
 /* Bytes of the parameter of other drivers at s->at (%s, %b, %(name)s), or 0: no parameter, or a

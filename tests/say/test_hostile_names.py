@@ -22,8 +22,8 @@ from say.by_hand import aggregate, process
 
 import queryprof as qp
 from queryprof.analysis.baseline import Figures, Site
-from queryprof.analysis.deviations import Deviation
 from queryprof.analysis.comparison import compare, regressions
+from queryprof.analysis.deviations import Deviation
 from queryprof.cli.compare import GATES
 from queryprof.errors import QueryprofError
 from queryprof.model import (
