@@ -55,6 +55,7 @@ class Session:
         self.driver = Sqlite3Driver()
         self.libraries = ImportHooks(library_hooks(), complain)
         self._stall_s = 0.0
+        self._keeps_values = False
         self._lock = allocate_lock()
         self._writers: list[TraceWriter] = []
         self._child_path: Callable[[], str] | None = None
@@ -83,6 +84,7 @@ class Session:
                 with muted():
                     self.driver.attach()
                 self._stall_s = settings.stall_ms / 1000
+                self._keeps_values = settings.parameters
                 interval.s = settings.heartbeat_ms / 1000
                 self._start_threads()
                 self.libraries.attach()
@@ -128,7 +130,9 @@ class Session:
             even_if_empty: whether there shall be a file when nothing was recorded.
             child_path: gives the path of the trace of a forked child; None: children write none.
         """
-        writer = TraceWriter(path, self._call_cost_ns, self.driver.counters_off, even_if_empty)
+        writer = TraceWriter(
+            path, self._call_cost_ns, self.driver.counters_off, even_if_empty, self._keeps_values
+        )
         self.recorder.add_sink(writer)
         self._writers.append(writer)
         self._child_path = child_path or self._child_path

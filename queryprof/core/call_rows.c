@@ -20,7 +20,11 @@ int64_t qp_rows_served(const qp_call *call, PyObject *result)
 /* The same from a driver in Python, which counts the rows of a query there too. */
 static QP_COLD int64_t rows_told(const qp_call *call, PyObject *result)
 {
-    if (!result || !qp_statement_changes_rows(call->execution->meter.key.statement)) {
+    uint32_t statement = call->execution->meter.key.statement;
+    if (result) {
+        qp_statement_taken(statement, NULL, NULL, NULL);
+    }
+    if (!result || !qp_statement_changes_rows(statement)) {
         return 0;
     }
     qp_here.muted = true;

@@ -36,6 +36,11 @@ static void put(scanner *s, token_kind kind, const char *text, size_t length)
     s->length += length;
     s->last = kind;
     s->last_is_in = false;
+    if (kind == WORD || kind == QUOTED) {
+        qp_clause_after_name(s);
+    } else if (kind != KEYWORD && kind != DOT) {
+        s->opens = EXPRESSIONS;
+    }
 }
 
 static size_t skip_parameter_name(const char *at, size_t length)
@@ -121,8 +126,12 @@ static void put_open(scanner *s)
 {
     /* IN is remembered until here: put() forgets it. */
     bool in_list = s->last_is_in;
+    clause_kind clause = qp_clause_opened(s);
     put(s, OPEN, "(", 1);
     open_scope(s, in_list ? IN_LIST : PARENTHESES);
+    if (!s->unfolded) {
+        s->scopes[s->depth].clause = clause;
+    }
 }
 
 static void put_close(scanner *s)
@@ -145,6 +154,8 @@ static void put_separator(scanner *s, token_kind kind, const char *text, scope_k
 {
     if (kind == SEMICOLON) {
         close_values(s);
+        s->verb = s->keyword = s->keyword_before = "";
+        s->scopes[0].clause = EXPRESSIONS;
     }
     scope *innermost = &s->scopes[s->depth];
     bool separates =
@@ -164,8 +175,12 @@ static void put_separator(scanner *s, token_kind kind, const char *text, scope_k
 static void put_word(scanner *s, const unsigned char *word, size_t length)
 {
     const char *keyword = s->last == DOT ? NULL : qp_sql_keyword(word, length);
-    if (!keyword) {
-        put(s, WORD, (const char *)word, length);
+    if (!keyword || qp_keyword_is_name(s, keyword, word + length)) {
+        bool is_shown = qp_word_is_shown(s, word, length);
+        s->name = (const char *)word;
+        s->name_length = length;
+        put(s, is_shown ? WORD : LITERAL, is_shown ? (const char *)word : "?",
+            is_shown ? length : 1);
         return;
     }
     scope *innermost = &s->scopes[s->depth];
@@ -184,11 +199,35 @@ static void put_word(scanner *s, const unsigned char *word, size_t length)
     if (!s->unfolded && innermost->kind == VALUES) {
         close_values(s);
     }
+    qp_clause_after_keyword(s, keyword);
     put(s, KEYWORD, keyword, length);
+    s->keyword_before = s->keyword;
+    s->keyword = keyword;
+    s->verb = *s->verb ? s->verb : keyword;
     s->last_is_in = !strcmp(keyword, "IN");
     if (values) {
         open_scope(s, VALUES);
     }
+}
+
+/* Bytes of the literal at s->at between dollars ($$...$$, $tag$...$tag$), or 0 when there is none;
+ * one that is never closed goes on to the end. */
+static size_t dollar_quoted_length(const scanner *s)
+{
+    const unsigned char *p = s->at + 1;
+    while (p < s->end && is_word(*p) && *p != '$') {
+        p++;
+    }
+    if (*s->at != '$' || p == s->end || *p != '$') {
+        return 0;
+    }
+    size_t tag = (size_t)(p + 1 - s->at);
+    for (p++; (p = memchr(p, '$', (size_t)(s->end - p))) && (size_t)(s->end - p) >= tag; p++) {
+        if (!memcmp(p, s->at, tag)) {
+            return (size_t)(p - s->at) + tag;
+        }
+    }
+    return (size_t)(s->end - s->at);
 }
 
 /* Bytes of the parameter at s->at (?, ?1, :a, @a, $a, $a::b(c)), or 0 when there is none. */
@@ -293,20 +332,77 @@ static void put_word_or_prefixed_literal(scanner *s)
     }
 }
 
+static void put_quoted(scanner *s, unsigned char quote)
+{
+    size_t length = skip_quoted(s->at, s->end, quote == '[' ? ']' : quote);
+    const unsigned char *end = s->at + length;
+    size_t inside = length > 1 ? length - 2 : 0;
+    bool is_name = qp_quoted_is_name(s, s->at + 1, inside, (char)quote, end);
+    put(s, is_name ? QUOTED : LITERAL, is_name ? (const char *)s->at : "?", is_name ? length : 1);
+    s->at = end;
+}
+
+/* A number that says which column, or how long a type is, is no value. */
+static void put_number(scanner *s)
+{
+    enum { LONGEST = 4 };
+    const unsigned char *start = s->at;
+    skip_number(s);
+    size_t length = (size_t)(s->at - start);
+    const unsigned char *next = skip_blanks(s->at, s->end);
+    bool ends = next == s->end || strchr(",);", *next) || is_word_start(*next);
+    bool is_item = (s->last == KEYWORD && is_keyword(s->keyword, "BY")) ||
+                   (s->last == COMMA && clause_of(s) == ORDER);
+    bool is_size = clause_of(s) == SIZES;
+    bool is_shown = length < LONGEST && ((is_item && ends) || is_size);
+    put(s, LITERAL, is_shown ? (const char *)start : "?", is_shown ? length : 1);
+}
+
+/* Whether the PRAGMA takes a name in parentheses: of a table or an index. */
+static bool takes_name(const scanner *s)
+{
+    static const char *const pragmas[] = {"table_info", "table_xinfo",      "index_list",
+                                          "index_info", "index_xinfo",      "foreign_key_list",
+                                          "table_list", "foreign_key_check"};
+    bool takes = false;
+    for (size_t i = 0; i < sizeof pragmas / sizeof *pragmas; i++) {
+        takes = takes || (s->name && strlen(pragmas[i]) == s->name_length &&
+                          !memcmp(pragmas[i], s->name, s->name_length));
+    }
+    return takes;
+}
+
+/* What a PRAGMA is set to, up to the end of the statement: keys of databases are set so. */
+static void put_pragma_value(scanner *s)
+{
+    bool in_parentheses = *s->at == '(';
+    put(s, in_parentheses ? OPEN : OPERATOR, (const char *)s->at, 1);
+    put(s, LITERAL, "?", 1);
+    while (s->at < s->end && *s->at != ';') {
+        bool quoted = *s->at == '\'' || *s->at == '"' || *s->at == '`';
+        s->at += quoted ? skip_quoted(s->at, s->end, *s->at) : 1;
+    }
+    if (in_parentheses) {
+        put(s, CLOSE, ")", 1);
+    }
+}
+
 static void scan_token(scanner *s)
 {
     unsigned char c = *s->at;
     size_t length;
-    if (c == '\'') {
+    if (is_keyword(s->verb, "PRAGMA") && (c == '=' || (c == '(' && !takes_name(s)))) {
+        put_pragma_value(s);
+    } else if (c == '\'') {
         s->at += skip_quoted(s->at, s->end, '\'');
         put(s, LITERAL, "?", 1);
     } else if (c == '"' || c == '`' || c == '[') {
-        length = skip_quoted(s->at, s->end, c == '[' ? ']' : c);
-        put(s, QUOTED, (const char *)s->at, length);
+        put_quoted(s, c);
+    } else if (c == '$' && (length = dollar_quoted_length(s))) {
         s->at += length;
-    } else if (number_starts(s->at, s->end)) {
-        skip_number(s);
         put(s, LITERAL, "?", 1);
+    } else if (number_starts(s->at, s->end)) {
+        put_number(s);
     } else if (is_word_start(c)) {
         put_word_or_prefixed_literal(s);
     } else if (((c == '?' || c == ':' || c == '@' || c == '$') && (length = parameter_length(s))) ||
@@ -337,20 +433,19 @@ static void scan_token(scanner *s)
     }
 }
 
-size_t qp_fingerprint(const char *sql, size_t length, char *out)
+static size_t scan(const char *sql, size_t length, qp_text_kind kind, char *out,
+                   const qp_sql_words *words, qp_sql_words *found)
 {
-    scanner s;
-    s.at = (const unsigned char *)sql;
-    s.end = s.at + length;
-    s.out = out;
-    s.length = 0;
-    s.full = false;
-    s.last = NOTHING;
-    s.last_is_in = false;
-    s.depth = 0;
-    s.unfolded = 0;
-    s.scopes[0] = (scope){.kind = SCRIPT};
-
+    scanner s = {.at = (const unsigned char *)sql,
+                 .end = (const unsigned char *)sql + length,
+                 .out = out,
+                 .last = NOTHING,
+                 .keyword = "",
+                 .keyword_before = "",
+                 .verb = "",
+                 .kind = kind,
+                 .words = words,
+                 .found = found};
     s.at = skip_blanks(s.at, s.end);
     while (s.at < s.end && !s.full) {
         scan_token(&s);
@@ -368,4 +463,37 @@ size_t qp_fingerprint(const char *sql, size_t length, char *out)
         s.length--;
     }
     return s.length;
+}
+
+static char scratch[QP_STATEMENT_BYTES];
+static qp_sql_words collected;
+
+static const qp_sql_words *collect(const char *sql, size_t length)
+{
+    collected = (qp_sql_words){.table_count = 0};
+    scan(sql, length, QP_TEXT_SQL, scratch, NULL, &collected);
+    return &collected;
+}
+
+static bool has_quotes(const char *sql, size_t length)
+{
+    return memchr(sql, '"', length) || memchr(sql, '`', length);
+}
+
+size_t qp_fingerprint(const char *sql, size_t length, qp_text_kind kind, char *out)
+{
+    static const qp_sql_words none;
+    bool is_plain = kind == QP_TEXT_NO_SQL || !has_quotes(sql, length);
+    return scan(sql, length, kind, out, is_plain ? &none : collect(sql, length), NULL);
+}
+
+const qp_sql_words *qp_fingerprint_words(const char *sql, size_t length)
+{
+    const qp_sql_words *words = has_quotes(sql, length) ? collect(sql, length) : NULL;
+    return words && words->hidden_count ? words : NULL;
+}
+
+void qp_fingerprint_learn(const char *sql, size_t length)
+{
+    qp_names_learn(&collect(sql, length)->names);
 }

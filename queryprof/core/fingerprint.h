@@ -4,14 +4,28 @@
 #ifndef QP_FINGERPRINT_H
 #define QP_FINGERPRINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+#include "sql_words.h"
 
 /* Statements are told apart by this many bytes of their normal form; longer ones are cut. */
 enum { QP_STATEMENT_BYTES = 16384 };
 
 /* Writes the statement of `sql` (any bytes at all, `length` of them) to `out`, which holds
  * QP_STATEMENT_BYTES, and returns how many bytes it wrote. Linear time, no allocation. The
- * caller owns both texts. */
-size_t qp_fingerprint(const char *sql, size_t length, char *out);
+ * caller owns both texts. With the GIL.
+ *
+ * Words in double quotes or backquotes are literals too, unless they are names by where they stand,
+ * or are known as columns of the text's tables. Of a text that is not known to be SQL, no word is
+ * shown but keywords and names of texts that were taken. */
+size_t qp_fingerprint(const char *sql, size_t length, qp_text_kind kind, char *out);
+
+/* What stands in a text, for qp_column_learn; valid until the next call. NULL: no word in it may be
+ * a value. */
+const qp_sql_words *qp_fingerprint_words(const char *sql, size_t length);
+
+/* Notes the names of a text that SQLite has taken. */
+void qp_fingerprint_learn(const char *sql, size_t length);
 
 #endif

@@ -7,6 +7,7 @@
 #include "callpath.h"
 #include "clock.h"
 #include "compiler.h"
+#include "first_run.h"
 #include "flusher.h"
 #include "frames.h"
 #include "loops.h"
@@ -36,18 +37,28 @@ static QP_COLD qp_call *enclosing(const qp_thread *thread)
     return (qp_call *)active;
 }
 
-static inline qp_call *outer_of(const qp_thread *thread)
+/* Whether a call is part of the one in which it is made: one driver function calling another. */
+static bool is_part_of(const qp_call *call, const qp_call *outer)
 {
-    return thread->active ? enclosing(thread) : NULL;
+    if (qp_operation_serves_rows(call->active.operation)) {
+        return outer->self == call->self && outer->active.operation == QP_FETCHALL;
+    }
+    return outer->active.sql == call->active.sql &&
+           outer->active.operation == call->active.operation &&
+           (outer->active.frame == call->active.frame || call->probe->stands_in);
+}
+
+/* Other calls of the thread are in progress. True: this one is part of one of them. */
+static QP_COLD bool nest(qp_call *call)
+{
+    call->outer = enclosing(call->thread);
+    call->active.below = call->thread->active;
+    return call->outer && is_part_of(call, call->outer);
 }
 
 /* The call is in progress from here; its own time starts last. */
-static inline void enter(qp_call *call, qp_call *outer, qp_meter *meter)
+static inline void enter(qp_call *call, qp_meter *meter)
 {
-    if (call->thread->active) {
-        call->outer = outer;
-        call->active.below = call->thread->active;
-    }
     call->active.meter = meter;
     call->thread->active = &call->active;
     call->nested_ticks = 0;
@@ -64,9 +75,8 @@ static inline qp_execution *served_by(const qp_thread *thread, const void *curso
 /* An operation that serves rows: it belongs to what its cursor executed. */
 static inline bool begin_rows(qp_call *call)
 {
-    qp_call *outer = outer_of(call->thread);
-    if (outer && outer->self == call->self && outer->active.operation == QP_FETCHALL) {
-        return false; /* one driver function calling another: the outer call counts */
+    if (call->thread->active && nest(call)) {
+        return false;
     }
     qp_execution *e = call->self ? served_by(call->thread, call->self) : NULL;
     call->thread->serving = e;
@@ -74,7 +84,7 @@ static inline bool begin_rows(qp_call *call)
     /* In use: the driver will refuse this recursive call. It counts, but not as the cursor's. */
     call->execution = e && !e->in_use ? e : NULL;
     if (!call->execution) {
-        enter(call, outer, NULL);
+        enter(call, NULL);
         return true;
     }
     if (e->ignored) {
@@ -84,7 +94,7 @@ static inline bool begin_rows(qp_call *call)
         qp_execution_settle(e, NULL, NULL, NULL);
     }
     e->in_use = true;
-    enter(call, outer, &e->meter);
+    enter(call, &e->meter);
     return true;
 }
 
@@ -95,14 +105,6 @@ static inline uint32_t statement_of(const qp_call *call)
     }
     return call->probe->stands_in ? qp_statement_of_query(call->active.sql)
                                   : qp_statement_of_object(call->active.sql);
-}
-
-/* Whether a call is part of the one in which it is made: one driver function calling another. */
-static inline bool is_part_of(const qp_call *call, const qp_call *outer)
-{
-    return outer->active.sql == call->active.sql &&
-           outer->active.operation == call->active.operation &&
-           (outer->active.frame == call->active.frame || call->probe->stands_in);
 }
 
 /* Takes a call out of those in progress; with greenlets it need not be the innermost. */
@@ -126,81 +128,6 @@ static inline void leave(qp_call *call)
 static inline bool drops_statements(qp_operation operation)
 {
     return operation == QP_EXECUTESCRIPT || operation == QP_COMMIT || operation == QP_ROLLBACK;
-}
-
-/* The connection that a call is about (borrowed); NULL: it cannot be told. */
-static inline PyObject *connection_of(const qp_call *call)
-{
-    const qp_probe *probe = call->probe;
-    if (!probe->connection_offset) {
-        return NULL;
-    }
-    bool is_cursor = PyObject_TypeCheck(call->self, probe->cursor_type);
-    const char *place = (const char *)call->self + probe->connection_offset;
-    return is_cursor ? *(PyObject *const *)place : call->self;
-}
-
-/* What few calls need: the connection's statements to be counted, SQLite to tell when they end, a
- * plan to be asked for. */
-static QP_COLD void prepare_more(qp_call *call, qp_execution *e, PyObject *connection, bool ours)
-{
-    call->active.has_more = true;
-    call->connection = Py_NewRef(connection);
-    call->plan.tracker = NULL;
-    uint32_t statement = e->meter.key.statement;
-    qp_counters_attach(connection);
-    if (ours && !qp_plan_known(connection, statement) &&
-        qp_plan_ask(&call->plan, connection, statement, call->active.operation)) {
-        e->meter.explanation = &call->plan.explanation;
-    }
-    call->tells_ends = e->meter.drops && qp_counters_tell_ends(connection, true);
-    e->meter.counts = e->meter.drops ? call->tells_ends : e->meter.counts;
-}
-
-/* A statement has started that is not known yet: it is, if the driver holds it. */
-static void know_statement(qp_call *call, PyObject *result)
-{
-    PyObject *connection = connection_of(call);
-    if (connection && call->recording == qp_recording) {
-        qp_counters_know(connection, result ? result : call->self, &call->active);
-    }
-    call->active.statement = NULL;
-}
-
-static int64_t answer_plan(qp_call *call)
-{
-    call->execution->meter.explanation = NULL;
-    if (call->recording == qp_recording) {
-        qp_plan_answer(&call->plan, call->connection, call->execution->meter.key.statement,
-                       call->active.sql);
-    } else {
-        qp_release(call->plan.explanation.tree);
-    }
-    return call->plan.explanation.ticks;
-}
-
-/* What few calls need at their end; returns the ticks that queryprof took inside the call. */
-static QP_COLD int64_t finish_more(qp_call *call, PyObject *result)
-{
-    int64_t ticks = 0;
-    call->active.has_more = false;
-    if (call->active.statement) {
-        know_statement(call, result);
-    }
-    if (!call->connection) {
-        return 0;
-    }
-    if (call->tells_ends) {
-        qp_counters_tell_ends(call->connection, false);
-    }
-    if (call->plan.tracker) {
-        ticks = answer_plan(call);
-    }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    Py_CLEAR(call->connection); /* may be the last reference: then it is closed here */
-    PyErr_Restore(type, value, traceback);
-    return ticks;
 }
 
 /* Tells who else is to know of an execution: its span, its statement's note, its origin. */
@@ -228,9 +155,8 @@ static inline bool begin_execution(qp_call *call)
     if (call->probe->is_awaited && thread->awaited_path > QP_PATH_OTHER) {
         path = qp_path_checked(thread->awaited_path);
     }
-    qp_call *outer = outer_of(thread);
     call->active.frame = qp_frame_identity(thread->tstate);
-    if (outer && is_part_of(call, outer)) {
+    if (thread->active && nest(call)) {
         return false;
     }
     /* An awaited call may last long, with many others at once. */
@@ -259,12 +185,12 @@ static inline bool begin_execution(qp_call *call)
     if (span || qp_note_variable || qp_here.origin) {
         count_elsewhere(e, call->probe->source == QP_SOURCE_TEXT);
     }
-    PyObject *connection = connection_of(call);
+    PyObject *connection = qp_connection_of(call);
     call->active.db = connection ? qp_connection_db(connection) : NULL;
     if (connection && (e->meter.drops || !qp_plan_known(connection, e->meter.key.statement))) {
-        prepare_more(call, e, connection, ours);
+        qp_first_run_begin(call, connection, ours);
     }
-    enter(call, outer, &e->meter);
+    enter(call, &e->meter);
     return true;
 }
 
@@ -320,6 +246,8 @@ qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument
     qp_call *call = thread->free_calls;
     thread->free_calls = call->next_free; /* first: what begins inside takes another one */
     if (!start(call, probe, self, argument, parameters)) {
+        call->outer = NULL;
+        call->active.below = NULL;
         give_back(call);
         return NULL;
     }
@@ -451,6 +379,7 @@ void qp_call_pause(qp_call *call)
 bool qp_call_goes_on(qp_call *call)
 {
     bool is_recorded = call->recording == qp_recording;
+    call->outer = NULL;
     if (!is_recorded || qp_here.thread != call->thread) { /* or it goes on in another thread */
         if (is_recorded && call->execution) {
             call->execution->in_use = false;
@@ -458,28 +387,32 @@ bool qp_call_goes_on(qp_call *call)
         give_back(call);
         return false;
     }
-    call->outer = outer_of(call->thread);
     call->active.frame = qp_frame_identity(call->thread->tstate);
-    call->active.below = call->thread->active;
+    if (call->thread->active) {
+        nest(call);
+    }
     call->thread->active = &call->active;
     return true;
 }
 
-static inline void finish(qp_call *call, PyObject *result)
+static QP_INLINE void finish(qp_call *call, PyObject *result)
 {
     int64_t ticks = qp_clock_elapsed(call->start_ticks, qp_clock_ticks());
     qp_thread *thread = call->thread;
     leave(call);
+    /* Not by the probe: it may be another function's, if recording stopped meanwhile. */
+    bool serves = qp_operation_serves_rows(call->active.operation);
+    if (!serves && (!result || call->active.has_more)) {
+        qp_first_run_decide(call, result);
+    }
     if (call->outer) {
         call->outer->nested_ticks += ticks;
         call->outer = NULL;
     } else if (thread->lane && !call->probe->is_awaited) {
         note_in_step(call, ticks);
     }
-    /* Not by the probe: it may be another function's, if recording stopped meanwhile. */
-    bool serves = qp_operation_serves_rows(call->active.operation);
     if (call->active.has_more) {
-        ticks -= finish_more(call, result);
+        ticks -= qp_first_run_end(call, result);
     }
     if (call->recording != qp_recording) {
         return; /* recording ended, or the process forked, while the call ran */

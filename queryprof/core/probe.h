@@ -59,6 +59,19 @@ typedef struct qp_call {
     qp_execution spare; /* the execution, while others in progress take all places */
 } qp_call;
 
+/* The connection that a call is about (borrowed); NULL: it cannot be told. */
+static inline PyObject *qp_connection_of(const qp_call *call)
+{
+    const qp_probe *probe = call->probe;
+    if (!probe->connection_offset) {
+        return NULL;
+    }
+    bool is_cursor = Py_IS_TYPE(call->self, probe->cursor_type) ||
+                     PyType_IsSubtype(Py_TYPE(call->self), probe->cursor_type);
+    const char *place = (const char *)call->self + probe->connection_offset;
+    return is_cursor ? *(PyObject *const *)place : call->self;
+}
+
 /* Starts measuring a call of the running thread; NULL: it is not measured. Valid until it is given
  * to qp_call_end. Never raises. */
 qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument,

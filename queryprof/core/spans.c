@@ -332,6 +332,18 @@ void qp_span_count(int64_t span, uint32_t statement, uint32_t path)
     }
 }
 
+void qp_span_recount(int64_t span, uint32_t from, uint32_t to, uint32_t path)
+{
+    running_span *s = running(span);
+    for (uint32_t i = 0; s && i < s->site_count; i++) {
+        if (s->sites[i].statement == from && s->sites[i].path == path && s->sites[i].executions) {
+            s->sites[i].executions--;
+            count_site(s, to, path, 1);
+            return;
+        }
+    }
+}
+
 void qp_span_add_database(int64_t span, int64_t ns)
 {
     running_span *s = running(span);

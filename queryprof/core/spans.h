@@ -46,6 +46,9 @@ void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns);
 /* A coroutine whose running is the span's CPU time; takes the reference (see qp_awaited). */
 PyObject *qp_span_watch(PyTypeObject *awaited_type, int64_t span, PyObject *coroutine);
 
+/* Moves an execution that was counted in a span to another statement. */
+void qp_span_recount(int64_t span, uint32_t from, uint32_t to, uint32_t path);
+
 /* The running span, also of the work that another thread has handed to this one; 0: none. Never
  * raises. */
 int64_t qp_span_find(void);

@@ -50,6 +50,9 @@ typedef struct {
     int (*changes)(void *db);
     int (*total_changes)(void *db);
     unsigned long long (*msize)(void *memory);
+    int (*table_column_metadata)(void *db, const char *database, const char *table,
+                                 const char *column, const char **type, const char **collation,
+                                 int *not_null, int *primary_key, int *autoincrement);
     bool has_wide_changes; /* it counts changes in 64 bits */
 } qp_sqlite_functions;
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation.h"
+#include "column_names.h"
 #include "fingerprint.h"
 #include "thread_local.h"
 
@@ -19,6 +20,7 @@ typedef struct {
     uint32_t offset;
     uint32_t length;
     bool changes_rows;
+    bool is_taken; /* by SQLite: what looks like a name in it is one */
 } statement;
 
 typedef struct {
@@ -106,7 +108,8 @@ bool qp_statements_start(void)
     table.index = qp_allocate(INDEX_SLOTS, sizeof *table.index);
     table.cache = qp_allocate(CACHE_SETS * CACHE_WAYS, sizeof *table.cache);
     table.scratch = qp_allocate(QP_STATEMENT_BYTES, 1);
-    if (!table.statements || !table.text || !table.index || !table.cache || !table.scratch) {
+    if (!qp_sql_words_start() || !table.statements || !table.text || !table.index || !table.cache ||
+        !table.scratch) {
         qp_statements_stop();
         return false;
     }
@@ -128,6 +131,7 @@ void qp_statements_stop(void)
     qp_release(table.index);
     qp_release(table.cache);
     qp_release(table.scratch);
+    qp_sql_words_stop();
     memset(&table, 0, sizeof table);
 }
 
@@ -137,7 +141,7 @@ uint32_t qp_statement_of_name(const char *name)
 }
 
 /* Scans a text that is not in the cache. */
-static uint32_t scan(PyObject *sql)
+static uint32_t scan(PyObject *sql, qp_text_kind kind)
 {
     Py_ssize_t length;
     PyObject *type, *value, *traceback;
@@ -152,7 +156,7 @@ static uint32_t scan(PyObject *sql)
     }
     uint32_t number = QP_STATEMENT_UNKNOWN;
     if (bytes) {
-        number = intern(table.scratch, qp_fingerprint(bytes, (size_t)length, table.scratch));
+        number = intern(table.scratch, qp_fingerprint(bytes, (size_t)length, kind, table.scratch));
     }
     Py_XDECREF(escaped);
     PyErr_Restore(type, value, traceback); /* also drops an error of the escaping */
@@ -199,7 +203,7 @@ uint32_t qp_statement_of_object(PyObject *sql)
         entry = set[1];
         set[1] = set[0];
     } else {
-        entry = (cached_text){.hash = hash, .length = length, .statement = scan(sql)};
+        entry = (cached_text){.hash = hash, .length = length, .statement = scan(sql, QP_TEXT_SQL)};
         if (length <= KEPT_TEXT_LENGTH && PyUnicode_CheckExact(sql)) {
             entry.text = Py_NewRef(sql);
         }
@@ -249,9 +253,54 @@ bool qp_statement_changes_rows(uint32_t number)
     return table.statements[number].changes_rows;
 }
 
-uint32_t qp_statement_count(void)
+/* Gives a text that is in the cache another statement. */
+static void cache_again(PyObject *sql, uint32_t statement)
 {
-    return table.count;
+    Py_hash_t hash = hash_of(sql);
+    Py_ssize_t length = PyUnicode_GET_LENGTH(sql);
+    cached_text *set = &table.cache[((size_t)hash & (CACHE_SETS - 1)) * CACHE_WAYS];
+    for (int way = 0; way < CACHE_WAYS; way++) {
+        if (is_cached(&set[way], sql, hash, length)) {
+            set[way].statement = statement;
+        }
+    }
+}
+
+/* A text's UTF-8, or NULL where it is no text or has none; raises nothing. */
+static const char *utf8_of(PyObject *sql, Py_ssize_t *length)
+{
+    if (!sql || !PyUnicode_Check(sql)) {
+        return NULL;
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    const char *bytes = PyUnicode_AsUTF8AndSize(sql, length);
+    PyErr_Restore(type, value, traceback); /* also drops an error of the above */
+    return bytes;
+}
+
+uint32_t qp_statement_taken(uint32_t number, PyObject *sql, PyObject *connection, const void *db)
+{
+    Py_ssize_t length;
+    const char *bytes = utf8_of(sql, &length);
+    const qp_sql_words *words =
+        bytes && connection ? qp_fingerprint_words(bytes, (size_t)length) : NULL;
+    if (words && qp_columns_learn(connection, db, words)) {
+        number = scan(sql, QP_TEXT_SQL);
+        cache_again(sql, number);
+    }
+    statement *s = &table.statements[number];
+    if (!s->is_taken && number > QP_STATEMENT_UNKNOWN) {
+        s->is_taken = true;
+        qp_fingerprint_learn(table.text + s->offset, s->length);
+    }
+    return number;
+}
+
+uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_text_kind kind)
+{
+    bool is_text = sql && PyUnicode_Check(sql) && number > QP_STATEMENT_UNKNOWN;
+    return is_text && !table.statements[number].is_taken ? scan(sql, kind) : number;
 }
 
 PyObject *qp_statement_text(uint32_t number)

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sql_words.h"
+
 enum {
     QP_STATEMENT_OTHER = 0,   /* "(other)": what came after the table was full */
     QP_STATEMENT_UNKNOWN = 1, /* "(unknown)": rows fetched from a cursor executed unseen */
@@ -36,8 +38,14 @@ bool qp_statement_changes_rows(uint32_t statement);
 /* The statement with this normal form, for operations that have no SQL text. */
 uint32_t qp_statement_of_name(const char *name);
 
-/* How many statements there are: valid numbers are below it. */
-uint32_t qp_statement_count(void);
+/* After the first execution of a text (`sql`, as for qp_statement_of_object) whose statement is
+ * `number`: SQLite, or another database, has taken it. Its names are known from here on. The
+ * statement that it has now: `connection` (borrowed, may be NULL) tells whether words in quotes
+ * that were hidden are columns; `db` as for qp_columns_learn. Never raises. */
+uint32_t qp_statement_taken(uint32_t number, PyObject *sql, PyObject *connection, const void *db);
+
+/* The same of a text that was refused. One that was taken before stays as it is. */
+uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_text_kind kind);
 
 /* A new str: the normal form of a statement, or NULL with an exception. */
 PyObject *qp_statement_text(uint32_t statement);

@@ -13,6 +13,7 @@ from time import time_ns
 from queryprof.core import _core
 from queryprof.core.process_io import PROCESS, THREAD, read_io
 from queryprof.core.recorder import Work, complain, muted
+from queryprof.trace.command_line import without_values
 from queryprof.trace.usage_writer import UsageWriter
 from queryprof.version import __version__
 
@@ -38,13 +39,20 @@ class TraceWriter:
         call_cost_ns: the calibrated cost of one probed call.
         counters_off: why SQLite's counters are unknown, or None.
         even_if_empty: whether there shall be a file when nothing was recorded.
+        keeps_values: whether values on the command line are kept, as parameters may be.
     """
 
     def __init__(
-        self, path: str, call_cost_ns: float, counters_off: str | None, even_if_empty: bool = True
+        self,
+        path: str,
+        call_cost_ns: float,
+        counters_off: str | None,
+        even_if_empty: bool = True,
+        keeps_values: bool = False,
     ) -> None:
         self._path = path
         self._even_if_empty = even_if_empty
+        self._keeps_values = keeps_values
         self._pid = os.getpid()
         self._start_unix_ns = time_ns()
         self._call_cost_ns = call_cost_ns
@@ -252,12 +260,13 @@ class TraceWriter:
         import sqlite3
 
         clock, _ = _core.clock_source()
+        arguments: list[str] = getattr(sys, "orig_argv", [])
         return {
             **self._progress(),
             "pid": self._pid,
             "parent_pid": os.getppid(),
             "host": socket.gethostname(),
-            "argv": json.dumps(getattr(sys, "orig_argv", [])),
+            "argv": json.dumps(arguments if self._keeps_values else without_values(arguments)),
             "directory": os.getcwd(),
             "python_version": sys.version.split()[0],
             "sqlite_version": sqlite3.sqlite_version,

@@ -55,7 +55,7 @@ def test_apsw() -> None:
         assert len(list(connection.execute("SELECT x FROM t WHERE x > ? ORDER BY -x", (9,)))) == 90
         assert len(cursor.execute("SELECT id FROM t; SELECT x FROM t").fetchall()) == 200
         with pytest.raises(apsw.SQLError):
-            cursor.execute("SELECT missing")
+            cursor.execute("SELECT * FROM missing")
         with pytest.raises(apsw.ConstraintError), connection:
             connection.execute("INSERT INTO t VALUES (1, 1)")
         other = apsw.Connection("")
@@ -88,7 +88,7 @@ def test_apsw() -> None:
         ("SELECT x FROM t WHERE x > ? ORDER BY - x", "next"): 91,
         ("SELECT id FROM t; SELECT x FROM t", "execute"): 1,
         ("SELECT id FROM t; SELECT x FROM t", "fetchall"): 1,
-        ("SELECT missing", "execute"): 1,
+        ("SELECT * FROM missing", "execute"): 1,
         ("CREATE TABLE b(b)", "execute"): 1,
         ("INSERT INTO b VALUES (zeroblob(?))", "execute"): 1,
         ("(blob)", "blob open"): 1,
@@ -106,7 +106,7 @@ def test_apsw() -> None:
     assert rows["SELECT id FROM t; SELECT x FROM t", "fetchall"] == 200
     assert rows["SELECT x FROM t WHERE x > ? ORDER BY - x", "next"] == 90
     assert {(e.statement, e.exception) for e in recording.profile.errors} == {
-        ("SELECT missing", "apsw.SQLError"),
+        ("SELECT * FROM missing", "apsw.SQLError"),
         ("INSERT INTO t VALUES (?, ?)", "apsw.ConstraintError"),
     }
 
@@ -198,7 +198,7 @@ def test_psycopg(postgresql: str) -> None:
                 named.execute("SELECT id, name FROM t")
                 assert len(named.fetchmany(3)) == 3
             with pytest.raises(psycopg.errors.UndefinedColumn):
-                cursor.execute("SELECT missing")
+                cursor.execute("SELECT * FROM missing")
             connection.rollback()
     assert owned(psycopg, PSYCOPG) == before
     assert calls(recording.profile) == {
@@ -216,7 +216,7 @@ def test_psycopg(postgresql: str) -> None:
         ("SELECT ?", "fetchone"): 1,
         ("SELECT id, name FROM t", "execute"): 1,
         ("SELECT id, name FROM t", "fetchmany"): 1,
-        ("SELECT missing", "execute"): 1,
+        ("SELECT * FROM missing", "execute"): 1,
         ("ROLLBACK", "rollback"): 1,
         ("(close)", "close"): 1,
     }
@@ -288,7 +288,7 @@ def test_duckdb() -> None:
         connection.begin()
         connection.rollback()
         with pytest.raises(duckdb.Error):
-            connection.execute("SELECT missing")
+            connection.execute("SELECT * FROM missing")
         connection.close()
         assert duckdb.execute("SELECT 42").fetchone() == (42,)
     assert owned(duckdb, DUCKDB) == before
@@ -300,7 +300,7 @@ def test_duckdb() -> None:
         ("SELECT i FROM t", "fetchall"): 1,
         ("BEGIN", "begin"): 1,
         ("ROLLBACK", "rollback"): 1,
-        ("SELECT missing", "execute"): 1,
+        ("SELECT * FROM missing", "execute"): 1,
         ("(close)", "close"): 1,
         ("SELECT ?", "execute"): 1,
         ("SELECT ?", "fetchone"): 1,

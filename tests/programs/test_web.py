@@ -127,7 +127,7 @@ def test_flask_under_gunicorn(shop: Path) -> None:
         (orders, "SELECT id, customer FROM purchase", "orders"): 30,
         (orders, one, "orders"): 30 * ORDERS,
         (stream, "SELECT id FROM purchase ORDER BY id", "stream.<locals>.lines"): 10,
-        ("GET /broken", "SELECT missing FROM nowhere", "broken"): 5,
+        ("GET /broken", "SELECT * FROM nowhere", "broken"): 5,
     }
     spans = {span.name: span for span in profile.spans}
     assert set(spans) == {customer, orders, stream, "GET /broken", "GET /no/such/{id}/page"}

@@ -22,7 +22,7 @@ EXAMPLES = int(os.environ.get("QUERYPROF_EXAMPLES", "1000"))
 INSERT = "INSERT INTO t VALUES (?, ?)"
 SELECT = "SELECT a, b FROM t WHERE a < ?"
 UPDATE = "UPDATE t SET b = ? WHERE a < ?"
-BROKEN = "SELECT missing FROM nowhere"
+BROKEN = "SELECT * FROM nowhere"
 TABLE = "CREATE TABLE t(a, b)"
 
 

@@ -168,7 +168,7 @@ def test_aiosqlite() -> None:
 
     async def fails(database: object) -> None:
         with pytest.raises(sqlite3.OperationalError):
-            await database.execute("SELECT missing")  # type: ignore[attr-defined]
+            await database.execute("SELECT * FROM missing")  # type: ignore[attr-defined]
 
     async def is_cancelled(database: object) -> None:
         await database.execute_fetchall(SLOW)  # type: ignore[attr-defined]
@@ -193,7 +193,7 @@ def test_aiosqlite() -> None:
     select = only(profile, "SELECT ?")
     assert (select.count, functions(select)[0], select.span) == (50, "load", "gathered")
     assert functions(only(profile, "(connect)", "connect"))[0] == "main"
-    assert functions(only(profile, "SELECT missing"))[0] == "fails"
+    assert functions(only(profile, "SELECT * FROM missing"))[0] == "fails"
     assert span_of(profile, "gathered").queries.max_ns == 50
     loads = [h for h in profile.handoffs if h.path[0].function.endswith("load")]
     assert sum(h.count for h in loads) == 150  # execute, fetchone, close

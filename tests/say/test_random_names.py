@@ -65,7 +65,7 @@ def test_statements_that_fold_to_one_key_add_up() -> None:
     assert folded == {"SELECT a FROM t<random>": Figures(5, 6, 50, 0, plans=(("SCAN t<random>",),))}
 
 
-WORDS = st.text(string.ascii_lowercase, min_size=3, max_size=10)
+WORDS = st.text(string.ascii_lowercase, min_size=3, max_size=10).map("n_{}".format)
 
 
 @given(st.lists(WORDS, min_size=4, max_size=4, unique=True))

@@ -54,5 +54,5 @@ def stream() -> object:
 
 @app.get("/broken")
 def broken() -> str:
-    database().execute("SELECT missing FROM nowhere")
+    database().execute("SELECT * FROM nowhere")
     return ""

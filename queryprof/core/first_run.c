@@ -1,0 +1,141 @@
+#include "first_run.h"
+
+#include <string.h>
+
+#include "allocation.h"
+#include "compiler.h"
+#include "plans.h"
+#include "spans.h"
+#include "statements.h"
+
+QP_COLD void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours)
+{
+    qp_execution *e = call->execution;
+    call->active.has_more = true;
+    call->connection = Py_NewRef(connection);
+    call->plan.tracker = NULL;
+    uint32_t statement = e->meter.key.statement;
+    qp_counters_attach(connection);
+    if (ours && !qp_plan_known(connection, statement) &&
+        qp_plan_ask(&call->plan, connection, statement, call->active.operation)) {
+        e->meter.explanation = &call->plan.explanation;
+    }
+    call->tells_ends = e->meter.drops && qp_counters_tell_ends(connection, true);
+    e->meter.counts = e->meter.drops ? call->tells_ends : e->meter.counts;
+}
+
+/* The message of an exception (borrowed from it), or NULL; runs no code of the program. */
+static PyObject *message_of(PyObject *value)
+{
+    PyObject *message = value;
+    if (value && PyExceptionInstance_Check(value)) {
+        PyObject *args = ((PyBaseExceptionObject *)value)->args;
+        message = args && PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL;
+    }
+    return message && PyUnicode_Check(message) ? message : NULL;
+}
+
+static bool contains(const char *text, const char *const *parts)
+{
+    while (*parts && !strstr(text, *parts)) {
+        parts++;
+    }
+    return *parts != NULL;
+}
+
+/* What the text of a failed call is: what SQLite says of names, locks and parameters, it says of
+ * SQL. Other databases say it by the class of the exception. */
+static qp_text_kind kind_of_failed(const qp_call *call)
+{
+    static const char *const of_sql[] = {"no such ",
+                                         "no column named",
+                                         "ambiguous column",
+                                         "already exists",
+                                         "number of arguments",
+                                         "bindings",
+                                         "not authorized",
+                                         "did not supply",
+                                         "misuse of",
+                                         "prohibited",
+                                         "readonly",
+                                         NULL};
+    static const char *const syntax[] = {"Syntax", "Parser", NULL};
+    if (call->execution->meter.counted) {
+        return QP_TEXT_SQL; /* it has started */
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    const char *name = type && PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : "";
+    PyObject *message = message_of(value);
+    const char *text = message ? PyUnicode_AsUTF8(message) : NULL;
+    bool is_busy = text && strstr(text, "locked"); /* it says nothing of the text */
+    bool is_sql = call->probe->stands_in ? !contains(name, syntax) : text && contains(text, of_sql);
+    bool is_taken = is_busy || strstr(name, "IntegrityError");
+    qp_text_kind kind = is_taken ? QP_TEXT_SQL : is_sql ? QP_TEXT_UNKNOWN_NAMES : QP_TEXT_NO_SQL;
+    PyErr_Restore(type, value, traceback); /* also drops an error of the encoding */
+    return kind;
+}
+
+QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
+{
+    qp_execution *e = call->execution;
+    uint32_t number = e->meter.key.statement;
+    if (call->recording != qp_recording || e->ignored ||
+        qp_operations[call->active.operation].source != QP_SOURCE_TEXT) {
+        return;
+    }
+    qp_text_kind kind = result ? QP_TEXT_SQL : kind_of_failed(call);
+    PyObject *sql = call->active.sql;
+    uint32_t right = kind == QP_TEXT_SQL
+                         ? qp_statement_taken(number, sql, qp_connection_of(call), call->active.db)
+                         : qp_statement_refused(number, sql, kind);
+    if (right != number) {
+        e->meter.key.statement = right;
+        qp_span_recount(e->span, number, right, e->meter.key.path);
+    }
+}
+
+/* A statement has started that is not known yet: it is, if the driver holds it. */
+static void know_statement(qp_call *call, PyObject *result)
+{
+    PyObject *connection = qp_connection_of(call);
+    if (connection && call->recording == qp_recording) {
+        qp_counters_know(connection, result ? result : call->self, &call->active);
+    }
+    call->active.statement = NULL;
+}
+
+static int64_t answer_plan(qp_call *call)
+{
+    call->execution->meter.explanation = NULL;
+    if (call->recording == qp_recording) {
+        qp_plan_answer(&call->plan, call->connection, call->execution->meter.key.statement,
+                       call->active.sql);
+    } else {
+        qp_release(call->plan.explanation.tree);
+    }
+    return call->plan.explanation.ticks;
+}
+
+QP_COLD int64_t qp_first_run_end(qp_call *call, PyObject *result)
+{
+    int64_t ticks = 0;
+    call->active.has_more = false;
+    if (call->active.statement) {
+        know_statement(call, result);
+    }
+    if (!call->connection) {
+        return 0;
+    }
+    if (call->tells_ends) {
+        qp_counters_tell_ends(call->connection, false);
+    }
+    if (call->plan.tracker) {
+        ticks = answer_plan(call);
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_CLEAR(call->connection); /* may be the last reference: then it is closed here */
+    PyErr_Restore(type, value, traceback);
+    return ticks;
+}

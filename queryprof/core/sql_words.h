@@ -1,0 +1,65 @@
+/* Words of SQL texts, as sets of their hashes: names that stand in a text, and those that SQLite
+ * has taken for names.
+ *
+ * SQLite takes a word in double quotes for a string where it is no name (a misfeature that it
+ * keeps, https://www.sqlite.org/quirks.html#double_quoted_string_literals_are_accepted): such a
+ * word may be a secret. The case of a name does not count.
+ */
+#ifndef QP_SQL_WORDS_H
+#define QP_SQL_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is known of a text: how far its words can be trusted to be names. */
+typedef enum {
+    QP_TEXT_SQL,           /* it has been taken, or nothing is known yet */
+    QP_TEXT_UNKNOWN_NAMES, /* a name in it is none: what stands for a value may be one, without
+                              quotes */
+    QP_TEXT_NO_SQL         /* it may be anything */
+} qp_text_kind;
+
+enum { QP_WORD_SLOTS = 256, QP_WORDS_KEPT = 16 };
+
+/* A set of words; those that do not fit are left out. */
+typedef struct {
+    uint64_t slots[QP_WORD_SLOTS]; /* 0: free */
+    int count;
+} qp_word_set;
+
+typedef struct {
+    const char *text; /* in the SQL text, without quotes */
+    size_t length;
+} qp_word;
+
+/* What stands in one text. */
+typedef struct {
+    qp_word_set names;   /* certainly names, if SQLite takes the text: not quoted, or by position */
+    qp_word_set aliases; /* quoted, where a name is given to a column or table */
+    qp_word_set values;  /* quoted, where a value may stand */
+    qp_word tables[QP_WORDS_KEPT];
+    int table_count;
+    qp_word hidden[QP_WORDS_KEPT]; /* quoted words that may be values, and are not known as names */
+    int hidden_count;
+} qp_sql_words;
+
+uint64_t qp_word_hash(const char *text, size_t length);
+bool qp_word_set_has(const qp_word_set *set, uint64_t hash);
+void qp_word_set_add(qp_word_set *set, uint64_t hash);
+
+/* Allocates the sets of this process; false without memory. */
+bool qp_sql_words_start(void);
+void qp_sql_words_stop(void);
+
+/* Notes that a table has a column of this name, as SQLite says. */
+void qp_column_learn(const qp_word *table, const qp_word *column);
+
+/* Whether one of the tables of a text is known to have such a column. */
+bool qp_column_is_known(const qp_sql_words *words, uint64_t column);
+
+/* Notes the names of a text that SQLite has taken; whether a word is among all these. */
+void qp_names_learn(const qp_word_set *names);
+bool qp_name_is_known(uint64_t hash);
+
+#endif

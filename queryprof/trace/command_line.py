@@ -1,0 +1,45 @@
+"""The command line of a recorded process as a trace keeps it: the program and the names of options.
+
+What is given to a program may be a secret (--password=..., a token, a customer's file), as bound
+parameters may.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HIDDEN = "?"
+"""What stands for a value, as in statements."""
+
+_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+"""Options of Python that take the next argument."""
+
+
+def without_values(arguments: Sequence[str]) -> list[str]:
+    """The arguments of a Python process (sys.orig_argv), with `?` for what is no option's name."""
+    shown = list(arguments[:1])
+    rest = iter(arguments[1:])
+    for argument in rest:
+        shown.append(argument)
+        if argument in _WITH_VALUE:
+            shown += [value for value in [next(rest, None)] if value is not None]
+        elif argument == "-m":
+            shown += [module for module in [next(rest, None)] if module is not None]
+            break
+        elif argument == "-c":
+            shown += [HIDDEN for _ in [next(rest, None)]]
+            break
+        elif argument == "-" or not argument.startswith("-"):
+            break  # the script
+    return shown + [_without_value(argument) for argument in rest]
+
+
+def _without_value(argument: str) -> str:
+    if not argument.startswith("-"):
+        return HIDDEN
+    if argument.startswith("--"):
+        name, equals, _ = argument.partition("=")
+        return name + (equals and equals + HIDDEN)
+    return argument if len(argument) <= 2 else argument[:2] + HIDDEN

@@ -1,0 +1,145 @@
+"""Values of a program are not in its trace: a secret in any place of any statement where a value may be."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import queryprof
+from conftest import QUERYPROF
+
+EXAMPLES = max(30, int(os.environ.get("QUERYPROF_EXAMPLES", "1000")) // 4)
+
+SETUP = """
+    CREATE TABLE t (a, b, "c d"); INSERT INTO t VALUES (1, 2, 3);
+    CREATE TABLE u (a INTEGER PRIMARY KEY, e);
+    CREATE VIEW v AS SELECT a AS x, b FROM t;
+    CREATE VIRTUAL TABLE f USING fts5(body);
+"""
+
+LITERALS = (
+    "'{}'", '"{}"', "'it''s {}'", "'{} '", "'a' || '{}'", 'lower("{}")', "coalesce(NULL, '{}')",
+    "CASE WHEN 1 THEN '{}' END", 'json_extract(\'{{"a": 1}}\', "$.{}")', "e'{}'", "$q${}$q$",
+    "$${}$$", "`{}`",
+)  # fmt: skip
+"""How a program, or one that means another database, may write a value."""
+
+STATEMENTS = (
+    "SELECT {}", "SELECT a, {} FROM t", "SELECT a AS n FROM t WHERE a = {}",
+    "SELECT * FROM t WHERE {} = a", "SELECT * FROM t WHERE {} = 1 OR a > {}",
+    "SELECT * FROM t WHERE a IN ({}, {})", "SELECT * FROM t WHERE a BETWEEN {} AND {}",
+    "SELECT * FROM t WHERE b LIKE {} ESCAPE '!'", "SELECT * FROM t ORDER BY {}",
+    "SELECT a FROM t GROUP BY {} HAVING {} = {}", "SELECT * FROM t LIMIT {}",
+    "SELECT * FROM (SELECT {} AS x) WHERE x = {}", "SELECT t.a FROM t JOIN u ON t.a = {}",
+    "SELECT a FROM t UNION SELECT {}", "WITH w(x) AS (SELECT {}) SELECT x FROM w WHERE x = {}",
+    "INSERT INTO t VALUES ({}, 2, 3)", "INSERT INTO t (a, b) VALUES ({}, {}), ({}, 1)",
+    "INSERT INTO t (a) SELECT {}", "REPLACE INTO u VALUES (1, {})",
+    "INSERT INTO u VALUES (1, {}) ON CONFLICT (a) DO UPDATE SET e = {}",
+    "UPDATE t SET a = {}, b = {} WHERE b = {}", "DELETE FROM t WHERE a = {}",
+    "CREATE TABLE IF NOT EXISTS d (a DEFAULT {})", "CREATE TABLE IF NOT EXISTS k (a CHECK (a <> {}))",
+    "CREATE INDEX IF NOT EXISTS i ON t (a) WHERE a = {}",
+    "CREATE VIEW IF NOT EXISTS z AS SELECT a FROM t WHERE a = {}",
+    "SELECT * FROM f WHERE f MATCH {}", "SELECT * FROM f WHERE f = {}", "SELECT * FROM f({})",
+    "PRAGMA key = {}", "PRAGMA rekey={}", "PRAGMA main.user_version({})", "VACUUM INTO {}",
+    "ATTACH {} AS x1", "ATTACH ':memory:' AS x2 KEY {}", "EXPLAIN SELECT {}",
+    "SELECT a -> {} FROM t", "SELECT nosuch({})", "SELECT * FROM nosuch WHERE a = {}",
+    "SELECT x FROM v WHERE x = {}", "SELECT 1 /* {} */ -- {}", "SELECT max(a) FILTER (WHERE a = {}) FROM t",
+    "SELECT a, rank() OVER (ORDER BY {}) FROM t", "CREATE USER x WITH PASSWORD {}",
+    "SELECT cast({} AS TEXT)", "SELECT * FROM t AS o WHERE EXISTS (SELECT 1 FROM t WHERE a = {})",
+    "SELECT {} {} nonsense", "{}", "login {} please", "SELECT 1 {} {}",
+)  # fmt: skip
+
+BARE = (
+    "PRAGMA key = {}", "ATTACH {} AS x1", "ATTACH ':memory:' AS x2 KEY {}", "{}", "login {} please",
+    "SELECT * FROM t WHERE a = {}", "SELECT 1 {} nonsense", "SELECT {} FROM nosuch", "{} {}",
+    "INSERT INTO t VALUES ({}, 2, 3)", "SELECT 1\0{}",
+)  # fmt: skip
+"""Where a value without quotes, as a careless program writes it, is none of SQLite's names."""
+
+
+def secret_of(seed: int) -> str:
+    return "Hush" + "".join(random.Random(seed).choices("abcdefXYZ0123456789", k=12))
+
+
+def bytes_of_recording(texts: list[str], path: Path) -> bytes:
+    """The trace of a program that runs these, whatever becomes of them."""
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(SETUP)
+    path.unlink(missing_ok=True)
+    with contextlib.chdir(path.parent), queryprof.profile(path):
+        for text in texts:
+            for run in (connection.execute, connection.executescript):
+                try:
+                    run(text)
+                except (sqlite3.Error, sqlite3.Warning, ValueError):
+                    pass  # a failed statement is recorded, too
+    connection.close()
+    return path.read_bytes()
+
+
+@settings(
+    max_examples=EXAMPLES,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(STATEMENTS), st.sampled_from(LITERALS)), min_size=1, max_size=20
+    ),
+    st.integers(0, 10**6),
+)
+def test_no_secret_is_in_the_trace(
+    tmp_path: Path, pieces: list[tuple[str, str]], seed: int
+) -> None:
+    """Whatever the statement, and however its values are quoted."""
+    secret = secret_of(seed)
+    texts = [statement.replace("{}", literal.format(secret)) for statement, literal in pieces]
+    trace = bytes_of_recording(texts, tmp_path / "s.qprof")
+    assert secret.lower().encode() not in trace.lower(), texts
+
+
+@pytest.mark.parametrize("statement", BARE)
+def test_a_value_without_quotes_is_not_in_the_trace(tmp_path: Path, statement: str) -> None:
+    """A text that SQLite refuses is not shown but for what is known, nor what it takes for a value."""
+    secret = secret_of(7)
+    trace = bytes_of_recording([statement.replace("{}", secret)], tmp_path / "s.qprof")
+    assert secret.lower().encode() not in trace.lower()
+
+
+def test_quoted_columns_are_shown(tmp_path: Path) -> None:
+    """SQLite tells which words in quotes are names, also in a database made before."""
+    path = tmp_path / "made.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(SETUP)
+    connection.close()
+    with queryprof.profile() as recording:
+        connection = sqlite3.connect(path)
+        for value in ("x", "y"):
+            connection.execute('SELECT "a" FROM "t" WHERE "c d" = ? AND "b" = "secret"', (value,))
+            connection.execute(f'SELECT "a" FROM "t" WHERE "c d" = {value!r} ORDER BY "a"')
+        connection.close()
+    statements = {a.statement: a.count for a in recording.profile.aggregates if a.count}
+    assert statements['SELECT "a" FROM "t" WHERE "c d" = ? AND "b" = ?'] == 2
+    assert statements['SELECT "a" FROM "t" WHERE "c d" = ? ORDER BY "a"'] == 2
+
+
+def test_arguments_of_the_command_line(tmp_path: Path) -> None:
+    """The program and the names of options are kept; values only when they are asked for."""
+    program = tmp_path / "p.py"
+    program.write_text("import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1')")
+    command = [QUERYPROF, "run", "--no-report", "-o", "t.qprof"]
+    arguments = ["--password=Hush1", "--token", "Hush2", "-pHush3", "Hush4", "--verbose"]
+    for more, wanted in (([], False), (["--parameters"], True)):
+        subprocess.run([*command, *more, str(program), *arguments], cwd=tmp_path, check=True)
+        trace = (tmp_path / "t.qprof").read_bytes()
+        assert (b"Hush" in trace) is wanted
+        assert b"--password" in trace
+        assert b"p.py" in trace
