@@ -33,6 +33,8 @@ class ThreadMeter:
 
     def __init__(self) -> None:
         self._known = {thread: usage for thread, _, usage in _read_threads()}
+        self._vanished: dict[int, Usage] = {}
+        """What threads that are no longer there had used, until what they used at their end comes."""
         self._ended: list[_core.EndedThreadRow] = []
         self._own_before: tuple[int, Usage] | None = None
 
@@ -57,18 +59,24 @@ class ThreadMeter:
     def take(self) -> dict[str, list[int]]:
         """By thread name: the sums of Usage since the last taking; ended threads included."""
         used: dict[str, list[int]] = {}
-        now = {thread: (name, usage) for thread, name, usage in _read_threads()}
-        for thread, name, usage in (
-            *self._ended,
-            *((thread, name, usage) for thread, (name, usage) in now.items()),
-        ):
-            before = self._known.pop(thread, None)
+        now = _read_threads()
+        counted = {**self._vanished, **self._known}
+        for thread, name, usage in (*self._ended, *now):
+            before = counted.get(thread)
             if before is None or usage[0] + usage[1] < before[0] + before[1]:
                 before = (0, 0, 0, 0, 0, 0, 0, 0)  # a new thread with an old one's number
             sums = used.setdefault(name, [0] * len(usage))
             for place, value in enumerate(usage):
                 sums[place] += max(0, value - before[place])
-        self._known = {thread: usage for thread, (_, usage) in now.items()}
+            counted[thread] = usage  # a thread that ends may be there still
+        living = {thread for thread, _, _ in now}
+        ended = {thread for thread, _, _ in self._ended}
+        self._vanished = {
+            thread: usage
+            for thread, usage in self._known.items()
+            if thread not in living and thread not in ended
+        }
+        self._known = {thread: usage for thread, _, usage in now}
         self._ended.clear()
         return used
 
