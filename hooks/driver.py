@@ -53,7 +53,8 @@ class Probes:
 
         Args:
             methods: the operation of each name.
-            cursor_type: a C type whose `rowcount` and `connection` are looked for.
+            cursor_type: a C type whose `rowcount` and `connection` are looked for; the owner is this
+                type, or that of its connections.
             is_told: the driver's SQLite tells when each statement ends.
         """
         operations = _core.operations()

@@ -46,12 +46,9 @@ class Sqlite3Driver:
         import _sqlite3
 
         try:
-            for owner, methods in (
-                (_sqlite3.Cursor, CURSOR_METHODS),
-                (_sqlite3.Connection, CONNECTION_METHODS),
-                (_sqlite3.Blob, BLOB_METHODS),
-            ):
-                self._probes.attach(owner, methods, _sqlite3.Cursor)
+            self._probes.attach(_sqlite3.Cursor, CURSOR_METHODS, _sqlite3.Cursor)
+            self._probes.attach(_sqlite3.Connection, CONNECTION_METHODS, _sqlite3.Cursor)
+            self._probes.attach(_sqlite3.Blob, BLOB_METHODS)
         except BaseException:
             self.detach()
             raise

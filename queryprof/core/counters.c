@@ -155,7 +155,7 @@ void qp_counters_attach(PyObject *connection)
     }
     /* The driver takes db off the connection, with the GIL, before it closes it; so it is open. The
      * mutex's holder may be waiting for the GIL: try, and never wait. */
-    void *mutex = qp_sqlite.db_mutex(db);
+    void *mutex = qp_sqlite_connection(connection, &db) ? NULL : qp_sqlite.db_mutex(db);
     if (!mutex || qp_sqlite.mutex_try(mutex) != 0) {
         return;
     }

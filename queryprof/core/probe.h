@@ -26,7 +26,8 @@ typedef struct {
     qp_operation operation;
     qp_source source;             /* of the operation */
     Py_ssize_t rowcount_offset;   /* of the C long in a cursor that counts changed rows; 0: none */
-    Py_ssize_t connection_offset; /* of a cursor's reference to its connection; 0: none */
+    Py_ssize_t connection_offset; /* of a cursor's reference to its connection; 0: neither a cursor
+                                   * nor a connection receives the call */
     PyTypeObject *cursor_type;    /* owned by who attached; whose offsets these are; or NULL */
     bool is_told;      /* its SQLite tells when each statement ends: none is known longer */
     bool stands_in;    /* for a function that is called through an attribute: a driver in Python */
