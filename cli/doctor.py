@@ -36,10 +36,8 @@ def doctor() -> None:
     counters = session.driver.counters_off
     session.libraries.complain = lambda _: None  # it is said below
     drivers = [(name, _driver(name, session.libraries)) for name in DRIVERS]
+    direct = _core.frames_are_direct()
     session.stop()
-    direct = (
-        "the interpreter's own records" if _core.frames_are_direct() else "the public functions"
-    )
     rows = "every row is timed" if source == "time-stamp counter" else "row times are estimates"
     lines += [
         ("core", f"loaded from {_core.__file__}"),

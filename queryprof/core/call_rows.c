@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler.h"
+#include "sqlite_library.h"
 #include "statements.h"
 
 int64_t qp_rows_served(const qp_call *call, PyObject *result)
@@ -37,6 +38,19 @@ static QP_COLD int64_t rows_told(const qp_call *call, PyObject *result)
     return changed > 0 ? changed : 0;
 }
 
+/* What the driver does not count: the changes of a script, and of a statement that begins with
+ * WITH. */
+static QP_COLD int64_t rows_uncounted(const qp_call *call)
+{
+    if (call->active.operation == QP_EXECUTESCRIPT) {
+        return call->script_rows;
+    }
+    PyObject *connection = qp_connection_of(call);
+    void *db = connection ? qp_connection_db(connection) : NULL;
+    /* The driver takes db off the connection, with the GIL, before it closes it; so it is open. */
+    return db && db == call->active.db && qp_sqlite.changes ? qp_sqlite.changes(db) : 0;
+}
+
 int64_t qp_rows_changed(const qp_call *call, PyObject *result)
 {
     long changed = 0;
@@ -44,8 +58,11 @@ int64_t qp_rows_changed(const qp_call *call, PyObject *result)
         return rows_told(call, result);
     }
     if (result && call->probe->rowcount_offset &&
-        PyObject_TypeCheck(result, call->probe->cursor_type)) {
+        (result == call->self || PyObject_TypeCheck(result, call->probe->cursor_type))) {
         memcpy(&changed, (const char *)result + call->probe->rowcount_offset, sizeof changed);
     }
-    return changed > 0 ? changed : 0;
+    bool is_uncounted =
+        call->active.operation == QP_EXECUTESCRIPT ||
+        (changed < 0 && qp_statement_changes_uncounted(call->execution->meter.key.statement));
+    return is_uncounted ? rows_uncounted(call) : changed > 0 ? changed : 0;
 }

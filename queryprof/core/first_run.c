@@ -5,23 +5,36 @@
 #include "allocation.h"
 #include "compiler.h"
 #include "plans.h"
+#include "probe_cost.h"
 #include "spans.h"
+#include "sqlite_library.h"
 #include "statements.h"
+
+/* Rows that a script's connection has changed so far; 0 of another call. */
+static int64_t total_changes(const qp_call *call, PyObject *connection)
+{
+    bool is_script = call->active.operation == QP_EXECUTESCRIPT && qp_sqlite.total_changes;
+    void *db = is_script ? qp_connection_db(connection) : NULL;
+    return db && db == call->active.db ? qp_sqlite.total_changes(db) : 0;
+}
 
 QP_COLD void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours)
 {
+    uint64_t from = qp_clock_ticks();
     qp_execution *e = call->execution;
     call->active.has_more = true;
     call->connection = Py_NewRef(connection);
     call->plan.tracker = NULL;
     uint32_t statement = e->meter.key.statement;
     qp_counters_attach(connection);
+    call->script_rows = total_changes(call, connection);
     if (ours && !qp_plan_known(connection, statement) &&
         qp_plan_ask(&call->plan, connection, statement, call->active.operation)) {
         e->meter.explanation = &call->plan.explanation;
     }
     call->tells_ends = e->meter.drops && qp_counters_tell_ends(connection, true);
     e->meter.counts = e->meter.drops ? call->tells_ends : e->meter.counts;
+    qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
 }
 
 /* The message of an exception (borrowed from it), or NULL; runs no code of the program. */
@@ -84,6 +97,7 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
         qp_operations[call->active.operation].source != QP_SOURCE_TEXT) {
         return;
     }
+    uint64_t from = qp_clock_ticks();
     qp_text_kind kind = result ? QP_TEXT_SQL : kind_of_failed(call);
     PyObject *sql = call->active.sql;
     uint32_t right = kind == QP_TEXT_SQL
@@ -93,6 +107,7 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
         e->meter.key.statement = right;
         qp_span_recount(e->span, number, right, e->meter.key.path);
     }
+    qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
 }
 
 /* A statement has started that is not known yet: it is, if the driver holds it. */
@@ -119,6 +134,7 @@ static int64_t answer_plan(qp_call *call)
 
 QP_COLD int64_t qp_first_run_end(qp_call *call, PyObject *result)
 {
+    uint64_t from = qp_clock_ticks();
     int64_t ticks = 0;
     call->active.has_more = false;
     if (call->active.statement) {
@@ -127,12 +143,14 @@ QP_COLD int64_t qp_first_run_end(qp_call *call, PyObject *result)
     if (!call->connection) {
         return 0;
     }
+    call->script_rows = total_changes(call, call->connection) - call->script_rows;
     if (call->tells_ends) {
         qp_counters_tell_ends(call->connection, false);
     }
     if (call->plan.tracker) {
         ticks = answer_plan(call);
     }
+    qp_own_ticks += ticks + qp_clock_elapsed(from, qp_clock_ticks());
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     Py_CLEAR(call->connection); /* may be the last reference: then it is closed here */

@@ -96,6 +96,13 @@ static PyObject *operations(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unu
     return names;
 }
 
+/* Whether the driver prepares statements for the call that it drops before the call ends. */
+static bool drops_statements(qp_operation operation)
+{
+    return operation == QP_EXECUTESCRIPT || operation == QP_COMMIT || operation == QP_ROLLBACK ||
+           operation == QP_EXIT;
+}
+
 static PyObject *attach(PyObject *module, PyObject *args)
 {
     PyObject *owner, *name, *cursor_type;
@@ -113,7 +120,7 @@ static PyObject *attach(PyObject *module, PyObject *args)
     qp_module_state *state = PyModule_GetState(module);
     qp_probe probe = {.operation = (qp_operation)operation,
                       .source = qp_operations[operation].source,
-                      .is_told = is_told,
+                      .drops = is_told || drops_statements((qp_operation)operation),
                       .cursor_type = cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type};
     return qp_attach(owner, name, &probe, state);
 }
@@ -232,6 +239,11 @@ static PyObject *use_system_clock(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
     Py_RETURN_NONE;
 }
 
+static PyObject *own_ns(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return PyLong_FromLongLong(qp_clock_ns(qp_own_ticks));
+}
+
 static PyObject *probe_cost_ns(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     return qp_require_recording() ? PyFloat_FromDouble(qp_probe_cost_ns()) : NULL;
@@ -311,6 +323,7 @@ static PyMethodDef functions[] = {
     {"frames_are_direct", frames_are_direct, METH_NOARGS, NULL},
     {"use_public_frames", use_public_frames, METH_NOARGS, NULL},
     {"use_system_clock", use_system_clock, METH_NOARGS, NULL},
+    {"own_ns", own_ns, METH_NOARGS, NULL},
     {"probe_cost_ns", probe_cost_ns, METH_NOARGS, NULL},
     {"flusher_start", flusher_start, METH_VARARGS, NULL},
     {"flusher_stop", flusher_stop, METH_VARARGS, NULL},

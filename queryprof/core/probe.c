@@ -124,12 +124,6 @@ static inline void leave(qp_call *call)
     call->active.below = NULL;
 }
 
-/* Whether the driver prepares statements for the call that it drops before the call ends. */
-static inline bool drops_statements(qp_operation operation)
-{
-    return operation == QP_EXECUTESCRIPT || operation == QP_COMMIT || operation == QP_ROLLBACK;
-}
-
 /* Tells who else is to know of an execution: its span, its statement's note, its origin. */
 static QP_COLD void count_elsewhere(const qp_execution *e, bool is_query)
 {
@@ -152,7 +146,8 @@ static inline bool begin_execution(qp_call *call)
     qp_thread *thread = call->thread;
     uint32_t path;
     bool ours = qp_callpath_find(thread->tstate, &path);
-    if (call->probe->is_awaited && thread->awaited_path > QP_PATH_OTHER) {
+    bool is_awaited = call->probe->is_awaited;
+    if (is_awaited && thread->awaited_path > QP_PATH_OTHER) {
         path = qp_path_checked(thread->awaited_path);
     }
     call->active.frame = qp_frame_identity(thread->tstate);
@@ -160,7 +155,7 @@ static inline bool begin_execution(qp_call *call)
         return false;
     }
     /* An awaited call may last long, with many others at once. */
-    qp_execution *e = call->probe->is_awaited ? NULL : qp_execution_reserve();
+    qp_execution *e = is_awaited ? NULL : qp_execution_reserve();
     if (!e) {
         e = &call->spare;
     }
@@ -178,7 +173,7 @@ static inline bool begin_execution(qp_call *call)
                 .thread = thread->number,
                 .operation = call->active.operation},
         .counts = call->active.operation == QP_EXECUTE || call->active.operation == QP_EXECUTEMANY,
-        .drops = call->probe->is_told || drops_statements(call->active.operation),
+        .drops = call->probe->drops,
         .sampled = random % PAGE_SAMPLING == 0,
     };
     e->span = span;

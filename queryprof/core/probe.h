@@ -29,7 +29,8 @@ typedef struct {
     Py_ssize_t connection_offset; /* of a cursor's reference to its connection; 0: neither a cursor
                                    * nor a connection receives the call */
     PyTypeObject *cursor_type;    /* owned by who attached; whose offsets these are; or NULL */
-    bool is_told;      /* its SQLite tells when each statement ends: none is known longer */
+    bool drops;        /* it prepares statements that it drops before the call ends; or, where its
+                        * SQLite tells when each statement ends, none is known longer */
     bool stands_in;    /* for a function that is called through an attribute: a driver in Python */
     bool has_receiver; /* such a function's first argument is the cursor or connection */
     bool is_awaited;   /* such a function gives a coroutine */
@@ -53,6 +54,7 @@ typedef struct qp_call {
     qp_execution *execution; /* it begins or serves; NULL: its cursor was executed unseen */
     /* of a call that begins an execution */
     PyObject *parameters;
+    int64_t script_rows;  /* that a script has changed, also by triggers */
     bool tells_ends;      /* its connection tells its statements' ends during the call */
     PyObject *connection; /* owned: the program's code inside the call may let go of it; NULL: what
                            * is around it here is not filled in */

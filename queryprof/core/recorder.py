@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from _thread import allocate_lock
-from time import monotonic_ns
+from time import thread_time_ns
 
 from queryprof.core import _core
 from queryprof.core.user_code import code_prefixes, is_typed_in
@@ -41,7 +41,9 @@ if TYPE_CHECKING:  # typing takes milliseconds to import in somebody's program
         ) -> None: ...
 
         def commit(self, flush_ns: int, losses: tuple[int, int, int, int]) -> None:
-            """Ends a flush that has taken `flush_ns` so far."""
+            """Ends a flush; `flush_ns` is the CPU time that it took so far, and what was spent on
+            new statements since the one before.
+            """
 
         def fail(self, error: Exception) -> None:
             """Is told that a method raised, and that nothing more will come."""
@@ -120,10 +122,12 @@ class Recorder:
         self.lock = allocate_lock()
         """Held during a flush."""
         self._sinks: list[Sink] = []
+        self._own_ns = 0
 
     def start(self, settings: Settings) -> float:
         """Starts the core and returns what a probed call costs here, in nanoseconds."""
         _core.start(settings.parameters)
+        self._own_ns = _core.own_ns()
         _core.plans_allow(PLANS_SHARE if settings.plans else 0.0)
         _core.configure(
             code_prefixes(settings.roots), settings.call_path_frames, os.getcwd(), is_typed_in()
@@ -160,7 +164,7 @@ class Recorder:
         """
         with self.lock, muted():
             _core.settle()
-            started_ns = monotonic_ns()
+            started_ns = thread_time_ns()
             began = _core.loops_changed(everything) or _core.work_changed()
             if began:
                 self._each(lambda sink: sink.begin())
@@ -179,7 +183,10 @@ class Recorder:
                     break
             if began:
                 losses = _core.losses()
-                self._each(lambda sink: sink.commit(monotonic_ns() - started_ns, losses))
+                own_ns = _core.own_ns()
+                spent_ns = thread_time_ns() - started_ns + own_ns - self._own_ns
+                self._own_ns = own_ns
+                self._each(lambda sink: sink.commit(spent_ns, losses))
 
     def after_fork(self) -> None:
         """In a forked child: what was recorded, and the sinks, are the parent's."""

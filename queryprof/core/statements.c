@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "allocation.h"
+#include "clock.h"
 #include "column_names.h"
 #include "fingerprint.h"
+#include "probe_cost.h"
 #include "thread_local.h"
 
 enum {
@@ -20,6 +22,7 @@ typedef struct {
     uint32_t offset;
     uint32_t length;
     bool changes_rows;
+    bool changes_uncounted;
     bool is_taken; /* by SQLite: what looks like a name in it is one */
 } statement;
 
@@ -75,6 +78,17 @@ static bool changes_rows(const char *form, size_t length)
     return false;
 }
 
+/* SQLite allows a change after a WITH, and nowhere inside a query. */
+static bool changes_after_with(const char *form, size_t length)
+{
+    static const char *const words[] = {" INSERT ", " UPDATE ", " DELETE FROM ", " REPLACE INTO "};
+    bool changes = false;
+    for (size_t i = 0; length > 5 && !memcmp(form, "WITH ", 5) && i < 4; i++) {
+        changes = changes || contains(form, length, words[i]);
+    }
+    return changes && !contains(form, length, " RETURNING ");
+}
+
 static uint32_t intern(const char *form, size_t length)
 {
     uint64_t hash = hash_bytes(form, length);
@@ -95,7 +109,8 @@ static uint32_t intern(const char *form, size_t length)
     table.statements[number] = (statement){.hash = hash,
                                            .offset = (uint32_t)table.text_used,
                                            .length = (uint32_t)length,
-                                           .changes_rows = changes_rows(form, length)};
+                                           .changes_rows = changes_rows(form, length),
+                                           .changes_uncounted = changes_after_with(form, length)};
     table.text_used += length;
     table.index[slot] = number + 1;
     return number;
@@ -203,7 +218,9 @@ uint32_t qp_statement_of_object(PyObject *sql)
         entry = set[1];
         set[1] = set[0];
     } else {
+        uint64_t from = qp_clock_ticks();
         entry = (cached_text){.hash = hash, .length = length, .statement = scan(sql, QP_TEXT_SQL)};
+        qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
         if (length <= KEPT_TEXT_LENGTH && PyUnicode_CheckExact(sql)) {
             entry.text = Py_NewRef(sql);
         }
@@ -277,6 +294,11 @@ static const char *utf8_of(PyObject *sql, Py_ssize_t *length)
     const char *bytes = PyUnicode_AsUTF8AndSize(sql, length);
     PyErr_Restore(type, value, traceback); /* also drops an error of the above */
     return bytes;
+}
+
+bool qp_statement_changes_uncounted(uint32_t number)
+{
+    return table.statements[number].changes_uncounted;
 }
 
 uint32_t qp_statement_taken(uint32_t number, PyObject *sql, PyObject *connection, const void *db)

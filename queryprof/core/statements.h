@@ -35,6 +35,9 @@ uint32_t qp_statement_of_query(PyObject *query);
 /* Whether a statement changes rows and returns none: by its first word. */
 bool qp_statement_changes_rows(uint32_t statement);
 
+/* Whether it changes rows that the standard library's driver does not count: a WITH before it. */
+bool qp_statement_changes_uncounted(uint32_t statement);
+
 /* The statement with this normal form, for operations that have no SQL text. */
 uint32_t qp_statement_of_name(const char *name);
 

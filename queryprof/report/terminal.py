@@ -104,7 +104,7 @@ def _overview(overview: Overview) -> Iterable[RenderableType]:
     yield Text(
         f"queryprof itself cost about {duration(overview.profiler_ns)}"
         f" ({percent(overview.profiler_ns / overview.process_ns if overview.process_ns else 0)};"
-        " an estimate: calls x calibrated cost, and its writing)",
+        " an estimate: calls x calibrated cost, new statements, and its writing)",
         style="dim",
     )
     for caution in overview.cautions:

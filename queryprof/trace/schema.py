@@ -254,7 +254,7 @@ CREATE TABLE process (
     counters_off TEXT,                 -- why SQLite's counters are unknown; NULL: they are on
     call_cost_ns REAL NOT NULL,        -- what the profiler added to one call, calibrated at start
     flushes INTEGER NOT NULL,
-    flush_ns INTEGER NOT NULL,         -- spent in flushes, altogether
+    flush_ns INTEGER NOT NULL,         -- CPU time of flushes, and time spent on new statements
     folded_statements INTEGER NOT NULL, -- executions whose statement is '(other)' for want of room
     folded_calls INTEGER NOT NULL,     -- calls whose call path is unknown for want of room
     lost_counters INTEGER NOT NULL,    -- executions whose counters are unknown for want of room
