@@ -1,7 +1,7 @@
 """Attaches to asyncio's own event loops: every step, every timer, and a heartbeat.
 
 Handle._run, which runs each callback and each step of a task, is replaced by a C function;
-run_forever tells when a loop starts and stops.
+run_forever tells when a loop starts and stops, create_task who makes a task of a library's coroutine.
 """
 
 from __future__ import annotations
@@ -58,6 +58,9 @@ class AsyncioLoop:
         self._replaced.set(handle, "_run", runner)
         run_forever = _core.loop_runner(loop.__dict__["run_forever"], KIND, True, start_heartbeat)
         self._replaced.set(loop, "run_forever", run_forever)
+        boundary = loop.__dict__["_run_once"].__code__
+        create_task = _core.task_runner(loop.__dict__["create_task"], boundary)
+        self._replaced.set(loop, "create_task", create_task)
         gc.callbacks.append(_core.on_gc)
         self._adopt(events, loop)
 

@@ -8,6 +8,7 @@
 #include "frames.h"
 #include "greenlets.h"
 #include "origin.h"
+#include "task_makers.h"
 #include "threads.h"
 
 enum {
@@ -52,8 +53,9 @@ enum { RECENT_CODES = 128, WALKS = 128, WALK_WAYS = 2, WALK_MARKS = 20 };
 /* Where the same frames led before. */
 typedef struct {
     qp_frame_mark marks[WALK_MARKS];
-    int marked;      /* 0: nothing is known */
-    uint32_t origin; /* the path of where the work came from */
+    int marked; /* 0: nothing is known */
+    uint32_t
+        origin; /* the path of where the work came from: another thread, or who made the task */
     uint32_t path;
     bool ours;
 } known_walk;
@@ -276,27 +278,44 @@ static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int in
     return false;
 }
 
-/* The frames of who handed the work to this thread, or NULL. */
-static const call_path *origin_path(void)
+/* The path of who handed the work to this thread, or made the task that runs; QP_PATH_NONE: it is
+ * not known, or none. */
+static QP_COLD uint32_t find_behind(void)
 {
     const qp_origin *origin = qp_origin_now();
-    bool known = origin && origin->recording == qp_recording && origin->path >= table.path_base &&
-                 origin->path > QP_PATH_OTHER;
-    return known ? &table.paths[origin->path - table.path_base] : NULL;
+    if (origin) {
+        return origin->recording == qp_recording ? origin->path : QP_PATH_NONE;
+    }
+    return qp_task_path();
+}
+
+static inline uint32_t path_behind(void)
+{
+    return qp_here.origin || qp_task_variable ? find_behind() : QP_PATH_NONE;
+}
+
+/* The frames of a path from elsewhere, or NULL: there are none, or they were forgotten. */
+static const call_path *frames_of(uint32_t path)
+{
+    bool known = path >= table.path_base && path > QP_PATH_OTHER &&
+                 path - table.path_base < table.path_count;
+    return known ? &table.paths[path - table.path_base] : NULL;
 }
 
 static QP_COLD void find_path(PyThreadState *tstate, known_walk *walk)
 {
+    bool is_task = walk->origin != QP_PATH_NONE && !qp_origin_now();
     search s = {.ours = true};
     qp_frame *frame = qp_frame_running(tstate);
     bool enough = false;
     for (int depth = 0; frame && !enough && depth < SEARCH_DEPTH; depth++) {
-        enough =
-            look_at(&s, qp_frame_code(frame), qp_frame_globals(frame), qp_frame_instruction(frame));
+        enough = look_at(&s, qp_frame_code(frame), qp_frame_globals(frame),
+                         qp_frame_instruction(frame)) ||
+                 (is_task && qp_task_is_boundary(qp_frame_code(frame)));
         frame = enough ? frame : qp_frame_outer(frame);
     }
     bool has_parents = !enough && !frame && qp_greenlets_visit(look_at, &s);
-    const call_path *origin = origin_path();
+    const call_path *origin = frames_of(walk->origin);
     for (uint32_t i = 0; origin && s.ours && i < origin->frames; i++) {
         if (s.users < (uint32_t)table.frames) {
             look_at(&s, origin->at[i].code, NULL, origin->at[i].instruction);
@@ -337,8 +356,7 @@ static QP_COLD void find_other(PyThreadState *tstate, uint32_t origin, known_wal
 
 bool qp_callpath_find(PyThreadState *tstate, uint32_t *path)
 {
-    const qp_origin *work = qp_origin_now();
-    uint32_t origin = work ? work->path : QP_PATH_NONE;
+    uint32_t origin = path_behind();
     known_walk *ways = table.walks[(qp_frames_hash(tstate) + origin) & (WALKS - 1)];
     if (!leads_there(&ways[0], tstate, origin)) {
         find_other(tstate, origin, ways);
@@ -373,7 +391,7 @@ uint32_t qp_stack_find(PyThreadState *tstate)
         frame = qp_frame_outer(frame);
     }
     qp_frame_release(frame);
-    const call_path *origin = origin_path();
+    const call_path *origin = frames_of(path_behind());
     for (uint32_t i = 0; origin && i < origin->frames && frames < STACK_DEPTH; i++) {
         at[frames++] = origin->at[i];
     }

@@ -7,6 +7,7 @@
 #include "probe_object.h"
 #include "stalls.h"
 #include "steps.h"
+#include "task_makers.h"
 #include "watchdog.h"
 
 static PyObject *handle_runner(PyObject *module, PyObject *args)
@@ -84,6 +85,15 @@ static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flag
     Py_DECREF(extra);
     Py_DECREF(wrapped);
     return result;
+}
+
+static PyObject *task_runner(PyObject *module, PyObject *args)
+{
+    PyObject *original, *boundary;
+    if (!PyArg_ParseTuple(args, "OO!:task_runner", &original, &PyCode_Type, &boundary)) {
+        return NULL;
+    }
+    return qp_task_runner(module, original, (PyCodeObject *)boundary);
 }
 
 static PyObject *loop_runner(PyObject *module, PyObject *args)
@@ -282,6 +292,7 @@ static PyObject *watchdog_stop(PyObject *Py_UNUSED(module), PyObject *args)
 PyMethodDef qp_loop_functions[] = {
     {"handle_runner", handle_runner, METH_VARARGS, NULL},
     {"forget_handles", forget_handles, METH_NOARGS, NULL},
+    {"task_runner", task_runner, METH_VARARGS, NULL},
     {"loop_runner", loop_runner, METH_VARARGS, NULL},
     {"enter_loop", enter_loop, METH_VARARGS, NULL},
     {"leave_loop", leave_loop, METH_NOARGS, NULL},

@@ -16,6 +16,7 @@
 #include "stalls.h"
 #include "statements.h"
 #include "steps.h"
+#include "task_makers.h"
 #include "thread_ends.h"
 #include "threads.h"
 #include "timeline.h"
@@ -55,6 +56,7 @@ void qp_recorder_stop(void)
     qp_handoffs_stop();
     qp_notes_stop();
     qp_spans_stop();
+    qp_task_makers_stop();
     qp_stalls_stop();
     qp_steps_stop();
     qp_loops_stop();
