@@ -144,7 +144,7 @@ def aiosqlite_point_select(has_timer: bool) -> Iterator[Work]:
 def psycopg_point_select() -> Iterator[Work]:
     import psycopg
 
-    with tempfile.TemporaryDirectory(prefix="qp") as directory, server(Path(directory)) as address:
+    with server() as address:
         connection = psycopg.connect(address, autocommit=True)
         connection.execute("CREATE TABLE item (id int PRIMARY KEY, name text)")
         connection.execute(

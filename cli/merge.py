@@ -6,7 +6,7 @@ import click
 
 
 @click.command()
-@click.argument("output", type=click.Path(dir_okay=False))
+@click.argument("output", type=click.Path())
 @click.argument("inputs", type=click.Path(), nargs=-1, required=True)
 def merge(output: str, inputs: tuple[str, ...]) -> None:
     """Adds up the traces INPUTS... into OUTPUT."""

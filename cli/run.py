@@ -12,7 +12,7 @@ from queryprof.errors import QueryprofError
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False),
+    "-o", "--output", type=click.Path(),
     help="The trace file.  [default: PROGRAM.qprof]",
 )  # fmt: skip
 @click.option("--no-report", is_flag=True, help="Only write the trace.")

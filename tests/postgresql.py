@@ -8,6 +8,7 @@ import pwd
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,10 +26,14 @@ def binaries() -> str | None:
 
 
 @contextmanager
-def server(directory: Path) -> Iterator[str]:
-    """Runs a server in a new directory inside this one; gives its connection string."""
+def server() -> Iterator[str]:
+    """Runs a server in a directory of its own, not below pytest's: another run of pytest resets the
+    mode of that, and the server's user no longer gets there. Gives its connection string.
+    """
     commands = binaries()
     assert commands, "PostgreSQL is not installed"
+    directory = Path(tempfile.mkdtemp(prefix="queryprof-pg-"))
+    directory.chmod(0o711)
     data = directory / "data"
     data.mkdir()
     user: dict[str, object] = {}
@@ -37,10 +42,6 @@ def server(directory: Path) -> Iterator[str]:
         name = "postgres" if "postgres" in names else "nobody"
         user = {"user": name, "group": pwd.getpwnam(name).pw_gid, "extra_groups": []}
         shutil.chown(data, name)
-        parent = data.parent
-        while parent != parent.parent and not parent.stat().st_mode & 0o001:
-            parent.chmod(parent.stat().st_mode | 0o011)  # it must get there
-            parent = parent.parent
 
     # A sanitizer that is loaded into the tests is not for the server.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
@@ -58,3 +59,4 @@ def server(directory: Path) -> Iterator[str]:
         yield f"host={data} user=postgres"
     finally:
         run(f"{commands}/pg_ctl", "-D", str(data), "-m", "immediate", "-w", "stop")
+        shutil.rmtree(directory, ignore_errors=True)

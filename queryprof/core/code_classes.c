@@ -132,8 +132,12 @@ static bool is_typed_in(PyObject *globals)
 {
     PyObject *name =
         globals && PyDict_CheckExact(globals) ? PyDict_GetItemString(globals, "__name__") : NULL;
-    return table.typed_in && name && PyUnicode_Check(name) &&
-           PyUnicode_CompareWithASCIIString(name, "__main__") == 0 && !file_of(globals);
+    if (!table.typed_in || !name || !PyUnicode_Check(name) ||
+        PyUnicode_CompareWithASCIIString(name, "__main__") != 0) {
+        return false;
+    }
+    PyObject *file = file_of(globals); /* of standard input: <stdin> */
+    return !file || (PyUnicode_GET_LENGTH(file) && PyUnicode_READ_CHAR(file, 0) == '<');
 }
 
 static qp_code_class classify_file(PyObject *path)

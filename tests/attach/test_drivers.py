@@ -30,7 +30,7 @@ HERE = Path(__file__).name
 def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if not binaries():
         pytest.skip("PostgreSQL's server is not installed")
-    with server(tmp_path_factory.mktemp("pg")) as address:
+    with server() as address:
         yield address
 
 

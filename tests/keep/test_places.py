@@ -1,0 +1,231 @@
+"""Where traces go, and what stands there already: nothing but an old trace is ever replaced."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import queryprof
+from conftest import QUERYPROF
+from queryprof.errors import TraceError
+from queryprof.trace.merge import merge_traces
+from queryprof.trace.place import make_room
+from queryprof.trace.reader import read_profile
+
+ASK = "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1').fetchall(); print('done')"
+INSTALL = "import queryprof, sys; queryprof.install(sys.argv[1]); "
+
+
+def make_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_null(path: Path) -> None:
+    """A device of ours with the null device's number: never the machine's own."""
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("device nodes need root")
+
+
+def make_socket(path: Path) -> None:
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as unix:
+        unix.bind(str(path))
+
+
+@pytest.mark.parametrize("make", [make_fifo, make_null, make_socket, Path.mkdir])
+def test_what_is_no_file_stays(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """A pipe, a device, a socket or a directory is neither removed nor written to, by no command."""
+    node = tmp_path / "node"
+    make(node)
+    before = node.lstat()
+    with queryprof.profile(tmp_path / "part.qprof"):
+        sqlite3.connect(":memory:").close()
+    for command in (
+        [sys.executable, "-c", INSTALL + ASK, str(node)],
+        [QUERYPROF, "run", "-o", str(node), "-c", ASK],
+        [QUERYPROF, "merge", str(node), "part.qprof"],
+        [
+            sys.executable,
+            "-c",
+            f"{INSTALL}import queryprof\nwith queryprof.profile(sys.argv[1]): pass",
+            str(node),
+        ],
+    ):
+        ended = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+        after = node.lstat()
+        assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode), command
+        if command[0] == QUERYPROF and ended.returncode:
+            assert ended.returncode == 2
+            assert len(ended.stderr.splitlines()) == 1
+
+
+def test_the_null_device_means_no_trace(tmp_path: Path) -> None:
+    """The program runs, its report is printed, and no file is left."""
+    device = tmp_path / "null"
+    make_null(device)
+    ended = subprocess.run(
+        [QUERYPROF, "run", "-o", str(device), "-c", ASK],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout == "done\n"
+    assert "SELECT ?" in ended.stderr
+    assert "trace:" not in ended.stderr
+    with queryprof.profile(device) as recording:
+        sqlite3.connect(":memory:").execute("SELECT 1")
+    assert recording.path is None
+    assert recording.profile.aggregates
+    assert os.listdir(tmp_path) == ["null"]
+
+
+@pytest.mark.parametrize("content", [b"precious", b"SQLite format 3\0" + b"x" * 100])
+def test_another_file_stays(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.qprof"
+    path.write_bytes(content)
+    with pytest.raises(TraceError, match="no queryprof trace"):
+        make_room(str(path))
+    with pytest.raises(TraceError, match="no queryprof trace"):
+        merge_traces(str(path), [])
+    assert path.read_bytes() == content
+
+
+LONG = """
+import sqlite3, sys, time
+c = sqlite3.connect(':memory:')
+end, n = time.time() + float(sys.argv[1]), 0
+while time.time() < end:
+    c.execute('SELECT 1').fetchall(); n += 1; time.sleep(0.001)
+print(n)
+"""
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 1.6])
+def test_two_programs_with_one_path(tmp_path: Path, pause_s: float) -> None:
+    """Both are kept, when they start together, and when one runs already."""
+    program = tmp_path / "p.py"
+    program.write_text(LONG)
+    command = [sys.executable, "-c", f"{INSTALL}exec(open('p.py').read())"]
+    code = INSTALL + "sys.argv.pop(1); exec(open('p.py').read())"
+    command = [sys.executable, "-c", code, "x.qprof"]
+    with subprocess.Popen(
+        [*command, "2.5"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as first:
+        time.sleep(pause_s)
+        second = subprocess.run(
+            [*command, "0.4"], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        out = first.communicate(timeout=30)[0]
+    made = int(out) + int(second.stdout)
+    traces = list(tmp_path.glob("*.qprof"))
+    assert len(traces) == 2
+    kept = [
+        a.count for t in traces for a in read_profile(str(t)).aggregates if a.operation == "execute"
+    ]
+    assert sum(kept) == made
+
+
+def test_the_trace_of_a_killed_program_is_replaced(tmp_path: Path) -> None:
+    """What no process writes to any more is an old trace."""
+    command = [sys.executable, "-c", INSTALL + ASK + "; import time; time.sleep(30)", "x.qprof"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE) as killed:
+        while not list(tmp_path.glob("x.qprof")) or not (tmp_path / "x.qprof").stat().st_size:
+            time.sleep(0.05)
+        time.sleep(0.3)
+        killed.kill()
+    subprocess.run([sys.executable, "-c", INSTALL + ASK, "x.qprof"], cwd=tmp_path, check=True)
+    assert [path.name for path in tmp_path.glob("*.qprof")] == ["x.qprof"]
+
+
+def test_an_empty_file_is_taken(tmp_path: Path) -> None:
+    """As mktemp makes it."""
+    (tmp_path / "x.qprof").touch()
+    time.sleep(0.01)
+    subprocess.run([sys.executable, "-c", INSTALL + ASK, "x.qprof"], cwd=tmp_path, check=True)
+    assert [path.name for path in tmp_path.glob("*.qprof")] == ["x.qprof"]
+    assert read_profile(str(tmp_path / "x.qprof")).aggregates
+
+
+def test_nothing_is_written_to_a_file_that_got_descriptor_2(tmp_path: Path) -> None:
+    """A program that closes stderr and opens a file finds its own bytes in it alone."""
+    code = (
+        "import queryprof, os, sqlite3; queryprof.install('gone/x.qprof'); os.close(2);"
+        "f = os.open('own.txt', os.O_RDWR | os.O_CREAT); assert f == 2;"
+        "sqlite3.connect(':memory:').execute('SELECT 1'); os.write(f, b'mine')"
+    )
+    (tmp_path / "gone").mkdir()
+    code = code.replace("os.close(2)", "os.rmdir('gone'); os.close(2)")
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert (tmp_path / "own.txt").read_bytes() == b"mine"
+
+
+NAMES = {
+    "a thread": "t = threading.Thread(target=lambda: connect().execute('SELECT 2'), name='w\\udcff'); t.start(); t.join()",
+    "a span": "with queryprof.span('x\\udcff'): connect().execute('SELECT 2')",
+    "a file": "exec(compile('connect().execute(\"SELECT 2\")', 'x\\udcff.py', 'exec'))",
+    "a note": "connect().execute('SELECT 2 AS \"\\ud800\"') if False else connect().execute('SELECT 2')",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_are_no_utf8_end_nothing(tmp_path: Path, name: str) -> None:
+    code = (
+        f"{INSTALL}import sqlite3, threading\nconnect = lambda: sqlite3.connect(':memory:')\n"
+        f"for _ in range(10): connect().execute('SELECT 1')\n{NAMES[name]}\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "x.qprof"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stderr == ""
+    counts = [
+        a.count
+        for a in read_profile(str(tmp_path / "x.qprof")).aggregates
+        if a.operation == "execute"
+    ]
+    assert sum(counts) == 11
+
+
+def test_a_directory_that_is_no_utf8(tmp_path: Path) -> None:
+    """Its code is the program's own."""
+    odd = os.fsencode(tmp_path) + b"/dir\xff"
+    os.mkdir(odd)
+    with open(odd + b"/p.py", "w") as file:
+        file.write(
+            "import queryprof; queryprof.install('x.qprof')\nimport sqlite3\n"
+            "def ask(): sqlite3.connect(':memory:').execute('SELECT 1')\nask()\n"
+        )
+    subprocess.run([sys.executable, "p.py"], cwd=odd, check=True)
+    profile = read_profile(os.fsdecode(odd + b"/x.qprof"))
+    (aggregate,) = [a for a in profile.aggregates if a.operation == "execute"]
+    assert aggregate.path[0].function == "ask"
+
+
+def test_a_recorded_pytest_has_no_more_warnings(tmp_path: Path) -> None:
+    """Also where warnings are errors: pytest would rewrite what is imported already."""
+    (tmp_path / "test_a.py").write_text("def test_a(): pass\n")
+    for more in ((), ("-W", "error")):
+        ended = subprocess.run(
+            [QUERYPROF, "run", "--no-report", "-o", "x.qprof", "-m", "pytest", "-q", *more,
+             "-p", "no:asyncio", "-p", "no:cacheprovider", "test_a.py"],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        assert "warning" not in ended.stdout

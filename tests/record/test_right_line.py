@@ -1,0 +1,162 @@
+"""The line of the program that asked, and numbers that are the program's own."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import queryprof
+from queryprof.model import Aggregate, Profile
+from queryprof.trace.reader import read_profile
+
+HERE = Path(__file__).name
+
+
+def executed(profile: Profile, text: str) -> Aggregate:
+    (found,) = [a for a in profile.aggregates if text in a.statement and a.operation == "execute"]
+    return found
+
+
+@pytest.mark.parametrize("name", ["<library generated wrapper>", "<string>", "<attrs generated f>"])
+@pytest.mark.parametrize("in_module", [True, False])
+def test_generated_code_is_not_the_programs(name: str, in_module: bool) -> None:
+    """Neither in a namespace of its own, nor in the program's module: its caller is."""
+    space: dict[str, Any] = dict(globals()) if in_module else {}
+    exec(compile("def wrapper(f, *args): return f(*args)", name, "exec"), space)
+    connection = sqlite3.connect(":memory:")
+
+    def ask() -> None:
+        space["wrapper"](connection.execute, "SELECT 1 AS own")
+
+    with queryprof.profile() as recording:
+        ask()
+    connection.close()
+    path = executed(recording.profile, "own").path
+    assert (path[0].function.rpartition(".")[2], Path(path[0].file).name) == ("ask", HERE)
+    assert not any(frame.file.startswith("<") for frame in path)
+
+
+def test_a_namedtuple_that_asks_when_it_is_made() -> None:
+    """Its __new__ is made by the standard library."""
+    connection = sqlite3.connect(":memory:")
+    row = namedtuple("row", "a")  # noqa: PYI024 the generated code is what is tested
+    with queryprof.profile() as recording:
+        row(connection.execute("SELECT 1 AS own"))
+    connection.close()
+    assert Path(executed(recording.profile, "own").path[0].file).name == HERE
+
+
+@pytest.mark.parametrize("way", ["-c", "-"])
+def test_code_that_is_typed_in_is_the_programs(tmp_path: Path, way: str) -> None:
+    code = (
+        "import queryprof, sqlite3; queryprof.install('x.qprof')\n"
+        "def ask(): sqlite3.connect(':memory:').execute('SELECT 1 AS own')\nask()\n"
+    )
+    arguments = [way, code] if way == "-c" else [way]
+    subprocess.run([sys.executable, *arguments], cwd=tmp_path, input=code, text=True, check=True)
+    frame = executed(read_profile(str(tmp_path / "x.qprof")), "own").path[0]
+    assert (frame.function, frame.line, frame.kind) == ("ask", 2, "user")
+
+
+TASKS = """
+import asyncio, aiosqlite, queryprof, sys
+queryprof.install("x.qprof")
+
+async def wanted(database):
+    return await asyncio.gather(*[database.execute_fetchall("SELECT 1 AS own") for _ in range(20)])
+
+async def grouped(database):
+    tasks = [asyncio.create_task(as_library(database)) for _ in range(5)]
+    await asyncio.gather(*tasks)
+
+async def as_library(database):
+    await database.execute("SELECT 2 AS second")
+
+async def main():
+    async with aiosqlite.connect(":memory:") as database:
+        await wanted(database)
+        await grouped(database)
+
+asyncio.run(main())
+"""
+
+
+def test_tasks_of_a_librarys_coroutines(tmp_path: Path) -> None:
+    """They belong to the line that made them; the program's own coroutines to themselves."""
+    pytest.importorskip("aiosqlite")
+    (tmp_path / "p.py").write_text(TASKS)
+    subprocess.run([sys.executable, "p.py"], cwd=tmp_path, check=True)
+    profile = read_profile(str(tmp_path / "x.qprof"))
+    own = executed(profile, "own")
+    assert own.count == 20
+    assert [(frame.function, frame.line) for frame in own.path[:2]] == [("wanted", 6), ("main", 17)]
+    assert executed(profile, "second").path[0].function == "as_library"
+
+
+def test_a_thread_that_ends_is_counted_once(tmp_path: Path) -> None:
+    """It asked, lived over a flush, and ended: its CPU time and bytes are its own, once."""
+    size = 10_000_000
+
+    def work() -> None:
+        sqlite3.connect(":memory:").execute("SELECT 1").fetchall()
+        while time.thread_time() < 0.3:
+            pass
+        with open("/dev/zero", "rb", buffering=0) as file:
+            file.read(size)
+        time.sleep(1.4)
+
+    with queryprof.profile(tmp_path / "x.qprof") as recording:
+        thread = threading.Thread(target=work, name="worker")
+        thread.start()
+        thread.join()
+        time.sleep(1.3)
+        sqlite3.connect(":memory:").execute("SELECT 2")
+    usage = [u for u in recording.profile.thread_usage if u.thread.name == "worker"]
+    if not os.path.exists("/proc/self/task"):
+        pytest.skip("this system counts no threads")
+    assert sum(u.user_ns + u.system_ns for u in usage) == pytest.approx(0.3e9, rel=0.1)
+    assert size <= sum(u.read_bytes for u in usage) < 1.2 * size
+
+
+def test_rows_that_the_driver_does_not_count() -> None:
+    """A change after WITH, and a script: SQLite knows how many."""
+    with queryprof.profile() as recording:
+        connection = sqlite3.connect(":memory:")
+        connection.execute("CREATE TABLE t (a)")
+        connection.execute(
+            "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 50)"
+            " INSERT INTO t SELECT n FROM r"
+        )
+        connection.execute(
+            "WITH x(a) AS (SELECT 7) UPDATE t SET a = 0 WHERE a IN (SELECT a FROM x)"
+        )
+        connection.execute("WITH x(a) AS (SELECT 7) SELECT a FROM x")
+        connection.executescript("INSERT INTO t VALUES (1), (2), (3); DELETE FROM t WHERE a > 40")
+        connection.close()
+    rows = {a.statement.split("(")[0] + a.operation: a.rows for a in recording.profile.aggregates}
+    assert rows["WITH RECURSIVE rexecute"] == 50
+    assert sorted(a.rows for a in recording.profile.aggregates if "WITH x" in a.statement) == [0, 1]
+    assert rows["INSERT INTO t VALUES executescript"] == 13
+
+
+def test_what_new_statements_cost_is_counted() -> None:
+    """Thousands of different texts cost queryprof more than thousands of equal ones."""
+
+    def cost_ns(text: str) -> int:
+        connection = sqlite3.connect(":memory:")
+        with queryprof.profile() as recording:
+            for number in range(3000):
+                connection.execute(text.format(number))
+        connection.close()
+        return recording.profile.processes[0].flush_ns
+
+    assert cost_ns("SELECT {0} AS c{0}") > 3 * cost_ns("SELECT {0}")
