@@ -114,15 +114,14 @@ static qp_function *slot_pointer(PyTypeObject *type, qp_slot slot)
 static int exchange_slot(PyTypeObject *type, qp_slot slot, qp_function from, qp_function to)
 {
     qp_function *place = slot_pointer(type, slot);
-    if (!place || *place != from) {
-        return 0; /* it has its own; so have its subclasses */
-    }
     PyObject *subclasses =
         PyObject_CallMethod((PyObject *)&PyType_Type, "__subclasses__", "O", type);
     if (!subclasses) {
         return -1;
     }
-    *place = to;
+    if (place && *place == from) { /* else it has its own; a subclass may go back to this one */
+        *place = to;
+    }
     int result = 0;
     for (Py_ssize_t i = 0; result == 0 && i < PyList_GET_SIZE(subclasses); i++) {
         result = exchange_slot((PyTypeObject *)PyList_GET_ITEM(subclasses, i), slot, from, to);

@@ -88,7 +88,9 @@ static size_t search(void *db)
 void qp_changes_find(void *db)
 {
     static const int64_t tried[] = {7, 0, 123456, 1};
-    place.offset = 0;
+    if (place.offset) {
+        return; /* of the same library; a thread without the GIL may be using it */
+    }
     place.bytes = qp_sqlite.has_wide_changes ? sizeof(int64_t) : sizeof(int32_t);
     if (!run(db, "CREATE TEMP TABLE t(a)")) {
         return;

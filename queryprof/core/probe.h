@@ -92,7 +92,8 @@ static inline bool qp_fetch_continues(const qp_thread *thread, PyObject *self,
     const qp_execution *e = thread ? thread->serving : NULL;
     return e && e->cursor == self && !e->in_use && !e->ignored && !qp_here.muted &&
            thread->recording == qp_recording && thread->tstate == PyThreadState_Get() &&
-           !thread->active && (!e->pending.calls || e->pending.operation == operation);
+           !thread->active && thread->free_calls &&
+           (!e->pending.calls || e->pending.operation == operation);
 }
 
 /* Leaves a call in progress for a while, and takes it up again, where other code runs between its

@@ -23,6 +23,7 @@ static void on_deallocate(PyObject *object)
 {
     void *statement = statement_of(object);
     destructor deallocate = watched.deallocate;
+    PyObject_GC_UnTrack(object); /* `ends` may give the GIL away: nothing must find it then */
     if (statement) {
         watched.ends(statement);
     }
