@@ -13,7 +13,6 @@ import asyncio
 import gc
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

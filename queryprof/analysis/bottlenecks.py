@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from queryprof.analysis.call_sites import CallSite, call_site, find_helpers
+from queryprof.analysis.call_sites import CallSite, call_site, helpers_of
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement
 from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, called_groups, self_ns_of
@@ -62,7 +62,7 @@ class Ranking:
 
 def rank_bottlenecks(profile: Profile, sort: str = "total", top: int | None = None) -> Ranking:
     """Ranks (statement, call site) by a sort key, and describes the first `top` (None: all)."""
-    helpers = find_helpers(profile.aggregates)
+    helpers = helpers_of(profile)
     groups = called_groups(profile.aggregates, _key(helpers))
     plans = plans_by_statement(profile.plans)
     database_ns = self_ns_of(profile.aggregates)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from queryprof.analysis.call_sites import CallSite, call_site, find_helpers
+from queryprof.analysis.call_sites import CallSite, call_site, helpers_of
 from queryprof.analysis.histogram import bucket_bounds
 from queryprof.analysis.spread import Spread, spread_of
 from queryprof.model import Distribution, Frame, Loop, Profile, Stall, Step
@@ -92,7 +92,7 @@ class LoopFinding:
 
 def find_loops(profile: Profile) -> tuple[LoopFinding, ...]:
     """What is to be said of each loop, the one with most time in stalls first."""
-    helpers = find_helpers(profile.aggregates)
+    helpers = helpers_of(profile)
 
     def site(path: tuple[Frame, ...]) -> CallSite:
         return call_site(path, helpers)

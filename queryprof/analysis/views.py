@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from queryprof.analysis.call_sites import CallSite, call_site, find_helpers
+from queryprof.analysis.call_sites import CallSite, call_site, helpers_of
 from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, called_groups, group_by, self_ns_of
 from queryprof.model import Aggregate, Frame, Profile
 
@@ -46,7 +46,7 @@ def view_by(profile: Profile, dimension: str, sort: str = "total", top: int | No
     """The profile's totals by a dimension (one of DIMENSIONS) in the order of a sort key: the
     first `top` rows (None: all).
     """
-    helpers = find_helpers(profile.aggregates)
+    helpers = helpers_of(profile)
     names = _names(profile, dimension, helpers)
     database_ns = self_ns_of(profile.aggregates)
     measure = SORT_KEYS[sort]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from queryprof.analysis.call_sites import CallSite, call_site, find_helpers
+from queryprof.analysis.call_sites import CallSite, call_site, helpers_of
 from queryprof.analysis.histogram import add_histograms
 from queryprof.analysis.spread import Spread, spread_of
 from queryprof.model import Distribution, Handoff, Profile, Repeat, Span, ThreadUsage
@@ -85,7 +85,7 @@ class HandoffFinding:
 
 def find_spans(profile: Profile) -> tuple[SpanFinding, ...]:
     """The profile's spans by their wall time, most first."""
-    helpers = find_helpers(profile.aggregates)
+    helpers = helpers_of(profile)
 
     def repeat(span: Span, found: Repeat) -> RepeatFinding:
         site = call_site(found.path, helpers)
@@ -116,7 +116,7 @@ def find_repeats(profile: Profile) -> tuple[RepeatFinding, ...]:
 
 def find_handoffs(profile: Profile) -> tuple[HandoffFinding, ...]:
     """Work handed to threads, by the time from being handed over to the end, most first."""
-    helpers = find_helpers(profile.aggregates)
+    helpers = helpers_of(profile)
     program_ns = max((process.wall_ns for process in profile.processes), default=0)
     groups: dict[tuple[str, CallSite], list[Handoff]] = {}
     for handoff in profile.handoffs:
