@@ -20,6 +20,8 @@ from queryprof.trace.merge import merge_traces
 from queryprof.trace.place import make_room
 from queryprof.trace.reader import read_profile
 
+pytestmark = pytest.mark.once
+
 ASK = "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1').fetchall(); print('done')"
 INSTALL = "import queryprof, sys; queryprof.install(sys.argv[1]); "
 

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import queryprof
 from conftest import QUERYPROF
 
+pytestmark = pytest.mark.once
+
 EXAMPLES = max(30, int(os.environ.get("QUERYPROF_EXAMPLES", "1000")) // 4)
 
 SETUP = """

@@ -58,6 +58,8 @@ from queryprof.report.places import Places
 from queryprof.report.terminal import print_report, print_view
 from queryprof.trace.baseline_file import Baseline, read_baseline, write_baseline
 
+pytestmark = pytest.mark.once
+
 EXAMPLES = max(1, int(os.environ.get("QUERYPROF_EXAMPLES", "1000")) // 40)
 DIMENSIONS = ("statement", "callsite", "operation", "thread", "span")
 CONTROL = re.compile(
