@@ -12,8 +12,8 @@ import nox
 
 VERSIONS = ("3.11", "3.12", "3.13")
 PINNED = Path("requirements-dev.txt").read_text().splitlines()
-TESTS = ("airportsdata", "aiosqlite", "apsw", "datasette", "duckdb", "greenlet", "hypothesis",
-         "jsonschema", "psycopg[binary]", "pytest", "pytest-xdist", "sqlite-utils", "trio",
+TESTS = ("airportsdata", "aiosqlite", "apsw", "datasette", "duckdb", "eventlet", "gevent",
+         "greenlet", "hypothesis", "jsonschema", "psycopg[binary]", "pytest", "pytest-xdist", "sqlite-utils", "trio",
          "twisted", "uvloop")  # fmt: skip
 ONCE = ("django", "fastapi", "flask", "gunicorn", "httpx", "peewee", "pony", "pre-commit", "pytest-asyncio",
         "pytest-django", "pyyaml", "sqlalchemy", "starlette", "uvicorn")  # fmt: skip
@@ -110,5 +110,6 @@ def sanitize(session: nox.Session) -> None:
             "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
             "PYTHONMALLOC": "malloc",
             "QUERYPROF_EXAMPLES": FEWER_EXAMPLES,
+            "QUERYPROF_LONG_PROGRAMS": "1",
         },
     )  # fmt: skip

@@ -1,0 +1,121 @@
+"""What ends while queryprof is inside: a call's pool, a statement object, a method put back.
+
+Each program runs by itself: where the core used what is gone, it would crash.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PAUSED = """
+import asyncio, sqlite3, sys, types, queryprof
+
+class Cursor:
+    async def execute(self, query):
+        await asyncio.sleep(0.01)
+
+class Connection:
+    async def execute(self, query):
+        return await Cursor().execute(query)
+
+module = types.ModuleType("pausing_driver")
+vars(module).update(Cursor=Cursor, Connection=Connection)
+sys.modules[module.__name__] = module
+queryprof.instrument(module.__name__)
+
+async def main():
+    cursor = sqlite3.connect(":memory:").execute("SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3")
+    print(cursor.fetchone())
+    waiting = [asyncio.create_task(Connection().execute("SELECT 9")) for _ in range(5)]
+    await asyncio.sleep(0)
+    print(next(cursor), cursor.fetchone())
+    await asyncio.gather(*waiting)
+
+with queryprof.profile() as recording:
+    asyncio.run(main())
+counts = {a.operation: a.count for a in recording.profile.aggregates}
+print(counts["next"], counts["fetchone"])
+"""
+
+PUT_BACK = """
+import sqlite3, queryprof
+
+class Own(sqlite3.Cursor):
+    def __next__(self):
+        return super().__next__()
+
+with queryprof.profile():
+    class Back(Own):
+        __next__ = sqlite3.Cursor.__next__
+cursor = sqlite3.connect(":memory:").cursor(Back)
+print(next(cursor.execute("SELECT 1")))
+"""
+
+DYING = """
+import gc, sqlite3, threading, time, queryprof
+
+with queryprof.profile():
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+    held = [connection(f"SELECT {i}") for i in range(5)]
+    started = threading.Event()
+
+    def work():
+        started.set()
+        connection.execute("WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r"
+                           " LIMIT 3000000) SELECT count(*) FROM r").fetchall()
+
+    threads = [threading.Thread(target=work), threading.Thread(target=held.clear)]
+    threads[0].start()
+    started.wait()
+    time.sleep(0.02)
+    threads[1].start()
+    while threads[0].is_alive():  # the statement's end waits for the connection
+        gc.get_objects()
+    for thread in threads:
+        thread.join()
+print("done")
+"""
+
+BLOBS = """
+import sqlite3, queryprof
+with queryprof.profile() as recording:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t (a)")
+    connection.execute("INSERT INTO t VALUES (zeroblob(9))")
+    with connection.blobopen("t", "a", 1) as blob:
+        blob.write(b"abc")
+        blob[0] = 1
+        blob.seek(0)
+        print(blob.read(3), blob[1])
+print(sum(a.count for a in recording.profile.aggregates if a.operation.startswith("blob")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "output"),
+    [
+        pytest.param(PAUSED, "(1,)\n(2,) (3,)\n1 2\n", id="a call from a pool that others wait in"),
+        pytest.param(PUT_BACK, "(1,)\n", id="a method below one that overrides it"),
+        pytest.param(DYING, "done\n", id="a statement object that waits for its end"),
+        pytest.param(BLOBS, "b'\\x01bc' 98\n5\n", id="a blob, which is no connection"),
+    ],
+)
+def test_it_ends_as_without_queryprof(
+    program: str, output: str, script: Callable[[str], Path]
+) -> None:
+    """The program gets what it would get, and does not crash."""
+    result = subprocess.run(
+        [sys.executable, script(program)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MALLOC_PERTURB_": "85", "PYTHONMALLOC": "malloc"},
+        timeout=100,
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (0, output), result.stderr
