@@ -63,7 +63,7 @@ SCHEMAS = (
     "CREATE VIEW IF NOT EXISTS w{n} AS SELECT a, changes() AS c FROM t{m}",
     "DROP VIEW IF EXISTS w{n}",
     "CREATE TRIGGER IF NOT EXISTS g{n} AFTER INSERT ON t{n}"
-    + " BEGIN UPDATE t{m} SET b = changes() WHERE a = new.a; END",
+    " BEGIN UPDATE t{m} SET b = changes() WHERE a = new.a; END",
     "DROP TRIGGER IF EXISTS g{n}",
     "ANALYZE",
     *VIRTUAL,
