@@ -11,8 +11,13 @@ import random
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
+ISOLATION_LEVELS: tuple[Literal["DEFERRED", "IMMEDIATE"] | None, ...] = (
+    None,
+    "DEFERRED",
+    "IMMEDIATE",
+)
 FILES = ("one.db", "two.db", ":memory:")
 VIRTUAL = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS v0 USING rtree(id, low, high)",
@@ -54,6 +59,7 @@ CHANGES = (
     "DELETE FROM v1 WHERE docid = {k}",
     "INSERT INTO aside{n}.t{m} (a, b) VALUES ({k}, 0)",
 )
+TRIGGER = " BEGIN UPDATE t{m} SET b = changes() WHERE a = new.a; END"
 SCHEMAS = (
     "CREATE TABLE IF NOT EXISTS t{n} (a INTEGER, b DEFAULT (changes()), UNIQUE (a, b))",
     "DROP TABLE IF EXISTS t{n}",
@@ -62,8 +68,7 @@ SCHEMAS = (
     "ALTER TABLE t{n} ADD COLUMN c{k}",
     "CREATE VIEW IF NOT EXISTS w{n} AS SELECT a, changes() AS c FROM t{m}",
     "DROP VIEW IF EXISTS w{n}",
-    "CREATE TRIGGER IF NOT EXISTS g{n} AFTER INSERT ON t{n}"
-    " BEGIN UPDATE t{m} SET b = changes() WHERE a = new.a; END",
+    "CREATE TRIGGER IF NOT EXISTS g{n} AFTER INSERT ON t{n}{trigger}",
     "DROP TRIGGER IF EXISTS g{n}",
     "ANALYZE",
     *VIRTUAL,
@@ -90,7 +95,7 @@ class Program:
             file,
             timeout=0,
             cached_statements=self.random.choice((0, 1, 128)),
-            isolation_level=self.random.choice((None, "", "IMMEDIATE")),
+            isolation_level=self.random.choice(ISOLATION_LEVELS),
         )
         connection.create_function("ask", 1, self.ask)
         connection.create_function("fail", 1, lambda number: 1 // 0)
@@ -102,7 +107,7 @@ class Program:
         """A row factory that asks."""
         return (*values, self.ask(1))
 
-    def ask(self, value: object) -> object:
+    def ask(self, value: str | float | None) -> str | float | None:
         """Asks another connection, or the same one, while a statement runs."""
         if self.depth > 1:
             return value
@@ -118,7 +123,7 @@ class Program:
     def text(self, texts: tuple[str, ...]) -> str:
         """One of the statements, with numbers."""
         n, m, k = (self.random.randrange(top) for top in (3, 3, 40))
-        return self.random.choice(texts).format(n=n, m=m, k=k)
+        return self.random.choice(texts).format(n=n, m=m, k=k, trigger=TRIGGER.format(m=m))
 
     def parameters(self) -> Iterator[tuple[object, object]]:
         """Of an executemany: asks in between, and may fail."""
@@ -197,7 +202,7 @@ class Program:
             connection.commit()
         return None
 
-    def step(self) -> object:
+    def step(self) -> tuple[object, ...]:
         """One thing of all these."""
         chosen: Callable[[], object] = self.random.choices(
             (self.select, self.abandon, self.go_on, self.change, self.many, self.schema,
