@@ -492,8 +492,3 @@ const qp_sql_words *qp_fingerprint_words(const char *sql, size_t length)
     const qp_sql_words *words = has_quotes(sql, length) ? collect(sql, length) : NULL;
     return words && words->hidden_count ? words : NULL;
 }
-
-void qp_fingerprint_learn(const char *sql, size_t length)
-{
-    qp_names_learn(&collect(sql, length)->names);
-}

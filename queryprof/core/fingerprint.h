@@ -25,7 +25,4 @@ size_t qp_fingerprint(const char *sql, size_t length, qp_text_kind kind, char *o
  * a value. */
 const qp_sql_words *qp_fingerprint_words(const char *sql, size_t length);
 
-/* Notes the names of a text that SQLite has taken. */
-void qp_fingerprint_learn(const char *sql, size_t length);
-
 #endif

@@ -193,7 +193,7 @@ bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, cha
     }
     uint64_t hash = qp_word_hash((const char *)text, length);
     if (s->kind == QP_TEXT_NO_SQL) {
-        return qp_name_is_known(hash);
+        return false;
     }
     const qp_sql_words *words = s->words;
     bool is_known = qp_word_set_has(&words->names, hash) || qp_column_is_known(words, hash);
@@ -212,9 +212,8 @@ bool qp_word_is_shown(scanner *s, const unsigned char *text, size_t length)
         note_name(s, text, length);
         return true;
     }
-    bool is_name = s->kind == QP_TEXT_SQL ||
-                   (s->kind == QP_TEXT_UNKNOWN_NAMES && position_of(s, text + length) != A_VALUE);
-    return is_name || qp_name_is_known(qp_word_hash((const char *)text, length));
+    return s->kind == QP_TEXT_SQL ||
+           (s->kind == QP_TEXT_UNKNOWN_NAMES && position_of(s, text + length) != A_VALUE);
 }
 
 void qp_clause_after_keyword(scanner *s, const char *keyword)

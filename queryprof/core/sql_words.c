@@ -2,27 +2,25 @@
 
 #include "allocation.h"
 
-enum { SLOTS = 32768 /* names and columns known to a process; half of them are used at most */ };
+enum { SLOTS = 32768 /* columns known to a process; half of them are used at most */ };
 
 typedef struct {
     uint64_t *slots; /* 0: free */
     uint32_t count;
 } large_set;
 
-static large_set columns, names;
+static large_set columns;
 
 bool qp_sql_words_start(void)
 {
     columns = (large_set){qp_allocate(SLOTS, sizeof(uint64_t)), 0};
-    names = (large_set){qp_allocate(SLOTS, sizeof(uint64_t)), 0};
-    return columns.slots && names.slots;
+    return columns.slots != NULL;
 }
 
 void qp_sql_words_stop(void)
 {
     qp_release(columns.slots);
-    qp_release(names.slots);
-    columns = names = (large_set){NULL, 0};
+    columns = (large_set){NULL, 0};
 }
 
 uint64_t qp_word_hash(const char *text, size_t length)
@@ -96,18 +94,4 @@ bool qp_column_is_known(const qp_sql_words *words, uint64_t column)
         }
     }
     return false;
-}
-
-void qp_names_learn(const qp_word_set *found)
-{
-    for (int i = 0; i < QP_WORD_SLOTS; i++) {
-        if (found->slots[i]) {
-            add(&names, found->slots[i]);
-        }
-    }
-}
-
-bool qp_name_is_known(uint64_t hash)
-{
-    return has(&names, hash);
 }

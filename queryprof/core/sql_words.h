@@ -48,7 +48,7 @@ uint64_t qp_word_hash(const char *text, size_t length);
 bool qp_word_set_has(const qp_word_set *set, uint64_t hash);
 void qp_word_set_add(qp_word_set *set, uint64_t hash);
 
-/* Allocates the sets of this process; false without memory. */
+/* Allocates the set of columns; false without memory. */
 bool qp_sql_words_start(void);
 void qp_sql_words_stop(void);
 
@@ -57,9 +57,5 @@ void qp_column_learn(const qp_word *table, const qp_word *column);
 
 /* Whether one of the tables of a text is known to have such a column. */
 bool qp_column_is_known(const qp_sql_words *words, uint64_t column);
-
-/* Notes the names of a text that SQLite has taken; whether a word is among all these. */
-void qp_names_learn(const qp_word_set *names);
-bool qp_name_is_known(uint64_t hash);
 
 #endif

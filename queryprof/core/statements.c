@@ -23,7 +23,6 @@ typedef struct {
     uint32_t length;
     bool changes_rows;
     bool changes_uncounted;
-    bool is_taken; /* by SQLite: what looks like a name in it is one */
 } statement;
 
 typedef struct {
@@ -311,18 +310,13 @@ uint32_t qp_statement_taken(uint32_t number, PyObject *sql, PyObject *connection
         number = scan(sql, QP_TEXT_SQL);
         cache_again(sql, number);
     }
-    statement *s = &table.statements[number];
-    if (!s->is_taken && number > QP_STATEMENT_UNKNOWN) {
-        s->is_taken = true;
-        qp_fingerprint_learn(table.text + s->offset, s->length);
-    }
     return number;
 }
 
 uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_text_kind kind)
 {
     bool is_text = sql && PyUnicode_Check(sql) && number > QP_STATEMENT_UNKNOWN;
-    return is_text && !table.statements[number].is_taken ? scan(sql, kind) : number;
+    return is_text ? scan(sql, kind) : number;
 }
 
 PyObject *qp_statement_text(uint32_t number)
