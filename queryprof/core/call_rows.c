@@ -22,9 +22,6 @@ int64_t qp_rows_served(const qp_call *call, PyObject *result)
 static QP_COLD int64_t rows_told(const qp_call *call, PyObject *result)
 {
     uint32_t statement = call->execution->meter.key.statement;
-    if (result) {
-        qp_statement_taken(statement, NULL, NULL, NULL);
-    }
     if (!result || !qp_statement_changes_rows(statement)) {
         return 0;
     }

@@ -60,18 +60,19 @@ static bool contains(const char *text, const char *const *parts)
  * SQL. Other databases say it by the class of the exception. */
 static qp_text_kind kind_of_failed(const qp_call *call)
 {
-    static const char *const of_sql[] = {"no such ",
-                                         "no column named",
-                                         "ambiguous column",
-                                         "already exists",
-                                         "number of arguments",
-                                         "bindings",
-                                         "not authorized",
-                                         "did not supply",
-                                         "misuse of",
-                                         "prohibited",
-                                         "readonly",
-                                         NULL};
+    static const char *const of_names[] = {"no such ",
+                                           "no column named",
+                                           "ambiguous column",
+                                           "already exists",
+                                           "number of arguments",
+                                           "not authorized",
+                                           "misuse of",
+                                           "prohibited",
+                                           "readonly",
+                                           "too many",
+                                           NULL};
+    /* A lock says nothing of the text; parameters are bound after it was taken. */
+    static const char *const after[] = {"locked", "binding", NULL};
     static const char *const syntax[] = {"Syntax", "Parser", NULL};
     if (call->execution->meter.counted) {
         return QP_TEXT_SQL; /* it has started */
@@ -81,9 +82,9 @@ static qp_text_kind kind_of_failed(const qp_call *call)
     const char *name = type && PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : "";
     PyObject *message = message_of(value);
     const char *text = message ? PyUnicode_AsUTF8(message) : NULL;
-    bool is_busy = text && strstr(text, "locked"); /* it says nothing of the text */
-    bool is_sql = call->probe->stands_in ? !contains(name, syntax) : text && contains(text, of_sql);
-    bool is_taken = is_busy || strstr(name, "IntegrityError");
+    bool is_sql =
+        call->probe->stands_in ? !contains(name, syntax) : text && contains(text, of_names);
+    bool is_taken = (text && contains(text, after)) || strstr(name, "IntegrityError");
     qp_text_kind kind = is_taken ? QP_TEXT_SQL : is_sql ? QP_TEXT_UNKNOWN_NAMES : QP_TEXT_NO_SQL;
     PyErr_Restore(type, value, traceback); /* also drops an error of the encoding */
     return kind;

@@ -41,13 +41,14 @@ bool qp_statement_changes_uncounted(uint32_t statement);
 /* The statement with this normal form, for operations that have no SQL text. */
 uint32_t qp_statement_of_name(const char *name);
 
-/* After the first execution of a text (`sql`, as for qp_statement_of_object) whose statement is
- * `number`: SQLite, or another database, has taken it. Its names are known from here on. The
- * statement that it has now: `connection` (borrowed, may be NULL) tells whether words in quotes
- * that were hidden are columns; `db` as for qp_columns_learn. Never raises. */
+/* The statement of a text (`sql`, as for qp_statement_of_object) after its first execution, when
+ * SQLite has taken it; `number` is that of before. `connection` (borrowed, may be NULL) tells
+ * whether words in quotes that were hidden are columns; `db` as for qp_columns_learn. Never raises.
+ */
 uint32_t qp_statement_taken(uint32_t number, PyObject *sql, PyObject *connection, const void *db);
 
-/* The same of a text that was refused. One that was taken before stays as it is. */
+/* The same of a text that was refused. It depends on nothing else, so it is the same in every run.
+ */
 uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_text_kind kind);
 
 /* A new str: the normal form of a statement, or NULL with an exception. */

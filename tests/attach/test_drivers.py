@@ -197,7 +197,7 @@ def test_psycopg(postgresql: str) -> None:
             with connection.cursor("named") as named:
                 named.execute("SELECT id, name FROM t")
                 assert len(named.fetchmany(3)) == 3
-            with pytest.raises(psycopg.errors.UndefinedColumn):
+            with pytest.raises(psycopg.errors.UndefinedTable):
                 cursor.execute("SELECT * FROM missing")
             connection.rollback()
     assert owned(psycopg, PSYCOPG) == before
@@ -226,7 +226,7 @@ def test_psycopg(postgresql: str) -> None:
     assert rows['SELECT "id" FROM t', "execute"] == 0
     assert rows['SELECT "id" FROM t', "fetchall"] == 10
     (error,) = recording.profile.errors
-    assert error.exception == "psycopg.errors.UndefinedColumn"
+    assert error.exception == "psycopg.errors.UndefinedTable"
 
 
 def test_psycopg_awaited(postgresql: str) -> None:
