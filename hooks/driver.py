@@ -48,6 +48,7 @@ class Probes:
         methods: Mapping[str, str],
         cursor_type: type | None = None,
         is_told: bool = False,
+        quotes_names: bool = False,
     ) -> int:
         """Puts a probe on those of the methods that the owner itself has; returns how many.
 
@@ -56,6 +57,7 @@ class Probes:
             cursor_type: a C type whose `rowcount` and `connection` are looked for; the owner is this
                 type, or that of its connections.
             is_told: the driver's SQLite tells when each statement ends.
+            quotes_names: words in double quotes are names alone, and never strings.
         """
         operations = _core.operations()
         own = vars(owner)
@@ -63,7 +65,9 @@ class Probes:
         for method, operation in methods.items():
             if own.get(method) is not None:
                 number = operations.index(operation)
-                self._attachments.append(_core.attach(owner, method, number, cursor_type, is_told))
+                self._attachments.append(
+                    _core.attach(owner, method, number, cursor_type, is_told, quotes_names)
+                )
         return len(self._attachments) - before
 
     def detach(self) -> None:
@@ -80,6 +84,7 @@ class Driver:
         types: for each type, by its dotted name in the module, the operations of its methods;
             a type that only some versions have ends in "?".
         functions: the same for the module's own functions.
+        quotes_names: its database takes words in double quotes for names alone.
     """
 
     def __init__(
@@ -87,10 +92,12 @@ class Driver:
         module: str,
         types: Mapping[str, Mapping[str, str]],
         functions: Mapping[str, str] = MODULE_FUNCTIONS,
+        quotes_names: bool = False,
     ) -> None:
         self.module = module
         self.types = types
         self.functions = functions
+        self.quotes_names = quotes_names
 
 
 class DriverHook:
@@ -114,7 +121,7 @@ class DriverHook:
                     self._attach(owner, name, methods)
                 elif not name.endswith("?"):
                     raise DriverError(f"{described(module)} has no {name}; too old, or too new?")
-            self.probes.attach(module, self.driver.functions)
+            self.probes.attach(module, self.driver.functions, quotes_names=self.driver.quotes_names)
         except BaseException:
             self.detach()
             raise
@@ -124,7 +131,7 @@ class DriverHook:
         self.probes.detach()
 
     def _attach(self, owner: type, name: str, methods: Mapping[str, str]) -> None:
-        if not self.probes.attach(owner, methods):
+        if not self.probes.attach(owner, methods, quotes_names=self.driver.quotes_names):
             raise DriverError(f"{name} of {self.module} has none of {', '.join(methods)}")
 
 

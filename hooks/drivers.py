@@ -28,12 +28,14 @@ PSYCOPG = Driver(
         "AsyncConnection": _ASYNC_CONNECTION,
         "AsyncTransaction": {"__aenter__": "begin", "__aexit__": "exit"},
     },
+    quotes_names=True,
 )
 
 DUCKDB = Driver(
     "duckdb",
     {"DuckDBPyConnection": {**CURSOR_METHODS, **CONNECTION_METHODS, "begin": "begin"}},
     {**CURSOR_METHODS, **CONNECTION_METHODS, "begin": "begin", "connect": "connect"},
+    quotes_names=True,
 )
 
 CURSOR_PLACES = ("Cursor", "cursors.Cursor", "cursor.Cursor", "_cursor.Cursor")

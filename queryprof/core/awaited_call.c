@@ -17,8 +17,9 @@ typedef struct {
     PyObject *argument;
     PyObject *parameters;
     stage stage;
-    uint32_t path; /* where it was made; it may start elsewhere */
-    qp_call *call; /* while it is MEASURED; owned by its thread */
+    uint32_t path;      /* where it was made; it may start elsewhere */
+    uint32_t recording; /* in which that is valid */
+    qp_call *call;      /* while it is MEASURED; owned by its thread */
 } awaited_call;
 
 static void go_on(qp_watcher *watcher)
@@ -28,7 +29,8 @@ static void go_on(qp_watcher *watcher)
         const qp_probe *probe = &((qp_stand_in *)self->probe)->probe;
         qp_thread *thread = qp_thread_here();
         if (thread) {
-            thread->awaited_path = self->path;
+            thread->awaited_path =
+                self->recording == qp_recording ? self->path : (uint32_t)QP_PATH_NONE;
         }
         self->call = qp_call_begin(probe, self->receiver, self->argument, self->parameters);
         self->stage = self->call ? MEASURED : UNMEASURED;
@@ -79,6 +81,7 @@ PyObject *qp_awaited_call(const qp_stand_in *probe, PyObject *coroutine, PyObjec
     const qp_thread *thread = qp_thread_here();
     if (thread) {
         qp_callpath_find(thread->tstate, &self->path);
+        self->recording = qp_recording;
     }
     return qp_awaited((PyTypeObject *)probe->extra, coroutine, &self->watcher);
 }

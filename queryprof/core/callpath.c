@@ -79,6 +79,8 @@ static struct {
     int frames;
 } table;
 
+static uint32_t codes_forgotten; /* how often: places that were found before may be gone */
+
 static inline uint64_t mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * 0x9E3779B97F4A7C15u; /* 2^64 / golden ratio (Knuth, TAOCP 6.4) */
@@ -131,6 +133,7 @@ static void forget_codes(void)
         Py_CLEAR(table.codes[i].code);
     }
     table.code_count = 0;
+    codes_forgotten++;
 }
 
 void qp_callpath_stop(void)
@@ -278,22 +281,6 @@ static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int in
     return false;
 }
 
-/* The path of who handed the work to this thread, or made the task that runs; QP_PATH_NONE: it is
- * not known, or none. */
-static QP_COLD uint32_t find_behind(void)
-{
-    const qp_origin *origin = qp_origin_now();
-    if (origin) {
-        return origin->recording == qp_recording ? origin->path : QP_PATH_NONE;
-    }
-    return qp_task_path();
-}
-
-static inline uint32_t path_behind(void)
-{
-    return qp_here.origin || qp_task_variable ? find_behind() : QP_PATH_NONE;
-}
-
 /* The frames of a path from elsewhere, or NULL: there are none, or they were forgotten. */
 static const call_path *frames_of(uint32_t path)
 {
@@ -314,7 +301,14 @@ static QP_COLD void find_path(PyThreadState *tstate, known_walk *walk)
                  (is_task && qp_task_is_boundary(qp_frame_code(frame)));
         frame = enough ? frame : qp_frame_outer(frame);
     }
+    uint32_t forgotten = codes_forgotten;
     bool has_parents = !enough && !frame && qp_greenlets_visit(look_at, &s);
+    if (forgotten != codes_forgotten || !table.paths) { /* a greenlet of the program's own type */
+        walk->path = QP_PATH_OTHER;
+        walk->marked = 0;
+        walk->ours = s.ours;
+        return;
+    }
     const call_path *origin = frames_of(walk->origin);
     for (uint32_t i = 0; origin && s.ours && i < origin->frames; i++) {
         if (s.users < (uint32_t)table.frames) {
@@ -356,7 +350,7 @@ static QP_COLD void find_other(PyThreadState *tstate, uint32_t origin, known_wal
 
 bool qp_callpath_find(PyThreadState *tstate, uint32_t *path)
 {
-    uint32_t origin = path_behind();
+    uint32_t origin = qp_path_behind();
     known_walk *ways = table.walks[(qp_frames_hash(tstate) + origin) & (WALKS - 1)];
     if (!leads_there(&ways[0], tstate, origin)) {
         find_other(tstate, origin, ways);
@@ -391,7 +385,7 @@ uint32_t qp_stack_find(PyThreadState *tstate)
         frame = qp_frame_outer(frame);
     }
     qp_frame_release(frame);
-    const call_path *origin = frames_of(path_behind());
+    const call_path *origin = frames_of(qp_path_behind());
     for (uint32_t i = 0; origin && i < origin->frames && frames < STACK_DEPTH; i++) {
         at[frames++] = origin->at[i];
     }

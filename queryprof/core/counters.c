@@ -56,7 +56,7 @@ static void read_last(qp_tracker *t, const void *db, const void *statement)
             qp_tracker_end_sample(t, true);
         }
         qp_tracker_read_aside(t, s);
-        s->statement = NULL;
+        qp_tracker_drop(s);
     }
 }
 
@@ -174,6 +174,7 @@ static void place_held(qp_tracker *t, const qp_active *call)
     }
     qp_counted_statement *s = qp_tracker_place(t, call->statement, &call->meter->key, false);
     *s = counted_from(call);
+    s->held = s->statement;
     t->last = s;
     if (t->unproved == s->statement) {
         t->sampled = s;
@@ -256,8 +257,8 @@ bool qp_counters_tell_ends(PyObject *connection, bool ends)
 static void *living_connection(const qp_tracker *t)
 {
     for (int i = 0; i < QP_TRACKER_STATEMENTS; i++) {
-        void *statement = t->statements[i].statement;
-        if (statement && !t->statements[i].transient) {
+        void *statement = t->statements[i].held;
+        if (statement) {
             return t->sqlite->db_handle(statement);
         }
     }

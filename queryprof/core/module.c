@@ -106,9 +106,9 @@ static bool drops_statements(qp_operation operation)
 static PyObject *attach(PyObject *module, PyObject *args)
 {
     PyObject *owner, *name, *cursor_type;
-    int operation, is_told;
-    if (!PyArg_ParseTuple(args, "OUiOp:attach", &owner, &name, &operation, &cursor_type,
-                          &is_told)) {
+    int operation, is_told, quotes_names = 0;
+    if (!PyArg_ParseTuple(args, "OUiOp|p:attach", &owner, &name, &operation, &cursor_type, &is_told,
+                          &quotes_names)) {
         return NULL;
     }
     if (operation < 0 || operation >= QP_OPERATIONS) {
@@ -120,6 +120,7 @@ static PyObject *attach(PyObject *module, PyObject *args)
     qp_module_state *state = PyModule_GetState(module);
     qp_probe probe = {.operation = (qp_operation)operation,
                       .source = qp_operations[operation].source,
+                      .quotes_names = quotes_names,
                       .drops = is_told || drops_statements((qp_operation)operation),
                       .cursor_type = cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type};
     return qp_attach(owner, name, &probe, state);

@@ -131,8 +131,7 @@ static bool can_be_explained(const char *form, uint32_t length)
 
 static const char *path_of(const qp_tracker *tracker)
 {
-    const char *path = qp_sqlite.db_filename(tracker->db, "main");
-    return path ? path : "";
+    return tracker->path ? tracker->path : "";
 }
 
 /* The number of the schema that the connection sees now. */

@@ -103,8 +103,10 @@ static inline uint32_t statement_of(const qp_call *call)
     if (call->probe->source != QP_SOURCE_TEXT) {
         return qp_operation_statements[call->active.operation];
     }
-    return call->probe->stands_in ? qp_statement_of_query(call->active.sql)
-                                  : qp_statement_of_object(call->active.sql);
+    return call->probe->stands_in
+               ? qp_statement_of_query(call->active.sql,
+                                       call->probe->quotes_names ? QP_TEXT_STANDARD : QP_TEXT_SQL)
+               : qp_statement_of_object(call->active.sql);
 }
 
 /* Takes a call out of those in progress; with greenlets it need not be the innermost. */

@@ -31,6 +31,7 @@ typedef struct {
     PyTypeObject *cursor_type;    /* owned by who attached; whose offsets these are; or NULL */
     bool drops;        /* it prepares statements that it drops before the call ends; or, where its
                         * SQLite tells when each statement ends, none is known longer */
+    bool quotes_names; /* the database takes words in double quotes for names alone */
     bool stands_in;    /* for a function that is called through an attribute: a driver in Python */
     bool has_receiver; /* such a function's first argument is the cursor or connection */
     bool is_awaited;   /* such a function gives a coroutine */

@@ -186,8 +186,9 @@ bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, cha
                        const unsigned char *end)
 {
     position where = takes_words_for_values(s) ? A_VALUE
-                     : quote == '['            ? A_NAME
-                                               : position_of(s, end);
+                     : quote == '[' || (s->kind == QP_TEXT_STANDARD && quote == '"')
+                         ? A_NAME
+                         : position_of(s, end);
     if (!s->words) {
         return collect_quoted(s, text, length, where);
     }
@@ -212,7 +213,7 @@ bool qp_word_is_shown(scanner *s, const unsigned char *text, size_t length)
         note_name(s, text, length);
         return true;
     }
-    return s->kind == QP_TEXT_SQL ||
+    return s->kind == QP_TEXT_SQL || s->kind == QP_TEXT_STANDARD ||
            (s->kind == QP_TEXT_UNKNOWN_NAMES && position_of(s, text + length) != A_VALUE);
 }
 

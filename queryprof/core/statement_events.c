@@ -1,5 +1,6 @@
 #include "statement_events.h"
 
+#include "allocation.h"
 #include "compiler.h"
 #include "sqlite_library.h"
 #include "thread_local.h"
@@ -83,13 +84,13 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
         qp_tracker_end_sample(t, t->sampled == s);
     }
     if (s && s->transient) { /* another was at this address, and its end was not told */
-        s->statement = NULL;
+        qp_tracker_drop(s);
         s = NULL;
     }
     if (!meter || !meter->counts) { /* what it does now is nobody's */
         if (s) {
             qp_tracker_read_aside(t, s);
-            s->statement = NULL;
+            qp_tracker_drop(s);
         }
         return;
     }
@@ -137,7 +138,7 @@ static QP_COLD void statement_ended(qp_tracker *t, void *statement)
             qp_tracker_end_sample(t, true);
         }
         qp_tracker_read_aside(t, s);
-        s->statement = NULL;
+        qp_tracker_drop(s);
     }
     if (meter && meter->main == statement) {
         meter->main = NULL;
@@ -197,12 +198,21 @@ void qp_trace_again(qp_tracker *t)
     t->sqlite->trace_v2(t->db, events, on_trace, t);
 }
 
+/* A copy of a path (the caller owns it: qp_release); NULL: there is none, or no memory. */
+static char *copy_path(const char *path)
+{
+    size_t length = path ? strlen(path) : 0;
+    char *copy = length ? qp_allocate(length + 1, 1) : NULL;
+    return copy ? memcpy(copy, path, length) : NULL;
+}
+
 qp_tracker *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite, bool is_told)
 {
     qp_tracker *t = sqlite->db_mutex(db) ? qp_tracker_take(db, qp_counting.epoch) : NULL;
     if (t) {
         t->sqlite = sqlite;
         t->is_told = is_told;
+        t->path = copy_path(sqlite->db_filename(db, "main"));
         qp_trace_again(t);
     }
     return t;

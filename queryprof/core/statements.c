@@ -198,7 +198,7 @@ static inline Py_hash_t hash_of(PyObject *sql)
     return hash != -1 ? hash : PyUnicode_Type.tp_hash(sql);
 }
 
-uint32_t qp_statement_of_object(PyObject *sql)
+static inline uint32_t statement_of(PyObject *sql, qp_text_kind kind)
 {
     if (!sql || !PyUnicode_Check(sql)) {
         return QP_STATEMENT_UNKNOWN;
@@ -218,7 +218,7 @@ uint32_t qp_statement_of_object(PyObject *sql)
         set[1] = set[0];
     } else {
         uint64_t from = qp_clock_ticks();
-        entry = (cached_text){.hash = hash, .length = length, .statement = scan(sql, QP_TEXT_SQL)};
+        entry = (cached_text){.hash = hash, .length = length, .statement = scan(sql, kind)};
         qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
         if (length <= KEPT_TEXT_LENGTH && PyUnicode_CheckExact(sql)) {
             entry.text = Py_NewRef(sql);
@@ -232,6 +232,11 @@ uint32_t qp_statement_of_object(PyObject *sql)
         table.folded++;
     }
     return entry.statement;
+}
+
+uint32_t qp_statement_of_object(PyObject *sql)
+{
+    return statement_of(sql, QP_TEXT_SQL);
 }
 
 /* The text of a query that is no str (a new reference), or NULL. Raises nothing. */
@@ -253,13 +258,13 @@ static PyObject *text_of(PyObject *query)
     return text;
 }
 
-uint32_t qp_statement_of_query(PyObject *query)
+uint32_t qp_statement_of_query(PyObject *query, qp_text_kind kind)
 {
     if (!query || PyUnicode_Check(query)) {
-        return qp_statement_of_object(query);
+        return statement_of(query, kind);
     }
     PyObject *text = text_of(query);
-    uint32_t statement = qp_statement_of_object(text);
+    uint32_t statement = statement_of(text, kind);
     Py_XDECREF(text);
     return statement;
 }

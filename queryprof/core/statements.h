@@ -30,7 +30,7 @@ uint32_t qp_statement_of_object(PyObject *sql);
 
 /* The statement of what a driver in Python takes for a query: besides str also UTF-8 bytes, and
  * objects that are text when asked (psycopg's Composable has `as_string`). Never raises. */
-uint32_t qp_statement_of_query(PyObject *query);
+uint32_t qp_statement_of_query(PyObject *query, qp_text_kind kind);
 
 /* Whether a statement changes rows and returns none: by its first word. */
 bool qp_statement_changes_rows(uint32_t statement);

@@ -203,11 +203,25 @@ void qp_step_end(qp_step *step)
     }
 }
 
+/* Whether a lane's thread still has its state: a greenlet may wait in a step whose thread has
+ * ended. */
+static bool has_thread(const qp_lane *lane)
+{
+    PyThreadState *tstate = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    while (tstate &&
+           (tstate != lane->thread->tstate ||
+            (lane->kernel_id && tstate->native_thread_id != (unsigned long)lane->kernel_id))) {
+        tstate = PyThreadState_Next(tstate);
+    }
+    return tstate != NULL;
+}
+
 void qp_step_sample(qp_lane *lane, uint64_t number, uint64_t asked_ticks)
 {
     qp_step *step = lane->in_use && lane->recording == qp_recording ? lane->step : NULL;
     if (!step || step->number != number ||
-        qp_clock_ns(qp_clock_elapsed(step->start_ticks, asked_ticks)) < qp_stall_ns) {
+        qp_clock_ns(qp_clock_elapsed(step->start_ticks, asked_ticks)) < qp_stall_ns ||
+        !has_thread(lane)) {
         return; /* it has ended meanwhile */
     }
     PyThreadState *tstate = lane->thread->tstate;

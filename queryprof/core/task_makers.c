@@ -3,6 +3,7 @@
 #include "callpath.h"
 #include "compiler.h"
 #include "module.h"
+#include "origin.h"
 #include "probe_object.h"
 #include "threads.h"
 
@@ -79,7 +80,8 @@ PyObject *qp_task_runner(PyObject *module, PyObject *original, PyCodeObject *bou
     return qp_probe_object_calling(state->probe_object_type, make_task, original, NULL);
 }
 
-QP_COLD uint32_t qp_task_path_find(void)
+/* The path of who made the running task, or QP_PATH_NONE. */
+static uint32_t task_path(void)
 {
     PyObject *value = NULL;
     if (PyContextVar_Get(qp_task_variable, NULL, &value) < 0) {
@@ -89,4 +91,13 @@ QP_COLD uint32_t qp_task_path_find(void)
     uint64_t number = value && PyLong_CheckExact(value) ? PyLong_AsUnsignedLongLong(value) : 0;
     Py_XDECREF(value);
     return number >> PATH_BITS == qp_recording ? (uint32_t)number : QP_PATH_NONE;
+}
+
+QP_COLD uint32_t qp_path_behind_find(void)
+{
+    const qp_origin *origin = qp_origin_now();
+    if (origin) {
+        return origin->recording == qp_recording ? origin->path : QP_PATH_NONE;
+    }
+    return qp_task_variable ? task_path() : QP_PATH_NONE;
 }

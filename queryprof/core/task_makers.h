@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "thread_local.h"
+
 /* The context variable; NULL until such a task is made. */
 extern PyObject *qp_task_variable;
 
@@ -20,12 +22,13 @@ extern PyObject *qp_task_variable;
  * inside it. NULL with an exception. */
 PyObject *qp_task_runner(PyObject *module, PyObject *original, PyCodeObject *boundary);
 
-/* The call path of who made the running task, or QP_PATH_NONE. Never raises. */
-uint32_t qp_task_path_find(void);
+/* The call path of who handed the work to this thread, or made the task that runs; QP_PATH_NONE: it
+ * is not known, or none. Never raises. */
+uint32_t qp_path_behind_find(void);
 
-static inline uint32_t qp_task_path(void)
+static inline uint32_t qp_path_behind(void)
 {
-    return qp_task_variable ? qp_task_path_find() : 0;
+    return qp_here.origin || qp_task_variable ? qp_path_behind_find() : 0;
 }
 
 /* Whether a code object is that boundary. */

@@ -43,6 +43,7 @@ static void thread_ended(void *record)
     if (thread->recording == qp_recording && qp_recording) {
         qp_thread_end_note(thread->number);
     }
+    qp_here.thread = NULL; /* what still runs in the thread has a record of its own */
     thread->ended = true;
 }
 

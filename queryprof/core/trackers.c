@@ -64,6 +64,7 @@ qp_tracker *qp_tracker_take(void *db, uint32_t epoch)
     int place = take_place(db);
     qp_tracker *taken = place < 0 ? NULL : state.trackers[place];
     if (taken) {
+        qp_release(taken->path);
         memset(taken, 0, sizeof *taken);
         taken->db = state.dbs[place] = db;
         taken->epoch = epoch;
@@ -191,6 +192,9 @@ qp_counted_statement *qp_tracker_place(qp_tracker *t, void *statement, const qp_
             s = &set[way];
             break;
         }
+    }
+    if (t->sampled == s) {
+        qp_tracker_end_sample(t, false);
     }
     if (s->statement && !s->transient) {
         qp_tracker_read_aside(t, s);

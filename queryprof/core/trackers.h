@@ -23,6 +23,8 @@ enum {
 typedef struct {
     void *volatile statement; /* sqlite3_stmt *, SQLite's; NULL: free */
     bool transient;           /* not a statement object's: it may be gone at any time */
+    void *volatile held; /* the same as `statement` where a statement object holds it, else NULL;
+                          * written last, for it is read without the mutex, with the GIL */
     qp_key key;
     uint32_t base[QP_COUNTERS]; /* at the last reading; SQLite's counters wrap around as these do */
     uint32_t executions;        /* begun since then */
@@ -34,6 +36,7 @@ typedef struct {
 typedef struct {
     const qp_sqlite_functions *sqlite;
     void *db;                      /* sqlite3 *, SQLite's; NULL: free */
+    char *path;                    /* owned: of its main database, as it was opened; NULL: none */
     bool is_told;                  /* of the end of every statement: none is kept past it */
     uint32_t epoch;                /* what it holds is of this time of counting */
     uint32_t tellers;              /* calls in progress that want to be told of ends */
@@ -73,6 +76,13 @@ qp_counted_statement *qp_tracker_set(qp_tracker *tracker, const void *statement)
 /* A place for a statement that is not known, with this key; what makes room is read first. */
 qp_counted_statement *qp_tracker_place(qp_tracker *t, void *statement, const qp_key *key,
                                        bool transient);
+
+/* Forgets a statement. */
+static inline void qp_tracker_drop(qp_counted_statement *s)
+{
+    s->held = NULL;
+    s->statement = NULL;
+}
 
 /* What a statement of the tracker did since the last reading; from here it counts from zero. */
 qp_counters qp_tracker_read(qp_tracker *t, qp_counted_statement *s);
