@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "assertion.h"
 #include "change_counter.h"
 #include "orphans.h"
 #include "sqlite_library.h"
@@ -190,6 +191,7 @@ void qp_counters_know(PyObject *connection, PyObject *cursor, const qp_active *c
     if (!object) {
         return; /* it is not the driver's, or another thread has closed the connection */
     }
+    QP_ASSERT(t->sqlite->db_handle(call->statement) == t->db);
     void *mutex = t->sqlite->db_mutex(t->db);
     if (t->sqlite->mutex_try(mutex) == 0) {
         place_held(t, call);

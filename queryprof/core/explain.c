@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocation.h"
+#include "assertion.h"
 #include "change_counter.h"
 #include "clock.h"
 #include "sqlite_library.h"
@@ -97,6 +98,7 @@ void qp_explain(qp_explanation *explanation, void *db, void *statement)
         qp_sqlite.finalize(explained);
         if (writes) {
             qp_changes_put_back(db, changes);
+            QP_ASSERT(qp_sqlite.changes(db) == (int)changes);
         }
         size_t line = DETAIL_BYTES + DEPTH * INDENTATION;
         explanation->tree = qp_allocate((size_t)read->count + 1, line);

@@ -1,5 +1,6 @@
 #include "origin.h"
 
+#include "assertion.h"
 #include "callpath.h"
 #include "frames.h"
 #include "notes.h"
@@ -28,6 +29,7 @@ void qp_origin_leave(qp_origin *origin)
     while (*place && *place != origin) {
         place = &(*place)->below;
     }
+    QP_ASSERT(*place == origin); /* it ends in the thread in which it began */
     if (*place) {
         *place = origin->below;
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation.h"
+#include "assertion.h"
 #include "call_rows.h"
 #include "callpath.h"
 #include "clock.h"
@@ -216,8 +217,20 @@ static inline bool start(qp_call *call, const qp_probe *probe, PyObject *self, P
     return begin_execution(call);
 }
 
+#ifdef QP_FAULT_INJECTION
+static bool is_active(const qp_call *call)
+{
+    const qp_active *a = call->thread->active;
+    while (a && a != &call->active) {
+        a = a->below;
+    }
+    return a != NULL;
+}
+#endif
+
 static inline void give_back(qp_call *call)
 {
+    QP_ASSERT(!is_active(call));
     call->next_free = call->thread->free_calls;
     call->thread->free_calls = call;
 }
@@ -242,6 +255,8 @@ qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument
     }
     qp_call *call = thread->free_calls;
     thread->free_calls = call->next_free; /* first: what begins inside takes another one */
+    QP_ASSERT(call->thread == thread && !call->outer && !call->active.below);
+    QP_ASSERT(!call->active.has_more && !call->active.statement && !call->connection);
     if (!start(call, probe, self, argument, parameters)) {
         call->outer = NULL;
         call->active.below = NULL;

@@ -1,6 +1,7 @@
 #include "statement_events.h"
 
 #include "allocation.h"
+#include "assertion.h"
 #include "compiler.h"
 #include "sqlite_library.h"
 #include "thread_local.h"
@@ -75,6 +76,7 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
     if (is_inside) {
         return;
     }
+    QP_ASSERT(t->sqlite->db_handle(statement) == t->db);
     t->unproved = NULL;
     if (t->epoch != qp_counting.epoch) {
         renew(t);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation.h"
+#include "assertion.h"
 #include "callpath.h"
 #include "clock.h"
 #include "compiler.h"
@@ -50,6 +51,7 @@ qp_step *qp_step_reserve(void)
 
 void qp_step_release(qp_step *step)
 {
+    QP_ASSERT(step->lane->step != step);
     step->outer = free_steps;
     free_steps = step;
 }

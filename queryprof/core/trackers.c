@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocation.h"
+#include "assertion.h"
 #include "orphans.h"
 
 enum { TRACKERS = 1024 /* connections open at once whose statements are counted */ };
@@ -139,8 +140,21 @@ uint32_t qp_tracker_page_fetches(const qp_tracker *t)
 }
 
 /* What a statement did since the last reading; from here it counts anew. */
+#ifdef QP_FAULT_INJECTION
+/* Whether a statement is among those of a connection that SQLite has not finalized. */
+static bool is_living(const qp_tracker *t, const void *statement)
+{
+    void *living = t->sqlite->next_stmt(t->db, NULL);
+    while (living && living != statement) {
+        living = t->sqlite->next_stmt(t->db, living);
+    }
+    return living != NULL;
+}
+#endif
+
 qp_counters qp_tracker_read(qp_tracker *t, qp_counted_statement *s)
 {
+    QP_ASSERT(is_living(t, s->statement));
     uint32_t done[QP_COUNTERS];
     for (int i = 0; i < QP_COUNTERS; i++) {
         uint32_t now = (uint32_t)t->sqlite->stmt_status(s->statement, counter_codes[i], 0);

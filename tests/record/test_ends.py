@@ -57,6 +57,49 @@ cursor = sqlite3.connect(":memory:").cursor(Back)
 print(next(cursor.execute("SELECT 1")))
 """
 
+GONE_THREAD = """
+import asyncio, threading, greenlet, queryprof
+kept = []
+
+def work():
+    async def main():
+        await asyncio.sleep(0)
+        greenlet.getcurrent().parent.switch()  # never comes back: the step stays in progress
+    waiting = greenlet.greenlet(lambda: asyncio.run(main()))
+    kept.append(waiting)
+    waiting.switch()
+
+with queryprof.profile():
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    for _ in range(20):
+        threading.Thread(target=lambda: None).start()
+    asyncio.run(asyncio.sleep(0.6))
+print("ok")
+"""
+
+OLD_PATH = """
+import asyncio, sys, types, queryprof
+
+class Cursor:
+    async def execute(self, query):
+        await asyncio.sleep(0)
+
+module = types.ModuleType("pausing_driver")
+vars(module).update(Cursor=Cursor, Connection=Cursor)
+sys.modules[module.__name__] = module
+queryprof.instrument(module.__name__)
+with queryprof.profile():
+    for line in range(50):
+        exec(compile("\\n" * line + "made = Cursor().execute('SELECT 9')", __file__, "exec"))
+        if line < 49:
+            asyncio.run(made)
+with queryprof.profile() as recording:
+    asyncio.run(made)
+print(sum(a.count for a in recording.profile.aggregates))
+"""
+
 DYING = """
 import gc, sqlite3, threading, time, queryprof
 
@@ -103,6 +146,8 @@ print(sum(a.count for a in recording.profile.aggregates if a.operation.startswit
         pytest.param(PAUSED, "(1,)\n(2,) (3,)\n1 2\n", id="a call from a pool that others wait in"),
         pytest.param(PUT_BACK, "(1,)\n", id="a method below one that overrides it"),
         pytest.param(DYING, "done\n", id="a statement object that waits for its end"),
+        pytest.param(GONE_THREAD, "ok\n", id="a step of a thread that has ended"),
+        pytest.param(OLD_PATH, "1\n", id="a coroutine that was made in the recording before"),
         pytest.param(BLOBS, "b'\\x01bc' 98\n5\n", id="a blob, which is no connection"),
     ],
 )
