@@ -171,20 +171,25 @@ import pytest
 def table():
     return "t" + uuid.uuid4().hex
 
+@pytest.fixture
+def c():
+    connection = sqlite3.connect(":memory:")
+    yield connection
+    connection.close()
+
 def make(c, table):
     c.execute(f"CREATE TABLE {table} (a, b)")
     c.execute(f"INSERT INTO {table} VALUES (1, 2)")
     c.execute(f"CREATE INDEX {table}_a ON {table} (a)")
     return c.execute(f"SELECT rowid FROM {table} WHERE {column} = 1").fetchall()
 
-def test_hex(table):
-    make(sqlite3.connect(":memory:"), table)
+def test_hex(c, table):
+    make(c, table)
 
-def test_letters():
-    make(sqlite3.connect(":memory:"), "".join(random.choices(string.ascii_lowercase, k=10)))
+def test_letters(c):
+    make(c, "".join(random.choices(string.ascii_lowercase, k=10)))
 
-def test_several():
-    c = sqlite3.connect(":memory:")
+def test_several(c):
     for _ in range(3):
         make(c, "tmp_" + uuid.uuid4().hex)
     assert {extra} is not None
@@ -249,11 +254,13 @@ import os, sqlite3
 def test_stable(tmp_path):
     c = sqlite3.connect(tmp_path / "x.db")
     c.execute("SELECT 1").fetchall()
+    c.close()
 
 def test_unstable():
     c = sqlite3.connect(":memory:")
     for _ in range({times}):
         c.execute("SELECT 2").fetchall()
+    c.close()
 """
 
 

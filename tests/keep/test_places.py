@@ -89,7 +89,9 @@ def test_the_null_device_means_no_trace(tmp_path: Path) -> None:
     assert "SELECT ?" in ended.stderr
     assert "trace:" not in ended.stderr
     with queryprof.profile(device) as recording:
-        sqlite3.connect(":memory:").execute("SELECT 1")
+        connection = sqlite3.connect(":memory:")
+        connection.execute("SELECT 1")
+        connection.close()
     assert recording.path is None
     assert recording.profile.aggregates
     assert os.listdir(tmp_path) == ["null"]

@@ -107,7 +107,9 @@ def test_a_thread_that_ends_is_counted_once(tmp_path: Path) -> None:
     size = 10_000_000
 
     def work() -> None:
-        sqlite3.connect(":memory:").execute("SELECT 1").fetchall()
+        connection = sqlite3.connect(":memory:")
+        connection.execute("SELECT 1").fetchall()
+        connection.close()
         while time.thread_time() < 0.3:
             pass
         with open("/dev/zero", "rb", buffering=0) as file:
@@ -119,7 +121,9 @@ def test_a_thread_that_ends_is_counted_once(tmp_path: Path) -> None:
         thread.start()
         thread.join()
         time.sleep(1.3)
-        sqlite3.connect(":memory:").execute("SELECT 2")
+        connection = sqlite3.connect(":memory:")
+        connection.execute("SELECT 2")
+        connection.close()
     usage = [u for u in recording.profile.thread_usage if u.thread.name == "worker"]
     if not os.path.exists("/proc/self/task"):
         pytest.skip("this system counts no threads")
