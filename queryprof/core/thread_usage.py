@@ -63,7 +63,7 @@ class ThreadMeter:
         counted = {**self._vanished, **self._known}
         for thread, name, usage in (*self._ended, *now):
             before = counted.get(thread)
-            if before is None or usage[0] + usage[1] < before[0] + before[1]:
+            if before is None or _ticks(usage) < _ticks(before):
                 before = (0, 0, 0, 0, 0, 0, 0, 0)  # a new thread with an old one's number
             sums = used.setdefault(name, [0] * len(usage))
             for place, value in enumerate(usage):
@@ -79,6 +79,18 @@ class ThreadMeter:
         self._known = {thread: usage for thread, _, usage in now}
         self._ended.clear()
         return used
+
+
+def _ticks(usage: Usage) -> int:
+    """CPU time in whole ticks, as /proc tells it: what a thread has used at its end is exact, and
+    may be told before the thread is gone from there.
+    """
+    tick_ns = _tick_ns()
+    return usage[0] // tick_ns + usage[1] // tick_ns
+
+
+def _tick_ns() -> int:
+    return 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def _read_threads() -> list[tuple[int, str, Usage]]:
@@ -111,7 +123,7 @@ def _read_thread(number: str, name: str | None) -> tuple[str, Usage]:
     stat = _read(f"{TASKS}/{number}/stat")
     command, _, rest = stat.partition(b") ")
     fields = rest.split()
-    tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    tick_ns = _tick_ns()
     switches = [
         int(line.split()[1])
         for line in _read(f"{TASKS}/{number}/status").splitlines()

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import queryprof
+from queryprof.core.thread_usage import ThreadMeter
 from queryprof.model import Aggregate, Profile
 from queryprof.trace.reader import read_profile
 
@@ -129,6 +130,24 @@ def test_a_thread_that_ends_is_counted_once(tmp_path: Path) -> None:
         pytest.skip("this system counts no threads")
     assert sum(u.user_ns + u.system_ns for u in usage) == pytest.approx(0.3e9, rel=0.1)
     assert size <= sum(u.read_bytes for u in usage) < 1.2 * size
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="this system counts no threads")
+def test_a_thread_that_is_ending_is_counted_once() -> None:
+    """What it used at its end is told exactly while /proc still shows it, in whole ticks."""
+    import resource
+
+    while time.thread_time() < 0.1 or time.thread_time_ns() // 10**6 % 10 < 5:
+        pass
+    meter = ThreadMeter()
+    meter._known.clear()  # all of this thread's time comes after
+    own = resource.getrusage(resource.RUSAGE_THREAD)
+    user_ns, system_ns = int(own.ru_utime * 1e9), int(own.ru_stime * 1e9)
+    number = threading.get_native_id()
+    meter.add_ended([(number, "ending", (user_ns, system_ns, *[1 << 40] * 6))])
+    used = meter.take()
+    assert used["ending"][:2] == [user_ns, system_ns]
+    assert sum(used[threading.current_thread().name][:2]) < 0.05e9
 
 
 def test_rows_that_the_driver_does_not_count() -> None:
