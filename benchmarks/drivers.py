@@ -91,7 +91,7 @@ def django_get() -> Iterator[Work]:
         settings.configure(DATABASES={"default": database}, INSTALLED_APPS=[])
         django.setup()
 
-    class Item(models.Model):  # noqa: DJ008 nobody looks at one
+    class Item(models.Model):  # noqa: DJ008 none is displayed
         name = models.TextField()
 
         class Meta:

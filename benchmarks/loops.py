@@ -96,7 +96,7 @@ def idle_share(tool: str, seconds: float) -> float:
 def main(rounds: int, idle_s: float) -> None:
     """Measures, and prints a Markdown table."""
     times: dict[tuple[str, str], list[float]] = {}
-    logging.getLogger("asyncio").setLevel(logging.ERROR)  # debug mode tells of slow steps
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # debug mode logs slow steps
     session.start()
     session.libraries.detach()  # the tools take turns
     for number in track(range(rounds), "measuring", console=Console(stderr=True), transient=True):

@@ -1,6 +1,6 @@
 """Attaches to APSW, and to the SQLite that it has for itself.
 
-That SQLite shows its functions to nobody but its extensions: so it loads the core as one, on a
+That SQLite shows its functions to its extensions alone: so it loads the core as one, on a
 connection of ours. Connections that were open before are measured, but their counters are unknown.
 """
 

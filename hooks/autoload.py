@@ -39,11 +39,11 @@ def start() -> None:
         _start(value)
     except Exception as error:
         if getattr(error, "name", None) == SUBINTERPRETER:
-            return  # the main interpreter records; this one runs on, and nobody need be told
+            return  # the main interpreter records; this one runs on, which is no error
         try:
             sys.stderr.write(f"queryprof: this process is not recorded: {error}\n")
         except Exception:
-            pass  # no stderr: there is nobody to tell
+            pass  # no stderr: there is no place to say it
 
 
 def _start(value: str) -> None:

@@ -56,7 +56,7 @@ class Beats:
             beating.remove(self)
 
     def tell(self, due_s: float, now_s: float, busy_since_s: float = 0.0) -> float:
-        """Tells of all beats from `due_s` to now; returns when the next one is due.
+        """Notes all beats from `due_s` to now; returns when the next one is due.
 
         Those that were due before `busy_since_s` found the loop idle: they were not late.
         """
@@ -76,7 +76,7 @@ class Heartbeat(Beats):
         kind: the loop's library.
         call_at: schedules a function for an instant of the monotonic clock, in seconds.
         is_running: says whether the loop still runs.
-        await_beat: is told when the next beat is due, where only the beats tell of stalls.
+        await_beat: called with the time of the next beat, where only beats show stalls.
     """
 
     def __init__(

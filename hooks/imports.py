@@ -32,7 +32,7 @@ class ImportHooks:
     """Keeps hooks attached to those libraries that the program imports.
 
     Args:
-        complain: is told in one line what could not be attached to.
+        complain: called with one line about what could not be attached to.
     """
 
     def __init__(self, hooks: Sequence[Hook], complain: Callable[[str], None]) -> None:

@@ -424,7 +424,7 @@ class TestRecorder:
         try:
             old = read_baseline(self._path).tests
         except QueryprofError:
-            old = {}  # there is none, or it is damaged: that is why it is made anew
+            old = {}  # there is none, or it is damaged: that is why it is written again
         files = {nodeid.partition("::")[0] for nodeid in self._calls}
         kept = {
             nodeid: statements

@@ -38,7 +38,7 @@ def write_most(out: pytest.TerminalReporter, calls: Calls, fixtures: Mapping[str
 
 
 def write_signs(out: pytest.TerminalReporter, calls: Calls) -> None:
-    """Repeated statements, event loops that stood still, scans of large tables."""
+    """Repeated statements, stalled event loops, scans of large tables."""
     repeated = [
         (times, statement, place, nodeid)
         for nodeid, found in calls.items()
@@ -51,7 +51,7 @@ def write_signs(out: pytest.TerminalReporter, calls: Calls) -> None:
         write_line(out, f"            {place}  in {nodeid}")
     stalls = [(ns, line, t) for t, found in calls.items() for ns, line in found["stalls"]]
     if stalls:
-        write_line(out, "event loops that stood still, the longest time of each")
+        write_line(out, "stalled event loops, the longest stall of each")
     for ns, line, nodeid in sorted(stalls, reverse=True)[:SHOWN]:
         write_line(out, f"  {duration(ns):>8}  {line}  in {nodeid}")
     scans = [(s, nodeid) for nodeid, found in calls.items() for s in found["scans"]]

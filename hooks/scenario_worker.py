@@ -1,6 +1,6 @@
 """One process of a scenario: calls functions at their times, each as a span.
 
-It is told what to do by two pipes: it writes a byte to the first when all modules are imported, and
+Two pipes command it: it writes a byte to the first when all modules are imported, and
 reads from the second the moment at which the scenario starts.
 """
 

@@ -75,7 +75,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Imports a public name when it is first asked for: pytest imports this package for its
-    plugin in every run, also where nobody wants to be recorded.
+    plugin in every run, also where no recording is wanted.
     """
     from importlib import import_module
 

@@ -323,7 +323,7 @@ class Handoff:
     Attributes:
         kind: whose threads: thread pool, anyio, aiosqlite, twisted.
         path: where they were handed over.
-        errors: raised something; cancelled: never ran, or nobody waited for the end.
+        errors: raised something; cancelled: never ran, or its end was not waited for.
         queue: waiting for a thread; run: running; handback: waiting for the event loop to take
             the result, where one does; total: from being handed over to the end of that.
     """

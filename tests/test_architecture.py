@@ -86,7 +86,7 @@ def inside_any(names: set[str], packages: set[str]) -> bool:
 
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_imports_follow_the_data_backwards(name: str) -> None:
-    """A stage imports the stages before it, itself and the model; nobody imports cli."""
+    """A stage imports the stages before it, itself and the model; none imports cli."""
     own = {n for n in imports(MODULES[name]) if inside(n, {"queryprof"})}
     if name == "queryprof":
         assert not {n for n in own if inside(n, {"queryprof.cli"})}

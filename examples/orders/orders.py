@@ -1,4 +1,4 @@
-"""A small shop, to show how its tests guard what it asks of its database."""
+"""A small shop, to show how its tests guard its queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that hold the shop to what it asks of its database."""
+"""Tests that hold the shop to its queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a test asks of the database, as a baseline keeps it.
+"""The queries of a test, as a baseline keeps them.
 
 Only figures without noise are kept: executions, rows, SQLite's steps and its query plans.
 """

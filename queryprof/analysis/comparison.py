@@ -291,7 +291,7 @@ _LOOPS: tuple[tuple[_Metric, Callable[[Profile], float | None]], ...] = (
         lambda p: sum(s.total_ns for x in p.loops for s in x.stalls) if p.loops else None,
     ),
 )  # fmt: skip
-"""Of event loops: the mean lag of their heartbeats, and the time that they stood still."""
+"""Of event loops: the mean lag of their heartbeats, and the time of their stalls."""
 
 
 def _mean(total: int, count: int) -> float | None:

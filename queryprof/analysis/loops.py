@@ -78,7 +78,7 @@ class LoopFinding:
 
     Attributes:
         utilization: share (0 to 1) of its run time that it was busy; None when it cannot be seen.
-        mean_waiting: callbacks that were ready when a step began; None likewise.
+        mean_waiting: callbacks that were ready when a step began; None where that is unknown.
     """
 
     loop: Loop

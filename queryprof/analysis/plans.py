@@ -56,7 +56,7 @@ class Signs:
 
     Attributes:
         scans: tables that are read from end to end, with the name that the statement gives them.
-        index_scans: likewise, along an index: in its order, or instead of the table.
+        index_scans: of whole tables along an index: in its order, or instead of the table.
         automatic_indexes: tables that an index is built for, each time the statement runs.
         temporary: what a temporary b-tree is built for, each time: ORDER BY, GROUP BY, DISTINCT.
     """

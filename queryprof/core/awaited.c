@@ -101,7 +101,7 @@ static PyObject *throw_method(PyObject *object, PyObject *args)
         PyErr_NormalizeException(&type, &value, &traceback); /* before 3.12 it may be the result */
         PyObject *returns = returned && value ? PyObject_GetAttrString(value, "value") : NULL;
         if (!returned) {
-            PyErr_Restore(type, value, traceback); /* it is told which */
+            PyErr_Restore(type, value, traceback); /* it learns which */
             stop_for_now(self, PYGEN_ERROR, NULL);
         } else {
             PyErr_Clear();

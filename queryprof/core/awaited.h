@@ -1,4 +1,4 @@
-/* A coroutine with somebody who watches: it is told when the coroutine goes on, when it pauses
+/* A coroutine with a watcher: it is called when the coroutine goes on, when it pauses
  * and when it has ended. To the program it is the coroutine: `await`, tasks and asyncio.iscoroutine
  * take it, and all attributes are the coroutine's.
  */

@@ -53,9 +53,8 @@ enum { RECENT_CODES = 128, WALKS = 128, WALK_WAYS = 2, WALK_MARKS = 20 };
 /* Where the same frames led before. */
 typedef struct {
     qp_frame_mark marks[WALK_MARKS];
-    int marked; /* 0: nothing is known */
-    uint32_t
-        origin; /* the path of where the work came from: another thread, or who made the task */
+    int marked;      /* 0: nothing is known */
+    uint32_t origin; /* the path in the thread that handed the work over, or that made the task */
     uint32_t path;
     bool ours;
 } known_walk;

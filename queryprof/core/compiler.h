@@ -1,4 +1,4 @@
-/* What the compiler is told about code that seldom runs. */
+/* Hints to the compiler about code that seldom runs. */
 #ifndef QP_COMPILER_H
 #define QP_COMPILER_H
 

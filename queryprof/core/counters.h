@@ -20,7 +20,7 @@
 #include "trackers.h"
 
 /* Looks up SQLite in the shared library at `library` (NULL: in the process itself) and counts
- * on every connection opened from now on. `connection` is one of the driver's, open and nobody's:
+ * on every connection opened from now on. `connection` is one of the driver's, open and not in use:
  * on it the layout of the driver's objects is checked. Returns NULL, or why it cannot count
  * (static text). */
 const char *qp_counters_start(const char *library, PyObject *connection);
@@ -62,7 +62,7 @@ bool qp_counters_explained(qp_tracker *tracker, const qp_explanation *explanatio
  * are left for the next time. */
 void qp_counters_settle(void);
 
-/* In a forked child: makes the locks anew, and forgets what is the parent's. */
+/* In a forked child: makes new locks, and forgets what is the parent's. */
 void qp_counters_after_fork(void);
 
 #endif

@@ -90,8 +90,8 @@ void qp_explain(qp_explanation *explanation, void *db, void *statement)
     /* What changes() returns is seen inside the statement too: by a view, a column's default, or a
      * function of the program that asks. */
     bool writes = !qp_sqlite.stmt_readonly(statement);
-    int64_t changes = writes && qp_changes_known() ? qp_changes_save(db) : 0;
     bool may_ask = read && sql && (!writes || qp_changes_known());
+    int64_t changes = may_ask && writes ? qp_changes_save(db) : 0;
     void *explained = may_ask ? prepare(db, sql) : NULL;
     if (explained) {
         read_steps(explained, read);

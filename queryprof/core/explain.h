@@ -15,7 +15,7 @@ typedef struct qp_explanation {
     char *tree;      /* owned (qp_release); NULL: not there yet, or SQLite gave none */
     int64_t ticks;   /* that it took */
     void *statement; /* sqlite3_stmt * that was explained */
-    int reprepares;  /* how often it had been prepared anew when it was explained */
+    int reprepares;  /* how often it had been prepared again when it was explained */
 } qp_explanation;
 
 /* Explains a statement (sqlite3_stmt *) on its connection (sqlite3 *): a line for each step of the

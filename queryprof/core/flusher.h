@@ -7,7 +7,7 @@
 
 /* Gets ready; the thread starts with the next probed call, so that a process that asks nothing has
  * none, and none starts inside os.fork (Python counts threads there, and warns). `callback` takes
- * no arguments (a reference is taken) and is muted: what it asks of a database is not recorded.
+ * no arguments (a reference is taken) and is muted: its queries are not recorded.
  * 0, or -1 with an exception. */
 int qp_flusher_start(PyObject *callback, double every_s);
 

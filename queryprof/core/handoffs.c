@@ -22,7 +22,7 @@ typedef struct {
     uint16_t span;
     int64_t count;
     int64_t errors;    /* raised something */
-    int64_t cancelled; /* were never run, or nobody waited for the end */
+    int64_t cancelled; /* were never run, or their end was not waited for */
     qp_distribution queue;
     qp_distribution run;
     qp_distribution handback; /* of those that an event loop waits for */

@@ -65,7 +65,7 @@ typedef struct qp_lane {
     uint64_t gc_started_ticks;
     uint64_t settled_ticks; /* up to when run_ticks is */
     uint64_t last_ticks;    /* when its last step ended */
-    bool is_adopted;        /* it ran before recording began: nobody tells when it stops */
+    bool is_adopted;        /* it ran before recording began: no hook sees it stop */
 } qp_lane;
 
 /* Steps from this many nanoseconds on are stalls. */

@@ -1,4 +1,4 @@
-/* Notes: what a library tells of the statements that it runs for the program, such as the
+/* Notes: what a library says about the statements that it runs for the program, such as the
  * relationship that an object mapper loads.
  */
 #ifndef QP_NOTES_H

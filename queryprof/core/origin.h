@@ -1,5 +1,5 @@
 /* Where work came from that runs elsewhere than it was asked for: in a worker thread, or in a
- * coroutine that another greenlet awaits. What it asks of a database belongs there, too.
+ * coroutine that another greenlet awaits. Its queries belong there, too.
  */
 #ifndef QP_ORIGIN_H
 #define QP_ORIGIN_H
@@ -13,10 +13,10 @@ typedef struct qp_origin {
     uint32_t recording;      /* the numbers are valid in this one alone; 0: it is not known */
     uint32_t path;           /* the call path of who asked */
     int64_t span;            /* the value of the span's context variable there; 0: none */
-    PyObject *note;          /* what a library tells of the statements to come; or NULL */
+    PyObject *note;          /* what a library says about its next statements; or NULL */
     uint64_t calls;          /* of the driver, made by the work */
     struct qp_origin *below; /* while the work runs: of other work that began before it */
-    const void *frame;       /* likewise: identity of the Python frame that runs it, or NULL */
+    const void *frame;       /* identity of the Python frame that runs it, or NULL */
 } qp_origin;
 
 struct qp_thread;

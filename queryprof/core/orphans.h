@@ -10,7 +10,7 @@
 /* Makes the lock, once; false without memory. */
 bool qp_orphans_start(void);
 
-/* Makes it anew in a forked child, and forgets what is the parent's. */
+/* Makes a new one in a forked child, and forgets what is the parent's. */
 void qp_orphans_after_fork(void);
 
 /* Keeps counters for a key; needs no GIL. */

@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # typing takes milliseconds to import in somebody's program
             """
 
         def fail(self, error: Exception) -> None:
-            """Is told that a method raised, and that nothing more will come."""
+            """A method raised, and nothing more will come."""
 
 
 class Work:
@@ -74,7 +74,7 @@ PLANS_SHARE = 1 / 64
 
 
 class muted:
-    """While it lasts, nothing that this thread asks of a database is recorded."""
+    """While it lasts, no query of this thread is recorded."""
 
     def __enter__(self) -> None:
         self._before = _core.set_muted(True)

@@ -47,7 +47,7 @@ bool qp_samples_pending(void);
 /* Drops what was kept. */
 void qp_samples_forget(void);
 
-/* Lets the slowest executions be kept anew, for a reader that has not seen earlier ones. */
+/* Keeps the slowest executions from here on, for a reader that has not seen earlier ones. */
 void qp_exemplars_restart(void);
 
 #endif

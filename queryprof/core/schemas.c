@@ -85,7 +85,7 @@ static uint16_t place_of(const char *path)
     for (int i = 0; i < FILES; i++) {
         int at = (int)((identity + (uint64_t)i) % FILES);
         if (files[at].identity == identity) {
-            if (is_empty) { /* made anew, or what is in it is not in the file yet */
+            if (is_empty) { /* made again, or what is in it is not in the file yet */
                 change_as_never_before(&files[at].lineage);
             }
             return (uint16_t)(at + 1);

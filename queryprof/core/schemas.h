@@ -31,10 +31,10 @@ typedef struct {
 typedef enum {
     QP_SCHEMA_KEPT,      /* the statement changes no schema */
     QP_SCHEMA_CHANGED,   /* of the database */
-    QP_SCHEMA_ENSURED,   /* likewise, but not when it is done again: IF NOT EXISTS */
+    QP_SCHEMA_ENSURED,   /* the same, but not when it is done again: IF NOT EXISTS */
     QP_SCHEMA_ASIDE,     /* of the connection alone */
     QP_SCHEMA_UNKNOWN,   /* by something that the statement does not tell */
-    QP_SCHEMA_ELSEWHERE, /* likewise, and of any connection */
+    QP_SCHEMA_ELSEWHERE, /* the same, and of any connection */
     QP_SCHEMA_COMMITTED,
     QP_SCHEMA_ROLLED_BACK
 } qp_schema_change;

@@ -15,7 +15,7 @@ bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, cha
                        const unsigned char *end);
 
 /* Whether a word without quotes is shown: always, unless the text is not known to be SQL, or the
- * statement takes such a word for a value. Notes it likewise. */
+ * statement takes such a word for a value. Notes it, too. */
 bool qp_word_is_shown(scanner *s, const unsigned char *text, size_t length);
 
 /* Follows the clauses: a keyword comes, after s->keyword; a name has been put. */

@@ -15,7 +15,7 @@
 /* What is known of a text: how far its words can be trusted to be names. */
 typedef enum {
     QP_TEXT_SQL,           /* it has been taken, or nothing is known yet */
-    QP_TEXT_STANDARD,      /* likewise; words in double quotes are names, as the standard has it */
+    QP_TEXT_STANDARD,      /* standard SQL: words in double quotes are names */
     QP_TEXT_UNKNOWN_NAMES, /* a name in it is none: what stands for a value may be one, without
                               quotes */
     QP_TEXT_NO_SQL         /* it may be anything */

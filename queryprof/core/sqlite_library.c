@@ -156,7 +156,7 @@ enum {
     API_TRACE_V2 = 214
 };
 
-/* SQLite loads the core as an extension: on one connection that nobody else uses, to get to know
+/* SQLite loads the core as an extension: on one connection that nothing else uses, to get to know
  * its functions. */
 QP_EXPORTED int qp_sqlite_extension(void *Py_UNUSED(db), char **Py_UNUSED(error), void *const *api);
 

@@ -89,7 +89,7 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
         qp_tracker_drop(s);
         s = NULL;
     }
-    if (!meter || !meter->counts) { /* what it does now is nobody's */
+    if (!meter || !meter->counts) { /* what it does now is not counted */
         if (s) {
             qp_tracker_read_aside(t, s);
             qp_tracker_drop(s);
@@ -164,7 +164,7 @@ static QP_COLD void connection_closed(qp_tracker *t)
     qp_tracker_release(t);
 }
 
-/* Whether a statement starts again for whom it last worked: a loop over one statement. */
+/* Whether a statement starts again for the same owner: a loop over one statement. */
 static inline bool starts_again(const qp_tracker *t, const void *statement, const qp_meter *meter)
 {
     const qp_counted_statement *s = t->last;

@@ -23,7 +23,7 @@
 #include "operations.h"
 #include "trackers.h"
 
-/* What a probed call in progress tells the trace callback, and is told by it. */
+/* What a probed call in progress and the trace callback exchange. */
 typedef struct qp_meter {
     qp_key key;                  /* of the operation that began the execution */
     bool counts;                 /* its statement can be read later, or is read at its end */
@@ -71,7 +71,7 @@ static inline bool qp_same_key(const qp_key *a, const qp_key *b)
  * gone while another thread reads it. */
 qp_tracker *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite, bool is_told);
 
-/* Asks anew for the events that the tracker wants; with its connection's mutex. */
+/* Registers again for the events that the tracker wants; with its connection's mutex. */
 void qp_trace_again(qp_tracker *tracker);
 
 /* The meter of the call that began last in this thread, or NULL. */

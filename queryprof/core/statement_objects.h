@@ -6,10 +6,10 @@
 
 #include <Python.h>
 
-/* Is told of a sqlite3_stmt * that is about to be finalized. */
+/* Called with a sqlite3_stmt * that is about to be finalized. */
 typedef void qp_statement_ends(void *statement);
 
-/* Checks the layout of statement objects on one of `connection` (open, and nobody else's), and
+/* Checks the layout of statement objects on one of `connection` (open, used by no one else), and
  * tells `ends` before any is deallocated. Returns NULL, or why not (static text). */
 const char *qp_statement_objects_watch(PyObject *connection, qp_statement_ends *ends);
 

@@ -9,7 +9,7 @@
 /* Notes what the running thread has used, under the number of its name. Needs no GIL. */
 void qp_thread_end_note(uint16_t name);
 
-/* Forgets what was noted; also in a forked child, where its lock may be held by nobody. */
+/* Forgets what was noted; also in a forked child, where the holder of its lock may be gone. */
 void qp_thread_ends_forget(void);
 
 /* Whether there are any. */

@@ -139,7 +139,7 @@ uint32_t qp_tracker_page_fetches(const qp_tracker *t)
     return (uint32_t)hits + (uint32_t)misses;
 }
 
-/* What a statement did since the last reading; from here it counts anew. */
+/* What a statement did since the last reading, which this one replaces. */
 #ifdef QP_FAULT_INJECTION
 /* Whether a statement is among those of a connection that SQLite has not finalized. */
 static bool is_living(const qp_tracker *t, const void *statement)

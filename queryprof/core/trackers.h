@@ -17,7 +17,7 @@ enum {
     QP_TRACKER_STATEMENTS = QP_TRACKER_SETS * QP_TRACKER_WAYS
 };
 
-/* A prepared statement, and whom it works for since its counters were last read. A statement that
+/* A prepared statement, and its owner since its counters were last read. A statement that
  * is not transient is held by one of the driver's statement objects, which is watched: it is taken
  * out of here before it is gone. */
 typedef struct {
@@ -46,7 +46,7 @@ typedef struct {
     const void *unproved; /* identity of a statement whose page fetches are being counted before it
                            * is known whose it is */
     uint32_t evictions;
-    bool reprepared;  /* a statement was prepared anew: somebody has changed the schema */
+    bool reprepared;  /* a statement was prepared again: the schema has changed */
     qp_schema schema; /* with the GIL */
     qp_counted_statement statements[QP_TRACKER_STATEMENTS];
 } qp_tracker;
@@ -100,7 +100,7 @@ uint32_t qp_tracker_page_fetches(const qp_tracker *t);
  * be taken for its own; `over` says that this run of it has ended. */
 void qp_tracker_end_sample(qp_tracker *t, bool over);
 
-/* Makes the lock anew in a forked child. */
+/* Makes a new lock in a forked child. */
 void qp_trackers_after_fork(void);
 
 #endif

@@ -35,7 +35,7 @@ def budget_message(test: str, exceeded: Iterable[tuple[str, TestFigures]]) -> st
 
 
 def stall_message(test: str, budget: str, stalls: Iterable[Step]) -> str:
-    """Why an event loop stood still for too long, with what ran."""
+    """Why an event loop stalled for too long, with what ran."""
     lines = [f"  {duration(step.durations.max_ns):>8}  {stall_line(step)}" for step in stalls]
     advice = "Move what waits or computes off the loop (aiosqlite, or asyncio.to_thread)."
     head = f"{test} keeps its event loop standing still, {budget}:"

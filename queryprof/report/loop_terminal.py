@@ -53,7 +53,7 @@ def loop_summary(profile: Profile, places: Places, shown: int = 3) -> list[Rende
     worst = sorted(stalls, key=lambda finding: -finding.stall.total_ns)[:shown]
     if not worst:
         return []
-    title = f"The event loop stood still ({counted(len(stalls), 'place')}; all: --loop)"
+    title = f"The event loop stalled ({counted(len(stalls), 'place')}; all: --loop)"
     parts: list[RenderableType] = [heading(title)]
     return parts + [Padding(Text(verdict(stall, places)), (0, 0, 0, 5)) for stall in worst]
 
@@ -91,7 +91,7 @@ def _loop(
     if words:
         parts.append(Text(words))
     elif not finding.stalls:
-        parts.append(Text("It never stood still for longer than the threshold.", style="green"))
+        parts.append(Text("It never stalled for longer than the threshold.", style="green"))
     if finding.functions:
         parts.append(_functions(finding, places, top))
     if loop.beat_lag.count:
@@ -101,7 +101,7 @@ def _loop(
 
 
 def _delays(finding: LoopFinding, places: Places, top: int) -> list[RenderableType]:
-    """What made others wait, by how long they waited altogether; nothing if nobody did."""
+    """What made others wait, by how long they waited altogether; nothing if none did."""
     found = sorted((s for s in finding.stalls if s.delay_ns), key=lambda s: -s.delay_ns)
     if not found:
         return []

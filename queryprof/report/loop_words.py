@@ -29,7 +29,7 @@ STATEMENT_SHOWN = 60
 
 
 def verdict(finding: StallFinding, places: Places) -> str:
-    """What one kind of stall did, to whom, and what to do."""
+    """What one kind of stall did, what it held up, and what to do."""
     stall = finding.stall
     seen = finding.site.frame
     where = places.frame(seen or stall.function) or "something that cannot be seen"

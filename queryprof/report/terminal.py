@@ -29,7 +29,7 @@ SQL_LINES = 6
 """A longer statement is cut; `--format json` has it whole."""
 
 PLAN_LINES = 8
-"""Likewise of a plan."""
+"""The same of a plan."""
 
 WIDE = 110
 """From this width on, tables have all their columns."""

@@ -55,7 +55,7 @@ def read_baseline(path: str) -> Baseline:
         return _checked(path, document)
     except json.JSONDecodeError as error:
         raise BaselineError(
-            f"{path}:{error.lineno}: is no JSON ({error.msg}); restore it, or make it anew with"
+            f"{path}:{error.lineno}: is no JSON ({error.msg}); restore it, or write it again with"
             " pytest --queryprof-save"
         ) from error
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
@@ -69,7 +69,7 @@ def _checked(path: str, document: Any) -> Baseline:
     if version != FORMAT_VERSION:
         raise BaselineError(
             f"{path}: has format {version}, and this queryprof reads {FORMAT_VERSION};"
-            " use the queryprof that wrote it, or make it anew with pytest --queryprof-save"
+            " use the queryprof that wrote it, or write it again with pytest --queryprof-save"
         )
     for statements in document["tests"].values():
         for figures in statements.values():

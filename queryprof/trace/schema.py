@@ -178,7 +178,7 @@ CREATE TABLE handoff (
     span_id INTEGER NOT NULL REFERENCES span (id),
     count INTEGER NOT NULL,
     errors INTEGER NOT NULL,           -- raised something
-    cancelled INTEGER NOT NULL,        -- never ran, or nobody waited for the end
+    cancelled INTEGER NOT NULL,        -- never ran, or its end was not waited for
     UNIQUE (kind, path_id, span_id)
 );
 
@@ -361,7 +361,7 @@ CREATE TABLE exemplar (
     rows INTEGER NOT NULL,
     stack_id INTEGER REFERENCES stack (id), -- NULL: not taken
     sql TEXT,                          -- NULL unless parameters were asked for
-    parameters TEXT                    -- likewise
+    parameters TEXT                    -- as in the column above
 );
 CREATE INDEX exemplar_of_statement ON exemplar (statement_id, duration_ns);
 

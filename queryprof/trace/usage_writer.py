@@ -20,7 +20,7 @@ class UsageWriter:
     """Adds what the process's threads use to a trace, at most once a second.
 
     Attributes:
-        meter: is told of threads that have ended.
+        meter: learns of threads that have ended.
     """
 
     def __init__(self) -> None:

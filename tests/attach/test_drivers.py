@@ -368,7 +368,7 @@ def test_any_driver_by_name(
     assert early_driver.Cursor.__dict__["execute"] is original
     found = by_operation(recording.profile)
     for name in ("early_driver", "late_driver"):
-        # What the driver itself asks of sqlite3 is measured under it.
+        # What the driver itself runs through sqlite3 is measured under it.
         assert found[f"SELECT ? AS {name}", "execute"] == 2 + 2
         assert found[f"SELECT ? AS {name}", "fetchone"] == 1 + 1
     assert found["COMMIT", "commit"] == 2

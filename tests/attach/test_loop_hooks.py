@@ -178,7 +178,7 @@ def test_the_threshold_is_the_persons_choice(queryprof: Run, script: Script) -> 
 
 
 def test_a_module_imported_late_has_its_own_loader() -> None:
-    """Nobody sees that we were there when it was imported; and one that is not there is not."""
+    """An import shows no trace of the hook; a missing library stays missing."""
     code = (
         "import queryprof, sys\n"
         "queryprof.install('x.qprof')\n"

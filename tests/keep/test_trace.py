@@ -214,7 +214,7 @@ def test_timeline_coarsens_exactly() -> None:
 
 
 def test_every_column_of_the_schema_says_its_unit() -> None:
-    """Times are named _ns, instants _unix_ns; what is neither is told in a comment or is plain."""
+    """Times are named _ns, instants _unix_ns; what is neither has a comment or is plain."""
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA)
     for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"):
@@ -246,7 +246,7 @@ def test_parameters_are_kept_when_asked_for(
 
     class Shy(int):
         def __repr__(self) -> str:
-            raise AssertionError("nobody may ask")
+            raise AssertionError("it must not be asked")
 
     connection = sqlite3.connect(":memory:")
     with qp.profile() as recording:

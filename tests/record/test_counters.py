@@ -125,7 +125,7 @@ def test_a_callback_that_comes_later_is_not_displaced_by_a_commit_or_a_script() 
 
 
 def test_a_displaced_connection_may_go_unseen() -> None:
-    """Its end is told to the program's callback alone; what was counted before is kept."""
+    """The program's callback alone learns of it; what was counted before is kept."""
     with queryprof.profile() as recording:
         for _ in range(200):
             connection = sqlite3.connect(":memory:")

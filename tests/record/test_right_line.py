@@ -134,7 +134,7 @@ def test_a_thread_that_ends_is_counted_once(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="this system counts no threads")
 def test_a_thread_that_is_ending_is_counted_once() -> None:
-    """What it used at its end is told exactly while /proc still shows it, in whole ticks."""
+    """What it used at its end is exact while /proc still shows it in whole ticks."""
     import resource
 
     while time.thread_time() < 0.1 or time.thread_time_ns() // 10**6 % 10 < 5:

@@ -83,7 +83,7 @@ def test_one_run_says_nothing_of_time() -> None:
     ("factor", "verdict"), [(1.5, Verdict.WORSE), (0.5, Verdict.BETTER), (1.0, Verdict.SAME)]
 )
 def test_several_runs_do(factor: float, verdict: Verdict) -> None:
-    """What stands out of the noise is told from what does not."""
+    """What stands out of the noise is marked; what does not is not."""
     times = [1000, 1004, 998, 1001, 996]
     before = [profile_of(aggregate("S", ns=ns)) for ns in times]
     after = [profile_of(aggregate("S", ns=int(ns * factor))) for ns in reversed(times)]
@@ -248,7 +248,7 @@ def test_bad_input_is_one_line(queryprof: Run, script: Script) -> None:
 
 
 def test_event_loops_are_compared() -> None:
-    """Their mean lag, and the time that they stood still; nothing where no loop ran."""
+    """Their mean lag, and the time of their stalls; nothing where no loop ran."""
     thread = Thread(1, "MainThread")
 
     def loop(lag_ns: int, stall_ns: int) -> Loop:

@@ -84,7 +84,7 @@ def test_the_first_screen_names_the_worst_stalls() -> None:
     text = io.StringIO()
     print_report(profile_of(loop()), file=text, width=80)
     words = " ".join(text.getvalue().split())
-    assert "The event loop stood still (2 places; all: --loop)" in words
+    assert "The event loop stalled (2 places; all: --loop)" in words
     assert (
         "ask() db.py:7 blocked the loop for 84.0 ms on average, 212 times, 96.7% of it in" in words
     )
@@ -114,7 +114,7 @@ def test_many_short_steps_in_a_row_are_named() -> None:
     assert "many steps in a row add up" in " ".join(text.getvalue().split())
     text = io.StringIO()
     print_loops(profile_of(loop(stalls=(), beat_lag=distribution(1000))), file=text, width=80)
-    assert "It never stood still" in text.getvalue()
+    assert "It never stalled" in text.getvalue()
 
 
 def test_no_loop() -> None:

@@ -143,7 +143,7 @@ def test_a_view_in_a_terminal(profile: Profile, dimension: str, width: int) -> N
 
 
 def test_an_empty_profile(profile: Profile) -> None:
-    """A program that asked nothing is told so."""
+    """A program without queries gets a line that says so."""
     known = replace(profile.aggregates[3], count=0, rows=0, total_ns=0, self_ns=0, histogram={})
     for aggregates in ((), (known,)):  # what was ignored may have left a name, and no call
         empty = Profile(profile.processes, aggregates)
