@@ -120,9 +120,18 @@ class CheckedTrace:
                 raise self.damaged("process.argv is no JSON list of strings")
             yield number, columns
 
-    def setting(self, name: str) -> int | None:
-        """A setting's value; None when there is none."""
-        return dict(self.rows("setting", ("name", "value"))).get(name)
+    def intervals(
+        self, table: str, columns: Sequence[str], width: str
+    ) -> tuple[int, list[tuple[Any, ...]]]:
+        """A table's intervals, and how wide each is (ns): what the setting `width` says.
+
+        Without rows, the width may be 0.
+        """
+        rows = list(self.rows(table, columns))
+        width_ns = dict(self.rows("setting", ("name", "value"))).get(width, 0)
+        if rows and not width_ns:
+            raise self.damaged(f"setting.name has no {width}, which {table} needs")
+        return width_ns, rows
 
     def damaged(self, what: str) -> TraceError:
         """The error that says what is wrong with the trace."""

@@ -153,10 +153,10 @@ class _Addition:
             self._store.add_stack_sample(
                 self._statements[statement], self._path(stack), executions, ns
             )
-        width_ns = self._source.setting("timeline_width_ns")
-        if width_ns:
-            columns = ("start_unix_ns", "calls", "rows", "self_ns")
-            self._store.add_timeline(width_ns, self._rows("timeline", columns))
+        columns = ("start_unix_ns", "calls", "rows", "self_ns")
+        width_ns, intervals = self._source.intervals("timeline", columns, "timeline_width_ns")
+        if intervals:
+            self._store.add_timeline(width_ns, intervals)
 
     def _add_loops(self) -> None:
         store = self._store.loops
@@ -211,11 +211,9 @@ class _Addition:
             store.add_handoff((kind, self._path(path), self._spans[span]), sums, times[number])
         for thread, *sums in self._rows("thread_usage", ("thread_id", *USAGE_SUMS)):
             store.add_usage(self._threads[thread], sums)
-        width_ns = self._source.setting("usage_width_ns")
-        if width_ns:
-            intervals = self._rows(
-                "thread_timeline", ("thread_id", "start_unix_ns", *INTERVAL_SUMS)
-            )
+        columns = ("thread_id", "start_unix_ns", *INTERVAL_SUMS)
+        width_ns, intervals = self._source.intervals("thread_timeline", columns, "usage_width_ns")
+        if intervals:
             store.add_intervals(
                 width_ns,
                 [

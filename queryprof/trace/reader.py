@@ -151,7 +151,8 @@ class _Loader:
 
     def profile(self) -> Profile:
         trace = self._trace
-        intervals = trace.rows("timeline", ("start_unix_ns", "calls", "rows", "self_ns"))
+        columns = ("start_unix_ns", "calls", "rows", "self_ns")
+        width_ns, intervals = trace.intervals("timeline", columns, "timeline_width_ns")
         notes = trace.rows("statement", ("text", "note"))
         return Profile(
             processes=self._processes,
@@ -160,7 +161,7 @@ class _Loader:
             exemplars=tuple(self._exemplars()),
             stack_samples=tuple(self._stack_samples()),
             plans=tuple(self._plans()),
-            timeline_width_ns=trace.setting("timeline_width_ns") or 0,
+            timeline_width_ns=width_ns,
             timeline=tuple(Interval(*row) for row in intervals),
             loops=tuple(
                 load_loops(trace, self._statements, self._frames, self._stacks, self._threads)

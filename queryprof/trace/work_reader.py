@@ -19,7 +19,6 @@ from queryprof.model import (
     UsageInterval,
 )
 from queryprof.trace.checked_rows import CheckedTrace
-from queryprof.trace.usage_writer import USAGE_WIDTH_NS
 from queryprof.trace.work_store import HANDOFF_PARTS, HANDOFF_SUMS, INTERVAL_SUMS, USAGE_SUMS
 
 Key = tuple[int, str]
@@ -78,11 +77,10 @@ def load_handoffs(
 
 def load_usage(trace: CheckedTrace, threads: Mapping[int, Thread]) -> Iterator[ThreadUsage]:
     """What the threads of an open trace used; the mapping is by the ids in it."""
-    width_ns = trace.setting("usage_width_ns") or USAGE_WIDTH_NS
+    columns = ("thread_id", "start_unix_ns", *INTERVAL_SUMS)
+    width_ns, intervals = trace.intervals("thread_timeline", columns, "usage_width_ns")
     timelines: dict[int, list[UsageInterval]] = defaultdict(list)
-    for thread, *interval in trace.rows(
-        "thread_timeline", ("thread_id", "start_unix_ns", *INTERVAL_SUMS)
-    ):
+    for thread, *interval in intervals:
         timelines[thread].append(UsageInterval(*interval))
     rows = trace.rows("thread_usage", ("thread_id", *USAGE_SUMS))
     user, system = (1 + USAGE_SUMS.index(name) for name in ("user_ns", "system_ns"))
