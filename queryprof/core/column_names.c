@@ -22,7 +22,7 @@ static bool copy_name(char to[LONGEST_NAME], const qp_word *word)
     return true;
 }
 
-static bool learn(void *db, const qp_word *table, const qp_word *column)
+static void learn(void *db, const qp_word *table, const qp_word *column)
 {
     char table_name[LONGEST_NAME], column_name[LONGEST_NAME];
     bool is_column = copy_name(table_name, table) && copy_name(column_name, column) &&
@@ -31,26 +31,23 @@ static bool learn(void *db, const qp_word *table, const qp_word *column)
     if (is_column) {
         qp_column_learn(table, column);
     }
-    return is_column;
 }
 
-bool qp_columns_learn(PyObject *connection, const void *db, const qp_sql_words *words)
+void qp_columns_learn(PyObject *connection, const void *db, const qp_sql_words *words)
 {
     /* The driver takes db off the connection, with the GIL, before it closes it; so it is open. */
     void *open = qp_connection_db(connection);
     if (!open || open != db || !qp_sqlite.table_column_metadata) {
-        return false;
+        return;
     }
     void *mutex = qp_sqlite.db_mutex(open);
     if (!mutex || qp_sqlite.mutex_try(mutex) != 0) {
-        return false;
+        return;
     }
-    bool learned = false;
     for (int i = 0; i < words->hidden_count; i++) {
         for (int j = 0; j < words->table_count; j++) {
-            learned = learn(open, &words->tables[j], &words->hidden[i]) || learned;
+            learn(open, &words->tables[j], &words->hidden[i]);
         }
     }
     qp_sqlite.mutex_leave(mutex);
-    return learned;
 }

@@ -12,9 +12,9 @@
 
 #include "sql_words.h"
 
-/* Learns those of a text's words that are columns; false: none of them is, or it cannot be told.
+/* Learns those of a text's words that are columns, as far as SQLite can be asked.
  * `connection` is a sqlite3.Connection (borrowed) whose sqlite3 was `db` when the call on it began.
  * With the GIL; never waits. */
-bool qp_columns_learn(PyObject *connection, const void *db, const qp_sql_words *words);
+void qp_columns_learn(PyObject *connection, const void *db, const qp_sql_words *words);
 
 #endif

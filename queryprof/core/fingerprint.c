@@ -489,6 +489,5 @@ size_t qp_fingerprint(const char *sql, size_t length, qp_text_kind kind, char *o
 
 const qp_sql_words *qp_fingerprint_words(const char *sql, size_t length)
 {
-    const qp_sql_words *words = has_quotes(sql, length) ? collect(sql, length) : NULL;
-    return words && words->hidden_count ? words : NULL;
+    return has_quotes(sql, length) ? collect(sql, length) : NULL;
 }

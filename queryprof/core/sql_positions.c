@@ -197,7 +197,9 @@ bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, cha
         return false;
     }
     const qp_sql_words *words = s->words;
-    bool is_known = qp_word_set_has(&words->names, hash) || qp_column_is_known(words, hash);
+    /* A refused text looks the same whatever was taken before it. */
+    bool is_column = s->kind != QP_TEXT_UNKNOWN_NAMES && qp_column_is_known(words, hash);
+    bool is_known = qp_word_set_has(&words->names, hash) || is_column;
     /* A word that is a value elsewhere in the text is not shown as an alias either. */
     bool is_alias =
         qp_word_set_has(&words->aliases, hash) && !qp_word_set_has(&words->values, hash);

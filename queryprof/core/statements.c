@@ -311,11 +311,17 @@ uint32_t qp_statement_taken(uint32_t number, PyObject *sql, PyObject *connection
     const char *bytes = utf8_of(sql, &length);
     const qp_sql_words *words =
         bytes && connection ? qp_fingerprint_words(bytes, (size_t)length) : NULL;
-    if (words && qp_columns_learn(connection, db, words)) {
-        number = scan(sql, QP_TEXT_SQL);
-        cache_again(sql, number);
+    if (!words) {
+        return number;
     }
-    return number;
+    qp_columns_learn(connection, db, words);
+    /* Also where nothing was learned: another text may have been taken since this one was scanned.
+     */
+    uint32_t taken = scan(sql, QP_TEXT_SQL);
+    if (taken != number) {
+        cache_again(sql, taken);
+    }
+    return taken;
 }
 
 uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_text_kind kind)

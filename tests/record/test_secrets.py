@@ -133,6 +133,29 @@ def test_quoted_columns_are_shown(tmp_path: Path) -> None:
     assert statements['SELECT "a" FROM "t" WHERE "c d" = ? ORDER BY "a"'] == 2
 
 
+def statements_of(texts: list[str]) -> list[str]:
+    """The statement of each text, run in this order in a database of its own."""
+    found = []
+    connection = sqlite3.connect(":memory:")
+    for text in texts:
+        with queryprof.profile() as recording:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute(text)
+        found += [a.statement for a in recording.profile.aggregates if a.count]
+    connection.close()
+    return found
+
+
+def test_a_text_looks_the_same_whatever_ran_before_it() -> None:
+    """A column learned from another text changes a text that is taken, never one that is refused."""
+    table, text = 'CREATE TABLE "p" (i)', 'UPDATE "p" SET "n" = 1 WHERE "i" = 1'
+    column, other = 'ALTER TABLE "p" ADD n', 'SELECT 1 FROM "p" WHERE "i" = 2'
+    refused, taken = 'UPDATE "p" SET "n" = ? WHERE ? = ?', 'UPDATE "p" SET "n" = ? WHERE "i" = ?'
+    with queryprof.profile():
+        assert statements_of([table, text, other, column, text])[1::3] == [refused, taken]
+        assert statements_of([table, other, text, column, text])[2::2] == [refused, taken]
+
+
 def test_arguments_of_the_command_line(tmp_path: Path) -> None:
     """The program and the names of options are kept; values only when they are asked for."""
     program = tmp_path / "p.py"
