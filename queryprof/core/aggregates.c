@@ -50,11 +50,6 @@ static uint64_t hash_key(const qp_key *key)
     return hash ^ (hash >> 32);
 }
 
-static inline bool same_key(const qp_key *a, const qp_key *b)
-{
-    return !memcmp(a, b, sizeof *a);
-}
-
 /* An entry for each operation takes in the calls that find no room of their own. */
 static void reserve_others(void)
 {
@@ -99,13 +94,13 @@ uint32_t qp_aggregates_generation(void)
 
 qp_aggregate *qp_aggregate_of(const qp_key *key)
 {
-    if (table.last && same_key(&table.last->key, key)) {
+    if (table.last && qp_same_key(&table.last->key, key)) {
         return table.last;
     }
     uint32_t slot = (uint32_t)hash_key(key) & (SLOTS - 1);
     for (; table.index[slot]; slot = (slot + 1) & (SLOTS - 1)) {
         qp_aggregate *known = &table.entries[table.index[slot] - 1];
-        if (same_key(&known->key, key)) {
+        if (qp_same_key(&known->key, key)) {
             table.last = known;
             return known;
         }
@@ -190,7 +185,7 @@ void qp_aggregate_error(const qp_key *key, PyObject *exception_type)
     char name[ERROR_NAME_BYTES];
     name_exception(exception_type, name);
     for (uint32_t i = 0; i < table.error_count; i++) {
-        if (same_key(&table.errors[i].key, key) &&
+        if (qp_same_key(&table.errors[i].key, key) &&
             !strncmp(table.errors[i].name, name, ERROR_NAME_BYTES - 1)) {
             table.errors[i].count++;
             return;

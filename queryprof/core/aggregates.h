@@ -10,6 +10,7 @@
 #include <Python.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "histogram.h"
 #include "operations.h"
@@ -20,7 +21,12 @@ typedef struct {
     uint16_t span;
     uint16_t thread;
     uint32_t operation;
-} qp_key; /* without padding: compared as bytes */
+} qp_key; /* without padding */
+
+static inline bool qp_same_key(const qp_key *a, const qp_key *b)
+{
+    return !memcmp(a, b, sizeof *a);
+}
 
 /* SQLite's own counters of statements (sqlite3_stmt_status) and page fetches (sampled). */
 typedef struct {

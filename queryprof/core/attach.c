@@ -298,7 +298,7 @@ int qp_detach(PyObject *capsule)
         }
     }
     a->trampoline = NULL;
-    t->original = NULL;
+    t->is_taken = false;
     Py_CLEAR(t->probe.cursor_type);
     return 0;
 }

@@ -18,20 +18,25 @@ int64_t qp_rows_served(const qp_call *call, PyObject *result)
     }
 }
 
-/* The same from a driver in Python, which counts the rows of a query there too. */
+/* The same from a driver in Python, which counts the rows of a query there too. Its attribute may
+ * be the program's code: -1 if recording ended meanwhile. */
 static QP_COLD int64_t rows_told(const qp_call *call, PyObject *result)
 {
     uint32_t statement = call->execution->meter.key.statement;
     if (!result || !qp_statement_changes_rows(statement)) {
         return 0;
     }
+    bool was_muted = qp_here.muted;
     qp_here.muted = true;
     PyObject *cursor = PyObject_HasAttrString(result, "rowcount") ? result : call->self;
     PyObject *told = cursor ? PyObject_GetAttrString(cursor, "rowcount") : NULL;
     long long changed = told && PyLong_Check(told) ? PyLong_AsLongLong(told) : 0;
     PyErr_Clear(); /* none is set before a call that has returned something */
     Py_XDECREF(told);
-    qp_here.muted = false;
+    qp_here.muted = was_muted;
+    if (call->recording != qp_recording) {
+        return -1;
+    }
     return changed > 0 ? changed : 0;
 }
 
@@ -45,7 +50,7 @@ static QP_COLD int64_t rows_uncounted(const qp_call *call)
     PyObject *connection = qp_connection_of(call);
     void *db = connection ? qp_connection_db(connection) : NULL;
     /* The driver takes db off the connection, with the GIL, before it closes it; so it is open. */
-    return db && db == call->active.db && qp_sqlite.changes ? qp_sqlite.changes(db) : 0;
+    return qp_counting.is_on && db && db == call->active.db ? qp_sqlite.changes(db) : 0;
 }
 
 int64_t qp_rows_changed(const qp_call *call, PyObject *result)

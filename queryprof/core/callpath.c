@@ -78,8 +78,6 @@ static struct {
     int frames;
 } table;
 
-static uint32_t codes_forgotten; /* how often: places that were found before may be gone */
-
 static inline uint64_t mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * 0x9E3779B97F4A7C15u; /* 2^64 / golden ratio (Knuth, TAOCP 6.4) */
@@ -132,7 +130,6 @@ static void forget_codes(void)
         Py_CLEAR(table.codes[i].code);
     }
     table.code_count = 0;
-    codes_forgotten++;
 }
 
 void qp_callpath_stop(void)
@@ -300,14 +297,7 @@ static QP_COLD void find_path(PyThreadState *tstate, known_walk *walk)
                  (is_task && qp_task_is_boundary(qp_frame_code(frame)));
         frame = enough ? frame : qp_frame_outer(frame);
     }
-    uint32_t forgotten = codes_forgotten;
     bool has_parents = !enough && !frame && qp_greenlets_visit(look_at, &s);
-    if (forgotten != codes_forgotten || !table.paths) { /* a greenlet of the program's own type */
-        walk->path = QP_PATH_OTHER;
-        walk->marked = 0;
-        walk->ours = s.ours;
-        return;
-    }
     const call_path *origin = frames_of(walk->origin);
     for (uint32_t i = 0; origin && s.ours && i < origin->frames; i++) {
         if (s.users < (uint32_t)table.frames) {

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "allocation.h"
+#include "fingerprint.h"
 #include "sqlite_library.h"
 
 enum { LONGEST_NAME = 256 };
@@ -22,32 +24,59 @@ static bool copy_name(char to[LONGEST_NAME], const qp_word *word)
     return true;
 }
 
-static void learn(void *db, const qp_word *table, const qp_word *column)
+/* A text's UTF-8, or NULL where it is no text or has none; raises nothing. */
+static const char *utf8_of(PyObject *sql, Py_ssize_t *length)
 {
-    char table_name[LONGEST_NAME], column_name[LONGEST_NAME];
-    bool is_column = copy_name(table_name, table) && copy_name(column_name, column) &&
-                     qp_sqlite.table_column_metadata(db, NULL, table_name, column_name, NULL, NULL,
-                                                     NULL, NULL, NULL) == 0;
-    if (is_column) {
-        qp_column_learn(table, column);
+    if (!sql || !PyUnicode_Check(sql)) {
+        return NULL;
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    const char *bytes = PyUnicode_AsUTF8AndSize(sql, length);
+    PyErr_Restore(type, value, traceback); /* also drops an error of the above */
+    return bytes;
+}
+
+qp_column_question *qp_columns_question(PyObject *sql)
+{
+    Py_ssize_t length;
+    const char *bytes = utf8_of(sql, &length);
+    const qp_sql_words *words = bytes ? qp_fingerprint_words(bytes, (size_t)length) : NULL;
+    qp_column_question *question = words ? qp_allocate(1, sizeof *question) : NULL;
+    if (!question) {
+        return NULL;
+    }
+    question->table_count = words->table_count;
+    memcpy(question->tables, words->tables, sizeof question->tables);
+    for (int i = 0; i < words->hidden_count; i++) {
+        const qp_word *word = &words->hidden[i];
+        if (!qp_column_is_known(words, qp_word_hash(word->text, word->length))) {
+            question->words[question->word_count++] = *word;
+        }
+    }
+    return question;
+}
+
+void qp_columns_ask(qp_column_question *question, void *db)
+{
+    char table[LONGEST_NAME], column[LONGEST_NAME];
+    for (int i = 0; qp_sqlite.table_column_metadata && i < question->word_count; i++) {
+        for (int j = 0; j < question->table_count; j++) {
+            question->is_column[i][j] =
+                copy_name(table, &question->tables[j]) && copy_name(column, &question->words[i]) &&
+                qp_sqlite.table_column_metadata(db, NULL, table, column, NULL, NULL, NULL, NULL,
+                                                NULL) == 0;
+        }
     }
 }
 
-void qp_columns_learn(PyObject *connection, const void *db, const qp_sql_words *words)
+void qp_columns_learn(const qp_column_question *question)
 {
-    /* The driver takes db off the connection, with the GIL, before it closes it; so it is open. */
-    void *open = qp_connection_db(connection);
-    if (!open || open != db || !qp_sqlite.table_column_metadata) {
-        return;
-    }
-    void *mutex = qp_sqlite.db_mutex(open);
-    if (!mutex || qp_sqlite.mutex_try(mutex) != 0) {
-        return;
-    }
-    for (int i = 0; i < words->hidden_count; i++) {
-        for (int j = 0; j < words->table_count; j++) {
-            learn(open, &words->tables[j], &words->hidden[i]);
+    for (int i = 0; i < question->word_count; i++) {
+        for (int j = 0; j < question->table_count; j++) {
+            if (question->is_column[i][j]) {
+                qp_column_learn(&question->tables[j], &question->words[i]);
+            }
         }
     }
-    qp_sqlite.mutex_leave(mutex);
 }

@@ -32,12 +32,18 @@ static int on_open_private(void *db, char **Py_UNUSED(error), const void *Py_UNU
     return 0;
 }
 
-/* From what a call has noted of its statement to one that can be read. */
+/* From what a call has noted of its statement to one that can be read; without a statement, where
+ * the call's recording has ended. */
 static qp_counted_statement counted_from(const qp_active *call)
 {
-    qp_counted_statement s = {
-        .statement = call->statement, .key = call->meter->key, .executions = call->begins_counting};
-    memcpy(s.base, call->base, sizeof s.base);
+    const qp_meter *meter = call->meter;
+    qp_counted_statement s = {0};
+    if (meter) {
+        s.statement = call->statement;
+        s.key = meter->key;
+        s.executions = call->begins_counting;
+        memcpy(s.base, call->base, sizeof s.base);
+    }
     return s;
 }
 
@@ -49,7 +55,9 @@ static void read_last(qp_tracker *t, const void *db, const void *statement)
     qp_active *call = ours && !s ? qp_call_that_started(statement) : NULL;
     if (call) { /* it is the driver's, which does not keep it */
         qp_counted_statement last = counted_from(call);
-        qp_tracker_read_aside(t, &last);
+        if (last.statement) {
+            qp_tracker_read_aside(t, &last);
+        }
         call->statement = NULL;
     }
     if (s) {
@@ -173,8 +181,12 @@ static void place_held(qp_tracker *t, const qp_active *call)
     if (t->db != call->db || t->epoch != qp_counting.epoch || qp_tracker_find(t, call->statement)) {
         return;
     }
-    qp_counted_statement *s = qp_tracker_place(t, call->statement, &call->meter->key, false);
-    *s = counted_from(call);
+    const qp_counted_statement counted = counted_from(call);
+    if (!counted.statement) {
+        return;
+    }
+    qp_counted_statement *s = qp_tracker_place(t, counted.statement, &counted.key, false);
+    *s = counted;
     s->held = s->statement;
     t->last = s;
     if (t->unproved == s->statement) {
@@ -239,15 +251,13 @@ bool qp_counters_tell_ends(PyObject *connection, bool ends)
     if (!t) {
         return false; /* a callback of the program may have taken the place of ours */
     }
-    /* The caller has the GIL, for which the mutex's holder may be waiting: never wait for it. */
+    t->tellers += ends ? 1 : t->tellers ? -1u : 0;
+    /* The caller has the GIL, for which the mutex's holder may be waiting: never wait for it. Then
+     * the next end of a statement takes the trace of ends off. */
     void *mutex = t->sqlite->db_mutex(t->db);
     if (t->sqlite->mutex_try(mutex) != 0) {
+        t->tellers -= ends;
         return false;
-    }
-    if (ends) {
-        t->tellers++;
-    } else if (t->tellers) {
-        t->tellers--;
     }
     qp_trace_again(t);
     t->sqlite->mutex_leave(mutex);

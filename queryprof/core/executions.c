@@ -8,6 +8,7 @@
 #include "compiler.h"
 #include "samples.h"
 #include "spans.h"
+#include "thread_local.h"
 #include "timeline.h"
 
 enum { YOUNG = 16, SETS = 512, WAYS = 8, PARAMETERS_SHOWN = 20 };
@@ -198,8 +199,11 @@ static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parame
     if (table.keep_parameters && sql && PyUnicode_Check(sql)) {
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);
+        bool was_muted = qp_here.muted;
+        qp_here.muted = true; /* a garbage collection here may run the program's code */
         kept_sql = Py_NewRef(sql);
         kept_parameters = show_parameters(parameters);
+        qp_here.muted = was_muted;
         PyErr_Restore(type, value, traceback);
     }
     uint32_t stack = e->stack_epoch == qp_stacks_epoch() ? e->stack : QP_STACK_NONE;
@@ -333,19 +337,41 @@ void qp_executions_settle(void)
     }
 }
 
-void qp_executions_forget(void)
+void qp_execution_abandon(qp_execution *e)
 {
-    memset(table.young, 0, sizeof table.young);
+    e->cursor = NULL;
+    e->pending.calls = 0;
+    e->stage = QP_STAGE_FREE;
+    e->in_use = false;
+}
+
+static void forget(bool in_use_too)
+{
+    for (int i = 0; i < YOUNG; i++) {
+        if (in_use_too || !table.young[i].in_use) {
+            table.young[i] = (qp_execution){0};
+        }
+    }
     memset(table.unsettled, 0, sizeof table.unsettled);
     table.next = 0;
     for (uint32_t set = 0; set < SETS; set++) {
         for (int way = 0; way < WAYS; way++) {
-            if (table.cursors[set][way]) {
+            if (table.cursors[set][way] && (in_use_too || !table.executions[set][way].in_use)) {
                 table.cursors[set][way] = NULL;
                 table.executions[set][way] = (qp_execution){0};
             }
         }
     }
+}
+
+void qp_executions_forget(void)
+{
+    forget(false);
+}
+
+void qp_executions_after_fork(void)
+{
+    forget(true);
 }
 
 void qp_executions_keep_parameters(bool keep)

@@ -95,8 +95,15 @@ void qp_executions_settle(void);
 /* Notes that an execution has pending rows again, since it was last settled. */
 void qp_execution_pends(const qp_execution *execution);
 
-/* Forgets all executions; rows fetched from their cursors later belong to "(unknown)". */
+/* Gives back the place of an execution whose recording ended while its call was in progress. */
+void qp_execution_abandon(qp_execution *execution);
+
+/* Forgets all executions but those of calls in progress, which abandon theirs at their ends; rows
+ * fetched from their cursors later belong to "(unknown)". */
 void qp_executions_forget(void);
+
+/* In a forked child: also those of calls in progress, which use none from here on. */
+void qp_executions_after_fork(void);
 
 /* Whether SQL and parameters of exemplars are kept (the program's secrets; off by default). */
 void qp_executions_keep_parameters(bool keep);

@@ -80,10 +80,8 @@ static char *write_steps(const plan *from, int parent, int depth, char *to)
     return to;
 }
 
-void qp_explain(qp_explanation *explanation, void *db, void *statement)
+static void read_plan(qp_explanation *explanation, void *db, void *statement)
 {
-    uint64_t from = qp_clock_ticks();
-    explanation->statement = statement;
     explanation->reprepares = qp_sqlite.stmt_status(statement, QP_STMTSTATUS_REPREPARE, 0);
     const char *sql = qp_sqlite.sql(statement);
     plan *read = qp_allocate(1, sizeof *read);
@@ -107,5 +105,17 @@ void qp_explain(qp_explanation *explanation, void *db, void *statement)
         }
     }
     qp_release(read);
+}
+
+void qp_explain(qp_explanation *explanation, void *db, void *statement)
+{
+    uint64_t from = qp_clock_ticks();
+    explanation->statement = statement;
+    if (explanation->columns) {
+        qp_columns_ask(explanation->columns, db);
+    }
+    if (explanation->wants_plan) {
+        read_plan(explanation, db, statement);
+    }
     explanation->ticks = qp_clock_elapsed(from, qp_clock_ticks());
 }

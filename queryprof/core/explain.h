@@ -8,19 +8,24 @@
 #ifndef QP_EXPLAIN_H
 #define QP_EXPLAIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* A plan that is wanted of the statement which starts next. */
+#include "column_names.h"
+
+/* What is asked about the statement which starts next. */
 typedef struct qp_explanation {
-    char *tree;      /* owned (qp_release); NULL: not there yet, or SQLite gave none */
-    int64_t ticks;   /* that it took */
-    void *statement; /* sqlite3_stmt * that was explained */
-    int reprepares;  /* how often it had been prepared again when it was explained */
+    bool wants_plan;
+    qp_column_question *columns; /* owned (qp_release); NULL: no question */
+    char *tree;                  /* owned (qp_release); NULL: not there yet, or SQLite gave none */
+    int64_t ticks;               /* that it took */
+    void *statement;             /* sqlite3_stmt * that was explained */
+    int reprepares;              /* how often it had been prepared again when it was explained */
 } qp_explanation;
 
-/* Explains a statement (sqlite3_stmt *) on its connection (sqlite3 *): a line for each step of the
- * plan, two spaces deeper than the step that it belongs to. With the connection's mutex, and with
- * or without the GIL. */
+/* Asks on a statement's (sqlite3_stmt *) connection (sqlite3 *) for its columns and its plan: a
+ * line for each step, two spaces deeper than the step that it belongs to. With the connection's
+ * mutex, without the GIL. */
 void qp_explain(qp_explanation *explanation, void *db, void *statement);
 
 #endif

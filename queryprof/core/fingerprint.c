@@ -34,6 +34,9 @@ static void put(scanner *s, token_kind kind, const char *text, size_t length)
     }
     memcpy(s->out + s->length, text, length);
     s->length += length;
+    if (kind == DOT) {
+        s->dot_follows_name = s->last == WORD || s->last == QUOTED;
+    }
     s->last = kind;
     s->last_is_in = false;
     if (kind == WORD || kind == QUOTED) {
@@ -172,6 +175,12 @@ static void put_separator(scanner *s, token_kind kind, const char *text, scope_k
     }
 }
 
+/* Whether a verb is not the statement's own, which follows it. */
+static bool explains(const char *verb)
+{
+    return is_keyword(verb, "EXPLAIN") || is_keyword(verb, "QUERY") || is_keyword(verb, "PLAN");
+}
+
 static void put_word(scanner *s, const unsigned char *word, size_t length)
 {
     const char *keyword = s->last == DOT ? NULL : qp_sql_keyword(word, length);
@@ -181,6 +190,10 @@ static void put_word(scanner *s, const unsigned char *word, size_t length)
         s->name_length = length;
         put(s, is_shown ? WORD : LITERAL, is_shown ? (const char *)word : "?",
             is_shown ? length : 1);
+        return;
+    }
+    if (is_keyword(keyword, "FROM") && s->last == KEYWORD && is_keyword(s->keyword, "DISTINCT")) {
+        put(s, OPERATOR, keyword, length); /* IS DISTINCT FROM compares */
         return;
     }
     scope *innermost = &s->scopes[s->depth];
@@ -203,7 +216,7 @@ static void put_word(scanner *s, const unsigned char *word, size_t length)
     put(s, KEYWORD, keyword, length);
     s->keyword_before = s->keyword;
     s->keyword = keyword;
-    s->verb = *s->verb ? s->verb : keyword;
+    s->verb = *s->verb && !explains(s->verb) ? s->verb : keyword;
     s->last_is_in = !strcmp(keyword, "IN");
     if (values) {
         open_scope(s, VALUES);
@@ -314,7 +327,30 @@ static bool at_signed_number(scanner *s)
     if ((*s->at != '-' && *s->at != '+') || after_operand(s)) {
         return false;
     }
-    return number_starts(skip_blanks(s->at + 1, s->end), s->end);
+    return number_starts(skip_blanks(s, s->at + 1), s->end);
+}
+
+/* Bytes of PostgreSQL's literal E'...' from its quote on: a backslash takes the next character. */
+static size_t skip_escaped(const unsigned char *at, const unsigned char *end)
+{
+    const unsigned char *p = at + 1;
+    while (p < end && (*p != '\'' || (p + 1 < end && p[1] == '\''))) {
+        p += (*p == '\\' || *p == '\'') && end - p > 1 ? 2 : 1;
+    }
+    return (size_t)((p < end ? p + 1 : end) - at);
+}
+
+/* Bytes of what is between quotes at s->at. Where a backslash may have taken a quote, the text may
+ * go on otherwise than it seems: no word of it is shown. */
+static size_t skip_literal(scanner *s, unsigned char close)
+{
+    size_t length = skip_quoted(s->at, s->end, close);
+    for (size_t i = 1; s->dialect == QP_ANY_SQL && i < length; i++) {
+        if (s->at[i] == close && s->at[i - 1] == '\\') {
+            s->kind = QP_TEXT_NO_SQL;
+        }
+    }
+    return length;
 }
 
 static void put_word_or_prefixed_literal(scanner *s)
@@ -325,7 +361,8 @@ static void put_word_or_prefixed_literal(scanner *s)
     }
     size_t length = (size_t)(s->at - start);
     if (length == 1 && s->at < s->end && *s->at == '\'') { /* x'00ff' */
-        s->at += skip_quoted(s->at, s->end, '\'');
+        s->at += (*start | 32) == 'e' && s->dialect != QP_SQLITE ? skip_escaped(s->at, s->end)
+                                                                 : skip_literal(s, '\'');
         put(s, LITERAL, "?", 1);
     } else {
         put_word(s, start, length);
@@ -334,7 +371,7 @@ static void put_word_or_prefixed_literal(scanner *s)
 
 static void put_quoted(scanner *s, unsigned char quote)
 {
-    size_t length = skip_quoted(s->at, s->end, quote == '[' ? ']' : quote);
+    size_t length = skip_literal(s, quote == '[' ? ']' : quote);
     const unsigned char *end = s->at + length;
     size_t inside = length > 1 ? length - 2 : 0;
     bool is_name = qp_quoted_is_name(s, s->at + 1, inside, (char)quote, end);
@@ -349,7 +386,7 @@ static void put_number(scanner *s)
     const unsigned char *start = s->at;
     skip_number(s);
     size_t length = (size_t)(s->at - start);
-    const unsigned char *next = skip_blanks(s->at, s->end);
+    const unsigned char *next = skip_blanks(s, s->at);
     bool ends = next == s->end || strchr(",);", *next) || is_word_start(*next);
     bool is_item = (s->last == KEYWORD && is_keyword(s->keyword, "BY")) ||
                    (s->last == COMMA && clause_of(s) == ORDER);
@@ -394,7 +431,7 @@ static void scan_token(scanner *s)
     if (is_keyword(s->verb, "PRAGMA") && (c == '=' || (c == '(' && !takes_name(s)))) {
         put_pragma_value(s);
     } else if (c == '\'') {
-        s->at += skip_quoted(s->at, s->end, '\'');
+        s->at += skip_literal(s, '\'');
         put(s, LITERAL, "?", 1);
     } else if (c == '"' || c == '`' || c == '[') {
         put_quoted(s, c);
@@ -407,7 +444,9 @@ static void scan_token(scanner *s)
         put_word_or_prefixed_literal(s);
     } else if (((c == '?' || c == ':' || c == '@' || c == '$') && (length = parameter_length(s))) ||
                (length = format_length(s))) {
-        put(s, PARAMETER, (const char *)s->at, length);
+        bool is_shown = s->kind != QP_TEXT_NO_SQL || length == 1;
+        put(s, is_shown ? PARAMETER : LITERAL, is_shown ? (const char *)s->at : "?",
+            is_shown ? length : 1);
         s->at += length;
     } else if (at_signed_number(s)) {
         s->at++;
@@ -427,13 +466,16 @@ static void scan_token(scanner *s)
         s->at++;
         put(s, DOT, ".", 1);
     } else {
+        if (c == '#' && s->dialect == QP_ANY_SQL) { /* MySQL's comment, or an operator */
+            s->kind = QP_TEXT_NO_SQL;
+        }
         length = operator_length(s);
         put(s, OPERATOR, (const char *)s->at, length);
         s->at += length;
     }
 }
 
-static size_t scan(const char *sql, size_t length, qp_text_kind kind, char *out,
+static size_t scan(const char *sql, size_t length, qp_dialect dialect, qp_text_kind kind, char *out,
                    const qp_sql_words *words, qp_sql_words *found)
 {
     scanner s = {.at = (const unsigned char *)sql,
@@ -443,13 +485,14 @@ static size_t scan(const char *sql, size_t length, qp_text_kind kind, char *out,
                  .keyword = "",
                  .keyword_before = "",
                  .verb = "",
+                 .dialect = dialect,
                  .kind = kind,
                  .words = words,
                  .found = found};
-    s.at = skip_blanks(s.at, s.end);
+    s.at = skip_blanks(&s, s.at);
     while (s.at < s.end && !s.full) {
         scan_token(&s);
-        s.at = skip_blanks(s.at, s.end);
+        s.at = skip_blanks(&s, s.at);
     }
     close_values(&s);
     if (s.depth == 0) {
@@ -468,10 +511,10 @@ static size_t scan(const char *sql, size_t length, qp_text_kind kind, char *out,
 static char scratch[QP_STATEMENT_BYTES];
 static qp_sql_words collected;
 
-static const qp_sql_words *collect(const char *sql, size_t length)
+static const qp_sql_words *collect(const char *sql, size_t length, qp_dialect dialect)
 {
     collected = (qp_sql_words){.table_count = 0};
-    scan(sql, length, QP_TEXT_SQL, scratch, NULL, &collected);
+    scan(sql, length, dialect, QP_TEXT_SQL, scratch, NULL, &collected);
     return &collected;
 }
 
@@ -480,14 +523,17 @@ static bool has_quotes(const char *sql, size_t length)
     return memchr(sql, '"', length) || memchr(sql, '`', length);
 }
 
-size_t qp_fingerprint(const char *sql, size_t length, qp_text_kind kind, char *out)
+size_t qp_fingerprint(const char *sql, size_t length, qp_dialect dialect, qp_text_kind kind,
+                      char *out)
 {
     static const qp_sql_words none;
     bool is_plain = kind == QP_TEXT_NO_SQL || !has_quotes(sql, length);
-    return scan(sql, length, kind, out, is_plain ? &none : collect(sql, length), NULL);
+    const qp_sql_words *words = is_plain ? &none : collect(sql, length, dialect);
+    return scan(sql, length, dialect, kind, out, words, NULL);
 }
 
 const qp_sql_words *qp_fingerprint_words(const char *sql, size_t length)
 {
-    return has_quotes(sql, length) ? collect(sql, length) : NULL;
+    const qp_sql_words *words = has_quotes(sql, length) ? collect(sql, length, QP_SQLITE) : NULL;
+    return words && words->hidden_count ? words : NULL;
 }

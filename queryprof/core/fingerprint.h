@@ -19,10 +19,11 @@ enum { QP_STATEMENT_BYTES = 16384 };
  * Words in double quotes or backquotes are literals too, unless they are names by where they stand,
  * or are known as columns of the text's tables. Of a text that was refused for a name, words that
  * may be values are literals, with quotes or without; of one that is no SQL, all but keywords. */
-size_t qp_fingerprint(const char *sql, size_t length, qp_text_kind kind, char *out);
+size_t qp_fingerprint(const char *sql, size_t length, qp_dialect dialect, qp_text_kind kind,
+                      char *out);
 
-/* What stands in a text, for qp_column_learn; valid until the next call. NULL: no word in it is in
- * quotes that may enclose a value. */
+/* What stands in a text for SQLite; valid until the next call. NULL: no word of it is in quotes
+ * that may enclose a value. */
 const qp_sql_words *qp_fingerprint_words(const char *sql, size_t length);
 
 #endif

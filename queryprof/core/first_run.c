@@ -13,7 +13,7 @@
 /* Rows that a script's connection has changed so far; 0 of another call. */
 static int64_t total_changes(const qp_call *call, PyObject *connection)
 {
-    bool is_script = call->active.operation == QP_EXECUTESCRIPT && qp_sqlite.total_changes;
+    bool is_script = call->active.operation == QP_EXECUTESCRIPT && qp_counting.is_on;
     void *db = is_script ? qp_connection_db(connection) : NULL;
     return db && db == call->active.db ? qp_sqlite.total_changes(db) : 0;
 }
@@ -25,12 +25,17 @@ QP_COLD void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours)
     call->active.has_more = true;
     call->connection = Py_NewRef(connection);
     call->plan.tracker = NULL;
+    call->plan.explanation = (qp_explanation){0};
     uint32_t statement = e->meter.key.statement;
     qp_counters_attach(connection);
     call->script_rows = total_changes(call, connection);
-    if (ours && !qp_plan_known(connection, statement) &&
-        qp_plan_ask(&call->plan, connection, statement, call->active.operation)) {
-        e->meter.explanation = &call->plan.explanation;
+    if (ours && !qp_plan_known(connection, statement)) {
+        qp_explanation *wanted = &call->plan.explanation;
+        bool is_asked = call->probe->source == QP_SOURCE_TEXT && qp_counters_tracker(connection);
+        wanted->columns = is_asked ? qp_columns_question(call->active.sql) : NULL;
+        wanted->wants_plan =
+            qp_plan_ask(&call->plan, connection, statement, call->active.operation);
+        e->meter.explanation = wanted->wants_plan || wanted->columns ? wanted : NULL;
     }
     call->tells_ends = e->meter.drops && qp_counters_tell_ends(connection, true);
     e->meter.counts = e->meter.drops ? call->tells_ends : e->meter.counts;
@@ -93,17 +98,18 @@ static qp_text_kind kind_of_failed(const qp_call *call)
 QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
 {
     qp_execution *e = call->execution;
-    uint32_t number = e->meter.key.statement;
     if (call->recording != qp_recording || e->ignored ||
         qp_operations[call->active.operation].source != QP_SOURCE_TEXT) {
         return;
     }
+    uint32_t number = e->meter.key.statement;
+    const qp_column_question *columns = call->connection ? call->plan.explanation.columns : NULL;
     uint64_t from = qp_clock_ticks();
     qp_text_kind kind = result ? QP_TEXT_SQL : kind_of_failed(call);
     PyObject *sql = call->active.sql;
     uint32_t right = kind == QP_TEXT_SQL
-                         ? qp_statement_taken(number, sql, qp_connection_of(call), call->active.db)
-                         : qp_statement_refused(number, sql, kind);
+                         ? qp_statement_taken(number, sql, columns)
+                         : qp_statement_refused(number, sql, qp_dialect_of(call->probe), kind);
     if (right != number) {
         e->meter.key.statement = right;
         qp_span_recount(e->span, number, right, e->meter.key.path);
@@ -121,16 +127,18 @@ static void know_statement(qp_call *call, PyObject *result)
     call->active.statement = NULL;
 }
 
-static int64_t answer_plan(qp_call *call)
+/* Takes what was asked as the statement started. */
+static void take_answers(qp_call *call)
 {
-    call->execution->meter.explanation = NULL;
-    if (call->recording == qp_recording) {
+    if (call->execution) {
+        call->execution->meter.explanation = NULL;
+    }
+    if (call->plan.tracker && call->recording == qp_recording) {
         qp_plan_answer(&call->plan, call->connection, call->execution->meter.key.statement,
                        call->active.sql);
-    } else {
-        qp_release(call->plan.explanation.tree);
     }
-    return call->plan.explanation.ticks;
+    qp_release(call->plan.explanation.tree);
+    qp_release(call->plan.explanation.columns);
 }
 
 QP_COLD int64_t qp_first_run_end(qp_call *call, PyObject *result)
@@ -148,9 +156,8 @@ QP_COLD int64_t qp_first_run_end(qp_call *call, PyObject *result)
     if (call->tells_ends) {
         qp_counters_tell_ends(call->connection, false);
     }
-    if (call->plan.tracker) {
-        ticks = answer_plan(call);
-    }
+    take_answers(call);
+    ticks = call->plan.explanation.ticks;
     qp_own_ticks += ticks + qp_clock_elapsed(from, qp_clock_ticks());
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);

@@ -1,20 +1,27 @@
 #include "greenlets.h"
 
-#include "thread_local.h"
-
 enum { PARENTS = 16, FRAMES = 250 };
 
-/* The running greenlet (a new reference), or NULL: there is none, or no such library. */
-static PyObject *running(void)
+/* The greenlet library's module (a new reference), or NULL: it is not loaded. */
+static PyObject *library(void)
 {
     static PyObject *name; /* kept for as long as the process runs */
     if (!name) {
         name = PyUnicode_InternFromString("greenlet");
     }
-    PyObject *module = name ? PyImport_GetModule(name) : NULL;
-    PyObject *greenlet = module ? PyObject_CallMethod(module, "getcurrent", NULL) : NULL;
-    Py_XDECREF(module);
-    return greenlet;
+    return name ? PyImport_GetModule(name) : NULL;
+}
+
+/* An attribute of a greenlet (a new reference) as the library's own type has it, whatever a type of
+ * the program's makes of it: no code of the program runs. NULL: there is none. */
+static PyObject *attribute(PyObject *type, PyObject *greenlet, const char *name)
+{
+    PyObject *descriptor = PyObject_GetAttrString(type, name);
+    descrgetfunc get = descriptor ? Py_TYPE(descriptor)->tp_descr_get : NULL;
+    bool is_its = PyType_Check(type) && PyObject_TypeCheck(greenlet, (PyTypeObject *)type);
+    PyObject *value = get && is_its ? get(descriptor, greenlet, type) : NULL;
+    Py_XDECREF(descriptor);
+    return value;
 }
 
 /* Visits the frames from `frame` (owned by this function from here on) outwards. */
@@ -39,14 +46,14 @@ bool qp_greenlets_visit(qp_frame_visitor *visit, void *context)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    bool was_muted = qp_here.muted;
-    qp_here.muted = true; /* a greenlet's attributes may be the program's */
     bool found = false, has_parents = false;
-    PyObject *greenlet = running();
-    for (int i = 0; greenlet && !found && i < PARENTS; i++) {
-        PyObject *parent = PyObject_GetAttrString(greenlet, "parent");
+    PyObject *module = library();
+    PyObject *greenlet = module ? PyObject_CallMethod(module, "getcurrent", NULL) : NULL;
+    PyObject *greenlet_type = greenlet ? PyObject_GetAttrString(module, "greenlet") : NULL;
+    for (int i = 0; greenlet && greenlet_type && !found && i < PARENTS; i++) {
+        PyObject *parent = attribute(greenlet_type, greenlet, "parent");
         Py_SETREF(greenlet, parent);
-        PyObject *frame = parent ? PyObject_GetAttrString(parent, "gr_frame") : NULL;
+        PyObject *frame = parent ? attribute(greenlet_type, parent, "gr_frame") : NULL;
         if (frame && PyFrame_Check(frame)) {
             has_parents = true;
             found = visit_frames((PyFrameObject *)Py_NewRef(frame), visit, context);
@@ -54,7 +61,8 @@ bool qp_greenlets_visit(qp_frame_visitor *visit, void *context)
         Py_XDECREF(frame);
     }
     Py_XDECREF(greenlet);
-    qp_here.muted = was_muted;
+    Py_XDECREF(greenlet_type);
+    Py_XDECREF(module);
     PyErr_Restore(type, value, traceback); /* also drops an error of the above */
     return has_parents;
 }

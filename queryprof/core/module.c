@@ -197,8 +197,8 @@ static PyObject *fingerprint(PyObject *Py_UNUSED(module), PyObject *sql)
     char *out = bytes ? qp_allocate(QP_STATEMENT_BYTES, 1) : NULL;
     PyObject *text = NULL;
     if (out) {
-        length = (Py_ssize_t)qp_fingerprint(PyBytes_AS_STRING(bytes),
-                                            (size_t)PyBytes_GET_SIZE(bytes), QP_TEXT_SQL, out);
+        length = (Py_ssize_t)qp_fingerprint(
+            PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes), QP_SQLITE, QP_TEXT_SQL, out);
         text = PyUnicode_DecodeUTF8(out, length, "replace");
     } else if (bytes) {
         PyErr_NoMemory();

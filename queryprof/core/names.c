@@ -1,7 +1,5 @@
 #include "names.h"
 
-#include <stdbool.h>
-
 int qp_names_start(qp_names *table, const char *zeroth)
 {
     table->numbers = PyDict_New();
@@ -17,6 +15,9 @@ void qp_names_stop(qp_names *table)
 
 uint16_t qp_name_number(qp_names *table, PyObject *name)
 {
+    if (!table->numbers) {
+        return 0; /* the recording has ended */
+    }
     PyObject *known = PyDict_GetItemWithError(table->numbers, name);
     if (known || PyErr_Occurred()) {
         return known ? (uint16_t)PyLong_AsLong(known) : 0;
@@ -32,6 +33,11 @@ uint16_t qp_name_number(qp_names *table, PyObject *name)
     Py_XDECREF(text);
     Py_XDECREF(value);
     return added ? (uint16_t)number : 0;
+}
+
+bool qp_name_is_known(const qp_names *table, uint16_t number)
+{
+    return table->names && number < PyList_GET_SIZE(table->names);
 }
 
 PyObject *qp_name_of(const qp_names *table, uint16_t number)

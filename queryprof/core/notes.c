@@ -81,7 +81,7 @@ void qp_note_statement(uint32_t statement)
     }
     PyObject *note = qp_note_running();
     PyObject *row = note ? Py_BuildValue("(IO)", (unsigned)statement, note) : NULL;
-    if (row) {
+    if (row && table.rows) { /* a garbage collection may have ended the recording */
         table.noted[statement] = PyList_Append(table.rows, row) == 0;
     }
     PyErr_Clear(); /* no memory: no note */

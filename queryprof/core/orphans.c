@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "callpath.h"
+#include "spans.h"
+#include "statements.h"
+#include "threads.h"
 
 enum { ORPHANS = 512 };
 
@@ -43,7 +46,7 @@ void qp_orphan_keep(const qp_key *key, const qp_counters *counters)
 {
     PyThread_acquire_lock(table.lock, WAIT_LOCK);
     orphan *last = table.count ? &table.orphans[table.count - 1] : NULL;
-    if (last && !memcmp(&last->key, key, sizeof *key)) {
+    if (last && qp_same_key(&last->key, key)) {
         qp_counters_add(&last->counters, counters);
     } else if (table.count < ORPHANS) {
         table.orphans[table.count++] = (orphan){*key, *counters};
@@ -56,7 +59,10 @@ void qp_orphan_keep(const qp_key *key, const qp_counters *counters)
 
 void qp_counters_add_to(qp_key key, const qp_counters *counters)
 {
-    if (counters->counted || counters->vm_steps || counters->page_fetch_samples) {
+    /* A callback that ran while one recording ended and the next began has noted another's key. */
+    bool is_known = qp_statement_is_known(key.statement) && qp_thread_is_known(key.thread) &&
+                    qp_span_name_is_known(key.span);
+    if (is_known && (counters->counted || counters->vm_steps || counters->page_fetch_samples)) {
         key.path = qp_path_checked(key.path);
         qp_aggregate_count(qp_aggregate_of(&key), counters);
     }

@@ -156,7 +156,6 @@ QP_COLD bool qp_plan_ask(qp_plan_question *question, PyObject *connection, uint3
     uint32_t length;
     const char *form = qp_statement_form(statement, &length);
     question->change = qp_schema_change_of(form, length, operation == QP_EXECUTESCRIPT);
-    question->explanation = (qp_explanation){0};
     if (question->change == QP_SCHEMA_KEPT && (!table.share || !can_be_explained(form, length))) {
         keep_from_asking(db, statement);
         return false;
@@ -175,6 +174,7 @@ QP_COLD bool qp_plan_ask(qp_plan_question *question, PyObject *connection, uint3
     uint64_t schema = schema_of(tracker); /* also of what is about to be changed */
     if (question->change != QP_SCHEMA_KEPT) {
         question->tracker = tracker;
+        question->schema = tracker->schema;
         return false;
     }
     const known_plan *known = find(schema, statement);
@@ -265,7 +265,8 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, ui
     if (question->change != QP_SCHEMA_KEPT) {
         bool is_text = argument && PyUnicode_Check(argument);
         uint64_t event = is_text ? (uint64_t)PyUnicode_Type.tp_hash(argument) : statement;
-        qp_schema_note(&tracker->schema, question->change, event);
+        /* Of a connection that is closed, what it has changed in its file. */
+        qp_schema_note(is_open ? &tracker->schema : &question->schema, question->change, event);
         if (is_open && qp_sqlite.get_autocommit(tracker->db)) {
             tracker->schema.is_open = false;
         }
@@ -284,7 +285,6 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, ui
     if (is_open && qp_counters_explained(tracker, explanation)) {
         keep(tracker, statement, explanation->tree ? explanation->tree : "");
     } /* else it is asked again the next time */
-    qp_release(explanation->tree);
     PyErr_Restore(type, value, traceback); /* also drops an error of the decoding */
 }
 

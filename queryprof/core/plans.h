@@ -32,6 +32,7 @@ extern uint64_t qp_plan_generation; /* a multiple of 2^32 */
 typedef struct {
     qp_explanation explanation;
     qp_tracker *tracker; /* of the connection; NULL: the call has no question */
+    qp_schema schema;    /* the connection's, when the call began */
     qp_schema_change change;
 } qp_plan_question;
 

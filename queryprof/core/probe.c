@@ -105,8 +105,7 @@ static inline uint32_t statement_of(const qp_call *call)
         return qp_operation_statements[call->active.operation];
     }
     return call->probe->stands_in
-               ? qp_statement_of_query(call->active.sql,
-                                       call->probe->quotes_names ? QP_TEXT_STANDARD : QP_TEXT_SQL)
+               ? qp_statement_of_query(call->active.sql, qp_dialect_of(call->probe))
                : qp_statement_of_object(call->active.sql);
 }
 
@@ -157,6 +156,10 @@ static inline bool begin_execution(qp_call *call)
     if (thread->active && nest(call)) {
         return false;
     }
+    uint32_t statement = statement_of(call);
+    if (call->probe->stands_in && call->recording != qp_recording) {
+        return false; /* a query's own code was run for its text, and recording ended meanwhile */
+    }
     /* An awaited call may last long, with many others at once. */
     qp_execution *e = is_awaited ? NULL : qp_execution_reserve();
     if (!e) {
@@ -170,7 +173,7 @@ static inline bool begin_execution(qp_call *call)
     e->serial = ++executions;
     e->pending.calls = 0;
     e->meter = (qp_meter){
-        .key = {.statement = statement_of(call),
+        .key = {.statement = statement,
                 .path = path,
                 .span = qp_span_number_of(span),
                 .thread = thread->number,
@@ -337,13 +340,18 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
 static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t ticks)
 {
     qp_execution *e = call->execution;
+    int64_t rows = call->probe->source == QP_SOURCE_TEXT ? qp_rows_changed(call, result) : 0;
+    if (rows < 0) { /* the cursor's own code was run, and recording ended meanwhile */
+        qp_execution_abandon(e);
+        return;
+    }
     e->in_use = false;
     e->stage = QP_STAGE_BEGUN;
     e->cursor = NULL;
     e->started_ticks = call->start_ticks;
     e->ticks = ticks;
     e->nested_ticks = call->nested_ticks;
-    e->rows = 0;
+    e->rows = rows;
     if (call->probe->source == QP_SOURCE_TEXT) {
         /* A connection's execute returns the cursor, a cursor's execute itself. */
         const void *cursor = result ? result : call->self;
@@ -355,7 +363,6 @@ static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t tic
             e->cursor = cursor;
             call->thread->serving = e;
         }
-        e->rows = qp_rows_changed(call, result);
     }
     int64_t notable_ticks = qp_notable_ticks(e->meter.key.statement);
     bool notable = ticks >= notable_ticks;
@@ -393,8 +400,8 @@ bool qp_call_goes_on(qp_call *call)
     bool is_recorded = call->recording == qp_recording;
     call->outer = NULL;
     if (!is_recorded || qp_here.thread != call->thread) { /* or it goes on in another thread */
-        if (is_recorded && call->execution) {
-            call->execution->in_use = false;
+        if (call->execution) {
+            qp_execution_abandon(call->execution);
         }
         give_back(call);
         return false;
@@ -405,6 +412,23 @@ bool qp_call_goes_on(qp_call *call)
     }
     call->thread->active = &call->active;
     return true;
+}
+
+void qp_calls_forget(void)
+{
+    for (const qp_thread *thread = qp_threads_first(); thread; thread = thread->next) {
+        for (qp_active *a = thread->active; a; a = a->below) {
+            a->meter = NULL;
+        }
+    }
+}
+
+void qp_calls_after_fork(void)
+{
+    for (qp_active *a = qp_here.thread ? qp_here.thread->active : NULL; a; a = a->below) {
+        a->meter = NULL;
+        ((qp_call *)a)->execution = NULL;
+    }
 }
 
 static QP_INLINE void finish(qp_call *call, PyObject *result)
@@ -426,8 +450,11 @@ static QP_INLINE void finish(qp_call *call, PyObject *result)
     if (call->active.has_more) {
         ticks -= qp_first_run_end(call, result);
     }
-    if (call->recording != qp_recording) {
-        return; /* recording ended, or the process forked, while the call ran */
+    if (call->recording != qp_recording) { /* it ended, or the process forked, meanwhile */
+        if (call->execution) {
+            qp_execution_abandon(call->execution);
+        }
+        return;
     }
     if (!serves) {
         end_execution(call, result, ticks);

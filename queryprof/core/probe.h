@@ -18,6 +18,7 @@
 #include "frames.h"
 #include "operations.h"
 #include "plans.h"
+#include "sql_words.h"
 #include "thread_local.h"
 #include "threads.h"
 
@@ -36,6 +37,11 @@ typedef struct {
     bool has_receiver; /* such a function's first argument is the cursor or connection */
     bool is_awaited;   /* such a function gives a coroutine */
 } qp_probe;
+
+static inline qp_dialect qp_dialect_of(const qp_probe *probe)
+{
+    return !probe->stands_in ? QP_SQLITE : probe->quotes_names ? QP_STANDARD_SQL : QP_ANY_SQL;
+}
 
 /* A probed call in progress, filled in only as far as its operation needs. Its thread owns it, and
  * uses it again; never on the C stack (see qp_active). One that is free keeps its thread, and has
@@ -84,6 +90,12 @@ qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument
 /* Ends measuring a call that returned `result` (borrowed; NULL: it raised, or a row was asked
  * for and there was none), and takes the call back. Keeps the exception that is set. */
 void qp_call_end(qp_call *call, PyObject *result);
+
+/* Recording ends: what SQLite reports of the calls in progress is no more counted. */
+void qp_calls_forget(void);
+
+/* In a forked child: the running thread's calls in progress have no execution from here on. */
+void qp_calls_after_fork(void);
 
 /* Whether the thread goes on with the rows that it was served last, so that no table need be
  * looked at: the path that almost every fetch takes. */

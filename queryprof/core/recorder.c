@@ -11,6 +11,7 @@
 #include "notes.h"
 #include "operations.h"
 #include "plans.h"
+#include "probe.h"
 #include "samples.h"
 #include "spans.h"
 #include "stalls.h"
@@ -53,6 +54,7 @@ int qp_recorder_start(void)
 void qp_recorder_stop(void)
 {
     qp_recording = 0;
+    qp_calls_forget();
     qp_handoffs_stop();
     qp_notes_stop();
     qp_spans_stop();
@@ -90,7 +92,9 @@ void qp_recorder_forget(void)
 void qp_recorder_after_fork(void)
 {
     qp_counters_after_fork();
-    qp_thread_ends_forget();
+    qp_executions_after_fork();
+    qp_calls_after_fork();
+    qp_thread_ends_after_fork();
     qp_recorder_forget();
     qp_recording = ++recordings;
     qp_loops_after_fork();

@@ -394,6 +394,11 @@ PyObject *qp_span_watch(PyTypeObject *awaited_type, int64_t span, PyObject *coro
     return qp_awaited(awaited_type, coroutine, &w->watcher);
 }
 
+bool qp_span_name_is_known(uint16_t number)
+{
+    return qp_name_is_known(&table.names, number);
+}
+
 PyObject *qp_span_name(uint16_t number)
 {
     return qp_name_of(&table.names, number);

@@ -73,6 +73,8 @@ void qp_span_add_database(int64_t span, int64_t ns);
 /* A new str: the name of a number; NULL with an exception. */
 PyObject *qp_span_name(uint16_t number);
 
+bool qp_span_name_is_known(uint16_t number);
+
 /* Empty the sums into new lists of tuples (see _core.pyi); NULL with an exception. */
 PyObject *qp_spans_take(void);
 PyObject *qp_repeats_take(void);

@@ -23,16 +23,16 @@ static bool is_before_name(const char *keyword)
 }
 
 /* What follows a word, after blanks: a character, or 0 at the end. */
-static unsigned char next_of(const scanner *s, const unsigned char *end)
+static unsigned char next_of(scanner *s, const unsigned char *end)
 {
-    const unsigned char *next = skip_blanks(end, s->end);
+    const unsigned char *next = skip_blanks(s, end);
     return next < s->end ? *next : 0;
 }
 
 /* The keyword that follows a word, or NULL. */
-static const char *keyword_after(const scanner *s, const unsigned char *end)
+static const char *keyword_after(scanner *s, const unsigned char *end)
 {
-    const unsigned char *next = skip_blanks(end, s->end), *p = next;
+    const unsigned char *next = skip_blanks(s, end), *p = next;
     while (p < s->end && is_word(*p)) {
         p++;
     }
@@ -75,7 +75,7 @@ static bool begins_item(const scanner *s)
     return s->last == OPEN || s->last == COMMA;
 }
 
-bool qp_keyword_is_name(const scanner *s, const char *keyword, const unsigned char *end)
+bool qp_keyword_is_name(scanner *s, const char *keyword, const unsigned char *end)
 {
     static const char *const followers[] = {"FROM", "AS",   "IN",      "IS",      "LIKE",
                                             "AND",  "OR",   "ASC",     "DESC",    "NOT",
@@ -86,6 +86,9 @@ bool qp_keyword_is_name(const scanner *s, const char *keyword, const unsigned ch
     unsigned char next = next_of(s, end);
     const char *after = keyword_after(s, end);
     clause_kind clause = clause_of(s);
+    if (s->last == KEYWORD && is_keyword(s->keyword, "AS")) {
+        return next != '(';
+    }
     if (begins_item(s) && (clause == NAMES || clause == DEFINITIONS)) {
         return true;
     }
@@ -104,11 +107,15 @@ bool qp_keyword_is_name(const scanner *s, const char *keyword, const unsigned ch
 
 typedef enum { A_NAME, AN_ALIAS, AN_ITEM, A_VALUE } position;
 
-static position position_of(const scanner *s, const unsigned char *end)
+static position position_of(scanner *s, const unsigned char *end)
 {
     unsigned char next = next_of(s, end);
     clause_kind clause = clause_of(s);
-    if (s->last == DOT || next == '.' || next == '(') {
+    bool is_refused = s->kind == QP_TEXT_UNKNOWN_NAMES; /* a.b may be a value without quotes */
+    if (s->last == DOT) {
+        return !is_refused || s->dot_follows_name ? A_NAME : A_VALUE;
+    }
+    if ((next == '.' && !is_refused) || next == '(') {
         return A_NAME;
     }
     if (s->last == KEYWORD) {
@@ -133,7 +140,7 @@ static position position_of(const scanner *s, const unsigned char *end)
     if (s->last == COMMA && clause == ORDER) {
         return AN_ITEM;
     }
-    return after_operand(s) ? AN_ALIAS : A_VALUE;
+    return after_operand(s) && !(is_refused && s->last == LITERAL) ? AN_ALIAS : A_VALUE;
 }
 
 static void keep_word(qp_word *list, int *count, const unsigned char *text, size_t length)
@@ -159,7 +166,7 @@ static void note_name(scanner *s, const unsigned char *text, size_t length)
     }
 }
 
-static bool collect_quoted(scanner *s, const unsigned char *text, size_t length, position where)
+static void collect_quoted(scanner *s, const unsigned char *text, size_t length, position where)
 {
     uint64_t hash = qp_word_hash((const char *)text, length);
     if (where == A_NAME) {
@@ -172,7 +179,6 @@ static bool collect_quoted(scanner *s, const unsigned char *text, size_t length,
     if (where != A_NAME && where != AN_ALIAS) {
         keep_word(s->found->hidden, &s->found->hidden_count, text, length);
     }
-    return true;
 }
 
 /* Whether words here are values: ATTACH has a file and a key, VACUUM INTO a file. */
@@ -185,12 +191,14 @@ static bool takes_words_for_values(const scanner *s)
 bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, char quote,
                        const unsigned char *end)
 {
-    position where = takes_words_for_values(s) ? A_VALUE
-                     : quote == '[' || (s->kind == QP_TEXT_STANDARD && quote == '"')
-                         ? A_NAME
-                         : position_of(s, end);
+    position where =
+        takes_words_for_values(s) ? A_VALUE
+        : quote == '[' || (s->dialect == QP_STANDARD_SQL && s->kind == QP_TEXT_SQL && quote == '"')
+            ? A_NAME
+            : position_of(s, end);
     if (!s->words) {
-        return collect_quoted(s, text, length, where);
+        collect_quoted(s, text, length, where);
+        return true;
     }
     uint64_t hash = qp_word_hash((const char *)text, length);
     if (s->kind == QP_TEXT_NO_SQL) {
@@ -215,7 +223,7 @@ bool qp_word_is_shown(scanner *s, const unsigned char *text, size_t length)
         note_name(s, text, length);
         return true;
     }
-    return s->kind == QP_TEXT_SQL || s->kind == QP_TEXT_STANDARD ||
+    return s->kind == QP_TEXT_SQL ||
            (s->kind == QP_TEXT_UNKNOWN_NAMES && position_of(s, text + length) != A_VALUE);
 }
 

@@ -6,7 +6,7 @@
 
 /* Whether a word that is one of SQLite's keywords is a name here: SQLite allows that for many
  * (`FROM rows`, `WHERE key = ?`). `end` is behind the word. */
-bool qp_keyword_is_name(const scanner *s, const char *keyword, const unsigned char *end);
+bool qp_keyword_is_name(scanner *s, const char *keyword, const unsigned char *end);
 
 /* Whether a word in quotes, or in brackets, is shown as a name; false: it may be a value. Notes
  * what it is while words are collected. `text` is the word without its quotes, `end` behind the

@@ -63,7 +63,9 @@ typedef struct {
     const char *keyword_before; /* the one before it; or "" */
     const char *verb;           /* the statement's first keyword; or "" */
     clause_kind opens;          /* what a parenthesis after the name here holds */
-    qp_text_kind kind;          /* of the text */
+    qp_dialect dialect;         /* of the text ... */
+    qp_text_kind kind;          /* ... from here on */
+    bool dot_follows_name;      /* the last dot does, and no literal */
     const qp_sql_words *words;  /* of the whole text; NULL: they are being collected into `found` */
     qp_sql_words *found;
     const char *name; /* the last word that is no keyword, in the text; NULL: none yet */
@@ -110,20 +112,38 @@ static inline size_t skip_quoted(const unsigned char *at, const unsigned char *e
     return (size_t)(end - at); /* never closed: all the rest belongs to it */
 }
 
-static inline const unsigned char *skip_blanks(const unsigned char *at, const unsigned char *end)
+/* The end of the comment that begins here. */
+static inline const unsigned char *skip_comment(scanner *s, const unsigned char *at)
 {
-    while (at < end) {
+    int depth = 1;
+    at += 2;
+    while (depth && s->end - at >= 2) {
+        if (at[0] == '*' && at[1] == '/') {
+            depth--;
+            at += 2;
+        } else if (at[0] == '/' && at[1] == '*' && s->dialect != QP_SQLITE) {
+            if (s->dialect == QP_ANY_SQL) { /* one in it, or not */
+                s->kind = QP_TEXT_NO_SQL;
+            }
+            depth += s->dialect == QP_STANDARD_SQL;
+            at += 2;
+        } else {
+            at++;
+        }
+    }
+    return depth ? s->end : at;
+}
+
+static inline const unsigned char *skip_blanks(scanner *s, const unsigned char *at)
+{
+    while (at < s->end) {
         if (is_space(*at)) {
             at++;
-        } else if (end - at >= 2 && at[0] == '-' && at[1] == '-') {
-            const void *line_end = memchr(at, '\n', (size_t)(end - at));
-            at = line_end ? (const unsigned char *)line_end + 1 : end;
-        } else if (end - at >= 2 && at[0] == '/' && at[1] == '*') {
-            at += 2;
-            while (end - at >= 2 && !(at[0] == '*' && at[1] == '/')) {
-                at++;
-            }
-            at = end - at >= 2 ? at + 2 : end;
+        } else if (s->end - at >= 2 && at[0] == '-' && at[1] == '-') {
+            const void *line_end = memchr(at, '\n', (size_t)(s->end - at));
+            at = line_end ? (const unsigned char *)line_end + 1 : s->end;
+        } else if (s->end - at >= 2 && at[0] == '/' && at[1] == '*') {
+            at = skip_comment(s, at);
         } else {
             break;
         }

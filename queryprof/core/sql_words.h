@@ -15,11 +15,18 @@
 /* What is known of a text: how far its words can be trusted to be names. */
 typedef enum {
     QP_TEXT_SQL,           /* it has been taken, or nothing is known yet */
-    QP_TEXT_STANDARD,      /* standard SQL: words in double quotes are names */
     QP_TEXT_UNKNOWN_NAMES, /* a name in it is none: what stands for a value may be one, without
                               quotes */
     QP_TEXT_NO_SQL         /* it may be anything */
 } qp_text_kind;
+
+/* Whose SQL it is: where its literals and comments end. */
+typedef enum {
+    QP_SQLITE,
+    QP_STANDARD_SQL, /* and PostgreSQL's: words in double quotes are names, E'' has backslashes,
+                      * comments may stand in comments */
+    QP_ANY_SQL       /* unknown: where it matters which, what follows is not shown */
+} qp_dialect;
 
 enum { QP_WORD_SLOTS = 256, QP_WORDS_KEPT = 16 };
 
@@ -41,7 +48,7 @@ typedef struct {
     qp_word_set values;  /* quoted, where a value may stand */
     qp_word tables[QP_WORDS_KEPT];
     int table_count;
-    qp_word hidden[QP_WORDS_KEPT]; /* quoted words that may be values, and are not known as names */
+    qp_word hidden[QP_WORDS_KEPT]; /* quoted words that may be values */
     int hidden_count;
 } qp_sql_words;
 

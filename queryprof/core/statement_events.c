@@ -36,26 +36,34 @@ static bool has_text_of(const qp_active *call, const char *sql)
 static inline qp_meter *meter_here(void)
 {
     const qp_thread *thread = qp_here.thread;
-    return thread && thread->active ? thread->active->meter : NULL;
+    const qp_active *active = thread ? thread->active : NULL;
+    return active ? active->meter : NULL;
 }
 
-/* The call whose statement may start here; NULL: none. `is_inside`: a part of a statement starts,
- * or one that asks inside a statement. Calls of other greenlets are in progress, too. */
-static qp_active *asking(const qp_tracker *t, const void *statement, bool *is_inside)
+/* The call whose statement may start here, and its meter; NULL: none. `is_inside`: a part of a
+ * statement starts, or a statement inside another. Calls of other greenlets are in progress, too.
+ */
+static qp_active *asking(const qp_tracker *t, const void *statement, qp_meter **meter,
+                         bool *is_inside)
 {
     qp_active *found = NULL;
     bool serves = false;
     const qp_thread *thread = qp_here.thread;
+    *meter = NULL;
     for (qp_active *a = thread ? thread->active : NULL; a; a = a->below) {
-        if (a->meter && a->meter->main == statement) { /* the next row of an executemany */
+        qp_meter *its = a->meter;
+        if (its && its->main == statement) { /* the next row of an executemany */
             *is_inside = true;
             return NULL;
         }
-        bool begins = a->meter && !qp_operation_serves_rows(a->operation);
-        found = !found && begins && (!a->db || a->db == t->db) ? a : found;
-        serves = serves || (a->meter && !begins);
+        bool begins = its && !qp_operation_serves_rows(a->operation);
+        if (!found && begins && (!a->db || a->db == t->db)) {
+            found = a;
+            *meter = its;
+        }
+        serves = serves || (its && !begins);
     }
-    *is_inside = found ? found->meter->main != NULL : serves;
+    *is_inside = found ? (*meter)->main != NULL : serves;
     return *is_inside ? NULL : found;
 }
 
@@ -71,8 +79,8 @@ static void renew(qp_tracker *t)
 static QP_COLD void statement_started(qp_tracker *t, void *statement)
 {
     bool is_inside;
-    qp_active *call = asking(t, statement, &is_inside);
-    qp_meter *meter = call ? call->meter : NULL;
+    qp_meter *meter;
+    qp_active *call = asking(t, statement, &meter, &is_inside);
     if (is_inside) {
         return;
     }
@@ -144,6 +152,9 @@ static QP_COLD void statement_ended(qp_tracker *t, void *statement)
     }
     if (meter && meter->main == statement) {
         meter->main = NULL;
+    }
+    if (!t->is_told && !t->tellers) { /* the last call that wanted it could not take it off */
+        qp_trace_again(t);
     }
 }
 

@@ -39,10 +39,10 @@ typedef struct qp_meter {
  * first part of a qp_call, never on the C stack: a greenlet that waits inside the call has its
  * stack moved away. */
 typedef struct qp_active {
-    struct qp_active *below; /* the one that began before it in this thread; with greenlets it need
-                              * not be the one inside which it was made */
-    qp_meter *meter;         /* of its execution; NULL: unknown */
-    const void *frame;       /* identity of the Python frame that made it; NULL: not known */
+    struct qp_active *below;  /* the one that began before it in this thread; with greenlets it need
+                               * not be the one inside which it was made */
+    qp_meter *volatile meter; /* of its execution; NULL: unknown, or of an ended recording */
+    const void *frame;        /* identity of the Python frame that made it; NULL: not known */
     qp_operation operation;
     /* of an operation that begins an execution */
     bool has_more;        /* there is more to do when it ends */
@@ -60,11 +60,6 @@ extern struct qp_counting {
     volatile bool is_on;
     uint32_t epoch;
 } qp_counting;
-
-static inline bool qp_same_key(const qp_key *a, const qp_key *b)
-{
-    return !memcmp(a, b, sizeof *a);
-}
 
 /* Takes a connection's (sqlite3 *) events. `is_told`: of the end of every statement, too. NULL:
  * there are too many connections, or SQLite was built without mutexes, and a statement could be

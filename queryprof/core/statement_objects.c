@@ -30,9 +30,12 @@ static void on_deallocate(PyObject *object)
     deallocate(object);
 }
 
+enum { LOOKS = 1024 /* at what a connection's cache holds, some three for each statement */ };
+
 typedef struct {
     const void *statement;
     PyObject *found; /* borrowed */
+    int looks;
 } search;
 
 static int look_at(PyObject *visited, void *context)
@@ -41,7 +44,7 @@ static int look_at(PyObject *visited, void *context)
     if (Py_IS_TYPE(visited, watched.type) && statement_of(visited) == s->statement) {
         s->found = visited;
     }
-    return s->found != NULL;
+    return s->found != NULL || ++s->looks == LOOKS;
 }
 
 /* Looks for it in a cache that a connection refers to. */

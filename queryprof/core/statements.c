@@ -4,7 +4,6 @@
 
 #include "allocation.h"
 #include "clock.h"
-#include "column_names.h"
 #include "fingerprint.h"
 #include "probe_cost.h"
 #include "thread_local.h"
@@ -155,7 +154,7 @@ uint32_t qp_statement_of_name(const char *name)
 }
 
 /* Scans a text that is not in the cache. */
-static uint32_t scan(PyObject *sql, qp_text_kind kind)
+static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind)
 {
     Py_ssize_t length;
     PyObject *type, *value, *traceback;
@@ -170,7 +169,8 @@ static uint32_t scan(PyObject *sql, qp_text_kind kind)
     }
     uint32_t number = QP_STATEMENT_UNKNOWN;
     if (bytes) {
-        number = intern(table.scratch, qp_fingerprint(bytes, (size_t)length, kind, table.scratch));
+        number = intern(table.scratch,
+                        qp_fingerprint(bytes, (size_t)length, dialect, kind, table.scratch));
     }
     Py_XDECREF(escaped);
     PyErr_Restore(type, value, traceback); /* also drops an error of the escaping */
@@ -198,7 +198,7 @@ static inline Py_hash_t hash_of(PyObject *sql)
     return hash != -1 ? hash : PyUnicode_Type.tp_hash(sql);
 }
 
-static inline uint32_t statement_of(PyObject *sql, qp_text_kind kind)
+static inline uint32_t statement_of(PyObject *sql, qp_dialect dialect)
 {
     if (!sql || !PyUnicode_Check(sql)) {
         return QP_STATEMENT_UNKNOWN;
@@ -218,7 +218,8 @@ static inline uint32_t statement_of(PyObject *sql, qp_text_kind kind)
         set[1] = set[0];
     } else {
         uint64_t from = qp_clock_ticks();
-        entry = (cached_text){.hash = hash, .length = length, .statement = scan(sql, kind)};
+        entry = (cached_text){
+            .hash = hash, .length = length, .statement = scan(sql, dialect, QP_TEXT_SQL)};
         qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
         if (length <= KEPT_TEXT_LENGTH && PyUnicode_CheckExact(sql)) {
             entry.text = Py_NewRef(sql);
@@ -236,7 +237,7 @@ static inline uint32_t statement_of(PyObject *sql, qp_text_kind kind)
 
 uint32_t qp_statement_of_object(PyObject *sql)
 {
-    return statement_of(sql, QP_TEXT_SQL);
+    return statement_of(sql, QP_SQLITE);
 }
 
 /* The text of a query that is no str (a new reference), or NULL. Raises nothing. */
@@ -258,13 +259,14 @@ static PyObject *text_of(PyObject *query)
     return text;
 }
 
-uint32_t qp_statement_of_query(PyObject *query, qp_text_kind kind)
+uint32_t qp_statement_of_query(PyObject *query, qp_dialect dialect)
 {
     if (!query || PyUnicode_Check(query)) {
-        return statement_of(query, kind);
+        return statement_of(query, dialect);
     }
     PyObject *text = text_of(query);
-    uint32_t statement = statement_of(text, kind);
+    /* Its code may have ended the recording. */
+    uint32_t statement = table.cache ? statement_of(text, dialect) : QP_STATEMENT_UNKNOWN;
     Py_XDECREF(text);
     return statement;
 }
@@ -287,47 +289,34 @@ static void cache_again(PyObject *sql, uint32_t statement)
     }
 }
 
-/* A text's UTF-8, or NULL where it is no text or has none; raises nothing. */
-static const char *utf8_of(PyObject *sql, Py_ssize_t *length)
-{
-    if (!sql || !PyUnicode_Check(sql)) {
-        return NULL;
-    }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    const char *bytes = PyUnicode_AsUTF8AndSize(sql, length);
-    PyErr_Restore(type, value, traceback); /* also drops an error of the above */
-    return bytes;
-}
-
 bool qp_statement_changes_uncounted(uint32_t number)
 {
     return table.statements[number].changes_uncounted;
 }
 
-uint32_t qp_statement_taken(uint32_t number, PyObject *sql, PyObject *connection, const void *db)
+uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns)
 {
-    Py_ssize_t length;
-    const char *bytes = utf8_of(sql, &length);
-    const qp_sql_words *words =
-        bytes && connection ? qp_fingerprint_words(bytes, (size_t)length) : NULL;
-    if (!words) {
+    if (!columns) {
         return number;
     }
-    qp_columns_learn(connection, db, words);
-    /* Also where nothing was learned: another text may have been taken since this one was scanned.
-     */
-    uint32_t taken = scan(sql, QP_TEXT_SQL);
+    qp_columns_learn(columns);
+    /* Also where nothing was learned: another text may have been taken since this one's scan. */
+    uint32_t taken = scan(sql, QP_SQLITE, QP_TEXT_SQL);
     if (taken != number) {
         cache_again(sql, taken);
     }
     return taken;
 }
 
-uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_text_kind kind)
+uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_dialect dialect, qp_text_kind kind)
 {
     bool is_text = sql && PyUnicode_Check(sql) && number > QP_STATEMENT_UNKNOWN;
-    return is_text ? scan(sql, kind) : number;
+    return is_text ? scan(sql, dialect, kind) : number;
+}
+
+bool qp_statement_is_known(uint32_t number)
+{
+    return number < table.count;
 }
 
 PyObject *qp_statement_text(uint32_t number)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "column_names.h"
 #include "sql_words.h"
 
 enum {
@@ -30,7 +31,7 @@ uint32_t qp_statement_of_object(PyObject *sql);
 
 /* The statement of what a driver in Python takes for a query: besides str also UTF-8 bytes, and
  * objects that are text when asked (psycopg's Composable has `as_string`). Never raises. */
-uint32_t qp_statement_of_query(PyObject *query, qp_text_kind kind);
+uint32_t qp_statement_of_query(PyObject *query, qp_dialect dialect);
 
 /* Whether a statement changes rows and returns none: by its first word. */
 bool qp_statement_changes_rows(uint32_t statement);
@@ -42,14 +43,16 @@ bool qp_statement_changes_uncounted(uint32_t statement);
 uint32_t qp_statement_of_name(const char *name);
 
 /* The statement of a text (`sql`, as for qp_statement_of_object) after its first execution, when
- * SQLite has taken it; `number` is that of before. `connection` (borrowed, may be NULL) tells
- * whether words in quotes that were hidden are columns; `db` as for qp_columns_learn. Never raises.
- */
-uint32_t qp_statement_taken(uint32_t number, PyObject *sql, PyObject *connection, const void *db);
+ * SQLite has taken it; `number` is that of before. `columns` says which of the words in quotes that
+ * were hidden are columns; NULL: there is none, or it is unknown. Never raises. */
+uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns);
 
 /* The same of a text that was refused. It depends on nothing else, so it is the same in every run.
  */
-uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_text_kind kind);
+uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_dialect dialect,
+                              qp_text_kind kind);
+
+bool qp_statement_is_known(uint32_t statement);
 
 /* A new str: the normal form of a statement, or NULL with an exception. */
 PyObject *qp_statement_text(uint32_t statement);

@@ -19,6 +19,7 @@ enum { ENDS = 256, IO_FIGURES = 4 };
 typedef struct {
     long kernel_id;
     uint16_t name;
+    uint32_t recording; /* in which `name` is valid */
     struct rusage usage;
     unsigned long long io[IO_FIGURES];
 } thread_end;
@@ -44,9 +45,9 @@ static void read_io(unsigned long long io[IO_FIGURES])
     }
 }
 
-void qp_thread_end_note(uint16_t name)
+void qp_thread_end_note(uint16_t name, uint32_t recording)
 {
-    thread_end end = {.kernel_id = qp_thread_kernel_id(), .name = name};
+    thread_end end = {.kernel_id = qp_thread_kernel_id(), .name = name, .recording = recording};
     if (getrusage(RUSAGE_THREAD, &end.usage) != 0) {
         return;
     }
@@ -58,9 +59,9 @@ void qp_thread_end_note(uint16_t name)
     pthread_mutex_unlock(&table.lock);
 }
 
-void qp_thread_ends_forget(void)
+void qp_thread_ends_after_fork(void)
 {
-    table.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    table.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* its holder may be gone */
     table.count = 0;
 }
 
@@ -100,6 +101,9 @@ PyObject *qp_thread_ends_take(void)
     pthread_mutex_unlock(&table.lock);
     PyObject *rows = PyList_New(0);
     for (int i = 0; rows && i < count; i++) {
+        if (taken[i].recording != qp_recording) {
+            continue;
+        }
         PyObject *row = row_of(&taken[i]);
         if (!row || PyList_Append(rows, row) < 0) {
             Py_CLEAR(rows);
@@ -109,12 +113,13 @@ PyObject *qp_thread_ends_take(void)
     return rows;
 }
 #else
-void qp_thread_end_note(uint16_t name)
+void qp_thread_end_note(uint16_t name, uint32_t recording)
 {
     (void)name;
+    (void)recording;
 }
 
-void qp_thread_ends_forget(void) {}
+void qp_thread_ends_after_fork(void) {}
 
 bool qp_thread_ends_waiting(void)
 {

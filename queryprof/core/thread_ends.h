@@ -6,11 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Notes what the running thread has used, under the number of its name. Needs no GIL. */
-void qp_thread_end_note(uint16_t name);
+/* Notes what the running thread has used, under the number of its name in a recording. Needs no
+ * GIL. */
+void qp_thread_end_note(uint16_t name, uint32_t recording);
 
-/* Forgets what was noted; also in a forked child, where the holder of its lock may be gone. */
-void qp_thread_ends_forget(void);
+/* In a forked child: forgets what was noted, and makes a new lock. */
+void qp_thread_ends_after_fork(void);
 
 /* Whether there are any. */
 bool qp_thread_ends_waiting(void);

@@ -23,7 +23,6 @@ QP_THREAD_LOCAL qp_local qp_here;
 int qp_threads_start(PyInterpreterState *owner)
 {
     state.owner = owner;
-    qp_thread_ends_forget(); /* names have new numbers */
     return qp_names_start(&state.names, "(unknown)");
 }
 
@@ -41,7 +40,7 @@ static void thread_ended(void *record)
 {
     qp_thread *thread = record;
     if (thread->recording == qp_recording && qp_recording) {
-        qp_thread_end_note(thread->number);
+        qp_thread_end_note(thread->number, thread->recording);
     }
     qp_here.thread = NULL; /* what still runs in the thread has a record of its own */
     thread->ended = true;
@@ -69,14 +68,16 @@ static PyObject *running_thread_name(void)
     PyObject *threading = module_name ? PyImport_GetModule(module_name) : NULL;
     PyObject *active = threading ? PyObject_GetAttrString(threading, "_active") : NULL;
     PyObject *ident = PyLong_FromUnsignedLong(PyThread_get_thread_ident());
-    PyObject *thread = active && ident ? PyObject_GetItem(active, ident) : NULL;
-    PyObject *name = thread ? PyObject_GetAttrString(thread, "_name") : NULL;
-    bool known = name && PyUnicode_CheckExact(name);
-    if (!known) {
+    bool is_known = active && ident && PyDict_CheckExact(active);
+    PyObject *thread = is_known ? PyDict_GetItemWithError(active, ident) : NULL; /* borrowed */
+    /* Out of its __dict__: an attribute may be the program's. */
+    PyObject *fields = thread ? PyObject_GenericGetDict(thread, NULL) : NULL;
+    PyObject *name = fields ? Py_XNewRef(PyDict_GetItemString(fields, "_name")) : NULL;
+    if (!name || !PyUnicode_CheckExact(name)) {
         PyErr_Clear(); /* no such thread there: it has no name */
         Py_XSETREF(name, PyUnicode_FromString(threading ? "(native thread)" : "MainThread"));
     }
-    Py_XDECREF(thread);
+    Py_XDECREF(fields);
     Py_XDECREF(ident);
     Py_XDECREF(active);
     Py_XDECREF(threading);
@@ -138,6 +139,16 @@ qp_thread *qp_thread_record(uint32_t recording)
         name_record(record);
     }
     return record;
+}
+
+const qp_thread *qp_threads_first(void)
+{
+    return state.records;
+}
+
+bool qp_thread_is_known(uint16_t thread)
+{
+    return qp_name_is_known(&state.names, thread);
 }
 
 PyObject *qp_thread_name(uint16_t thread)

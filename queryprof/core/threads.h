@@ -31,6 +31,9 @@ typedef struct qp_thread {
  * or NULL: another interpreter's thread, or no memory. Never raises. */
 qp_thread *qp_thread_record(uint32_t recording);
 
+/* The first of all records, with the GIL; NULL: there is none. */
+const qp_thread *qp_threads_first(void);
+
 /* The number of the present recording; 0: none. */
 extern uint32_t qp_recording;
 
@@ -60,6 +63,8 @@ static inline uint32_t qp_thread_random(qp_thread *thread)
     x ^= x << 5;
     return thread->random = x;
 }
+
+bool qp_thread_is_known(uint16_t thread);
 
 /* A new str: the name of a thread; NULL with an exception. */
 PyObject *qp_thread_name(uint16_t thread);

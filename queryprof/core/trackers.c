@@ -96,7 +96,8 @@ void qp_trackers_visit(void (*visit)(qp_tracker *tracker))
     PyThread_release_lock(state.lock);
 }
 
-qp_counted_statement *qp_tracker_set(qp_tracker *tracker, const void *statement)
+/* The places where a statement can be: QP_TRACKER_WAYS of them. */
+static qp_counted_statement *set_of_statement(qp_tracker *tracker, const void *statement)
 {
     uint64_t hash = (uint64_t)(uintptr_t)statement * 0x9E3779B97F4A7C15u;
     return &tracker->statements[(hash >> 60 & (QP_TRACKER_SETS - 1)) * QP_TRACKER_WAYS];
@@ -107,7 +108,7 @@ qp_counted_statement *qp_tracker_find(qp_tracker *tracker, const void *statement
     if (tracker->last && tracker->last->statement == statement) {
         return tracker->last;
     }
-    qp_counted_statement *set = qp_tracker_set(tracker, statement);
+    qp_counted_statement *set = set_of_statement(tracker, statement);
     for (int way = 0; way < QP_TRACKER_WAYS; way++) {
         if (set[way].statement == statement) {
             return &set[way];
@@ -139,7 +140,6 @@ uint32_t qp_tracker_page_fetches(const qp_tracker *t)
     return (uint32_t)hits + (uint32_t)misses;
 }
 
-/* What a statement did since the last reading, which this one replaces. */
 #ifdef QP_FAULT_INJECTION
 /* Whether a statement is among those of a connection that SQLite has not finalized. */
 static bool is_living(const qp_tracker *t, const void *statement)
@@ -199,7 +199,7 @@ void qp_tracker_end_sample(qp_tracker *t, bool over)
 qp_counted_statement *qp_tracker_place(qp_tracker *t, void *statement, const qp_key *key,
                                        bool transient)
 {
-    qp_counted_statement *set = qp_tracker_set(t, statement);
+    qp_counted_statement *set = set_of_statement(t, statement);
     qp_counted_statement *s = &set[t->evictions % QP_TRACKER_WAYS];
     for (int way = 0; way < QP_TRACKER_WAYS; way++) {
         if (!set[way].statement) {

@@ -39,7 +39,8 @@ typedef struct {
     char *path;                    /* owned: of its main database, as it was opened; NULL: none */
     bool is_told;                  /* of the end of every statement: none is kept past it */
     uint32_t epoch;                /* what it holds is of this time of counting */
-    uint32_t tellers;              /* calls in progress that want to be told of ends */
+    _Atomic uint32_t tellers;      /* calls in progress that need the ends of statements; changed
+                                    * with the GIL, read also with the mutex alone */
     qp_counted_statement *last;    /* the one that started last, if it is not transient; or NULL */
     qp_counted_statement *sampled; /* its page fetches are being counted; or NULL */
     uint32_t pages_at_start;
@@ -69,9 +70,6 @@ void qp_trackers_visit(void (*visit)(qp_tracker *tracker));
 
 /* The place of a statement among those of its tracker, or NULL. */
 qp_counted_statement *qp_tracker_find(qp_tracker *tracker, const void *statement);
-
-/* The places where a statement can be: QP_TRACKER_WAYS of them. */
-qp_counted_statement *qp_tracker_set(qp_tracker *tracker, const void *statement);
 
 /* A place for a statement that is not known, with this key; what makes room is read first. */
 qp_counted_statement *qp_tracker_place(qp_tracker *t, void *statement, const qp_key *key,

@@ -273,7 +273,8 @@ static qp_trampoline *take(qp_trampoline *all, const qp_function *functions, int
                            qp_function *function)
 {
     for (int i = 0; i < count; i++) {
-        if (!all[i].original) {
+        if (!all[i].is_taken) {
+            all[i].is_taken = true;
             *function = functions[i];
             return &all[i];
         }

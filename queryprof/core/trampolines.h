@@ -16,11 +16,13 @@ typedef void (*qp_function)(void);
 /* One trampoline: which function it stands in for, and how that is measured. */
 typedef struct {
     qp_probe probe;
-    qp_function original; /* NULL: free */
+    qp_function
+        original; /* stays when it is given back: another interpreter may be about to call it */
+    bool is_taken;
 } qp_trampoline;
 
 /* Takes a free trampoline for METH_* flags and gives its function; NULL without a free one or
- * for a calling convention that has none. Freed by setting `original` to NULL. */
+ * for a calling convention that has none. Given back by `is_taken`. */
 qp_trampoline *qp_trampoline_for_method(int flags, qp_function *function);
 
 /* The type slots that can be exchanged. */

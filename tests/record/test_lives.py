@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -148,7 +149,8 @@ def test_greenlets_switch_anywhere(
     library: str, same: Record, script: Callable[[str], Path]
 ) -> None:
     """Calls wait in greenlets, are killed there and end in any order: each counts once."""
-    pytest.importorskip(library)
+    if not find_spec(library):  # importing eventlet changes what a fork does here
+        pytest.skip(f"{library} is not installed")
     profile = same(script(GREENLETS), library)
     counts = by_operation(profile)
     assert counts["INSERT INTO t VALUES (?)", "executemany"] == 40 + 40 + 10

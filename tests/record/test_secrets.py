@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import random
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,12 +59,18 @@ STATEMENTS = (
     "SELECT a, rank() OVER (ORDER BY {}) FROM t", "CREATE USER x WITH PASSWORD {}",
     "SELECT cast({} AS TEXT)", "SELECT * FROM t AS o WHERE EXISTS (SELECT 1 FROM t WHERE a = {})",
     "SELECT {} {} nonsense", "{}", "login {} please", "SELECT 1 {} {}",
+    "SELECT a FROM t WHERE a IS DISTINCT FROM {}", "SELECT a IS NOT DISTINCT FROM 1, {} FROM t",
+    "SELECT a FROM t ORDER BY a IS DISTINCT FROM b, {}", "EXPLAIN QUERY PLAN SELECT {}",
+    "EXPLAIN PRAGMA key = {}", "EXPLAIN ATTACH {} AS x3", "EXPLAIN VACUUM INTO {}",
 )  # fmt: skip
 
 BARE = (
     "PRAGMA key = {}", "ATTACH {} AS x1", "ATTACH ':memory:' AS x2 KEY {}", "{}", "login {} please",
     "SELECT * FROM t WHERE a = {}", "SELECT 1 {} nonsense", "SELECT {} FROM nosuch", "{} {}",
-    "INSERT INTO t VALUES ({}, 2, 3)", "SELECT 1\0{}",
+    "INSERT INTO t VALUES ({}, 2, 3)", "SELECT 1\0{}", "EXPLAIN PRAGMA key = {}",
+    "EXPLAIN PRAGMA key({})", "EXPLAIN ATTACH ':memory:' AS x4 KEY {}", "EXPLAIN VACUUM INTO {}",
+    "postgresql://bob:{}@host/db", "login bob@{} please", "https://example.org/?token=${}",
+    "SELECT a FROM t WHERE a = x.{}.y", "SELECT a FROM t WHERE a = {}.y", "SELECT x {} FROM t",
 )  # fmt: skip
 """Where a value without quotes, as a careless program writes it, is none of SQLite's names."""
 
@@ -131,6 +139,54 @@ def test_quoted_columns_are_shown(tmp_path: Path) -> None:
     statements = {a.statement: a.count for a in recording.profile.aggregates if a.count}
     assert statements['SELECT "a" FROM "t" WHERE "c d" = ? AND "b" = ?'] == 2
     assert statements['SELECT "a" FROM "t" WHERE "c d" = ? ORDER BY "a"'] == 2
+
+
+ODD_DRIVER = """
+class Cursor:
+    def execute(self, sql, parameters=()):
+        if "refused" in sql:
+            raise ValueError("no such column: it")
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"SELECT 'it\'s, {}'", r"SELECT 'a\\', 'it\'s {}'", r'SELECT "it\"s {}"', "SELECT a # {}",
+        "SELECT /* a /* b */ {} */ 1", r"SELECT E'it\'s {}'", r"SELECT refused, 'it\'s {}'",
+        r"SELECT e'\\\'{}', refused", "SELECT refused /* a /* b */ {} */",
+    ],
+)  # fmt: skip
+def test_other_databases_quote_otherwise(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a database that is not known, nothing is shown that may be a value in any."""
+    (tmp_path / "odd_driver.py").write_text(ODD_DRIVER)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "odd_driver", raising=False)
+    queryprof.instrument("odd_driver", cursors=["Cursor"])
+    odd_driver = importlib.import_module("odd_driver")
+    with queryprof.profile(tmp_path / "s.qprof"):
+        for sql in (text, "SELECT shown FROM t"):
+            with contextlib.suppress(ValueError):
+                odd_driver.Cursor().execute(sql.replace("{}", "Hush"))
+    trace = (tmp_path / "s.qprof").read_bytes()
+    assert b"Hush" not in trace
+    assert b"SELECT shown FROM t" in trace
+
+
+def test_postgresql_quotes_otherwise(tmp_path: Path) -> None:
+    """Its E'' has backslashes, and a comment may stand in a comment."""
+    psycopg = pytest.importorskip("psycopg")
+    texts = (
+        r"SELECT E'it\'s Hush', e'\\', b", "SELECT /* a /* b */ Hush */ 1 FROM two", r"SELECT 'a\', b",
+    )  # fmt: skip
+    with queryprof.profile(tmp_path / "s.qprof") as recording:
+        for text in texts:
+            with contextlib.suppress(AttributeError):
+                psycopg.Cursor.execute(object(), text)
+    assert b"Hush" not in (tmp_path / "s.qprof").read_bytes()
+    assert sum(a.count for a in recording.profile.aggregates) == len(texts)
 
 
 def statements_of(texts: list[str]) -> list[str]:
