@@ -39,6 +39,7 @@ def main() -> None:
     _print_anything(sys.stderr)
     try:
         cli.main(standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.Abort:
@@ -52,10 +53,18 @@ def main() -> None:
     except QueryprofError as error:
         click.echo(f"queryprof: {visible(str(error))}", err=True)
         sys.exit(EXIT_ERROR)
-    except BrokenPipeError:
-        # The reader (a pager, head) has gone; Python must not complain of it at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader (a pager, head) has gone
+        _drop_output()
         sys.exit(0)
+    except OSError as error:
+        _drop_output()
+        click.echo(f"queryprof: {visible(str(error))}", err=True)
+        sys.exit(EXIT_ERROR)
+
+
+def _drop_output() -> None:
+    """What is still to be written goes nowhere: Python must not complain of it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_anything(stream: TextIO) -> None:

@@ -71,7 +71,7 @@ class Parts:
         return environment
 
     def files(self) -> list[str]:
-        """The traces that there are now, in the order in which their processes began."""
+        """The traces that there are now, sorted by name."""
         names = [name for name in os.listdir(self.directory) if name.endswith(".qprof")]
         paths = [os.path.join(self.directory, name) for name in names]
         return sorted(path for path in paths if os.path.getsize(path))

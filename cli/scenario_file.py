@@ -27,6 +27,9 @@ from typing import Any
 from queryprof.errors import QueryprofError
 
 CALL = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+GROUP = re.compile(r"[\w-][\w -]*")
+"""It is part of files' names."""
+
 MAXIMUM_PROCESSES = 1000
 
 
@@ -89,6 +92,10 @@ def _groups(path: str, table: object) -> tuple[tuple[str, int], ...]:
     if not isinstance(table, dict) or not table:
         raise QueryprofError(f"{path}: needs [groups]: names with numbers of processes")
     for name, processes in table.items():
+        if not GROUP.fullmatch(name):
+            raise QueryprofError(
+                f"{path}: group {name!r}: a name has letters, digits, blanks, _ and - alone"
+            )
         if type(processes) is not int or not 1 <= processes <= MAXIMUM_PROCESSES:
             raise QueryprofError(
                 f"{path}: group {name} must have 1 to {MAXIMUM_PROCESSES} processes,"
@@ -107,7 +114,7 @@ def _line(where: str, line: object, groups: dict[str, int]) -> Line:
     arguments = line.get("arguments", [])
     if isinstance(at_s, bool) or not isinstance(at_s, int | float) or not at_s >= 0:
         raise QueryprofError(f"{where}: s must be seconds after the start, not {at_s!r}")
-    if group not in groups:
+    if not isinstance(group, str) or group not in groups:
         raise QueryprofError(f"{where}: there is no group {group!r} in [groups]")
     if not isinstance(call, str) or not CALL.fullmatch(call):
         raise QueryprofError(f"{where}: call must be module:function, not {call!r}")

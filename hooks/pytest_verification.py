@@ -121,7 +121,9 @@ def verification_lines(found: Verification) -> list[str]:
         return [f"a second run asked the same: {found.tests:,} tests are stable"]
     lines = []
     if found.missing:
-        lines.append(f"not passed in the second run: {tests_in_words(found.missing)}")
+        lines.append(
+            f"asked nothing in the second run, or did not pass: {tests_in_words(found.missing)}"
+        )
     groups: dict[tuple[str, str], list[str]] = {}
     for test, deviation in found.differing:
         key = (cut(deviation.statement), ", ".join(_differences(deviation)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from queryprof.core.recorder import muted
+from queryprof.core.settings import read_settings
 from queryprof.errors import SessionError
 from queryprof.session import running_program, session
 from queryprof.trace.place import is_null, make_room
@@ -39,9 +40,10 @@ def install(path: str | os.PathLike[str] | None = None) -> None:
     text = os.path.abspath(path or f"queryprof-{running_program()}-{os.getpid()}.qprof")
     stem, extension = os.path.splitext(text)
     wanted = not is_null(text)
+    settings = read_settings()
     if wanted:
         text = make_room(text)
-    session.start()
+    session.start(settings)
     if wanted:
         session.open_trace(text, lambda: f"{stem}-{os.getpid()}{extension}")
 
@@ -94,10 +96,11 @@ class Recording:
     def __enter__(self) -> Self:
         if self._writer is not None or self._profile is not None:
             raise SessionError("a recording is used once; make another with queryprof.profile()")
+        settings = None if session.is_on else read_settings()
         if self.path is not None:
             self.path = None if is_null(self.path) else make_room(self.path)
         self._started_session = not session.is_on
-        session.start()
+        session.start(settings)
         self._writer = session.open_trace(self.path or ":memory:")
         return self
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from queryprof.model import Aggregate, CallPath, Frame, Profile
 
@@ -58,14 +59,12 @@ class _Use:
     callers: dict[Function, _Use] = field(default_factory=dict)
 
     def add(self, frames: list[Frame], statements: set[str]) -> None:
-        """Adds a call path that begins at this function and does not end there."""
-        self.lines.setdefault(frames[0].line, set()).update(statements)
-        rest = frames[1:]
-        caller = self.callers.setdefault(_function(rest[0]), _Use())
-        if len(rest) > 1:
-            caller.add(rest, statements)
-        else:
-            caller.lines.setdefault(rest[0].line, set()).update(statements)
+        """Adds a call path that begins at this function."""
+        use = self
+        for frame, caller in pairwise(frames):
+            use.lines.setdefault(frame.line, set()).update(statements)
+            use = use.callers.setdefault(_function(caller), _Use())
+        use.lines.setdefault(frames[-1].line, set()).update(statements)
 
     @property
     def statements(self) -> set[str]:

@@ -159,6 +159,15 @@ bool qp_code_is_generated(PyCodeObject *code)
            PyUnicode_READ_CHAR(code->co_filename, 0) == '<';
 }
 
+static bool begins_with(PyObject *text, const char *start)
+{
+    PyObject *prefix = PyUnicode_FromString(start);
+    bool begins = prefix && PyUnicode_Tailmatch(text, prefix, 0, PY_SSIZE_T_MAX, -1) == 1;
+    Py_XDECREF(prefix);
+    PyErr_Clear(); /* no memory */
+    return begins;
+}
+
 qp_code_class qp_code_classify(PyCodeObject *code, PyObject *globals)
 {
     if (is_typed_in(globals)) {
@@ -169,11 +178,9 @@ qp_code_class qp_code_classify(PyCodeObject *code, PyObject *globals)
     }
     /* <frozen ...>, <string>, <attrs generated ...>: made by the interpreter or by a library, in
      * whatever module. Tests in docstrings are the module's own. */
-    PyObject *prefix = PyUnicode_FromString("<doctest ");
-    bool is_doctest =
-        prefix && PyUnicode_Tailmatch(code->co_filename, prefix, 0, PY_SSIZE_T_MAX, -1) == 1;
-    Py_XDECREF(prefix);
-    PyErr_Clear();
-    PyObject *file = is_doctest ? file_of(globals) : NULL;
-    return file ? classify_file(file) : QP_CODE_STANDARD;
+    PyObject *file = begins_with(code->co_filename, "<doctest ") ? file_of(globals) : NULL;
+    /* A console of a library's is known by its innermost frame, if there is none of the program. */
+    return file                                         ? classify_file(file)
+           : begins_with(code->co_filename, "<frozen ") ? QP_CODE_STANDARD
+                                                        : QP_CODE_LIBRARY;
 }

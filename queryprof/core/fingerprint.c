@@ -6,6 +6,7 @@
 #include "sql_keywords.h"
 #include "sql_positions.h"
 #include "sql_scanner.h"
+#include "sql_tokens.h"
 
 static bool wants_space(token_kind last, token_kind next)
 {
@@ -223,136 +224,6 @@ static void put_word(scanner *s, const unsigned char *word, size_t length)
     }
 }
 
-/* Bytes of the literal at s->at between dollars ($$...$$, $tag$...$tag$), or 0 when there is none;
- * one that is never closed goes on to the end. */
-static size_t dollar_quoted_length(const scanner *s)
-{
-    const unsigned char *p = s->at + 1;
-    while (p < s->end && is_word(*p) && *p != '$') {
-        p++;
-    }
-    if (*s->at != '$' || p == s->end || *p != '$') {
-        return 0;
-    }
-    size_t tag = (size_t)(p + 1 - s->at);
-    for (p++; (p = memchr(p, '$', (size_t)(s->end - p))) && (size_t)(s->end - p) >= tag; p++) {
-        if (!memcmp(p, s->at, tag)) {
-            return (size_t)(p - s->at) + tag;
-        }
-    }
-    return (size_t)(s->end - s->at);
-}
-
-/* Bytes of the parameter at s->at (?, ?1, :a, @a, $a, $a::b(c)), or 0 when there is none. */
-static size_t parameter_length(const scanner *s)
-{
-    const unsigned char *p = s->at + 1;
-    if (*s->at == '?') {
-        while (p < s->end && is_digit(*p)) {
-            p++;
-        }
-        return (size_t)(p - s->at);
-    }
-    if (p >= s->end || !is_word(*p)) {
-        return 0;
-    }
-    while (p < s->end && is_word(*p)) {
-        p++;
-        if (*s->at == '$' && s->end - p > 2 && p[0] == ':' && p[1] == ':' && is_word(p[2])) {
-            p += 2;
-        }
-    }
-    if (*s->at == '$' && p < s->end && *p == '(') {
-        const unsigned char *q = p + 1;
-        while (q < s->end && q - p < LONGEST_NAME && *q != ')' && !is_space(*q)) {
-            q++;
-        }
-        p = q < s->end && *q == ')' ? q + 1 : p;
-    }
-    return (size_t)(p - s->at);
-}
-
-static bool number_starts(const unsigned char *at, const unsigned char *end)
-{
-    return at < end && (is_digit(*at) || (*at == '.' && end - at > 1 && is_digit(at[1])));
-}
-
-static void skip_number(scanner *s)
-{
-    bool hexadecimal = s->end - s->at > 1 && s->at[0] == '0' && (s->at[1] | 32) == 'x';
-    while (s->at < s->end && (is_word(*s->at) || *s->at == '.')) {
-        unsigned char c = *s->at++;
-        if ((c | 32) == 'e' && !hexadecimal && s->end - s->at > 1 &&
-            (*s->at == '+' || *s->at == '-') && is_digit(s->at[1])) {
-            s->at++;
-        }
-    }
-}
-
-static size_t operator_length(const scanner *s)
-{
-    static const char *const pairs[] = {"||", "<=", ">=", "<>", "!=", "==", "<<", ">>", "->", "::"};
-    if (s->end - s->at >= 3 && !memcmp(s->at, "->>", 3)) {
-        return 3;
-    }
-    for (size_t i = 0; s->end - s->at >= 2 && i < sizeof pairs / sizeof *pairs; i++) {
-        if (!memcmp(s->at, pairs[i], 2)) {
-            return 2;
-        }
-    }
-    return 1;
-}
-
-/* Bytes of the parameter of other drivers at s->at (%s, %b, %(name)s), or 0: no parameter, or a
- * remainder (a %s: by the column s). */
-static size_t format_length(const scanner *s)
-{
-    const unsigned char *p = s->at + 1;
-    if (*s->at != '%' || after_operand(s)) {
-        return 0;
-    }
-    if (p < s->end && *p == '(') {
-        size_t room = s->end - p < LONGEST_NAME ? (size_t)(s->end - p) : LONGEST_NAME;
-        const unsigned char *close = memchr(p, ')', room);
-        p = close ? close + 1 : s->end;
-    }
-    bool ends =
-        p < s->end && (*p == 's' || *p == 'b' || *p == 't') && (p + 1 == s->end || !is_word(p[1]));
-    return ends ? (size_t)(p + 1 - s->at) : 0;
-}
-
-/* A sign that belongs to a number: part of the literal, not an operation. */
-static bool at_signed_number(scanner *s)
-{
-    if ((*s->at != '-' && *s->at != '+') || after_operand(s)) {
-        return false;
-    }
-    return number_starts(skip_blanks(s, s->at + 1), s->end);
-}
-
-/* Bytes of PostgreSQL's literal E'...' from its quote on: a backslash takes the next character. */
-static size_t skip_escaped(const unsigned char *at, const unsigned char *end)
-{
-    const unsigned char *p = at + 1;
-    while (p < end && (*p != '\'' || (p + 1 < end && p[1] == '\''))) {
-        p += (*p == '\\' || *p == '\'') && end - p > 1 ? 2 : 1;
-    }
-    return (size_t)((p < end ? p + 1 : end) - at);
-}
-
-/* Bytes of what is between quotes at s->at. Where a backslash may have taken a quote, the text may
- * go on otherwise than it seems: no word of it is shown. */
-static size_t skip_literal(scanner *s, unsigned char close)
-{
-    size_t length = skip_quoted(s->at, s->end, close);
-    for (size_t i = 1; s->dialect == QP_ANY_SQL && i < length; i++) {
-        if (s->at[i] == close && s->at[i - 1] == '\\') {
-            s->kind = QP_TEXT_NO_SQL;
-        }
-    }
-    return length;
-}
-
 static void put_word_or_prefixed_literal(scanner *s)
 {
     const unsigned char *start = s->at;
@@ -361,8 +232,8 @@ static void put_word_or_prefixed_literal(scanner *s)
     }
     size_t length = (size_t)(s->at - start);
     if (length == 1 && s->at < s->end && *s->at == '\'') { /* x'00ff' */
-        s->at += (*start | 32) == 'e' && s->dialect != QP_SQLITE ? skip_escaped(s->at, s->end)
-                                                                 : skip_literal(s, '\'');
+        s->at += (*start | 32) == 'e' && s->dialect != QP_SQLITE ? qp_escaped_length(s)
+                                                                 : qp_quoted_length(s, '\'');
         put(s, LITERAL, "?", 1);
     } else {
         put_word(s, start, length);
@@ -371,7 +242,7 @@ static void put_word_or_prefixed_literal(scanner *s)
 
 static void put_quoted(scanner *s, unsigned char quote)
 {
-    size_t length = skip_literal(s, quote == '[' ? ']' : quote);
+    size_t length = qp_quoted_length(s, quote == '[' ? ']' : quote);
     const unsigned char *end = s->at + length;
     size_t inside = length > 1 ? length - 2 : 0;
     bool is_name = qp_quoted_is_name(s, s->at + 1, inside, (char)quote, end);
@@ -384,7 +255,7 @@ static void put_number(scanner *s)
 {
     enum { LONGEST = 4 };
     const unsigned char *start = s->at;
-    skip_number(s);
+    qp_skip_number(s);
     size_t length = (size_t)(s->at - start);
     const unsigned char *next = skip_blanks(s, s->at);
     bool ends = next == s->end || strchr(",);", *next) || is_word_start(*next);
@@ -431,24 +302,25 @@ static void scan_token(scanner *s)
     if (is_keyword(s->verb, "PRAGMA") && (c == '=' || (c == '(' && !takes_name(s)))) {
         put_pragma_value(s);
     } else if (c == '\'') {
-        s->at += skip_literal(s, '\'');
+        s->at += qp_quoted_length(s, '\'');
         put(s, LITERAL, "?", 1);
     } else if (c == '"' || c == '`' || c == '[') {
         put_quoted(s, c);
-    } else if (c == '$' && (length = dollar_quoted_length(s))) {
+    } else if (c == '$' && (length = qp_dollar_quoted_length(s))) {
         s->at += length;
         put(s, LITERAL, "?", 1);
-    } else if (number_starts(s->at, s->end)) {
+    } else if (qp_number_starts(s->at, s->end)) {
         put_number(s);
     } else if (is_word_start(c)) {
         put_word_or_prefixed_literal(s);
-    } else if (((c == '?' || c == ':' || c == '@' || c == '$') && (length = parameter_length(s))) ||
-               (length = format_length(s))) {
+    } else if (((c == '?' || c == ':' || c == '@' || c == '$') &&
+                (length = qp_parameter_length(s))) ||
+               (length = qp_format_length(s))) {
         bool is_shown = s->kind != QP_TEXT_NO_SQL || length == 1;
         put(s, is_shown ? PARAMETER : LITERAL, is_shown ? (const char *)s->at : "?",
             is_shown ? length : 1);
         s->at += length;
-    } else if (at_signed_number(s)) {
+    } else if (qp_at_signed_number(s)) {
         s->at++;
     } else if (c == '(') {
         s->at++;
@@ -469,7 +341,7 @@ static void scan_token(scanner *s)
         if (c == '#' && s->dialect == QP_ANY_SQL) { /* MySQL's comment, or an operator */
             s->kind = QP_TEXT_NO_SQL;
         }
-        length = operator_length(s);
+        length = qp_operator_length(s);
         put(s, OPERATOR, (const char *)s->at, length);
         s->at += length;
     }

@@ -19,10 +19,14 @@ _CONTROLS = re.compile(
     r"\u2028\u2029"  # line and paragraph separators
     r"\ud800-\udfff\ufeff\ufffe\uffff]"  # halves of characters, and what is none
 )
+_LOG_COMMANDS = re.compile(r"^:(?=:)|#(?=#\[)")
 _PLAIN_CONTROLS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 _FORMULA_STARTS = ("=", "+", "@", "\t", "\r", "\uff0b", "\uff0d", "\uff1d", "\uff20")
 _NUMBER = re.compile(r"-[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+_INNER_FORMULA = re.compile(r"(?<=;)(?=[=+@-])")
+"""Where semicolons are taken for the ends of cells, quotes or not."""
 
 _MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*_{}[]#|~&"} | {"<": "&lt;", ">": "&gt;"})
 _TAG_OR_BAR = re.compile(r"<[/!?]|<[A-Za-z](?!>)|\\\|")
@@ -32,8 +36,10 @@ LONGEST_CELL = 300
 
 
 def visible(text: str) -> str:
-    """A text whose control characters are shown as escapes, and lone surrogates too."""
-    return _CONTROLS.sub(_shown, text)
+    """A text whose control characters are shown as escapes, and lone surrogates too; and what
+    begins a command of a continuous integration's log (GitHub's ::name and ##[name]).
+    """
+    return _LOG_COMMANDS.sub(_shown, _CONTROLS.sub(_shown, text))
 
 
 def _shown(found: re.Match[str]) -> str:
@@ -48,7 +54,7 @@ def csv_cell(text: str) -> str:
     is_formula = text.startswith(_FORMULA_STARTS)
     if is_formula or (text.startswith("-") and not _NUMBER.fullmatch(text)):
         text = "'" + text
-    return visible(text)
+    return visible(_INNER_FORMULA.sub("'", text))
 
 
 def markdown(text: str) -> str:

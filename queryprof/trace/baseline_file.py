@@ -36,6 +36,7 @@ def read_baseline(path: str) -> Baseline:
         BaselineError: there is none, or it is damaged, has marks of a merge, or is newer.
     """
     try:
+        _refuse_odd_file(path)
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except FileNotFoundError as error:
@@ -81,8 +82,14 @@ def _checked(path: str, document: Any) -> Baseline:
     return Baseline(str(document["sqlite_version"]), document["tests"])
 
 
+def _refuse_odd_file(path: str) -> None:
+    """Raises BaselineError for a device, a pipe or a directory."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise BaselineError(f"{path}: is no regular file; choose another name")
+
+
 def write_baseline(path: str, baseline: Baseline) -> None:
-    """Writes a baseline, whole or not at all.
+    """Writes a baseline, whole or not at all; through a symbolic link.
 
     Raises:
         BaselineError: it cannot be written.
@@ -93,12 +100,14 @@ def write_baseline(path: str, baseline: Baseline) -> None:
         "tests": baseline.tests,
     }
     text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    beside = f"{path}.{os.getpid()}.tmp"
+    _refuse_odd_file(path)
+    target = os.path.realpath(path)
+    beside = f"{target}.{os.getpid()}.tmp"
     try:
         # A lone surrogate, which UTF-8 has not, becomes what JSON writes for it.
         with open(beside, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             file.write(text)
-        os.replace(beside, path)
+        os.replace(beside, target)
     except OSError as error:
         if os.path.exists(beside):
             os.unlink(beside)

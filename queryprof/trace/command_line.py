@@ -6,6 +6,8 @@ parameters may.
 
 from __future__ import annotations
 
+import re
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +17,9 @@ HIDDEN = "?"
 
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 """Options of Python that take the next argument."""
+
+_LONG_OPTION = re.compile(r"--[A-Za-z0-9][A-Za-z0-9_.-]*(?:=|$)")
+"""One that is joined to its value by anything else is not told from it."""
 
 
 def without_values(arguments: Sequence[str]) -> list[str]:
@@ -40,6 +45,7 @@ def _without_value(argument: str) -> str:
     if not argument.startswith("-"):
         return HIDDEN
     if argument.startswith("--"):
-        name, equals, _ = argument.partition("=")
-        return name + (equals and equals + HIDDEN)
+        name = _LONG_OPTION.match(argument)
+        known = name[0] if name else "--"
+        return argument if known == argument else known + HIDDEN
     return argument if len(argument) <= 2 else argument[:2] + HIDDEN

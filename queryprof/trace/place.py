@@ -1,8 +1,8 @@
 """Where a trace may be written: what stands at its path already.
 
-Only a regular file that is a trace, or empty, is ever replaced, and not while a process writes to it.
-A device, a pipe, a directory or somebody's own file stays as it is. The null device means that no
-trace is wanted.
+Only a regular file that is a trace, or empty, is ever replaced, and not while a process may be writing
+to it; of a symbolic link to one, the link. A device, a pipe, a directory or a file of another kind
+stays as it is. The null device means that no trace is wanted.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import stat
 from queryprof.errors import TraceError
 
 JOURNAL = "-journal"
+JOURNAL_START = bytes.fromhex("d9d505f920a163d7")
+"""Zeros in its place: the journal was committed."""
+
 STARTED_LATER_S = 2.0
 """A process that started so much later than the recording has only the process id in common."""
 
@@ -58,6 +61,7 @@ def make_room(path: str) -> str:
         return beside(path)
     if os.path.isfile(path) and not os.path.getsize(path):
         return path  # another process may have made it just now: see `retry`
+    _refuse_to_remove_journal(path + JOURNAL)
     for leftover in (path, path + JOURNAL):
         try:
             if stat.S_IFMT(os.lstat(leftover).st_mode) in (stat.S_IFREG, stat.S_IFLNK):
@@ -67,6 +71,21 @@ def make_room(path: str) -> str:
         except OSError as error:
             raise TraceError(f"{leftover}: cannot be removed: {error.strerror}") from error
     return path
+
+
+def _refuse_to_remove_journal(path: str) -> None:
+    """Raises TraceError when what is there is no rollback journal
+    (https://www.sqlite.org/fileformat.html#the_rollback_journal), which a killed process leaves.
+    """
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return
+        with open(path, "rb") as file:
+            start = file.read(len(JOURNAL_START))
+    except OSError:
+        return
+    if start not in (b"", JOURNAL_START, bytes(len(JOURNAL_START))):
+        raise TraceError(f"{path}: exists and is no journal of a trace; choose another name")
 
 
 def retry(path: str, since_unix_ns: int) -> str:
@@ -91,7 +110,9 @@ def beside(path: str) -> str:
 
 
 def is_written(path: str) -> bool:
-    """Whether a process that still runs writes to the trace at `path`."""
+    """Whether a process may still be writing to the trace at `path`: one that runs here, or one of
+    another host, a container too, that has not said that it ended.
+    """
     if not os.path.isfile(path) or not os.path.getsize(path):
         return False
     import socket
@@ -104,14 +125,14 @@ def is_written(path: str) -> bool:
             connection = sqlite3.connect(_uri(path), uri=True, timeout=0)
             try:
                 rows = connection.execute(
-                    "SELECT pid, start_unix_ns FROM process WHERE NOT clean_end AND host = ?",
-                    (socket.gethostname(),),
+                    "SELECT host, pid, start_unix_ns FROM process WHERE NOT clean_end"
                 ).fetchall()
             finally:
                 connection.close()
         except sqlite3.Error as error:
             return "locked" in str(error)  # by a flush of it; what cannot be read is not written
-    return any(_runs(pid, start_ns / 1e9) for pid, start_ns in rows)
+    here = socket.gethostname()
+    return any(host != here or _runs(pid, start_ns / 1e9) for host, pid, start_ns in rows)
 
 
 def _uri(path: str) -> str:

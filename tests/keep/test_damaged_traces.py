@@ -277,6 +277,13 @@ def test_a_chart_of_odd_figures_ends(good: Path, command: Command, sql: str) -> 
     assert refused(command) == []
 
 
+def test_a_path_of_many_frames(good: Path, command: Command) -> None:
+    """Deeper than Python's own stack."""
+    frames = ",".join(["1", "2"] * 5000)
+    changed(good, f"UPDATE stack SET frames = '{frames}'")
+    assert refused(command) == []
+
+
 @pytest.mark.parametrize("sql", DAMAGE)
 def test_the_line_names_table_and_column(good: Path, sql: str) -> None:
     """Where it is damaged, for whoever wants to look."""

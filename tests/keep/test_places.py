@@ -15,7 +15,8 @@ import pytest
 
 import queryprof
 from conftest import QUERYPROF
-from queryprof.errors import TraceError
+from queryprof.errors import BaselineError, SettingsError, TraceError
+from queryprof.trace.baseline_file import Baseline, read_baseline, write_baseline
 from queryprof.trace.merge import merge_traces
 from queryprof.trace.place import make_room
 from queryprof.trace.reader import read_profile
@@ -233,3 +234,127 @@ def test_a_recorded_pytest_has_no_more_warnings(tmp_path: Path) -> None:
         )  # fmt: skip
         assert ended.returncode == 0, ended.stdout + ended.stderr
         assert "warning" not in ended.stdout
+
+
+def running_trace(path: Path, **columns: object) -> None:
+    """A trace whose process has not said that it ended; this process's, if nothing else is said."""
+    with queryprof.profile(path):
+        sqlite3.connect(":memory:").execute("SELECT 1").fetchall()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE process SET clean_end = 0")
+        for column, value in columns.items():
+            connection.execute(f"UPDATE process SET {column} = ?", (value,))
+    connection.close()
+
+
+def test_a_process_of_another_host_may_still_write(tmp_path: Path) -> None:
+    """Whether it runs cannot be told from here, as of a container with the same volume."""
+    path = tmp_path / "x.qprof"
+    running_trace(path, host="elsewhere", pid=2**22 + 1)
+    before = path.read_bytes()
+    assert make_room(str(path)) == str(tmp_path / f"x-{os.getpid()}.qprof")
+    assert path.read_bytes() == before
+
+
+def test_a_process_id_that_was_given_again(tmp_path: Path) -> None:
+    """A process that started long after the recording is another one."""
+    path = tmp_path / "x.qprof"
+    running_trace(path)
+    assert make_room(str(path)) != str(path)
+    running_trace(path, start_unix_ns=10**18)
+    assert make_room(str(path)) == str(path)
+    assert not path.exists()
+
+
+def test_a_trace_that_is_being_flushed_stays(tmp_path: Path) -> None:
+    """What is locked is written, whatever can be read of it."""
+    path = tmp_path / "x.qprof"
+    running_trace(path, host="elsewhere")
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("UPDATE process SET clean_end = 1")
+    connection.execute("BEGIN EXCLUSIVE")
+    assert make_room(str(path)) != str(path)
+    connection.execute("ROLLBACK")
+    assert make_room(str(path)) == str(path)
+    connection.close()
+
+
+def test_a_file_named_as_a_journal_stays(tmp_path: Path) -> None:
+    """SQLite would delete it; a journal that a killed process has left goes."""
+    path = tmp_path / "x.qprof"
+    journal = tmp_path / "x.qprof-journal"
+    journal.write_bytes(b"precious")
+    with pytest.raises(TraceError, match="is no journal"):
+        make_room(str(path))
+    assert journal.read_bytes() == b"precious"
+    for content in (bytes.fromhex("d9d505f920a163d7") + b"pages", bytes(512)):
+        journal.write_bytes(content)
+        make_room(str(path))
+        assert not journal.exists()
+
+
+def test_a_link_is_replaced_and_not_its_target(tmp_path: Path) -> None:
+    target, link = tmp_path / "old.qprof", tmp_path / "x.qprof"
+    with queryprof.profile(target):
+        pass
+    link.symlink_to(target)
+    before = target.read_bytes()
+    assert make_room(str(link)) == str(link)
+    assert not link.is_symlink()
+    assert target.read_bytes() == before
+
+
+def test_settings_are_read_before_an_old_trace_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that cannot be recorded has lost nothing."""
+    with queryprof.profile(tmp_path / "x.qprof"):
+        pass
+    (tmp_path / "pyproject.toml").write_text('[tool.queryprof]\nstall_ms = "no"\n')
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SettingsError):
+        queryprof.install("x.qprof")
+    with pytest.raises(SettingsError), queryprof.profile("x.qprof"):
+        pass
+    assert read_profile("x.qprof").processes
+
+
+@pytest.mark.parametrize("make", [make_fifo, make_null, make_socket, Path.mkdir])
+def test_a_baseline_is_a_file(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """No device is replaced, and no pipe waited for."""
+    node = tmp_path / "node"
+    make(node)
+    before = node.lstat()
+    for use in (read_baseline, lambda path: write_baseline(path, Baseline("3", {}))):
+        with pytest.raises(BaselineError, match="is no regular file"):
+            use(str(node))
+    after = node.lstat()
+    assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
+    assert os.listdir(tmp_path) == ["node"]
+
+
+def test_a_baseline_is_written_through_a_link(tmp_path: Path) -> None:
+    """Where a project keeps it elsewhere."""
+    (tmp_path / "kept").mkdir()
+    link = tmp_path / "baseline.json"
+    link.symlink_to("kept/baseline.json")
+    write_baseline(str(link), Baseline("3", {}))
+    assert link.is_symlink()
+    assert read_baseline(str(tmp_path / "kept/baseline.json")) == Baseline("3", {})
+
+
+def test_a_full_disk_under_a_report(tmp_path: Path) -> None:
+    """One line, and the status of an error."""
+    full = tmp_path / "full"
+    try:
+        os.mknod(full, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+    except PermissionError:
+        pytest.skip("device nodes need root")
+    with queryprof.profile(tmp_path / "x.qprof"):
+        sqlite3.connect(":memory:").execute("SELECT 1").fetchall()
+    with full.open("w") as output:
+        ended = subprocess.run(
+            [QUERYPROF, "report", "x.qprof"], cwd=tmp_path, stdout=output, stderr=subprocess.PIPE,
+            text=True, check=False,
+        )  # fmt: skip
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import queryprof
+from conftest import QUERYPROF
 from queryprof.core.thread_usage import ThreadMeter
 from queryprof.model import Aggregate, Profile
 from queryprof.trace.reader import read_profile
@@ -66,6 +67,15 @@ def test_code_that_is_typed_in_is_the_programs(tmp_path: Path, way: str) -> None
     subprocess.run([sys.executable, *arguments], cwd=tmp_path, input=code, text=True, check=True)
     frame = executed(read_profile(str(tmp_path / "x.qprof")), "own").path[0]
     assert (frame.function, frame.line, frame.kind) == ("ask", 2, "user")
+
+
+def test_code_that_is_typed_at_a_librarys_console(tmp_path: Path) -> None:
+    """Without a frame of the program's, its innermost frame is better than nothing."""
+    code = "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1 AS own')\n"
+    command = [QUERYPROF, "run", "--no-report", "-o", "x.qprof", "-m", "code"]
+    subprocess.run(command, cwd=tmp_path, input=code, text=True, check=True, capture_output=True)
+    path = executed(read_profile(str(tmp_path / "x.qprof")), "own").path
+    assert [frame.file for frame in path] == ["<console>"]
 
 
 TASKS = """

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import queryprof
 from conftest import QUERYPROF
+from queryprof.trace.command_line import without_values
 
 pytestmark = pytest.mark.once
 
@@ -217,10 +218,23 @@ def test_arguments_of_the_command_line(tmp_path: Path) -> None:
     program = tmp_path / "p.py"
     program.write_text("import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1')")
     command = [QUERYPROF, "run", "--no-report", "-o", "t.qprof"]
-    arguments = ["--password=Hush1", "--token", "Hush2", "-pHush3", "Hush4", "--verbose"]
+    arguments = [
+        "--password=Hush1", "--token", "Hush2", "-pHush3", "Hush4", "--verbose", "--key Hush5",
+        "--password:Hush6", "--Authorization: Bearer Hush7", "-----BEGIN KEY-----\nHush8",
+    ]  # fmt: skip
     for more, wanted in (([], False), (["--parameters"], True)):
         subprocess.run([*command, *more, str(program), *arguments], cwd=tmp_path, check=True)
         trace = (tmp_path / "t.qprof").read_bytes()
         assert (b"Hush" in trace) is wanted
         assert b"--password" in trace
         assert b"p.py" in trace
+
+
+def test_code_on_the_command_line_is_not_kept() -> None:
+    """-c has the program itself; what Python's own options take is no value of the program."""
+    assert without_values(["python", "-X", "dev", "-c", "connect('Hush')", "Hush"]) == [
+        "python", "-X", "dev", "-c", "?", "?",
+    ]  # fmt: skip
+    assert without_values(["python", "-W", "error", "-m", "app", "Hush", "-k"]) == [
+        "python", "-W", "error", "-m", "app", "?", "-k",
+    ]  # fmt: skip

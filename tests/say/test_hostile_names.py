@@ -18,11 +18,12 @@ from xml.dom import minidom
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from say.by_hand import aggregate, process
 
 import queryprof as qp
 from queryprof.analysis.baseline import Figures, Site
-from queryprof.analysis.comparison import compare, regressions
+from queryprof.analysis.comparison import Comparison, compare, regressions
 from queryprof.analysis.deviations import Deviation
 from queryprof.cli.compare import GATES
 from queryprof.errors import QueryprofError
@@ -71,7 +72,8 @@ HOSTILE = (
     "a\n  99.9%  forged", "</td><script>alert(1)</script>", "<img src=x onerror=f()>",
     "| a | b |\n\n# head", "a\\|b", "``` `x` ``", "[text](javascript:f)", "=cmd|' /C f'!A0", "+1+1",
     "@SUM(1)", "-2+3", "-x", "\t=1", "\uff1d1", "::error file=x::evil", "\n::error::evil%0A",
-    "]]><evil a='\"'/>&amp;", "\udcff\ud800", "\ufffe\uffff", "\u540d\u524d \xe9", "%s %(x)s {0} {x}",
+    "]]><evil a='\"'/>&amp;", "\udcff\ud800", "\ufffe\uffff", "\u540d\u524d \xe9", "%s %(x)s {0} {x}", "a,b::c%0A%25",
+    "a;=cmd|x;+1", "##[error]x ##[group]y", "aaaa|", "x\x7f",
 )  # fmt: skip
 NAMES = st.sampled_from(HOSTILE) | st.text(
     st.characters(exclude_categories=()) | st.sampled_from("[]/\\|<>`'\"=\x1b\x9b\n\u202e:@#&%"),
@@ -105,10 +107,24 @@ def profile_of(name: str, count: int = 20) -> Profile:
     )  # fmt: skip
 
 
-FUZZED = settings(
+SETTINGS = settings(
     max_examples=EXAMPLES, deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )  # fmt: skip
+
+
+def FUZZED(test: Callable[..., None]) -> Callable[..., None]:  # noqa: N802 as a decorator
+    """Runs a test of a name with every hostile one, and with some that are made up."""
+    for name in HOSTILE:
+        test = example(name)(test)
+    return SETTINGS(test)
+
+
+def comparisons(name: str) -> Iterator[Comparison]:
+    """With a new statement and one that is gone; with a plan that got worse."""
+    yield compare([profile_of("plain", 2)], [profile_of(name)])
+    plans = (Plan(name, name, f"SEARCH {name} USING INDEX i"),)
+    yield compare([replace(profile_of(name, 2), plans=plans)], [profile_of(name)])
 
 
 def printed(print_: Callable[..., None], *arguments: object, **options: object) -> str:
@@ -128,13 +144,13 @@ def terminal_reports(profile: Profile, before: Profile) -> Iterator[str]:
 
 
 @FUZZED
-@example("a\n  99.9%  forged")
 @given(NAMES)
 def test_a_terminal_shows_names_and_obeys_none(name: str) -> None:
     """No control character, no markup, no line that a name has begun, no style of a name's own."""
     before, after = profile_of("plain", 2), profile_of(name)
     for text in terminal_reports(after, before):
         assert not CONTROL.search(text), name
+        assert "##[" not in text
     report = printed(print_report, after, width=160)
     assert "\n  99.9%  forged" not in report
 
@@ -186,34 +202,54 @@ def test_csv_has_no_formulas(name: str) -> None:
         for cell in (cell for row in rows for cell in row):
             assert not cell.startswith(("=", "+", "@", "\uff1d", "\uff0b", "\uff20"))
             assert not cell.startswith("-") or float(cell) < 0
+            assert not re.search(r";[=+@-]", cell)
+
+
+def made_of(markdown: str) -> set[str]:
+    """What a Markdown reader takes the lines' parts for."""
+    parser = MarkdownIt("commonmark", {"html": True}).enable("table")
+    parts = [part for token in parser.parse(markdown) for part in token.children or ()]
+    return {part.content if part.type == "html_inline" else part.type for part in parts}
 
 
 @FUZZED
-@example("a\\|b")
 @given(NAMES)
 def test_markdown_is_a_table_without_html(name: str) -> None:
     """A name ends no cell and no row, and is no tag outside of code."""
-    comparison = compare([profile_of("plain", 2)], [profile_of(name)])
     texts = [markdown_report(profile_of(name), dimension) for dimension in (None, *DIMENSIONS)]
-    for text in (*texts, comparison_markdown(comparison, Places(profile_of(name)))):
+    places = Places(profile_of(name))
+    for text in (*texts, *(comparison_markdown(found, places) for found in comparisons(name))):
         assert not CONTROL.search(text)
+        assert made_of(text) <= {"text", "code_inline", "<code>", "</code>", "strong_open",
+                                 "strong_close", "softbreak"}, text  # fmt: skip
         assert not re.search(r"<(?!/?code>)[/!?]|<(?!/?code>)[A-Za-z][^>]", text)
         for table in re.findall(r"(?:^\|.*\n?)+", text, re.MULTILINE):
             cells = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in table.splitlines()}
             assert len(cells) == 1, table
 
 
+def unescaped(text: str) -> str:
+    """What a runner makes of a part of a workflow command."""
+    for escape, character in (("%3A", ":"), ("%2C", ","), ("%0A", "\n"), ("%25", "%")):
+        text = text.replace(escape, character)
+    return text
+
+
 @FUZZED
 @given(NAMES)
 def test_annotations_are_one_command_each(name: str) -> None:
     """A statement or file cannot give the runner a command of its own."""
-    comparison = compare([profile_of("plain", 2)], [profile_of(name)])
-    failed = regressions(comparison, GATES)
-    text = comparison_github(failed, Places())
-    assert not CONTROL.search(text)
-    for line in text.splitlines():
-        assert re.match(r"::error (file=[^,:]*,line=\d+,)?title=queryprof::", line)
-    assert len(text.splitlines()) == len(failed)
+    for comparison in comparisons(name):
+        failed = regressions(comparison, GATES)
+        text = comparison_github(failed, Places())
+        assert not CONTROL.search(text)
+        assert len(text.splitlines()) == len(failed)
+        for line in text.splitlines():
+            command = re.match(r"::error (file=([^,:]*),line=\d+,)?title=queryprof::(.*)", line)
+            assert command, line
+            assert command[2] is None or unescaped(command[2]) == inert.visible(name)
+            assert not CONTROL.search(unescaped(command[3]))
+            assert "\n" not in unescaped(command[3])
 
 
 @FUZZED

@@ -119,6 +119,8 @@ def test_lines_start_at_their_times(queryprof: Run) -> None:
         ("[groups]", "[groups", "s.toml: is no valid TOML"),
         ("maker = 1", "maker = 0", "group maker must have 1 to 1000 processes, not 0"),
         ('group = "maker"', 'group = "makers"', "[[at]] 1: there is no group 'makers'"),
+        ("maker = 1", '"../maker" = 1', "group '../maker': a name has letters"),
+        ('group = "maker"', 'group = ["maker"]', "[[at]] 1: there is no group ['maker']"),
         ("s = 0.4", "s = -1", "[[at]] 2: s must be seconds after the start, not -1"),
         ("program:make", "program.make", "call must be module:function, not 'program.make'"),
         ('arguments = [5, "x"]', "arguments = 5", "arguments must be a list, not 5"),
