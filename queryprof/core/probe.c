@@ -99,14 +99,20 @@ static inline bool begin_rows(qp_call *call)
     return true;
 }
 
-static inline uint32_t statement_of(const qp_call *call)
+/* What is to be known of a call of a driver in Python; false: recording has ended meanwhile. */
+static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uint32_t *path,
+                                   bool *is_awaited)
 {
-    if (call->probe->source != QP_SOURCE_TEXT) {
-        return qp_operation_statements[call->active.operation];
+    const qp_probe *probe = call->probe;
+    *is_awaited = probe->is_awaited;
+    if (probe->is_awaited && call->thread->awaited_path > QP_PATH_OTHER) {
+        *path = qp_path_checked(call->thread->awaited_path);
     }
-    return call->probe->stands_in
-               ? qp_statement_of_query(call->active.sql, qp_dialect_of(call->probe))
-               : qp_statement_of_object(call->active.sql);
+    /* A query's own code may be run for its text. */
+    *statement = probe->source == QP_SOURCE_TEXT
+                     ? qp_statement_of_query(call->active.sql, qp_dialect_of(probe))
+                     : qp_operation_statements[call->active.operation];
+    return call->recording == qp_recording;
 }
 
 /* Takes a call out of those in progress; with greenlets it need not be the innermost. */
@@ -148,17 +154,18 @@ static inline bool begin_execution(qp_call *call)
     qp_thread *thread = call->thread;
     uint32_t path;
     bool ours = qp_callpath_find(thread->tstate, &path);
-    bool is_awaited = call->probe->is_awaited;
-    if (is_awaited && thread->awaited_path > QP_PATH_OTHER) {
-        path = qp_path_checked(thread->awaited_path);
-    }
     call->active.frame = qp_frame_identity(thread->tstate);
     if (thread->active && nest(call)) {
         return false;
     }
-    uint32_t statement = statement_of(call);
-    if (call->probe->stands_in && call->recording != qp_recording) {
-        return false; /* a query's own code was run for its text, and recording ended meanwhile */
+    uint32_t statement;
+    bool is_awaited = false;
+    if (!call->probe->stands_in) {
+        statement = call->probe->source == QP_SOURCE_TEXT
+                        ? qp_statement_of_object(call->active.sql)
+                        : qp_operation_statements[call->active.operation];
+    } else if (!begin_stand_in(call, &statement, &path, &is_awaited)) {
+        return false;
     }
     /* An awaited call may last long, with many others at once. */
     qp_execution *e = is_awaited ? NULL : qp_execution_reserve();

@@ -211,8 +211,9 @@ class _Addition:
             store.add_handoff((kind, self._path(path), self._spans[span]), sums, times[number])
         for thread, *sums in self._rows("thread_usage", ("thread_id", *USAGE_SUMS)):
             store.add_usage(self._threads[thread], sums)
-        columns = ("thread_id", "start_unix_ns", *INTERVAL_SUMS)
-        width_ns, intervals = self._source.intervals("thread_timeline", columns, "usage_width_ns")
+        width_ns, intervals = self._source.intervals(
+            "thread_timeline", ("thread_id", "start_unix_ns", *INTERVAL_SUMS), "usage_width_ns"
+        )
         if intervals:
             store.add_intervals(
                 width_ns,
