@@ -70,7 +70,7 @@ def tests(session: nox.Session) -> None:
     install(session, *packages, flags="" if os.name == "nt" else "-Werror")
     examples = "200" if is_first else FEWER_EXAMPLES
     session.run(
-        "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not compat" if is_first else "not compat and not once",
+        "pytest", "-q", "-n", "3", "--dist", "worksteal", "-m", "not compat" if is_first else "not compat and not once",
         *session.posargs,
         env={"QUERYPROF_EXAMPLES": examples},
     )  # fmt: skip

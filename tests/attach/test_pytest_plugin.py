@@ -219,6 +219,7 @@ def test_random_names_are_the_same_statement_in_each_run(run: Run) -> None:
     assert "SCAN t<random>: is the index gone" in result.stdout
 
 
+@pytest.mark.once
 def test_a_cause_of_many_tests_is_told_once(run: Run) -> None:
     """In the summary, with the plans; each test's own text is short."""
     suite()
@@ -238,6 +239,7 @@ def test_a_cause_of_many_tests_is_told_once(run: Run) -> None:
     assert "no longer asked: SELECT a FROM t WHERE b = ?" in summary
 
 
+@pytest.mark.once
 def test_more_rows_may_come_from_another_test(run: Run) -> None:
     """Where the order of tests changes."""
     suite()
@@ -264,13 +266,10 @@ def test_unstable():
 """
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("options", [(), ("-n", "2")])
 def test_verification_names_what_is_not_stable(run: Run, options: tuple[str, ...]) -> None:
     """By running the tests a second time; the baseline is that of the first run."""
-    Path("test_a.py").write_text(UNSTABLE.replace("{times}", "3"))
-    result = run("--queryprof-save", "--queryprof-verify", *options)
-    assert result.returncode == 0, result.stdout
-    assert "a second run asked the same: 2 tests are stable" in result.stdout
     text = UNSTABLE.replace("range({times})", "range(count())").replace(
         "def test_stable",
         "def count():\n"
@@ -286,16 +285,27 @@ def test_verification_names_what_is_not_stable(run: Run, options: tuple[str, ...
     assert "another number of executions" in result.stdout
     assert "1 tests ask something else in a second run" in result.stdout
     assert baseline()["test_a.py::test_unstable"]["SELECT ?"]["executions"] == 1
+
+
+@pytest.mark.once
+def test_what_is_stable_is_verified(run: Run) -> None:
+    """Also beside a test that is left out."""
+    Path("test_a.py").write_text(UNSTABLE.replace("{times}", "3"))
+    result = run("--queryprof-save", "--queryprof-verify")
+    assert result.returncode == 0, result.stdout
+    assert "a second run asked the same: 2 tests are stable" in result.stdout
+    text = UNSTABLE.replace("range({times})", "range(__import__('random').randrange(100))")
     text = text.replace(
         "def test_unstable", "@pytest.mark.queryprof(baseline=False)\ndef test_unstable"
     )
     Path("test_a.py").write_text("import pytest\n" + text)
-    assert run("--queryprof-save", "--queryprof-verify", *options).returncode == 0
+    assert run("--queryprof-save", "--queryprof-verify").returncode == 0
     assert list(baseline()) == ["test_a.py::test_stable"]
-    result = run("--queryprof-check", *options)
+    result = run("--queryprof-check")
     assert (result.returncode, "not in the baseline" in result.stdout) == (0, False)
 
 
+@pytest.mark.once
 def test_verification_that_cannot_run_says_so(run: Run) -> None:
     """With what the second run printed; and it needs a baseline to verify."""
     Path("test_a.py").write_text(

@@ -113,6 +113,7 @@ def test_tasks_of_a_librarys_coroutines(tmp_path: Path) -> None:
     assert executed(profile, "second").path[0].function == "as_library"
 
 
+@pytest.mark.once
 def test_a_thread_that_ends_is_counted_once(tmp_path: Path) -> None:
     """It asked, lived over a flush, and ended: its CPU time and bytes are its own, once."""
     size = 10_000_000
@@ -181,6 +182,7 @@ def test_rows_that_the_driver_does_not_count() -> None:
     assert rows["INSERT INTO t VALUES executescript"] == 13
 
 
+@pytest.mark.once
 def test_what_new_statements_cost_is_counted() -> None:
     """Thousands of different texts cost queryprof more than thousands of equal ones."""
 

@@ -119,10 +119,10 @@ def test_the_programs_own_code_ends_it(needs: str, inside: str, then: str, tmp_p
 
 SCRIPTS = """
 import sqlite3, threading, queryprof
-THREADS = 24
+THREADS = 20
 gate = threading.Barrier(THREADS + 1)
 begun = [threading.Event() for _ in range(THREADS)]
-script = ";".join(["WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 20000)"
+script = ";".join(["WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 5000)"
                    " SELECT sum(n) FROM r"] * 40)
 def work(number):
     connection = sqlite3.connect(":memory:")
@@ -172,7 +172,7 @@ def slow():
 thread = threading.Thread(target=slow)
 thread.start()
 connection = sqlite3.connect(URI, uri=True)
-for i in range(2000):
+for i in range(1500):
     connection.execute(f'SELECT "a" AS a{i} FROM t WHERE "b" = {i}').fetchall()
 done.set()
 thread.join()

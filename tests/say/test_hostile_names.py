@@ -134,13 +134,13 @@ def printed(print_: Callable[..., None], *arguments: object, **options: object) 
 
 
 def terminal_reports(profile: Profile, before: Profile) -> Iterator[str]:
-    for width in (80, 160):
-        yield printed(print_report, profile, width=width)
-        yield printed(print_loops, profile, width=width)
-        for dimension in DIMENSIONS:
-            yield printed(print_view, profile, dimension, width=width)
-        comparison = compare([before], [profile])
-        yield printed(print_comparison, comparison, Places(profile, before), width=width)
+    yield printed(print_report, profile, width=160)
+    yield printed(print_report, profile, width=80)
+    yield printed(print_loops, profile, width=80)
+    for dimension in DIMENSIONS:
+        yield printed(print_view, profile, dimension, width=80)
+    comparison = compare([before], [profile])
+    yield printed(print_comparison, comparison, Places(profile, before), width=80)
 
 
 @FUZZED
@@ -333,10 +333,7 @@ def test_recorded_names_go_through_every_command(
         record(f"{number}.qprof", name)
     merged = ("merge", "x.qprof", *(f"{number}.qprof" for number in range(len(RECORDED))))
     commands = [merged, ("report", "x.qprof"), ("report", "--loop", "x.qprof")]
-    commands += [("report", "x.qprof", "--by", dimension) for dimension in DIMENSIONS]
-    commands += [("report", "x.qprof", "--format", f) for f in ("json", "csv", "markdown")]
-    formats = ("table", "json", "markdown", "junit", "github")
-    commands += [("compare", "before.qprof", "x.qprof", "--format", f) for f in formats]
+    commands += [("report", "x.qprof", "--by", "span"), ("compare", "before.qprof", "x.qprof")]
     for command in commands:
         result = queryprof(*command)
         assert result.returncode in ((0, 1) if command[0] == "compare" else (0,)), result.stderr
