@@ -40,8 +40,18 @@ def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("QUERYPROF"):
             monkeypatch.delenv(name)
+    # pytest starts three times as fast as with every plugin that is installed here.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "queryprof.hooks.pytest_plugin,xdist.plugin")
     # The tests' own code is the program's, also where pytest-xdist runs them from a string.
     monkeypatch.setenv("QUERYPROF_ROOTS", str(Path(__file__).parent))
+
+
+@pytest.fixture
+def installed_plugins(_own_directory: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pytest finds its plugins by itself, as it does for a person."""
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    monkeypatch.delenv("PYTEST_PLUGINS")
 
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

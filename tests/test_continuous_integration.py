@@ -14,7 +14,7 @@ import pytest
 
 yaml = pytest.importorskip("yaml")
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("installed_plugins")]
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "continuous-integration.md"

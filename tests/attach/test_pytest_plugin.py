@@ -80,6 +80,7 @@ def baseline() -> dict[str, dict[str, dict[str, int]]]:
     return tests
 
 
+@pytest.mark.usefixtures("installed_plugins")
 def test_off_unless_asked() -> None:
     """Without an option nothing is imported, recorded or printed."""
     Path("test_a.py").write_text(

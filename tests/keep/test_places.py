@@ -223,6 +223,7 @@ def test_a_directory_that_is_no_utf8(tmp_path: Path) -> None:
     assert aggregate.path[0].function == "ask"
 
 
+@pytest.mark.usefixtures("installed_plugins")
 def test_a_recorded_pytest_has_no_more_warnings(tmp_path: Path) -> None:
     """Also where warnings are errors: pytest would rewrite what is imported already."""
     (tmp_path / "test_a.py").write_text("def test_a(): pass\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("installed_plugins")]
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
