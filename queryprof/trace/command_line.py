@@ -6,8 +6,6 @@ parameters may.
 
 from __future__ import annotations
 
-import re
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +16,9 @@ HIDDEN = "?"
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 """Options of Python that take the next argument."""
 
-_LONG_OPTION = re.compile(r"--[A-Za-z0-9][A-Za-z0-9_.-]*(?:=|$)")
-"""One that is joined to its value by anything else is not told from it."""
+_IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+"""Of long options. One that is joined to its value by anything but = is not told from it. No pattern
+of `re`: a recorded program need not import that."""
 
 
 def without_values(arguments: Sequence[str]) -> list[str]:
@@ -45,7 +44,7 @@ def _without_value(argument: str) -> str:
     if not argument.startswith("-"):
         return HIDDEN
     if argument.startswith("--"):
-        name = _LONG_OPTION.match(argument)
-        known = name[0] if name else "--"
-        return argument if known == argument else known + HIDDEN
+        name, equals, _ = argument.partition("=")
+        is_name = _IN_NAMES.issuperset(name) and (name[2:3] not in ("", "-") or argument == "--")
+        return name + (equals and equals + HIDDEN) if is_name else "--" + HIDDEN
     return argument if len(argument) <= 2 else argument[:2] + HIDDEN
