@@ -24,8 +24,8 @@ bool qp_code_is_generated(PyCodeObject *code);
 
 /* The class of a code object. Code without a file is the user's where the globals (may be NULL) are
  * those of a main program without one (-c, standard input, a notebook), or of a module whose
- * docstrings are tested; else a library has generated it, whatever module it runs in. Frozen modules
- * are the standard library's. Raises nothing. */
+ * docstrings are tested; else a library has generated it, whatever module it runs in. Frozen
+ * modules are the standard library's. Raises nothing. */
 qp_code_class qp_code_classify(PyCodeObject *code, PyObject *globals);
 
 #endif
