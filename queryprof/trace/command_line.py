@@ -45,6 +45,6 @@ def _without_value(argument: str) -> str:
         return HIDDEN
     if argument.startswith("--"):
         name, equals, _ = argument.partition("=")
-        is_name = _IN_NAMES.issuperset(name) and (name[2:3] not in ("", "-") or argument == "--")
+        is_name = _IN_NAMES.issuperset(name) and (name[2:3].isalnum() or argument == "--")
         return name + (equals and equals + HIDDEN) if is_name else "--" + HIDDEN
     return argument if len(argument) <= 2 else argument[:2] + HIDDEN

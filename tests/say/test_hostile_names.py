@@ -324,7 +324,7 @@ RECORDED = [name for name in HOSTILE if not re.search("[\x00\ud800-\udfff]", nam
 """SQLite takes neither; the recorder's part in that is tested beside it."""
 
 
-def test_recorded_names_go_through_every_command(
+def test_recorded_names_go_through_the_command_line(
     queryprof: Callable[..., object], tmp_path: Path
 ) -> None:
     """From the program to the terminal, by the command line; the trace has the names as they are."""
