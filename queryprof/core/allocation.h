@@ -14,6 +14,13 @@ void *qp_allocate(size_t count, size_t size);
 /* Gives back what qp_allocate returned; NULL is ignored. */
 void qp_release(void *memory);
 
+/* So many bytes of zeros, of which only what is touched takes memory; or NULL. They stay mapped for
+ * as long as the process runs. */
+void *qp_map(size_t bytes);
+
+/* Makes what qp_map returned zeros again, and gives the memory back that it took. */
+void qp_map_again(void *start, size_t bytes);
+
 #ifdef QP_FAULT_INJECTION
 /* Makes the allocation after the next `successes` ones fail, once; negative: none fails. */
 void qp_fail_allocation_after(long successes);

@@ -1,8 +1,5 @@
-/* Call paths: the innermost frames of the program's own code, and whole stacks.
- *
- * Whether a code object is the program's own is
- * decided once, from its file name, and cached by the code object's address; every code object
- * seen is kept alive, so that an address means one thing.
+/* Call paths: the innermost frames of the program's own code, and whole stacks, as the thread runs
+ * them now.
  */
 #ifndef QP_CALLPATH_H
 #define QP_CALLPATH_H
@@ -11,20 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "code_classes.h"
+#include "stacks.h"
 
-enum {
-    QP_PATH_NONE = 0,  /* no frame that could be named */
-    QP_PATH_OTHER = 1, /* what came after a table was full */
-    QP_PATH_FRAMES_MAX = 8,
-    QP_STACK_NONE = 0
-};
+enum { QP_PATH_FRAMES_MAX = 8 };
 
-/* Allocates the tables; false without memory. */
-bool qp_callpath_start(void);
-
-/* Gives back the tables and the references to code objects. */
-void qp_callpath_stop(void);
+/* Forgets where frames led before: code objects are dropped, or recording stops. */
+void qp_callpath_forget(void);
 
 /* Sets the number of frames in a call path. */
 void qp_callpath_configure(int frames);
@@ -33,29 +22,7 @@ void qp_callpath_configure(int frames);
  * program's. */
 bool qp_callpath_find(PyThreadState *tstate, uint32_t *path);
 
-/* Whose a code object is. */
-qp_code_class qp_code_kind(PyCodeObject *code);
-
-/* The whole stack of the thread, innermost frame first; valid until the interval ends. */
+/* The whole stack of the thread. */
 uint32_t qp_stack_find(PyThreadState *tstate);
-
-/* Forgets all stacks: their numbers are used again. */
-void qp_stacks_forget(void);
-
-/* Counts how often they were forgotten: a stack's number is valid in the same epoch alone. */
-uint32_t qp_stacks_epoch(void);
-
-/* Whether the paths and code objects should be forgotten at the next occasion. */
-bool qp_callpath_nearly_full(void);
-
-/* Forgets stacks, paths and code objects. Path numbers are never used again. */
-void qp_callpath_forget(void);
-
-/* The path number itself, or QP_PATH_OTHER when it was forgotten. */
-uint32_t qp_path_checked(uint32_t path);
-
-/* New tuples of (function, file, line, kind) frames, innermost first; NULL with an exception. */
-PyObject *qp_path_frames(uint32_t path);
-PyObject *qp_stack_frames(uint32_t stack);
 
 #endif

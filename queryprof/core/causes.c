@@ -9,8 +9,7 @@ void qp_causes_join(qp_causes *to, const qp_causes *from)
     for (int i = 0; i < from->known; i++) {
         const qp_cause *cause = &from->cause[i];
         listed_ticks += cause->ticks;
-        qp_causes_add(to, cause->statement, qp_path_checked(cause->path), cause->calls,
-                      cause->ticks);
+        qp_causes_add(to, cause->statement, cause->path, cause->calls, cause->ticks);
     }
     to->total_ticks += from->total_ticks - listed_ticks;
 }
@@ -20,9 +19,9 @@ PyObject *qp_causes_take(qp_causes *from)
     PyObject *rows = PyTuple_New(from->known);
     for (int i = 0; rows && i < from->known; i++) {
         const qp_cause *cause = &from->cause[i];
-        PyObject *row = Py_BuildValue(
-            "(IILL)", (unsigned)cause->statement, (unsigned)qp_path_checked(cause->path),
-            (long long)cause->calls, (long long)qp_clock_ns(cause->ticks));
+        PyObject *row =
+            Py_BuildValue("(IILL)", (unsigned)cause->statement, (unsigned)cause->path,
+                          (long long)cause->calls, (long long)qp_clock_ns(cause->ticks));
         if (!row) {
             Py_CLEAR(rows);
             break;

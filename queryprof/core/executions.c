@@ -206,16 +206,15 @@ static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parame
         qp_here.muted = was_muted;
         PyErr_Restore(type, value, traceback);
     }
-    uint32_t stack = e->stack_epoch == qp_stacks_epoch() ? e->stack : QP_STACK_NONE;
     qp_exemplar_keep(&e->meter.key, e->serial, qp_clock_unix_ns(e->started_ticks), e->duration_ns,
-                     e->fetched, stack, kept_sql, kept_parameters);
+                     e->fetched, e->stack, kept_sql, kept_parameters);
 }
 
 /* Slow executions count once, 1 in 64 of the others 64 times. */
 static void sample_stack(qp_execution *e)
 {
     int64_t weight = e->duration_ns >= QP_SLOW_NS ? 1 : e->sampled_stack ? QP_STACK_SAMPLING : 0;
-    if (weight && e->stack && e->stack_epoch == qp_stacks_epoch()) {
+    if (weight && e->stack) {
         qp_stack_sample_add(e->meter.key.statement, e->stack, weight - e->stack_weight,
                             weight * e->duration_ns - e->stack_ns);
         e->stack_weight = weight;
@@ -235,7 +234,6 @@ typedef struct {
 static void refresh(qp_execution *e)
 {
     e->generation = qp_aggregates_generation();
-    e->meter.key.path = qp_path_checked(e->meter.key.path);
     e->began = qp_aggregate_of(&e->meter.key);
 }
 
@@ -288,7 +286,6 @@ static void keep_samples(qp_execution *e, PyThreadState *tstate, PyObject *sql,
     }
     if (tstate && !e->stack) {
         e->stack = qp_stack_find(tstate);
-        e->stack_epoch = qp_stacks_epoch();
     }
     if (exemplar) {
         keep_exemplar(e, sql, parameters);

@@ -63,7 +63,6 @@ typedef struct qp_execution {
     int64_t settled_ns;   /* how much of it the distribution holds; -1: it is not in yet */
     int64_t fetched;      /* rows, changed ones included */
     uint32_t stack;       /* 0: none taken */
-    uint32_t stack_epoch; /* the stack's number is valid in this interval alone */
     int64_t stack_weight; /* executions that the stack samples hold for it */
     int64_t stack_ns;
 } qp_execution;

@@ -109,7 +109,7 @@ static void conclude(handoff *self)
         return;
     }
     uint16_t span = (uint16_t)(self->origin.span & 0xffff);
-    sums *s = sums_of(self->kind, qp_path_checked(self->origin.path), span);
+    sums *s = sums_of(self->kind, self->origin.path, span);
     s->count++;
     s->errors += self->failed;
     s->cancelled += !self->was_run || self->abandoned;

@@ -7,6 +7,7 @@
 #include "attach.h"
 #include "awaited.h"
 #include "callpath.h"
+#include "code_classes.h"
 #include "clock.h"
 #include "counters.h"
 #include "fingerprint.h"

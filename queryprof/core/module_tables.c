@@ -99,12 +99,6 @@ static PyObject *statement(PyObject *Py_UNUSED(module), PyObject *number)
 static PyObject *path(PyObject *Py_UNUSED(module), PyObject *number)
 {
     long long value = number_argument(number);
-    return value < 0 ? NULL : qp_path_frames((uint32_t)value);
-}
-
-static PyObject *stack(PyObject *Py_UNUSED(module), PyObject *number)
-{
-    long long value = number_argument(number);
     return value < 0 ? NULL : qp_stack_frames((uint32_t)value);
 }
 
@@ -132,7 +126,6 @@ PyMethodDef qp_table_functions[] = {
     {"losses", losses, METH_NOARGS, NULL},
     {"statement", statement, METH_O, NULL},
     {"path", path, METH_O, NULL},
-    {"stack", stack, METH_O, NULL},
     {"span", span, METH_O, NULL},
     {"thread", thread, METH_O, NULL},
     {"take_plans", take_plans, METH_NOARGS, NULL},

@@ -63,7 +63,6 @@ void qp_counters_add_to(qp_key key, const qp_counters *counters)
     bool is_known = qp_statement_is_known(key.statement) && qp_thread_is_known(key.thread) &&
                     qp_span_name_is_known(key.span);
     if (is_known && (counters->counted || counters->vm_steps || counters->page_fetch_samples)) {
-        key.path = qp_path_checked(key.path);
         qp_aggregate_count(qp_aggregate_of(&key), counters);
     }
 }

@@ -106,7 +106,7 @@ static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uin
     const qp_probe *probe = call->probe;
     *is_awaited = probe->is_awaited;
     if (probe->is_awaited && call->thread->awaited_path > QP_PATH_OTHER) {
-        *path = qp_path_checked(call->thread->awaited_path);
+        *path = call->thread->awaited_path;
     }
     /* A query's own code may be run for its text. */
     *statement = probe->source == QP_SOURCE_TEXT
@@ -332,7 +332,6 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     p->nested_ticks += call->nested_ticks;
     if (!result && PyErr_Occurred()) {
         qp_key key = e->meter.key;
-        key.path = qp_path_checked(key.path);
         key.operation = call->active.operation;
         p->errors += count_error(&key);
     }

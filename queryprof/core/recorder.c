@@ -3,6 +3,7 @@
 #include "aggregates.h"
 #include "callpath.h"
 #include "clock.h"
+#include "code_lines.h"
 #include "counters.h"
 #include "executions.h"
 #include "frames.h"
@@ -12,12 +13,15 @@
 #include "operations.h"
 #include "plans.h"
 #include "probe.h"
+#include "region.h"
 #include "samples.h"
 #include "spans.h"
+#include "stacks.h"
 #include "stalls.h"
 #include "statements.h"
 #include "steps.h"
 #include "task_makers.h"
+#include "texts.h"
 #include "thread_ends.h"
 #include "threads.h"
 #include "timeline.h"
@@ -30,7 +34,8 @@ int qp_recorder_start(void)
 {
     qp_clock_start();
     qp_frames_start(PyThreadState_Get());
-    bool started = qp_statements_start() && qp_callpath_start() && qp_aggregates_start() &&
+    bool started = qp_region_start() && qp_texts_start() && qp_statements_start() &&
+                   qp_code_lines_start() && qp_stacks_start() && qp_aggregates_start() &&
                    qp_executions_start() && qp_plans_start() && qp_samples_start() &&
                    qp_loops_start() && qp_steps_start() && qp_stalls_start() && qp_spans_start() &&
                    qp_notes_start() && qp_handoffs_start() &&
@@ -66,8 +71,12 @@ void qp_recorder_stop(void)
     qp_samples_stop();
     qp_plans_stop();
     qp_aggregates_stop();
-    qp_callpath_stop();
+    qp_callpath_forget();
+    qp_stacks_stop();
+    qp_code_lines_stop();
     qp_statements_stop();
+    qp_texts_stop();
+    qp_region_stop();
 }
 
 bool qp_recorder_is_on(void)
@@ -81,7 +90,6 @@ void qp_recorder_forget(void)
     qp_samples_forget();
     qp_stalls_forget();
     qp_steps_forget();
-    qp_stacks_forget();
     qp_plans_forget();
     qp_aggregates_forget();
     qp_handoffs_forget();
@@ -112,15 +120,17 @@ void qp_recorder_settle(void)
 
 bool qp_recorder_end_interval(void)
 {
-    bool full = qp_aggregates_nearly_full() || qp_callpath_nearly_full();
+    bool full = qp_aggregates_nearly_full();
     qp_aggregates_rewind();
-    if ((full && qp_aggregates_changed()) || qp_samples_pending()) {
+    if (full && qp_aggregates_changed()) {
         return false;
     }
-    qp_stacks_forget();
     if (full) {
         qp_aggregates_forget();
+    }
+    if (qp_code_lines_nearly_full()) {
         qp_callpath_forget();
+        qp_code_lines_forget();
     }
     return true;
 }

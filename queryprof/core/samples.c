@@ -229,11 +229,6 @@ PyObject *qp_stack_samples_take(void)
     return rows;
 }
 
-bool qp_samples_pending(void)
-{
-    return table.kept_count > 0 || table.sample_count > 0;
-}
-
 void qp_exemplars_restart(void)
 {
     memset(table.floor_ns, 0, QP_STATEMENTS * sizeof *table.floor_ns);

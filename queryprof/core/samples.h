@@ -41,9 +41,6 @@ void qp_stack_sample_add(uint32_t statement, uint32_t stack, int64_t executions,
 PyObject *qp_exemplars_take(void);
 PyObject *qp_stack_samples_take(void);
 
-/* Whether there is anything to take, and so stack numbers in use. */
-bool qp_samples_pending(void);
-
 /* Drops what was kept. */
 void qp_samples_forget(void);
 

@@ -215,17 +215,16 @@ int64_t qp_span_begin(PyObject *name)
 /* Notes a statement that the span executed again and again from one call path. */
 static void add_repeat(const running_span *ended, const site *s)
 {
-    uint32_t path = qp_path_checked(s->path);
     repeat *found = NULL;
     for (int i = 0; i < table.repeat_count && !found; i++) {
         repeat *r = &table.repeats[i];
-        if (r->name == ended->name && r->statement == s->statement && r->path == path) {
+        if (r->name == ended->name && r->statement == s->statement && r->path == s->path) {
             found = r;
         }
     }
     if (!found && table.repeat_count < REPEATS) {
         found = &table.repeats[table.repeat_count++];
-        *found = (repeat){.name = ended->name, .statement = s->statement, .path = path};
+        *found = (repeat){.name = ended->name, .statement = s->statement, .path = s->path};
     }
     if (found) {
         found->spans++;

@@ -16,7 +16,6 @@ typedef struct {
     PyObject *described; /* owned: (function, file, line, kind) of what ran, or None */
     uint32_t path;
     uint32_t stack;
-    uint32_t stack_epoch;
     int64_t count;
     int64_t total_ns;
     int64_t max_ns;
@@ -82,7 +81,7 @@ static uint32_t path_of(const qp_step *step)
             longest = &step->causes.cause[i];
         }
     }
-    return qp_path_checked(most ? most->path : longest ? longest->path : QP_PATH_NONE);
+    return most ? most->path : longest ? longest->path : QP_PATH_NONE;
 }
 
 static stall *find_stall(const qp_step *step, uint32_t path)
@@ -138,9 +137,8 @@ static void add_end(stall *to, const qp_step *step, int64_t ns)
 {
     const qp_step_site *most = most_seen(step);
     to->max_ns = ns > to->max_ns ? ns : to->max_ns;
-    if (most && ns == to->max_ns && most->epoch == qp_stacks_epoch()) {
+    if (most && ns == to->max_ns) {
         to->stack = most->stack;
-        to->stack_epoch = most->epoch;
     }
     to->gc_ns += qp_clock_ns(step->lane->gc_ticks - step->gc_ticks_before);
     to->delayed += step->waiting;
@@ -157,7 +155,7 @@ static void add_end(stall *to, const qp_step *step, int64_t ns)
 void qp_stall_settle(qp_step *step, int64_t ns, bool ended)
 {
     bool is_new = step->settled_ns == 0;
-    uint32_t path = is_new ? path_of(step) : qp_path_checked(step->settled_path);
+    uint32_t path = is_new ? path_of(step) : step->settled_path;
     stall *to = find_stall(step, path);
     step->lane->loop->changed = true;
     to->count += is_new;
@@ -172,9 +170,8 @@ void qp_stall_settle(qp_step *step, int64_t ns, bool ended)
     } else {
         const qp_step_site *most = most_seen(step);
         to->max_ns = ns > to->max_ns ? ns : to->max_ns;
-        if (most && most->epoch == qp_stacks_epoch()) {
+        if (most) {
             to->stack = most->stack;
-            to->stack_epoch = most->epoch;
         }
     }
 }
@@ -201,14 +198,12 @@ static PyObject *take(stall *from)
     if (!causes) {
         return NULL;
     }
-    uint32_t stack = from->stack_epoch == qp_stacks_epoch() ? from->stack : QP_STACK_NONE;
     return Py_BuildValue("(iOIILLLLLLLLLLLN)", qp_loop_number(from->loop), from->described,
-                         (unsigned)qp_path_checked(from->path), (unsigned)stack,
-                         (long long)from->count, (long long)from->total_ns, (long long)from->max_ns,
-                         (long long)database_ns, (long long)from->gc_ns, (long long)from->gil_ns,
-                         (long long)from->cpu_ns, (long long)from->cpu_of_ns,
-                         (long long)from->delayed, (long long)from->delay_ns,
-                         (long long)from->samples, causes);
+                         (unsigned)from->path, (unsigned)from->stack, (long long)from->count,
+                         (long long)from->total_ns, (long long)from->max_ns, (long long)database_ns,
+                         (long long)from->gc_ns, (long long)from->gil_ns, (long long)from->cpu_ns,
+                         (long long)from->cpu_of_ns, (long long)from->delayed,
+                         (long long)from->delay_ns, (long long)from->samples, causes);
 }
 
 PyObject *qp_stalls_take(void)

@@ -5,24 +5,17 @@
 #include "allocation.h"
 #include "clock.h"
 #include "fingerprint.h"
+#include "index.h"
 #include "probe_cost.h"
+#include "region.h"
+#include "texts.h"
 #include "thread_local.h"
 
 enum {
-    TEXT_BYTES = 6 * 1024 * 1024, /* room for the normal forms of all statements */
-    INDEX_SLOTS = 2 * QP_STATEMENTS,
     CACHE_SETS = 2048,
     CACHE_WAYS = 2,
     KEPT_TEXT_LENGTH = 1024 /* longer texts are known by hash and length, and not kept alive */
 };
-
-typedef struct {
-    uint64_t hash;
-    uint32_t offset;
-    uint32_t length;
-    bool changes_rows;
-    bool changes_uncounted;
-} statement;
 
 typedef struct {
     PyObject *text; /* owned; NULL when empty or too long to keep */
@@ -32,24 +25,15 @@ typedef struct {
 } cached_text;
 
 static struct {
-    statement *statements;
-    uint32_t count;
-    char *text;
-    size_t text_used;
-    uint32_t *index; /* statement number + 1, by hash; 0: empty */
+    qp_index index; /* of the rows, by text */
     cached_text *cache;
     char *scratch; /* QP_STATEMENT_BYTES for one fingerprint */
     uint64_t folded;
 } table;
 
-static uint64_t hash_bytes(const char *bytes, size_t length)
+static const qp_statement_row *statement(uint32_t number)
 {
-    /* FNV-1a, 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/). Texts are compared too. */
-    uint64_t hash = 14695981039346656037u;
-    for (size_t i = 0; i < length; i++) {
-        hash = (hash ^ (unsigned char)bytes[i]) * 1099511628211u;
-    }
-    return hash;
+    return (const qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + number;
 }
 
 static bool contains(const char *text, size_t length, const char *word)
@@ -89,39 +73,36 @@ static bool changes_after_with(const char *form, size_t length)
 
 static uint32_t intern(const char *form, size_t length)
 {
-    uint64_t hash = hash_bytes(form, length);
-    uint32_t slot = (uint32_t)(hash & (INDEX_SLOTS - 1));
-    for (; table.index[slot]; slot = (slot + 1) & (INDEX_SLOTS - 1)) {
-        uint32_t number = table.index[slot] - 1;
-        const statement *known = &table.statements[number];
-        if (known->hash == hash && known->length == length &&
-            !memcmp(table.text + known->offset, form, length)) {
+    uint32_t slot = qp_index_begin(&table.index, qp_hash_bytes(form, length));
+    for (; table.index.slots[slot]; slot = qp_index_next(&table.index, slot)) {
+        uint32_t number = table.index.slots[slot] - 1;
+        uint32_t known_length;
+        const char *known = qp_statement_form(number, &known_length);
+        if (known_length == length && !memcmp(known, form, length)) {
             return number;
         }
     }
-    if (table.count >= QP_STATEMENTS || table.text_used + length > TEXT_BYTES) {
+    if (qp_row_count(QP_STATEMENT_ROWS) == QP_STATEMENTS) {
         return QP_STATEMENT_OTHER;
     }
-    uint32_t number = table.count++;
-    memcpy(table.text + table.text_used, form, length);
-    table.statements[number] = (statement){.hash = hash,
-                                           .offset = (uint32_t)table.text_used,
-                                           .length = (uint32_t)length,
-                                           .changes_rows = changes_rows(form, length),
-                                           .changes_uncounted = changes_after_with(form, length)};
-    table.text_used += length;
-    table.index[slot] = number + 1;
+    qp_text text = qp_text_add(form, length);
+    uint32_t number = text == QP_TEXT_FULL ? UINT32_MAX : qp_rows_add(QP_STATEMENT_ROWS, 1);
+    if (number == UINT32_MAX) {
+        return QP_STATEMENT_OTHER;
+    }
+    ((qp_statement_row *)qp_rows(QP_STATEMENT_ROWS))[number] =
+        (qp_statement_row){.text = text,
+                           .changes_rows = changes_rows(form, length),
+                           .changes_uncounted = changes_after_with(form, length)};
+    table.index.slots[slot] = number + 1;
     return number;
 }
 
 bool qp_statements_start(void)
 {
-    table.statements = qp_allocate(QP_STATEMENTS, sizeof *table.statements);
-    table.text = qp_allocate(TEXT_BYTES, 1);
-    table.index = qp_allocate(INDEX_SLOTS, sizeof *table.index);
     table.cache = qp_allocate(CACHE_SETS * CACHE_WAYS, sizeof *table.cache);
     table.scratch = qp_allocate(QP_STATEMENT_BYTES, 1);
-    if (!qp_sql_words_start() || !table.statements || !table.text || !table.index || !table.cache ||
+    if (!qp_index_start(&table.index, 2 * QP_STATEMENTS) || !qp_sql_words_start() || !table.cache ||
         !table.scratch) {
         qp_statements_stop();
         return false;
@@ -139,9 +120,7 @@ void qp_statements_stop(void)
     for (size_t i = 0; table.cache && i < CACHE_SETS * CACHE_WAYS; i++) {
         Py_CLEAR(table.cache[i].text);
     }
-    qp_release(table.statements);
-    qp_release(table.text);
-    qp_release(table.index);
+    qp_index_stop(&table.index);
     qp_release(table.cache);
     qp_release(table.scratch);
     qp_sql_words_stop();
@@ -273,7 +252,7 @@ uint32_t qp_statement_of_query(PyObject *query, qp_dialect dialect)
 
 bool qp_statement_changes_rows(uint32_t number)
 {
-    return table.statements[number].changes_rows;
+    return statement(number)->changes_rows;
 }
 
 /* Gives a text that is in the cache another statement. */
@@ -291,7 +270,7 @@ static void cache_again(PyObject *sql, uint32_t statement)
 
 bool qp_statement_changes_uncounted(uint32_t number)
 {
-    return table.statements[number].changes_uncounted;
+    return statement(number)->changes_uncounted;
 }
 
 uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns)
@@ -316,23 +295,19 @@ uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_dialect dialect
 
 bool qp_statement_is_known(uint32_t number)
 {
-    return number < table.count;
+    return number < qp_row_count(QP_STATEMENT_ROWS);
 }
 
 PyObject *qp_statement_text(uint32_t number)
 {
-    if (number >= table.count) {
-        return PyErr_Format(PyExc_IndexError, "no statement %u", (unsigned)number);
-    }
-    const statement *known = &table.statements[number];
-    return PyUnicode_DecodeUTF8(table.text + known->offset, known->length, "replace");
+    return qp_statement_is_known(number)
+               ? qp_text_str(statement(number)->text)
+               : PyErr_Format(PyExc_IndexError, "no statement %u", (unsigned)number);
 }
 
 const char *qp_statement_form(uint32_t number, uint32_t *length)
 {
-    const statement *known = &table.statements[number];
-    *length = known->length;
-    return table.text + known->offset;
+    return qp_text_bytes(statement(number)->text, length);
 }
 
 uint64_t qp_statements_folded(void)

@@ -12,11 +12,11 @@
 
 #include "column_names.h"
 #include "sql_words.h"
+#include "tables.h"
 
 enum {
-    QP_STATEMENT_OTHER = 0,   /* "(other)": what came after the table was full */
-    QP_STATEMENT_UNKNOWN = 1, /* "(unknown)": rows fetched from a cursor executed unseen */
-    QP_STATEMENTS = 16384
+    QP_STATEMENT_OTHER = 0,  /* "(other)": what came after the table was full */
+    QP_STATEMENT_UNKNOWN = 1 /* "(unknown)": rows fetched from a cursor executed unseen */
 };
 
 /* Allocates the tables; false without memory. */

@@ -5,6 +5,7 @@
 #include "allocation.h"
 #include "assertion.h"
 #include "callpath.h"
+#include "code_lines.h"
 #include "clock.h"
 #include "compiler.h"
 #include "flusher.h"
@@ -238,8 +239,7 @@ void qp_step_sample(qp_lane *lane, uint64_t number, uint64_t asked_ticks)
         return;
     }
     if (at == step->sites) {
-        step->site[step->sites++] = (qp_step_site){
-            .path = path, .stack = qp_stack_find(tstate), .epoch = qp_stacks_epoch()};
+        step->site[step->sites++] = (qp_step_site){.path = path, .stack = qp_stack_find(tstate)};
     }
     step->site[at].hits++;
 }

@@ -27,8 +27,7 @@ typedef struct {
 /* Where the watchdog saw a step. */
 typedef struct {
     uint32_t path;
-    uint32_t stack; /* valid in the interval of `epoch` alone */
-    uint32_t epoch;
+    uint32_t stack;
     int hits;
 } qp_step_site;
 

@@ -1,6 +1,7 @@
 #include "task_makers.h"
 
 #include "callpath.h"
+#include "code_lines.h"
 #include "compiler.h"
 #include "module.h"
 #include "origin.h"

@@ -37,7 +37,7 @@ class Drain:
         self._operations = _core.operations()
         self._statements: dict[int, str] = {}
         self._paths: dict[int, CallPath] = {}
-        self._rows: list[tuple[CallPath, _core.AggregateRow]] = []
+        self._rows: list[_core.AggregateRow] = []
         self._steps: list[Step] = []
         self._plans: list[Plan] = []
         self._executions = 0
@@ -50,7 +50,7 @@ class Drain:
     def take(self) -> list[Aggregate]:
         """What was flushed here since the last taking; the caller flushes first."""
         taken, self._rows = self._rows, []
-        return [self._aggregate(path, row) for path, row in taken]
+        return [self._aggregate(row) for row in taken]
 
     def take_sums(self) -> tuple[int, int]:
         """Executions of statements, and nanoseconds in the database, until the last flush."""
@@ -76,16 +76,16 @@ class Drain:
             self._database_ns += row[9]
             if row[4] in self._statement_operations:
                 self._executions += row[5]
-        if self.has_details:  # a path's number may mean nothing after the flush, the others do
-            self._rows += [(self._path(row[1]), row) for row in rows]
+        if self.has_details:
+            self._rows += rows
 
-    def _aggregate(self, path: CallPath, row: _core.AggregateRow) -> Aggregate:
-        statement, _, span, thread, operation = row[:5]
+    def _aggregate(self, row: _core.AggregateRow) -> Aggregate:
+        statement, path, span, thread, operation = row[:5]
         steps, scans, sorts, indexes, reprepares, fetches, counted, samples = row[14:22]
         buckets = row[22]
         return Aggregate(
             self._statement(statement),
-            path,
+            self._path(path),
             _core.span(span) if span else "",
             Thread(os.getpid(), _core.thread(thread)),
             self._operations[operation],

@@ -27,9 +27,6 @@ KINDS = ("user", "library", "standard", "standard", "library")
 UNSEEN: _core.FrameRow = ("", "", 0, 0)
 """What ran in a loop whose steps cannot be seen."""
 
-PATHS_REMEMBERED = 32768
-"""Call paths whose place in the file is kept in memory."""
-
 
 class TraceWriter:
     """Writes one process's trace.
@@ -115,16 +112,16 @@ class TraceWriter:
     def add_exemplars(self, rows: list[_core.ExemplarRow]) -> None:
         for row in rows:
             statement, path, span, thread, operation, started, duration, served, stack = row[:9]
-            stack_id = self._opened().stack(_frames(_core.stack(stack))) if stack else None
+            stack_id = self.path(stack) if stack else None
             key = self._key(statement, path, span, thread, operation)
             self._opened().add_exemplar((*key, started, duration, served, stack_id, *row[9:]))
         self._opened().keep_slowest()
 
     def add_stack_samples(self, rows: list[_core.StackSampleRow]) -> None:
-        store = self._opened()
         for statement, stack, executions, ns in rows:
-            stack_id = store.stack(_frames(_core.stack(stack)))
-            store.add_stack_sample(self.statement(statement), stack_id, executions, ns)
+            self._opened().add_stack_sample(
+                self.statement(statement), self.path(stack), executions, ns
+            )
 
     def add_plans(self, rows: list[_core.PlanRow]) -> None:
         for row in rows:
@@ -156,7 +153,7 @@ class TraceWriter:
             store.add_step(numbers[loop], frame, sums, max_ns, pairs(buckets), self._causes(causes))
         for loop, what, path, stack, count, total_ns, max_ns, *rest, causes in stalls:
             frame = self._opened().frame(*_frames((what or UNSEEN,)))
-            stack_id = self._opened().stack(_frames(_core.stack(stack))) if stack else None
+            stack_id = self.path(stack) if stack else None
             store.add_stall(
                 (numbers[loop], frame, self.path(path)), stack_id, (count, total_ns, *rest),
                 max_ns, self._causes(causes),
@@ -326,8 +323,6 @@ class TraceWriter:
 
     def path(self, number: int) -> int:
         if number not in self._paths:
-            if len(self._paths) >= PATHS_REMEMBERED:
-                self._paths.clear()  # the core has forgotten most of them too
             self._paths[number] = self._opened().stack(_frames(_core.path(number)))
         return self._paths[number]
 
