@@ -7,8 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-
-import psutil
+from contextlib import ExitStack
 
 import queryprof.hooks.startup
 from queryprof.core.settings import PARAMETERS_VARIABLE, ROOTS_VARIABLE, STALL_VARIABLE
@@ -16,7 +15,8 @@ from queryprof.errors import QueryprofError
 from queryprof.hooks.autoload import RUNNER_VARIABLE, VARIABLE
 from queryprof.trace.merge import merge_traces
 from queryprof.trace.place import beside, is_null, is_written, refuse_to_replace
-from queryprof.trace.reader import read_processes
+from queryprof.trace.region import RECORDS, opened_region
+from queryprof.trace.regions import is_living, parts_of, regions_of, remove
 
 GRACE_S = 2.0
 """How long processes that outlive the command (helpers of multiprocessing) are waited for."""
@@ -70,11 +70,14 @@ class Parts:
             environment[ROOTS_VARIABLE] = os.pathsep.join(os.path.abspath(root) for root in roots)
         return environment
 
-    def files(self) -> list[str]:
-        """The traces that there are now, sorted by name."""
+    def regions(self) -> list[str]:
+        """What the processes have recorded: the parts of each before its region."""
+        return [*parts_of(os.path.join(self.directory, "part")), *regions_of(self.directory)]
+
+    def traces(self) -> list[str]:
+        """The traces of processes that had no shared memory, sorted by name."""
         names = [name for name in os.listdir(self.directory) if name.endswith(".qprof")]
-        paths = [os.path.join(self.directory, name) for name in names]
-        return sorted(path for path in paths if os.path.getsize(path))
+        return sorted(os.path.join(self.directory, name) for name in names)
 
     def wait(self, timeout_s: float = GRACE_S) -> list[int]:
         """Gives processes that outlived the command a moment; the pids of those still there."""
@@ -84,38 +87,39 @@ class Parts:
         return living
 
     def _living(self) -> list[int]:
-        pids = [
-            process.pid
-            for path in self.files()
-            for process in read_processes(path)
-            if not process.clean_end
-        ]
-        return [pid for pid in pids if psutil.pid_exists(pid)]
+        living = []
+        for path in regions_of(self.directory):
+            with opened_region(path) as region:
+                if region.state == RECORDS and is_living(region):
+                    living.append(int(region["pid"]))
+        return living
 
     def merge(self, step: Callable[[], None]) -> bool:
-        """Makes the output of the parts; False when there are none.
+        """Makes the output of what was recorded; False when nothing was.
 
-        Where another process writes to the output, it goes beside it. `remove` the parts then; those of
-        processes that still run stay for them to write to.
+        Where another process writes to the output, it goes beside it. `remove` the rest then; the
+        regions of processes that still run stay for them to write to.
 
         Raises:
-            QueryprofError: they cannot be merged; the parts stay where they are, and it says so.
+            QueryprofError: it cannot be written; what was recorded stays where it is, and it says so.
         """
         living = self.wait()
-        files = self.files()
-        if files:
+        traces, paths = self.traces(), self.regions()
+        if traces or paths:
             if is_written(self.output):
                 self.output = beside(self.output)
             try:
-                merge_traces(self.output, files, step)
+                with ExitStack() as stack:
+                    regions = [stack.enter_context(opened_region(path)) for path in paths]
+                    merge_traces(self.output, traces, step, regions)
             except QueryprofError as error:
                 raise QueryprofError(f"{error} (the parts are in {self.directory})") from error
+            remove(paths)
         if living:
             raise QueryprofError(
-                f"process {', '.join(map(str, living))} still runs, and is recorded in"
-                f" {self.directory}: merge what is there when it has ended"
+                f"process {', '.join(map(str, living))} still runs; what it asks from here on is lost"
             )
-        return bool(files)
+        return bool(traces or paths)
 
     def remove(self) -> None:
         """Removes the directory with what is in it."""

@@ -57,7 +57,7 @@ def run(
         parts.remove()
         raise
     try:
-        with progress("merging", len(parts.files())) as step:
+        with progress("merging", len(parts.regions()) + len(parts.traces())) as step:
             merged = parts.merge(step)
         if not merged:
             click.echo("queryprof: no Python process was recorded", err=True)

@@ -55,7 +55,13 @@ def _start(value: str) -> None:
     session.start()
     runner = os.environ.get(RUNNER_VARIABLE)
     main = runner is None or runner == str(os.getppid())
-    session.open_trace(_path(value), lambda: _path(value), even_if_empty=main)
+    session.open_trace(
+        _path(value),
+        lambda: _path(value),
+        even_if_empty=main,
+        family=os.path.abspath(value) if value.endswith(("/", os.sep)) else None,
+        is_collected=value.endswith(("/", os.sep)),
+    )
 
 
 def _path(value: str) -> str:

@@ -47,7 +47,7 @@ from queryprof.report.failures import (
 )
 from queryprof.session import session
 from queryprof.trace.baseline_file import Baseline, read_baseline, write_baseline
-from queryprof.trace.drain import Drain
+from queryprof.trace.changes import Changes
 
 BUDGETS = frozenset({"max_queries", "max_repeats", "max_stall_ms", "no_full_scans", "baseline"})
 GATES = frozenset({"counts", "plans", "vmsteps", "stalls", "time"})
@@ -170,7 +170,8 @@ class TestRecorder:
         times = "time" in self._rules.fail_on and (self._saves or self._checks)
         self._times = TestTimes(config) if times else None
         self._is_shuffled = is_shuffled(config)
-        self._drain: Drain | None = None
+        self._changes: Changes | None = None
+        self._sums = (0, 0)
         self._started_session = False
         self._parts: list[tuple[list[Aggregate], list[Plan]]] = []
         self._steps: list[Step] = []
@@ -187,34 +188,34 @@ class TestRecorder:
 
     # -- recording -------------------------------------------------------------------------
 
-    def _record(self) -> Drain:
-        if self._drain is None:
+    def _record(self) -> Changes:
+        if self._changes is None:
             self._started_session = not session.is_on
             session.start()
             _core.plans_allow(1.0)  # the same plans in every run, whatever they cost
-            self._drain = Drain()
-            session.recorder.add_sink(self._drain)
-        return self._drain
+            self._changes = Changes()
+        return self._changes
 
     def _take_part(self, with_details: bool) -> None:
         """Ends a part of the phase: what was asked since the last one."""
-        drain = self._record()
-        drain.has_details = with_details
-        session.recorder.flush()
+        changes = self._record()
+        executions, database_ns = changes.take()
+        self._sums = (self._sums[0] + executions, self._sums[1] + database_ns)
         if with_details:
-            self._parts.append((drain.take(), drain.take_plans()))
-        self._steps += drain.take_steps()
+            self._parts.append((changes.aggregates(), changes.plans()))
+        self._steps += changes.steps()
 
     def _begin_phase(self, is_call: bool = False) -> None:
         """What was asked since the last phase, between the two, counts for this one."""
         self._is_call = is_call
-        self._record().has_details = is_call  # from here: the flusher's thread takes parts too
+        self._record()
         self._parts = []
         self._steps = []
+        self._sums = (0, 0)
 
     def _end_phase(self) -> _Phase:
         self._take_part(with_details=self._is_call)
-        executions, database_ns = self._record().take_sums()
+        executions, database_ns = self._sums
         figures = self._figures(with_sites=False) if self._is_call else {}
         if any(one.executions > REPEATS for one in figures.values()):
             figures = self._figures(with_sites=True)
@@ -286,9 +287,9 @@ class TestRecorder:
             self._phase = None
 
     def pytest_unconfigure(self) -> None:
-        if self._drain is not None:
-            session.recorder.remove_sink(self._drain)
-            self._drain = None
+        if self._changes is not None:
+            self._changes.close()
+            self._changes = None
             if self._started_session:
                 session.stop()
 

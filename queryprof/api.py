@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from time import time_ns
 
 from queryprof.core.recorder import muted
 from queryprof.core.settings import read_settings
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Self, TextIO
 
     from queryprof.model import Profile
-    from queryprof.trace.writer import TraceWriter
 
 
 def install(path: str | os.PathLike[str] | None = None) -> None:
@@ -89,36 +89,59 @@ class Recording:
 
     def __init__(self, path: str | None) -> None:
         self.path = path
-        self._writer: TraceWriter | None = None
         self._started_session = False
+        self._is_recording = False
+        self._parts_before = 0
+        self._since_unix_ns = 0
         self._profile: Profile | None = None
 
     def __enter__(self) -> Self:
-        if self._writer is not None or self._profile is not None:
+        if self._is_recording or self._profile is not None:
             raise SessionError("a recording is used once; make another with queryprof.profile()")
         settings = None if session.is_on else read_settings()
         if self.path is not None:
             self.path = None if is_null(self.path) else make_room(self.path)
         self._started_session = not session.is_on
         session.start(settings)
-        self._writer = session.open_trace(self.path or ":memory:")
+        if not self._started_session and not session.end_part():
+            raise SessionError("what was recorded before cannot be put aside: no file can be made")
+        self._parts_before = len(session.parts())
+        self._since_unix_ns = time_ns()
+        session.begin_reading_parts()
+        self._is_recording = True
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        writer = self._writer
-        if writer is None:
+        if not self._is_recording:
             return
-        session.close_trace(writer)
-        if self._started_session:
-            session.stop()
-        from queryprof.trace.reader import load_profile, read_profile
+        self._is_recording = False
+        own = self._started_session and session.is_on
+        try:
+            if own:
+                session.settle()
+            elif session.is_on and not session.end_part():
+                raise SessionError("what was recorded cannot be told: no file can be made")
+            with muted():
+                self._profile = self._read(session.parts()[self._parts_before :], own)
+        finally:
+            session.end_reading_parts()
+            if self._started_session:
+                session.stop()
 
-        with muted():
-            if self.path is None:
-                self._profile = load_profile(writer.store().connection)
-                writer.store().close()
-            else:
-                self._profile = read_profile(self.path)
+    def _read(self, parts: list[str], own: bool) -> Profile:
+        from queryprof.trace.keep import add_all, write_trace
+        from queryprof.trace.reader import load_profile, read_profile
+        from queryprof.trace.store import TraceStore
+
+        if self.path is not None:
+            self.path = write_trace(self.path, parts, own, self._since_unix_ns)
+            return read_profile(self.path)
+        store = TraceStore(":memory:")
+        try:
+            add_all(store, parts, own)
+            return load_profile(store.connection)
+        finally:
+            store.close()
 
     @property
     def profile(self) -> Profile:

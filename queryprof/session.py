@@ -1,5 +1,5 @@
-"""A session: attaches the drivers, starts the recorder, and sees to it that everything measured
-reaches the trace, however the process ends.
+"""A session: attaches the drivers, starts the core, and sees to it that what is recorded becomes a
+trace when the process ends, or is found by others when it has no time for that.
 
 This is the one place that joins the stages attach, record and keep; the public functions and
 the environment's hook start here.
@@ -11,58 +11,70 @@ import atexit
 import os
 import sys
 from _thread import allocate_lock
+from time import time_ns
 
 from queryprof.core import _core
-from queryprof.core.recorder import FLUSH_INTERVAL_S, Recorder, complain, muted
+from queryprof.core.recorder import complain, muted, start_core
 from queryprof.core.settings import Settings, read_settings
+from queryprof.core.thread_usage import ThreadMeter
 from queryprof.errors import SessionError
 from queryprof.hooks.heartbeat import interval
 from queryprof.hooks.imports import ImportHooks
 from queryprof.hooks.libraries import library_hooks
 from queryprof.hooks.sqlite3_driver import Sqlite3Driver
-from queryprof.trace.writer import TraceWriter
+from queryprof.trace.facts import Facts
+from queryprof.trace.regions import directories, parts_of, parts_prefix, region_name, remove
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 STOP_TIMEOUT_S = 5.0
-"""How long the end of a program waits for a flush that hangs."""
-
-HURRIED_SWITCH_INTERVAL_S = 1e-5
+"""How long the end of a program waits for the watchdog."""
 
 
-class hurry:
-    """While it lasts, a thread that waits for the GIL gets it at once.
+class Target:
+    """Where the trace of this process goes.
 
-    Every call of SQLite gives the GIL away; with busy threads in the program each would cost a
-    switch interval (5 ms) for each of them, and the last flush would keep the program from ending.
+    Attributes:
+        path: the file.
+        family: what the regions of this process and of its children are found by: the path of the
+            first process's trace, or the directory of who runs it.
+        child_path: gives the path of the trace of a forked child; None: it has none.
+        even_if_empty: whether there shall be a file when nothing was recorded.
+        is_collected: whether somebody takes the region when the process has ended.
     """
 
-    def __enter__(self) -> None:
-        self._before_s = sys.getswitchinterval()
-        sys.setswitchinterval(HURRIED_SWITCH_INTERVAL_S)
+    __slots__ = ("child_path", "even_if_empty", "family", "is_collected", "path", "since_unix_ns")
 
-    def __exit__(self, *exc_info: object) -> None:
-        sys.setswitchinterval(self._before_s)
+    def __init__(
+        self,
+        path: str,
+        family: str,
+        child_path: Callable[[], str] | None,
+        even_if_empty: bool,
+        is_collected: bool,
+    ) -> None:
+        self.path, self.family, self.child_path = path, family, child_path
+        self.even_if_empty, self.is_collected = even_if_empty, is_collected
+        self.since_unix_ns = time_ns()
 
 
 class Session:
     """The recording of this process, while there is one."""
 
     def __init__(self) -> None:
-        self.recorder = Recorder()
         self.driver = Sqlite3Driver()
         self.libraries = ImportHooks(library_hooks(), complain)
         self._stall_s = 0.0
-        self._keeps_values = False
         self._lock = allocate_lock()
-        self._writers: list[TraceWriter] = []
-        self._child_path: Callable[[], str] | None = None
+        self._target: Target | None = None
+        self._parts = ""  # what the paths of this process's parts begin with
+        self._readers = 0  # of parts
+        self._facts: Facts | None = None
+        self._meter: ThreadMeter | None = None
         self._pid = 0
-        self._call_cost_ns = 0.0
         self._watches_fork = False
-        self._fork_is_ours = False
 
     @property
     def is_on(self) -> bool:
@@ -80,136 +92,164 @@ class Session:
             if self.is_on:
                 return
             try:
-                self._call_cost_ns = self.recorder.start(settings)
+                call_cost_ns = start_core(settings)
                 with muted():
                     self.driver.attach()
                 self._stall_s = settings.stall_ms / 1000
-                self._keeps_values = settings.parameters
                 interval.s = settings.heartbeat_ms / 1000
-                self._start_threads()
+                _core.watchdog_start(self._stall_s)
                 self.libraries.attach()
+                self._facts = Facts(call_cost_ns, self.driver.counters_off, settings.parameters)
+                self._begin_process()
+                self._share("", "", f"{_temporary_directory()}/queryprof-{time_ns()}")
             except Exception as error:
                 self.libraries.detach()
-                self._stop_threads()
+                _core.watchdog_stop(STOP_TIMEOUT_S)
                 self.driver.detach()
                 _core.stop()
                 raise SessionError(f"recording cannot start: {error}") from error
-            self._pid = os.getpid()
-            _core.watch_last_call(self._on_last_call)
             atexit.register(self._at_exit)
             if not self._watches_fork and hasattr(os, "register_at_fork"):
                 self._watches_fork = True
-                os.register_at_fork(
-                    before=self._before_fork,
-                    after_in_parent=self._after_fork_in_parent,
-                    after_in_child=self._after_fork_in_child,
-                )
+                os.register_at_fork(after_in_child=self._after_fork_in_child)
+
+    def _begin_process(self) -> None:
+        assert self._facts is not None  # recording is on
+        self._pid = os.getpid()
+        self._meter = ThreadMeter()
+        self._facts.begin()
+
+    def _share(self, places: str, name: str, parts: str) -> None:
+        self._parts = parts_prefix(parts)
+        _core.share_region(places, name, self._parts)
+
+    def open_trace(
+        self,
+        path: str,
+        child_path: Callable[[], str] | None = None,
+        even_if_empty: bool = True,
+        family: str | None = None,
+        is_collected: bool = False,
+    ) -> None:
+        """Says where the trace goes; see Target. What was recorded before is in it, too."""
+        self._target = Target(path, family or path, child_path, even_if_empty, is_collected)
+        self._share_target()
+
+    def _share_target(self) -> None:
+        target = self._target
+        assert target is not None
+        parts = os.path.join(target.family, "part") if target.is_collected else target.path
+        self._share("\n".join(directories()), region_name(target.family), parts)
+        if self._facts is not None:
+            self._facts.note(trace=target.path, family=target.family)
 
     def stop(self) -> None:
-        """Stops recording, puts every type and function back, and closes the traces."""
-        with self._lock, hurry():
+        """Stops recording, puts every type and function back, and writes the trace."""
+        with self._lock:
             if not self.is_on:
                 return
             atexit.unregister(self._at_exit)
-            self._stop_threads()
-            _core.watch_last_call(None)
+            _core.watchdog_stop(STOP_TIMEOUT_S)
             self.libraries.detach()
             self.driver.detach()
-            self.recorder.release_sinks()
-            for writer in self._writers:
-                writer.close(clean_end=True)
-            self._writers.clear()
-            self.recorder.stop()
+            target, self._target = self._target, None
+            with muted():
+                self.settle()
+                _core.end_region()
+                region = ""
+                if target:
+                    try:
+                        region = self._keep(target)
+                    except Exception as error:
+                        reason = str(error)
+                        named = reason if target.path in reason else f"{target.path}: {reason}"
+                        complain(f"the trace is not written, the program goes on: {named}")
+                if self._readers:
+                    self.end_part()
+                elif not (target and target.is_collected):
+                    remove(self.parts())
+            _core.stop()
+            if region:
+                remove([region])
 
-    def open_trace(
-        self, path: str, child_path: Callable[[], str] | None = None, even_if_empty: bool = True
-    ) -> TraceWriter:
-        """Adds a trace that gets what is recorded from now on.
-
-        Args:
-            even_if_empty: whether there shall be a file when nothing was recorded.
-            child_path: gives the path of the trace of a forked child; None: children write none.
+    def _keep(self, target: Target) -> str:
+        """Writes the trace; the path of the region that is in it then. One that is collected is left to
+        who does that.
         """
-        writer = TraceWriter(
-            path, self._call_cost_ns, self.driver.counters_off, even_if_empty, self._keeps_values
-        )
-        self.recorder.add_sink(writer)
-        self._writers.append(writer)
-        self._child_path = child_path or self._child_path
-        return writer
+        if target.is_collected:
+            if target.even_if_empty or self.has_recorded():
+                _core.make_region()
+            if _core.region_path():
+                return ""
+        path = _core.region_path()
+        if target.even_if_empty or self.has_recorded():
+            from queryprof.trace.keep import write_trace
 
-    def close_trace(self, writer: TraceWriter) -> None:
-        """Brings a trace up to date and closes it."""
-        self.recorder.remove_sink(writer)
-        self._writers.remove(writer)
-        writer.close(clean_end=True)
+            write_trace(target.path, self.parts(), True, target.since_unix_ns)
+        return path
 
-    def _start_threads(self) -> None:
-        """Gets the flusher and the watchdog ready: each starts when there is work for it."""
-        _core.flusher_start(self._flush_in_background, FLUSH_INTERVAL_S)
-        _core.watchdog_start(self._stall_s)
+    def has_recorded(self) -> bool:
+        """Whether there is anything to keep."""
+        from queryprof.trace.region import Region
 
-    def _stop_threads(self) -> None:
-        _core.flusher_stop(STOP_TIMEOUT_S)
-        _core.watchdog_stop(STOP_TIMEOUT_S)
+        return bool(self.parts()) or Region(_core.region()).has_anything()
 
-    def _flush_in_background(self) -> None:
-        self._flush(everything=False)
+    def parts(self) -> list[str]:
+        """The files of what was recorded before the present part, the oldest first."""
+        directory, name = os.path.split(self._parts)
+        prefix, _, pid = name.rpartition(".")
+        return parts_of(os.path.join(directory, prefix), int(pid)) if pid else []
 
-    def _flush(self, everything: bool = True) -> None:
-        try:
-            self.recorder.flush(everything)
-        except Exception as error:
-            complain(f"a flush failed: {error}")
+    def settle(self) -> None:
+        """Brings what is in flight to the tables."""
+        with muted():
+            if self._meter and self._facts:
+                self._meter.count()
+                self._facts.end()
+            _core.settle()
+
+    def end_part(self) -> bool:
+        """Puts what was recorded up to now into a file of its own; False: it cannot be written."""
+        self.settle()
+        return _core.end_part()
+
+    def begin_reading_parts(self) -> None:
+        """Parts stay for a reader, until `end_reading_parts`."""
+        self._readers += 1
+
+    def end_reading_parts(self) -> None:
+        self._readers -= 1
+        if not self._readers and not (self.is_on and self._target):
+            remove(self.parts())
 
     def _at_exit(self) -> None:
         if os.getpid() == self._pid:
-            # To the end of the process: what the last flush leaves may make the ending thread
-            # collect garbage, and each connection in it is closed by a call of SQLite.
-            sys.setswitchinterval(HURRIED_SWITCH_INTERVAL_S)
             self.stop()
 
-    def _on_last_call(self, name: str) -> None:
-        """A function is about to end the process, perhaps, without Python's own end."""
-        with hurry():
-            self._flush()
-            if name == "_exit":
-                for writer in self._writers:
-                    if writer.has_file:
-                        writer.close(clean_end=True)
-
-    def _before_fork(self) -> None:
-        # A flush in another thread holds locks of SQLite, which the child would never get; and
-        # Python (3.12 on) warns of a fork while there are threads. The thread starts again only
-        # when the program asks something, so what it would have written is written now.
-        self._fork_is_ours = self.is_on
-        if self._fork_is_ours:
-            self._stop_threads()
-            self._flush()
-
-    def _after_fork_in_parent(self) -> None:
-        if self._fork_is_ours and self.is_on:
-            self._start_threads()
-
     def _after_fork_in_child(self) -> None:
+        _core.after_fork()
         if not self.is_on:
             return
-        self._pid = os.getpid()
         self._lock = allocate_lock()
-        # The parent's connections are left alone: closing them here would drop its locks.
-        _abandoned.extend(self._writers)
-        self._writers = []
-        self.recorder.after_fork()
+        self._readers = 0
         try:
-            if self._child_path:
-                self.open_trace(self._child_path(), self._child_path, even_if_empty=False)
-            self._start_threads()
+            self._begin_process()
+            target = self._target
+            if target and target.child_path:
+                target.path = target.child_path()
+                target.even_if_empty = False
+                self._share_target()
+            else:
+                self._target = None
+                self._share("", "", self._parts)
+            _core.watchdog_start(self._stall_s)
         except Exception as error:
             complain(f"a forked child is not recorded: {error}")
 
 
-_abandoned: list[TraceWriter] = []
-"""Writers of a parent process: never closed, never freed."""
+def _temporary_directory() -> str:
+    return os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 the files have names of their own
+
 
 session = Session()
 """The session of this process."""

@@ -1,36 +1,35 @@
 #include "causes.h"
 
-#include "callpath.h"
-#include "clock.h"
+#include "region.h"
 
-void qp_causes_join(qp_causes *to, const qp_causes *from)
+/* The row of a pair in a list, which is added if there is room; NULL: there is none. */
+static qp_cause_row *row_of(qp_cause_list *list, uint32_t statement, uint32_t path)
 {
-    int64_t listed_ticks = 0;
-    for (int i = 0; i < from->known; i++) {
-        const qp_cause *cause = &from->cause[i];
-        listed_ticks += cause->ticks;
-        qp_causes_add(to, cause->statement, cause->path, cause->calls, cause->ticks);
+    qp_cause_row *rows = qp_rows(QP_CAUSE_ROWS);
+    for (uint32_t at = list->first; at; at = rows[at - 1].next) {
+        if (rows[at - 1].statement == statement && rows[at - 1].path == path) {
+            return &rows[at - 1];
+        }
     }
-    to->total_ticks += from->total_ticks - listed_ticks;
+    uint32_t added = list->known < QP_CAUSES_LISTED ? qp_rows_add(QP_CAUSE_ROWS, 1) : UINT32_MAX;
+    if (added == UINT32_MAX) {
+        return NULL;
+    }
+    rows[added] = (qp_cause_row){.next = list->first, .statement = statement, .path = path};
+    list->first = added + 1;
+    list->known++;
+    return &rows[added];
 }
 
-PyObject *qp_causes_take(qp_causes *from)
+void qp_causes_join(qp_cause_list *to, const qp_causes *from)
 {
-    PyObject *rows = PyTuple_New(from->known);
-    for (int i = 0; rows && i < from->known; i++) {
+    to->database_ticks += from->total_ticks;
+    for (int i = 0; i < from->known; i++) {
         const qp_cause *cause = &from->cause[i];
-        PyObject *row =
-            Py_BuildValue("(IILL)", (unsigned)cause->statement, (unsigned)cause->path,
-                          (long long)cause->calls, (long long)qp_clock_ns(cause->ticks));
-        if (!row) {
-            Py_CLEAR(rows);
-            break;
+        qp_cause_row *row = row_of(to, cause->statement, cause->path);
+        if (row) {
+            row->calls += cause->calls;
+            row->ticks += cause->ticks;
         }
-        PyTuple_SET_ITEM(rows, i, row);
     }
-    if (rows) {
-        from->known = 0;
-        from->total_ticks = 0;
-    }
-    return rows;
 }

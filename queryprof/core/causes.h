@@ -2,10 +2,11 @@
 #ifndef QP_CAUSES_H
 #define QP_CAUSES_H
 
-#include <Python.h>
 #include <stdint.h>
 
-enum { QP_CAUSES = 24 };
+#include "tables.h"
+
+enum { QP_CAUSES_LISTED = 24 };
 
 typedef struct {
     uint32_t statement;
@@ -14,11 +15,11 @@ typedef struct {
     int64_t ticks;
 } qp_cause;
 
-/* The first QP_CAUSES pairs; the rest is in the total alone. */
+/* Of one step: the first QP_CAUSES_LISTED pairs; the rest is in the total alone. */
 typedef struct {
     int64_t total_ticks;
     int known;
-    qp_cause cause[QP_CAUSES];
+    qp_cause cause[QP_CAUSES_LISTED];
 } qp_causes;
 
 static inline void qp_causes_add(qp_causes *to, uint32_t statement, uint32_t path, int64_t calls,
@@ -33,16 +34,12 @@ static inline void qp_causes_add(qp_causes *to, uint32_t statement, uint32_t pat
             return;
         }
     }
-    if (to->known < QP_CAUSES) {
+    if (to->known < QP_CAUSES_LISTED) {
         to->cause[to->known++] = (qp_cause){statement, path, calls, ticks};
     }
 }
 
-/* Adds all of one to another. */
-void qp_causes_join(qp_causes *to, const qp_causes *from);
-
-/* Empties them into a new tuple of (statement, path, calls, ns); NULL with an exception, and then
- * they stay. */
-PyObject *qp_causes_take(qp_causes *from);
+/* Adds those of one step to a list of rows, of so many at most, too. */
+void qp_causes_join(qp_cause_list *to, const qp_causes *from);
 
 #endif

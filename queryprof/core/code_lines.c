@@ -184,6 +184,12 @@ qp_code_class qp_code_kind(PyCodeObject *code)
     return kind;
 }
 
+uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_class kind)
+{
+    const qp_line_row row = {.function = function, .file = file, .line = line, .kind = kind};
+    return add_line(&row);
+}
+
 static uint32_t make_line(PyCodeObject *code, int instruction)
 {
     const known_code *known = find_code(code, NULL);
@@ -215,16 +221,4 @@ uint32_t qp_line_of(PyCodeObject *code, int instruction)
         table.place_index.slots[slot] = ++table.place_count;
     }
     return line;
-}
-
-PyObject *qp_line_described(uint32_t number)
-{
-    const qp_line_row *line = &lines()[number];
-    PyObject *function = qp_text_str(line->function);
-    PyObject *file = function ? qp_text_str(line->file) : NULL;
-    if (!file) {
-        Py_XDECREF(function);
-        return NULL;
-    }
-    return Py_BuildValue("(NNII)", function, file, line->line, line->kind);
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "code_classes.h"
+#include "tables.h"
 
 enum { QP_LINE_OTHER = 0 /* what came after the table was full */ };
 
@@ -30,13 +31,13 @@ qp_code_class qp_code_kind(PyCodeObject *code);
  * was found. Raises nothing. */
 uint32_t qp_line_of(PyCodeObject *code, int instruction);
 
+/* The line with this content, which is added if need be; QP_LINE_OTHER: there is no room. */
+uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_class kind);
+
 /* Whether the cache should be emptied at the next occasion. */
 bool qp_code_lines_nearly_full(void);
 
 /* Empties the cache; drops references, which may run code of the program. */
 void qp_code_lines_forget(void);
-
-/* A new (function, file, line, kind) tuple; NULL with an exception. */
-PyObject *qp_line_described(uint32_t line);
 
 #endif

@@ -9,6 +9,14 @@
 #define QP_COLD __declspec(noinline)
 #endif
 
+/* Stores a value after all that was stored before: for who reads the memory from outside, or after
+ * the process was killed. */
+#if defined(__GNUC__)
+#define qp_release_store(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
+#else
+#define qp_release_store(place, value) (*(volatile __typeof__(*(place)) *)(place) = (value))
+#endif
+
 /* Inlined whatever its size: what runs for every row. */
 #if defined(__GNUC__)
 #define QP_INLINE inline __attribute__((always_inline))

@@ -6,33 +6,42 @@
 #include "callpath.h"
 #include "clock.h"
 #include "compiler.h"
+#include "region.h"
 #include "samples.h"
 #include "spans.h"
 #include "thread_local.h"
+#include "threads.h"
 #include "timeline.h"
 
-enum { YOUNG = 16, SETS = 512, WAYS = 8, PARAMETERS_SHOWN = 20 };
+enum { SETS = 512, WAYS = 8, PARAMETERS_SHOWN = 20 };
 
 static struct {
-    qp_execution young[YOUNG];
+    qp_execution *young;          /* QP_YOUNG rows, the first of the table */
     int next;                     /* the first of them that has not been reserved this turn */
     const void *(*cursors)[WAYS]; /* of the old ones; one cache line a set */
-    qp_execution (*executions)[WAYS];
-    bool unsettled[SETS]; /* where something may be pending among the old ones */
+    uint16_t (*rows)[WAYS];       /* of the table; 0: none yet */
+    bool unsettled[SETS];         /* where something may be pending among the old ones */
     bool keep_parameters;
 } table;
+
+static qp_execution *calls(void)
+{
+    return qp_rows(QP_CALL_ROWS);
+}
 
 bool qp_executions_start(void)
 {
     if (!table.cursors) {
         table.cursors = qp_allocate(SETS, sizeof *table.cursors);
     }
-    if (!table.executions) {
-        table.executions = qp_allocate(SETS, sizeof *table.executions);
+    if (!table.rows) {
+        table.rows = qp_allocate(SETS, sizeof *table.rows);
     }
-    if (!table.cursors || !table.executions) {
+    bool has_young = qp_row_count(QP_CALL_ROWS) || qp_rows_add(QP_CALL_ROWS, QP_YOUNG) == 0;
+    if (!table.cursors || !table.rows || !has_young) {
         return false;
     }
+    table.young = calls();
     qp_executions_forget();
     return true;
 }
@@ -47,7 +56,7 @@ static qp_execution *find_old(const void *cursor)
     uint32_t set = set_of(cursor);
     for (int way = 0; way < WAYS; way++) {
         if (table.cursors[set][way] == cursor) {
-            qp_execution *old = &table.executions[set][way];
+            qp_execution *old = &calls()[table.rows[set][way]];
             return old->cursor == cursor ? old : NULL; /* else superseded */
         }
     }
@@ -56,7 +65,7 @@ static qp_execution *find_old(const void *cursor)
 
 qp_execution *qp_execution_of(const void *cursor)
 {
-    for (int i = 0; i < YOUNG; i++) { /* at most one: the others were superseded */
+    for (int i = 0; i < QP_YOUNG; i++) { /* at most one: the others were superseded */
         if (table.young[i].cursor == cursor) {
             return &table.young[i];
         }
@@ -66,21 +75,23 @@ qp_execution *qp_execution_of(const void *cursor)
 
 /* Where in its set a cursor's execution goes: its own place, a free one, or that of the oldest;
  * -1: calls in progress hold them. */
-static int place_in_set(const void *const *cursors, const qp_execution *executions,
-                        const void *cursor)
+static int place_in_set(uint32_t set, const void *cursor)
 {
+    const void *const *cursors = table.cursors[set];
+    const qp_execution *oldest = NULL;
     int place = -1;
     for (int way = 0; way < WAYS; way++) {
         if (cursors[way] == cursor) {
-            return executions[way].in_use ? -1 : way;
+            return calls()[table.rows[set][way]].in_use ? -1 : way;
         }
     }
     for (int way = 0; way < WAYS; way++) {
+        const qp_execution *e = &calls()[table.rows[set][way]];
         if (!cursors[way]) {
             return way;
         }
-        if (!executions[way].in_use &&
-            (place < 0 || executions[way].serial < executions[place].serial)) {
+        if (!e->in_use && (!oldest || e->serial < oldest->serial)) {
+            oldest = e;
             place = way;
         }
     }
@@ -95,17 +106,22 @@ void qp_execution_pends(const qp_execution *e)
 qp_execution *qp_execution_keep(const qp_execution *e)
 {
     uint32_t set = set_of(e->cursor);
-    int way =
-        place_in_set((const void *const *)table.cursors[set], table.executions[set], e->cursor);
-    if (way < 0) {
+    int way = place_in_set(set, e->cursor);
+    uint16_t *row = way < 0 ? NULL : &table.rows[set][way];
+    if (row && !*row) {
+        uint32_t added = qp_rows_add(QP_CALL_ROWS, 1);
+        *row = added == UINT32_MAX ? 0 : (uint16_t)added;
+    }
+    if (!row || !*row) {
         return NULL;
     }
+    qp_execution *old = &calls()[*row];
     if (table.cursors[set][way]) {
-        qp_execution_settle(&table.executions[set][way], NULL, NULL, NULL);
+        qp_execution_settle(old, NULL, NULL, NULL);
     }
     table.cursors[set][way] = e->cursor;
-    table.executions[set][way] = *e;
-    return &table.executions[set][way];
+    *old = *e;
+    return old;
 }
 
 /* Settles a young execution and makes its place free. */
@@ -122,7 +138,7 @@ static void retire(qp_execution *e)
 /* Makes all places free that calls in progress do not hold. */
 static QP_COLD void turn(void)
 {
-    for (int i = 0; i < YOUNG; i++) {
+    for (int i = 0; i < QP_YOUNG; i++) {
         if (!table.young[i].in_use) {
             retire(&table.young[i]);
         }
@@ -133,7 +149,7 @@ static QP_COLD void turn(void)
 qp_execution *qp_execution_reserve(void)
 {
     for (int turns = 0; turns < 2; turns++) {
-        while (table.next < YOUNG) {
+        while (table.next < QP_YOUNG) {
             qp_execution *e = &table.young[table.next++];
             if (e->in_use) {
                 continue;
@@ -195,19 +211,27 @@ static PyObject *show_parameters(PyObject *parameters)
 
 static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parameters)
 {
-    PyObject *kept_sql = NULL, *kept_parameters = NULL;
-    if (table.keep_parameters && sql && PyUnicode_Check(sql)) {
-        PyObject *type, *value, *traceback;
-        PyErr_Fetch(&type, &value, &traceback);
-        bool was_muted = qp_here.muted;
-        qp_here.muted = true; /* a garbage collection here may run the program's code */
-        kept_sql = Py_NewRef(sql);
-        kept_parameters = show_parameters(parameters);
-        qp_here.muted = was_muted;
-        PyErr_Restore(type, value, traceback);
+    const qp_exemplar_row row = {.key = e->meter.key,
+                                 .serial = e->serial,
+                                 .started_unix_ns = qp_clock_unix_ns(e->started_ticks),
+                                 .duration_ns = e->duration_ns,
+                                 .rows = e->fetched,
+                                 .stack = e->stack};
+    if (!table.keep_parameters || !sql || !PyUnicode_Check(sql)) {
+        qp_exemplar_keep(&row, NULL, NULL);
+        return;
     }
-    qp_exemplar_keep(&e->meter.key, e->serial, qp_clock_unix_ns(e->started_ticks), e->duration_ns,
-                     e->fetched, e->stack, kept_sql, kept_parameters);
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    bool was_muted = qp_here.muted;
+    qp_here.muted = true; /* a garbage collection here may run the program's code */
+    PyObject *shown = show_parameters(parameters);
+    qp_here.muted = was_muted;
+    if (qp_recording) { /* which may have ended the recording */
+        qp_exemplar_keep(&row, sql, shown);
+    }
+    Py_XDECREF(shown);
+    PyErr_Restore(type, value, traceback);
 }
 
 /* Slow executions count once, 1 in 64 of the others 64 times. */
@@ -230,50 +254,79 @@ typedef struct {
     int64_t self_ns;
 } plot;
 
-/* The aggregates may have been emptied since the execution was last settled. */
-static void refresh(qp_execution *e)
-{
-    e->generation = qp_aggregates_generation();
-    e->began = qp_aggregate_of(&e->meter.key);
-}
-
 static int64_t self_of(int64_t ns, int64_t nested_ticks)
 {
     int64_t self_ns = ns - (nested_ticks ? qp_clock_ns(nested_ticks) : 0);
     return self_ns > 0 ? self_ns : 0;
 }
 
-static void settle_beginning(qp_execution *e, plot *plotted)
+/* The aggregate of the operation that began an execution; the aggregates may have been emptied
+ * since it was last settled. */
+static qp_aggregate *began(qp_execution *e)
+{
+    if (e->stage == QP_STAGE_BEGUN || e->generation != qp_aggregates_generation) {
+        e->generation = qp_aggregates_generation;
+        e->began_row = qp_aggregate_number(qp_aggregate_of(&e->meter.key));
+    }
+    return (qp_aggregate *)qp_rows(QP_AGGREGATE_ROWS) + e->began_row;
+}
+
+static void settle_beginning(qp_execution *e, qp_aggregate *sums, plot *plotted)
 {
     int64_t ns = qp_clock_ns(e->ticks);
     int64_t self_ns = self_of(ns, e->nested_ticks);
-    qp_aggregate_add(e->began, 1, ns, self_ns, e->rows, ns, ns);
-    e->stage = QP_STAGE_SETTLED;
+    e->settling_sequence = sums->sequence;
+    qp_release_store(&e->stage, QP_STAGE_SETTLING);
+    qp_release_store(&sums->sequence, sums->sequence + 1);
+    qp_aggregate_add(sums, 1, ns, self_ns, e->rows, ns, ns);
+    qp_release_store(&sums->sequence, sums->sequence + 1);
     e->duration_ns = ns;
     e->settled_ns = -1;
     e->fetched = e->rows;
     e->stack = 0;
     e->stack_weight = e->stack_ns = 0;
+    qp_release_store(&e->stage, QP_STAGE_SETTLED);
     *plotted = (plot){e->started_ticks, 1, e->rows, self_ns};
 }
 
-static void settle_rows(qp_execution *e, plot *plotted)
+static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *plotted)
 {
     qp_pending_rows *p = &e->pending;
-    qp_aggregate *sums = qp_aggregate_serving(e->began, p->operation);
+    qp_aggregate *sums = qp_aggregate_serving(began_sums, p->operation);
     int64_t total_ns = qp_clock_ns(p->ticks);
     if (p->timed_calls && p->timed_calls < p->calls) {
         total_ns = (int64_t)((double)total_ns * (double)p->calls / (double)p->timed_calls);
     }
     int64_t self_ns = self_of(total_ns, p->nested_ticks);
+    p->row = qp_aggregate_number(sums);
+    p->sequence = sums->sequence;
+    qp_release_store(&p->stage, QP_STAGE_SETTLING);
+    qp_release_store(&sums->sequence, sums->sequence + 1);
     qp_aggregate_add(sums, p->calls, total_ns, self_ns, p->rows, qp_clock_ns(p->min_ticks),
                      qp_clock_ns(p->max_ticks));
     sums->errors += p->errors;
+    qp_release_store(&sums->sequence, sums->sequence + 1);
     e->duration_ns += total_ns;
     e->fetched += p->rows;
     *plotted = (plot){p->last_ticks, plotted->calls + p->calls, plotted->rows + p->rows,
                       plotted->self_ns + self_ns};
-    p->calls = 0;
+    qp_release_store(&p->calls, 0);
+    qp_release_store(&p->stage, QP_STAGE_FREE);
+}
+
+/* Puts an execution into the distribution of durations, or moves one that has become longer. One
+ * that began before the aggregates were emptied stays there as it was then. */
+static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *sums)
+{
+    if (e->duration_ns == e->settled_ns) {
+        return;
+    }
+    if (generation == qp_aggregates_generation) {
+        qp_release_store(&sums->sequence, sums->sequence + 1);
+        qp_aggregate_move(sums, e->settled_ns, e->duration_ns);
+        qp_release_store(&sums->sequence, sums->sequence + 1);
+    }
+    e->settled_ns = e->duration_ns;
 }
 
 /* Keeps an execution as exemplar and as stack sample, where it deserves that. */
@@ -301,37 +354,42 @@ void qp_execution_settle(qp_execution *e, PyThreadState *tstate, PyObject *sql,
         return;
     }
     plot plotted = {0};
-    if (e->stage == QP_STAGE_BEGUN || e->generation != qp_aggregates_generation()) {
-        refresh(e);
-    }
-    if (e->stage == QP_STAGE_BEGUN) {
-        settle_beginning(e, &plotted);
+    bool is_new = e->stage == QP_STAGE_BEGUN;
+    uint32_t settled_in = e->generation;
+    qp_aggregate *sums = began(e);
+    if (is_new) {
+        settle_beginning(e, sums, &plotted);
+        settled_in = e->generation;
     }
     if (e->pending.calls) {
-        settle_rows(e, &plotted);
+        settle_rows(e, sums, &plotted);
     }
+    settle_duration(e, settled_in, sums);
     qp_timeline_add(qp_clock_unix_ns(plotted.ticks), plotted.calls, plotted.rows, plotted.self_ns);
     if (e->span) {
         qp_span_add_database(e->span, plotted.self_ns);
     }
-    qp_aggregate_move(e->began, e->settled_ns, e->duration_ns);
-    e->settled_ns = e->duration_ns;
     keep_samples(e, tstate, sql, parameters);
 }
 
 void qp_executions_settle(void)
 {
-    for (int i = 0; i < YOUNG; i++) {
+    for (int i = 0; i < QP_YOUNG; i++) {
         qp_execution_settle(&table.young[i], NULL, NULL, NULL);
     }
     for (uint32_t set = 0; set < SETS; set++) {
         for (int way = 0; table.unsettled[set] && way < WAYS; way++) {
             if (table.cursors[set][way]) {
-                qp_execution_settle(&table.executions[set][way], NULL, NULL, NULL);
+                qp_execution_settle(&calls()[table.rows[set][way]], NULL, NULL, NULL);
             }
         }
         table.unsettled[set] = false;
     }
+}
+
+void qp_execution_failed(qp_execution *e)
+{
+    qp_aggregate_count_error(began(e));
 }
 
 void qp_execution_abandon(qp_execution *e)
@@ -344,7 +402,7 @@ void qp_execution_abandon(qp_execution *e)
 
 static void forget(bool in_use_too)
 {
-    for (int i = 0; i < YOUNG; i++) {
+    for (int i = 0; i < QP_YOUNG; i++) {
         if (in_use_too || !table.young[i].in_use) {
             table.young[i] = (qp_execution){0};
         }
@@ -353,9 +411,10 @@ static void forget(bool in_use_too)
     table.next = 0;
     for (uint32_t set = 0; set < SETS; set++) {
         for (int way = 0; way < WAYS; way++) {
-            if (table.cursors[set][way] && (in_use_too || !table.executions[set][way].in_use)) {
+            qp_execution *old = &calls()[table.rows[set][way]];
+            if (table.cursors[set][way] && (in_use_too || !old->in_use)) {
                 table.cursors[set][way] = NULL;
-                table.executions[set][way] = (qp_execution){0};
+                *old = (qp_execution){0};
             }
         }
     }

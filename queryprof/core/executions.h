@@ -19,10 +19,23 @@
 #include "counters.h"
 #include "operations.h"
 
+/* How far what a call has noted has come: who reads the memory of a killed process adds the rest.
+ * Stored last, when what it speaks of is complete. */
+typedef enum {
+    QP_STAGE_FREE,
+    QP_STAGE_BEGINNING, /* the call that begins it is in progress */
+    QP_STAGE_BEGUN,     /* that call has ended, and has not reached the aggregates */
+    QP_STAGE_SETTLING,  /* it reaches them just now: see qp_settling */
+    QP_STAGE_SETTLED    /* it has */
+} qp_stage;
+
 /* Calls that served rows and have not reached the aggregates: all of one operation. */
 typedef struct {
     qp_operation operation;
-    int64_t calls; /* 0: nothing is pending */
+    uint32_t stage;    /* QP_STAGE_SETTLING: see there; else what is pending counts */
+    uint32_t row;      /* of the aggregate that they reach then ... */
+    uint32_t sequence; /* ... and its sequence number before */
+    int64_t calls;     /* 0: nothing is pending */
     int64_t errors;
     int64_t rows;
     int64_t ticks;
@@ -32,13 +45,6 @@ typedef struct {
     uint64_t last_ticks; /* when the last one began */
     int64_t timed_calls; /* less than `calls` where reading the clock is dear */
 } qp_pending_rows;
-
-typedef enum {
-    QP_STAGE_FREE,
-    QP_STAGE_BEGINNING, /* the call that begins it is in progress */
-    QP_STAGE_BEGUN,     /* that call has ended, and has not reached the aggregates */
-    QP_STAGE_SETTLED    /* it has */
-} qp_stage;
 
 typedef struct qp_execution {
     /* what a call notes */
@@ -57,18 +63,19 @@ typedef struct qp_execution {
     int64_t notable_ticks; /* after so many more it deserves a stack or an exemplar */
     qp_pending_rows pending;
     /* from the first settling on */
-    uint32_t generation;  /* of the aggregates that `began` points into */
-    qp_aggregate *began;  /* of the operation that began it */
-    int64_t duration_ns;  /* without what is pending */
-    int64_t settled_ns;   /* how much of it the distribution holds; -1: it is not in yet */
-    int64_t fetched;      /* rows, changed ones included */
-    uint32_t stack;       /* 0: none taken */
-    int64_t stack_weight; /* executions that the stack samples hold for it */
+    uint32_t began_row;         /* the aggregate of the operation that began it ... */
+    uint32_t settling_sequence; /* ... and its sequence number before */
+    uint32_t generation;        /* of the aggregates, in which that row is valid */
+    int64_t duration_ns;        /* without what is pending */
+    int64_t settled_ns;         /* how much of it the distribution holds; -1: it is not in yet */
+    int64_t fetched;            /* rows, changed ones included */
+    uint32_t stack;             /* 0: none taken */
+    int64_t stack_weight;       /* executions that the stack samples hold for it */
     int64_t stack_ns;
 } qp_execution;
 
-/* Allocates the table (once; it stays, for calls that are in progress when recording stops);
- * false without memory. */
+/* Makes the table (it stays, for calls that are in progress when recording stops); false without
+ * memory. */
 bool qp_executions_start(void);
 
 /* A place for a new execution, in use and otherwise to be filled in by the caller; NULL: calls in
@@ -88,7 +95,10 @@ qp_execution *qp_execution_of(const void *cursor);
 void qp_execution_settle(qp_execution *execution, PyThreadState *tstate, PyObject *sql,
                          PyObject *parameters);
 
-/* Settles all executions; at a flush. */
+/* Counts an error of the call that began an execution, which is settled. */
+void qp_execution_failed(qp_execution *execution);
+
+/* Settles all executions. */
 void qp_executions_settle(void);
 
 /* Notes that an execution has pending rows again, since it was last settled. */

@@ -7,77 +7,45 @@
 #include "awaited.h"
 #include "callpath.h"
 #include "clock.h"
-#include "distribution.h"
+#include "histogram.h"
 #include "module.h"
 #include "origin.h"
 #include "probe_object.h"
+#include "region.h"
+#include "texts.h"
 #include "threads.h"
 
-enum { SUMS = 256, KINDS = 16, KIND_BYTES = 32 };
+enum { KINDS = 16, KIND_BYTES = 32 };
 
-/* What became of the functions that one call path handed over. */
-typedef struct {
-    uint8_t kind;
-    uint32_t path;
-    uint16_t span;
-    int64_t count;
-    int64_t errors;    /* raised something */
-    int64_t cancelled; /* were never run, or their end was not waited for */
-    qp_distribution queue;
-    qp_distribution run;
-    qp_distribution handback; /* of those that an event loop waits for */
-    qp_distribution total;    /* from being handed over to the end of all that */
-} sums;
-
+/* The names of kinds: they outlive recordings, as what stands in for the functions may. */
 static struct {
-    sums *sums; /* the last one stands for all others when the table is full */
+    char names[KINDS][KIND_BYTES];
     int count;
-    char kinds[KINDS][KIND_BYTES];
-    int kind_count;
-} table;
-
-bool qp_handoffs_start(void)
-{
-    table.sums = qp_allocate(SUMS, sizeof *table.sums);
-    table.count = 0;
-    return table.sums != NULL;
-}
-
-void qp_handoffs_stop(void)
-{
-    qp_release(table.sums);
-    table.sums = NULL;
-    table.count = 0;
-}
+} kinds;
 
 void qp_handoffs_forget(void)
 {
-    if (table.sums) {
-        memset(table.sums, 0, (size_t)table.count * sizeof *table.sums);
-        table.count = 0;
-    }
+    qp_rows_clear(QP_HANDOFF_ROWS);
 }
 
-static sums *sums_of(uint8_t kind, uint32_t path, uint16_t span)
+static qp_handoff_row *row_of(uint8_t kind, uint32_t path, uint16_t span)
 {
-    for (int i = 0; i < table.count; i++) {
-        sums *known = &table.sums[i];
-        if (known->path == path && known->kind == kind && known->span == span) {
-            return known;
+    qp_handoff_row *rows = qp_rows(QP_HANDOFF_ROWS);
+    uint32_t count = qp_row_count(QP_HANDOFF_ROWS);
+    qp_text name = qp_text_of(kinds.names[kind], strlen(kinds.names[kind]));
+    for (uint32_t i = 0; i < count; i++) {
+        if (rows[i].path == path && rows[i].kind == name && rows[i].span == span) {
+            return &rows[i];
         }
     }
-    if (table.count == SUMS - 1) { /* the last one stands for all others */
-        path = QP_PATH_OTHER;
-        span = 0;
+    uint32_t added = count < QP_HANDOFFS ? qp_rows_add(QP_HANDOFF_ROWS, 1) : UINT32_MAX;
+    if (added == UINT32_MAX) {
+        return count ? &rows[count - 1] : NULL;
     }
-    if (table.count == SUMS) {
-        return &table.sums[SUMS - 1];
-    }
-    sums *added = &table.sums[table.count++];
-    added->kind = kind;
-    added->path = path;
-    added->span = span;
-    return added;
+    bool is_last = added == QP_HANDOFFS - 1; /* it stands for all others */
+    rows[added] = (qp_handoff_row){
+        .kind = name, .path = is_last ? QP_PATH_OTHER : path, .span = is_last ? 0 : span};
+    return &rows[added];
 }
 
 /* A wrapped function. */
@@ -109,7 +77,10 @@ static void conclude(handoff *self)
         return;
     }
     uint16_t span = (uint16_t)(self->origin.span & 0xffff);
-    sums *s = sums_of(self->kind, self->origin.path, span);
+    qp_handoff_row *s = row_of(self->kind, self->origin.path, span);
+    if (!s) {
+        return;
+    }
     s->count++;
     s->errors += self->failed;
     s->cancelled += !self->was_run || self->abandoned;
@@ -327,16 +298,16 @@ static PyObject *hand_over(PyObject *callable, PyObject *const *args, size_t fla
 /* The number of a kind's name; the last one stands for all others. */
 static uint8_t kind_number(const char *name)
 {
-    for (int i = 0; i < table.kind_count; i++) {
-        if (!strcmp(table.kinds[i], name)) {
+    for (int i = 0; i < kinds.count; i++) {
+        if (!strcmp(kinds.names[i], name)) {
             return (uint8_t)i;
         }
     }
-    if (table.kind_count == KINDS) {
+    if (kinds.count == KINDS) {
         return KINDS - 1;
     }
-    strncpy(table.kinds[table.kind_count], name, KIND_BYTES - 1);
-    return (uint8_t)table.kind_count++;
+    strncpy(kinds.names[kinds.count], name, KIND_BYTES - 1);
+    return (uint8_t)kinds.count++;
 }
 
 PyObject *qp_handover_runner(PyObject *module, PyObject *original, const char *kind,
@@ -356,39 +327,4 @@ PyObject *qp_handover_runner(PyObject *module, PyObject *original, const char *k
               : NULL;
     Py_XDECREF(extra);
     return runner;
-}
-
-static PyObject *take(sums *s)
-{
-    PyObject *queue = qp_distribution_take(&s->queue);
-    PyObject *running = queue ? qp_distribution_take(&s->run) : NULL;
-    PyObject *handback = running ? qp_distribution_take(&s->handback) : NULL;
-    PyObject *total = handback ? qp_distribution_take(&s->total) : NULL;
-    PyObject *row = NULL;
-    if (total) {
-        row = Py_BuildValue("(sIHLLLOOOO)", table.kinds[s->kind], (unsigned)s->path, s->span,
-                            (long long)s->count, (long long)s->errors, (long long)s->cancelled,
-                            queue, running, handback, total);
-    }
-    Py_XDECREF(queue);
-    Py_XDECREF(running);
-    Py_XDECREF(handback);
-    Py_XDECREF(total);
-    return row;
-}
-
-PyObject *qp_handoffs_take(void)
-{
-    PyObject *rows = PyList_New(0);
-    for (int i = 0; rows && i < table.count; i++) {
-        PyObject *row = take(&table.sums[i]);
-        if (!row || PyList_Append(rows, row) < 0) {
-            Py_CLEAR(rows);
-        }
-        Py_XDECREF(row);
-    }
-    if (rows) {
-        qp_handoffs_forget();
-    }
-    return rows;
 }

@@ -13,9 +13,6 @@
 /* Makes the heap type of wrapped functions; a new reference, or NULL with an exception. */
 PyTypeObject *qp_handoff_type(PyObject *module);
 
-bool qp_handoffs_start(void);
-void qp_handoffs_stop(void);
-
 /* Drops what was added up. */
 void qp_handoffs_forget(void);
 
@@ -27,8 +24,5 @@ void qp_handoffs_forget(void);
  * is. NULL with an exception. */
 PyObject *qp_handover_runner(PyObject *module, PyObject *original, const char *kind,
                              Py_ssize_t position, bool is_awaited, bool is_timed, bool is_database);
-
-/* Empties the sums into a new list of tuples (see _core.pyi); NULL with an exception. */
-PyObject *qp_handoffs_take(void);
 
 #endif

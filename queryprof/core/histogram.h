@@ -1,19 +1,22 @@
-/* The log-linear histogram's scale: 16 buckets an octave of nanoseconds.
+/* Log-linear histograms: 16 buckets an octave of nanoseconds.
  *
  * Below 16 ns a bucket is 1 ns wide; above, a bucket's width is a sixteenth of its octave, so
  * that its middle is never more than 3.2% from any value in it (after HdrHistogram's scale).
  * The same arithmetic stands in Python in queryprof/analysis/histogram.py.
+ *
+ * Most histograms have few different buckets, which are in the row that they belong to. One that
+ * has more is spread out: a row for it, and one for each octave.
  */
 #ifndef QP_HISTOGRAM_H
 #define QP_HISTOGRAM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-enum {
-    QP_BUCKETS_PER_OCTAVE = 16,
-    QP_OCTAVES = 40, /* up to 2^43 ns: two and a half hours; longer ones go in the last bucket */
-    QP_BUCKETS = QP_BUCKETS_PER_OCTAVE * QP_OCTAVES
-};
+#include "tables.h"
+
+/* Durations up to 2^43 ns, two and a half hours; longer ones go in the last bucket. */
+enum { QP_BUCKETS = QP_BUCKETS_PER_OCTAVE * QP_OCTAVES };
 
 static inline int qp_histogram_bucket(int64_t ns)
 {
@@ -29,6 +32,40 @@ static inline int qp_histogram_bucket(int64_t ns)
 #endif
     int bucket = ((int)octave - 3) * QP_BUCKETS_PER_OCTAVE + (int)((value >> (octave - 4)) & 15);
     return bucket < QP_BUCKETS ? bucket : QP_BUCKETS - 1;
+}
+
+/* Counts a duration in a bucket that has none yet, or where the row is full. */
+void qp_histogram_count_otherwise(qp_histogram *to, int bucket);
+
+/* Counts a duration. */
+static inline void qp_histogram_count(qp_histogram *to, int64_t ns)
+{
+    int bucket = qp_histogram_bucket(ns);
+    for (int i = 0; !to->spread && i < QP_ROW_BUCKETS; i++) {
+        if (to->bucket[i] == bucket && to->count[i] && to->count[i] < UINT16_MAX) {
+            to->count[i]++;
+            return;
+        }
+    }
+    qp_histogram_count_otherwise(to, bucket);
+}
+
+/* Takes a duration out again that was counted. */
+void qp_histogram_uncount(qp_histogram *from, int64_t ns);
+
+/* Empties all of those that are spread out; the rows that they belong to are emptied by whose they
+ * are. */
+void qp_histograms_forget(void);
+
+/* Durations that are in the sums, and for which no histogram had room. */
+uint64_t qp_histogram_folded(void);
+
+static inline void qp_distribution_add(qp_distribution *to, int64_t ns)
+{
+    to->count++;
+    to->total_ns += ns;
+    to->max_ns = ns > to->max_ns ? ns : to->max_ns;
+    qp_histogram_count(&to->histogram, ns);
 }
 
 #endif

@@ -2,33 +2,21 @@
 
 #include <string.h>
 
-#include "allocation.h"
 #include "clock.h"
 #include "cpu_time.h"
+#include "region.h"
+#include "texts.h"
 
 int64_t qp_stall_ns = 50 * 1000 * 1000;
 
-enum { BEATS_KEPT = 50 /* of an idle loop, until they are taken */ };
-
 static struct {
-    qp_loop *loops;          /* the last one stands for all others when the table is full */
     qp_lane lanes[QP_LANES]; /* for ever: the watchdog looks at them whenever it likes */
     _Atomic int used;        /* the first so many */
 } table;
 
-bool qp_loops_start(void)
+static qp_loop *loops(void)
 {
-    table.loops = qp_allocate(QP_LOOPS, sizeof *table.loops);
-    return table.loops != NULL;
-}
-
-void qp_loops_stop(void)
-{
-    for (int i = 0; table.loops && i < QP_LOOPS; i++) {
-        Py_CLEAR(table.loops[i].kind);
-    }
-    qp_release(table.loops);
-    table.loops = NULL;
+    return qp_rows(QP_LOOP_ROWS);
 }
 
 qp_lane *qp_lanes(int *count)
@@ -37,21 +25,25 @@ qp_lane *qp_lanes(int *count)
     return table.lanes;
 }
 
+/* The row of a kind of loop in threads of a name; the last one stands for all others when the table
+ * is full. NULL: there is no room. */
 static qp_loop *find_loop(PyObject *kind, uint16_t thread)
 {
-    for (int i = 0; i < QP_LOOPS; i++) {
-        qp_loop *loop = &table.loops[i];
-        bool is_last = i == QP_LOOPS - 1;
-        if (!loop->kind) {
-            loop->kind = is_last ? PyUnicode_FromString("(other)") : Py_NewRef(kind);
-            loop->thread = is_last ? 0 : thread;
-            return loop->kind ? loop : NULL;
-        }
-        if (is_last || (loop->thread == thread && PyUnicode_Compare(loop->kind, kind) == 0)) {
-            return loop;
+    qp_text name = qp_text_of_str(kind);
+    uint32_t count = qp_row_count(QP_LOOP_ROWS);
+    for (uint32_t i = 0; i < count; i++) {
+        if (loops()[i].thread == thread && loops()[i].kind == name) {
+            return &loops()[i];
         }
     }
-    return NULL;
+    uint32_t added = count < QP_LOOPS ? qp_rows_add(QP_LOOP_ROWS, 1) : UINT32_MAX;
+    if (added == UINT32_MAX) {
+        return count ? &loops()[count - 1] : NULL;
+    }
+    bool is_last = added == QP_LOOPS - 1;
+    loops()[added] = (qp_loop){.kind = is_last ? qp_text_of("(other)", 7) : name,
+                               .thread = is_last ? 0 : thread};
+    return &loops()[added];
 }
 
 /* The object's attribute if it is of this kind, as a new reference; else NULL. */
@@ -115,7 +107,6 @@ qp_lane *qp_lane_enter(PyObject *kind, PyObject *object, bool has_steps)
     lane->thread = thread;
     lane->loop = loop;
     lane->loop->has_steps = has_steps;
-    lane->loop->changed = true;
     lane->loop->runs++;
     lane->object = Py_NewRef(object);
     if (has_steps) {
@@ -133,18 +124,17 @@ qp_lane *qp_lane_enter(PyObject *kind, PyObject *object, bool has_steps)
 
 void qp_loop_timer(qp_loop *loop, int64_t lag_ns)
 {
-    qp_distribution_add(&loop->timer_lag, lag_ns);
-    loop->changed = true;
+    qp_distribution_add(&loop->timer, lag_ns);
 }
 
 void qp_loop_beat(qp_loop *loop, int64_t lag_ns)
 {
-    qp_distribution_add(&loop->beat_lag, lag_ns);
+    qp_distribution_add(&loop->beat, lag_ns);
 }
 
-int qp_loop_number(const qp_loop *loop)
+uint32_t qp_loop_number(const qp_loop *loop)
 {
-    return (int)(loop - table.loops);
+    return (uint32_t)(loop - loops());
 }
 
 void qp_loops_settle(void)
@@ -156,59 +146,12 @@ void qp_loops_settle(void)
     }
 }
 
-/* An idle loop changes by its heartbeats and its run time alone. */
-static bool has_anything(const qp_loop *loop)
+void qp_loops_forget(void)
 {
-    return loop->changed || loop->run_ticks || loop->beat_lag.count;
-}
-
-bool qp_loops_changed(bool everything)
-{
-    for (int i = 0; table.loops && i < QP_LOOPS; i++) {
-        const qp_loop *loop = &table.loops[i];
-        if (loop->changed || loop->beat_lag.count >= BEATS_KEPT ||
-            (everything && has_anything(loop))) {
-            return true;
-        }
+    for (uint32_t i = 0; i < qp_row_count(QP_LOOP_ROWS); i++) {
+        qp_loop *loop = &loops()[i];
+        *loop = (qp_loop){.kind = loop->kind, .thread = loop->thread, .has_steps = loop->has_steps};
     }
-    return false;
-}
-
-static PyObject *take(qp_loop *loop)
-{
-    PyObject *timers = qp_distribution_take(&loop->timer_lag);
-    PyObject *beats = timers ? qp_distribution_take(&loop->beat_lag) : NULL;
-    if (!beats) {
-        Py_XDECREF(timers);
-        return NULL;
-    }
-    PyObject *row = Py_BuildValue(
-        "(iOiiLLLLLLNN)", qp_loop_number(loop), loop->kind, (int)loop->thread, (int)loop->has_steps,
-        (long long)loop->runs, (long long)qp_clock_ns(loop->run_ticks),
-        (long long)qp_clock_ns(loop->busy_ticks), (long long)loop->steps, (long long)loop->waiting,
-        (long long)loop->waiting_max, timers, beats);
-    if (row) {
-        loop->runs = loop->run_ticks = loop->busy_ticks = loop->steps = 0;
-        loop->waiting = loop->waiting_max = 0;
-        loop->changed = false;
-    }
-    return row;
-}
-
-PyObject *qp_loops_take(void)
-{
-    PyObject *rows = PyList_New(0);
-    for (int i = 0; rows && i < QP_LOOPS && table.loops[i].kind; i++) {
-        if (!has_anything(&table.loops[i])) {
-            continue;
-        }
-        PyObject *row = take(&table.loops[i]);
-        if (!row || PyList_Append(rows, row) < 0) {
-            Py_CLEAR(rows);
-        }
-        Py_XDECREF(row);
-    }
-    return rows;
 }
 
 void qp_loops_after_fork(void)
@@ -220,12 +163,5 @@ void qp_loops_after_fork(void)
         if (lane->thread != qp_here.thread) {
             lane->in_use = false; /* what it owns may be in any state: left alone */
         }
-    }
-    for (int i = 0; table.loops && i < QP_LOOPS; i++) {
-        qp_loop *loop = &table.loops[i];
-        PyObject *kind = loop->kind;
-        uint16_t thread = loop->thread;
-        bool has_steps = loop->has_steps;
-        *loop = (qp_loop){.kind = kind, .thread = thread, .has_steps = has_steps};
     }
 }

@@ -13,29 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "distribution.h"
+#include "histogram.h"
 #include "thread_local.h"
 #include "threads.h"
 
-enum { QP_LOOPS = 64, QP_LANES = 256 };
+enum { QP_LANES = 256 };
 
 struct qp_step;
-
-/* Sums since they were last taken. */
-typedef struct {
-    PyObject *kind; /* owned str: the library; NULL: a free place */
-    uint16_t thread;
-    bool changed;
-    bool has_steps; /* false: the library's steps cannot be seen, only how late its timers are */
-    int64_t runs;   /* begun */
-    int64_t run_ticks;
-    int64_t busy_ticks; /* in steps */
-    int64_t steps;
-    int64_t waiting; /* callbacks that were ready when a step began, added up over the steps ... */
-    int64_t waiting_max;
-    qp_distribution timer_lag; /* how late the program's timers started */
-    qp_distribution beat_lag;  /* how late the heartbeat was, at every time that it was due */
-} qp_loop;
 
 typedef struct qp_lane {
     /* For the watchdog, which reads without the GIL: when the step in progress began, or the next
@@ -96,22 +80,14 @@ qp_lane *qp_lanes(int *count);
 void qp_loop_timer(qp_loop *loop, int64_t lag_ns);
 void qp_loop_beat(qp_loop *loop, int64_t lag_ns);
 
-/* The number of a loop in what is taken. */
-int qp_loop_number(const qp_loop *loop);
+/* The row of a loop. */
+uint32_t qp_loop_number(const qp_loop *loop);
 
 /* Brings the running loops' run time up to now. */
 void qp_loops_settle(void);
 
-/* Empties the sums into a new list of tuples (see _core.pyi); NULL with an exception. */
-PyObject *qp_loops_take(void);
-
-/* Whether there is something to take: a step, or many heartbeats; with `everything`, also what
- * little an idle loop leaves, which need not be taken every second. */
-bool qp_loops_changed(bool everything);
-
-/* Allocates the tables; false without memory. */
-bool qp_loops_start(void);
-void qp_loops_stop(void);
+/* Drops what was added up; the loops stay. */
+void qp_loops_forget(void);
 
 /* In a forked child: what was measured is the parent's, and so are the loops that run: asyncio
  * runs none of them on there. */

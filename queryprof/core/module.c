@@ -7,23 +7,19 @@
 #include "attach.h"
 #include "awaited.h"
 #include "callpath.h"
-#include "code_classes.h"
 #include "clock.h"
+#include "code_classes.h"
 #include "counters.h"
 #include "fingerprint.h"
-#include "flusher.h"
 #include "frames.h"
 #include "handoffs.h"
-#include "last_call.h"
 #include "plans.h"
 #include "probe.h"
 #include "probe_cost.h"
 #include "probe_object.h"
 #include "recorder.h"
-#include "samples.h"
 #include "statements.h"
 #include "thread_local.h"
-#include "timeline.h"
 #include "watchdog.h"
 
 static PyObject *none_or(const char *text)
@@ -241,53 +237,16 @@ static PyObject *use_system_clock(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
     Py_RETURN_NONE;
 }
 
-static PyObject *own_ns(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return PyLong_FromLongLong(qp_clock_ns(qp_own_ticks));
-}
-
 static PyObject *probe_cost_ns(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     return qp_require_recording() ? PyFloat_FromDouble(qp_probe_cost_ns()) : NULL;
 }
 
-static PyObject *flusher_start(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    PyObject *callback;
-    double interval_s;
-    if (!PyArg_ParseTuple(args, "Od:flusher_start", &callback, &interval_s) ||
-        qp_flusher_start(callback, interval_s) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *flusher_stop(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    double timeout_s;
-    if (!PyArg_ParseTuple(args, "d:flusher_stop", &timeout_s)) {
-        return NULL;
-    }
-    qp_flusher_stop(timeout_s);
-    Py_RETURN_NONE;
-}
-
 static PyObject *after_fork(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    qp_flusher_after_fork();
     qp_watchdog_after_fork();
     if (qp_recorder_is_on()) {
         qp_recorder_after_fork();
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *watch_last_call(PyObject *Py_UNUSED(module), PyObject *callback)
-{
-    if (callback == Py_None) {
-        qp_last_call_unwatch();
-    } else if (qp_last_call_watch(callback) < 0) {
-        return NULL;
     }
     Py_RETURN_NONE;
 }
@@ -325,12 +284,8 @@ static PyMethodDef functions[] = {
     {"frames_are_direct", frames_are_direct, METH_NOARGS, NULL},
     {"use_public_frames", use_public_frames, METH_NOARGS, NULL},
     {"use_system_clock", use_system_clock, METH_NOARGS, NULL},
-    {"own_ns", own_ns, METH_NOARGS, NULL},
     {"probe_cost_ns", probe_cost_ns, METH_NOARGS, NULL},
-    {"flusher_start", flusher_start, METH_VARARGS, NULL},
-    {"flusher_stop", flusher_stop, METH_VARARGS, NULL},
     {"after_fork", after_fork, METH_NOARGS, NULL},
-    {"watch_last_call", watch_last_call, METH_O, NULL},
 #ifdef QP_FAULT_INJECTION
     {"fail_allocation_after", fail_allocation_after, METH_VARARGS, NULL},
 #endif

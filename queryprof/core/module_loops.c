@@ -249,26 +249,6 @@ static PyObject *on_gc(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *loops_changed(PyObject *Py_UNUSED(module), PyObject *everything)
-{
-    return qp_require_recording() ? PyBool_FromLong(qp_loops_changed(everything == Py_True)) : NULL;
-}
-
-static PyObject *take_loops(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_loops_take() : NULL;
-}
-
-static PyObject *take_steps(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_steps_take() : NULL;
-}
-
-static PyObject *take_stalls(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_stalls_take() : NULL;
-}
-
 static PyObject *watchdog_start(PyObject *Py_UNUSED(module), PyObject *args)
 {
     double threshold_s;
@@ -303,10 +283,6 @@ PyMethodDef qp_loop_functions[] = {
     {"step_runner", step_runner, METH_O, NULL},
     {"step_end", step_end, METH_NOARGS, NULL},
     {"on_gc", on_gc, METH_VARARGS, NULL},
-    {"loops_changed", loops_changed, METH_O, NULL},
-    {"take_loops", take_loops, METH_NOARGS, NULL},
-    {"take_steps", take_steps, METH_NOARGS, NULL},
-    {"take_stalls", take_stalls, METH_NOARGS, NULL},
     {"watchdog_start", watchdog_start, METH_VARARGS, NULL},
     {"watchdog_stop", watchdog_stop, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

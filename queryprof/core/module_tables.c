@@ -1,16 +1,13 @@
-/* The module's functions that empty the recorder's tables, and tell what their numbers mean. */
+/* The module's functions about the memory of the recording: where it is, what is in it, and what
+ * has changed. */
 #include "module.h"
 
-#include "aggregates.h"
-#include "callpath.h"
-#include "counters.h"
+#include "changes.h"
 #include "plans.h"
 #include "recorder.h"
-#include "samples.h"
-#include "spans.h"
-#include "statements.h"
-#include "threads.h"
-#include "timeline.h"
+#include "region.h"
+#include "shared_region.h"
+#include "texts.h"
 
 static PyObject *settle(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
@@ -21,113 +18,93 @@ static PyObject *settle(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *take_aggregates(PyObject *Py_UNUSED(module), PyObject *args)
+static PyObject *region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    Py_ssize_t limit;
-    if (!PyArg_ParseTuple(args, "n:take_aggregates", &limit) || !qp_require_recording()) {
+    /* It stays mapped for as long as the process runs. */
+    return qp_require_recording()
+               ? PyMemoryView_FromMemory((char *)qp_head, (Py_ssize_t)qp_region_bytes(), PyBUF_READ)
+               : NULL;
+}
+
+static PyObject *region_path(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return PyUnicode_DecodeFSDefault(qp_region_path());
+}
+
+static PyObject *share_region(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *directories, *name, *parts;
+    if (!PyArg_ParseTuple(args, "O&O&O&:share_region", PyUnicode_FSConverter, &directories,
+                          PyUnicode_FSConverter, &name, PyUnicode_FSConverter, &parts)) {
         return NULL;
     }
-    return qp_aggregates_take(limit);
-}
-
-static PyObject *take_errors(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_errors_take() : NULL;
-}
-
-static PyObject *take_exemplars(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_exemplars_take() : NULL;
-}
-
-static PyObject *take_stack_samples(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_stack_samples_take() : NULL;
-}
-
-static PyObject *take_timeline(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_timeline_take() : NULL;
-}
-
-static PyObject *end_interval(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? PyBool_FromLong(qp_recorder_end_interval()) : NULL;
-}
-
-static PyObject *restart_exemplars(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    if (!qp_require_recording()) {
-        return NULL;
-    }
-    qp_exemplars_restart();
+    qp_region_share_in(PyBytes_AS_STRING(directories), PyBytes_AS_STRING(name),
+                       PyBytes_AS_STRING(parts));
+    Py_DECREF(directories);
+    Py_DECREF(name);
+    Py_DECREF(parts);
     Py_RETURN_NONE;
 }
 
-static PyObject *take_plans(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *make_region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return qp_require_recording() ? qp_plans_take() : NULL;
+    if (qp_share_awaited) {
+        qp_region_share();
+    }
+    Py_RETURN_NONE;
 }
 
-static PyObject *losses(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *end_part(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return Py_BuildValue("(KKKK)", (unsigned long long)qp_statements_folded(),
-                         (unsigned long long)qp_aggregates_folded(),
-                         (unsigned long long)qp_counters_lost(),
-                         (unsigned long long)qp_plans_unasked());
+    return qp_require_recording() ? PyBool_FromLong(qp_recorder_end_part()) : NULL;
 }
 
-/* The number that names a statement, path, ... in `args`; -1 with an exception. */
-static long long number_argument(PyObject *number)
+static PyObject *end_region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     if (!qp_require_recording()) {
-        return -1;
+        return NULL;
     }
-    long long value = PyLong_AsLongLong(number);
-    if (value < 0 && !PyErr_Occurred()) {
-        PyErr_SetString(PyExc_ValueError, "a number is not negative");
+    qp_recorder_settle();
+    qp_head->state = QP_REGION_ENDED;
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_facts(PyObject *Py_UNUSED(module), PyObject *facts)
+{
+    if (!PyUnicode_Check(facts)) {
+        return PyErr_Format(PyExc_TypeError, "facts are a str, not %s", Py_TYPE(facts)->tp_name);
     }
-    return value;
+    if (!qp_require_recording()) {
+        return NULL;
+    }
+    qp_head->facts = qp_text_of_str(facts);
+    Py_RETURN_NONE;
 }
 
-static PyObject *statement(PyObject *Py_UNUSED(module), PyObject *number)
+static PyObject *changes(PyObject *Py_UNUSED(module), PyObject *watches)
 {
-    long long value = number_argument(number);
-    return value < 0 ? NULL : qp_statement_text((uint32_t)value);
+    if (!qp_require_recording()) {
+        return NULL;
+    }
+    qp_recorder_settle();
+    return qp_changes_take(watches == Py_True);
 }
 
-static PyObject *path(PyObject *Py_UNUSED(module), PyObject *number)
+static PyObject *plans_met(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    long long value = number_argument(number);
-    return value < 0 ? NULL : qp_stack_frames((uint32_t)value);
-}
-
-static PyObject *span(PyObject *Py_UNUSED(module), PyObject *number)
-{
-    long long value = number_argument(number);
-    return value < 0 ? NULL : qp_span_name((uint16_t)value);
-}
-
-static PyObject *thread(PyObject *Py_UNUSED(module), PyObject *number)
-{
-    long long value = number_argument(number);
-    return value < 0 ? NULL : qp_thread_name((uint16_t)value);
+    return qp_require_recording() ? qp_plans_met() : NULL;
 }
 
 PyMethodDef qp_table_functions[] = {
     {"settle", settle, METH_NOARGS, NULL},
-    {"take_aggregates", take_aggregates, METH_VARARGS, NULL},
-    {"take_errors", take_errors, METH_NOARGS, NULL},
-    {"take_exemplars", take_exemplars, METH_NOARGS, NULL},
-    {"take_stack_samples", take_stack_samples, METH_NOARGS, NULL},
-    {"take_timeline", take_timeline, METH_NOARGS, NULL},
-    {"end_interval", end_interval, METH_NOARGS, NULL},
-    {"restart_exemplars", restart_exemplars, METH_NOARGS, NULL},
-    {"losses", losses, METH_NOARGS, NULL},
-    {"statement", statement, METH_O, NULL},
-    {"path", path, METH_O, NULL},
-    {"span", span, METH_O, NULL},
-    {"thread", thread, METH_O, NULL},
-    {"take_plans", take_plans, METH_NOARGS, NULL},
+    {"region", region, METH_NOARGS, NULL},
+    {"region_path", region_path, METH_NOARGS, NULL},
+    {"share_region", share_region, METH_VARARGS, NULL},
+    {"make_region", make_region, METH_NOARGS, NULL},
+    {"end_part", end_part, METH_NOARGS, NULL},
+    {"end_region", end_region, METH_NOARGS, NULL},
+    {"set_facts", set_facts, METH_O, NULL},
+    {"changes", changes, METH_O, NULL},
+    {"plans_met", plans_met, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

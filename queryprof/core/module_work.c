@@ -5,7 +5,8 @@
 #include "handoffs.h"
 #include "notes.h"
 #include "spans.h"
-#include "thread_ends.h"
+#include "thread_usage.h"
+#include "threads.h"
 
 static PyObject *set_span_variable(PyObject *Py_UNUSED(module), PyObject *variable)
 {
@@ -70,11 +71,6 @@ static PyObject *span_watch(PyObject *module, PyObject *args)
     return qp_span_watch(state->awaited_type, span, Py_NewRef(coroutine));
 }
 
-static PyObject *work_changed(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return PyBool_FromLong(qp_spans_changed() || qp_thread_ends_waiting());
-}
-
 static PyObject *handover_runner(PyObject *module, PyObject *args)
 {
     PyObject *original;
@@ -97,34 +93,30 @@ static PyObject *note_runner(PyObject *module, PyObject *args)
     return qp_note_runner(module, original, describe);
 }
 
-static PyObject *take_handoffs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+/* Reads a usage as the stub has it; false with an exception. */
+static int read_usage(PyObject *figures, void *usage)
 {
-    return qp_require_recording() ? qp_handoffs_take() : NULL;
+    long long f[8];
+    if (!PyTuple_Check(figures) || !PyArg_ParseTuple(figures, "LLLLLLLL", &f[0], &f[1], &f[2],
+                                                     &f[3], &f[4], &f[5], &f[6], &f[7])) {
+        return 0;
+    }
+    *(qp_usage *)usage = (qp_usage){f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]};
+    return 1;
 }
 
-static PyObject *take_notes(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *count_thread(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    return qp_require_recording() ? qp_notes_take() : NULL;
-}
-
-static PyObject *take_spans(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_spans_take() : NULL;
-}
-
-static PyObject *take_repeats(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_repeats_take() : NULL;
-}
-
-static PyObject *take_statuses(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_statuses_take() : NULL;
-}
-
-static PyObject *take_ended_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    return qp_require_recording() ? qp_thread_ends_take() : NULL;
+    long long kernel_id;
+    PyObject *name;
+    qp_usage now, before;
+    if (!PyArg_ParseTuple(args, "LUO&O&:count_thread", &kernel_id, &name, read_usage, &now,
+                          read_usage, &before) ||
+        !qp_require_recording()) {
+        return NULL;
+    }
+    qp_thread_usage_count(kernel_id, qp_thread_number(name), &now, &before);
+    Py_RETURN_NONE;
 }
 
 PyMethodDef qp_work_functions[] = {
@@ -134,14 +126,8 @@ PyMethodDef qp_work_functions[] = {
     {"span_status", span_status, METH_VARARGS, NULL},
     {"span_figures", span_figures, METH_O, NULL},
     {"span_watch", span_watch, METH_VARARGS, NULL},
-    {"work_changed", work_changed, METH_NOARGS, NULL},
     {"handover_runner", handover_runner, METH_VARARGS, NULL},
     {"note_runner", note_runner, METH_VARARGS, NULL},
-    {"take_handoffs", take_handoffs, METH_NOARGS, NULL},
-    {"take_notes", take_notes, METH_NOARGS, NULL},
-    {"take_spans", take_spans, METH_NOARGS, NULL},
-    {"take_repeats", take_repeats, METH_NOARGS, NULL},
-    {"take_statuses", take_statuses, METH_NOARGS, NULL},
-    {"take_ended_threads", take_ended_threads, METH_NOARGS, NULL},
+    {"count_thread", count_thread, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -1,47 +1,60 @@
 #include "names.h"
 
-int qp_names_start(qp_names *table, const char *zeroth)
+#include "region.h"
+#include "texts.h"
+
+/* Adds a row with a name; its number, or QP_NAME_OTHER where there is no room. */
+static uint32_t add_row(qp_table table, qp_text name)
 {
-    table->numbers = PyDict_New();
-    table->names = Py_BuildValue("[s]", zeroth);
-    return table->numbers && table->names ? 0 : -1;
+    uint32_t number = name == QP_TEXT_FULL ? UINT32_MAX : qp_rows_add(table, 1);
+    if (number == UINT32_MAX) {
+        return QP_NAME_OTHER;
+    }
+    memcpy(qp_table_start[table] + (size_t)number * qp_tables[table].row_bytes, &name, sizeof name);
+    return number;
 }
 
-void qp_names_stop(qp_names *table)
+int qp_names_start(qp_names *names, qp_table table, const char *zeroth)
 {
-    Py_CLEAR(table->numbers);
-    Py_CLEAR(table->names);
+    names->table = table;
+    names->numbers = PyDict_New();
+    bool reserved = add_row(table, qp_text_of(zeroth, strlen(zeroth))) == 0 &&
+                    add_row(table, qp_text_of("(other)", 7)) == QP_NAME_OTHER;
+    return names->numbers && reserved ? 0 : -1;
 }
 
-uint16_t qp_name_number(qp_names *table, PyObject *name)
+void qp_names_stop(qp_names *names)
 {
-    if (!table->numbers) {
+    Py_CLEAR(names->numbers);
+}
+
+uint16_t qp_name_number(qp_names *names, PyObject *name)
+{
+    if (!names->numbers) {
         return 0; /* the recording has ended */
     }
-    PyObject *known = PyDict_GetItemWithError(table->numbers, name);
+    PyObject *known = PyDict_GetItemWithError(names->numbers, name);
     if (known || PyErr_Occurred()) {
         return known ? (uint16_t)PyLong_AsLong(known) : 0;
     }
-    Py_ssize_t number = PyList_GET_SIZE(table->names);
-    if (number >= QP_NAMES) {
-        return QP_NAMES - 1;
+    uint32_t number = add_row(names->table, qp_text_of_str(name));
+    if (number == QP_NAME_OTHER) { /* the names beyond are not remembered: they may be endless */
+        return QP_NAME_OTHER;
     }
-    PyObject *text = number == QP_NAMES - 1 ? PyUnicode_FromString("(other)") : Py_NewRef(name);
-    PyObject *value = PyLong_FromSsize_t(number);
-    bool added = text && value && PyDict_SetItem(table->numbers, text, value) == 0 &&
-                 PyList_Append(table->names, text) == 0;
-    Py_XDECREF(text);
+    PyObject *value = PyLong_FromUnsignedLong(number);
+    bool added = value && PyDict_SetItem(names->numbers, name, value) == 0;
     Py_XDECREF(value);
     return added ? (uint16_t)number : 0;
 }
 
-bool qp_name_is_known(const qp_names *table, uint16_t number)
+bool qp_name_has(const qp_names *names, PyObject *name)
 {
-    return table->names && number < PyList_GET_SIZE(table->names);
+    bool has = names->numbers && PyDict_Contains(names->numbers, name) == 1;
+    PyErr_Clear();
+    return has;
 }
 
-PyObject *qp_name_of(const qp_names *table, uint16_t number)
+bool qp_name_is_known(const qp_names *names, uint16_t number)
 {
-    PyObject *name = PyList_GetItem(table->names, number); /* IndexError beyond the end */
-    return name ? Py_NewRef(name) : NULL;
+    return names->numbers && number < qp_row_count(names->table);
 }

@@ -1,4 +1,5 @@
-/* Names with numbers: of threads and of spans. A bounded table; the last number is "(other)". */
+/* Names with numbers: of threads and of spans. A bounded table, whose rows begin with their names;
+ * number 1 is "(other)", which stands for all that find no room. */
 #ifndef QP_NAMES_H
 #define QP_NAMES_H
 
@@ -6,24 +7,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { QP_NAMES = 1024 };
+#include "tables.h"
+
+enum { QP_NAME_OTHER = 1 };
 
 typedef struct {
+    qp_table table;
     PyObject *numbers; /* owned dict: name -> number */
-    PyObject *names;   /* owned list: names by number */
 } qp_names;
 
-/* Makes the table with the name of number 0; -1 with an exception. */
-int qp_names_start(qp_names *table, const char *zeroth);
-void qp_names_stop(qp_names *table);
+/* Makes the names of a table of rows, with the name of number 0; -1 with an exception. */
+int qp_names_start(qp_names *names, qp_table table, const char *zeroth);
+void qp_names_stop(qp_names *names);
 
 /* The number of a name (a reference is taken when it is new); 0 with an exception, or where the
- * table is stopped. */
-uint16_t qp_name_number(qp_names *table, PyObject *name);
+ * names are stopped. */
+uint16_t qp_name_number(qp_names *names, PyObject *name);
 
-bool qp_name_is_known(const qp_names *table, uint16_t number);
+/* Whether a name has a number. Raises nothing. */
+bool qp_name_has(const qp_names *names, PyObject *name);
 
-/* A new str: the name of a number; NULL with an exception. */
-PyObject *qp_name_of(const qp_names *table, uint16_t number);
+bool qp_name_is_known(const qp_names *names, uint16_t number);
 
 #endif

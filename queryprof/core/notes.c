@@ -1,32 +1,14 @@
 #include "notes.h"
 
-#include "allocation.h"
 #include "module.h"
 #include "origin.h"
 #include "probe_object.h"
+#include "region.h"
 #include "statements.h"
+#include "texts.h"
 #include "thread_local.h"
 
-static struct {
-    bool *noted;    /* by statement */
-    PyObject *rows; /* owned list of (statement, note) that were not taken */
-} table;
-
 PyObject *qp_note_variable;
-
-bool qp_notes_start(void)
-{
-    table.noted = qp_allocate(QP_STATEMENTS, sizeof *table.noted);
-    table.rows = PyList_New(0);
-    return table.noted && table.rows;
-}
-
-void qp_notes_stop(void)
-{
-    qp_release(table.noted);
-    table.noted = NULL;
-    Py_CLEAR(table.rows);
-}
 
 static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, PyObject *names)
 {
@@ -76,26 +58,14 @@ PyObject *qp_note_running(void)
 
 void qp_note_statement(uint32_t statement)
 {
-    if (table.noted[statement]) {
+    qp_statement_row *row = (qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + statement;
+    if (row->note != QP_TEXT_NONE) {
         return;
     }
     PyObject *note = qp_note_running();
-    PyObject *row = note ? Py_BuildValue("(IO)", (unsigned)statement, note) : NULL;
-    if (row && table.rows) { /* a garbage collection may have ended the recording */
-        table.noted[statement] = PyList_Append(table.rows, row) == 0;
+    if (note && PyUnicode_Check(note) && qp_recording) { /* a collection may have ended it */
+        qp_text text = qp_text_of_str(note);
+        row->note = text == QP_TEXT_FULL ? QP_TEXT_NONE : text;
     }
-    PyErr_Clear(); /* no memory: no note */
-    Py_XDECREF(row);
     Py_XDECREF(note);
-}
-
-PyObject *qp_notes_take(void)
-{
-    PyObject *taken = table.rows;
-    PyObject *rows = PyList_New(0);
-    if (!rows) {
-        return NULL;
-    }
-    table.rows = rows;
-    return taken;
 }

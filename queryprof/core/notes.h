@@ -11,9 +11,6 @@
 /* The context variable whose value is the running note, a str; NULL: no library tells any. */
 extern PyObject *qp_note_variable;
 
-bool qp_notes_start(void);
-void qp_notes_stop(void);
-
 /* A new callable that stands in for `original`: while it runs, the note is what `describe` returns
  * for the same arguments. NULL with an exception. */
 PyObject *qp_note_runner(PyObject *module, PyObject *original, PyObject *describe);
@@ -23,8 +20,5 @@ PyObject *qp_note_running(void);
 
 /* Keeps the running note for a statement: the first one stays. */
 void qp_note_statement(uint32_t statement);
-
-/* Empties the new notes into a new list of (statement, note); NULL with an exception. */
-PyObject *qp_notes_take(void);
 
 #endif

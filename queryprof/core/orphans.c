@@ -19,8 +19,9 @@ static struct {
     PyThread_type_lock lock; /* never held while waiting for anything */
     orphan orphans[ORPHANS];
     int count;
-    uint64_t lost;
 } table;
+
+static uint64_t lost; /* guarded as the table */
 
 volatile bool qp_orphans_waiting = false;
 
@@ -39,7 +40,7 @@ void qp_orphans_after_fork(void)
     }
     table.count = 0;
     qp_orphans_waiting = false;
-    table.lost = 0;
+    lost = 0;
 }
 
 void qp_orphan_keep(const qp_key *key, const qp_counters *counters)
@@ -52,7 +53,7 @@ void qp_orphan_keep(const qp_key *key, const qp_counters *counters)
         table.orphans[table.count++] = (orphan){*key, *counters};
         qp_orphans_waiting = true;
     } else {
-        table.lost++;
+        lost++;
     }
     PyThread_release_lock(table.lock);
 }
@@ -86,5 +87,5 @@ void qp_orphans_collect(void)
 
 uint64_t qp_counters_lost(void)
 {
-    return table.lost;
+    return lost;
 }

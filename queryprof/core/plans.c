@@ -6,11 +6,12 @@
 #include "clock.h"
 #include "compiler.h"
 #include "counters.h"
+#include "region.h"
 #include "statements.h"
+#include "texts.h"
 
 enum {
-    KNOWN_SLOTS = 16384, /* statements with the schemas they met */
-    PLANS = 2048,
+    KNOWN_SLOTS = 16384,              /* statements with the schemas they met */
     HEAD_START_NS = 100 * 1000 * 1000 /* of asking, at the program's start */
 };
 
@@ -19,26 +20,17 @@ static const uint64_t ONE_GENERATION = (uint64_t)1 << 32;
 typedef struct {
     uint64_t schema; /* 0: free */
     uint32_t statement;
-    uint32_t plan; /* 1 + its place; 0: SQLite gave none */
+    uint32_t plan; /* 1 + its row; 0: SQLite gave none */
 } known_plan;
-
-typedef struct {
-    uint32_t statement;
-    bool is_met;        /* since they were last taken */
-    PyObject *database; /* owned str */
-    PyObject *tree;     /* owned str */
-} plan;
 
 static struct {
     known_plan *known;
     uint32_t known_count;
-    plan *plans;
-    uint32_t plan_count;
+    bool is_met[QP_PLANS]; /* by row: since it was asked for */
     double share;
     int64_t asked_ticks;
     uint64_t started_ticks;
     uint64_t asked;
-    uint64_t unasked;
 } table = {.share = 1.0};
 
 qp_plan_cached qp_plan_cache[QP_PLAN_CACHE];
@@ -47,24 +39,18 @@ uint64_t qp_plan_generation = (uint64_t)1 << 32;
 bool qp_plans_start(void)
 {
     table.known = qp_allocate(KNOWN_SLOTS, sizeof *table.known);
-    table.plans = qp_allocate(PLANS, sizeof *table.plans);
-    table.known_count = table.plan_count = 0;
+    memset(table.is_met, 0, sizeof table.is_met);
+    table.known_count = 0;
     table.asked_ticks = 0;
     table.started_ticks = qp_clock_ticks();
-    table.asked = table.unasked = 0;
+    table.asked = 0;
     qp_plan_generation += ONE_GENERATION;
-    return table.known && table.plans;
+    return table.known != NULL;
 }
 
 void qp_plans_stop(void)
 {
-    for (uint32_t i = 0; table.plans && i < table.plan_count; i++) {
-        Py_CLEAR(table.plans[i].database);
-        Py_CLEAR(table.plans[i].tree);
-    }
-    qp_release(table.plans);
     qp_release(table.known);
-    table.plans = NULL;
     table.known = NULL;
 }
 
@@ -76,11 +62,6 @@ void qp_plans_allow(double share)
 uint64_t qp_plans_asked(void)
 {
     return table.asked;
-}
-
-uint64_t qp_plans_unasked(void)
-{
-    return table.unasked;
 }
 
 /* The entry of a statement under a schema, or the free one where it would be. */
@@ -108,7 +89,7 @@ static void remember(uint64_t schema, uint32_t statement, uint32_t plan)
 /* Whether there is room for an answer, and time to ask. */
 static bool is_affordable(void)
 {
-    if (table.plan_count == PLANS) {
+    if (qp_row_count(QP_PLAN_ROWS) == QP_PLANS) {
         return false;
     }
     int64_t elapsed = qp_clock_elapsed(table.started_ticks, qp_clock_ticks());
@@ -180,13 +161,13 @@ QP_COLD bool qp_plan_ask(qp_plan_question *question, PyObject *connection, uint3
     const known_plan *known = find(schema, statement);
     if (known->schema) {
         if (known->plan) {
-            table.plans[known->plan - 1].is_met = true;
+            table.is_met[known->plan - 1] = true;
         }
         keep_from_asking(db, statement);
         return false;
     }
     if (!is_affordable()) {
-        table.unasked++;
+        qp_head->unasked_plans++;
         keep_from_asking(db, statement);
         return false;
     }
@@ -195,27 +176,28 @@ QP_COLD bool qp_plan_ask(qp_plan_question *question, PyObject *connection, uint3
     return true;
 }
 
-/* The place of a plan, which is made if need be; 0: there is no room or no memory. */
+/* 1 + the row of a plan, which is added if need be; 0: there is no room. */
 static uint32_t place_of(uint32_t statement, const char *database, const char *text)
 {
     PyObject *path = PyUnicode_DecodeFSDefault(database[0] ? database : ":memory:");
-    PyObject *tree = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
-    uint32_t place = 0;
-    for (uint32_t i = 0; path && tree && i < table.plan_count && !place; i++) {
-        const plan *one = &table.plans[i];
-        if (one->statement == statement && PyUnicode_Compare(one->tree, tree) == 0 &&
-            PyUnicode_Compare(one->database, path) == 0) {
-            place = i + 1;
+    const qp_plan_row plan = {.statement = statement,
+                              .database = path ? qp_text_of_str(path) : QP_TEXT_FULL,
+                              .tree = qp_text_of(text, strlen(text))};
+    Py_XDECREF(path);
+    qp_plan_row *rows = qp_rows(QP_PLAN_ROWS);
+    for (uint32_t i = 0; i < qp_row_count(QP_PLAN_ROWS); i++) {
+        if (rows[i].statement == statement && rows[i].tree == plan.tree &&
+            rows[i].database == plan.database) {
+            return i + 1;
         }
     }
-    if (path && tree && !place && table.plan_count < PLANS) {
-        place = ++table.plan_count;
-        table.plans[place - 1] =
-            (plan){.statement = statement, .database = Py_NewRef(path), .tree = Py_NewRef(tree)};
+    bool has_texts = plan.database != QP_TEXT_FULL && plan.tree != QP_TEXT_FULL;
+    uint32_t added = has_texts ? qp_rows_add(QP_PLAN_ROWS, 1) : UINT32_MAX;
+    if (added == UINT32_MAX) {
+        return 0;
     }
-    Py_XDECREF(path);
-    Py_XDECREF(tree);
-    return place;
+    rows[added] = plan;
+    return added + 1;
 }
 
 /* Whether a plan reads a table. */
@@ -249,7 +231,7 @@ static void keep(qp_tracker *tracker, uint32_t statement, const char *tree)
     if (tree[0]) {
         place = place_of(statement, path_of(tracker), tree);
         if (place) {
-            table.plans[place - 1].is_met = true;
+            table.is_met[place - 1] = true;
         }
     }
     remember(schema_of(tracker), statement, place);
@@ -290,27 +272,26 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, ui
 
 void qp_plans_forget(void)
 {
-    for (uint32_t i = 0; i < table.plan_count; i++) {
-        table.plans[i].is_met = false;
-    }
+    qp_rows_clear(QP_PLAN_ROWS);
+    memset(table.known, 0, KNOWN_SLOTS * sizeof *table.known);
+    memset(table.is_met, 0, sizeof table.is_met);
+    table.known_count = 0;
     qp_plan_generation += ONE_GENERATION;
 }
 
-PyObject *qp_plans_take(void)
+PyObject *qp_plans_met(void)
 {
     PyObject *rows = PyList_New(0);
-    for (uint32_t i = 0; rows && i < table.plan_count; i++) {
-        plan *one = &table.plans[i];
-        if (one->is_met) {
-            PyObject *row = Py_BuildValue("(IOO)", one->statement, one->database, one->tree);
-            if (!row || PyList_Append(rows, row) < 0) {
-                Py_CLEAR(rows);
-            }
-            Py_XDECREF(row);
+    for (uint32_t i = 0; rows && i < qp_row_count(QP_PLAN_ROWS); i++) {
+        PyObject *row = table.is_met[i] ? PyLong_FromUnsignedLong(i) : NULL;
+        if (table.is_met[i] && (!row || PyList_Append(rows, row) < 0)) {
+            Py_CLEAR(rows);
         }
+        Py_XDECREF(row);
     }
     if (rows) {
-        qp_plans_forget();
+        memset(table.is_met, 0, sizeof table.is_met);
+        qp_plan_generation += ONE_GENERATION; /* what is met again is asked about again */
     }
     return rows;
 }

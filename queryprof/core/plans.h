@@ -63,21 +63,18 @@ void qp_plan_answer(qp_plan_question *question, PyObject *connection, uint32_t s
 /* The share of the program's time that may be spent on asking; 0: never ask; 1: no bounds. */
 void qp_plans_allow(double share);
 
-/* A new list of the (statement, database, tree) that were met since the last taking; NULL with an
+/* A new list of the rows of the plans that were met since this was last asked; NULL with an
  * exception. */
-PyObject *qp_plans_take(void);
+PyObject *qp_plans_met(void);
 
 /* Allocates the tables; false without memory. */
 bool qp_plans_start(void);
 void qp_plans_stop(void);
 
-/* Forgets which were met. */
+/* Drops all plans. */
 void qp_plans_forget(void);
 
 /* Questions asked so far. */
 uint64_t qp_plans_asked(void);
-
-/* Questions that were not asked for want of time or room. */
-uint64_t qp_plans_unasked(void);
 
 #endif

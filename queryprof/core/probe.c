@@ -8,17 +8,19 @@
 #include "callpath.h"
 #include "clock.h"
 #include "compiler.h"
+#include "errors.h"
 #include "first_run.h"
-#include "flusher.h"
 #include "frames.h"
 #include "loops.h"
 #include "notes.h"
 #include "origin.h"
 #include "samples.h"
+#include "shared_region.h"
 #include "spans.h"
 #include "statements.h"
 #include "steps.h"
 #include "timeline.h"
+#include "turn.h"
 
 enum {
     PAGE_SAMPLING = 16,    /* 1 execution in so many has its page fetches counted */
@@ -205,8 +207,8 @@ static inline bool begin_execution(qp_call *call)
 static inline bool start(qp_call *call, const qp_probe *probe, PyObject *self, PyObject *argument,
                          PyObject *parameters)
 {
-    if (qp_flusher_awaited) {
-        qp_flusher_launch();
+    if (qp_share_awaited) {
+        qp_region_share();
     }
     call->probe = probe;
     call->active.operation = probe->operation;
@@ -281,7 +283,7 @@ static bool count_error(const qp_key *key)
     PyObject *exception = PyErr_Occurred();
     bool is_end = exception == PyExc_StopIteration || exception == PyExc_StopAsyncIteration;
     if (exception && PyType_Check(exception) && !is_end) {
-        qp_aggregate_error(key, exception);
+        qp_error_count(key, exception);
         return true;
     }
     return false; /* a StopIteration that was not even raised */
@@ -298,8 +300,8 @@ static void end_unknown_rows(const qp_call *call, PyObject *result, int64_t tick
     int64_t rows = qp_rows_served(call, result);
     qp_aggregate *sums = qp_aggregate_of(&key);
     qp_aggregate_add(sums, 1, ns, self_ns, rows, ns, ns);
-    if (!result) {
-        sums->errors += count_error(&key);
+    if (!result && count_error(&key)) {
+        qp_aggregate_count_error(sums);
     }
     qp_timeline_add(qp_clock_unix_ns(qp_clock_ticks()), 1, rows, self_ns);
 }
@@ -352,12 +354,12 @@ static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t tic
         return;
     }
     e->in_use = false;
-    e->stage = QP_STAGE_BEGUN;
     e->cursor = NULL;
     e->started_ticks = call->start_ticks;
     e->ticks = ticks;
     e->nested_ticks = call->nested_ticks;
     e->rows = rows;
+    qp_release_store(&e->stage, QP_STAGE_BEGUN);
     if (call->probe->source == QP_SOURCE_TEXT) {
         /* A connection's execute returns the cursor, a cursor's execute itself. */
         const void *cursor = result ? result : call->self;
@@ -380,8 +382,8 @@ static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t tic
     if (e == &call->spare && e->cursor) {
         call->thread->serving = qp_execution_keep(e);
     }
-    if (!result && !e->ignored) {
-        e->began->errors += count_error(&e->meter.key);
+    if (!result && !e->ignored && count_error(&e->meter.key)) {
+        qp_execution_failed(e);
     }
 }
 
@@ -437,9 +439,9 @@ void qp_calls_after_fork(void)
     }
 }
 
-static QP_INLINE void finish(qp_call *call, PyObject *result)
+static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
 {
-    int64_t ticks = qp_clock_elapsed(call->start_ticks, qp_clock_ticks());
+    int64_t ticks = qp_clock_elapsed(call->start_ticks, now);
     qp_thread *thread = call->thread;
     leave(call);
     /* Not by the probe: it may be another function's, if recording stopped meanwhile. */
@@ -473,6 +475,10 @@ static QP_INLINE void finish(qp_call *call, PyObject *result)
 
 void qp_call_end(qp_call *call, PyObject *result)
 {
-    finish(call, result);
+    uint64_t now = qp_clock_ticks();
+    finish(call, result, now);
     give_back(call);
+    if (now >= qp_turn_due_ticks) {
+        qp_turn();
+    }
 }

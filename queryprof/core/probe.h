@@ -21,6 +21,7 @@
 #include "sql_words.h"
 #include "thread_local.h"
 #include "threads.h"
+#include "turn.h"
 
 /* What is known of an attached function. */
 typedef struct {
@@ -142,7 +143,8 @@ static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
     int64_t ticks = qp_clock_elapsed(call->start_ticks, end_ticks);
     qp_thread *thread = call->thread;
     if (!result || call->nested_ticks || thread->active != &call->active || thread->lane ||
-        call->recording != qp_recording || ticks >= e->notable_ticks || !qp_clock.counter) {
+        call->recording != qp_recording || ticks >= e->notable_ticks || !qp_clock.counter ||
+        end_ticks >= qp_turn_due_ticks) {
         qp_call_end(call, result);
         return;
     }
@@ -154,8 +156,14 @@ static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
     bool row = call->active.operation == QP_NEXT || result != Py_None;
     p->last_ticks = call->start_ticks;
     if (!p->calls) {
-        *p = (qp_pending_rows){call->active.operation, 1, 0, row, ticks, 0, ticks, ticks,
-                               call->start_ticks,      1};
+        *p = (qp_pending_rows){.operation = call->active.operation,
+                               .calls = 1,
+                               .rows = row,
+                               .ticks = ticks,
+                               .min_ticks = ticks,
+                               .max_ticks = ticks,
+                               .last_ticks = call->start_ticks,
+                               .timed_calls = 1};
         qp_execution_pends(e);
         return;
     }

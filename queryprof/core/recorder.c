@@ -2,6 +2,7 @@
 
 #include "aggregates.h"
 #include "callpath.h"
+#include "changes.h"
 #include "clock.h"
 #include "code_lines.h"
 #include "counters.h"
@@ -9,12 +10,13 @@
 #include "frames.h"
 #include "handoffs.h"
 #include "loops.h"
-#include "notes.h"
 #include "operations.h"
 #include "plans.h"
 #include "probe.h"
+#include "probe_cost.h"
 #include "region.h"
 #include "samples.h"
+#include "shared_region.h"
 #include "spans.h"
 #include "stacks.h"
 #include "stalls.h"
@@ -22,24 +24,45 @@
 #include "steps.h"
 #include "task_makers.h"
 #include "texts.h"
-#include "thread_ends.h"
+#include "thread_usage.h"
 #include "threads.h"
 #include "timeline.h"
+#include "turn.h"
 
 static uint32_t recordings;
 
 uint32_t qp_recording;
+
+/* What is known of the whole recording, up to now. */
+static void write_head(void)
+{
+    qp_head->ns_per_tick = qp_clock.ns_per_tick;
+    qp_head->base_ticks = qp_clock.base_ticks;
+    qp_head->base_unix_ns = qp_clock.base_unix_ns;
+    qp_head->turn_unix_ns = qp_clock_unix_ns(qp_clock_ticks());
+    qp_head->lost_counters = qp_counters_lost();
+    qp_head->own_ns = qp_clock_ns(qp_own_ticks);
+}
+
+static void begin(void)
+{
+    qp_own_ticks = 0;
+    write_head();
+    qp_head->start_unix_ns = qp_head->turn_unix_ns;
+    qp_recording = ++recordings;
+    qp_turn_start();
+}
 
 int qp_recorder_start(void)
 {
     qp_clock_start();
     qp_frames_start(PyThreadState_Get());
     bool started = qp_region_start() && qp_texts_start() && qp_statements_start() &&
-                   qp_code_lines_start() && qp_stacks_start() && qp_aggregates_start() &&
-                   qp_executions_start() && qp_plans_start() && qp_samples_start() &&
-                   qp_loops_start() && qp_steps_start() && qp_stalls_start() && qp_spans_start() &&
-                   qp_notes_start() && qp_handoffs_start() &&
-                   qp_threads_start(PyInterpreterState_Get()) == 0;
+                   qp_code_lines_start() && qp_stacks_start() && qp_changes_start() &&
+                   qp_aggregates_start() && qp_executions_start() && qp_plans_start() &&
+                   qp_samples_start() && qp_steps_start() && qp_spans_start() &&
+                   qp_threads_start(PyInterpreterState_Get()) == 0 &&
+                   qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
     if (!started) {
         qp_recorder_stop();
         if (!PyErr_Occurred()) {
@@ -51,31 +74,29 @@ int qp_recorder_start(void)
         const char *name = qp_operations[i].statement;
         qp_operation_statements[i] = name ? qp_statement_of_name(name) : QP_STATEMENT_UNKNOWN;
     }
-    qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
-    qp_recording = ++recordings;
+    begin();
     return 0;
 }
 
 void qp_recorder_stop(void)
 {
     qp_recording = 0;
+    qp_turn_stop();
     qp_calls_forget();
-    qp_handoffs_stop();
-    qp_notes_stop();
     qp_spans_stop();
     qp_task_makers_stop();
-    qp_stalls_stop();
     qp_steps_stop();
-    qp_loops_stop();
     qp_threads_stop();
     qp_samples_stop();
     qp_plans_stop();
     qp_aggregates_stop();
+    qp_changes_stop();
     qp_callpath_forget();
     qp_stacks_stop();
     qp_code_lines_stop();
     qp_statements_stop();
     qp_texts_stop();
+    qp_region_unshare();
     qp_region_stop();
 }
 
@@ -84,28 +105,45 @@ bool qp_recorder_is_on(void)
     return qp_recording != 0;
 }
 
-void qp_recorder_forget(void)
+/* Empties all sums; what they are of keeps its number. */
+static void forget_sums(void)
 {
-    qp_executions_forget();
     qp_samples_forget();
     qp_stalls_forget();
     qp_steps_forget();
-    qp_plans_forget();
+    qp_loops_forget();
+    qp_rows_clear(QP_CAUSE_ROWS);
+    qp_rows_clear(QP_ERROR_ROWS);
     qp_aggregates_forget();
     qp_handoffs_forget();
     qp_spans_forget();
+    qp_thread_usage_forget();
+    qp_histograms_forget();
     qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
+    qp_head->folded_statements = qp_head->folded_calls = 0;
+}
+
+void qp_recorder_forget(void)
+{
+    qp_executions_forget();
+    forget_sums();
+    qp_plans_forget();
 }
 
 void qp_recorder_after_fork(void)
 {
     qp_counters_after_fork();
-    qp_executions_after_fork();
     qp_calls_after_fork();
-    qp_thread_ends_after_fork();
-    qp_recorder_forget();
-    qp_recording = ++recordings;
+    qp_thread_usage_after_fork();
+    qp_rows_clear(QP_TASK_ROWS);
     qp_loops_after_fork();
+    qp_spans_after_fork();
+    qp_executions_after_fork();
+    qp_changes_forget();
+    qp_recorder_forget();
+    qp_head->unasked_plans = 0;
+    qp_head->turns = 0;
+    begin();
 }
 
 void qp_recorder_settle(void)
@@ -116,21 +154,16 @@ void qp_recorder_settle(void)
     qp_counters_settle();
     qp_executions_settle();
     qp_clock_calibrate();
+    write_head();
 }
 
-bool qp_recorder_end_interval(void)
+bool qp_recorder_end_part(void)
 {
-    bool full = qp_aggregates_nearly_full();
-    qp_aggregates_rewind();
-    if (full && qp_aggregates_changed()) {
+    qp_recorder_settle();
+    if (!qp_changes_seal() || !qp_region_write_part()) {
+        PyErr_Clear();
         return false;
     }
-    if (full) {
-        qp_aggregates_forget();
-    }
-    if (qp_code_lines_nearly_full()) {
-        qp_callpath_forget();
-        qp_code_lines_forget();
-    }
+    forget_sums();
     return true;
 }

@@ -16,11 +16,12 @@ bool qp_recorder_is_on(void);
 /* Forgets what was recorded, in a forked child: it is the parent's. */
 void qp_recorder_after_fork(void);
 
-/* Brings what is in flight to the tables, before they are taken. */
+/* Brings what is in flight to the tables, before they are read. */
 void qp_recorder_settle(void);
 
-/* Makes room after everything was taken. False: there is more to take first. */
-bool qp_recorder_end_interval(void);
+/* Writes what was recorded up to now to a file of its own, and empties the sums; false: it cannot
+ * be written, and they stay. */
+bool qp_recorder_end_part(void);
 
 /* Forgets what was recorded up to now. */
 void qp_recorder_forget(void);

@@ -1,5 +1,6 @@
 /* The memory of a recording: one mapping with a place for every table, at an address that stays the
- * same for as long as the process runs.
+ * same for as long as the process runs. It is the process's own at first, and may become a file in
+ * the system's shared memory, which outlives the process (see shared_region.h).
  *
  * What a recording holds is gone when it stops, and reads as zeros from then on: a call that began
  * before may still look. With the GIL.
@@ -13,19 +14,43 @@
 
 #include "tables.h"
 
+enum { QP_PAGE = 4096 };
+
+/* Each table's first row, in the mapping; and the header. Valid from the first qp_region_start on.
+ */
+extern char *qp_table_start[QP_TABLES];
+extern qp_header *qp_head;
+
 /* Maps the memory, with all tables empty; false without memory. */
 bool qp_region_start(void);
 
-/* Empties all tables. */
+/* Empties all tables but that of calls, which knows itself which of them are in progress. */
 void qp_region_stop(void);
 
-/* The first row of a table; valid from the first qp_region_start on. */
-void *qp_rows(qp_table table);
+/* Empties a table. */
+void qp_rows_clear(qp_table table);
+
+/* The first row of a table. */
+static inline void *qp_rows(qp_table table)
+{
+    return qp_table_start[table];
+}
 
 /* Rows that a table has. */
-uint32_t qp_row_count(qp_table table);
+static inline uint32_t qp_row_count(qp_table table)
+{
+    return qp_head->counts[table];
+}
 
-/* Adds `rows` rows of zeros and returns the number of the first; UINT32_MAX: there is no room. */
+/* Adds `rows` rows of zeros, which are there for readers from here on, and returns the number of
+ * the first; UINT32_MAX: there is no room. */
 uint32_t qp_rows_add(qp_table table, uint32_t rows);
+
+/* Bytes of the whole mapping; of it, of a table's rows that there are. */
+size_t qp_region_bytes(void);
+size_t qp_table_bytes(qp_table table);
+
+/* Whether the mapping is a file, whose pages must be asked for before they are touched. */
+void qp_region_is_shared(bool is_shared);
 
 #endif

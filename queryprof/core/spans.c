@@ -7,11 +7,13 @@
 #include "callpath.h"
 #include "clock.h"
 #include "cpu_time.h"
-#include "distribution.h"
 #include "executions.h"
+#include "histogram.h"
 #include "loops.h"
 #include "names.h"
 #include "origin.h"
+#include "region.h"
+#include "shared_region.h"
 #include "steps.h"
 #include "thread_local.h"
 #include "threads.h"
@@ -20,8 +22,6 @@ enum {
     RUNNING = 1024, /* spans that may run at once and be measured one by one */
     SEARCHED = 64,  /* places looked at for a free one */
     SITES = 64,     /* (statement, call path) pairs of one span that are counted */
-    REPEATS = 512,
-    STATUSES = 512,
     NUMBER_BITS = 16,
     SLOT_BITS = 12
 };
@@ -49,46 +49,12 @@ typedef struct {
     site sites[SITES];
 } running_span;
 
-/* What the spans of one name add up to. */
-typedef struct {
-    bool changed;
-    int64_t count;
-    int64_t errors;
-    int64_t cpu_count; /* spans whose CPU time is known ... */
-    int64_t cpu_ns;    /* ... adds up to that */
-    int64_t database_ns;
-    qp_distribution durations;
-    qp_distribution executions; /* a span: numbers where other distributions hold nanoseconds */
-} sums;
-
-/* A statement that one call path executed again and again in spans of one name. */
-typedef struct {
-    uint16_t name;
-    uint32_t statement;
-    uint32_t path;
-    int64_t spans;
-    int64_t executions;
-    int64_t most;
-} repeat;
-
-typedef struct {
-    uint16_t name;
-    int status;
-    int64_t count;
-} status_count;
-
 static struct {
     qp_names names;
     running_span *running; /* RUNNING of them */
     uint32_t next;         /* where a free one is looked for first */
     uint64_t serial;       /* never used again, not in a later recording either */
     uint64_t first_serial; /* of this recording */
-    sums *sums;            /* by number of the name */
-    bool changed;
-    repeat repeats[REPEATS];
-    int repeat_count;
-    status_count statuses[STATUSES];
-    int status_count;
 } table;
 
 PyObject *qp_span_variable;
@@ -96,32 +62,39 @@ PyObject *qp_span_variable;
 bool qp_spans_start(void)
 {
     table.running = qp_allocate(RUNNING, sizeof *table.running);
-    table.sums = qp_allocate(QP_NAMES, sizeof *table.sums);
     table.first_serial = table.serial + 1;
     table.next = 0;
-    table.repeat_count = table.status_count = 0;
-    return table.running && table.sums && qp_names_start(&table.names, "") == 0;
+    return table.running && qp_names_start(&table.names, QP_SPAN_ROWS, "") == 0;
 }
 
 void qp_spans_stop(void)
 {
     qp_release(table.running);
-    qp_release(table.sums);
     table.running = NULL;
-    table.sums = NULL;
     qp_names_stop(&table.names);
     Py_CLEAR(qp_span_variable);
 }
 
+static qp_span_row *spans(void)
+{
+    return qp_rows(QP_SPAN_ROWS);
+}
+
 void qp_spans_forget(void)
+{
+    for (uint32_t i = 0; i < qp_row_count(QP_SPAN_ROWS); i++) {
+        spans()[i] = (qp_span_row){.name = spans()[i].name};
+    }
+    qp_rows_clear(QP_REPEAT_ROWS);
+    qp_rows_clear(QP_STATUS_ROWS);
+}
+
+void qp_spans_after_fork(void)
 {
     if (table.next) { /* a span has begun: else nothing was written to */
         memset(table.running, 0, RUNNING * sizeof *table.running);
-        memset(table.sums, 0, QP_NAMES * sizeof *table.sums);
     }
     table.next = 0;
-    table.repeat_count = table.status_count = 0;
-    table.changed = false;
 }
 
 void qp_span_set_variable(PyObject *variable)
@@ -193,6 +166,9 @@ int64_t qp_span_begin(PyObject *name)
     if (!number) {
         return 0;
     }
+    if (qp_share_awaited) {
+        qp_region_share();
+    }
     uint64_t serial = ++table.serial;
     uint32_t slot = thread ? reserve() : 0;
     if (slot) {
@@ -215,22 +191,23 @@ int64_t qp_span_begin(PyObject *name)
 /* Notes a statement that the span executed again and again from one call path. */
 static void add_repeat(const running_span *ended, const site *s)
 {
-    repeat *found = NULL;
-    for (int i = 0; i < table.repeat_count && !found; i++) {
-        repeat *r = &table.repeats[i];
-        if (r->name == ended->name && r->statement == s->statement && r->path == s->path) {
-            found = r;
+    qp_repeat_row *rows = qp_rows(QP_REPEAT_ROWS);
+    uint32_t at = 0;
+    while (at < qp_row_count(QP_REPEAT_ROWS) &&
+           (rows[at].span != ended->name || rows[at].statement != s->statement ||
+            rows[at].path != s->path)) {
+        at++;
+    }
+    if (at == qp_row_count(QP_REPEAT_ROWS)) {
+        at = qp_rows_add(QP_REPEAT_ROWS, 1);
+        if (at == UINT32_MAX) {
+            return;
         }
+        rows[at] = (qp_repeat_row){.span = ended->name, .statement = s->statement, .path = s->path};
     }
-    if (!found && table.repeat_count < REPEATS) {
-        found = &table.repeats[table.repeat_count++];
-        *found = (repeat){.name = ended->name, .statement = s->statement, .path = s->path};
-    }
-    if (found) {
-        found->spans++;
-        found->executions += s->executions;
-        found->most = s->executions > found->most ? s->executions : found->most;
-    }
+    rows[at].spans++;
+    rows[at].executions += s->executions;
+    rows[at].most = s->executions > rows[at].most ? s->executions : rows[at].most;
 }
 
 /* The CPU time of a span that ends here; -1: it cannot be told, because other work ran in its
@@ -268,8 +245,7 @@ void qp_span_end(int64_t span, bool failed)
     int64_t ns = qp_clock_ns(qp_clock_elapsed(ended->started_ticks, qp_clock_ticks()));
     int64_t cpu_ns = cpu_of(ended);
     qp_executions_settle(); /* what was fetched in it */
-    sums *s = &table.sums[ended->name];
-    s->changed = table.changed = true;
+    qp_span_row *s = &spans()[ended->name];
     s->count++;
     s->errors += failed;
     s->database_ns += ended->database_ns;
@@ -278,7 +254,7 @@ void qp_span_end(int64_t span, bool failed)
         s->cpu_ns += cpu_ns;
     }
     qp_distribution_add(&s->durations, ns);
-    qp_distribution_add(&s->executions, ended->executions);
+    qp_distribution_add(&s->queries, ended->executions);
     running_span *outer = running(ended->outer);
     for (uint32_t i = 0; i < ended->site_count; i++) {
         const site *at = &ended->sites[i];
@@ -299,16 +275,19 @@ void qp_span_end(int64_t span, bool failed)
 void qp_span_status(int64_t span, int status)
 {
     const running_span *of = running(span);
-    for (int i = 0; of && i < STATUSES; i++) {
-        status_count *s = &table.statuses[i];
-        if (i == table.status_count) {
-            *s = (status_count){.name = of->name, .status = status};
-            table.status_count++;
-        }
-        if (s->name == of->name && s->status == status) {
-            s->count++;
-            return;
-        }
+    qp_status_row *rows = qp_rows(QP_STATUS_ROWS);
+    uint32_t count = qp_row_count(QP_STATUS_ROWS), at = 0;
+    if (!of) {
+        return;
+    }
+    while (at < count && (rows[at].span != of->name || rows[at].status != status)) {
+        at++;
+    }
+    if (at == count) {
+        at = qp_rows_add(QP_STATUS_ROWS, 1);
+    }
+    if (at != UINT32_MAX) {
+        rows[at] = (qp_status_row){of->name, status, rows[at].count + 1};
     }
 }
 
@@ -396,77 +375,4 @@ PyObject *qp_span_watch(PyTypeObject *awaited_type, int64_t span, PyObject *coro
 bool qp_span_name_is_known(uint16_t number)
 {
     return qp_name_is_known(&table.names, number);
-}
-
-PyObject *qp_span_name(uint16_t number)
-{
-    return qp_name_of(&table.names, number);
-}
-
-bool qp_spans_changed(void)
-{
-    return table.changed;
-}
-
-static PyObject *take(int number)
-{
-    sums *s = &table.sums[number];
-    PyObject *durations = qp_distribution_take(&s->durations);
-    PyObject *executions = durations ? qp_distribution_take(&s->executions) : NULL;
-    PyObject *row = NULL;
-    if (executions) {
-        row = Py_BuildValue("(iLLLLLOO)", number, (long long)s->count, (long long)s->errors,
-                            (long long)s->cpu_count, (long long)s->cpu_ns,
-                            (long long)s->database_ns, durations, executions);
-        *s = (sums){0};
-    }
-    Py_XDECREF(durations);
-    Py_XDECREF(executions);
-    return row;
-}
-
-/* Appends a new row, which it takes; false with an exception. */
-static bool append(PyObject **rows, PyObject *row)
-{
-    if (!row || PyList_Append(*rows, row) < 0) {
-        Py_CLEAR(*rows);
-    }
-    Py_XDECREF(row);
-    return *rows != NULL;
-}
-
-PyObject *qp_spans_take(void)
-{
-    PyObject *rows = PyList_New(0);
-    for (int i = 0; table.changed && rows && i < QP_NAMES; i++) {
-        if (table.sums[i].changed) {
-            append(&rows, take(i));
-        }
-    }
-    table.changed = table.changed && !rows;
-    return rows;
-}
-
-PyObject *qp_repeats_take(void)
-{
-    PyObject *rows = PyList_New(0);
-    for (int i = 0; rows && i < table.repeat_count; i++) {
-        const repeat *r = &table.repeats[i];
-        append(&rows,
-               Py_BuildValue("(HIILLL)", r->name, (unsigned)r->statement, (unsigned)r->path,
-                             (long long)r->spans, (long long)r->executions, (long long)r->most));
-    }
-    table.repeat_count = rows ? 0 : table.repeat_count;
-    return rows;
-}
-
-PyObject *qp_statuses_take(void)
-{
-    PyObject *rows = PyList_New(0);
-    for (int i = 0; rows && i < table.status_count; i++) {
-        const status_count *s = &table.statuses[i];
-        append(&rows, Py_BuildValue("(HiL)", s->name, s->status, (long long)s->count));
-    }
-    table.status_count = rows ? 0 : table.status_count;
-    return rows;
 }

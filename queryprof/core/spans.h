@@ -21,8 +21,11 @@ enum {
 bool qp_spans_start(void);
 void qp_spans_stop(void);
 
-/* In a forked child: no span is running; names and numbers stay. */
+/* Drops what was added up; names and numbers stay. */
 void qp_spans_forget(void);
+
+/* In a forked child: no span is running. */
+void qp_spans_after_fork(void);
 
 /* The context variable whose value is the running span: owned; NULL until there is a span. */
 extern PyObject *qp_span_variable;
@@ -70,17 +73,6 @@ void qp_span_count(int64_t span, uint32_t statement, uint32_t path);
 /* Adds time in the driver to a running span. */
 void qp_span_add_database(int64_t span, int64_t ns);
 
-/* A new str: the name of a number; NULL with an exception. */
-PyObject *qp_span_name(uint16_t number);
-
 bool qp_span_name_is_known(uint16_t number);
-
-/* Empty the sums into new lists of tuples (see _core.pyi); NULL with an exception. */
-PyObject *qp_spans_take(void);
-PyObject *qp_repeats_take(void);
-PyObject *qp_statuses_take(void);
-
-/* Whether a span has ended since they were last taken. */
-bool qp_spans_changed(void);
 
 #endif

@@ -64,24 +64,3 @@ uint32_t qp_stack_outer(uint32_t stack)
 {
     return stacks()[stack].outer;
 }
-
-PyObject *qp_stack_frames(uint32_t stack)
-{
-    if (stack >= qp_row_count(QP_STACK_ROWS)) {
-        return PyErr_Format(PyExc_IndexError, "no stack %u", (unsigned)stack);
-    }
-    Py_ssize_t count = 0;
-    for (uint32_t at = stack; at != QP_PATH_NONE; at = qp_stack_outer(at)) {
-        count++;
-    }
-    PyObject *frames = PyTuple_New(count);
-    for (Py_ssize_t i = 0; frames && i < count; i++, stack = qp_stack_outer(stack)) {
-        PyObject *frame = qp_line_described(qp_stack_line(stack));
-        if (!frame) {
-            Py_CLEAR(frames);
-            break;
-        }
-        PyTuple_SET_ITEM(frames, i, frame);
-    }
-    return frames;
-}

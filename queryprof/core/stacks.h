@@ -27,7 +27,4 @@ uint32_t qp_stack_of(const uint32_t *lines, uint32_t count);
 uint32_t qp_stack_line(uint32_t stack);
 uint32_t qp_stack_outer(uint32_t stack);
 
-/* A new tuple of (function, file, line, kind) frames, innermost first; NULL with an exception. */
-PyObject *qp_stack_frames(uint32_t stack);
-
 #endif

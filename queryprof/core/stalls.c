@@ -2,62 +2,23 @@
 
 #include <string.h>
 
-#include "allocation.h"
 #include "callpath.h"
 #include "clock.h"
 #include "cpu_time.h"
+#include "region.h"
 
-enum { STALLS = 128 };
+static const uint32_t UNSEEN = UINT32_MAX; /* instead of a line */
 
-/* Sums since they were last taken, by (what ran, where it was seen). */
-typedef struct {
-    bool in_use;
-    const qp_loop *loop;
-    PyObject *described; /* owned: (function, file, line, kind) of what ran, or None */
-    uint32_t path;
-    uint32_t stack;
-    int64_t count;
-    int64_t total_ns;
-    int64_t max_ns;
-    int64_t gc_ns;
-    int64_t gil_ns;
-    int64_t cpu_ns;    /* that the thread ran or was ready to run ... */
-    int64_t cpu_of_ns; /* ... in so much of the time */
-    int64_t delayed;   /* callbacks and timers that had to wait ... */
-    int64_t delay_ns;  /* ... and for how long, added up */
-    int64_t samples;
-    qp_causes causes;
-} stall;
-
-static struct {
-    qp_timer_is_due *is_due; /* NULL: timers cannot be looked into */
-    stall *stalls;           /* the last one stands for all others when the table is full */
-} table;
-
-bool qp_stalls_start(void)
-{
-    table.stalls = qp_allocate(STALLS, sizeof *table.stalls);
-    return table.stalls != NULL;
-}
+static qp_timer_is_due *timer_is_due; /* NULL: timers cannot be looked into */
 
 void qp_stalls_forget(void)
 {
-    for (int i = 0; table.stalls && i < STALLS && table.stalls[i].in_use; i++) {
-        Py_CLEAR(table.stalls[i].described);
-        memset(&table.stalls[i], 0, sizeof table.stalls[i]);
-    }
-}
-
-void qp_stalls_stop(void)
-{
-    qp_stalls_forget();
-    qp_release(table.stalls);
-    table.stalls = NULL;
+    qp_rows_clear(QP_STALL_ROWS);
 }
 
 void qp_stalls_know_timers(qp_timer_is_due *is_due)
 {
-    table.is_due = is_due;
+    timer_is_due = is_due;
 }
 
 static const qp_step_site *most_seen(const qp_step *step)
@@ -84,28 +45,30 @@ static uint32_t path_of(const qp_step *step)
     return most ? most->path : longest ? longest->path : QP_PATH_NONE;
 }
 
-static stall *find_stall(const qp_step *step, uint32_t path)
+/* The row of what ran and where it was seen; the last one stands for all others when the table is
+ * full. NULL: there is no room. */
+static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
 {
-    PyObject *described = step->sums ? step->sums->described : Py_None;
-    for (int i = 0; i < STALLS; i++) {
-        stall *known = &table.stalls[i];
-        bool is_last = i == STALLS - 1;
-        if (!known->in_use) {
-            *known = (stall){.in_use = true,
-                             .loop = step->lane->loop,
-                             .described = Py_NewRef(is_last ? Py_None : described),
-                             .path = is_last ? QP_PATH_OTHER : path};
-            return known;
-        }
-        if (is_last || (known->loop == step->lane->loop && known->path == path &&
-                        known->described == described)) {
-            return known;
+    qp_stall_row *rows = qp_rows(QP_STALL_ROWS);
+    uint32_t count = qp_row_count(QP_STALL_ROWS);
+    uint32_t line = step->sums ? step->sums->line : UNSEEN;
+    uint32_t loop = qp_loop_number(step->lane->loop);
+    for (uint32_t i = 0; i < count; i++) {
+        if (rows[i].loop == loop && rows[i].path == path && rows[i].line == line) {
+            return &rows[i];
         }
     }
-    return NULL;
+    uint32_t added = count < QP_STALLS ? qp_rows_add(QP_STALL_ROWS, 1) : UINT32_MAX;
+    if (added == UINT32_MAX) {
+        return count ? &rows[count - 1] : NULL;
+    }
+    bool is_last = added == QP_STALLS - 1;
+    rows[added] = (qp_stall_row){
+        .loop = loop, .line = is_last ? UNSEEN : line, .path = is_last ? QP_PATH_OTHER : path};
+    return &rows[added];
 }
 
-static void add_cpu(stall *to, const qp_step *step)
+static void add_cpu(qp_stall_row *to, const qp_step *step)
 {
     const qp_lane *lane = step->lane;
     int64_t cpu_ns = qp_cpu_wanted_ns(lane->kernel_id);
@@ -116,24 +79,24 @@ static void add_cpu(stall *to, const qp_step *step)
 }
 
 /* The timers that were due while the step ran waited from then on. */
-static void add_timers(stall *to, const qp_step *step, int64_t ns)
+static void add_timers(qp_stall_row *to, const qp_step *step, int64_t ns)
 {
     PyObject *timers = step->lane->timers;
-    if (!timers || !step->lane->has_clock || !table.is_due) {
+    if (!timers || !step->lane->has_clock || !timer_is_due) {
         return;
     }
     double began_s = (double)qp_clock_monotonic_of(step->start_ticks) * 1e-9;
     double now_s = began_s + (double)ns * 1e-9;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(timers); i++) {
         double due_s;
-        if (table.is_due(PyList_GET_ITEM(timers, i), &due_s) && due_s < now_s) {
+        if (timer_is_due(PyList_GET_ITEM(timers, i), &due_s) && due_s < now_s) {
             to->delayed++;
             to->delay_ns += (int64_t)((now_s - (due_s > began_s ? due_s : began_s)) * 1e9);
         }
     }
 }
 
-static void add_end(stall *to, const qp_step *step, int64_t ns)
+static void add_end(qp_stall_row *to, const qp_step *step, int64_t ns)
 {
     const qp_step_site *most = most_seen(step);
     to->max_ns = ns > to->max_ns ? ns : to->max_ns;
@@ -156,8 +119,10 @@ void qp_stall_settle(qp_step *step, int64_t ns, bool ended)
 {
     bool is_new = step->settled_ns == 0;
     uint32_t path = is_new ? path_of(step) : step->settled_path;
-    stall *to = find_stall(step, path);
-    step->lane->loop->changed = true;
+    qp_stall_row *to = find_stall(step, path);
+    if (!to) {
+        return;
+    }
     to->count += is_new;
     to->total_ns += ns - step->settled_ns;
     step->settled_ns = ns;
@@ -189,35 +154,4 @@ void qp_stalls_settle(void)
             qp_stall_settle(step, ns, false);
         }
     }
-}
-
-static PyObject *take(stall *from)
-{
-    int64_t database_ns = qp_clock_ns(from->causes.total_ticks);
-    PyObject *causes = qp_causes_take(&from->causes);
-    if (!causes) {
-        return NULL;
-    }
-    return Py_BuildValue("(iOIILLLLLLLLLLLN)", qp_loop_number(from->loop), from->described,
-                         (unsigned)from->path, (unsigned)from->stack, (long long)from->count,
-                         (long long)from->total_ns, (long long)from->max_ns, (long long)database_ns,
-                         (long long)from->gc_ns, (long long)from->gil_ns, (long long)from->cpu_ns,
-                         (long long)from->cpu_of_ns, (long long)from->delayed,
-                         (long long)from->delay_ns, (long long)from->samples, causes);
-}
-
-PyObject *qp_stalls_take(void)
-{
-    PyObject *rows = PyList_New(0);
-    for (int i = 0; rows && i < STALLS && table.stalls[i].in_use; i++) {
-        PyObject *row = take(&table.stalls[i]);
-        if (!row || PyList_Append(rows, row) < 0) {
-            Py_CLEAR(rows);
-        }
-        Py_XDECREF(row);
-    }
-    if (rows) {
-        qp_stalls_forget();
-    }
-    return rows;
 }

@@ -23,14 +23,7 @@ void qp_stalls_know_timers(qp_timer_is_due *is_due);
 /* Brings the stalls that are in progress up to now. */
 void qp_stalls_settle(void);
 
-/* Empties the table into a new list of tuples (see _core.pyi); NULL with an exception. */
-PyObject *qp_stalls_take(void);
-
-/* Drops what was kept. */
+/* Drops what was added up. */
 void qp_stalls_forget(void);
-
-/* Allocates the table; false without memory. */
-bool qp_stalls_start(void);
-void qp_stalls_stop(void);
 
 #endif

@@ -14,7 +14,7 @@
 enum {
     CACHE_SETS = 2048,
     CACHE_WAYS = 2,
-    KEPT_TEXT_LENGTH = 1024 /* longer texts are known by hash and length, and not kept alive */
+    KEPT_TEXT_LENGTH = 256 /* longer texts are known by hash and length, and not kept alive */
 };
 
 typedef struct {
@@ -28,7 +28,6 @@ static struct {
     qp_index index; /* of the rows, by text */
     cached_text *cache;
     char *scratch; /* QP_STATEMENT_BYTES for one fingerprint */
-    uint64_t folded;
 } table;
 
 static const qp_statement_row *statement(uint32_t number)
@@ -187,7 +186,7 @@ static inline uint32_t statement_of(PyObject *sql, qp_dialect dialect)
     cached_text *set = &table.cache[((size_t)hash & (CACHE_SETS - 1)) * CACHE_WAYS];
     if (is_cached(&set[0], sql, hash, length)) {
         if (set[0].statement == QP_STATEMENT_OTHER) {
-            table.folded++;
+            qp_head->folded_statements++;
         }
         return set[0].statement;
     }
@@ -209,7 +208,7 @@ static inline uint32_t statement_of(PyObject *sql, qp_dialect dialect)
     }
     set[0] = entry; /* the most recent one is looked at first */
     if (entry.statement == QP_STATEMENT_OTHER) {
-        table.folded++;
+        qp_head->folded_statements++;
     }
     return entry.statement;
 }
@@ -298,19 +297,7 @@ bool qp_statement_is_known(uint32_t number)
     return number < qp_row_count(QP_STATEMENT_ROWS);
 }
 
-PyObject *qp_statement_text(uint32_t number)
-{
-    return qp_statement_is_known(number)
-               ? qp_text_str(statement(number)->text)
-               : PyErr_Format(PyExc_IndexError, "no statement %u", (unsigned)number);
-}
-
 const char *qp_statement_form(uint32_t number, uint32_t *length)
 {
     return qp_text_bytes(statement(number)->text, length);
-}
-
-uint64_t qp_statements_folded(void)
-{
-    return table.folded;
 }

@@ -54,13 +54,7 @@ uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_dialect dialect
 
 bool qp_statement_is_known(uint32_t statement);
 
-/* A new str: the normal form of a statement, or NULL with an exception. */
-PyObject *qp_statement_text(uint32_t statement);
-
 /* The normal form of a statement, `*length` bytes of it; valid for as long as recording is on. */
 const char *qp_statement_form(uint32_t statement, uint32_t *length);
-
-/* Executions whose statement folded into "(other)". */
-uint64_t qp_statements_folded(void);
 
 #endif

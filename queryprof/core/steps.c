@@ -5,38 +5,51 @@
 #include "allocation.h"
 #include "assertion.h"
 #include "callpath.h"
-#include "code_lines.h"
+#include "changes.h"
 #include "clock.h"
+#include "code_lines.h"
 #include "compiler.h"
-#include "flusher.h"
+#include "region.h"
+#include "shared_region.h"
 #include "stalls.h"
+#include "texts.h"
 #include "watchdog.h"
 
-enum { SUMS = 1024, SLOTS = 2 * SUMS };
+enum { SLOTS = 2 * QP_STEPS };
+
+/* What ran in a loop. */
+typedef struct {
+    const void *identity; /* NULL: the row for all others */
+    PyObject *keeper;     /* owned: keeps that address from meaning another thing, or NULL */
+    const qp_loop *loop;
+} known_step;
 
 static struct {
-    qp_step_sums *sums; /* the first one stands for all others when the table is full */
-    int count;
-    uint16_t slots[SLOTS]; /* 1 + number of sums, by loop and identity; 0: none */
+    known_step *known;     /* by row */
+    uint16_t slots[SLOTS]; /* 1 + row, by loop and identity; 0: none */
     uint64_t steps;        /* begun so far: their numbers */
 } table;
 
 static qp_step
     *free_steps; /* owned; they stay, for steps that are in progress when recording stops */
 
+static qp_step_row *sums_of(uint32_t row)
+{
+    return (qp_step_row *)qp_rows(QP_STEP_ROWS) + row;
+}
+
 bool qp_steps_start(void)
 {
-    table.sums = qp_allocate(SUMS, sizeof *table.sums);
-    return table.sums != NULL;
+    table.known = qp_allocate(QP_STEPS, sizeof *table.known);
+    return table.known != NULL;
 }
 
 void qp_steps_stop(void)
 {
-    for (int i = 0; table.sums && i < table.count; i++) {
-        Py_CLEAR(table.sums[i].keeper);
-        Py_CLEAR(table.sums[i].described);
+    for (uint32_t i = 0; table.known && i < QP_STEPS; i++) {
+        Py_CLEAR(table.known[i].keeper);
     }
-    qp_release(table.sums);
+    qp_release(table.known);
     memset(&table, 0, sizeof table);
 }
 
@@ -57,19 +70,17 @@ void qp_step_release(qp_step *step)
     free_steps = step;
 }
 
-/* A new tuple (function, file, line, kind); NULL with an exception. */
-static QP_COLD PyObject *describe(PyObject *what)
+/* The line that what runs begins with. */
+static QP_COLD uint32_t first_line(PyObject *what)
 {
     if (PyCode_Check(what)) {
         PyCodeObject *code = (PyCodeObject *)what;
-        return Py_BuildValue("(OOii)", code->co_qualname, code->co_filename, code->co_firstlineno,
-                             qp_code_kind(code));
+        return qp_line_add(qp_text_of_str(code->co_qualname), qp_text_of_str(code->co_filename),
+                           (uint32_t)code->co_firstlineno, qp_code_kind(code));
     }
-    if (PyCFunction_Check(what)) {
-        return Py_BuildValue("(ssii)", ((PyCFunctionObject *)what)->m_ml->ml_name, "", 0,
-                             QP_CODE_LIBRARY);
-    }
-    return Py_BuildValue("(ssii)", Py_TYPE(what)->tp_name, "", 0, QP_CODE_LIBRARY);
+    const char *name = PyCFunction_Check(what) ? ((PyCFunctionObject *)what)->m_ml->ml_name
+                                               : Py_TYPE(what)->tp_name;
+    return qp_line_add(qp_text_of(name, strlen(name)), QP_TEXT_NONE, 0, QP_CODE_LIBRARY);
 }
 
 static uint32_t slot_of(const qp_loop *loop, const void *identity)
@@ -78,39 +89,36 @@ static uint32_t slot_of(const qp_loop *loop, const void *identity)
     return (uint32_t)(mixed >> 40) & (SLOTS - 1);
 }
 
-/* Sums for something that has not run before; those of all others when the table is full. */
-static QP_COLD qp_step_sums *add_sums(qp_loop *loop, const void *identity, PyObject *keeper,
-                                      PyObject *described)
+/* A row for something that has not run before; that of all others when the table is full. NULL:
+ * there is not even that. */
+static QP_COLD qp_step_row *add_sums(const qp_loop *loop, const void *identity, PyObject *keeper,
+                                     PyObject *what)
 {
-    if (!table.count) {
-        table.sums[table.count++] = (qp_step_sums){.loop = loop};
-        table.sums[0].described = Py_BuildValue("(ssii)", "(other)", "", 0, QP_CODE_LIBRARY);
+    if (!qp_row_count(QP_STEP_ROWS) && qp_rows_add(QP_STEP_ROWS, 1) == 0) {
+        *sums_of(0) = (qp_step_row){.loop = qp_loop_number(loop), .line = QP_LINE_OTHER};
     }
-    if (table.count == SUMS || !described) {
-        PyErr_Clear(); /* what cannot be described is counted all the same */
-        Py_XDECREF(described);
-        return &table.sums[0];
+    uint32_t line = first_line(what);
+    uint32_t row = line == QP_LINE_OTHER ? UINT32_MAX : qp_rows_add(QP_STEP_ROWS, 1);
+    if (row == UINT32_MAX) {
+        return qp_row_count(QP_STEP_ROWS) ? sums_of(0) : NULL;
     }
     uint32_t slot = slot_of(loop, identity);
     while (table.slots[slot]) {
         slot = (slot + 1) & (SLOTS - 1);
     }
-    qp_step_sums *sums = &table.sums[table.count++];
-    sums->identity = identity;
-    sums->keeper = Py_XNewRef(keeper);
-    sums->described = described;
-    sums->loop = loop;
-    table.slots[slot] = (uint16_t)table.count;
-    return sums;
+    table.known[row] = (known_step){identity, Py_XNewRef(keeper), loop};
+    *sums_of(row) = (qp_step_row){.mark = qp_mark - 1, .loop = qp_loop_number(loop), .line = line};
+    table.slots[slot] = (uint16_t)(row + 1);
+    return sums_of(row);
 }
 
-static inline qp_step_sums *find_sums(const qp_loop *loop, const void *identity)
+static inline qp_step_row *find_sums(const qp_loop *loop, const void *identity)
 {
     uint32_t slot = slot_of(loop, identity);
     for (; table.slots[slot]; slot = (slot + 1) & (SLOTS - 1)) {
-        qp_step_sums *sums = &table.sums[table.slots[slot] - 1];
-        if (sums->identity == identity && sums->loop == loop) {
-            return sums;
+        const known_step *known = &table.known[table.slots[slot] - 1];
+        if (known->identity == identity && known->loop == loop) {
+            return sums_of(table.slots[slot] - 1);
         }
     }
     return NULL;
@@ -121,14 +129,14 @@ static QP_COLD void launch(void)
     if (qp_watchdog_awaited) {
         qp_watchdog_launch();
     }
-    if (qp_flusher_awaited) {
-        qp_flusher_launch();
+    if (qp_share_awaited) {
+        qp_region_share();
     }
 }
 
 static inline void begin(qp_step *step, qp_lane *lane, uint64_t start_ticks)
 {
-    if (qp_watchdog_awaited || qp_flusher_awaited) {
+    if (qp_watchdog_awaited || qp_share_awaited) {
         launch();
     }
     step->outer = lane->step;
@@ -153,8 +161,8 @@ static inline void begin(qp_step *step, qp_lane *lane, uint64_t start_ticks)
 void qp_step_begin(qp_step *step, qp_lane *lane, const void *identity, PyObject *keeper,
                    PyObject *what)
 {
-    qp_step_sums *sums = find_sums(lane->loop, identity);
-    step->sums = sums ? sums : add_sums(lane->loop, identity, keeper, describe(what));
+    qp_step_row *sums = find_sums(lane->loop, identity);
+    step->sums = sums ? sums : add_sums(lane->loop, identity, keeper, what);
     /* Py_SIZE of a deque is its length; all but the last added wait for this step. */
     step->waiting = lane->ready ? Py_SIZE(lane->ready) : 0;
     begin(step, lane, qp_clock_ticks());
@@ -165,6 +173,14 @@ void qp_step_await_beat(qp_step *step, qp_lane *lane, uint64_t due_ticks)
     step->sums = NULL;
     step->waiting = 0;
     begin(step, lane, due_ticks);
+}
+
+/* The longest begins anew with the mark. */
+static void renew_longest(qp_step_row *sums)
+{
+    int64_t max_ns = sums->durations.max_ns;
+    sums->max_before_ns = max_ns > sums->max_before_ns ? max_ns : sums->max_before_ns;
+    sums->durations.max_ns = 0;
 }
 
 void qp_step_end(qp_step *step)
@@ -186,16 +202,17 @@ void qp_step_end(qp_step *step)
         return; /* recording ended meanwhile */
     }
     qp_loop *loop = lane->loop;
-    loop->changed = true;
     lane->last_ticks = now;
-    qp_step_sums *sums = step->sums;
+    qp_step_row *sums = step->sums;
     if (sums) {
         loop->busy_ticks += step->outer ? 0 : qp_clock_elapsed(step->start_ticks, now);
         loop->steps++;
         loop->waiting += step->waiting;
         loop->waiting_max = step->waiting > loop->waiting_max ? step->waiting : loop->waiting_max;
+        if (qp_row_changes(QP_STEP_ROWS, sums)) {
+            renew_longest(sums);
+        }
         qp_distribution_add(&sums->durations, ns);
-        sums->changed = true;
         sums->gc_ticks += lane->gc_ticks - step->gc_ticks_before;
         if (step->causes.total_ticks) {
             qp_causes_join(&sums->causes, &step->causes);
@@ -244,49 +261,10 @@ void qp_step_sample(qp_lane *lane, uint64_t number, uint64_t asked_ticks)
     step->site[at].hits++;
 }
 
-static PyObject *take(qp_step_sums *sums)
-{
-    int64_t database_ns = qp_clock_ns(sums->causes.total_ticks);
-    PyObject *durations = qp_distribution_take(&sums->durations);
-    PyObject *causes = durations ? qp_causes_take(&sums->causes) : NULL;
-    if (!causes) {
-        Py_XDECREF(durations);
-        return NULL;
-    }
-    PyObject *row =
-        Py_BuildValue("(iONLLN)", qp_loop_number(sums->loop), sums->described, durations,
-                      (long long)database_ns, (long long)qp_clock_ns(sums->gc_ticks), causes);
-    if (row) {
-        sums->gc_ticks = 0;
-        sums->changed = false;
-    }
-    return row;
-}
-
-PyObject *qp_steps_take(void)
-{
-    PyObject *rows = PyList_New(0);
-    for (int i = 0; rows && i < table.count; i++) {
-        if (!table.sums[i].changed) {
-            continue;
-        }
-        PyObject *row = take(&table.sums[i]);
-        if (!row || PyList_Append(rows, row) < 0) {
-            Py_CLEAR(rows);
-        }
-        Py_XDECREF(row);
-    }
-    return rows;
-}
-
 void qp_steps_forget(void)
 {
-    for (int i = 0; i < table.count; i++) {
-        qp_step_sums *sums = &table.sums[i];
-        memset(&sums->durations, 0, sizeof sums->durations);
-        sums->causes.known = 0;
-        sums->causes.total_ticks = 0;
-        sums->gc_ticks = 0;
-        sums->changed = false;
+    for (uint32_t i = 0; i < qp_row_count(QP_STEP_ROWS); i++) {
+        qp_step_row *sums = sums_of(i);
+        *sums = (qp_step_row){.mark = qp_mark - 1, .loop = sums->loop, .line = sums->line};
     }
 }

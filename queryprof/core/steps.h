@@ -12,18 +12,6 @@
 
 enum { QP_STEP_SITES = 8 };
 
-/* Sums of what one function's steps in one loop cost since they were last taken. */
-typedef struct {
-    const void *identity; /* of what ran; NULL: a free place */
-    PyObject *keeper;     /* owned: keeps that address from meaning another thing, or NULL */
-    PyObject *described;  /* owned: (function, file, line, kind) */
-    qp_loop *loop;
-    bool changed;
-    int64_t gc_ticks;
-    qp_distribution durations;
-    qp_causes causes;
-} qp_step_sums;
-
 /* Where the watchdog saw a step. */
 typedef struct {
     uint32_t path;
@@ -34,7 +22,7 @@ typedef struct {
 typedef struct qp_step {
     struct qp_step *outer; /* when free, the next one */
     qp_lane *lane;
-    qp_step_sums *sums; /* NULL: what runs cannot be seen, only that the loop is late */
+    qp_step_row *sums; /* NULL: what runs cannot be seen, only that the loop is late */
     uint64_t number;
     uint64_t start_ticks;
     Py_ssize_t waiting; /* callbacks that were ready when it began */
@@ -76,10 +64,7 @@ static inline void qp_step_database(qp_step *step, uint32_t statement, uint32_t 
  * is when the GIL was asked for. With the GIL. */
 void qp_step_sample(qp_lane *lane, uint64_t number, uint64_t asked_ticks);
 
-/* Empties the sums into a new list of tuples (see _core.pyi); NULL with an exception. */
-PyObject *qp_steps_take(void);
-
-/* Drops what was kept. */
+/* Drops what was added up; what ran stays known. */
 void qp_steps_forget(void);
 
 /* Allocates the table; false without memory. */

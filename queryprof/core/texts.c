@@ -70,28 +70,54 @@ qp_text qp_text_of(const char *bytes, size_t length)
     return added;
 }
 
+/* UTF-8 of a str, in which half characters become escapes, until the caller lets go of `*owner`
+ * (may be NULL). */
+static const char *utf8_of(PyObject *str, Py_ssize_t *length, PyObject **owner)
+{
+    const char *bytes = PyUnicode_AsUTF8AndSize(str, length);
+    *owner = NULL;
+    if (!bytes) {
+        PyErr_Clear();
+        *owner = PyUnicode_AsEncodedString(str, "utf-8", "backslashreplace");
+        bytes = *owner ? PyBytes_AS_STRING(*owner) : "";
+        *length = *owner ? PyBytes_GET_SIZE(*owner) : 0;
+    }
+    return bytes;
+}
+
 qp_text qp_text_of_str(PyObject *str)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    Py_ssize_t length = 0;
-    PyObject *escaped = NULL;
-    const char *bytes = PyUnicode_AsUTF8AndSize(str, &length);
-    if (!bytes) {
-        PyErr_Clear();
-        escaped = PyUnicode_AsEncodedString(str, "utf-8", "backslashreplace");
-        bytes = escaped ? PyBytes_AS_STRING(escaped) : "";
-        length = escaped ? PyBytes_GET_SIZE(escaped) : 0;
-    }
+    Py_ssize_t length;
+    PyObject *owner;
+    const char *bytes = utf8_of(str, &length, &owner);
     qp_text text = qp_text_of(bytes, (size_t)length);
-    Py_XDECREF(escaped);
+    Py_XDECREF(owner);
     PyErr_Restore(type, value, traceback); /* also drops an error of the above */
     return text;
 }
 
-PyObject *qp_text_str(qp_text text)
+qp_text qp_text_over(qp_text old, PyObject *str, uint32_t most, uint32_t *added)
 {
-    uint32_t length;
-    const char *bytes = qp_text_bytes(text, &length);
-    return PyUnicode_DecodeUTF8(bytes, length, "replace");
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_ssize_t length;
+    PyObject *owner;
+    const char *bytes = utf8_of(str, &length, &owner);
+    uint32_t old_length = 0;
+    char *there = old == QP_TEXT_FULL ? NULL : (char *)qp_text_bytes(old, &old_length);
+    qp_text text = QP_TEXT_FULL;
+    if (there && (size_t)length <= old_length) {
+        uint32_t size = (uint32_t)length;
+        memcpy(there - sizeof size, &size, sizeof size);
+        memcpy(there, bytes, (size_t)length);
+        text = old;
+    } else if ((size_t)length <= most) {
+        text = qp_text_add(bytes, (size_t)length);
+        *added = text == QP_TEXT_FULL ? 0 : (uint32_t)length;
+    }
+    Py_XDECREF(owner);
+    PyErr_Restore(type, value, traceback);
+    return text;
 }

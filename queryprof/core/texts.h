@@ -26,10 +26,12 @@ qp_text qp_text_of(const char *bytes, size_t length);
  * nothing. */
 qp_text qp_text_of_str(PyObject *str);
 
+/* The text of a str (borrowed), written over another one if it is no longer than that
+ * (QP_TEXT_FULL: there is none); else added, if it has no more than `most` bytes: then `*added`
+ * says how many. */
+qp_text qp_text_over(qp_text old, PyObject *str, uint32_t most, uint32_t *added);
+
 /* A text's bytes, UTF-8. */
 const char *qp_text_bytes(qp_text text, uint32_t *length);
-
-/* A new str, or NULL with an exception. */
-PyObject *qp_text_str(qp_text text);
 
 #endif

@@ -9,8 +9,9 @@
 
 #include "allocation.h"
 #include "names.h"
-#include "thread_ends.h"
+#include "region.h"
 #include "thread_local.h"
+#include "thread_usage.h"
 
 static struct {
     PyInterpreterState *owner;
@@ -23,7 +24,8 @@ QP_THREAD_LOCAL qp_local qp_here;
 int qp_threads_start(PyInterpreterState *owner)
 {
     state.owner = owner;
-    return qp_names_start(&state.names, "(unknown)");
+    qp_thread_usage_start();
+    return qp_names_start(&state.names, QP_THREAD_ROWS, "(unknown)");
 }
 
 void qp_threads_stop(void)
@@ -40,7 +42,7 @@ static void thread_ended(void *record)
 {
     qp_thread *thread = record;
     if (thread->recording == qp_recording && qp_recording) {
-        qp_thread_end_note(thread->number, thread->recording);
+        qp_thread_usage_end(thread);
     }
     qp_here.thread = NULL; /* what still runs in the thread has a record of its own */
     thread->ended = true;
@@ -85,13 +87,46 @@ static PyObject *running_thread_name(void)
     return name;
 }
 
+/* A new str: the name with its runs of digits as "*"; NULL with an exception. */
+static PyObject *without_digits(PyObject *name)
+{
+    Py_ssize_t length = PyUnicode_GET_LENGTH(name), at = 0;
+    PyObject *folded = PyUnicode_New(length, PyUnicode_MAX_CHAR_VALUE(name));
+    bool was_digit = false;
+    for (Py_ssize_t i = 0; folded && i < length; i++) {
+        Py_UCS4 character = PyUnicode_READ_CHAR(name, i);
+        bool is_digit = Py_UNICODE_ISDECIMAL(character);
+        if (!is_digit || !was_digit) {
+            PyUnicode_WRITE(PyUnicode_KIND(folded), PyUnicode_DATA(folded), at++,
+                            is_digit ? '*' : character);
+        }
+        was_digit = is_digit;
+    }
+    PyObject *shorter = folded ? PyUnicode_Substring(folded, 0, at) : NULL;
+    Py_XDECREF(folded);
+    return shorter;
+}
+
+uint16_t qp_thread_number(PyObject *name)
+{
+    enum { KEPT = 64 /* names as they are; a pool may have thousands, told apart by numbers */ };
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    bool folds = qp_row_count(QP_THREAD_ROWS) >= KEPT && !qp_name_has(&state.names, name);
+    PyObject *kept = folds ? without_digits(name) : Py_NewRef(name);
+    uint16_t number = kept ? qp_name_number(&state.names, kept) : 0;
+    Py_XDECREF(kept);
+    PyErr_Restore(type, value, traceback); /* also drops an error of the above */
+    return number;
+}
+
 static void name_record(qp_thread *record)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     qp_here.muted = true;
     PyObject *name = running_thread_name();
-    record->number = name ? qp_name_number(&state.names, name) : 0;
+    record->number = name ? qp_thread_number(name) : 0;
     Py_XDECREF(name);
     qp_here.muted = false;
     PyErr_Restore(type, value, traceback);
@@ -137,6 +172,7 @@ qp_thread *qp_thread_record(uint32_t recording)
         record->tstate = tstate;
         record->recording = recording;
         name_record(record);
+        qp_thread_usage_begin(record);
     }
     return record;
 }
@@ -149,9 +185,4 @@ const qp_thread *qp_threads_first(void)
 bool qp_thread_is_known(uint16_t thread)
 {
     return qp_name_is_known(&state.names, thread);
-}
-
-PyObject *qp_thread_name(uint16_t thread)
-{
-    return qp_name_of(&state.names, thread);
 }

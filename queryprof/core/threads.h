@@ -23,6 +23,7 @@ typedef struct qp_thread {
     uint32_t awaited_path;        /* where the awaited call was made that begins next */
     struct qp_call *free_calls;   /* owned: calls to be used again; may be NULL */
     struct qp_lane *lane;         /* of the event loop that runs in it, or NULL */
+    uint32_t task;                /* its row, where it notes what it uses; or none */
     volatile bool ended;          /* its operating-system thread is gone: use it again */
     struct qp_thread *next;       /* in the list of all records */
 } qp_thread;
@@ -50,6 +51,8 @@ static inline qp_thread *qp_thread_here(void)
     return qp_thread_record(qp_recording);
 }
 
+enum { QP_THREAD_OTHER = 1 /* "(other)" */ };
+
 /* Forgets the names of threads; `owner` is the interpreter that records from now on. */
 int qp_threads_start(PyInterpreterState *owner);
 void qp_threads_stop(void);
@@ -66,7 +69,7 @@ static inline uint32_t qp_thread_random(qp_thread *thread)
 
 bool qp_thread_is_known(uint16_t thread);
 
-/* A new str: the name of a thread; NULL with an exception. */
-PyObject *qp_thread_name(uint16_t thread);
+/* The number of a thread's name. Raises nothing. */
+uint16_t qp_thread_number(PyObject *name);
 
 #endif

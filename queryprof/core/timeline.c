@@ -1,87 +1,65 @@
 #include "timeline.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+#include "compiler.h"
+#include "region.h"
 
 enum { FIRST_WIDTH_SHIFT = 27 /* 2^27 ns: 134 ms, so that a minute fits before coarsening */ };
 
-typedef struct {
-    int64_t calls;
-    int64_t rows;
-    int64_t self_ns;
-} interval;
-
-static struct {
-    int shift;     /* an interval is 2^shift ns */
-    int64_t first; /* number of intervals[0] since the epoch */
-    int64_t low;   /* what is not empty: from here ... */
-    int64_t high;  /* ... to before here */
-    interval intervals[QP_TIMELINE_INTERVALS];
-} line;
-
-void qp_timeline_start(int64_t unix_ns)
+static qp_interval_row *half(uint32_t number)
 {
-    memset(&line, 0, sizeof line);
-    line.shift = FIRST_WIDTH_SHIFT;
-    line.first = unix_ns >> line.shift;
-    line.low = QP_TIMELINE_INTERVALS;
+    return (qp_interval_row *)qp_rows(QP_TIMELINE_ROWS) + (size_t)number * QP_TIMELINE_INTERVALS;
 }
 
-/* Makes every interval twice as wide: neighbours with the same half number join. */
-static void coarsen(void)
+bool qp_timeline_start(int64_t unix_ns)
 {
-    interval joined[QP_TIMELINE_INTERVALS] = {{0}};
-    int64_t first = line.first >> 1;
+    qp_rows_clear(QP_TIMELINE_ROWS);
+    qp_head->timeline_half = 0;
+    qp_head->timeline_shift[0] = FIRST_WIDTH_SHIFT;
+    qp_head->timeline_first[0] = unix_ns >> FIRST_WIDTH_SHIFT;
+    return qp_rows_add(QP_TIMELINE_ROWS, 2 * QP_TIMELINE_INTERVALS) == 0;
+}
+
+/* Makes every interval twice as wide: neighbours with the same half number join. They join in the
+ * other half of the table, which is valid from then on: a reader never sees a part of it. */
+static QP_COLD void coarsen(void)
+{
+    uint32_t old = qp_head->timeline_half, new = 1 - old;
+    int64_t old_first = qp_head->timeline_first[old], first = old_first >> 1;
+    memset(half(new), 0, QP_TIMELINE_INTERVALS * sizeof *half(new));
     for (int64_t i = 0; i < QP_TIMELINE_INTERVALS; i++) {
-        interval *into = &joined[((line.first + i) >> 1) - first];
-        into->calls += line.intervals[i].calls;
-        into->rows += line.intervals[i].rows;
-        into->self_ns += line.intervals[i].self_ns;
+        const qp_interval_row *from = &half(old)[i];
+        qp_interval_row *into = &half(new)[((old_first + i) >> 1) - first];
+        into->calls += from->calls;
+        into->rows += from->rows;
+        into->self_ns += from->self_ns;
     }
-    memcpy(line.intervals, joined, sizeof joined);
-    line.low = ((line.first + line.low) >> 1) - first;
-    line.high = ((line.first + line.high + 1) >> 1) - first;
-    line.first = first;
-    line.shift++;
+    qp_head->timeline_first[new] = first;
+    qp_head->timeline_shift[new] = qp_head->timeline_shift[old] + 1;
+    atomic_thread_fence(memory_order_release);
+    qp_head->timeline_half = new;
+}
+
+static int64_t position_of(int64_t unix_ns)
+{
+    uint32_t now = qp_head->timeline_half;
+    return (unix_ns >> qp_head->timeline_shift[now]) - qp_head->timeline_first[now];
 }
 
 void qp_timeline_add(int64_t unix_ns, int64_t calls, int64_t rows, int64_t self_ns)
 {
-    int64_t position = (unix_ns >> line.shift) - line.first;
+    int64_t position = position_of(unix_ns);
     if (position < 0) {
         position = 0; /* the wall clock was set back */
     }
     while (position >= QP_TIMELINE_INTERVALS) {
         coarsen();
-        position = (unix_ns >> line.shift) - line.first;
+        position = position_of(unix_ns);
     }
-    line.low = position < line.low ? position : line.low;
-    line.high = position >= line.high ? position + 1 : line.high;
-    line.intervals[position].calls += calls;
-    line.intervals[position].rows += rows;
-    line.intervals[position].self_ns += self_ns;
-}
-
-PyObject *qp_timeline_take(void)
-{
-    PyObject *rows = PyList_New(0);
-    for (int64_t i = line.low; rows && i < line.high; i++) {
-        interval *at = &line.intervals[i];
-        if (!at->calls) {
-            continue;
-        }
-        PyObject *row = Py_BuildValue("(LLLL)", (long long)((line.first + i) << line.shift),
-                                      at->calls, at->rows, at->self_ns);
-        if (!row || PyList_Append(rows, row) < 0) {
-            Py_CLEAR(rows);
-        }
-        Py_XDECREF(row);
-    }
-    if (rows) {
-        for (int64_t i = line.low; i < line.high; i++) {
-            line.intervals[i] = (interval){0};
-        }
-        line.low = QP_TIMELINE_INTERVALS;
-        line.high = 0;
-    }
-    return rows ? Py_BuildValue("(LN)", (long long)1 << line.shift, rows) : NULL;
+    qp_interval_row *interval = &half(qp_head->timeline_half)[position];
+    interval->calls += calls;
+    interval->rows += rows;
+    interval->self_ns += self_ns;
 }

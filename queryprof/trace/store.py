@@ -43,8 +43,8 @@ FRAME_KEY = ("function", "file", "line")
 _KEY_COLUMNS = ("statement_id", "path_id", "span_id", "thread_id", "operation")
 
 
-def _upsert_aggregate() -> str:
-    columns = (*_KEY_COLUMNS, *VALUE_COLUMNS)
+def _upsert_aggregate(*first: str) -> str:
+    columns = (*first, *_KEY_COLUMNS, *VALUE_COLUMNS)
     updates = [f"{name} = {name} + excluded.{name}" for name in SUMS]
     updates += [f"{name} = max({name}, excluded.{name})" for name in MAXIMA]
     # An addition may have counters and no calls: then it says nothing of the shortest.
@@ -59,6 +59,11 @@ def _upsert_aggregate() -> str:
 
 
 _UPSERT_AGGREGATE = _upsert_aggregate()
+_UPSERT_AGGREGATE_OF = _upsert_aggregate("id")
+_ADD_BUCKET = (
+    "INSERT INTO histogram VALUES (?, ?, ?)"
+    " ON CONFLICT (aggregate_id, bucket) DO UPDATE SET executions = executions + excluded.executions"
+)
 _FIND_AGGREGATE = "SELECT id FROM aggregate WHERE " + " AND ".join(f"{c} = ?" for c in _KEY_COLUMNS)
 
 
@@ -159,10 +164,40 @@ class TraceStore:
         self.connection.execute(_UPSERT_AGGREGATE, (*key, *values))
         (number,) = self.connection.execute(_FIND_AGGREGATE, key).fetchone()
         self.connection.executemany(
-            "INSERT INTO histogram VALUES (?, ?, ?)"
-            " ON CONFLICT (aggregate_id, bucket) DO UPDATE SET executions = executions + excluded.executions",
+            _ADD_BUCKET,
             [(number, bucket, executions) for bucket, executions in histogram],
         )
+
+    def add_aggregates(
+        self,
+        rows: Iterable[tuple[AggregateKey, Sequence[float], Iterable[tuple[int, int]]]],
+        are_new: bool,
+    ) -> None:
+        """Adds aggregates: (key, `values` in the order of VALUE_COLUMNS, histogram) of each.
+
+        Args:
+            are_new: none of them is there.
+        """
+        known: dict[tuple[object, ...], int] = {}
+        if not are_new:
+            known = {
+                tuple(row[1:]): row[0]
+                for row in self.connection.execute(
+                    f"SELECT id, {', '.join(_KEY_COLUMNS)} FROM aggregate"
+                )
+            }
+        (last,) = self.connection.execute("SELECT coalesce(max(id), 0) FROM aggregate").fetchone()
+        added: list[tuple[float | str, ...]] = []
+        buckets: list[tuple[int, int, int]] = []
+        for key, values, histogram in rows:
+            number = known.get(key)
+            if number is None:
+                last += 1
+                number = known[key] = last
+            added.append((number, *key, *values))
+            buckets += [(number, bucket, executions) for bucket, executions in histogram]
+        self.connection.executemany(_UPSERT_AGGREGATE_OF, added)
+        self.connection.executemany(_ADD_BUCKET, buckets)
 
     def add_error(self, key: tuple[int, int, str, str], count: int) -> None:
         self.connection.execute(

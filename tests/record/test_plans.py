@@ -24,7 +24,7 @@ from queryprof.core.recorder import muted
 from queryprof.model import Plan
 from queryprof.report.plan_words import marked_steps
 from queryprof.session import session
-from queryprof.trace.drain import Drain
+from queryprof.trace.changes import Changes
 from queryprof.trace.reader import read_profile
 
 SELECT = "SELECT b FROM t WHERE a = ?"
@@ -35,15 +35,9 @@ def draining() -> Iterator[Callable[[], list[Plan]]]:
     """Recording into memory; the value gives the plans met since it was last called."""
     session.start()
     _core.plans_allow(1.0)
-    drain = Drain()
-    session.recorder.add_sink(drain)
-
-    def met() -> list[Plan]:
-        session.recorder.flush()
-        return drain.take_plans()
-
+    changes = Changes()
     try:
-        yield met
+        yield changes.plans
     finally:
         session.stop()
 
@@ -346,12 +340,14 @@ def test_asking_is_not_in_the_statements_time() -> None:
     shortest_ns = 10**12
     for _ in range(5):
         with draining() as met:
-            drain = Drain()
-            session.recorder.add_sink(drain)
+            changes = Changes()
             ran_s()
             assert trees(met(), _core.fingerprint(joined))
+            changes.take()
             (row,) = [
-                a for a in drain.take() if (a.statement[:6], a.operation) == ("SELECT", "execute")
+                a
+                for a in changes.aggregates()
+                if (a.statement[:6], a.operation) == ("SELECT", "execute")
             ]
             shortest_ns = min(shortest_ns, row.total_ns)
     assert bare_s > 0.001, "the plan takes long enough to tell"

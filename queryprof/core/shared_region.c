@@ -1,0 +1,280 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* mremap */
+#endif
+#include "shared_region.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clock.h"
+#include "region.h"
+#include "thread_usage.h"
+
+bool qp_share_awaited;
+
+static struct {
+    char directories[QP_SHARED_PATH_BYTES];
+    char name[QP_SHARED_PATH_BYTES];
+    char path[QP_SHARED_PATH_BYTES];  /* of the file; empty: there is none */
+    char parts[QP_SHARED_PATH_BYTES]; /* what the paths of parts begin with */
+    uint32_t part_count;
+} shared;
+
+const char *qp_region_path(void)
+{
+    return shared.path;
+}
+
+#ifdef __linux__
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* Writes all bytes; false if it cannot. */
+static bool write_at(int file, const char *bytes, size_t length, off_t at)
+{
+    while (length) {
+        ssize_t written = pwrite(file, bytes, length, at);
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written <= 0) {
+            return false;
+        }
+        bytes += written;
+        length -= (size_t)written;
+        at += written;
+    }
+    return true;
+}
+
+/* Whether a file may become as large as the region: beyond the limit there is a signal. */
+static bool may_be_as_large(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+           (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= qp_region_bytes());
+}
+
+/* Writes the header and the rows that there are, and makes the file as large as the region. */
+static bool write_region(int file)
+{
+    const char *memory = (const char *)qp_head;
+    bool written = may_be_as_large() && ftruncate(file, (off_t)qp_region_bytes()) == 0 &&
+                   write_at(file, memory, (size_t)(qp_table_start[0] - memory), 0);
+    for (int i = 0; written && i < QP_TABLES; i++) {
+        size_t bytes = (qp_table_bytes((qp_table)i) + QP_PAGE - 1) / QP_PAGE * QP_PAGE;
+        written = write_at(file, qp_table_start[i], bytes, qp_table_start[i] - memory);
+    }
+    return written;
+}
+
+static size_t read_file(const char *path, char *text, size_t bytes)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = file < 0 ? -1 : read(file, text, bytes - 1);
+    if (file >= 0) {
+        close(file);
+    }
+    text[size > 0 ? size : 0] = 0;
+    return size > 0 ? (size_t)size : 0;
+}
+
+/* Says in the header which process this is, for who must know whether it lives. */
+static void identify(void)
+{
+    char text[1024];
+    qp_head->pid = getpid();
+    qp_head->start_time = 0;
+    read_file("/proc/self/stat", text, sizeof text);
+    const char *at = strrchr(text, ')'); /* the name may hold anything */
+    for (int field = 2; at && field < 22; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    if (at) {
+        qp_head->start_time = strtoll(at, NULL, 10);
+    }
+    struct stat namespace;
+    qp_head->pid_namespace = stat("/proc/self/ns/pid", &namespace) == 0 ? namespace.st_ino : 0;
+    size_t size = read_file("/proc/sys/kernel/random/boot_id", text, sizeof qp_head->boot);
+    memset(qp_head->boot, 0, sizeof qp_head->boot);
+    memcpy(qp_head->boot, text, size && text[size - 1] == '\n' ? size - 1 : size);
+}
+
+/* A new file of this name in a directory, if that is on a memory file system; -1: there is none. */
+static int make_file(const char *directory, size_t length)
+{
+    uint64_t random = qp_clock_ticks() * 0x9E3779B97F4A7C15u ^ (uint64_t)getpid();
+    int needed = snprintf(shared.path, sizeof shared.path, "%.*s/%s-%ld-%08x", (int)length,
+                          directory, shared.name, (long)getpid(), (unsigned)(random >> 32));
+    struct statfs facts;
+    if (needed >= (int)sizeof shared.path) {
+        return -1;
+    }
+    int file = open(shared.path, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_RDWR, 0600);
+    if (file >= 0 && (fstatfs(file, &facts) != 0 || facts.f_type != TMPFS_MAGIC)) {
+        unlink(shared.path);
+        close(file);
+        return -1;
+    }
+    return file;
+}
+
+/* Puts a file with what the region holds in the region's place. */
+static bool share_file(int file)
+{
+    qp_thread_usage_lock(); /* nobody writes to the memory meanwhile */
+    bool is_shared = write_region(file) && mmap(qp_head, qp_region_bytes(), PROT_READ | PROT_WRITE,
+                                                MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
+    if (is_shared) {
+        qp_region_is_shared(true);
+    }
+    qp_thread_usage_unlock();
+    return is_shared;
+}
+
+/* The region becomes memory of the process's own again, with what it holds. Safe in the child of a
+ * fork: it takes no lock. */
+static void make_own(void)
+{
+    size_t bytes = qp_region_bytes();
+    char *memory = (char *)qp_head;
+    char *own = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (own == MAP_FAILED) { /* then without anything: better than in somebody else's */
+        mmap(memory, bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        return;
+    }
+    memcpy(own, memory, (size_t)(qp_table_start[0] - memory));
+    for (int i = 0; i < QP_TABLES; i++) {
+        memcpy(own + (qp_table_start[i] - memory), qp_table_start[i], qp_table_bytes((qp_table)i));
+    }
+    if (mremap(own, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, memory) == MAP_FAILED) {
+        mmap(memory, bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        munmap(own, bytes);
+    }
+}
+
+void qp_region_unshare(void)
+{
+    qp_share_awaited = false;
+    if (shared.path[0]) {
+        qp_thread_usage_lock();
+        make_own();
+        qp_region_is_shared(false);
+        qp_thread_usage_unlock();
+        shared.path[0] = 0;
+    }
+}
+
+/* In the child of a fork, before anything else runs there: what it counts is not its parent's. */
+static void leave_to_parent(void)
+{
+    if (shared.path[0]) {
+        make_own();
+        qp_region_is_shared(false);
+        shared.path[0] = 0;
+    }
+}
+
+void qp_region_share(void)
+{
+    static bool watches_forks;
+    qp_share_awaited = false;
+    if (!watches_forks) {
+        watches_forks = pthread_atfork(NULL, NULL, leave_to_parent) == 0;
+    }
+    if (shared.path[0] || !watches_forks) {
+        return;
+    }
+    identify();
+    const char *directory = shared.directories;
+    while (*directory) {
+        size_t length = strcspn(directory, "\n");
+        int file = make_file(directory, length);
+        bool is_shared = file >= 0 && share_file(file);
+        if (file >= 0) {
+            close(file);
+        }
+        if (is_shared) {
+            return;
+        }
+        if (file >= 0) {
+            unlink(shared.path);
+        }
+        directory += length + (directory[length] != 0);
+    }
+    shared.path[0] = 0;
+}
+
+static bool copy(char to[QP_SHARED_PATH_BYTES], const char *from)
+{
+    size_t bytes = strlen(from) + 1;
+    bool fits = bytes <= QP_SHARED_PATH_BYTES;
+    memcpy(to, fits ? from : "", fits ? bytes : 1);
+    return fits && *from;
+}
+
+void qp_region_share_in(const char *directories, const char *name, const char *parts)
+{
+    bool is_wanted = copy(shared.directories, directories) && copy(shared.name, name);
+    qp_share_awaited = is_wanted && !shared.path[0];
+    copy(shared.parts, parts);
+}
+
+static bool write_part(const char *path)
+{
+    int file = open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_WRONLY, 0600);
+    if (file < 0) {
+        return false;
+    }
+    uint32_t state = qp_head->state;
+    qp_head->state = QP_REGION_PART;
+    bool written = write_region(file);
+    qp_head->state = state;
+    if (close(file) != 0 || !written) {
+        unlink(path);
+        return false;
+    }
+    return true;
+}
+bool qp_region_write_part(void)
+{
+    char path[QP_SHARED_PATH_BYTES + 32];
+    if (!shared.parts[0]) {
+        return false;
+    }
+    snprintf(path, sizeof path, "%s-%u.live", shared.parts, (unsigned)++shared.part_count);
+    return write_part(path);
+}
+#else
+void qp_region_share(void)
+{
+    qp_share_awaited = false;
+}
+
+void qp_region_share_in(const char *directories, const char *name, const char *parts)
+{
+    (void)directories;
+    (void)name;
+    (void)parts;
+}
+
+void qp_region_unshare(void) {}
+
+bool qp_region_write_part(void)
+{
+    return false;
+}
+#endif

@@ -1,0 +1,23 @@
+/* What is to be done now and then while a program records: at the end of a driver's call, when a
+ * second has passed since the last turn. No thread of ours does it.
+ */
+#ifndef QP_TURN_H
+#define QP_TURN_H
+
+#include <stdint.h>
+
+/* From then on a turn is due; UINT64_MAX: none is. */
+extern uint64_t qp_turn_due_ticks;
+
+/* Does what is due, in the running thread, with the GIL and between calls. May run code of the
+ * program, as anything may that lets go of an object; keeps the exception that is set. */
+void qp_turn(void);
+
+/* Recording starts and stops. */
+void qp_turn_start(void);
+void qp_turn_stop(void);
+
+/* The next end of a call is a turn. */
+void qp_turn_soon(void);
+
+#endif

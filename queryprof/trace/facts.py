@@ -1,0 +1,71 @@
+"""What is to be known of a process that is recorded: written into its recording when that begins, and
+again when it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from time import time_ns
+
+from queryprof.core import _core
+from queryprof.core.process_io import PROCESS, read_io
+from queryprof.trace.command_line import without_values
+from queryprof.version import __version__
+
+
+class Facts:
+    """The facts of this process.
+
+    Args:
+        call_cost_ns: the calibrated cost of one probed call.
+        counters_off: why SQLite's counters are unknown, or None.
+        keeps_values: whether values on the command line are kept, as parameters may be.
+    """
+
+    def __init__(self, call_cost_ns: float, counters_off: str | None, keeps_values: bool) -> None:
+        import _sqlite3
+
+        clock, _ = _core.clock_source()
+        arguments: list[str] = list(getattr(sys, "orig_argv", []))
+        self._known: dict[str, object] = {
+            "host": os.uname().nodename if hasattr(os, "uname") else "",
+            "arguments": arguments if keeps_values else without_values(arguments),
+            "directory": os.getcwd(),
+            "python_version": sys.version.split()[0],
+            "sqlite_version": _sqlite3.sqlite_version,
+            "queryprof_version": __version__,
+            "clock": clock,
+            "rows_estimated": int(clock == "monotonic clock"),
+            "counters_off": counters_off,
+            "call_cost_ns": call_cost_ns,
+            "operations": _core.operations(),
+        }
+        self._io: tuple[int, int] | None = None
+
+    def begin(self) -> None:
+        """This process is recorded from now on."""
+        self._known |= {
+            "pid": os.getpid(),
+            "parent_pid": os.getppid(),
+            "start_unix_ns": time_ns(),
+            "end_unix_ns": 0,
+            "read_bytes": None,
+            "written_bytes": None,
+        }
+        self._io = read_io(PROCESS)
+        _core.set_facts(repr(self._known))
+
+    def note(self, **further: object) -> None:
+        """Adds facts."""
+        self._known |= further
+        _core.set_facts(repr(self._known))
+
+    def end(self) -> None:
+        """It ends, or no more is recorded of it."""
+        now = read_io(PROCESS)
+        self._known["end_unix_ns"] = time_ns()
+        if now and self._io:
+            self._known["read_bytes"] = now[0] - self._io[0]
+            self._known["written_bytes"] = now[1] - self._io[1]
+        _core.set_facts(repr(self._known))

@@ -1,0 +1,179 @@
+"""The aggregates of a region, with what a killed process had noted and not yet added up.
+
+A call notes what it measured; a few are added up together. So of a process that was killed, those
+that had ended stand beside the sums. Which of them the sums have is told by the stage of each, stored
+after all that it speaks of, and by the sequence number of the sums' row (see
+queryprof/core/executions.h). The arithmetic is the core's.
+"""
+
+from __future__ import annotations
+
+from queryprof.core import _core
+from queryprof.trace.region import RECORDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from queryprof.trace.region import Region
+
+    Key = tuple[int, int, int, int, int]
+
+BEGUN, SETTLING, SETTLED = 2, 3, 4
+NONE_NS = (1 << 63) - 1
+"""The shortest of no calls."""
+
+KEY = ("statement", "path", "span", "thread", "operation")
+SUMS = (
+    "count", "errors", "rows", "total_ns", "self_ns", "execution_sum_sq_ns2", "vm_steps",
+    "full_scan_steps", "sorts", "automatic_indexes", "reprepares", "page_fetches", "counted",
+    "page_fetch_samples",
+)  # fmt: skip
+EXTREMES = ("min_ns", "max_ns", "execution_max_ns")
+BEFORE = ("min_before_ns", "max_before_ns", "execution_max_before_ns")
+HISTOGRAM = ("durations_spread", "durations_bucket", "durations_count")
+
+
+class AggregateRow:
+    """An aggregate of a region: its key, its sums, its extremes and its histogram."""
+
+    __slots__ = ("extremes", "histogram", "key", "sequence", "sums")
+
+    def __init__(
+        self,
+        key: Key,
+        sums: list[float],
+        extremes: list[int],
+        histogram: list[tuple[int, int]],
+        sequence: int = 0,
+    ) -> None:
+        self.key, self.sums, self.extremes = key, sums, extremes
+        self.histogram, self.sequence = histogram, sequence
+
+    def values(self) -> tuple[float, ...]:
+        """In the order of queryprof.trace.store.VALUE_COLUMNS."""
+        count, errors, rows, total, own, squares, *c = self.sums
+        steps, scans, sorts, indexes, reprepares, fetches, counted, samples = c
+        shortest, longest, longest_execution = self.extremes
+        return (
+            count, errors, rows, total, own, max(squares, 0.0), counted, steps, scans, sorts,
+            indexes, reprepares, fetches, samples, 0 if shortest == NONE_NS else shortest, longest,
+            longest_execution,
+        )  # fmt: skip
+
+    def add_calls(
+        self, calls: int, errors: int, rows: int, total_ns: int, self_ns: int, least: int, most: int
+    ) -> None:
+        for place, value in enumerate((calls, errors, rows, total_ns, self_ns)):
+            self.sums[place] += value
+        self.extremes[0] = min(self.extremes[0], least)
+        self.extremes[1] = max(self.extremes[1], most)
+
+    def move(self, from_ns: int, to_ns: int) -> None:
+        """Moves an execution in the distribution; from -1: it is new."""
+        self.sums[5] += float(to_ns) ** 2
+        self.extremes[2] = max(self.extremes[2], to_ns)
+        counts = dict(self.histogram)
+        if from_ns >= 0:
+            self.sums[5] -= float(from_ns) ** 2
+            bucket = _core.histogram_bucket(from_ns)
+            counts[bucket] = max(0, counts.get(bucket, 0) - 1)
+        bucket = _core.histogram_bucket(to_ns)
+        counts[bucket] = counts.get(bucket, 0) + 1
+        self.histogram = [(bucket, count) for bucket, count in counts.items() if count]
+
+
+def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
+    """The aggregates that something was added to."""
+    found = [_aggregate(region, row) for row in region.rows("aggregates", _COLUMNS)]
+    if region.state == RECORDS:
+        _Settling(region, found).settle()
+    return [row for row in found if row.sums[0] or any(row.sums[6:])]
+
+
+_COLUMNS = ("sequence", *KEY, *SUMS, *EXTREMES, *BEFORE, *HISTOGRAM)
+
+
+def _aggregate(region: Region, row: tuple[Any, ...]) -> AggregateRow:
+    extremes, before = row[20:23], row[23:26]
+    return AggregateRow(
+        row[1:6],
+        list(row[6:20]),
+        [min(extremes[0], before[0]), max(extremes[1], before[1]), max(extremes[2], before[2])],
+        region.histogram(*row[26:]),
+        row[0],
+    )
+
+
+class _Settling:
+    """Adds the calls of a killed process that had ended to its aggregates."""
+
+    def __init__(self, region: Region, rows: list[AggregateRow]) -> None:
+        self._region = region
+        self._rows = rows
+        self._by_key = {row.key: row for row in rows}
+
+    def settle(self) -> None:
+        names = [
+            "stage", "ignored", *KEY, "serial", "started_ticks", "ticks", "nested_ticks", "rows",
+            *(name for name in self._region.tables["calls"].columns if name.startswith("pending_")),
+            "began_row", "settling_sequence", "duration_ns", "settled_ns",
+        ]  # fmt: skip
+        columns = self._region.tables["calls"].columns
+        names.sort(key=lambda name: columns[name].at)
+        for values in self._region.rows("calls", names):
+            call = dict(zip(names, values, strict=True))
+            if call["stage"] >= BEGUN and not call["ignored"]:
+                self._settle(call)
+
+    def _settle(self, call: dict[str, Any]) -> None:
+        key: Key = tuple(call[name] for name in KEY)  # type: ignore[assignment]
+        began = self._row(key)
+        duration_ns, settled_ns = call["duration_ns"], call["settled_ns"]
+        if call["stage"] == BEGUN or (
+            call["stage"] == SETTLING
+            and not self._was_added(call["began_row"], call["settling_sequence"])
+        ):
+            duration_ns, settled_ns = self._region.ns(call["ticks"]), -1
+            own_ns = self._own(duration_ns, call["nested_ticks"])
+            began.add_calls(1, 0, call["rows"], duration_ns, own_ns, duration_ns, duration_ns)
+        elif call["stage"] == SETTLING:
+            duration_ns, settled_ns = self._region.ns(call["ticks"]), -1
+        if call["pending_calls"] > 0:
+            duration_ns += self._settle_rows(key, call)
+        if duration_ns != settled_ns:
+            began.move(settled_ns, duration_ns)
+
+    def _settle_rows(self, key: Key, call: dict[str, Any]) -> int:
+        calls, timed = call["pending_calls"], call["pending_timed_calls"]
+        total_ns = self._region.ns(call["pending_ticks"])
+        if 0 < timed < calls:
+            total_ns = int(total_ns * calls / timed)
+        is_added = call["pending_stage"] == SETTLING and self._was_added(
+            call["pending_row"], call["pending_sequence"]
+        )
+        if not is_added:
+            self._row((*key[:4], call["pending_operation"])).add_calls(
+                calls, call["pending_errors"], call["pending_rows"], total_ns,
+                self._own(total_ns, call["pending_nested_ticks"]),
+                self._region.ns(call["pending_min_ticks"]),
+                self._region.ns(call["pending_max_ticks"]),
+            )  # fmt: skip
+        return total_ns
+
+    def _was_added(self, number: int, sequence: int) -> bool:
+        """Whether a row was changed since it had this sequence number, if only in part."""
+        row = self._rows[number] if number < len(self._rows) else None
+        return row is not None and row.sequence != sequence
+
+    def _own(self, ns: int, nested_ticks: int) -> int:
+        return max(0, ns - self._region.ns(nested_ticks))
+
+    def _row(self, key: Key) -> AggregateRow:
+        row = self._by_key.get(key)
+        if row is None:
+            row = AggregateRow(key, [0] * 5 + [0.0] + [0] * 8, [NONE_NS, 0, 0], [])
+            self._by_key[key] = row
+            self._rows.append(row)
+        return row

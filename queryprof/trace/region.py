@@ -1,0 +1,249 @@
+"""The memory of a recording, to be read: this process's own, or a file that a process shares or has
+left behind (see queryprof/core/region.h).
+
+Its tables say themselves what their rows are. What is read from a file is not trusted: nothing is
+looked at beyond what the file has.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from contextlib import contextmanager
+
+from queryprof.errors import TraceError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+MAGIC = b"QPREGION"
+VERSION = 1
+START = struct.Struct("<8sIII")
+"""Magic, version, where the description is, how long it is."""
+
+RECORDS, ENDED, PART = 1, 2, 3
+"""States: it is written to, or its process was killed; its process ended it; it is a part of a
+recording that goes on in another region."""
+
+NONE = 0
+"""The text that is none: the empty one."""
+FULL = 0xFFFFFFFF
+"""Of a text that there was no room for, and of a line that is unknown."""
+
+LONGEST_DESCRIPTION = 1 << 16
+LARGEST_FILE = 1 << 28
+SIZES = {"H": 2, "I": 4, "i": 4, "q": 8, "Q": 8, "d": 8, "t": 4, "B": 1, "s": 1}
+
+
+class Column:
+    """A column of a table: its code in `struct`, where it is in a row, how many bytes it has."""
+
+    __slots__ = ("at", "bytes", "code", "name")
+
+    def __init__(self, text: str) -> None:
+        name, code, at, size = text.split(":")
+        self.name, self.code, self.at, self.bytes = name, code, int(at), int(size)
+        if code not in SIZES or self.bytes % SIZES[code] or not self.bytes:
+            raise ValueError(f"column {text!r}")
+
+
+class Table:
+    """A table: where it is, and what its rows are."""
+
+    __slots__ = ("at", "capacity", "columns", "name", "row_bytes")
+
+    def __init__(self, line: str) -> None:
+        self.name, at, row_bytes, capacity, *columns = line.split(" ")
+        self.at, self.row_bytes, self.capacity = int(at), int(row_bytes), int(capacity)
+        self.columns = {column.name: column for column in map(Column, columns)}
+        if self.at < 0 or self.row_bytes < 1 or self.capacity < 0 or any(
+            column.at < 0 or column.at + column.bytes > self.row_bytes
+            for column in self.columns.values()
+        ):  # fmt: skip
+            raise ValueError(f"table {self.name}")
+
+    def decoder(self, names: Sequence[str]) -> struct.Struct:
+        """Unpacks these columns of a row, which are in the row's order; several values are bytes."""
+        at, code = 0, "<"
+        for name in names:
+            column = self.columns[name]
+            code += f"{column.at - at}x"
+            many = column.bytes != SIZES[column.code]
+            code += f"{column.bytes}s" if many else column.code.replace("t", "I")
+            at = column.at + column.bytes
+        return struct.Struct(code + f"{self.row_bytes - at}x")
+
+
+class Region:
+    """The tables of one region.
+
+    Args:
+        memory: this process's own; or
+        path: of a file.
+
+    Attributes:
+        state: RECORDS, ENDED or PART.
+
+    Raises:
+        TraceError: the file cannot be read, or is no region.
+    """
+
+    def __init__(self, memory: memoryview | None = None, path: str = "") -> None:
+        self._memory = memory
+        self.path = path
+        self._file = -1
+        if memory is None:
+            try:
+                self._file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except OSError as error:
+                raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
+        try:
+            self._bytes = len(memory) if memory is not None else os.fstat(self._file).st_size
+            self._read_description()
+        except (ValueError, KeyError, struct.error, UnicodeDecodeError, OSError) as error:
+            self.close()
+            raise TraceError(f"{path}: is no recording of queryprof") from error
+        self._texts = b""
+        self._known: dict[int, str] = {NONE: ""}
+
+    def close(self) -> None:
+        """Gives the file back."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _read_description(self) -> None:
+        magic, version, at, length = START.unpack(self._read(0, START.size))
+        if magic != MAGIC or version != VERSION or length > LONGEST_DESCRIPTION:
+            raise ValueError("no region")
+        if self._bytes > LARGEST_FILE:
+            raise ValueError("too large")
+        lines = self._read(at, length).decode("ascii").splitlines()
+        self._head, *tables = [Table(line) for line in lines]
+        self.tables = {table.name: table for table in tables}
+        self._order = [table.name for table in tables]
+        for table in tables:
+            if table.at + table.row_bytes * table.capacity > self._bytes:
+                raise ValueError("it is cut off")
+        self.read_head()
+
+    def read_head(self) -> None:
+        """Reads what belongs to the whole recording again."""
+        names = sorted(self._head.columns, key=lambda name: self._head.columns[name].at)
+        row = self._read(self._head.at, self._head.row_bytes)
+        self._values = dict(zip(names, self._head.decoder(names).unpack(row), strict=True))
+        counts = self.values("counts", "I")
+        self.counts = {
+            name: min(count, self.tables[name].capacity)
+            for name, count in zip(self._order, counts, strict=False)
+        }
+        self.state = int(self._values["state"])
+
+    def __getitem__(self, name: str) -> Any:
+        """A value of the whole recording."""
+        return self._values[name]
+
+    def values(self, name: str, code: str) -> tuple[Any, ...]:
+        """Several values of the whole recording."""
+        packed = self._values[name]
+        return struct.unpack(f"<{len(packed) // SIZES[code]}{code}", packed)
+
+    def _read(self, at: int, length: int) -> bytes:
+        if self._memory is not None:
+            return bytes(self._memory[at : at + length])
+        return os.pread(self._file, length, at)
+
+    def packed(self, name: str) -> bytes:
+        """All rows of a table, as they are."""
+        table = self.tables[name]
+        length = table.row_bytes * self.counts[name]
+        packed = self._read(table.at, length)
+        return packed[: len(packed) - len(packed) % table.row_bytes]
+
+    def rows(self, name: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """These columns of all rows of a table; in the order that they have in a row."""
+        return self.tables[name].decoder(columns).iter_unpack(self.packed(name))
+
+    def has_anything(self) -> bool:
+        """Whether anything was recorded: calls, spans or loops."""
+        if self.counts["loops"] or self.counts["spans"] > len(("", "(other)")):
+            return True
+        return any(count for (count,) in self.rows("aggregates", ("count",)))
+
+    def row(self, name: str, number: int, columns: Sequence[str]) -> tuple[Any, ...]:
+        """These columns of one row, which there is."""
+        table = self.tables[name]
+        packed = self._read(table.at + table.row_bytes * number, table.row_bytes)
+        return table.decoder(columns).unpack(packed)
+
+    def text(self, number: int) -> str:
+        """A text; of one that is not there, nothing."""
+        known = self._known.get(number)
+        if known is None:
+            length = int.from_bytes(self._text_bytes(number, 4), "little")
+            known = self._text_bytes(number + 4, length).decode("utf-8", "replace")
+            self._known[number] = known
+        return known
+
+    def _text_bytes(self, at: int, length: int) -> bytes:
+        if self._memory is not None:
+            return self._read(self.tables["texts"].at + at, length)
+        if at + length > len(self._texts):
+            self._texts = self.packed("texts")
+        return self._texts[at : at + length]
+
+    def ns(self, ticks: int) -> int:
+        """Nanoseconds of so many ticks of the recording's clock."""
+        return int(ticks * self._values["ns_per_tick"])
+
+    def unix_ns(self, ticks: int) -> int:
+        """When it was that the clock stood so."""
+        since = ticks - self._values["base_ticks"]
+        return int(self._values["base_unix_ns"]) + int(since * self._values["ns_per_tick"])
+
+    def histogram(self, spread: int, buckets: bytes, counts: bytes) -> list[tuple[int, int]]:
+        """(bucket, how many) of a histogram."""
+        if not spread:
+            return [
+                (bucket, count)
+                for bucket, count in zip(_numbers(buckets), _numbers(counts), strict=True)
+                if count
+            ]
+        spreads, octaves = self._spread_histograms()
+        found = []
+        for octave, number in enumerate(spreads[spread - 1] if spread <= len(spreads) else ()):
+            for place, count in enumerate(
+                octaves[number - 1] if 0 < number <= len(octaves) else ()
+            ):
+                if count:
+                    found.append((octave * len(octaves[0]) + place, count))
+        return found
+
+    def _spread_histograms(self) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+        if not hasattr(self, "_spreads"):
+            self._spreads = [
+                struct.unpack(f"<{len(packed) // 2}H", packed)
+                for (packed,) in self.rows("spreads", ("octaves",))
+            ]
+            self._octaves = [
+                struct.unpack(f"<{len(packed) // 4}I", packed)
+                for (packed,) in self.rows("octaves", ("counts",))
+            ]
+        return self._spreads, self._octaves
+
+
+@contextmanager
+def opened_region(path: str) -> Iterator[Region]:
+    """The region in a file, for as long as the block runs."""
+    region = Region(path=path)
+    try:
+        yield region
+    finally:
+        region.close()
+
+
+def _numbers(packed: bytes) -> tuple[int, ...]:
+    """The numbers of a histogram that is in a row."""
+    return struct.unpack(f"<{len(packed) // 2}H", packed)
