@@ -27,6 +27,7 @@ HOMES = {
     "aiosqlite.core": "queryprof.hooks.executors:aiosqlite_hook",
     "sqlalchemy.orm.strategies": "queryprof.hooks.sqlalchemy_loads:LazyLoads",
     "asyncio.base_events": "queryprof.hooks.asyncio_loop:AsyncioLoop",
+    "multiprocessing.util": "queryprof.hooks.worker_processes:WorkerProcesses",
     "uvloop": "queryprof.hooks.uvloop_loop:UvloopLoop",
     "trio._core._run": "queryprof.hooks.trio_loop:TrioLoop",
     "twisted.internet.base": "queryprof.hooks.twisted_loop:base_hook",

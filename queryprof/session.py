@@ -33,6 +33,10 @@ STOP_TIMEOUT_S = 5.0
 """How long the end of a program waits for the watchdog."""
 
 
+RECOVERED_AT_START = 2
+"""Processes whose recordings a start brings in, at the most."""
+
+
 class Target:
     """Where the trace of this process goes.
 
@@ -134,6 +138,8 @@ class Session:
         """Says where the trace goes; see Target. What was recorded before is in it, too."""
         self._target = Target(path, family or path, child_path, even_if_empty, is_collected)
         self._share_target()
+        if not is_collected:
+            self._bring_in(self._target, RECOVERED_AT_START)
 
     def _share_target(self) -> None:
         target = self._target
@@ -154,8 +160,7 @@ class Session:
             self.driver.detach()
             target, self._target = self._target, None
             with muted():
-                self.settle()
-                _core.end_region()
+                self.settle(is_end=True)
                 region = ""
                 if target:
                     try:
@@ -171,6 +176,8 @@ class Session:
             _core.stop()
             if region:
                 remove([region])
+            if target and not target.is_collected:
+                self._bring_in(target)
 
     def _keep(self, target: Target) -> str:
         """Writes the trace; the path of the region that is in it then. One that is collected is left to
@@ -188,6 +195,16 @@ class Session:
             write_trace(target.path, self.parts(), True, target.since_unix_ns)
         return path
 
+    def _bring_in(self, target: Target, most: int | None = None) -> None:
+        """Writes the traces of those of the family that ended without doing so."""
+        from queryprof.trace.regions import regions_of
+
+        if regions_of(target.family):
+            from queryprof.trace.recovery import bring_in
+
+            with muted():
+                bring_in(target.family, most)
+
     def has_recorded(self) -> bool:
         """Whether there is anything to keep."""
         from queryprof.trace.region import Region
@@ -200,13 +217,18 @@ class Session:
         prefix, _, pid = name.rpartition(".")
         return parts_of(os.path.join(directory, prefix), int(pid)) if pid else []
 
-    def settle(self) -> None:
-        """Brings what is in flight to the tables."""
+    def settle(self, is_end: bool = False) -> None:
+        """Brings what is in flight to the tables; `is_end`: the process is about to end."""
+        if not self.is_on:
+            return
         with muted():
             if self._meter and self._facts:
                 self._meter.count()
                 self._facts.end()
-            _core.settle()
+            if is_end:
+                _core.end_region()
+            else:
+                _core.settle()
 
     def end_part(self) -> bool:
         """Puts what was recorded up to now into a file of its own; False: it cannot be written."""

@@ -85,8 +85,8 @@ def _cautions(profile: Profile) -> list[str]:
         pids = ", ".join(str(p.pid) for p in killed[:5])
         more = f" and {len(killed) - 5} more" if len(killed) > 5 else ""
         cautions.append(
-            f"process {pids}{more} did not end by itself (or still runs):"
-            " up to a second before its end may be missing"
+            f"process {pids}{more} was killed, left by os._exit, or still runs: all that it asked is"
+            " here but the call that it was in"
         )
     folded = sum(p.folded_statements for p in processes)
     if folded:

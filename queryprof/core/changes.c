@@ -68,8 +68,9 @@ static bool append_all(PyObject *rows)
         const entry *one = (const entry *)(const void *)(changes.log + at);
         Py_ssize_t bytes = (Py_ssize_t)qp_tables[one->table].row_bytes;
         const char *now = qp_table_start[one->table] + (size_t)one->number * (size_t)bytes;
-        PyObject *row = Py_BuildValue("(IIy#y#)", one->table, one->number, (const char *)(one + 1),
-                                      bytes, now, bytes);
+        PyObject *then = PyBytes_FromStringAndSize((const char *)(one + 1), bytes);
+        PyObject *row = Py_BuildValue("(IINN)", one->table, one->number, then,
+                                      PyBytes_FromStringAndSize(now, bytes));
         if (!row || PyList_Append(rows, row) < 0) {
             Py_XDECREF(row);
             return false;

@@ -259,6 +259,8 @@ void qp_step_sample(qp_lane *lane, uint64_t number, uint64_t asked_ticks)
         step->site[step->sites++] = (qp_step_site){.path = path, .stack = qp_stack_find(tstate)};
     }
     step->site[at].hits++;
+    qp_stalls_settle(); /* it may never end */
+    qp_loops_settle();
 }
 
 void qp_steps_forget(void)

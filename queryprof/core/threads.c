@@ -109,7 +109,9 @@ static PyObject *without_digits(PyObject *name)
 
 uint16_t qp_thread_number(PyObject *name)
 {
-    enum { KEPT = 64 /* names as they are; a pool may have thousands, told apart by numbers */ };
+    enum {
+        KEPT = 64 + 2 /* names as they are; a pool may have thousands, told apart by numbers */
+    };
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     bool folds = qp_row_count(QP_THREAD_ROWS) >= KEPT && !qp_name_has(&state.names, name);

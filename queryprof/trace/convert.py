@@ -96,7 +96,7 @@ def _process_values(
     return {
         **known,
         "argv": json.dumps(facts["arguments"]),
-        "end_unix_ns": facts.get("end_unix_ns") or region["turn_unix_ns"],
+        "end_unix_ns": facts.get("end_unix_ns") or _last_sign_unix_ns(region),
         "clean_end": int(clean),
         "flushes": region["turns"],
         "flush_ns": region["own_ns"],
@@ -105,6 +105,19 @@ def _process_values(
         "lost_counters": region["lost_counters"],
         "unasked_plans": region["unasked_plans"],
     }
+
+
+def _last_sign_unix_ns(region: Region) -> int:
+    """When a process that did not say when it ended was last seen to do something."""
+    ends = [
+        region.unix_ns(started + ticks)
+        for started, ticks in region.rows("calls", ("started_ticks", "ticks"))
+        if started
+    ]
+    ends += [
+        region.unix_ns(last) for (last,) in region.rows("calls", ("pending_last_ticks",)) if last
+    ]
+    return max([region["turn_unix_ns"], *ends])
 
 
 class _Names:

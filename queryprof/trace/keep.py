@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def write_trace(path: str, files: Iterable[str], own: bool, since_unix_ns: int) -> str:
+def write_trace(
+    path: str, files: Iterable[str], own: bool, since_unix_ns: int, pid: int | None = None
+) -> str:
     """Writes parts and regions to a trace, and returns its path: `path`, or one beside it where another
     program has made a file since the time given. It is there as a whole, or not at all.
 
     Args:
         files: of regions and parts.
         own: whether this process's own region belongs to it, too.
+        pid: of the process that has recorded, if that is another one.
 
     Raises:
         TraceError, OSError, sqlite3.Error: it cannot be written.
@@ -29,25 +32,29 @@ def write_trace(path: str, files: Iterable[str], own: bool, since_unix_ns: int) 
     beside = f"{path}.{os.getpid()}.new"
     store = TraceStore(beside)
     try:
-        add_all(store, files, own)
+        add_all(store, files, own, is_clean=pid is None or None)
         store.close()
         try:
             os.link(beside, path)
         except FileExistsError:
-            path = retry(path, since_unix_ns)
+            path = retry(path, since_unix_ns, pid)
             os.link(beside, path)
     finally:
         os.unlink(beside)
     return path
 
 
-def add_all(store: TraceStore, files: Iterable[str], own: bool = False) -> None:
-    """Adds parts and regions, then this process's own region if `own`, to a trace. What is told so is
-    whole: the process says so itself.
+def add_all(
+    store: TraceStore, files: Iterable[str], own: bool = False, is_clean: bool | None = True
+) -> None:
+    """Adds parts and regions, then this process's own region if `own`, to a trace.
+
+    Args:
+        is_clean: whether the process has ended its recording itself; None: as the region says.
     """
     conversion = Conversion(store)
     for path in files:
         with opened_region(path) as region:
-            conversion.add(region, is_clean=True)
+            conversion.add(region, is_clean)
     if own:
-        conversion.add(Region(_core.region()), is_clean=True)
+        conversion.add(Region(_core.region()), is_clean)

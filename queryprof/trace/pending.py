@@ -9,7 +9,6 @@ queryprof/core/executions.h). The arithmetic is the core's.
 from __future__ import annotations
 
 from queryprof.core import _core
-from queryprof.trace.region import RECORDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,8 +86,7 @@ class AggregateRow:
 def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
     """The aggregates that something was added to."""
     found = [_aggregate(region, row) for row in region.rows("aggregates", _COLUMNS)]
-    if region.state == RECORDS:
-        _Settling(region, found).settle()
+    _Settling(region, found).settle()
     return [row for row in found if row.sums[0] or any(row.sums[6:])]
 
 

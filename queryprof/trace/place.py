@@ -88,7 +88,7 @@ def _refuse_to_remove_journal(path: str) -> None:
         raise TraceError(f"{path}: exists and is no journal of a trace; choose another name")
 
 
-def retry(path: str, since_unix_ns: int) -> str:
+def retry(path: str, since_unix_ns: int, pid: int | None = None) -> str:
     """Where to make a trace after all, when there was a file at `path`: there, if that was empty
     before the time given, and is removed; else beside it.
     """
@@ -96,16 +96,17 @@ def retry(path: str, since_unix_ns: int) -> str:
     if stat.S_ISREG(status.st_mode) and not status.st_size and status.st_mtime_ns < since_unix_ns:
         os.unlink(path)
         return path
-    return beside(path)
+    return beside(path, pid)
 
 
-def beside(path: str) -> str:
-    """The path with this process's id before its extension, and a number where that is taken."""
+def beside(path: str, pid: int | None = None) -> str:
+    """The path with a process's id (this one's) before its extension, and a number where that is taken."""
     stem, extension = os.path.splitext(path)
-    name, number = f"{stem}-{os.getpid()}{extension}", 1
+    pid = pid or os.getpid()
+    name, number = f"{stem}-{pid}{extension}", 1
     while os.path.lexists(name):
         number += 1
-        name = f"{stem}-{os.getpid()}-{number}{extension}"
+        name = f"{stem}-{pid}-{number}{extension}"
     return name
 
 
@@ -113,6 +114,8 @@ def is_written(path: str) -> bool:
     """Whether a process may still be writing to the trace at `path`: one that runs here, or one of
     another host, a container too, that has not said that it ended.
     """
+    if _has_living_region(path):
+        return True
     if not os.path.isfile(path) or not os.path.getsize(path):
         return False
     import socket
@@ -133,6 +136,18 @@ def is_written(path: str) -> bool:
             return "locked" in str(error)  # by a flush of it; what cannot be read is not written
     here = socket.gethostname()
     return any(host != here or _runs(pid, start_ns / 1e9) for host, pid, start_ns in rows)
+
+
+def _has_living_region(path: str) -> bool:
+    """Whether a living process records what will be written to `path`."""
+    from queryprof.trace.regions import regions_of
+
+    path = os.path.abspath(path)
+    if not regions_of(path):
+        return False
+    from queryprof.trace.recovery import living_regions
+
+    return any(region["pid"] != os.getpid() for region in living_regions(path))
 
 
 def _uri(path: str) -> str:

@@ -26,9 +26,12 @@ from queryprof.model import (
     Thread,
 )
 from queryprof.trace.checked_rows import CheckedTrace, Ids, reading, refuse_other_objects
+from queryprof.trace.convert import Conversion
 from queryprof.trace.header import is_sqlite
 from queryprof.trace.loop_reader import load_loops
+from queryprof.trace.recovery import bring_in, living_regions
 from queryprof.trace.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
+from queryprof.trace.store import TraceStore
 from queryprof.trace.work_reader import load_handoffs, load_spans, load_usage
 
 AGGREGATE_COLUMNS = (
@@ -50,12 +53,28 @@ def opened(path: str) -> Iterator[CheckedTrace]:
     Raises:
         TraceError: there is no such file, it is no trace, damaged, or of a newer version.
     """
-    connection = _connect(path)
+    bring_in(path)
+    connection = _with_living(path)
     try:
-        connection = _of_present_version(connection, path)
         yield CheckedTrace(connection, path)
     finally:
         connection.close()
+
+
+def _with_living(path: str) -> sqlite3.Connection:
+    """A trace, with what the processes have recorded that still run."""
+    store: TraceStore | None = None
+    for region in living_regions(path):
+        store = store or TraceStore(":memory:")
+        Conversion(store).add(region)
+    if store is not None:
+        return store.connection
+    connection = _connect(path)
+    try:
+        return _of_present_version(connection, path)
+    except BaseException:
+        connection.close()
+        raise
 
 
 def read_profile(path: str) -> Profile:

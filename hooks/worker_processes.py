@@ -1,0 +1,47 @@
+"""Tells when a forked worker of multiprocessing ends by itself: it leaves by os._exit, behind which
+nothing runs.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+LAST = -1_000_000
+"""The priority of a finalizer that runs after all others."""
+
+
+class _Registered:
+    """For as long as there is one, each worker that begins registers its end."""
+
+    def __init__(self, util: ModuleType) -> None:
+        self.util = util
+
+
+def _at_begin(registered: _Registered) -> None:
+    registered.util.Finalize(None, _at_end, exitpriority=LAST)
+
+
+def _at_end() -> None:
+    from queryprof.session import session
+
+    session.settle(is_end=True)
+
+
+class WorkerProcesses:
+    """The hook."""
+
+    module = "multiprocessing.util"
+
+    def __init__(self) -> None:
+        self._registered: _Registered | None = None
+
+    def attach(self, module: ModuleType) -> None:
+        """Has workers register their ends (multiprocessing.util.register_after_fork)."""
+        self._registered = _Registered(module)
+        module.register_after_fork(self._registered, _at_begin)
+
+    def detach(self) -> None:
+        """Has no more do so: what is registered is held weakly."""
+        self._registered = None
