@@ -168,7 +168,10 @@ class Session:
                     except Exception as error:
                         reason = str(error)
                         named = reason if target.path in reason else f"{target.path}: {reason}"
-                        complain(f"the trace is not written, the program goes on: {named}")
+                        later = f"; `queryprof report {target.path}` does it later"
+                        complain(
+                            f"the trace is not written: {named}{later if _core.region_path() else ''}"
+                        )
                 if self._readers:
                     self.end_part()
                 elif not (target and target.is_collected):

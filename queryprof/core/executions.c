@@ -427,6 +427,10 @@ void qp_executions_forget(void)
 
 void qp_executions_after_fork(void)
 {
+    if (!qp_row_count(QP_CALL_ROWS)) { /* they were left to the parent */
+        qp_rows_add(QP_CALL_ROWS, QP_YOUNG);
+        memset(table.rows, 0, SETS * sizeof *table.rows);
+    }
     forget(true);
 }
 

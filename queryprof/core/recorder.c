@@ -135,11 +135,19 @@ void qp_recorder_after_fork(void)
     qp_counters_after_fork();
     qp_calls_after_fork();
     qp_thread_usage_after_fork();
-    qp_rows_clear(QP_TASK_ROWS);
+    for (int table = QP_FIRST_SUMS; table < QP_CALL_ROWS; table++) {
+        qp_rows_clear((qp_table)table);
+    }
     qp_loops_after_fork();
     qp_spans_after_fork();
     qp_executions_after_fork();
     qp_changes_forget();
+    qp_aggregates_stop();
+    qp_samples_stop();
+    if (!qp_aggregates_start() || !qp_samples_start()) {
+        qp_recorder_stop();
+        return;
+    }
     qp_recorder_forget();
     qp_head->unasked_plans = 0;
     qp_head->turns = 0;

@@ -24,6 +24,7 @@ enum { HEAD_BYTES = 4 * QP_PAGE, LARGEST_STEP = 16 * QP_PAGE };
 
 char *qp_table_start[QP_TABLES];
 qp_header *qp_head;
+uint32_t qp_row_counts[QP_TABLES];
 
 static struct {
     char *memory;
@@ -97,9 +98,8 @@ bool qp_region_start(void)
             at += room_of((qp_table)i);
         }
     }
-    uint32_t calls = qp_row_count(QP_CALL_ROWS); /* of another recording */
     bool described = describe();
-    qp_head->counts[QP_CALL_ROWS] = calls;
+    qp_head->counts[QP_CALL_ROWS] = qp_row_counts[QP_CALL_ROWS]; /* of another recording */
     qp_head->state = QP_REGION_RECORDS;
     return described;
 }
@@ -109,17 +109,9 @@ void qp_region_stop(void)
     if (!region.memory) {
         return;
     }
-    uint32_t calls = qp_row_count(QP_CALL_ROWS);
     qp_map_again(region.memory, (size_t)(qp_table_start[QP_CALL_ROWS] - region.memory));
-    qp_head->counts[QP_CALL_ROWS] = calls;
     memset(region.committed, 0, sizeof region.committed);
-}
-
-void qp_rows_clear(qp_table table)
-{
-    /* Only what was in use: touching the rest would take memory. */
-    memset(qp_table_start[table], 0, qp_table_bytes(table));
-    qp_head->counts[table] = 0;
+    memset(qp_row_counts, 0, QP_CALL_ROWS * sizeof *qp_row_counts);
 }
 
 size_t qp_region_bytes(void)
@@ -129,7 +121,7 @@ size_t qp_region_bytes(void)
 
 size_t qp_table_bytes(qp_table table)
 {
-    return (size_t)qp_tables[table].row_bytes * qp_head->counts[table];
+    return (size_t)qp_tables[table].row_bytes * qp_row_counts[table];
 }
 
 #ifdef __linux__
@@ -161,6 +153,12 @@ static bool populate(char *from, size_t bytes)
 }
 #endif
 
+static void set_count(qp_table table, uint32_t count)
+{
+    qp_row_counts[table] = count;
+    qp_head->counts[table] = count;
+}
+
 static bool commit(qp_table table, size_t wanted)
 {
     size_t *committed = &region.committed[table];
@@ -176,23 +174,38 @@ static bool commit(qp_table table, size_t wanted)
     return true;
 }
 
+void qp_rows_clear(qp_table table)
+{
+    /* Only what was in use: touching the rest would take memory. */
+    memset(qp_table_start[table], 0, qp_table_bytes(table));
+    set_count(table, 0);
+}
+
 uint32_t qp_rows_add(qp_table table, uint32_t rows)
 {
     const qp_table_facts *facts = &qp_tables[table];
-    uint32_t first = qp_head->counts[table];
+    uint32_t first = qp_row_counts[table];
     if (rows > facts->capacity - first ||
         !commit(table, (size_t)facts->row_bytes * (first + rows))) {
         return UINT32_MAX;
     }
     atomic_thread_fence(memory_order_release);
-    qp_head->counts[table] = first + rows;
+    set_count(table, first + rows);
     return first;
 }
 
-void qp_region_is_shared(bool is_shared)
+void qp_region_moved(bool is_shared)
 {
     region.is_shared = is_shared;
     for (int i = 0; i < QP_TABLES; i++) { /* what there is has pages */
         region.committed[i] = round_up(qp_table_bytes((qp_table)i), QP_PAGE);
     }
+}
+
+void qp_region_left(void)
+{
+    for (int i = 0; i < QP_TABLES; i++) {
+        set_count((qp_table)i, i < QP_FIRST_SUMS ? qp_row_counts[i] : 0);
+    }
+    qp_region_moved(false);
 }

@@ -21,6 +21,9 @@ enum { QP_PAGE = 4096 };
 extern char *qp_table_start[QP_TABLES];
 extern qp_header *qp_head;
 
+/* Rows of each table; the header repeats it for readers. */
+extern uint32_t qp_row_counts[QP_TABLES];
+
 /* Maps the memory, with all tables empty; false without memory. */
 bool qp_region_start(void);
 
@@ -39,7 +42,7 @@ static inline void *qp_rows(qp_table table)
 /* Rows that a table has. */
 static inline uint32_t qp_row_count(qp_table table)
 {
-    return qp_head->counts[table];
+    return qp_row_counts[table];
 }
 
 /* Adds `rows` rows of zeros, which are there for readers from here on, and returns the number of
@@ -50,7 +53,12 @@ uint32_t qp_rows_add(qp_table table, uint32_t rows);
 size_t qp_region_bytes(void);
 size_t qp_table_bytes(qp_table table);
 
-/* Whether the mapping is a file, whose pages must be asked for before they are touched. */
-void qp_region_is_shared(bool is_shared);
+/* The memory is another now, with the same rows: a file, whose pages must be asked for before they
+ * are touched, if `is_shared`. */
+void qp_region_moved(bool is_shared);
+
+/* The same in the child of a fork, with the rows of the names alone: the parent may have added
+ * others since. */
+void qp_region_left(void);
 
 #endif

@@ -136,15 +136,16 @@ static bool share_file(int file)
     bool is_shared = write_region(file) && mmap(qp_head, qp_region_bytes(), PROT_READ | PROT_WRITE,
                                                 MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
     if (is_shared) {
-        qp_region_is_shared(true);
+        qp_region_moved(true);
     }
     qp_thread_usage_unlock();
     return is_shared;
 }
 
-/* The region becomes memory of the process's own again, with what it holds. Safe in the child of a
- * fork: it takes no lock. */
-static void make_own(void)
+/* The region becomes memory of the process's own again, with the rows of the first so many tables.
+ * Safe in the child of a fork: it takes no lock, and looks at no row that its parent adds
+ * meanwhile. */
+static void make_own(int tables)
 {
     size_t bytes = qp_region_bytes();
     char *memory = (char *)qp_head;
@@ -156,7 +157,7 @@ static void make_own(void)
         return;
     }
     memcpy(own, memory, (size_t)(qp_table_start[0] - memory));
-    for (int i = 0; i < QP_TABLES; i++) {
+    for (int i = 0; i < tables; i++) {
         memcpy(own + (qp_table_start[i] - memory), qp_table_start[i], qp_table_bytes((qp_table)i));
     }
     if (mremap(own, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, memory) == MAP_FAILED) {
@@ -171,8 +172,8 @@ void qp_region_unshare(void)
     qp_share_awaited = false;
     if (shared.path[0]) {
         qp_thread_usage_lock();
-        make_own();
-        qp_region_is_shared(false);
+        make_own(QP_TABLES);
+        qp_region_moved(false);
         qp_thread_usage_unlock();
         shared.path[0] = 0;
     }
@@ -182,8 +183,8 @@ void qp_region_unshare(void)
 static void leave_to_parent(void)
 {
     if (shared.path[0]) {
-        make_own();
-        qp_region_is_shared(false);
+        make_own(QP_FIRST_SUMS);
+        qp_region_left();
         shared.path[0] = 0;
     }
 }

@@ -18,6 +18,7 @@ import pytest
 from conftest import Run, by_operation, traces_in
 from queryprof.model import Profile
 from queryprof.trace.reader import read_profile
+from queryprof.trace.regions import regions_of
 
 Script = Callable[..., Path]
 
@@ -167,23 +168,47 @@ def test_pytest_xdist(queryprof: Run, script: Script) -> None:
     assert len({a.thread.process_id for a in asked}) == 2
 
 
-def test_sigkill_loses_at_most_the_last_second(script: Script) -> None:
-    """The trace of a killed process is readable and has all but the last second."""
+@pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM", "SIGSEGV"])
+def test_a_killed_process_loses_nothing(script: Script, number: str) -> None:
+    """But the call that it was in."""
     path = script(
-        WORK + "import time, queryprof\nqueryprof.install('x.qprof')\n"
-        "started = time.monotonic()\n"
-        "while True:\n    work(10)\n    print(f'{time.monotonic():.3f}', flush=True)\n"
+        WORK + "import queryprof\nqueryprof.install('x.qprof')\n"
+        "for turn in range(10**9):\n    work(10)\n    print(turn, flush=True)\n"
     )
-    with open("stamps", "w") as output:
+    with open("turns", "w") as output:
         child = subprocess.Popen([sys.executable, path], stdout=output)
-        time.sleep(3.2)
-        child.kill()
+        time.sleep(1.3)
+        child.send_signal(getattr(signal, number))
         child.wait()
-    stamps = [float(line) for line in Path("stamps").read_text().splitlines()[:-1]]
+    turns = Path("turns").read_text().count("\n")
     profile = read_profile("x.qprof")
-    done = len([stamp for stamp in stamps if stamp < stamps[-1] - 1.5])
-    assert by_operation(profile)[SELECT] >= 10 * done > 0
-    assert not profile.processes[0].clean_end
+    assert turns > 20
+    assert 10 * turns <= by_operation(profile)[SELECT] <= 10 * (turns + 1)
+    (process,) = profile.processes
+    assert not process.clean_end
+    assert 1e9 < process.end_unix_ns - process.start_unix_ns < 2e9
+    assert Path("x.qprof").exists()
+    assert not regions_of(os.path.abspath("x.qprof"))
+
+
+def test_a_running_process_is_read(script: Script) -> None:
+    """Its trace is not there yet; and it goes on undisturbed."""
+    path = script(
+        WORK + "import queryprof\nqueryprof.install('x.qprof')\n"
+        "work(10)\nprint('10', flush=True)\ninput()\nwork(5)\nprint('done')\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, path], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout and child.stdin
+        assert child.stdout.readline() == "10\n"
+        running = read_profile("x.qprof")
+        assert by_operation(running)[SELECT] == 10
+        assert not running.processes[0].clean_end
+        assert child.communicate("\n") == ("done\n", None)
+    profile = read_profile("x.qprof")
+    assert by_operation(profile)[SELECT] == 15
+    assert profile.processes[0].clean_end
 
 
 def test_unwritable_directory(script: Script, tmp_path: Path) -> None:
@@ -209,7 +234,7 @@ def limit_file_size() -> None:
 
 @pytest.mark.once
 def test_full_disk(script: Script) -> None:
-    """When writing fails in the middle, recording ends with one line and the program goes on."""
+    """When the trace cannot be written, one line says so, and the program ends as it would."""
     path = script(
         WORK + "import time, queryprof\nqueryprof.install('x.qprof')\n"
         "for second in range(3):\n"
@@ -224,7 +249,8 @@ def test_full_disk(script: Script) -> None:
     )  # fmt: skip
     assert (result.returncode, result.stdout) == (0, "done\n")
     assert len(result.stderr.splitlines()) == 1
-    assert "recording ended, the program goes on" in result.stderr
+    assert "the trace is not written" in result.stderr
+    assert os.listdir() == ["program.py"]
 
 
 def test_queryprof_variable_without_the_command(script: Script, tmp_path: Path) -> None:
@@ -238,7 +264,8 @@ def test_queryprof_variable_without_the_command(script: Script, tmp_path: Path) 
     result = run_program(path, QUERYPROF="out/x.qprof", PYTHONPATH=startup())
     assert (result.returncode, result.stderr) == (0, "")
     assert by_operation(read_profile("out/x.qprof"))[SELECT] == 10
-    assert sorted(by_operation(p)[SELECT] for p in traces_in(tmp_path / "out")) == [3, 10]
+    asked = sorted(by_operation(p)[SELECT] for p in traces_in(tmp_path / "out"))
+    assert asked == [3, 3, 10, 10]  # what could not be written at first, too
     assert (tmp_path / "out" / "x.qprof").stat().st_mode & 0o777 == 0o600
 
 

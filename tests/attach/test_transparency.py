@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import inspect
 import sqlite3
@@ -262,17 +263,19 @@ def test_install_is_light(queryprof: Run, tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
 def test_our_threads_take_no_signals() -> None:
     """A signal that another thread got would not wake the main thread's sleep."""
-    connection = sqlite3.connect(":memory:")
     blocked: list[int] = []
-    until = time.monotonic() + 10
-    with queryprof.profile():
-        connection.execute("SELECT 1").fetchall()
+
+    async def looks() -> None:
+        until = time.monotonic() + 10
+        await asyncio.sleep(0)
         while not blocked and time.monotonic() < until:  # it names itself when it runs
             for task in Path("/proc/self/task").iterdir():
                 if (task / "comm").read_text() == "queryprof\n":
                     status = (task / "status").read_text()
                     blocked.append(int(status.split("SigBlk:")[1].split()[0], 16))
-    connection.close()
+
+    with queryprof.profile():
+        asyncio.run(looks())
     assert blocked
     interrupt_and_terminate = 1 << 1 | 1 << 14
     assert all(mask & interrupt_and_terminate == interrupt_and_terminate for mask in blocked)

@@ -212,8 +212,8 @@ def test_page_fetches_are_sampled() -> None:
 
 
 def test_scripts_and_commits_of_threads_that_share_a_connection(tmp_path: Path) -> None:
-    """A statement of a script is gone with its call, whoever commits meanwhile: it is not read at
-    a flush.
+    """A statement of a script is gone with its call, whoever commits meanwhile: it is not read when
+    what is in flight is settled.
     """
     program = tmp_path / "program.py"
     program.write_text(
@@ -231,7 +231,7 @@ def test_scripts_and_commits_of_threads_that_share_a_connection(tmp_path: Path) 
         "        try: function()\n"
         "        except sqlite3.Error: pass\n"
         "threads = [threading.Thread(target=again, args=(f,))\n"
-        "           for f in (scripts, c.commit, session._flush)]\n"
+        "           for f in (scripts, c.commit, session.settle)]\n"
         "for t in threads: t.start()\n"
         "for t in threads: t.join()\n"
         "print('done')\n"

