@@ -108,7 +108,7 @@ def _record(described: Scenario) -> str:
     except BaseException:
         parts.remove()
         raise
-    with progress("merging", len(parts.files())) as step:
+    with progress("merging", len(parts.regions()) + len(parts.traces())) as step:
         parts.merge(step)
     parts.remove()
     return parts.output

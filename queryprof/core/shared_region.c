@@ -19,6 +19,7 @@ static struct {
     char path[QP_SHARED_PATH_BYTES];  /* of the file; empty: there is none */
     char parts[QP_SHARED_PATH_BYTES]; /* what the paths of parts begin with */
     uint32_t part_count;
+    int64_t written_bytes;
 } shared;
 
 const char *qp_region_path(void)
@@ -53,6 +54,7 @@ static bool write_at(int file, const char *bytes, size_t length, off_t at)
         bytes += written;
         length -= (size_t)written;
         at += written;
+        shared.written_bytes += written;
     }
     return true;
 }
@@ -200,6 +202,7 @@ void qp_region_share(void)
         return;
     }
     identify();
+    int64_t before = shared.written_bytes;
     const char *directory = shared.directories;
     while (*directory) {
         size_t length = strcspn(directory, "\n");
@@ -209,6 +212,8 @@ void qp_region_share(void)
             close(file);
         }
         if (is_shared) {
+            qp_head->own_written_bytes += shared.written_bytes - before;
+            qp_thread_usage_leave_out(shared.written_bytes - before);
             return;
         }
         if (file >= 0) {

@@ -52,7 +52,7 @@ enum {
     QP_LINES = 16384,
     QP_STACKS = 131072,
     QP_NAMES = 1024, /* spans, and threads */
-    QP_LOOPS = 64,
+    QP_LOOPS = 128,
     QP_STEPS = 1024,
     QP_PLANS = 2048,
     QP_AGGREGATES = 49152,
@@ -371,7 +371,8 @@ typedef struct {
     uint64_t folded_calls;
     uint64_t lost_counters;
     uint64_t unasked_plans;
-    int64_t own_ns; /* CPU time spent on new statements and on turns */
+    int64_t own_written_bytes; /* to make the region a file */
+    int64_t own_ns;            /* CPU time spent on new statements and on turns */
     uint32_t turns;
     uint32_t counts[QP_TABLES];
 } qp_header;

@@ -164,6 +164,16 @@ void qp_thread_usage_note(void)
     qp_thread_usage_unlock();
 }
 
+void qp_thread_usage_leave_out(int64_t written_bytes)
+{
+    qp_thread_usage_lock();
+    qp_task_row *task = task_of(qp_here.thread);
+    if (task) {
+        task->base.written_bytes += written_bytes;
+    }
+    qp_thread_usage_unlock();
+}
+
 void qp_thread_usage_end(const qp_thread *thread)
 {
     qp_usage now;
@@ -220,6 +230,11 @@ void qp_thread_usage_begin(qp_thread *thread)
 }
 
 void qp_thread_usage_note(void) {}
+
+void qp_thread_usage_leave_out(int64_t written_bytes)
+{
+    (void)written_bytes;
+}
 
 void qp_thread_usage_end(const qp_thread *thread)
 {

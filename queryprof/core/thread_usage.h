@@ -23,6 +23,9 @@ void qp_thread_usage_begin(struct qp_thread *thread);
 /* Notes what the running thread has used up to now. */
 void qp_thread_usage_note(void);
 
+/* So many bytes that the running thread has written are not the program's. */
+void qp_thread_usage_leave_out(int64_t written_bytes);
+
 /* The thread (the running one) ends: adds what it has used to the threads of its name. Needs no
  * GIL. */
 void qp_thread_usage_end(const struct qp_thread *thread);

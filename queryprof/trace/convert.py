@@ -102,9 +102,14 @@ def _process_values(
         "flush_ns": region["own_ns"],
         "folded_statements": region["folded_statements"],
         "folded_calls": region["folded_calls"],
+        "written_bytes": _own_left_out(facts.get("written_bytes"), region["own_written_bytes"]),
         "lost_counters": region["lost_counters"],
         "unasked_plans": region["unasked_plans"],
     }
+
+
+def _own_left_out(written: object, own: int) -> int | None:
+    return max(0, written - own) if isinstance(written, int) else None
 
 
 def _last_sign_unix_ns(region: Region) -> int:
@@ -117,7 +122,7 @@ def _last_sign_unix_ns(region: Region) -> int:
     ends += [
         region.unix_ns(last) for (last,) in region.rows("calls", ("pending_last_ticks",)) if last
     ]
-    return max([region["turn_unix_ns"], *ends])
+    return max([int(region["turn_unix_ns"]), *ends])
 
 
 class _Names:

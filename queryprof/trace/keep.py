@@ -6,8 +6,9 @@ import os
 
 from queryprof.core import _core
 from queryprof.trace.convert import Conversion
-from queryprof.trace.place import retry
+from queryprof.trace.place import JOURNAL, retry
 from queryprof.trace.region import Region, opened_region
+from queryprof.trace.regions import remove
 from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
@@ -30,8 +31,9 @@ def write_trace(
         TraceError, OSError, sqlite3.Error: it cannot be written.
     """
     beside = f"{path}.{os.getpid()}.new"
-    store = TraceStore(beside)
+    remove([beside])  # of a process with this id that was killed
     try:
+        store = TraceStore(beside)
         add_all(store, files, own, is_clean=pid is None or None)
         store.close()
         try:
@@ -40,7 +42,7 @@ def write_trace(
             path = retry(path, since_unix_ns, pid)
             os.link(beside, path)
     finally:
-        os.unlink(beside)
+        remove([beside, beside + JOURNAL])
     return path
 
 

@@ -126,7 +126,7 @@ class _Settling:
                 self._settle(call)
 
     def _settle(self, call: dict[str, Any]) -> None:
-        key: Key = tuple(call[name] for name in KEY)  # type: ignore[assignment]
+        key: Key = tuple(call[name] for name in KEY)
         began = self._row(key)
         duration_ns, settled_ns = call["duration_ns"], call["settled_ns"]
         if call["stage"] == BEGUN or (

@@ -200,7 +200,8 @@ def test_a_running_process_is_read(script: Script) -> None:
     with subprocess.Popen(
         [sys.executable, path], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
     ) as child:
-        assert child.stdout and child.stdin
+        assert child.stdout
+        assert child.stdin
         assert child.stdout.readline() == "10\n"
         running = read_profile("x.qprof")
         assert by_operation(running)[SELECT] == 10

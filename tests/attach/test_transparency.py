@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -260,6 +261,14 @@ def test_install_is_light(queryprof: Run, tmp_path: Path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
+def blocked_signals() -> Iterator[int]:
+    """Of each of our threads, the mask."""
+    for task in Path("/proc/self/task").iterdir():
+        if (task / "comm").read_text() == "queryprof\n":
+            status = (task / "status").read_text()
+            yield int(status.split("SigBlk:")[1].split()[0], 16)
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
 def test_our_threads_take_no_signals() -> None:
     """A signal that another thread got would not wake the main thread's sleep."""
@@ -269,10 +278,7 @@ def test_our_threads_take_no_signals() -> None:
         until = time.monotonic() + 10
         await asyncio.sleep(0)
         while not blocked and time.monotonic() < until:  # it names itself when it runs
-            for task in Path("/proc/self/task").iterdir():
-                if (task / "comm").read_text() == "queryprof\n":
-                    status = (task / "status").read_text()
-                    blocked.append(int(status.split("SigBlk:")[1].split()[0], 16))
+            blocked.extend(blocked_signals())
 
     with queryprof.profile():
         asyncio.run(looks())

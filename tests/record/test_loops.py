@@ -21,7 +21,7 @@ import pytest
 
 import queryprof
 from queryprof.analysis.loops import find_loops
-from queryprof.model import Loop, Profile
+from queryprof.model import Loop, Profile, Stall
 from queryprof.trace.reader import read_profile
 
 SLOW = (
@@ -188,7 +188,8 @@ def test_a_stall_that_never_ends_is_in_the_trace(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, program], stdout=subprocess.PIPE, text=True, cwd=tmp_path
     ) as child:
-        assert child.stdout and child.stdout.readline() == "begins\n"
+        assert child.stdout
+        assert child.stdout.readline() == "begins\n"
         time.sleep(1.5)
         running = loop_of(read_profile(str(tmp_path / "x.qprof")))
         child.kill()

@@ -95,7 +95,7 @@ def test_the_overview_says_what_is_not_known() -> None:
         (),
     )  # fmt: skip
     cautions = " ".join(overview_of(profile).cautions)
-    for word in ("101 did not end", "7 executions are under (other)", "of 2 executions are unknown",
+    for word in ("process 101 was killed", "7 executions are under (other)", "of 2 executions are unknown",
                  "unknown: no", "are estimates"):  # fmt: skip
         assert word in cautions
     assert overview_of(profile_of(aggregate("S"))).cautions == ()
