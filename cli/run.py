@@ -52,12 +52,13 @@ def run(
     arguments, name = python_command(command)
     parts = Parts(output or f"{name}.qprof")
     try:
-        status = run_command(arguments, parts.environment(parameters, roots, stall_ms))
+        with parts.collecting():
+            status = run_command(arguments, parts.environment(parameters, roots, stall_ms))
     except QueryprofError:
         parts.remove()
         raise
     try:
-        with progress("merging", len(parts.regions()) + len(parts.traces())) as step:
+        with progress("merging", parts.count) as step:
             merged = parts.merge(step)
         if not merged:
             click.echo("queryprof: no Python process was recorded", err=True)

@@ -104,11 +104,12 @@ def _record(described: Scenario) -> str:
 
     parts = Parts(os.path.join(described.output, TRACE))
     try:
-        _run(described, parts.environment(parameters=False, roots=(described.directory,)))
+        with parts.collecting():
+            _run(described, parts.environment(parameters=False, roots=(described.directory,)))
     except BaseException:
         parts.remove()
         raise
-    with progress("merging", len(parts.regions()) + len(parts.traces())) as step:
+    with progress("merging", parts.count) as step:
         parts.merge(step)
     parts.remove()
     return parts.output

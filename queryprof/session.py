@@ -23,7 +23,14 @@ from queryprof.hooks.imports import ImportHooks
 from queryprof.hooks.libraries import library_hooks
 from queryprof.hooks.sqlite3_driver import Sqlite3Driver
 from queryprof.trace.facts import Facts
-from queryprof.trace.regions import directories, parts_of, parts_prefix, region_name, remove
+from queryprof.trace.regions import (
+    checkpoint_of,
+    directories,
+    parts_of,
+    parts_prefix,
+    region_name,
+    remove,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +39,9 @@ if TYPE_CHECKING:
 STOP_TIMEOUT_S = 5.0
 """How long the end of a program waits for the watchdog."""
 
+
+CHECKPOINT_INTERVAL_S = 10.0
+"""How old the copy on the disk may be that is left when the machine goes away."""
 
 RECOVERED_AT_START = 2
 """Processes whose recordings a start brings in, at the most."""
@@ -146,8 +156,15 @@ class Session:
         assert target is not None
         parts = os.path.join(target.family, "part") if target.is_collected else target.path
         self._share("\n".join(directories()), region_name(target.family), parts)
+        _core.checkpoint_to(self._checkpoint, CHECKPOINT_INTERVAL_S, target.is_collected)
         if self._facts is not None:
-            self._facts.note(trace=target.path, family=target.family)
+            self._facts.note(trace=target.path)
+
+    @property
+    def _checkpoint(self) -> str:
+        """The file that copies of the region go to."""
+        path, _, pid = self._parts.rpartition(".")
+        return checkpoint_of(path, int(pid))
 
     def stop(self) -> None:
         """Stops recording, puts every type and function back, and writes the trace."""
@@ -175,7 +192,7 @@ class Session:
                 if self._readers:
                     self.end_part()
                 elif not (target and target.is_collected):
-                    remove(self.parts())
+                    remove([*self.parts(), self._checkpoint])
             _core.stop()
             if region:
                 remove([region])

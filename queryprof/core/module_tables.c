@@ -3,6 +3,7 @@
 #include "module.h"
 
 #include "changes.h"
+#include "checkpoint.h"
 #include "plans.h"
 #include "recorder.h"
 #include "region.h"
@@ -43,6 +44,25 @@ static PyObject *share_region(PyObject *Py_UNUSED(module), PyObject *args)
     Py_DECREF(directories);
     Py_DECREF(name);
     Py_DECREF(parts);
+    Py_RETURN_NONE;
+}
+
+static PyObject *checkpoint_to(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *path;
+    double interval_s;
+    int if_own;
+    if (!PyArg_ParseTuple(args, "O&dp:checkpoint_to", PyUnicode_FSConverter, &path, &interval_s,
+                          &if_own)) {
+        return NULL;
+    }
+    if (!qp_require_recording()) {
+        Py_DECREF(path);
+        return NULL;
+    }
+    qp_region_identify();
+    qp_checkpoint_to(PyBytes_AS_STRING(path), interval_s, if_own);
+    Py_DECREF(path);
     Py_RETURN_NONE;
 }
 
@@ -100,6 +120,7 @@ PyMethodDef qp_table_functions[] = {
     {"region", region, METH_NOARGS, NULL},
     {"region_path", region_path, METH_NOARGS, NULL},
     {"share_region", share_region, METH_VARARGS, NULL},
+    {"checkpoint_to", checkpoint_to, METH_VARARGS, NULL},
     {"make_region", make_region, METH_NOARGS, NULL},
     {"end_part", end_part, METH_NOARGS, NULL},
     {"end_region", end_region, METH_NOARGS, NULL},

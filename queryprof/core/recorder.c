@@ -3,6 +3,7 @@
 #include "aggregates.h"
 #include "callpath.h"
 #include "changes.h"
+#include "checkpoint.h"
 #include "clock.h"
 #include "code_lines.h"
 #include "counters.h"
@@ -82,6 +83,7 @@ void qp_recorder_stop(void)
 {
     qp_recording = 0;
     qp_turn_stop();
+    qp_checkpoint_to("", 0, false);
     qp_calls_forget();
     qp_spans_stop();
     qp_task_makers_stop();
@@ -132,6 +134,7 @@ void qp_recorder_forget(void)
 
 void qp_recorder_after_fork(void)
 {
+    qp_checkpoint_after_fork();
     qp_counters_after_fork();
     qp_calls_after_fork();
     qp_thread_usage_after_fork();
@@ -172,6 +175,7 @@ bool qp_recorder_end_part(void)
         PyErr_Clear();
         return false;
     }
+    qp_checkpoint_restart();
     forget_sums();
     return true;
 }

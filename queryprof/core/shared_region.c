@@ -40,11 +40,10 @@ const char *qp_region_path(void)
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Writes all bytes; false if it cannot. */
-static bool write_at(int file, const char *bytes, size_t length, off_t at)
+bool qp_write_at(int file, const char *bytes, size_t length, long long at)
 {
     while (length) {
-        ssize_t written = pwrite(file, bytes, length, at);
+        ssize_t written = pwrite(file, bytes, length, (off_t)at);
         if (written < 0 && errno == EINTR) {
             continue;
         }
@@ -67,15 +66,20 @@ static bool may_be_as_large(void)
            (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= qp_region_bytes());
 }
 
+bool qp_prepare_file(int file)
+{
+    return may_be_as_large() && ftruncate(file, (off_t)qp_region_bytes()) == 0;
+}
+
 /* Writes the header and the rows that there are, and makes the file as large as the region. */
 static bool write_region(int file)
 {
     const char *memory = (const char *)qp_head;
-    bool written = may_be_as_large() && ftruncate(file, (off_t)qp_region_bytes()) == 0 &&
-                   write_at(file, memory, (size_t)(qp_table_start[0] - memory), 0);
+    bool written =
+        qp_prepare_file(file) && qp_write_at(file, memory, (size_t)(qp_table_start[0] - memory), 0);
     for (int i = 0; written && i < QP_TABLES; i++) {
         size_t bytes = (qp_table_bytes((qp_table)i) + QP_PAGE - 1) / QP_PAGE * QP_PAGE;
-        written = write_at(file, qp_table_start[i], bytes, qp_table_start[i] - memory);
+        written = qp_write_at(file, qp_table_start[i], bytes, qp_table_start[i] - memory);
     }
     return written;
 }
@@ -91,8 +95,8 @@ static size_t read_file(const char *path, char *text, size_t bytes)
     return size > 0 ? (size_t)size : 0;
 }
 
-/* Says in the header which process this is, for who must know whether it lives. */
-static void identify(void)
+/* For who must know whether it lives. */
+void qp_region_identify(void)
 {
     char text[1024];
     qp_head->pid = getpid();
@@ -201,7 +205,7 @@ void qp_region_share(void)
     if (shared.path[0] || !watches_forks) {
         return;
     }
-    identify();
+    qp_region_identify();
     int64_t before = shared.written_bytes;
     const char *directory = shared.directories;
     while (*directory) {
@@ -269,6 +273,23 @@ void qp_region_share(void)
 {
     qp_share_awaited = false;
 }
+
+bool qp_write_at(int file, const char *bytes, size_t length, long long at)
+{
+    (void)file;
+    (void)bytes;
+    (void)length;
+    (void)at;
+    return false;
+}
+
+bool qp_prepare_file(int file)
+{
+    (void)file;
+    return false;
+}
+
+void qp_region_identify(void) {}
 
 void qp_region_share_in(const char *directories, const char *name, const char *parts)
 {

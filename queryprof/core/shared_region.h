@@ -21,6 +21,15 @@ extern bool qp_share_awaited;
  * that is too long counts as empty, and there is no file. */
 void qp_region_share_in(const char *directories, const char *name, const char *parts);
 
+/* Writes all bytes at a place of a file; false if it cannot. */
+bool qp_write_at(int file, const char *bytes, size_t length, long long at);
+
+/* Makes a new file as large as the region; false if it cannot be, or is limited to less. */
+bool qp_prepare_file(int file);
+
+/* Says in the header which process this is. */
+void qp_region_identify(void);
+
 /* Makes the region a file; with the GIL. */
 void qp_region_share(void);
 

@@ -4,6 +4,7 @@
 
 #include "aggregates.h"
 #include "callpath.h"
+#include "checkpoint.h"
 #include "clock.h"
 #include "code_lines.h"
 #include "compiler.h"
@@ -67,6 +68,7 @@ QP_COLD void qp_turn(void)
     qp_thread_usage_note();
     qp_head->turn_unix_ns = qp_clock_unix_ns(from);
     qp_head->turns++;
+    qp_checkpoint_turn();
     qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
     qp_head->own_ns = qp_clock_ns(qp_own_ticks);
     if (qp_aggregates_nearly_full() && !cannot_write) {

@@ -46,8 +46,8 @@ class Conversion:
         self.spans = _Names(store, "span", ("name",))
         self._processes: dict[tuple[object, ...], int] = {}
 
-    def add(self, region: Region, is_clean: bool | None = None) -> None:
-        """Adds what a region holds.
+    def add(self, region: Region, is_clean: bool | None = None) -> int:
+        """Adds what a region holds, and returns the id of its process.
 
         Args:
             is_clean: whether the process ended by itself, where that is known better than the region
@@ -73,6 +73,7 @@ class Conversion:
         for names in (self.statements, self.frames, self.stacks, self.spans):
             names.write()
         self.store.commit()
+        return known
 
     def _add_to_process(self, number: int, values: Mapping[str, object], is_part: bool) -> None:
         sums = ("folded_statements", "folded_calls")
@@ -299,7 +300,10 @@ class _RegionAddition:
             serial, started, duration, rows, stack, sql, parameters = row[5:]
             if serial:
                 texts = (self._text_or(sql), self._text_or(parameters))
-                stack_id = self._stack(stack) if stack else None
+                is_there = (
+                    0 < stack < len(self._stack_rows)
+                )  # else it came after the stacks were read
+                stack_id = self._stack(stack) if is_there else None
                 figures = (started, duration, rows, stack_id)
                 self._store.add_exemplar((*self._key(*row[:5]), *figures, *texts))
         self._store.keep_slowest()

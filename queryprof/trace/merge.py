@@ -11,12 +11,10 @@ from typing import Any
 
 from queryprof.errors import TraceError
 from queryprof.trace.checked_rows import CheckedTrace, Ids
-from queryprof.trace.convert import Conversion
 from queryprof.trace.loop_store import LAG_SUMS, LOOP_SUMS, STALL_SUMS, STEP_SUMS
 from queryprof.trace.place import is_null, is_written, refuse_to_replace
 from queryprof.trace.ranges import LARGEST_SUM
 from queryprof.trace.reader import EXEMPLAR_COLUMNS, opened
-from queryprof.trace.region import Region
 from queryprof.trace.store import VALUE_COLUMNS, TraceStore
 from queryprof.trace.work_store import (
     HANDOFF_SUMS,
@@ -29,12 +27,9 @@ from queryprof.trace.work_store import (
 
 
 def merge_traces(
-    output: str,
-    inputs: Iterable[str],
-    progress: Callable[[], None] = lambda: None,
-    regions: Iterable[Region] = (),
+    output: str, inputs: Iterable[str], progress: Callable[[], None] = lambda: None
 ) -> None:
-    """Writes the sum of the traces `inputs` to `output`, which may be one of them; and of regions.
+    """Writes the sum of the traces `inputs` to `output`, which may be one of them.
 
     The output is written beside its place and renamed, so that it is whole or as it was. To the null
     device nothing is written, but all is read.
@@ -60,10 +55,6 @@ def merge_traces(
         store = TraceStore(beside)
         try:
             left = LARGEST_SUM
-            conversion = Conversion(store)
-            for region in regions:
-                conversion.add(region)
-                progress()
             for path in inputs:
                 with opened(path) as source:
                     store.begin()

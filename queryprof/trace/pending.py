@@ -83,10 +83,23 @@ class AggregateRow:
         self.histogram = [(bucket, count) for bucket, count in counts.items() if count]
 
 
+TRIES = 20
+"""Looks at a process that goes on, until nothing has changed meanwhile."""
+
+
 def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
-    """The aggregates that something was added to."""
-    found = [_aggregate(region, row) for row in region.rows("aggregates", _COLUMNS)]
-    _Settling(region, found).settle()
+    """The aggregates that something was added to. Of a process that does nothing but add up, without
+    the few calls that wait for it.
+    """
+    for _ in range(TRIES):
+        calls = region.packed("calls")
+        rows = region.whole_rows("aggregates", "sequence", _COLUMNS)
+        is_still = region.packed("calls") == calls
+        if is_still:
+            break
+    found = [_aggregate(region, row) for row in rows]
+    if is_still:
+        _Settling(region, found).settle(calls)
     return [row for row in found if row.sums[0] or any(row.sums[6:])]
 
 
@@ -112,7 +125,8 @@ class _Settling:
         self._rows = rows
         self._by_key = {row.key: row for row in rows}
 
-    def settle(self) -> None:
+    def settle(self, calls: bytes) -> None:
+        """Adds the calls in these rows."""
         names = [
             "stage", "ignored", *KEY, "serial", "started_ticks", "ticks", "nested_ticks", "rows",
             *(name for name in self._region.tables["calls"].columns if name.startswith("pending_")),
@@ -120,7 +134,8 @@ class _Settling:
         ]  # fmt: skip
         columns = self._region.tables["calls"].columns
         names.sort(key=lambda name: columns[name].at)
-        for values in self._region.rows("calls", names):
+        decoder = self._region.tables["calls"].decoder(names)
+        for values in decoder.iter_unpack(calls):
             call = dict(zip(names, values, strict=True))
             if call["stage"] >= BEGUN and not call["ignored"]:
                 self._settle(call)

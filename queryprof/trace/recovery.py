@@ -5,11 +5,19 @@ killed, executed another program, or left by os._exit.
 from __future__ import annotations
 
 import os
+import sqlite3
 from ast import literal_eval
 
 from queryprof.errors import QueryprofError
 from queryprof.trace.region import RECORDS, Region, opened_region
-from queryprof.trace.regions import is_living, parts_of, regions_of, remove
+from queryprof.trace.regions import (
+    checkpoint_of,
+    checkpoints_of,
+    is_living,
+    parts_of,
+    regions_of,
+    remove,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +36,8 @@ def bring_in(path: str, most: int | None = None) -> list[int]:
     from queryprof.trace.keep import write_trace
 
     recovered = []
-    for found in regions_of(os.path.abspath(path))[:most]:
+    path = os.path.abspath(path)
+    for found in [*regions_of(path), *checkpoints_of(path)][:most]:
         try:
             with opened_region(found) as region:
                 if is_living(region) is not False:
@@ -36,9 +45,9 @@ def bring_in(path: str, most: int | None = None) -> list[int]:
                 pid, trace = int(region["pid"]), _trace_of(region)
             files = [*parts_of(trace, pid), found]
             write_trace(trace, files, False, since_unix_ns=0, pid=pid)
-        except (QueryprofError, OSError, ValueError):
+        except (QueryprofError, OSError, ValueError, sqlite3.Error):
             continue
-        remove(files)
+        remove([*files, checkpoint_of(trace, pid)])
         recovered.append(pid)
     return recovered
 

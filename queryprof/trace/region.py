@@ -33,6 +33,9 @@ FULL = 0xFFFFFFFF
 """Of a text that there was no room for, and of a line that is unknown."""
 
 LONGEST_DESCRIPTION = 1 << 16
+TRIES = 20
+"""Looks at a row that is being changed."""
+
 LARGEST_FILE = 1 << 28
 SIZES = {"H": 2, "I": 4, "i": 4, "q": 8, "Q": 8, "d": 8, "t": 4, "B": 1, "s": 1}
 
@@ -165,6 +168,36 @@ class Region:
     def rows(self, name: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """These columns of all rows of a table; in the order that they have in a row."""
         return self.tables[name].decoder(columns).iter_unpack(self.packed(name))
+
+    def whole_rows(self, name: str, sequence: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        """As `rows`, but none that was read while it was being changed: its sequence number is odd
+        then, or another when it is read again. One that is changed all the time is taken as it is.
+        """
+        table = self.tables[name]
+        numbers = table.decoder((sequence,))
+        packed = self.packed(name)
+        again = self.packed(name) if self._memory is None else packed
+        if again != packed or any(number & 1 for (number,) in numbers.iter_unpack(again)):
+            rows = bytearray(again)
+            for place, ((before,), (now,)) in enumerate(
+                zip(numbers.iter_unpack(packed), numbers.iter_unpack(again), strict=False)
+            ):
+                if before != now or now & 1:
+                    at = place * table.row_bytes
+                    rows[at : at + table.row_bytes] = self._whole_row(table, numbers, place)
+            again = bytes(rows)
+        return list(table.decoder(columns).iter_unpack(again))
+
+    def _whole_row(self, table: Table, sequence: struct.Struct, place: int) -> bytes:
+        at = table.at + table.row_bytes * place
+        before = self._read(at, table.row_bytes)
+        for _ in range(TRIES):
+            now = self._read(at, table.row_bytes)
+            (number,) = sequence.unpack(now)
+            if sequence.unpack(before) == (number,) and not number & 1:
+                break
+            before = now
+        return now
 
     def has_anything(self) -> bool:
         """Whether anything was recorded: calls, spans or loops."""

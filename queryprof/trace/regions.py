@@ -55,6 +55,23 @@ def parts_of(path: str, pid: int | None = None) -> list[str]:
     return sorted(found, key=lambda part: (len(part), part))
 
 
+def checkpoint_of(path: str, pid: int) -> str:
+    """The copy on the disk of what a process has recorded for the trace at `path`."""
+    return f"{path}.{pid}{PART_SUFFIX}"
+
+
+def checkpoints_of(path: str) -> list[str]:
+    """The copies of the trace at `path`, of all processes."""
+    directory, name = os.path.split(path)
+    return [
+        os.path.join(directory, one)
+        for one in sorted(_names(directory))
+        if one.startswith(f"{name}.")
+        and one.endswith(PART_SUFFIX)
+        and one[len(name) + 1 : -len(PART_SUFFIX)].isdigit()
+    ]
+
+
 def regions_of(path: str) -> list[str]:
     """The regions of the trace at this absolute path, of all processes: those that this user may
     read, and may trust.
@@ -112,7 +129,7 @@ def is_living(region: Region) -> bool | None:
         return True
     if len(fields) < 20 or fields[0] in (b"Z", b"X") or int(fields[19]) != region["start_time"]:
         return False
-    return _maps(pid, region.path)
+    return region.path.endswith(PART_SUFFIX) or _maps(pid, region.path)
 
 
 def _maps(pid: int, path: str) -> bool:

@@ -1,0 +1,73 @@
+"""What the threads of recorded processes use, second by second, as it is seen from outside
+(proc_pid_stat(5), proc_pid_io(5)).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+
+from queryprof.trace.region import Region
+
+WIDTH_NS = 1_000_000_000
+"""Of an interval."""
+
+Used = tuple[int, int, int]
+"""CPU time in ns, bytes read, bytes written."""
+
+
+class ThreadTimes:
+    """Looks at processes now and then, from their beginning on."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], Used] = {}
+        self._names: dict[tuple[int, int], str] = {}
+        self._intervals: dict[int, dict[tuple[int, int], list[int]]] = defaultdict(dict)
+        self._last_ns: dict[int, int] = {}
+
+    def look(self, region: Region, now_ns: int) -> None:
+        """Notes what the threads of a region's process have used since the last look."""
+        pid = int(region["pid"])
+        threads = [number for (number,) in region.rows("threads", ("name",))]
+        for thread, kernel_id in region.rows("tasks", ("thread", "kernel_id")):
+            if kernel_id and thread < len(threads):
+                self._names[pid, kernel_id] = region.text(threads[thread])
+        start_ns = self._last_ns.get(pid, now_ns) // WIDTH_NS * WIDTH_NS
+        self._last_ns[pid] = now_ns
+        for thread in _tasks(pid):
+            used = _used(pid, thread)
+            if used is not None:
+                before = self._known.get((pid, thread), (0, 0, 0))
+                sums = self._intervals[pid].setdefault((thread, start_ns), [0, 0, 0])
+                for place in range(len(used)):
+                    sums[place] += max(0, used[place] - before[place])
+                self._known[pid, thread] = used
+
+    def rows(self, pid: int) -> list[tuple[str, int, int, int, int]]:
+        """(thread's name, start_unix_ns, cpu_ns, read_bytes, written_bytes) of a process's intervals,
+        which are forgotten.
+        """
+        return [
+            (self._names[pid, thread], start_ns, cpu_ns, read, written)
+            for (thread, start_ns), (cpu_ns, read, written) in self._intervals.pop(pid, {}).items()
+            if (cpu_ns or read or written) and (pid, thread) in self._names
+        ]
+
+
+def _tasks(pid: int) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
+
+
+def _used(pid: int, thread: int) -> Used | None:
+    try:
+        with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        with open(f"/proc/{pid}/task/{thread}/io", "rb") as file:
+            io = file.read().split()
+        ticks = int(fields[11]) + int(fields[12])
+        return ticks * WIDTH_NS // os.sysconf("SC_CLK_TCK"), int(io[1]), int(io[3])
+    except (OSError, ValueError, IndexError):
+        return None  # it has ended

@@ -1,0 +1,143 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* O_NOFOLLOW */
+#endif
+#include "checkpoint.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "clock.h"
+#include "region.h"
+#include "shared_region.h"
+
+enum { SLICE = 64 * QP_PAGE };
+
+static struct {
+    char path[QP_SHARED_PATH_BYTES];
+    double interval_s;
+    bool if_own;
+    bool is_made;
+    int table;      /* that is being copied; QP_TABLES: none, the next copy begins */
+    size_t at;      /* in its rows */
+    uint64_t ticks; /* when the present copy began */
+    qp_header head; /* as it was then: rows that came later may be half there */
+} copy = {.table = QP_TABLES};
+
+void qp_checkpoint_to(const char *path, double interval_s, bool if_own)
+{
+    size_t bytes = strlen(path) + 1;
+    bool fits = bytes <= sizeof copy.path;
+    memcpy(copy.path, fits ? path : "", fits ? bytes : 1);
+    copy.interval_s = interval_s;
+    copy.if_own = if_own;
+    copy.is_made = false;
+    copy.table = QP_TABLES;
+    copy.ticks = qp_clock_ticks();
+}
+
+void qp_checkpoint_after_fork(void)
+{
+    copy.path[0] = 0;
+}
+
+#ifdef __linux__
+#include <fcntl.h>
+#include <unistd.h>
+
+/* The order of the tables: sums, calls, then names. */
+static qp_table table_at(int place)
+{
+    int sums = QP_TABLES - QP_FIRST_SUMS;
+    return (qp_table)(place < sums ? QP_FIRST_SUMS + place : place - sums);
+}
+
+/* Copies one slice; false: it cannot be written. */
+static bool copy_slice(int file)
+{
+    qp_table table = table_at(copy.table);
+    size_t left = qp_table_bytes(table) - copy.at;
+    size_t bytes = left < SLICE ? left : SLICE;
+    const char *from = qp_table_start[table] + copy.at;
+    if (!qp_write_at(file, from, bytes, from - (const char *)qp_head)) {
+        return false;
+    }
+    copy.at += bytes;
+    if (bytes == left) {
+        copy.head.counts[table] = qp_row_counts[table];
+        copy.table++;
+        copy.at = 0;
+    }
+    return true;
+}
+
+/* The last of a copy: from here on it is this one. */
+static bool copy_head(int file)
+{
+    uint32_t counts[QP_TABLES];
+    memcpy(counts, copy.head.counts, sizeof counts);
+    copy.head = *qp_head;
+    memcpy(copy.head.counts, counts, sizeof counts);
+    const char *memory = (const char *)qp_head;
+    return qp_write_at(file, memory + sizeof copy.head,
+                       (size_t)(qp_table_start[0] - memory) - sizeof copy.head, sizeof copy.head) &&
+           qp_write_at(file, (const char *)&copy.head, sizeof copy.head, 0);
+}
+
+static size_t bytes_in_use(void)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < QP_TABLES; i++) {
+        bytes += qp_table_bytes((qp_table)i);
+    }
+    return bytes;
+}
+
+void qp_checkpoint_restart(void)
+{
+    if (copy.is_made) {
+        unlink(copy.path);
+    }
+    copy.is_made = false;
+    copy.table = QP_TABLES;
+    copy.ticks = qp_clock_ticks();
+}
+
+void qp_checkpoint_turn(void)
+{
+    uint64_t now = qp_clock_ticks();
+    double since_s = (double)qp_clock_ns(qp_clock_elapsed(copy.ticks, now)) * 1e-9;
+    if (!copy.path[0] || (copy.if_own && qp_region_path()[0]) ||
+        (copy.table == QP_TABLES && since_s < copy.interval_s)) {
+        return;
+    }
+    int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_CREAT | (copy.is_made ? 0 : O_EXCL);
+    int file = open(copy.path, flags, 0600);
+    bool written = copy.is_made = file >= 0;
+    if (written && copy.table == QP_TABLES) {
+        copy.table = 0;
+        copy.at = 0;
+        copy.ticks = now;
+        written = qp_prepare_file(file);
+    }
+    /* All of it within an interval of turns, of a second each. */
+    size_t slices = 1 + (size_t)((double)bytes_in_use() / SLICE / (copy.interval_s + 1));
+    while (written && slices && copy.table < QP_TABLES) {
+        slices -= qp_table_bytes(table_at(copy.table)) != 0;
+        written = copy_slice(file);
+    }
+    if (written && copy.table == QP_TABLES) {
+        written = copy_head(file);
+    }
+    if (file >= 0) {
+        close(file);
+    }
+    if (!written) { /* a full disk, or a directory that is gone: at the next interval again */
+        copy.table = QP_TABLES;
+    }
+}
+#else
+void qp_checkpoint_restart(void) {}
+
+void qp_checkpoint_turn(void) {}
+#endif
