@@ -47,6 +47,11 @@ RECOVERED_AT_START = 2
 """Processes whose recordings a start brings in, at the most."""
 
 
+REGIONS_LEFT, MOST_REGIONS = 16, 256
+"""Regions of a family: from so many on, its forked children move what the dead have left to the disk;
+and with so many, they make none."""
+
+
 class Target:
     """Where the trace of this process goes.
 
@@ -151,11 +156,26 @@ class Session:
         if not is_collected:
             self._bring_in(self._target, RECOVERED_AT_START)
 
-    def _share_target(self) -> None:
+    @staticmethod
+    def _places_left(target: Target) -> list[str]:
+        """Where a child's region may be: one of a family that has left many behind moves some of them to
+        the disk, and has none of its own when that is not enough.
+        """
+        from queryprof.trace.regions import regions_of
+
+        left = [] if target.is_collected else regions_of(target.family)
+        if len(left) > REGIONS_LEFT:
+            from queryprof.trace.recovery import put_aside
+
+            put_aside(left)
+        return directories() if len(left) <= MOST_REGIONS else []
+
+    def _share_target(self, places: list[str] | None = None) -> None:
         target = self._target
         assert target is not None
         parts = os.path.join(target.family, "part") if target.is_collected else target.path
-        self._share("\n".join(directories()), region_name(target.family), parts)
+        places = directories() if places is None else places
+        self._share("\n".join(places), region_name(target.family), parts)
         _core.checkpoint_to(self._checkpoint, CHECKPOINT_INTERVAL_S, target.is_collected)
         if self._facts is not None:
             self._facts.note(trace=target.path)
@@ -280,7 +300,7 @@ class Session:
             if target and target.child_path:
                 target.path = target.child_path()
                 target.even_if_empty = False
-                self._share_target()
+                self._share_target(self._places_left(target))
             else:
                 self._target = None
                 self._share("", "", self._parts)

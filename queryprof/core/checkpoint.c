@@ -52,16 +52,17 @@ static qp_table table_at(int place)
     return (qp_table)(place < sums ? QP_FIRST_SUMS + place : place - sums);
 }
 
-/* Copies one slice; false: it cannot be written. */
-static bool copy_slice(int file)
+/* Copies so many bytes of a table at the most, and takes them off; false: it cannot be written. */
+static bool copy_rows(int file, size_t *budget)
 {
     qp_table table = table_at(copy.table);
     size_t left = qp_table_bytes(table) - copy.at;
-    size_t bytes = left < SLICE ? left : SLICE;
+    size_t bytes = left < *budget ? left : *budget;
     const char *from = qp_table_start[table] + copy.at;
     if (!qp_write_at(file, from, bytes, from - (const char *)qp_head)) {
         return false;
     }
+    *budget -= bytes;
     copy.at += bytes;
     if (bytes == left) {
         copy.head.counts[table] = qp_row_counts[table];
@@ -121,10 +122,9 @@ void qp_checkpoint_turn(void)
         written = qp_prepare_file(file);
     }
     /* All of it within an interval of turns, of a second each. */
-    size_t slices = 1 + (size_t)((double)bytes_in_use() / SLICE / (copy.interval_s + 1));
-    while (written && slices && copy.table < QP_TABLES) {
-        slices -= qp_table_bytes(table_at(copy.table)) != 0;
-        written = copy_slice(file);
+    size_t budget = SLICE + (size_t)((double)bytes_in_use() / (copy.interval_s + 1));
+    while (written && budget && copy.table < QP_TABLES) {
+        written = copy_rows(file, &budget);
     }
     if (written && copy.table == QP_TABLES) {
         written = copy_head(file);

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+MOVED = 2
+"""Regions that `put_aside` moves."""
+
+
 def bring_in(path: str, most: int | None = None) -> list[int]:
     """Writes the traces of the dead of a family, each where its process would have: that of the
     process that began with `path`, and those of its children. Returns the ids of the processes.
@@ -76,3 +80,50 @@ def _trace_of(region: Region) -> str:
     if not isinstance(trace, str) or not os.path.isabs(trace):
         raise ValueError("no path")
     return trace
+
+
+def put_aside(paths: list[str]) -> None:
+    """Moves the regions of the dead, two of them at the most, from the memory to the disk: a program
+    that forks children which leave by os._exit would fill it. Never raises.
+    """
+    moved = 0
+    for found in sorted(paths, key=_changed_ns):
+        try:
+            with opened_region(found) as region:
+                if moved == MOVED or is_living(region) is not False:
+                    continue
+                target = checkpoint_of(_trace_of(region), int(region["pid"]))
+            _copy(found, target)
+        except (QueryprofError, OSError, ValueError):
+            continue
+        remove([found])
+        moved += 1
+
+
+def _changed_ns(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _copy(path: str, target: str) -> None:
+    """Copies a file of which most is not there, to a new one."""
+    source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            size, at = os.fstat(source).st_size, 0
+            os.truncate(copy, size)
+            while at < size:
+                try:
+                    at = os.lseek(source, at, os.SEEK_DATA)
+                except OSError:  # there is nothing more
+                    break
+                end = os.lseek(source, at, os.SEEK_HOLE)
+                os.pwrite(copy, os.pread(source, end - at, at), at)
+                at = end
+        finally:
+            os.close(copy)
+    finally:
+        os.close(source)
