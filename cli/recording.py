@@ -20,7 +20,7 @@ from queryprof.trace.convert import Conversion
 from queryprof.trace.merge import merge_traces
 from queryprof.trace.place import beside, is_null, is_written, refuse_to_replace
 from queryprof.trace.region import RECORDS, Region, opened_region
-from queryprof.trace.regions import is_living, parts_of, regions_of, remove
+from queryprof.trace.regions import checkpoints_of, is_living, parts_of, regions_of, remove
 from queryprof.trace.store import TraceStore
 
 GRACE_S = 2.0
@@ -173,6 +173,10 @@ class Parts:
                 with opened_region(path) as region:
                     self._collect(path, region)
                 step()
+            for path in checkpoints_of(os.path.join(self.directory, "part")):
+                with opened_region(path) as region:
+                    if not is_living(region):
+                        self._collect(path, region)
             if self._conversion is not None:
                 self._conversion.store.close()
             traces = self._traces()

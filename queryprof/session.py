@@ -25,10 +25,12 @@ from queryprof.hooks.sqlite3_driver import Sqlite3Driver
 from queryprof.trace.facts import Facts
 from queryprof.trace.regions import (
     checkpoint_of,
+    checkpoints_of,
     directories,
     parts_of,
     parts_prefix,
     region_name,
+    regions_of,
     remove,
 )
 
@@ -43,13 +45,10 @@ STOP_TIMEOUT_S = 5.0
 CHECKPOINT_INTERVAL_S = 10.0
 """How old the copy on the disk may be that is left when the machine goes away."""
 
-RECOVERED_AT_START = 2
-"""Processes whose recordings a start brings in, at the most."""
-
 
 REGIONS_LEFT, MOST_REGIONS = 16, 256
-"""Regions of a family: from so many on, its forked children move what the dead have left to the disk;
-and with so many, they make none."""
+"""Regions of a family: from so many on, a process that begins moves what the dead have left to the disk;
+and with so many, it makes none."""
 
 
 class Target:
@@ -153,29 +152,24 @@ class Session:
         """Says where the trace goes; see Target. What was recorded before is in it, too."""
         self._target = Target(path, family or path, child_path, even_if_empty, is_collected)
         self._share_target()
-        if not is_collected:
-            self._bring_in(self._target, RECOVERED_AT_START)
 
     @staticmethod
     def _places_left(target: Target) -> list[str]:
-        """Where a child's region may be: one of a family that has left many behind moves some of them to
-        the disk, and has none of its own when that is not enough.
+        """Where a region may be: a process of a family that has left many behind moves some of them to the
+        disk, and has none of its own when that is not enough.
         """
-        from queryprof.trace.regions import regions_of
-
         left = [] if target.is_collected else regions_of(target.family)
         if len(left) > REGIONS_LEFT:
             from queryprof.trace.recovery import put_aside
 
-            put_aside(left)
+            put_aside(left, target.family)
         return directories() if len(left) <= MOST_REGIONS else []
 
-    def _share_target(self, places: list[str] | None = None) -> None:
+    def _share_target(self) -> None:
         target = self._target
         assert target is not None
         parts = os.path.join(target.family, "part") if target.is_collected else target.path
-        places = directories() if places is None else places
-        self._share("\n".join(places), region_name(target.family), parts)
+        self._share("\n".join(self._places_left(target)), region_name(target.family), parts)
         _core.checkpoint_to(self._checkpoint, CHECKPOINT_INTERVAL_S, target.is_collected)
         if self._facts is not None:
             self._facts.note(trace=target.path)
@@ -183,8 +177,11 @@ class Session:
     @property
     def _checkpoint(self) -> str:
         """The file that copies of the region go to."""
-        path, _, pid = self._parts.rpartition(".")
-        return checkpoint_of(path, int(pid))
+        target = self._target
+        if target is None:
+            return ""
+        path = os.path.join(target.family, "part") if target.is_collected else target.family
+        return checkpoint_of(path, os.getpid())
 
     def stop(self) -> None:
         """Stops recording, puts every type and function back, and writes the trace."""
@@ -195,6 +192,7 @@ class Session:
             _core.watchdog_stop(STOP_TIMEOUT_S)
             self.libraries.detach()
             self.driver.detach()
+            checkpoint = self._checkpoint
             target, self._target = self._target, None
             with muted():
                 self.settle(is_end=True)
@@ -212,7 +210,7 @@ class Session:
                 if self._readers:
                     self.end_part()
                 elif not (target and target.is_collected):
-                    remove([*self.parts(), self._checkpoint])
+                    remove([*self.parts(), checkpoint])
             _core.stop()
             if region:
                 remove([region])
@@ -235,15 +233,13 @@ class Session:
             write_trace(target.path, self.parts(), True, target.since_unix_ns)
         return path
 
-    def _bring_in(self, target: Target, most: int | None = None) -> None:
+    def _bring_in(self, target: Target) -> None:
         """Writes the traces of those of the family that ended without doing so."""
-        from queryprof.trace.regions import regions_of
-
-        if regions_of(target.family):
+        if regions_of(target.family) or checkpoints_of(target.family):
             from queryprof.trace.recovery import bring_in
 
             with muted():
-                bring_in(target.family, most)
+                bring_in(target.family)
 
     def has_recorded(self) -> bool:
         """Whether there is anything to keep."""
@@ -300,7 +296,7 @@ class Session:
             if target and target.child_path:
                 target.path = target.child_path()
                 target.even_if_empty = False
-                self._share_target(self._places_left(target))
+                self._share_target()
             else:
                 self._target = None
                 self._share("", "", self._parts)

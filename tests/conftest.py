@@ -7,14 +7,19 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from queryprof.core import _core
+from queryprof.errors import QueryprofError
 from queryprof.model import Aggregate, Profile
 from queryprof.session import session
 from queryprof.trace.reader import read_profile
+from queryprof.trace.recovery import trace_of
+from queryprof.trace.region import opened_region
+from queryprof.trace.regions import directories, is_living
 
 pytest_plugins = "pytester"
 collect_ignore = ["programs/shop"]  # run by pytest inside of a test
@@ -52,6 +57,19 @@ def installed_plugins(_own_directory: None, monkeypatch: pytest.MonkeyPatch) -> 
     """Pytest finds its plugins by itself, as it does for a person."""
     monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     monkeypatch.delenv("PYTEST_PLUGINS")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """What the tests' programs have left behind in shared memory goes."""
+    base = str(session.config._tmp_path_factory.getbasetemp())  # type: ignore[attr-defined]
+    for directory in directories():
+        for name in os.listdir(directory):
+            path = os.path.join(directory, name)
+            if name.startswith("queryprof-"):
+                with suppress(QueryprofError, ValueError), opened_region(path) as region:
+                    if trace_of(region).startswith(base) and not is_living(region):
+                        os.unlink(path)
 
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

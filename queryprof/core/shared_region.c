@@ -12,6 +12,7 @@
 #include "thread_usage.h"
 
 bool qp_share_awaited;
+int64_t qp_written_bytes;
 
 static struct {
     char directories[QP_SHARED_PATH_BYTES];
@@ -19,7 +20,6 @@ static struct {
     char path[QP_SHARED_PATH_BYTES];  /* of the file; empty: there is none */
     char parts[QP_SHARED_PATH_BYTES]; /* what the paths of parts begin with */
     uint32_t part_count;
-    int64_t written_bytes;
 } shared;
 
 const char *qp_region_path(void)
@@ -53,7 +53,7 @@ bool qp_write_at(int file, const char *bytes, size_t length, long long at)
         bytes += written;
         length -= (size_t)written;
         at += written;
-        shared.written_bytes += written;
+        qp_written_bytes += written;
     }
     return true;
 }
@@ -206,7 +206,7 @@ void qp_region_share(void)
         return;
     }
     qp_region_identify();
-    int64_t before = shared.written_bytes;
+    int64_t before = qp_written_bytes;
     const char *directory = shared.directories;
     while (*directory) {
         size_t length = strcspn(directory, "\n");
@@ -216,8 +216,7 @@ void qp_region_share(void)
             close(file);
         }
         if (is_shared) {
-            qp_head->own_written_bytes += shared.written_bytes - before;
-            qp_thread_usage_leave_out(shared.written_bytes - before);
+            qp_thread_usage_leave_out(qp_written_bytes - before);
             return;
         }
         if (file >= 0) {

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { QP_SHARED_PATH_BYTES = 512 };
 
@@ -20,6 +21,9 @@ extern bool qp_share_awaited;
  * the beginning of the file's name; and what the paths of parts begin with. They are copied; one
  * that is too long counts as empty, and there is no file. */
 void qp_region_share_in(const char *directories, const char *name, const char *parts);
+
+/* Bytes that were written so. */
+extern int64_t qp_written_bytes;
 
 /* Writes all bytes at a place of a file; false if it cannot. */
 bool qp_write_at(int file, const char *bytes, size_t length, long long at);

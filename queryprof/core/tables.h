@@ -371,8 +371,9 @@ typedef struct {
     uint64_t folded_calls;
     uint64_t lost_counters;
     uint64_t unasked_plans;
-    int64_t own_written_bytes; /* to make the region a file */
-    int64_t own_ns;            /* CPU time spent on new statements and on turns */
+    int64_t own_read_bytes; /* by the core, as the next one */
+    int64_t own_written_bytes;
+    int64_t own_ns; /* CPU time spent on new statements and on turns */
     uint32_t turns;
     uint32_t counts[QP_TABLES];
 } qp_header;

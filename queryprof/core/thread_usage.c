@@ -79,7 +79,8 @@ static int64_t ns_of(struct timeval time)
     return (int64_t)time.tv_sec * 1000000000 + (int64_t)time.tv_usec * 1000;
 }
 
-static void read_io(qp_usage *usage)
+/* Returns how many bytes it has read itself. */
+static int64_t read_io(qp_usage *usage)
 {
     char text[512];
     int file = open("/proc/thread-self/io", O_RDONLY | O_CLOEXEC);
@@ -96,12 +97,14 @@ static void read_io(qp_usage *usage)
         usage->read_calls = figures[2];
         usage->write_calls = figures[3];
     }
+    return size > 0 ? size : 0;
 }
 
 /* What the running thread has used in its life. */
-static bool read_usage(qp_usage *usage)
+static bool read_usage(qp_usage *usage, int64_t *read_bytes)
 {
     struct rusage used;
+    *read_bytes = 0;
     if (getrusage(RUSAGE_THREAD, &used) != 0) {
         return false;
     }
@@ -109,8 +112,16 @@ static bool read_usage(qp_usage *usage)
                         .system_ns = ns_of(used.ru_stime),
                         .voluntary_switches = used.ru_nvcsw,
                         .involuntary_switches = used.ru_nivcsw};
-    read_io(usage);
+    *read_bytes = read_io(usage);
     return true;
+}
+
+/* What was read to know it is not the thread's. */
+static void leave_out_reading(qp_task_row *task, int64_t read_bytes)
+{
+    task->base.read_bytes += read_bytes;
+    task->base.read_calls += read_bytes != 0;
+    qp_head->own_read_bytes += read_bytes;
 }
 
 /* The row of a thread, if it is its own still; or NULL. */
@@ -147,7 +158,9 @@ void qp_thread_usage_begin(qp_thread *thread)
                               .recording = thread->recording,
                               .kernel_id = qp_thread_kernel_id()};
         if (PyThreadState_GetID(thread->tstate) <= table.last_thread) {
-            read_usage(&task->base);
+            int64_t read_bytes;
+            read_usage(&task->base, &read_bytes);
+            leave_out_reading(task, read_bytes);
         }
     }
     qp_thread_usage_unlock();
@@ -156,10 +169,12 @@ void qp_thread_usage_begin(qp_thread *thread)
 void qp_thread_usage_note(void)
 {
     qp_usage now;
+    int64_t read_bytes;
     qp_thread_usage_lock();
     qp_task_row *task = task_of(qp_here.thread);
-    if (task && read_usage(&now)) {
+    if (task && read_usage(&now, &read_bytes)) {
         task->usage = less(&now, &task->base);
+        leave_out_reading(task, read_bytes);
     }
     qp_thread_usage_unlock();
 }
@@ -171,18 +186,21 @@ void qp_thread_usage_leave_out(int64_t written_bytes)
     if (task) {
         task->base.written_bytes += written_bytes;
     }
+    qp_head->own_written_bytes += written_bytes;
     qp_thread_usage_unlock();
 }
 
 void qp_thread_usage_end(const qp_thread *thread)
 {
     qp_usage now;
-    bool is_known = read_usage(&now);
+    int64_t read_bytes;
+    bool is_known = read_usage(&now, &read_bytes);
     qp_thread_usage_lock();
     qp_task_row *task = qp_recording == thread->recording ? task_of(thread) : NULL;
     if (task) {
         qp_usage used = less(&now, &task->base);
         task->kernel_id = 0;
+        qp_head->own_read_bytes += read_bytes;
         if (is_known) {
             add_to_name((uint16_t)task->thread, &used);
         }

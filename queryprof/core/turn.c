@@ -11,6 +11,7 @@
 #include "probe_cost.h"
 #include "recorder.h"
 #include "region.h"
+#include "shared_region.h"
 #include "thread_local.h"
 #include "thread_usage.h"
 #include "threads.h"
@@ -68,7 +69,9 @@ QP_COLD void qp_turn(void)
     qp_thread_usage_note();
     qp_head->turn_unix_ns = qp_clock_unix_ns(from);
     qp_head->turns++;
+    int64_t written = qp_written_bytes;
     qp_checkpoint_turn();
+    qp_thread_usage_leave_out(qp_written_bytes - written);
     qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
     qp_head->own_ns = qp_clock_ns(qp_own_ticks);
     if (qp_aggregates_nearly_full() && !cannot_write) {

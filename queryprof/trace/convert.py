@@ -103,14 +103,15 @@ def _process_values(
         "flush_ns": region["own_ns"],
         "folded_statements": region["folded_statements"],
         "folded_calls": region["folded_calls"],
+        "read_bytes": _own_left_out(facts.get("read_bytes"), region["own_read_bytes"]),
         "written_bytes": _own_left_out(facts.get("written_bytes"), region["own_written_bytes"]),
         "lost_counters": region["lost_counters"],
         "unasked_plans": region["unasked_plans"],
     }
 
 
-def _own_left_out(written: object, own: int) -> int | None:
-    return max(0, written - own) if isinstance(written, int) else None
+def _own_left_out(bytes_of_all: object, own: int) -> int | None:
+    return max(0, bytes_of_all - own) if isinstance(bytes_of_all, int) else None
 
 
 def _last_sign_unix_ns(region: Region) -> int:

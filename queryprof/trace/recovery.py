@@ -28,30 +28,29 @@ MOVED = 2
 """Regions that `put_aside` moves."""
 
 
-def bring_in(path: str, most: int | None = None) -> list[int]:
+def bring_in(path: str) -> list[int]:
     """Writes the traces of the dead of a family, each where its process would have: that of the
     process that began with `path`, and those of its children. Returns the ids of the processes.
 
     Never raises: what cannot be brought in stays for the next time.
-
-    Args:
-        most: processes to look at.
     """
     from queryprof.trace.keep import write_trace
+    from queryprof.trace.place import beside, is_written
 
     recovered = []
     path = os.path.abspath(path)
-    for found in [*regions_of(path), *checkpoints_of(path)][:most]:
+    for found in [*regions_of(path), *checkpoints_of(path)]:
         try:
             with opened_region(found) as region:
                 if is_living(region) is not False:
                     continue
-                pid, trace = int(region["pid"]), _trace_of(region)
+                pid, trace = int(region["pid"]), trace_of(region)
             files = [*parts_of(trace, pid), found]
-            write_trace(trace, files, False, since_unix_ns=0, pid=pid)
+            free = beside(trace, pid) if is_written(trace) else trace
+            write_trace(free, files, False, since_unix_ns=0, pid=pid)
         except (QueryprofError, OSError, ValueError, sqlite3.Error):
             continue
-        remove([*files, checkpoint_of(trace, pid)])
+        remove([*files, checkpoint_of(path, pid)])
         recovered.append(pid)
     return recovered
 
@@ -61,7 +60,7 @@ def living_regions(path: str) -> Iterator[Region]:
     for found in regions_of(os.path.abspath(path)):
         try:
             with opened_region(found) as region:
-                is_of_path = _trace_of(region) == os.path.abspath(path)
+                is_of_path = trace_of(region) == os.path.abspath(path)
                 if region.state == RECORDS and is_of_path and is_living(region) is not False:
                     for part in parts_of(os.path.abspath(path), int(region["pid"])):
                         with opened_region(part) as opened:
@@ -71,7 +70,7 @@ def living_regions(path: str) -> Iterator[Region]:
             continue
 
 
-def _trace_of(region: Region) -> str:
+def trace_of(region: Region) -> str:
     """Where the process of a region would have written its trace. Raises ValueError."""
     try:
         trace = literal_eval(region.text(region["facts"]))["trace"]
@@ -82,8 +81,8 @@ def _trace_of(region: Region) -> str:
     return trace
 
 
-def put_aside(paths: list[str]) -> None:
-    """Moves the regions of the dead, two of them at the most, from the memory to the disk: a program
+def put_aside(paths: list[str], family: str) -> None:
+    """Moves the regions of the dead of a family, two of them at the most, from the memory to the disk: a program
     that forks children which leave by os._exit would fill it. Never raises.
     """
     moved = 0
@@ -92,7 +91,7 @@ def put_aside(paths: list[str]) -> None:
             with opened_region(found) as region:
                 if moved == MOVED or is_living(region) is not False:
                     continue
-                target = checkpoint_of(_trace_of(region), int(region["pid"]))
+                target = checkpoint_of(family, int(region["pid"]))
             _copy(found, target)
         except (QueryprofError, OSError, ValueError):
             continue

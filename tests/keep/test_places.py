@@ -144,16 +144,21 @@ def test_two_programs_with_one_path(tmp_path: Path, pause_s: float) -> None:
     assert sum(kept) == made
 
 
-def test_the_trace_of_a_killed_program_is_replaced(tmp_path: Path) -> None:
-    """What no process writes to any more is an old trace."""
-    command = [sys.executable, "-c", INSTALL + ASK + "; import time; time.sleep(30)", "x.qprof"]
+def test_what_a_killed_program_left_is_brought_in_beside_the_next_one(tmp_path: Path) -> None:
+    """The next one has the path."""
+    waits = INSTALL + ASK + "; import time; print(flush=True); time.sleep(30)"
+    command = [sys.executable, "-c", waits, "x.qprof"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE) as killed:
-        while not list(tmp_path.glob("x.qprof")) or not (tmp_path / "x.qprof").stat().st_size:
-            time.sleep(0.05)
-        time.sleep(0.3)
+        assert killed.stdout
+        killed.stdout.readline()
         killed.kill()
     subprocess.run([sys.executable, "-c", INSTALL + ASK, "x.qprof"], cwd=tmp_path, check=True)
-    assert [path.name for path in tmp_path.glob("*.qprof")] == ["x.qprof"]
+    beside = tmp_path / f"x-{killed.pid}.qprof"
+    assert sorted(tmp_path.glob("*.qprof")) == sorted([tmp_path / "x.qprof", beside])
+    (process,) = read_profile(str(beside)).processes
+    assert (process.pid, process.clean_end) == (killed.pid, False)
+    (process,) = read_profile(str(tmp_path / "x.qprof")).processes
+    assert process.clean_end
 
 
 def test_an_empty_file_is_taken(tmp_path: Path) -> None:

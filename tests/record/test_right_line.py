@@ -166,7 +166,7 @@ def test_a_thread_is_counted_once_while_it_lives_and_when_it_ends() -> None:
         thread.join()
         time.sleep(0.05)  # until the system's thread has ended, too
     (used,) = (u for u in recording.profile.thread_usage if u.thread.name == "ending")
-    assert seen[0] <= (used.user_ns + used.system_ns) / 1e9 < seen[0] + 0.05
+    assert seen[0] - 1e-4 <= (used.user_ns + used.system_ns) / 1e9 < seen[0] + 0.05
 
 
 def test_rows_that_the_driver_does_not_count() -> None:
@@ -202,4 +202,4 @@ def test_what_new_statements_cost_is_counted() -> None:
         connection.close()
         return recording.profile.processes[0].flush_ns
 
-    assert cost_ns("SELECT {0} AS c{0}") > 3 * cost_ns("SELECT {0}")
+    assert cost_ns("SELECT {0} AS c{0}") > 1.5 * cost_ns("SELECT {0}")
