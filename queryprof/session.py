@@ -129,7 +129,11 @@ class Session:
             atexit.register(self._at_exit)
             if not self._watches_fork and hasattr(os, "register_at_fork"):
                 self._watches_fork = True
-                os.register_at_fork(after_in_child=self._after_fork_in_child)
+                os.register_at_fork(
+                    before=self._before_fork,
+                    after_in_parent=self._after_fork_in_parent,
+                    after_in_child=self._after_fork_in_child,
+                )
 
     def _begin_process(self) -> None:
         assert self._facts is not None  # recording is on
@@ -283,6 +287,15 @@ class Session:
     def _at_exit(self) -> None:
         if os.getpid() == self._pid:
             self.stop()
+
+    def _before_fork(self) -> None:
+        # Python (3.12 on) warns of a fork while there are threads, also where ours is the only one.
+        if self.is_on:
+            _core.watchdog_stop(STOP_TIMEOUT_S)
+
+    def _after_fork_in_parent(self) -> None:
+        if self.is_on:
+            _core.watchdog_start(self._stall_s)
 
     def _after_fork_in_child(self) -> None:
         _core.after_fork()

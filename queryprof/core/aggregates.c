@@ -12,6 +12,7 @@
 enum {
     SHARED_THREADS = QP_AGGREGATES / 4 * 3, /* from so many on, new keys have no thread ... */
     SHARED_PATHS = QP_AGGREGATES / 8 * 7,   /* ... and no call path */
+    NEARLY_FULL = SHARED_THREADS - 1024, /* a call, and what is settled with it, adds far fewer */
     SLOTS = 2 * 65536,
     SERVING = QP_NEXT - QP_FETCHONE + 1
 };
@@ -100,7 +101,7 @@ static qp_aggregate *find_or_add(const qp_key *key)
     if (added) {
         table.index.slots[slot] = count + 1;
     }
-    if (count == SHARED_THREADS) {
+    if (count == NEARLY_FULL) {
         qp_turn_soon();
     }
     return added;
@@ -197,5 +198,5 @@ void qp_aggregates_forget(void)
 
 bool qp_aggregates_nearly_full(void)
 {
-    return qp_row_count(QP_AGGREGATE_ROWS) >= SHARED_THREADS;
+    return qp_row_count(QP_AGGREGATE_ROWS) >= NEARLY_FULL;
 }

@@ -97,7 +97,9 @@ static PyObject *set_facts(PyObject *Py_UNUSED(module), PyObject *facts)
     if (!qp_require_recording()) {
         return NULL;
     }
-    qp_head->facts = qp_text_of_str(facts);
+    qp_text text = qp_text_of_str(facts);
+    qp_head->facts =
+        text == QP_TEXT_FULL ? qp_head->facts : text; /* then the last known ones stay */
     Py_RETURN_NONE;
 }
 

@@ -256,6 +256,7 @@ class Region:
 
     def _spread_histograms(self) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
         if not hasattr(self, "_spreads"):
+            self.read_head()  # a row that was read just now may refer to new ones
             self._spreads = [
                 struct.unpack(f"<{len(packed) // 2}H", packed)
                 for (packed,) in self.rows("spreads", ("octaves",))

@@ -1,0 +1,312 @@
+"""What a process has recorded outlives it, however it ends, and is read while it lives."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conftest import Run, by_operation
+from queryprof.model import Profile
+from queryprof.trace.reader import read_profile
+from queryprof.trace.regions import SHARED_MEMORY, checkpoints_of, regions_of
+
+pytestmark = [
+    pytest.mark.skipif(not Path(SHARED_MEMORY).is_dir(), reason="needs shared memory"),
+]
+
+Script = Callable[..., Path]
+
+LOGGING = """
+import os, sqlite3, sys
+import queryprof
+queryprof.install("x.qprof")
+log = os.open("log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+cursor = sqlite3.connect(":memory:").cursor()
+texts = [f"SELECT {number} AS n{number}, ?" for number in range(500)]
+print("begins", flush=True)
+for turn in range(10**9):
+    cursor.execute(texts[turn // 7 % 500], (turn,))
+    os.write(log, b"e")
+    cursor.fetchone()
+    os.write(log, b"f")
+"""
+
+ASKS = """
+import sqlite3
+def work(times):
+    connection = sqlite3.connect(":memory:")
+    for number in range(times):
+        connection.execute("SELECT ?", (number,)).fetchone()
+    connection.close()
+"""
+
+SELECT = ("SELECT ?", "execute")
+
+
+@contextmanager
+def running(path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that has printed its first line; killed after the block."""
+    with subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdout
+            child.stdout.readline()
+            yield child
+        finally:
+            child.kill()
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    def write(text: str) -> Path:
+        path = tmp_path / "program.py"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def counts(profile: Profile) -> tuple[int, int, int]:
+    """Executions, fetches, and executions in histograms, of SELECT statements."""
+    asked = [a for a in profile.aggregates if a.statement.startswith("SELECT")]
+    assert all(count > 0 for a in asked for count in a.histogram.values())
+    return (
+        sum(a.count for a in asked if a.operation == "execute"),
+        sum(a.count for a in asked if a.operation == "fetchone"),
+        sum(sum(a.histogram.values()) for a in asked),
+    )
+
+
+def test_kills_at_random_moments_lose_nothing(script: Script) -> None:
+    """Counts are what the program has logged, the call that it was in excepted."""
+    path = script(LOGGING)
+    chance = random.Random(7)
+    for _ in range(12):
+        with running(path) as child:
+            time.sleep(chance.random() / 5)
+            child.send_signal(chance.choice([signal.SIGKILL, signal.SIGTERM]))
+        log = Path("log").read_bytes()
+        executions, fetches, in_histograms = counts(read_profile("x.qprof"))
+        assert executions - log.count(b"e") in (0, 1)
+        assert fetches - log.count(b"f") in (0, 1)
+        assert in_histograms == executions
+        Path("x.qprof").unlink()
+    assert not regions_of(os.path.abspath("x.qprof"))
+
+
+def test_a_busy_process_is_read_again_and_again(script: Script) -> None:
+    """Sums only grow, no name is torn, and nothing is left out but the calls in progress."""
+    path = script(LOGGING)
+    seen = [(0, 0, 0)]
+    with running(path):
+        for _ in range(30):
+            before = Path("log").stat().st_size
+            profile = read_profile("x.qprof")
+            after = Path("log").stat().st_size
+            executions, fetches, in_histograms = counts(profile)
+            assert before - 2 * 40 <= executions + fetches <= after + 2
+            assert executions - 40 <= in_histograms <= after
+            assert {a.path[0].function for a in profile.aggregates if a.path} == {"<module>"}
+            assert all(a.statement.startswith(("SELECT ?", "(")) for a in profile.aggregates)
+            seen.append((executions, fetches, in_histograms))
+    assert seen == sorted(seen)
+    assert counts(read_profile("x.qprof"))[0] >= seen[-1][0] > 1000
+
+
+ENDS = {
+    "closes all descriptors": "os.closerange(3, 10_000); work(10); os.kill(os.getpid(), 9)",
+    "leaves by os._exit": "work(10); os._exit(0)",
+    "executes another program": "work(10); os.execv('/bin/true', ['true'])",
+    "a fault of its own": "work(10); import ctypes; ctypes.string_at(0)",
+    "is aborted": "work(10); os.abort()",
+    "changes its directory": "os.chdir('/'); work(10); os._exit(1)",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_however_a_process_ends(queryprof: Run, script: Script, end: str) -> None:
+    path = script(f"{ASKS}import os, resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
+                  f"work(5)\n{ENDS[end]}\n")  # fmt: skip
+    queryprof("run", "--no-report", "-o", "x.qprof", path)
+    assert by_operation(read_profile("x.qprof"))[SELECT] == 15
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to be root")
+def test_a_process_that_changes_its_root(queryprof: Run, script: Script) -> None:
+    path = script(f"{ASKS}import os\nwork(5)\nos.mkdir('root'); os.chroot('root'); work(10)\n")
+    result = queryprof("run", "--no-report", "-o", "x.qprof", path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert by_operation(read_profile("x.qprof"))[SELECT] == 15
+
+
+def test_a_zombie_is_dead(script: Script) -> None:
+    """A killed child that its parent has not asked about."""
+    path = script(
+        f"import queryprof\nqueryprof.install('x.qprof')\n{ASKS}work(10)\nwhile True: pass\n"
+    )
+    child = subprocess.Popen([sys.executable, path])
+    try:
+        while not regions_of(os.path.abspath("x.qprof")):
+            time.sleep(0.05)
+        time.sleep(0.3)
+        child.kill()
+        time.sleep(0.1)
+        assert by_operation(read_profile("x.qprof"))[SELECT] == 10
+        assert Path("x.qprof").exists()
+    finally:
+        child.wait()
+
+
+def test_workers_of_a_pool_that_is_ended_by_a_signal(queryprof: Run, script: Script) -> None:
+    """As `with multiprocessing.Pool()` does."""
+    path = script(
+        f"{ASKS}import multiprocessing\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('fork').Pool(4) as pool:\n"
+        "        pool.map(work, [10] * 40, chunksize=1)\n"
+    )
+    result = queryprof("run", "--no-report", "-o", "x.qprof", path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert by_operation(read_profile("x.qprof"))[SELECT] == 400
+
+
+@pytest.mark.once
+def test_many_short_lived_children(queryprof: Run, script: Script) -> None:
+    """Their regions are taken while the command runs."""
+    path = script(
+        f"{ASKS}import os\nwork(1)\n"
+        "for _ in range(300):\n"
+        "    if os.fork() == 0:\n        work(3)\n        os._exit(0)\n"
+        "    os.wait()\n"
+    )
+    result = queryprof("run", "--no-report", "-o", "x.qprof", path)
+    assert (result.returncode, result.stderr) == (0, "")
+    profile = read_profile("x.qprof")
+    assert by_operation(profile)[SELECT] == 901
+    assert len(profile.processes) == 301
+
+
+def test_children_that_nobody_collects(script: Script) -> None:
+    """A few regions stay in memory; the others are on the disk, until their parent ends."""
+    path = script(
+        f"{ASKS}import os, queryprof\nqueryprof.install('x.qprof')\nwork(1)\n"
+        "for _ in range(40):\n"
+        "    if os.fork() == 0:\n        work(3)\n        os._exit(0)\n"
+        "    os.wait()\n"
+        "print('forked', flush=True)\ninput()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, path], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout
+        parent.stdout.readline()
+        trace = os.path.abspath("x.qprof")
+        assert len(regions_of(trace)) < 20
+        assert len(regions_of(trace)) + len(checkpoints_of(trace)) == 41
+        parent.communicate("\n")
+    assert not regions_of(trace)
+    assert not checkpoints_of(trace)
+    asked = [by_operation(read_profile(str(name)))[SELECT] for name in Path().glob("*.qprof")]
+    assert sorted(asked) == [1, *[3] * 40]
+
+
+@pytest.mark.once
+def test_a_full_table_is_written_out(queryprof: Run, script: Script) -> None:
+    """Nothing is folded, and nothing counted twice."""
+    path = script(
+        "import sqlite3\n"
+        "connection = sqlite3.connect(':memory:')\n"
+        "for number in range(25_000):\n"
+        "    connection.execute(f'SELECT {number} AS n{number}').fetchone()\n"
+        "for number in range(25_000):\n"
+        "    connection.execute(f'SELECT {number} AS n{number}').fetchone()\n"
+    )
+    result = queryprof("run", "--no-report", "-o", "x.qprof", path)
+    assert (result.returncode, result.stderr) == (0, "")
+    profile = read_profile("x.qprof")
+    assert counts(profile) == (50_000, 50_000, 50_000)
+    (process,) = profile.processes
+    assert (process.folded_calls, process.folded_statements) == (0, 0)
+    assert len(profile.aggregates) > 100_000
+
+
+MOUNTS = {"no room": "size=300k", "hardly any": "size=8k"}
+
+
+@pytest.mark.parametrize("room", MOUNTS)
+def test_shared_memory_without_room(script: Script, room: str) -> None:
+    """Nothing happens to the program; what finds no room is counted together."""
+    path = script(
+        "import sqlite3\n"
+        "connection = sqlite3.connect(':memory:')\n"
+        "for number in range(3000):\n"
+        "    connection.execute(f'SELECT {number} AS n{number}').fetchone()\n"
+        "print('done')\n"
+    )
+    command = (
+        f"mount -t tmpfs -o {MOUNTS[room]} none {SHARED_MEMORY}"
+        f" && {shutil.which('queryprof', path=os.path.dirname(sys.executable))}"
+        f" run --no-report -o x.qprof {path}"
+    )
+    result = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", command], capture_output=True, text=True, check=False
+    )
+    if "unshare" in result.stderr or "mount:" in result.stderr:
+        pytest.skip("may not mount")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", "")
+    profile = read_profile("x.qprof")
+    assert sum(a.count for a in profile.aggregates if a.operation == "execute") == 3000
+    (process,) = profile.processes
+    assert process.clean_end
+
+
+def test_threads_with_a_name_each(queryprof: Run, script: Script) -> None:
+    """A thread a request: later names are told apart without their numbers."""
+    path = script(
+        f"{ASKS}import threading\n"
+        "for _ in range(600):\n"
+        "    thread = threading.Thread(target=work, args=(2,))\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+    )
+    queryprof("run", "--no-report", "-o", "x.qprof", path)
+    profile = read_profile("x.qprof")
+    assert by_operation(profile)[SELECT] == 1200
+    names = {a.thread.name for a in profile.aggregates}
+    assert "Thread-* (work)" in names
+    assert len(names) < 70
+
+
+def test_copies_on_the_disk(script: Script) -> None:
+    """Where there is no shared memory, a kill loses at most what came since the last copy."""
+    path = script(
+        "import os, time, queryprof, queryprof.session\n"
+        "queryprof.session.CHECKPOINT_INTERVAL_S = 0.5\n"
+        "queryprof.session.directories = lambda: []\n"
+        f"{ASKS}queryprof.install('x.qprof')\n"
+        "began = time.monotonic()\n"
+        "for turn in range(10**9):\n"
+        "    work(10)\n"
+        "    print(turn, time.monotonic() - began, flush=True)\n"
+    )
+    with open("turns", "w") as output:
+        child = subprocess.Popen([sys.executable, path], stdout=output)
+        time.sleep(5)
+        child.kill()
+        child.wait()
+    turns = [float(line.split()[1]) for line in Path("turns").read_text().splitlines()[:-1]]
+    assert checkpoints_of(os.path.abspath("x.qprof"))
+    asked = by_operation(read_profile("x.qprof"))[SELECT]
+    assert not checkpoints_of(os.path.abspath("x.qprof"))
+    copied = sum(1 for seconds in turns if seconds < turns[-1] - 2.5)
+    assert 10 * copied <= asked <= 10 * (len(turns) + 1)
+    assert copied > 100
