@@ -21,7 +21,7 @@ class Overview:
         run_ns: from the first start to the last end; process_ns: the processes' run times added.
         database_share: of process_ns; with threads it can be more than 1.
         profiler_ns: what queryprof added: calls times the calibrated cost (an estimate), and
-            the measured time of the flushes.
+            the measured time of turns and new statements.
         cautions: what a reader must know to believe the figures.
     """
 

@@ -2,7 +2,7 @@
  * monotonic clock of the operating system.
  *
  * Ticks are converted to nanoseconds with a rate that is calibrated against the monotonic clock
- * at start and again at every flush.
+ * at start and again once a second.
  */
 #ifndef QP_CLOCK_H
 #define QP_CLOCK_H

@@ -2,7 +2,7 @@
  *
  * SQLite counts for each prepared statement as long as it lives, so a count is a difference: what
  * has been added since a statement began to work for one key. It is read when the statement
- * begins to work for another, when it is about to be gone, and at a flush: a loop over one
+ * begins to work for another, when it is about to be gone, and once a second: a loop over one
  * statement costs a comparison a turn. Only the driver's own statement objects are counted, not
  * the BEGIN that it runs by itself, and not what SQLite's extensions run inside a statement.
  *

@@ -24,7 +24,8 @@ typedef struct {
     uint64_t question; /* the statement and, in the upper half, the generation */
 } qp_plan_cached;
 
-/* What needs no asking, until the generation changes: at a flush, and with any schema. */
+/* What needs no asking, until the generation changes: when plans were asked for, and with any
+ * schema. */
 extern qp_plan_cached qp_plan_cache[QP_PLAN_CACHE];
 extern uint64_t qp_plan_generation; /* a multiple of 2^32 */
 

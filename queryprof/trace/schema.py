@@ -247,14 +247,14 @@ CREATE TABLE process (
     sqlite_version TEXT NOT NULL,      -- of the standard library's sqlite3
     queryprof_version TEXT NOT NULL,
     start_unix_ns INTEGER NOT NULL,
-    end_unix_ns INTEGER NOT NULL,      -- of the last flush
+    end_unix_ns INTEGER NOT NULL,      -- or when it was last seen to do something
     clean_end INTEGER NOT NULL,        -- 1: it ended by itself; 0: killed, or still running
     clock TEXT NOT NULL,               -- what timed the calls
     rows_estimated INTEGER NOT NULL,   -- 1: times of operation 'next' are estimates
     counters_off TEXT,                 -- why SQLite's counters are unknown; NULL: they are on
     call_cost_ns REAL NOT NULL,        -- what the profiler added to one call, calibrated at start
-    flushes INTEGER NOT NULL,
-    flush_ns INTEGER NOT NULL,         -- CPU time of flushes, and time spent on new statements
+    flushes INTEGER NOT NULL,          -- turns: once a second, what was in flight was added up
+    flush_ns INTEGER NOT NULL,         -- time that they took, and that was spent on new statements
     folded_statements INTEGER NOT NULL, -- executions whose statement is '(other)' for want of room
     folded_calls INTEGER NOT NULL,     -- calls whose call path is unknown for want of room
     lost_counters INTEGER NOT NULL,    -- executions whose counters are unknown for want of room
