@@ -1,21 +1,24 @@
 """What recording costs, beside other tools: `make bench`.
 
-Every case runs bare and under each tool by turns, in one process, for many rounds. A round's time
-is the shortest of its repeats, and its ratio is to the bare time of the same round, so that a
-machine that changes its speed changes both; printed are the median of the ratios and the shortest
-bare time. Connections are in memory: the cheapest calls, where the cost shows most.
+Every case runs bare and under each tool by turns, each time in a process of its own, as users have it:
+what a second thread would cost shows, too. Printed are the shortest bare time, and what the shortest time
+under each tool is to it. Connections are in memory, the cheapest calls, where the cost shows most.
 
-    python benchmarks/overhead.py [--rounds 60] [--case "point select"] [--tool queryprof]
+    python benchmarks/overhead.py [--rounds 7] [--case "point select"] [--tool queryprof]
 """
 
 from __future__ import annotations
 
 import cProfile
+import os
+import shutil
 import sqlite3
-import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import click
 from opentelemetry.instrumentation.sqlite3 import SQLite3Instrumentor
@@ -24,7 +27,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from rich.console import Console
 from rich.progress import track
 
-from queryprof.session import session
+from queryprof import install, uninstall
 
 ROWS = 1000
 Case = Callable[[sqlite3.Connection], int]
@@ -81,6 +84,22 @@ def fetchall(connection: sqlite3.Connection) -> int:
     return 1
 
 
+def mixed_on_a_file(_: sqlite3.Connection) -> int:
+    """Transactions of a write and nine reads, as a small application has them."""
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        closing(sqlite3.connect(os.path.join(directory, "mixed.db"))) as connection,
+    ):
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
+        for number in range(40):
+            connection.execute("INSERT OR REPLACE INTO t VALUES (?, ?)", (number, number))
+            for other in range(9):
+                connection.execute("SELECT b FROM t WHERE a = ?", (other,)).fetchone()
+            connection.commit()
+    return 40
+
+
 CASES: dict[str, Case] = {
     "point select by primary key": point_select,
     "the same in a helper function": point_select_in_a_helper,
@@ -89,6 +108,7 @@ CASES: dict[str, Case] = {
     "iteration of 1,000 rows": iterate,
     "executemany of 1,000 rows": executemany,
     "fetchall of 1,000 rows": fetchall,
+    "transactions of 10 statements on a file": mixed_on_a_file,
 }
 
 
@@ -100,12 +120,15 @@ def bare() -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def queryprof() -> Iterator[sqlite3.Connection]:
-    session.driver.attach()
+    """As a program has it: to a trace, from the beginning of the process to its end."""
+    directory = tempfile.mkdtemp()
+    install(os.path.join(directory, "bench.qprof"))
     try:
         with bare() as connection:
             yield connection
     finally:
-        session.driver.detach()
+        uninstall()
+        shutil.rmtree(directory)
 
 
 @contextmanager
@@ -213,52 +236,60 @@ def _opened(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 REPEATS = 5
 
 
-def round_ns(case: str, tool: str) -> float:
-    """The shortest of a few repeats, after one to warm up, in ns a call or result."""
+LEAST_S = 0.4
+"""For so long a process repeats its case, after the first time."""
+
+
+def shortest_ns(case: str, tool: str) -> float:
+    """The shortest time that a call took on average, over the repeats of a case."""
     with TOOLS[tool]() as connection:
         CASES[case](connection)
-        times = []
-        for _ in range(REPEATS):
+        shortest = float("inf")
+        until = time.perf_counter() + LEAST_S
+        while time.perf_counter() < until:
             started = time.perf_counter_ns()
             calls = CASES[case](connection)
-            times.append((time.perf_counter_ns() - started) / calls)
-    return min(times)
+            shortest = min(shortest, (time.perf_counter_ns() - started) / calls)
+    return shortest
+
+
+def in_a_process(case: str, tool: str) -> float:
+    """The same, in a process of its own."""
+    command = [sys.executable, __file__, "--side", case, tool]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def measure(cases: list[str], tools: list[str], rounds: int) -> dict[tuple[str, str], list[float]]:
-    """The times of all rounds, in ns, by (case, tool)."""
+    """Times in ns by (case, tool), a round after the other; the tools by turns."""
     times: dict[tuple[str, str], list[float]] = {}
-    for _ in track(range(rounds), "measuring", console=Console(stderr=True), transient=True):
+    for _ in track(range(rounds), console=Console(stderr=True)):
         for case in cases:
             for tool in tools:
-                times.setdefault((case, tool), []).append(round_ns(case, tool))
+                times.setdefault((case, tool), []).append(in_a_process(case, tool))
     return times
 
 
-def ratio(bare_ns: list[float], tool_ns: list[float]) -> float:
-    """The median over the rounds of what a tool took beside the bare program."""
-    return statistics.median(t / b for b, t in zip(bare_ns, tool_ns, strict=True))
-
-
 @click.command()
-@click.option("--rounds", default=60, show_default=True)
+@click.option("--rounds", default=7, show_default=True)
 @click.option("--case", "chosen_case", help="Only the cases that contain this.")
 @click.option("--tool", "chosen_tool", help="Only bare and this tool.")
-def main(rounds: int, chosen_case: str | None, chosen_tool: str | None) -> None:
+@click.option("--side", nargs=2, metavar="CASE TOOL", help="Measure one side in this process.")
+def main(
+    rounds: int, chosen_case: str | None, chosen_tool: str | None, side: tuple[str, str] | None
+) -> None:
     """Measures, and prints a Markdown table."""
+    if side:
+        click.echo(shortest_ns(*side))
+        return
     cases = [case for case in CASES if not chosen_case or chosen_case in case]
     tools = [tool for tool in TOOLS if not chosen_tool or tool in ("bare", chosen_tool)]
-    session.start()
-    session.driver.detach()  # the tools take turns
     times = measure(cases, tools, rounds)
-    session.stop()
     print("| | bare |", " | ".join(tools[1:]), "|")
     print("|---|" + "---:|" * len(tools))
     for case in cases:
-        bare_ns = times[case, "bare"]
-        ns = min(bare_ns)
-        shown = f"{ns / 1000:,.1f} µs" if ns >= 10_000 else f"{ns:,.0f} ns"
-        ratios = [f"x{ratio(bare_ns, times[case, tool]):.2f}" for tool in tools[1:]]
+        bare_ns = min(times[case, "bare"])
+        ratios = [f"x{min(times[case, tool]) / bare_ns:.2f}" for tool in tools[1:]]
+        shown = f"{bare_ns:,.0f} ns" if bare_ns < 10_000 else f"{bare_ns / 1000:,.1f} µs"
         print(f"| {case} | {shown} |", " | ".join(ratios), "|")
 
 

@@ -3,6 +3,7 @@
 #endif
 #include "checkpoint.h"
 
+#include <Python.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -11,13 +12,14 @@
 #include "region.h"
 #include "shared_region.h"
 
-enum { SLICE = 64 * QP_PAGE };
+enum { SLICE = 64 * QP_PAGE, SLOW_NS = 20 * 1000 * 1000 /* a disk that is in demand */ };
 
 static struct {
     char path[QP_SHARED_PATH_BYTES];
     double interval_s;
     bool if_own;
     bool is_made;
+    bool is_busy;   /* a thread copies just now */
     int table;      /* that is being copied; QP_TABLES: none, the next copy begins */
     size_t at;      /* in its rows */
     uint64_t ticks; /* when the present copy began */
@@ -39,6 +41,7 @@ void qp_checkpoint_to(const char *path, double interval_s, bool if_own)
 void qp_checkpoint_after_fork(void)
 {
     copy.path[0] = 0;
+    copy.is_busy = false;
 }
 
 #ifdef __linux__
@@ -96,7 +99,7 @@ static size_t bytes_in_use(void)
 
 void qp_checkpoint_restart(void)
 {
-    if (copy.is_made) {
+    if (copy.is_made && !copy.is_busy) {
         unlink(copy.path);
     }
     copy.is_made = false;
@@ -104,25 +107,18 @@ void qp_checkpoint_restart(void)
     copy.ticks = qp_clock_ticks();
 }
 
-void qp_checkpoint_turn(void)
+/* Copies so many bytes at the most, without the GIL: a disk may take its time. What is copied may
+ * change meanwhile, as it may from slice to slice. */
+static void copy_some(size_t budget)
 {
-    uint64_t now = qp_clock_ticks();
-    double since_s = (double)qp_clock_ns(qp_clock_elapsed(copy.ticks, now)) * 1e-9;
-    if (!copy.path[0] || (copy.if_own && qp_region_path()[0]) ||
-        (copy.table == QP_TABLES && since_s < copy.interval_s)) {
-        return;
-    }
     int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_CREAT | (copy.is_made ? 0 : O_EXCL);
     int file = open(copy.path, flags, 0600);
     bool written = copy.is_made = file >= 0;
     if (written && copy.table == QP_TABLES) {
         copy.table = 0;
         copy.at = 0;
-        copy.ticks = now;
         written = qp_prepare_file(file);
     }
-    /* All of it within an interval of turns, of a second each. */
-    size_t budget = SLICE + (size_t)((double)bytes_in_use() / (copy.interval_s + 1));
     while (written && budget && copy.table < QP_TABLES) {
         written = copy_rows(file, &budget);
     }
@@ -134,6 +130,29 @@ void qp_checkpoint_turn(void)
     }
     if (!written) { /* a full disk, or a directory that is gone: at the next interval again */
         copy.table = QP_TABLES;
+    }
+}
+
+void qp_checkpoint_turn(void)
+{
+    uint64_t from = qp_clock_ticks();
+    double since_s = (double)qp_clock_ns(qp_clock_elapsed(copy.ticks, from)) * 1e-9;
+    bool is_next = copy.table < QP_TABLES || since_s >= copy.interval_s;
+    if (!copy.path[0] || copy.is_busy || !is_next || (copy.if_own && qp_region_path()[0])) {
+        return;
+    }
+    if (copy.table == QP_TABLES) {
+        copy.ticks = from;
+    }
+    /* All of it within an interval of turns, of a second each. */
+    size_t budget = SLICE + (size_t)((double)bytes_in_use() / (copy.interval_s + 1));
+    copy.is_busy = true;
+    PyThreadState *released = PyEval_SaveThread();
+    copy_some(budget);
+    PyEval_RestoreThread(released);
+    copy.is_busy = false;
+    if (qp_clock_ns(qp_clock_elapsed(from, qp_clock_ticks())) > SLOW_NS) {
+        copy.interval_s *= 2;
     }
 }
 #else

@@ -14,7 +14,7 @@
  * none. `if_own`: only while the region is the process's own memory. */
 void qp_checkpoint_to(const char *path, double interval_s, bool if_own);
 
-/* Copies what is next; with the GIL. */
+/* Copies what is next; with the GIL, which it gives away while it writes. */
 void qp_checkpoint_turn(void);
 
 /* What the sums were is in a part of its own: removes the copy, and begins anew. */

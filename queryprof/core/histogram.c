@@ -3,8 +3,6 @@
 #include "compiler.h"
 #include "region.h"
 
-static uint64_t folded;
-
 /* The count of a bucket in a histogram that is spread out; its octave is made if `adds`. NULL:
  * there is none, or no room. */
 static uint32_t *count_of(uint32_t spread, int bucket, bool adds)
@@ -24,9 +22,7 @@ static void count_spread(uint32_t spread, int bucket, uint32_t durations)
     uint32_t *count = count_of(spread, bucket, true);
     if (count) {
         *count += durations;
-    } else {
-        folded += durations;
-    }
+    } /* else it is in the sums alone */
 }
 
 /* Gives a histogram a row of its own; false: there is no room. Whoever reads meanwhile sees one or
@@ -60,8 +56,6 @@ QP_COLD void qp_histogram_count_otherwise(qp_histogram *to, int bucket)
     }
     if (to->spread || spread_out(to)) {
         count_spread(to->spread, bucket, 1);
-    } else {
-        folded++;
     }
 }
 
@@ -87,9 +81,4 @@ void qp_histograms_forget(void)
 {
     qp_rows_clear(QP_SPREAD_ROWS);
     qp_rows_clear(QP_OCTAVE_ROWS);
-}
-
-uint64_t qp_histogram_folded(void)
-{
-    return folded;
 }

@@ -57,9 +57,6 @@ void qp_histogram_uncount(qp_histogram *from, int64_t ns);
  * are. */
 void qp_histograms_forget(void);
 
-/* Durations that are in the sums, and for which no histogram had room. */
-uint64_t qp_histogram_folded(void);
-
 static inline void qp_distribution_add(qp_distribution *to, int64_t ns)
 {
     to->count++;

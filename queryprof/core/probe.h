@@ -156,14 +156,12 @@ static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
     bool row = call->active.operation == QP_NEXT || result != Py_None;
     p->last_ticks = call->start_ticks;
     if (!p->calls) {
-        *p = (qp_pending_rows){.operation = call->active.operation,
-                               .calls = 1,
-                               .rows = row,
-                               .ticks = ticks,
-                               .min_ticks = ticks,
-                               .max_ticks = ticks,
-                               .last_ticks = call->start_ticks,
-                               .timed_calls = 1};
+        p->operation = call->active.operation;
+        p->errors = p->nested_ticks = 0;
+        p->rows = row;
+        p->ticks = p->min_ticks = p->max_ticks = ticks;
+        p->timed_calls = 1;
+        qp_release_store(&p->calls, 1); /* last: from here on they count */
         qp_execution_pends(e);
         return;
     }

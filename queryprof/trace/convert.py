@@ -7,6 +7,8 @@ have done it (queryprof.trace.pending).
 from __future__ import annotations
 
 import json
+import sqlite3
+import struct
 from ast import literal_eval
 
 from queryprof.errors import TraceError
@@ -56,23 +58,30 @@ class Conversion:
         Raises:
             TraceError: it holds what no recording leaves.
         """
+        facts = facts_of(region)
         try:
-            facts = literal_eval(region.text(region["facts"]))
             identity = (facts["pid"], facts["start_unix_ns"], facts["host"])
-        except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError) as error:
-            raise TraceError(f"{region.path}: says nothing of its process") from error
-        self.store.begin()
-        known = self._processes.get(identity)
-        is_new = known is None
-        values = _process_values(region, facts, is_clean)
-        if known is None:
-            known = self._processes[identity] = self.store.add_process(values)
-        else:
-            self._add_to_process(known, values, is_part=region.state == PART)
-        _RegionAddition(self, region, known, tuple(facts["operations"])).add(is_new)
-        for names in (self.statements, self.frames, self.stacks, self.spans):
-            names.write()
-        self.store.commit()
+            self.store.begin()
+            known = self._processes.get(identity)
+            is_new = known is None
+            values = _process_values(region, facts, is_clean)
+            if known is None:
+                known = self._processes[identity] = self.store.add_process(values)
+            else:
+                self._add_to_process(known, values, is_part=region.state == PART)
+            _RegionAddition(self, region, known, tuple(facts["operations"])).add(is_new)
+            for names in (self.statements, self.frames, self.stacks, self.spans):
+                names.write()
+            self.store.commit()
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            struct.error,
+            sqlite3.Error,
+        ) as e:
+            raise TraceError(f"{region.path or 'the recording'}: is damaged: {e}") from e
         return known
 
     def _add_to_process(self, number: int, values: Mapping[str, object], is_part: bool) -> None:
@@ -125,6 +134,21 @@ def _last_sign_unix_ns(region: Region) -> int:
         region.unix_ns(last) for (last,) in region.rows("calls", ("pending_last_ticks",)) if last
     ]
     return max([int(region["turn_unix_ns"]), *ends])
+
+
+def facts_of(region: Region) -> dict[str, Any]:
+    """What a region says of its process.
+
+    Raises:
+        TraceError: it says nothing, or no facts.
+    """
+    try:
+        facts = literal_eval(region.text(region["facts"]))
+        if isinstance(facts, dict):
+            return facts
+    except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
+        pass  # as below
+    raise TraceError(f"{region.path}: says nothing of its process")
 
 
 class _Names:

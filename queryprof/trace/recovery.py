@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from ast import literal_eval
 
 from queryprof.errors import QueryprofError
+from queryprof.trace.convert import facts_of
 from queryprof.trace.region import RECORDS, Region, opened_region
 from queryprof.trace.regions import (
     checkpoint_of,
@@ -72,10 +72,7 @@ def living_regions(path: str) -> Iterator[Region]:
 
 def trace_of(region: Region) -> str:
     """Where the process of a region would have written its trace. Raises ValueError."""
-    try:
-        trace = literal_eval(region.text(region["facts"]))["trace"]
-    except (SyntaxError, TypeError, KeyError, MemoryError, RecursionError) as error:
-        raise ValueError("no facts") from error
+    trace = facts_of(region).get("trace")
     if not isinstance(trace, str) or not os.path.isabs(trace):
         raise ValueError("no path")
     return trace
