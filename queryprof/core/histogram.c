@@ -3,13 +3,13 @@
 #include "compiler.h"
 #include "region.h"
 
-/* The count of a bucket in a histogram that is spread out; its octave is made if `adds`. NULL:
- * there is none, or no room. */
-static uint32_t *count_of(uint32_t spread, int bucket, bool adds)
+/* The count of a bucket in a histogram that is spread out, whose octave is made if need be; NULL:
+ * there is no room. */
+static uint32_t *count_of(uint32_t spread, int bucket)
 {
     qp_spread_row *rows = qp_rows(QP_SPREAD_ROWS);
     uint16_t *octave = &rows[spread - 1].octaves[bucket / QP_BUCKETS_PER_OCTAVE];
-    if (!*octave && adds) {
+    if (!*octave) {
         uint32_t added = qp_rows_add(QP_OCTAVE_ROWS, 1);
         *octave = added == UINT32_MAX ? 0 : (uint16_t)(added + 1);
     }
@@ -19,7 +19,7 @@ static uint32_t *count_of(uint32_t spread, int bucket, bool adds)
 
 static void count_spread(uint32_t spread, int bucket, uint32_t durations)
 {
-    uint32_t *count = count_of(spread, bucket, true);
+    uint32_t *count = count_of(spread, bucket);
     if (count) {
         *count += durations;
     } /* else it is in the sums alone */
@@ -63,7 +63,8 @@ void qp_histogram_uncount(qp_histogram *from, int64_t ns)
 {
     int bucket = qp_histogram_bucket(ns);
     if (from->spread) {
-        uint32_t *count = count_of(from->spread, bucket, false);
+        qp_octave_row *octave = qp_octave_of(from, (uint32_t)bucket);
+        uint32_t *count = octave ? &octave->counts[bucket % QP_BUCKETS_PER_OCTAVE] : NULL;
         if (count && *count) {
             (*count)--;
         }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "region.h"
 #include "tables.h"
 
 /* Durations up to 2^43 ns, two and a half hours; longer ones go in the last bucket. */
@@ -37,17 +38,32 @@ static inline int qp_histogram_bucket(int64_t ns)
 /* Counts a duration in a bucket that has none yet, or where the row is full. */
 void qp_histogram_count_otherwise(qp_histogram *to, int bucket);
 
+/* The octave of a bucket in a histogram that is spread out; NULL: it has none of it. */
+static inline qp_octave_row *qp_octave_of(const qp_histogram *h, uint32_t bucket)
+{
+    const qp_spread_row *spread = (const qp_spread_row *)qp_rows(QP_SPREAD_ROWS) + h->spread - 1;
+    uint32_t number = spread->octaves[bucket / QP_BUCKETS_PER_OCTAVE];
+    return number ? (qp_octave_row *)qp_rows(QP_OCTAVE_ROWS) + number - 1 : NULL;
+}
+
 /* Counts a duration. */
 static inline void qp_histogram_count(qp_histogram *to, int64_t ns)
 {
-    int bucket = qp_histogram_bucket(ns);
+    uint32_t bucket = (uint32_t)qp_histogram_bucket(ns);
+    if (to->spread) {
+        qp_octave_row *octave = qp_octave_of(to, bucket);
+        if (octave) {
+            octave->counts[bucket % QP_BUCKETS_PER_OCTAVE]++;
+            return;
+        }
+    }
     for (int i = 0; !to->spread && i < QP_ROW_BUCKETS; i++) {
         if (to->bucket[i] == bucket && to->count[i] && to->count[i] < UINT16_MAX) {
             to->count[i]++;
             return;
         }
     }
-    qp_histogram_count_otherwise(to, bucket);
+    qp_histogram_count_otherwise(to, (int)bucket);
 }
 
 /* Takes a duration out again that was counted. */
