@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from queryprof.trace.pending import AggregateRow
     from queryprof.trace.region import Region
     from queryprof.trace.store import TraceStore
 
@@ -69,7 +70,10 @@ class Conversion:
                 known = self._processes[identity] = self.store.add_process(values)
             else:
                 self._add_to_process(known, values, is_part=region.state == PART)
-            _RegionAddition(self, region, known, tuple(facts["operations"])).add(is_new)
+            aggregates = aggregate_rows(region)
+            region.read_head()  # the names after the sums: of a living process, they may be new
+            addition = _RegionAddition(self, region, known, tuple(facts["operations"]))
+            addition.add(aggregates, is_new)
             for names in (self.statements, self.frames, self.stacks, self.spans):
                 names.write()
             self.store.commit()
@@ -209,9 +213,10 @@ class _RegionAddition:
         self._spans: dict[int, int] = {}
         self._threads: dict[int, int] = {}
 
-    def add(self, is_new: bool) -> None:
+    def add(self, aggregates: Iterable[AggregateRow], is_new: bool) -> None:
         """Adds all; `is_new`: of a process of which nothing was added before."""
-        self._add_aggregates(is_new)
+        rows = [(self._key(*row.key), row.values(), row.histogram) for row in aggregates]
+        self._store.add_aggregates(rows, is_new)
         self._add_errors()
         self._add_samples()
         self._add_plans()
@@ -301,13 +306,6 @@ class _RegionAddition:
         )  # fmt: skip
 
     # -- rows ------------------------------------------------------------------------------
-
-    def _add_aggregates(self, are_new: bool) -> None:
-        rows = [
-            (self._key(*row.key), row.values(), row.histogram)
-            for row in aggregate_rows(self._region)
-        ]
-        self._store.add_aggregates(rows, are_new)
 
     def _add_errors(self) -> None:
         columns = ("statement", "path", "operation", "exception", "count")
