@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections import namedtuple
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,8 @@ def test_a_thread_is_counted_once_while_it_lives_and_when_it_ends() -> None:
     seen: list[float] = []
 
     def work() -> None:
-        sqlite3.connect(":memory:").execute("SELECT 1").fetchall()
+        with closing(sqlite3.connect(":memory:")) as connection:
+            connection.execute("SELECT 1").fetchall()
         while time.thread_time() < 0.3:
             pass
         session.settle()
