@@ -93,7 +93,9 @@ static void statement_ends(void *statement)
         qp_sqlite.mutex_leave(mutex);
         PyEval_RestoreThread(released);
     }
-    qp_orphans_collect();
+    if (qp_orphans_due) {
+        qp_orphans_collect();
+    }
 }
 
 const char *qp_counters_start(const char *library, PyObject *connection)

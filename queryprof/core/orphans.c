@@ -8,7 +8,7 @@
 #include "statements.h"
 #include "threads.h"
 
-enum { ORPHANS = 512 };
+enum { ORPHANS = 512, ORPHANS_DUE = 16 };
 
 typedef struct {
     qp_key key;
@@ -23,7 +23,7 @@ static struct {
 
 static uint64_t lost; /* guarded as the table */
 
-volatile bool qp_orphans_waiting = false;
+volatile bool qp_orphans_due = false;
 
 bool qp_orphans_start(void)
 {
@@ -39,7 +39,7 @@ void qp_orphans_after_fork(void)
         table.lock = PyThread_allocate_lock(); /* the old one may be held by a lost thread */
     }
     table.count = 0;
-    qp_orphans_waiting = false;
+    qp_orphans_due = false;
     lost = 0;
 }
 
@@ -51,7 +51,7 @@ void qp_orphan_keep(const qp_key *key, const qp_counters *counters)
         qp_counters_add(&last->counters, counters);
     } else if (table.count < ORPHANS) {
         table.orphans[table.count++] = (orphan){*key, *counters};
-        qp_orphans_waiting = true;
+        qp_orphans_due = table.count >= ORPHANS_DUE;
     } else {
         lost++;
     }
@@ -71,14 +71,14 @@ void qp_counters_add_to(qp_key key, const qp_counters *counters)
 void qp_orphans_collect(void)
 {
     static orphan taken[ORPHANS]; /* filled and emptied under the GIL */
-    if (!qp_orphans_waiting) {
+    if (!table.lock) {
         return;
     }
     PyThread_acquire_lock(table.lock, WAIT_LOCK);
     int count = table.count;
     memcpy(taken, table.orphans, (size_t)count * sizeof *taken);
     table.count = 0;
-    qp_orphans_waiting = false;
+    qp_orphans_due = false;
     PyThread_release_lock(table.lock);
     for (int i = 0; i < count; i++) {
         qp_counters_add_to(taken[i].key, &taken[i].counters);

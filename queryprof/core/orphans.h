@@ -16,8 +16,9 @@ void qp_orphans_after_fork(void);
 /* Keeps counters for a key; needs no GIL. */
 void qp_orphan_keep(const qp_key *key, const qp_counters *counters);
 
-/* Whether any wait. */
-extern volatile bool qp_orphans_waiting;
+/* Whether so many keys wait that they are to be collected now; a loop over one statement adds to
+ * one, until they are settled. */
+extern volatile bool qp_orphans_due;
 
 /* Adds those that wait to their aggregates; with the GIL, as the next one. */
 void qp_orphans_collect(void);

@@ -218,7 +218,7 @@ static inline bool start(qp_call *call, const qp_probe *probe, PyObject *self, P
     if (probe->source == QP_SOURCE_ROWS) {
         return begin_rows(call);
     }
-    if (qp_orphans_waiting) {
+    if (qp_orphans_due) {
         qp_orphans_collect();
     }
     call->parameters = parameters;

@@ -93,7 +93,7 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
     if (t->sampled) {
         qp_tracker_end_sample(t, t->sampled == s);
     }
-    if (s && s->transient) { /* another was at this address, and its end was not told */
+    if (s && s->transient && !qp_tracker_runs_again(t, s)) { /* it is another at this address */
         qp_tracker_drop(s);
         s = NULL;
     }
@@ -109,14 +109,16 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
         return;
     }
     if (s && !is_known) {
-        qp_tracker_read_aside(t, s);
+        if (!s->transient) { /* such a one was read as it ended */
+            qp_tracker_read_aside(t, s);
+        }
         s->key = meter->key;
     } else if (!s && meter->drops) {
         s = qp_tracker_place(t, statement, &meter->key, true);
         qp_tracker_read_base(t, statement, s->base);
     }
     if (s) {
-        t->last = s->transient ? NULL : s;
+        t->last = s->transient && !t->is_told ? NULL : s;
         s->executions += !meter->counted;
     } else {
         call->statement = statement;
@@ -148,7 +150,7 @@ static QP_COLD void statement_ended(qp_tracker *t, void *statement)
             qp_tracker_end_sample(t, true);
         }
         qp_tracker_read_aside(t, s);
-        qp_tracker_drop(s);
+        qp_tracker_end(t, s);
     }
     if (meter && meter->main == statement) {
         meter->main = NULL;
@@ -181,7 +183,8 @@ static inline bool starts_again(const qp_tracker *t, const void *statement, cons
     const qp_counted_statement *s = t->last;
     return meter && !meter->main && s && s->statement == statement &&
            qp_same_key(&s->key, &meter->key) && meter->counts && !meter->sampled && !t->sampled &&
-           !meter->explanation && t->epoch == qp_counting.epoch;
+           !meter->explanation && t->epoch == qp_counting.epoch &&
+           (!s->transient || qp_tracker_runs_again(t, t->last));
 }
 
 static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSED(detail))

@@ -195,6 +195,11 @@ void qp_tracker_end_sample(qp_tracker *t, bool over)
     }
 }
 
+static uint32_t runs_of(const qp_tracker *t, void *statement)
+{
+    return (uint32_t)t->sqlite->stmt_status(statement, QP_STMTSTATUS_RUN, 0);
+}
+
 /* A place for a statement that is not known; who makes room is read. */
 qp_counted_statement *qp_tracker_place(qp_tracker *t, void *statement, const qp_key *key,
                                        bool transient)
@@ -210,12 +215,28 @@ qp_counted_statement *qp_tracker_place(qp_tracker *t, void *statement, const qp_
     if (t->sampled == s) {
         qp_tracker_end_sample(t, false);
     }
-    if (s->statement && !s->transient) {
-        qp_tracker_read_aside(t, s);
+    if (s->statement) {
+        if (!s->transient) {
+            qp_tracker_read_aside(t, s);
+        }
         t->evictions++;
     }
     *s = (qp_counted_statement){.statement = statement, .transient = transient, .key = *key};
+    if (transient) {
+        s->runs = runs_of(t, statement);
+    }
     return s;
+}
+
+void qp_tracker_end(qp_tracker *t, qp_counted_statement *s)
+{
+    uint32_t runs = runs_of(t, s->statement);
+    if (!t->is_told || runs == s->runs) { /* or this SQLite does not count them */
+        qp_tracker_drop(s);
+        return;
+    }
+    s->is_over = true;
+    s->runs = runs;
 }
 
 void qp_tracker_read_base(const qp_tracker *t, void *statement, uint32_t base[QP_COUNTERS])

@@ -23,6 +23,8 @@ enum {
 typedef struct {
     void *volatile statement; /* sqlite3_stmt *, SQLite's; NULL: free */
     bool transient;           /* not a statement object's: it may be gone at any time */
+    bool is_over;             /* a transient one that has ended, and has been read ... */
+    uint32_t runs;            /* ... after so many runs, as SQLite counts them */
     void *volatile held; /* the same as `statement` where a statement object holds it, else NULL;
                           * written last, for it is read without the mutex, with the GIL */
     qp_key key;
@@ -41,7 +43,7 @@ typedef struct {
     uint32_t epoch;                /* what it holds is of this time of counting */
     _Atomic uint32_t tellers;      /* calls in progress that need the ends of statements; changed
                                     * with the GIL, read also with the mutex alone */
-    qp_counted_statement *last;    /* the one that started last, if it is not transient; or NULL */
+    qp_counted_statement *last;    /* the one that started last, if it is known longer; or NULL */
     qp_counted_statement *sampled; /* its page fetches are being counted; or NULL */
     uint32_t pages_at_start;
     const void *unproved; /* identity of a statement whose page fetches are being counted before it
@@ -81,6 +83,22 @@ static inline void qp_tracker_drop(qp_counted_statement *s)
     s->held = NULL;
     s->statement = NULL;
 }
+
+/* Whether the statement that starts at the address of one that has ended is the same: a new one
+ * has run less often. True: it runs again. */
+static inline bool qp_tracker_runs_again(const qp_tracker *t, qp_counted_statement *s)
+{
+    if (!s->is_over ||
+        (uint32_t)t->sqlite->stmt_status(s->statement, QP_STMTSTATUS_RUN, 0) != s->runs) {
+        return false;
+    }
+    s->is_over = false;
+    return true;
+}
+
+/* Ends a transient statement, which has been read: it is known longer, if its tracker is told of
+ * all ends. */
+void qp_tracker_end(qp_tracker *t, qp_counted_statement *s);
 
 /* What a statement of the tracker did since the last reading; from here it counts from zero. */
 qp_counters qp_tracker_read(qp_tracker *t, qp_counted_statement *s);
