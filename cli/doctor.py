@@ -33,7 +33,7 @@ def doctor() -> None:
     session.start(settings)
     source, ns_per_tick = _core.clock_source()
     cost_ns = _core.probe_cost_ns()
-    counters = session.driver.counters_off
+    counters = session.counters_off
     session.libraries.complain = lambda _: None  # it is said below
     drivers = [(name, _driver(name, session.libraries)) for name in DRIVERS]
     direct = _core.frames_are_direct()

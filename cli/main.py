@@ -5,17 +5,11 @@ from __future__ import annotations
 import io
 import os
 import sys
+from importlib import import_module
 from typing import TextIO
 
 import click
 
-from queryprof.cli.ab import ab
-from queryprof.cli.compare import compare
-from queryprof.cli.doctor import doctor
-from queryprof.cli.merge import merge
-from queryprof.cli.report import report
-from queryprof.cli.run import run
-from queryprof.cli.scenario import scenario
 from queryprof.errors import QueryprofError
 from queryprof.report.inert import visible
 from queryprof.version import __version__
@@ -23,14 +17,28 @@ from queryprof.version import __version__
 EXIT_ERROR = 2
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+COMMANDS = ("run", "report", "compare", "ab", "scenario", "merge", "doctor")
+
+
+class Commands(click.Group):
+    """The commands, each in the module of its name, which is imported when it is asked for: `run` is to
+    start the program soon.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"queryprof.cli.{cmd_name}"), cmd_name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, package_name="queryprof")
 def cli() -> None:
     """Finds the few SQL statements and call sites that hold a Python program back."""
-
-
-for command in (run, report, compare, ab, scenario, merge, doctor):
-    cli.add_command(command)
 
 
 def main() -> None:

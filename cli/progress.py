@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 VISIBLE_AFTER_S = 0.5
 
@@ -15,24 +17,33 @@ VISIBLE_AFTER_S = 0.5
 @contextmanager
 def progress(what: str, steps: int) -> Iterator[Callable[[], None]]:
     """Gives a function to call after each step; the bar comes only if the work is slow."""
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=console,
-        transient=True,
-    )  # fmt: skip
-    task = bar.add_task(what, total=steps)
     started = time.monotonic()
-    visible = False
+    done = 0
+    bar: Progress | None = None
 
     def step() -> None:
-        nonlocal visible
-        if not visible and console.is_terminal and time.monotonic() - started > VISIBLE_AFTER_S:
-            visible = True
+        nonlocal bar, done
+        done += 1
+        if bar is None and sys.stderr.isatty() and time.monotonic() - started > VISIBLE_AFTER_S:
+            bar = _bar(what, steps)
             bar.start()
-        bar.advance(task)
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=done)
 
     try:
         yield step
     finally:
-        if visible:
+        if bar is not None:
             bar.stop()
+
+
+def _bar(what: str, steps: int) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        console=Console(stderr=True), transient=True,
+    )  # fmt: skip
+    bar.add_task(what, total=steps)
+    return bar

@@ -17,7 +17,6 @@ from queryprof.core.settings import PARAMETERS_VARIABLE, ROOTS_VARIABLE, STALL_V
 from queryprof.errors import QueryprofError
 from queryprof.hooks.autoload import RUNNER_VARIABLE, VARIABLE
 from queryprof.trace.convert import Conversion
-from queryprof.trace.merge import merge_traces
 from queryprof.trace.place import beside, is_null, is_written, refuse_to_replace
 from queryprof.trace.region import RECORDS, Region, opened_region
 from queryprof.trace.regions import checkpoints_of, is_living, parts_of, regions_of, remove
@@ -85,13 +84,18 @@ class Parts:
         return environment
 
     @contextmanager
-    def collecting(self) -> Iterator[None]:
+    def collecting(self, first: Callable[[], None] | None = None) -> Iterator[None]:
         """While the block runs, looks at the processes once a second, and takes the regions of those
         that have ended when there are many.
+
+        Args:
+            first: what is to be done meanwhile, too.
         """
         is_over = threading.Event()
 
         def look() -> None:
+            if first:
+                first()
             while not is_over.wait(LOOK_INTERVAL_S):
                 self._look()
 
@@ -196,6 +200,8 @@ class Parts:
         if is_written(self.output):
             self.output = beside(self.output)
         if len(traces) > 1:
+            from queryprof.trace.merge import merge_traces
+
             merge_traces(self.output, traces, step)
             return
         if self.keeps_output:

@@ -59,11 +59,14 @@ class ApswDriver:
         self.counters_off: str | None = "not attached"
 
     def attach(self, apsw: ModuleType) -> None:
-        """Patches the types; all of them or none.
+        """Patches the types; all of them or none. Its SQLite is counted beside that of sqlite3, which is
+        imported.
 
         Raises:
             DriverError: a type is missing.
         """
+        import _sqlite3  # noqa: F401
+
         self.counters_off = self._start_counters(apsw)
         try:
             for name, methods in METHODS.items():

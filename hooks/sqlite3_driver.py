@@ -7,10 +7,12 @@ what is measured.
 from __future__ import annotations
 
 from queryprof.core import _core
+from queryprof.core.recorder import muted
 from queryprof.hooks import driver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
 CURSOR_METHODS = {**driver.CURSOR_METHODS, "executescript": "executescript"}
@@ -32,29 +34,32 @@ BLOB_METHODS = {
 
 
 class Sqlite3Driver:
-    """The probes on sqlite3, and SQLite's counters of its connections."""
+    """The probes on sqlite3, and SQLite's counters of its connections.
 
-    name = "sqlite3"
+    Args:
+        attached: called with SQLite's version, and why its counters are unknown or None: they are on.
+    """
 
-    def __init__(self) -> None:
+    module = "_sqlite3"
+
+    def __init__(self, attached: Callable[[str, str | None], None]) -> None:
         self._probes = driver.Probes()
-        self.counters_off: str | None = "not attached"
-        """Why SQLite's counters are unknown, or None: they are on."""
+        self._attached = attached
 
-    def attach(self) -> None:
-        """Patches the types; all of them or none. Raises ImportError without _sqlite3."""
-        import _sqlite3
-
+    def attach(self, module: ModuleType) -> None:
+        """Patches the types; all of them or none."""
         try:
-            self._probes.attach(_sqlite3.Cursor, CURSOR_METHODS, _sqlite3.Cursor)
-            self._probes.attach(_sqlite3.Connection, CONNECTION_METHODS, _sqlite3.Cursor)
-            self._probes.attach(_sqlite3.Blob, BLOB_METHODS)
+            self._probes.attach(module.Cursor, CURSOR_METHODS, module.Cursor)
+            self._probes.attach(module.Connection, CONNECTION_METHODS, module.Cursor)
+            self._probes.attach(module.Blob, BLOB_METHODS)
         except BaseException:
             self.detach()
             raise
-        connection = _sqlite3.connect(":memory:")
-        self.counters_off = _core.counters_start(library_of(_sqlite3), connection)
-        connection.close()
+        with muted():
+            connection = module.connect(":memory:")
+            counters_off = _core.counters_start(library_of(module), connection)
+            connection.close()
+        self._attached(module.sqlite_version, counters_off)
 
     def detach(self) -> None:
         """Puts every type back as it was."""

@@ -79,17 +79,21 @@ class Target:
 
 
 class Session:
-    """The recording of this process, while there is one."""
+    """The recording of this process, while there is one.
+
+    Attributes:
+        counters_off: why SQLite's counters of sqlite3 are unknown; None: they are on, or it is not used.
+    """
 
     def __init__(self) -> None:
-        self.driver = Sqlite3Driver()
-        self.libraries = ImportHooks(library_hooks(), complain)
+        self.libraries = ImportHooks([Sqlite3Driver(self._note_sqlite), *library_hooks()], complain)
         self._stall_s = 0.0
         self._lock = allocate_lock()
         self._target: Target | None = None
         self._parts = ""  # what the paths of this process's parts begin with
         self._readers = 0  # of parts
         self._facts: Facts | None = None
+        self.counters_off: str | None = None
         self._meter: ThreadMeter | None = None
         self._pid = 0
         self._watches_fork = False
@@ -111,19 +115,16 @@ class Session:
                 return
             try:
                 call_cost_ns = start_core(settings)
-                with muted():
-                    self.driver.attach()
+                self._facts = Facts(call_cost_ns, settings.parameters)
                 self._stall_s = settings.stall_ms / 1000
                 interval.s = settings.heartbeat_ms / 1000
                 _core.watchdog_start(self._stall_s)
                 self.libraries.attach()
-                self._facts = Facts(call_cost_ns, self.driver.counters_off, settings.parameters)
                 self._begin_process()
                 self._share("", "", f"{_temporary_directory()}/queryprof-{time_ns()}")
             except Exception as error:
                 self.libraries.detach()
                 _core.watchdog_stop(STOP_TIMEOUT_S)
-                self.driver.detach()
                 _core.stop()
                 raise SessionError(f"recording cannot start: {error}") from error
             atexit.register(self._at_exit)
@@ -134,6 +135,11 @@ class Session:
                     after_in_parent=self._after_fork_in_parent,
                     after_in_child=self._after_fork_in_child,
                 )
+
+    def _note_sqlite(self, version: str, counters_off: str | None) -> None:
+        assert self._facts is not None  # libraries are attached while it is on
+        self.counters_off = counters_off
+        self._facts.note(sqlite_version=version, counters_off=counters_off)
 
     def _begin_process(self) -> None:
         assert self._facts is not None  # recording is on
@@ -195,7 +201,6 @@ class Session:
             atexit.unregister(self._at_exit)
             _core.watchdog_stop(STOP_TIMEOUT_S)
             self.libraries.detach()
-            self.driver.detach()
             checkpoint = self._checkpoint
             target, self._target = self._target, None
             with muted():

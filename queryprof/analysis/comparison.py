@@ -166,6 +166,7 @@ def compare(
         raise ValueError("each side needs a run")
     tolerance = tolerance or Tolerance()
     versions = {p.sqlite_version for profile in (*before, *after) for p in profile.processes}
+    versions.discard("")  # of processes that did not use it
     same_sqlite = len(versions) <= 1
     judge = _Judge(tolerance, same_sqlite)
     sides = ([_statements(p) for p in before], [_statements(p) for p in after])

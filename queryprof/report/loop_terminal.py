@@ -6,7 +6,6 @@ import math
 import os
 from typing import TextIO
 
-import plotille
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
@@ -153,6 +152,8 @@ def _functions(finding: LoopFinding, places: Places, top: int) -> RenderableType
 
 def chart(lags: dict[str, Distribution], width: int) -> str:
     """The distribution functions of some lags on the same axes; lag on a logarithmic scale."""
+    import plotille  # with its colour maps: much for a report without loops
+
     figure = plotille.Figure()
     figure.width = max(20, width - CHART_MARGIN)
     figure.height = CHART_HEIGHT

@@ -11,7 +11,6 @@ from typing import TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.syntax import Syntax
 
 from queryprof.analysis.bottlenecks import Bottleneck, Ranking, rank_bottlenecks
 from queryprof.analysis.overview import Overview, overview_of
@@ -180,6 +179,8 @@ def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
 
 def highlighted(statement: str, width: int) -> RenderableType:
     """The statement in colour, folded to the width and cut after a few lines."""
+    from rich.syntax import Syntax  # with its lexers: much for a report without statements
+
     text = Syntax("", "sql", theme="ansi_dark", background_color="default").highlight(
         visible(statement)
     )

@@ -19,13 +19,10 @@ class Facts:
 
     Args:
         call_cost_ns: the calibrated cost of one probed call.
-        counters_off: why SQLite's counters are unknown, or None.
         keeps_values: whether values on the command line are kept, as parameters may be.
     """
 
-    def __init__(self, call_cost_ns: float, counters_off: str | None, keeps_values: bool) -> None:
-        import _sqlite3
-
+    def __init__(self, call_cost_ns: float, keeps_values: bool) -> None:
         clock, _ = _core.clock_source()
         arguments: list[str] = list(getattr(sys, "orig_argv", []))
         self._known: dict[str, object] = {
@@ -33,11 +30,11 @@ class Facts:
             "arguments": arguments if keeps_values else without_values(arguments),
             "directory": os.getcwd(),
             "python_version": sys.version.split()[0],
-            "sqlite_version": _sqlite3.sqlite_version,
+            "sqlite_version": "",
             "queryprof_version": __version__,
             "clock": clock,
             "rows_estimated": int(clock == "monotonic clock"),
-            "counters_off": counters_off,
+            "counters_off": None,
             "call_cost_ns": call_cost_ns,
             "operations": _core.operations(),
         }

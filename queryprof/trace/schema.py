@@ -244,7 +244,7 @@ CREATE TABLE process (
     argv TEXT NOT NULL,                -- JSON list of strings
     directory TEXT NOT NULL,           -- working directory at the start
     python_version TEXT NOT NULL,
-    sqlite_version TEXT NOT NULL,      -- of the standard library's sqlite3
+    sqlite_version TEXT NOT NULL,      -- of the standard library's sqlite3; '': it was not used
     queryprof_version TEXT NOT NULL,
     start_unix_ns INTEGER NOT NULL,
     end_unix_ns INTEGER NOT NULL,      -- or when it was last seen to do something
