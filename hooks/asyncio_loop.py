@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gc
 import sys
+from time import monotonic
 
 from queryprof.core import _core
-from queryprof.hooks.heartbeat import Heartbeat, abandon
+from queryprof.hooks.heartbeat import Heartbeat, abandon, interval
 from queryprof.hooks.replacing import Replacements
 
 TYPE_CHECKING = False
@@ -22,14 +23,17 @@ if TYPE_CHECKING:
 KIND = "asyncio"
 
 
-def start_heartbeat(loop: AbstractEventLoop) -> Callable[[], None] | None:
-    """Starts the heartbeat of a loop that is about to run; returns what ends it."""
-    base = sys.modules["asyncio.base_events"].BaseEventLoop
-    # Not vars(loop): an instance whose __dict__ was asked for has slower attributes (3.11).
-    if getattr(loop.time, "__func__", None) is not base.time or loop.is_closed():
-        return None  # a clock of its own: how late it is cannot be told
+def start_heartbeat(
+    loop: AbstractEventLoop, due_s: float, busy_since_s: float
+) -> Callable[[], None]:
+    """Starts the heartbeat of a loop that runs; returns what ends it.
+
+    Args:
+        due_s: when its first beat is due, in seconds of the monotonic clock; may be over.
+        busy_since_s: since when the loop has been busy.
+    """
     heartbeat = Heartbeat(KIND, loop.call_at, loop.is_running)
-    heartbeat.start()
+    heartbeat.start_from(due_s, busy_since_s)
     return heartbeat.stop
 
 
@@ -56,7 +60,9 @@ class AsyncioLoop:
             handle.__dict__["_run"], handle, events.TimerHandle, Task, Heartbeat
         )
         self._replaced.set(handle, "_run", runner)
-        run_forever = _core.loop_runner(loop.__dict__["run_forever"], KIND, True, start_heartbeat)
+        run_forever = _core.loop_runner(
+            loop.__dict__["run_forever"], KIND, True, start_heartbeat, loop.time, interval.s
+        )
         self._replaced.set(loop, "run_forever", run_forever)
         boundary = loop.__dict__["_run_once"].__code__
         create_task = _core.task_runner(loop.__dict__["create_task"], boundary)
@@ -78,5 +84,7 @@ class AsyncioLoop:
             running = events.get_running_loop()
         except RuntimeError:
             return  # none runs
-        if isinstance(running, loop_type) and _core.enter_loop(KIND, running, True, True):
-            start_heartbeat(running)
+        if not isinstance(running, loop_type) or not _core.enter_loop(KIND, running, True, True):
+            return
+        if getattr(running.time, "__func__", None) is loop_type.time:
+            start_heartbeat(running, monotonic() + interval.s, 0.0)

@@ -95,8 +95,12 @@ class Heartbeat(Beats):
 
     def start(self) -> None:
         """Schedules the first beat."""
+        self.start_from(monotonic() + self.interval_s)
+
+    def start_from(self, due_s: float, busy_since_s: float = 0.0) -> None:
+        """Tells the beats that have been due since `due_s`, and schedules the next one; see `tell`."""
         super().start()
-        self._schedule(monotonic() + self.interval_s)
+        self._schedule(self.tell(due_s, monotonic(), busy_since_s))
 
     def stop(self) -> None:
         """Cancels the next beat."""

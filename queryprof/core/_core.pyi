@@ -86,7 +86,9 @@ def loop_runner(
     original: object,
     kind: str,
     has_steps: bool,
-    on_start: Callable[[Any], Callable[[], None] | None],
+    on_start: Callable[..., Callable[[], None] | None],  # (loop), or with `time`:
+    time: object = None,  # (loop, due_s, busy_since_s), when a step ends after a beat was due
+    beat_s: float = 0.0,
     /,
 ) -> object: ...
 def enter_loop(kind: str, loop: object, has_steps: bool, adopted: bool, /) -> bool: ...

@@ -287,7 +287,9 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
             Py_CLEAR(result);
         }
     }
+    uint64_t step_started_ticks = 0;
     if (step) {
+        step_started_ticks = step->start_ticks;
         qp_step_end(step);
         qp_step_release(step);
     }
@@ -295,6 +297,9 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
         Py_SETREF(result, Py_NewRef(Py_None));
     } else {
         result = fail(original, handle);
+    }
+    if (step && result && lane->start_beats) {
+        qp_lane_start_beats(lane, step_started_ticks);
     }
     Py_DECREF(arguments);
     Py_DECREF(callback);

@@ -80,6 +80,8 @@ void qp_lane_leave(qp_lane *lane)
     Py_CLEAR(lane->ready);
     Py_CLEAR(lane->timers);
     Py_CLEAR(lane->object);
+    Py_CLEAR(lane->start_beats);
+    Py_CLEAR(lane->end_beats);
     PyErr_Restore(type, value, traceback);
 }
 
@@ -120,6 +122,21 @@ qp_lane *qp_lane_enter(PyObject *kind, PyObject *object, bool has_steps)
     lane->in_use = true;
     thread->lane = lane;
     return lane;
+}
+
+void qp_lane_start_beats(qp_lane *lane, uint64_t busy_since_ticks)
+{
+    PyObject *start = lane->start_beats;
+    if (!start || lane->last_ticks < lane->beat_due_ticks || lane != qp_lane_here()) {
+        return;
+    }
+    lane->start_beats = NULL;
+    double due_s = (double)qp_clock_monotonic_of(lane->beat_due_ticks) * 1e-9;
+    double busy_since_s = (double)qp_clock_monotonic_of(busy_since_ticks) * 1e-9;
+    PyObject *end = PyObject_CallFunction(start, "Odd", lane->object, due_s, busy_since_s);
+    PyErr_Clear(); /* what runs is the program's; it must run */
+    Py_DECREF(start);
+    Py_XSETREF(lane->end_beats, end);
 }
 
 void qp_loop_timer(qp_loop *loop, int64_t lag_ns)

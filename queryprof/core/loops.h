@@ -50,6 +50,10 @@ typedef struct qp_lane {
     uint64_t settled_ticks; /* up to when run_ticks is */
     uint64_t last_ticks;    /* when its last step ended */
     bool is_adopted;        /* it ran before recording began: no hook sees it stop */
+    PyObject *start_beats; /* owned: what starts its heartbeat when a step ends after the first beat
+                            * was due; NULL: it has started, or there is none */
+    PyObject *end_beats;   /* owned: what ends it, or None; NULL: it has not started */
+    uint64_t beat_due_ticks; /* when the first beat is due */
 } qp_lane;
 
 /* Steps from this many nanoseconds on are stalls. */
@@ -75,6 +79,10 @@ void qp_lane_leave(qp_lane *lane);
 
 /* The lanes that were ever used; they stay. Needs no GIL. */
 qp_lane *qp_lanes(int *count);
+
+/* Starts the heartbeat of a lane whose step has ended, where that is due: most loops that a program
+ * starts end before. Keeps no exception. */
+void qp_lane_start_beats(qp_lane *lane, uint64_t busy_since_ticks);
 
 /* Notes a timer's or a heartbeat's lag. */
 void qp_loop_timer(qp_loop *loop, int64_t lag_ns);

@@ -38,6 +38,17 @@ static qp_lane *enter(PyObject *kind, PyObject *loop, bool has_steps)
     return lane;
 }
 
+/* Whether a loop's time is that of its library: of one with a clock of its own it cannot be told
+ * how late it is. Never leaves an exception. */
+static bool has_clock(PyObject *loop, PyObject *time)
+{
+    PyObject *method = PyObject_GetAttrString(loop, "time");
+    bool has = method && PyMethod_Check(method) && PyMethod_GET_FUNCTION(method) == time;
+    PyErr_Clear();
+    Py_XDECREF(method);
+    return has;
+}
+
 /* Calls on_start(loop), which returns a callable for the end or None; never leaves an exception. */
 static PyObject *tell_start(PyObject *on_start, PyObject *loop)
 {
@@ -62,8 +73,26 @@ static void tell_end(PyObject *on_end)
     PyErr_Restore(type, value, traceback);
 }
 
+/* A loop starts: its heartbeat starts now, or with the first step that ends when a beat is due. */
+static void start_beats(qp_lane *lane, PyObject *loop, PyObject *extra)
+{
+    PyObject *on_start = PyTuple_GET_ITEM(extra, 2), *time = PyTuple_GET_ITEM(extra, 3);
+    if (time == Py_None) {
+        lane->end_beats = tell_start(on_start, loop);
+        lane->has_clock = lane->end_beats && lane->end_beats != Py_None;
+        return;
+    }
+    lane->has_clock = has_clock(loop, time);
+    if (lane->has_clock) {
+        double beat_s = PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(extra, 4));
+        lane->beat_due_ticks =
+            lane->settled_ticks + (uint64_t)qp_clock_ticks_of((int64_t)(beat_s * 1e9));
+        lane->start_beats = Py_NewRef(on_start);
+    }
+}
+
 /* Stands in for a function that runs a loop, its first argument, until that stops. `extra` is
- * (kind, has_steps, on_start). */
+ * (kind, has_steps, on_start, time, beat_s). */
 static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flagged,
                           PyObject *names)
 {
@@ -71,16 +100,18 @@ static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flag
     PyObject *wrapped = Py_NewRef(self->wrapped);
     PyObject *extra = Py_NewRef(self->extra);
     qp_lane *lane = NULL;
-    PyObject *on_end = NULL;
     if (PyVectorcall_NARGS(flagged) > 0 && !qp_here.muted) {
         lane = enter(PyTuple_GET_ITEM(extra, 0), args[0], PyTuple_GET_ITEM(extra, 1) == Py_True);
     }
     if (lane) {
-        on_end = tell_start(PyTuple_GET_ITEM(extra, 2), args[0]);
-        lane->has_clock = on_end && on_end != Py_None;
+        start_beats(lane, args[0], extra);
     }
     PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
-    tell_end(on_end);
+    if (lane) {
+        PyObject *on_end = lane->end_beats;
+        lane->end_beats = NULL;
+        tell_end(on_end);
+    }
     qp_lane_leave(lane);
     Py_DECREF(extra);
     Py_DECREF(wrapped);
@@ -98,12 +129,15 @@ static PyObject *task_runner(PyObject *module, PyObject *args)
 
 static PyObject *loop_runner(PyObject *module, PyObject *args)
 {
-    PyObject *original, *kind, *on_start;
+    PyObject *original, *kind, *on_start, *time = Py_None;
     int has_steps;
-    if (!PyArg_ParseTuple(args, "OUpO:loop_runner", &original, &kind, &has_steps, &on_start)) {
+    double beat_s = 0;
+    if (!PyArg_ParseTuple(args, "OUpO|Od:loop_runner", &original, &kind, &has_steps, &on_start,
+                          &time, &beat_s)) {
         return NULL;
     }
-    PyObject *extra = Py_BuildValue("(OOO)", kind, has_steps ? Py_True : Py_False, on_start);
+    PyObject *extra =
+        Py_BuildValue("(OOOOd)", kind, has_steps ? Py_True : Py_False, on_start, time, beat_s);
     qp_module_state *state = PyModule_GetState(module);
     PyObject *runner =
         extra ? qp_probe_object_calling(state->probe_object_type, run_loop, original, extra) : NULL;
