@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
@@ -86,6 +87,16 @@ def run_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Sta
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ignores interrupts while the block runs: who presses Ctrl-C twice has meant the program."""
+    previous = signal.signal(signal.SIGINT, _ignore)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 def _ignore(_number: int, _frame: FrameType | None) -> None:

@@ -1,9 +1,8 @@
-"""Where a recorded command's processes write their traces, and how these become one."""
+"""A recorded command's processes: what makes them record themselves, and how that becomes one trace."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import tempfile
 import threading
@@ -11,15 +10,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+import click
+
 import queryprof.hooks.startup
 from queryprof.cli.thread_times import WIDTH_NS, ThreadTimes
 from queryprof.core.settings import PARAMETERS_VARIABLE, ROOTS_VARIABLE, STALL_VARIABLE
-from queryprof.errors import QueryprofError
+from queryprof.errors import QueryprofError, TraceError
 from queryprof.hooks.autoload import RUNNER_VARIABLE, VARIABLE
-from queryprof.trace.convert import Conversion
-from queryprof.trace.place import beside, is_null, is_written, refuse_to_replace
-from queryprof.trace.region import RECORDS, Region, opened_region
-from queryprof.trace.regions import checkpoints_of, is_living, parts_of, regions_of, remove
+from queryprof.report.inert import visible
+from queryprof.trace.collection import SUFFIX, Collection
+from queryprof.trace.place import is_null, refuse_to_replace
+from queryprof.trace.region import RECORDS, opened_region
+from queryprof.trace.regions import is_living, regions_of
 from queryprof.trace.store import TraceStore
 
 GRACE_S = 2.0
@@ -29,8 +31,6 @@ LOOK_INTERVAL_S = 1.0
 
 REGIONS_LEFT = 64
 """With more of them, those of ended processes are taken while the command runs."""
-
-COLLECTED = "collected.qprof"
 
 
 class Parts:
@@ -52,14 +52,15 @@ class Parts:
             refuse_to_replace(self.output)
         try:
             self.directory = tempfile.mkdtemp(
-                prefix=os.path.basename(self.output) + ".", suffix=".parts",
+                prefix=os.path.basename(self.output) + ".", suffix=SUFFIX,
                 dir=os.path.dirname(self.output) if self.keeps_output else None,
             )  # fmt: skip
+            self._collection = Collection(self.directory, self._add_times)
+            self._collection.sign()
         except OSError as error:
             raise QueryprofError(f"{output}: cannot be written: {error.strerror}") from error
         if not self.keeps_output:
             self.output = os.path.join(self.directory, "merged")
-        self._conversion: Conversion | None = None
         self._times = ThreadTimes()
 
     def environment(
@@ -112,34 +113,23 @@ class Parts:
         for path in paths:
             try:
                 with opened_region(path) as region:
-                    if not is_living(region):
-                        if len(paths) > REGIONS_LEFT:
-                            self._collect(path, region)
-                    elif len(paths) <= REGIONS_LEFT:
+                    lives = is_living(region)
+                    if lives and len(paths) <= REGIONS_LEFT:
                         self._times.look(region, time.time_ns())
-            except QueryprofError:
+                if lives is False and len(paths) > REGIONS_LEFT:
+                    self._collection.take(path)
+            except (QueryprofError, OSError, sqlite3.Error):
                 continue  # another look will do
 
-    def _collect(self, path: str, region: Region) -> None:
-        """Adds a region, its parts before it, to what is collected, and removes it."""
-        if self._conversion is None:
-            self._conversion = Conversion(TraceStore(os.path.join(self.directory, COLLECTED)))
-        pid = int(region["pid"])
-        parts = parts_of(os.path.join(self.directory, "part"), pid)
-        for part in parts:
-            with opened_region(part) as opened:
-                self._conversion.add(opened)
-        process = self._conversion.add(region)
-        store = self._conversion.store
+    def _add_times(self, store: TraceStore, process: int, pid: int) -> None:
         rows = [(store.thread(process, name), *rest) for name, *rest in self._times.rows(pid)]
         if rows:
-            store.begin()
             store.work.add_intervals(WIDTH_NS, rows)  # type: ignore[arg-type]  # five columns
-            store.commit()
-        remove([*parts, path])
 
     def wait(self, timeout_s: float = GRACE_S) -> list[int]:
-        """Gives processes that outlived the command a moment; the pids of those still there."""
+        """Gives processes that outlived the command a moment; the pids of those still there, by their own
+        counting.
+        """
         deadline = time.monotonic() + timeout_s
         while (living := self._living()) and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -148,20 +138,18 @@ class Parts:
     def _living(self) -> list[int]:
         living = []
         for path in regions_of(self.directory):
-            with opened_region(path) as region:
-                if region.state == RECORDS and is_living(region):
-                    living.append(int(region["pid"]))
+            try:
+                with opened_region(path) as region:
+                    if region.state == RECORDS and is_living(region):
+                        living.append(int(region["pid"]))
+            except TraceError:
+                continue  # it is told when it is to be taken
         return living
 
     @property
     def count(self) -> int:
         """Regions and traces that `merge` will take."""
-        return len(regions_of(self.directory)) + len(self._traces())
-
-    def _traces(self) -> list[str]:
-        """What was collected, and the traces of processes that had no shared memory."""
-        names = [name for name in os.listdir(self.directory) if name.endswith(".qprof")]
-        return sorted(os.path.join(self.directory, name) for name in names)
+        return len(self._collection.regions) + len(self._collection.traces())
 
     def merge(self, step: Callable[[], None]) -> bool:
         """Makes the output of what was recorded; False when nothing was.
@@ -169,45 +157,34 @@ class Parts:
         Where another process writes to the output, it goes beside it. `remove` the rest then.
 
         Raises:
-            QueryprofError: it cannot be written; what was recorded stays where it is, and it says so.
+            QueryprofError: it cannot be written; what was recorded stays, and it says where.
         """
         living = self.wait()
         try:
-            for path in regions_of(self.directory):
-                with opened_region(path) as region:
-                    self._collect(path, region)
+            for path in self._collection.regions:
+                self._collection.take(path)
                 step()
-            for path in checkpoints_of(os.path.join(self.directory, "part")):
-                with opened_region(path) as region:
-                    if not is_living(region):
-                        self._collect(path, region)
-            if self._conversion is not None:
-                self._conversion.store.close()
-            traces = self._traces()
-            if traces:
-                self._write(traces, step)
-        except (OSError, sqlite3.Error) as error:
-            raise QueryprofError(f"{self.output}: cannot be written: {error}") from error
-        except QueryprofError as error:
-            raise QueryprofError(f"{error} (the parts are in {self.directory})") from error
-        if living:
+            output = self._collection.write(self.output, step, self.keeps_output)
+        except (OSError, sqlite3.Error, QueryprofError) as error:
+            reason = str(error)
+            named = reason if self.output in reason else f"{self.output}: {reason}"
+            later = f"; `queryprof report {self.output}` does it later" if self.keeps_output else ""
             raise QueryprofError(
+                f"cannot be written: {named} (the parts are in {self.directory}{later})"
+            ) from error
+        self.output = output or self.output
+        for reason in self._collection.skipped.values():
+            _say(f"left out: {reason}")
+        if living:
+            _say(
                 f"process {', '.join(map(str, living))} still runs; what it asks from here on is lost"
             )
-        return bool(traces)
-
-    def _write(self, traces: list[str], step: Callable[[], None]) -> None:
-        if is_written(self.output):
-            self.output = beside(self.output)
-        if len(traces) > 1:
-            from queryprof.trace.merge import merge_traces
-
-            merge_traces(self.output, traces, step)
-            return
-        if self.keeps_output:
-            refuse_to_replace(self.output)
-        os.replace(traces[0], self.output)
+        return output is not None
 
     def remove(self) -> None:
         """Removes the directory with what is in it."""
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self._collection.remove()
+
+
+def _say(text: str) -> None:
+    click.echo(f"queryprof: {visible(text)}", err=True)

@@ -29,10 +29,17 @@ def report(
     """Ranks what the trace FILE says: which statements and call sites the time went to."""
     import gc
 
+    from queryprof.report.inert import visible
     from queryprof.trace.reader import read_profile
+    from queryprof.trace.recovery import bring_in
 
     if loop and (dimension or form in ("csv", "markdown")):
         raise click.UsageError("--loop goes with neither --by nor csv and markdown")
+    for recovered in bring_in(file):
+        click.echo(
+            f"queryprof: recovered what a process left that was killed: {visible(recovered)}",
+            err=True,
+        )
     gc.disable()  # a large trace is 100,000 objects that all stay to the end
     profile = read_profile(file)
     if form == "json":

@@ -41,7 +41,7 @@ def run(
 
     The report goes to stderr; the program's own output and exit status stay as they are.
     """
-    from queryprof.cli.command import python_command, run_command
+    from queryprof.cli.command import python_command, run_command, uninterrupted
     from queryprof.cli.progress import progress
     from queryprof.cli.recording import Parts
     from queryprof.core.settings import read_settings
@@ -51,13 +51,13 @@ def run(
     arguments, name = python_command(command)
     parts = Parts(output or f"{name}.qprof")
     try:
-        with parts.collecting(None if no_report else _import_report):
+        with uninterrupted(), parts.collecting(None if no_report else _import_report):
             status = run_command(arguments, parts.environment(parameters, roots, stall_ms))
     except QueryprofError:
         parts.remove()
         raise
     try:
-        with progress("merging", parts.count) as step:
+        with uninterrupted(), progress("merging", parts.count) as step:
             merged = parts.merge(step)
         if not merged:
             click.echo("queryprof: no Python process was recorded", err=True)

@@ -15,10 +15,13 @@ from __future__ import annotations
 
 import os
 import sys
+from time import time_ns
 
 VARIABLE = "QUERYPROF"
 FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
-"""Set by the first process for its children, so that one process alone writes to the path."""
+"""Set by the first process for its children, so that one process alone writes to the path: its id, and
+when it began in ns since 1970.
+"""
 
 RUNNER_VARIABLE = "QUERYPROF_RUNNER_PID"
 
@@ -75,11 +78,21 @@ def _path(value: str) -> str:
         from queryprof.session import running_program
 
         return os.path.abspath(f"queryprof-{running_program()}-{pid}.qprof")
+    from queryprof.trace.place import beside, make_room
+
     path = os.path.abspath(value)
-    first = os.environ.setdefault(FIRST_VARIABLE, str(pid))
+    first, _, since_ns = os.environ.setdefault(FIRST_VARIABLE, f"{pid}.{time_ns()}").partition(".")
     if first != str(pid):
         stem, extension = os.path.splitext(path)
+        others = path
         path = f"{stem}-{pid}{extension}"
-    from queryprof.trace.place import make_room
-
+        if _changed_ns(path) >= int(since_ns or 0):
+            return beside(others)  # another process of this recording had this id
     return make_room(path)
+
+
+def _changed_ns(path: str) -> int:
+    try:
+        return os.lstat(path).st_mtime_ns
+    except OSError:
+        return -1

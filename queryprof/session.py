@@ -61,9 +61,13 @@ class Target:
         child_path: gives the path of the trace of a forked child; None: it has none.
         even_if_empty: whether there shall be a file when nothing was recorded.
         is_collected: whether somebody takes the region when the process has ended.
+        checkpoint: the file that copies of this process's region go to.
     """
 
-    __slots__ = ("child_path", "even_if_empty", "family", "is_collected", "path", "since_unix_ns")
+    __slots__ = (
+        "checkpoint", "child_path", "even_if_empty", "family", "is_collected", "path",
+        "since_unix_ns",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -76,6 +80,7 @@ class Target:
         self.path, self.family, self.child_path = path, family, child_path
         self.even_if_empty, self.is_collected = even_if_empty, is_collected
         self.since_unix_ns = time_ns()
+        self.checkpoint = ""
 
 
 class Session:
@@ -178,20 +183,17 @@ class Session:
     def _share_target(self) -> None:
         target = self._target
         assert target is not None
-        parts = os.path.join(target.family, "part") if target.is_collected else target.path
+        if target.is_collected and not os.path.isdir(target.family):
+            self._target = None  # who would collect it has ended
+            self._share("", "", self._parts)
+            return
+        beside = os.path.join(target.family, "part") if target.is_collected else target.family
+        parts = beside if target.is_collected else target.path
         self._share("\n".join(self._places_left(target)), region_name(target.family), parts)
-        _core.checkpoint_to(self._checkpoint, CHECKPOINT_INTERVAL_S, target.is_collected)
+        target.checkpoint = checkpoint_of(beside, os.getpid())
+        _core.checkpoint_to(target.checkpoint, CHECKPOINT_INTERVAL_S, target.is_collected)
         if self._facts is not None:
             self._facts.note(trace=target.path)
-
-    @property
-    def _checkpoint(self) -> str:
-        """The file that copies of the region go to."""
-        target = self._target
-        if target is None:
-            return ""
-        path = os.path.join(target.family, "part") if target.is_collected else target.family
-        return checkpoint_of(path, os.getpid())
 
     def stop(self) -> None:
         """Stops recording, puts every type and function back, and writes the trace."""
@@ -201,14 +203,14 @@ class Session:
             atexit.unregister(self._at_exit)
             _core.watchdog_stop(STOP_TIMEOUT_S)
             self.libraries.detach()
-            checkpoint = self._checkpoint
             target, self._target = self._target, None
+            is_written = False
             with muted():
                 self.settle(is_end=True)
                 region = ""
                 if target:
                     try:
-                        region = self._keep(target)
+                        is_written, region = self._keep(target)
                     except Exception as error:
                         reason = str(error)
                         named = reason if target.path in reason else f"{target.path}: {reason}"
@@ -218,29 +220,32 @@ class Session:
                         )
                 if self._readers:
                     self.end_part()
-                elif not (target and target.is_collected):
-                    remove([*self.parts(), checkpoint])
+                elif target is None or is_written:
+                    remove([*self.parts(), target.checkpoint if target else ""])
             _core.stop()
             if region:
                 remove([region])
             if target and not target.is_collected:
                 self._bring_in(target)
 
-    def _keep(self, target: Target) -> str:
-        """Writes the trace; the path of the region that is in it then. One that is collected is left to
-        who does that.
+    def _keep(self, target: Target) -> tuple[bool, str]:
+        """Writes the trace. One that is collected is left to who does that, if it can be found.
+
+        Returns:
+            whether all of it is written, and the path of the region that is in it then.
         """
+        is_wanted = target.even_if_empty or self.has_recorded()
         if target.is_collected:
-            if target.even_if_empty or self.has_recorded():
+            if is_wanted:
                 _core.make_region()
-            if _core.region_path():
-                return ""
+            if _core.region_path() and not _is_removed(_core.region_path()):
+                return False, ""
         path = _core.region_path()
-        if target.even_if_empty or self.has_recorded():
+        if is_wanted:
             from queryprof.trace.keep import write_trace
 
             write_trace(target.path, self.parts(), True, target.since_unix_ns)
-        return path
+        return True, path
 
     def _bring_in(self, target: Target) -> None:
         """Writes the traces of those of the family that ended without doing so."""
@@ -303,8 +308,11 @@ class Session:
             _core.watchdog_start(self._stall_s)
 
     def _after_fork_in_child(self) -> None:
+        was_on = self.is_on
         _core.after_fork()
         if not self.is_on:
+            if was_on:
+                complain("a forked child is not recorded: not enough memory")
             return
         self._lock = allocate_lock()
         self._readers = 0
@@ -321,6 +329,11 @@ class Session:
             _core.watchdog_start(self._stall_s)
         except Exception as error:
             complain(f"a forked child is not recorded: {error}")
+
+
+def _is_removed(path: str) -> bool:
+    """Whether a file is no more, as far as can be seen from this process's root."""
+    return not os.path.lexists(path) and os.path.isdir(os.path.dirname(path))
 
 
 def _temporary_directory() -> str:

@@ -14,9 +14,12 @@
 
 enum { SLICE = 64 * QP_PAGE, SLOW_NS = 20 * 1000 * 1000 /* a disk that is in demand */ };
 
+static const double FIRST_S = 1; /* what a program does first is short, and worth a copy */
+
 static struct {
     char path[QP_SHARED_PATH_BYTES];
     double interval_s;
+    double next_s; /* from one copy to the next: twice as long each time, up to the interval */
     bool if_own;
     bool is_made;
     bool is_busy;   /* a thread copies just now */
@@ -32,6 +35,7 @@ void qp_checkpoint_to(const char *path, double interval_s, bool if_own)
     bool fits = bytes <= sizeof copy.path;
     memcpy(copy.path, fits ? path : "", fits ? bytes : 1);
     copy.interval_s = interval_s;
+    copy.next_s = FIRST_S < interval_s ? FIRST_S : interval_s;
     copy.if_own = if_own;
     copy.is_made = false;
     copy.table = QP_TABLES;
@@ -45,7 +49,9 @@ void qp_checkpoint_after_fork(void)
 }
 
 #ifdef __linux__
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The order of the tables: sums, calls, then names. */
@@ -111,9 +117,17 @@ void qp_checkpoint_restart(void)
  * change meanwhile, as it may from slice to slice. */
 static void copy_some(size_t budget)
 {
-    int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_CREAT | (copy.is_made ? 0 : O_EXCL);
-    int file = open(copy.path, flags, 0600);
-    bool written = copy.is_made = file >= 0;
+    if (!qp_may_be_written()) {
+        copy.table = QP_TABLES;
+        return;
+    }
+    int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (copy.is_made ? 0 : O_CREAT | O_EXCL);
+    int file = qp_above_standard(open(copy.path, flags, 0600));
+    if (file < 0 && errno == ENOENT) { /* somebody has removed it: the next is a new one */
+        copy.is_made = false;
+    }
+    bool written = file >= 0 && (copy.is_made || fchmod(file, 0600) == 0);
+    copy.is_made = copy.is_made || file >= 0;
     if (written && copy.table == QP_TABLES) {
         copy.table = 0;
         copy.at = 0;
@@ -137,15 +151,16 @@ void qp_checkpoint_turn(void)
 {
     uint64_t from = qp_clock_ticks();
     double since_s = (double)qp_clock_ns(qp_clock_elapsed(copy.ticks, from)) * 1e-9;
-    bool is_next = copy.table < QP_TABLES || since_s >= copy.interval_s;
+    bool is_next = copy.table < QP_TABLES || since_s >= copy.next_s;
     if (!copy.path[0] || copy.is_busy || !is_next || (copy.if_own && qp_region_path()[0])) {
         return;
     }
     if (copy.table == QP_TABLES) {
         copy.ticks = from;
+        copy.next_s = 2 * copy.next_s < copy.interval_s ? 2 * copy.next_s : copy.interval_s;
     }
     /* All of it within an interval of turns, of a second each. */
-    size_t budget = SLICE + (size_t)((double)bytes_in_use() / (copy.interval_s + 1));
+    size_t budget = SLICE + (size_t)((double)bytes_in_use() / (copy.next_s + 1));
     copy.is_busy = true;
     PyThreadState *released = PyEval_SaveThread();
     copy_some(budget);
@@ -153,6 +168,7 @@ void qp_checkpoint_turn(void)
     copy.is_busy = false;
     if (qp_clock_ns(qp_clock_elapsed(from, qp_clock_ticks())) > SLOW_NS) {
         copy.interval_s *= 2;
+        copy.next_s = copy.interval_s;
     }
 }
 #else

@@ -147,7 +147,8 @@ void qp_recorder_after_fork(void)
     qp_changes_forget();
     qp_aggregates_stop();
     qp_samples_stop();
-    if (!qp_aggregates_start() || !qp_samples_start()) {
+    bool is_lost = qp_region_is_lost();
+    if (is_lost || !qp_aggregates_start() || !qp_samples_start()) {
         qp_recorder_stop();
         return;
     }

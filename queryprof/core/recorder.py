@@ -9,7 +9,7 @@ import os
 import sys
 
 from queryprof.core import _core
-from queryprof.core.user_code import code_prefixes, is_typed_in
+from queryprof.core.user_code import code_prefixes, is_typed_in, working_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +66,6 @@ def start_core(settings: Settings) -> float:
     _core.start(settings.parameters)
     _core.plans_allow(PLANS_SHARE if settings.plans else 0.0)
     _core.configure(
-        code_prefixes(settings.roots), settings.call_path_frames, os.getcwd(), is_typed_in()
+        code_prefixes(settings.roots), settings.call_path_frames, working_directory(), is_typed_in()
     )
     return _core.probe_cost_ns()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 
+from queryprof.core.user_code import working_directory
 from queryprof.errors import SettingsError
 
 TYPE_CHECKING = False
@@ -72,7 +73,7 @@ def read_settings(
     Raises:
         SettingsError: a file cannot be read, or says something that makes no sense.
     """
-    directory = directory or os.getcwd()
+    directory = directory or working_directory()
     table = _pyproject(os.path.join(directory, "pyproject.toml"))
     if table is None:
         table = _setup_cfg(os.path.join(directory, "setup.cfg"))

@@ -20,6 +20,8 @@ static struct {
     char path[QP_SHARED_PATH_BYTES];  /* of the file; empty: there is none */
     char parts[QP_SHARED_PATH_BYTES]; /* what the paths of parts begin with */
     uint32_t part_count;
+    bool may_have_room_later; /* the process had no descriptor to spare */
+    bool is_lost;             /* in this child of a fork there was no memory for its own */
 } shared;
 
 const char *qp_region_path(void)
@@ -58,8 +60,7 @@ bool qp_write_at(int file, const char *bytes, size_t length, long long at)
     return true;
 }
 
-/* Whether a file may become as large as the region: beyond the limit there is a signal. */
-static bool may_be_as_large(void)
+bool qp_may_be_written(void)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
@@ -68,7 +69,7 @@ static bool may_be_as_large(void)
 
 bool qp_prepare_file(int file)
 {
-    return may_be_as_large() && ftruncate(file, (off_t)qp_region_bytes()) == 0;
+    return qp_may_be_written() && ftruncate(file, (off_t)qp_region_bytes()) == 0;
 }
 
 /* Writes the header and the rows that there are, and makes the file as large as the region. */
@@ -84,9 +85,19 @@ static bool write_region(int file)
     return written;
 }
 
+int qp_above_standard(int file)
+{
+    if (file < 0 || file > 2) {
+        return file;
+    }
+    int higher = fcntl(file, F_DUPFD_CLOEXEC, 3);
+    close(file);
+    return higher;
+}
+
 static size_t read_file(const char *path, char *text, size_t bytes)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = qp_above_standard(open(path, O_RDONLY | O_CLOEXEC));
     ssize_t size = file < 0 ? -1 : read(file, text, bytes - 1);
     if (file >= 0) {
         close(file);
@@ -116,9 +127,46 @@ void qp_region_identify(void)
     memcpy(qp_head->boot, text, size && text[size - 1] == '\n' ? size - 1 : size);
 }
 
-/* A new file of this name in a directory, if that is on a memory file system; -1: there is none. */
-static int make_file(const char *directory, size_t length)
+/* A new file in a directory without a name, or where that cannot be with the region's; only its
+ * owner may read it, whatever the program's umask is. -1: there is none. */
+static int open_new(const char *directory, bool *is_named)
 {
+    int file = -1;
+#ifdef O_TMPFILE
+    file = open(directory, O_TMPFILE | O_CLOEXEC | O_RDWR, 0600);
+#endif
+    *is_named = file < 0;
+    if (*is_named) {
+        file = open(shared.path, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_RDWR, 0600);
+    }
+    if (file < 0) {
+        shared.may_have_room_later |= errno == EMFILE || errno == ENFILE;
+        return -1;
+    }
+    file = qp_above_standard(file);
+    if (file >= 0 && fchmod(file, 0600) != 0) {
+        close(file);
+        file = -1;
+    }
+    if (file < 0 && *is_named) {
+        unlink(shared.path);
+    }
+    return file;
+}
+
+/* Gives a file its name, when what belongs in it is in it: whoever finds it finds a whole one. */
+static bool name_file(int file)
+{
+    char opened[64];
+    snprintf(opened, sizeof opened, "/proc/self/fd/%d", file);
+    return linkat(AT_FDCWD, opened, AT_FDCWD, shared.path, AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* A new file in a directory, if that is on a memory file system; -1: there is none. `is_named`: it
+ * has its name already. */
+static int make_file(const char *directory, size_t length, bool *is_named)
+{
+    char place[QP_SHARED_PATH_BYTES];
     uint64_t random = qp_clock_ticks() * 0x9E3779B97F4A7C15u ^ (uint64_t)getpid();
     int needed = snprintf(shared.path, sizeof shared.path, "%.*s/%s-%ld-%08x", (int)length,
                           directory, shared.name, (long)getpid(), (unsigned)(random >> 32));
@@ -126,9 +174,12 @@ static int make_file(const char *directory, size_t length)
     if (needed >= (int)sizeof shared.path) {
         return -1;
     }
-    int file = open(shared.path, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_RDWR, 0600);
+    snprintf(place, sizeof place, "%.*s", (int)length, directory);
+    int file = open_new(place, is_named);
     if (file >= 0 && (fstatfs(file, &facts) != 0 || facts.f_type != TMPFS_MAGIC)) {
-        unlink(shared.path);
+        if (*is_named) {
+            unlink(shared.path);
+        }
         close(file);
         return -1;
     }
@@ -136,11 +187,12 @@ static int make_file(const char *directory, size_t length)
 }
 
 /* Puts a file with what the region holds in the region's place. */
-static bool share_file(int file)
+static bool share_file(int file, bool *is_named)
 {
     qp_thread_usage_lock(); /* nobody writes to the memory meanwhile */
-    bool is_shared = write_region(file) && mmap(qp_head, qp_region_bytes(), PROT_READ | PROT_WRITE,
-                                                MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
+    bool is_shared = write_region(file) && (*is_named = *is_named || name_file(file)) &&
+                     mmap(qp_head, qp_region_bytes(), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
     if (is_shared) {
         qp_region_moved(true);
     }
@@ -151,7 +203,7 @@ static bool share_file(int file)
 /* The region becomes memory of the process's own again, with the rows of the first so many tables.
  * Safe in the child of a fork: it takes no lock, and looks at no row that its parent adds
  * meanwhile. */
-static void make_own(int tables)
+static bool make_own(int tables)
 {
     size_t bytes = qp_region_bytes();
     char *memory = (char *)qp_head;
@@ -160,7 +212,7 @@ static void make_own(int tables)
     if (own == MAP_FAILED) { /* then without anything: better than in somebody else's */
         mmap(memory, bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-        return;
+        return false;
     }
     memcpy(own, memory, (size_t)(qp_table_start[0] - memory));
     for (int i = 0; i < tables; i++) {
@@ -170,7 +222,9 @@ static void make_own(int tables)
         mmap(memory, bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         munmap(own, bytes);
+        return false;
     }
+    return true;
 }
 
 void qp_region_unshare(void)
@@ -189,16 +243,29 @@ void qp_region_unshare(void)
 static void leave_to_parent(void)
 {
     if (shared.path[0]) {
-        make_own(QP_FIRST_SUMS);
+        shared.is_lost = !make_own(QP_FIRST_SUMS);
         qp_region_left();
         shared.path[0] = 0;
     }
+}
+
+bool qp_region_is_lost(void)
+{
+    bool is_lost = shared.is_lost;
+    shared.is_lost = false;
+    return is_lost;
+}
+
+void qp_region_share_again(void)
+{
+    qp_share_awaited = qp_share_awaited || (shared.may_have_room_later && !shared.path[0]);
 }
 
 void qp_region_share(void)
 {
     static bool watches_forks;
     qp_share_awaited = false;
+    shared.may_have_room_later = false;
     if (!watches_forks) {
         watches_forks = pthread_atfork(NULL, NULL, leave_to_parent) == 0;
     }
@@ -210,8 +277,9 @@ void qp_region_share(void)
     const char *directory = shared.directories;
     while (*directory) {
         size_t length = strcspn(directory, "\n");
-        int file = make_file(directory, length);
-        bool is_shared = file >= 0 && share_file(file);
+        bool is_named = false;
+        int file = make_file(directory, length, &is_named);
+        bool is_shared = file >= 0 && share_file(file, &is_named);
         if (file >= 0) {
             close(file);
         }
@@ -219,7 +287,7 @@ void qp_region_share(void)
             qp_thread_usage_leave_out(qp_written_bytes - before);
             return;
         }
-        if (file >= 0) {
+        if (file >= 0 && is_named) {
             unlink(shared.path);
         }
         directory += length + (directory[length] != 0);
@@ -239,15 +307,18 @@ void qp_region_share_in(const char *directories, const char *name, const char *p
 {
     bool is_wanted = copy(shared.directories, directories) && copy(shared.name, name);
     qp_share_awaited = is_wanted && !shared.path[0];
+    shared.may_have_room_later = false;
     copy(shared.parts, parts);
 }
 
 static bool write_part(const char *path)
 {
-    int file = open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_WRONLY, 0600);
+    int flags = O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_WRONLY;
+    int file = qp_above_standard(open(path, flags, 0600));
     if (file < 0) {
         return false;
     }
+    fchmod(file, 0600);
     uint32_t state = qp_head->state;
     qp_head->state = QP_REGION_PART;
     bool written = write_region(file);
@@ -282,6 +353,11 @@ bool qp_write_at(int file, const char *bytes, size_t length, long long at)
     return false;
 }
 
+bool qp_may_be_written(void)
+{
+    return false;
+}
+
 bool qp_prepare_file(int file)
 {
     (void)file;
@@ -298,6 +374,13 @@ void qp_region_share_in(const char *directories, const char *name, const char *p
 }
 
 void qp_region_unshare(void) {}
+
+void qp_region_share_again(void) {}
+
+bool qp_region_is_lost(void)
+{
+    return false;
+}
 
 bool qp_region_write_part(void)
 {

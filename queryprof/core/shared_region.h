@@ -28,6 +28,9 @@ extern int64_t qp_written_bytes;
 /* Writes all bytes at a place of a file; false if it cannot. */
 bool qp_write_at(int file, const char *bytes, size_t length, long long at);
 
+/* Whether a file may become as large as the region: beyond the limit there is a signal. */
+bool qp_may_be_written(void);
+
 /* Makes a new file as large as the region; false if it cannot be, or is limited to less. */
 bool qp_prepare_file(int file);
 
@@ -36,6 +39,17 @@ void qp_region_identify(void);
 
 /* Makes the region a file; with the GIL. */
 void qp_region_share(void);
+
+/* At a turn: tries again at the next call, where there was no descriptor to spare. */
+void qp_region_share_again(void);
+
+/* In a forked child, once: whether there was no memory for a region of its own. */
+bool qp_region_is_lost(void);
+
+/* The same file under a number above those of the standard streams, which the program may have
+ * closed, and which others of its threads may write to; takes what open() returned, and may return
+ * -1. */
+int qp_above_standard(int file);
 
 /* The file's path; empty: there is none. */
 const char *qp_region_path(void);

@@ -71,6 +71,7 @@ QP_COLD void qp_turn(void)
     qp_head->turns++;
     int64_t written = qp_written_bytes;
     qp_checkpoint_turn();
+    qp_region_share_again();
     qp_thread_usage_leave_out(qp_written_bytes - written);
     qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
     qp_head->own_ns = qp_clock_ns(qp_own_ticks);

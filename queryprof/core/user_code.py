@@ -22,7 +22,7 @@ IGNORED_PACKAGES = ("coverage",)
 def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
     """(directory with a final separator, class) pairs for the running interpreter."""
     directories = [(directory, STANDARD) for directory in _standard_directories()]
-    directories += [(directory, USER) for directory in (os.getcwd(), *_script_directory())]
+    directories += [(one, USER) for one in (working_directory(), *_script_directory()) if one]
     directories += [(root, USER) for root in roots]
     for parent in sys.path:
         if parent.endswith(("site-packages", "dist-packages")):
@@ -35,6 +35,14 @@ def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
     directories += [(root, USER) for root in roots]
     classes = {_prefix(directory): kind for directory, kind in directories}
     return list(classes.items())
+
+
+def working_directory() -> str:
+    """The working directory; empty: it was removed."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
 
 
 def is_typed_in() -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import struct
-from ast import literal_eval
 
 from queryprof.errors import TraceError
+from queryprof.trace.identity import facts_of, identity_of
 from queryprof.trace.pending import aggregate_rows
 from queryprof.trace.region import ENDED, FULL, NONE, PART, RECORDS
 from queryprof.trace.store import PROCESS_COLUMNS, storable
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from queryprof.trace.identity import Identity
     from queryprof.trace.pending import AggregateRow
     from queryprof.trace.region import Region
     from queryprof.trace.store import TraceStore
@@ -35,7 +36,8 @@ UNSEEN = ("", "", 0, "user")
 
 
 class Conversion:
-    """Adds regions to a trace, inside transactions of its own.
+    """Adds regions to a trace: each in a transaction of its own, where none has begun. After an error it
+    is not to be used again: what it knows may be more than what the trace has.
 
     Args:
         store: of the trace.
@@ -47,7 +49,7 @@ class Conversion:
         self.frames = _Names(store, "frame", ("function", "file", "line"), ("kind",))
         self.stacks = _Names(store, "stack", ("frames",))
         self.spans = _Names(store, "span", ("name",))
-        self._processes: dict[tuple[object, ...], int] = {}
+        self._processes: dict[Identity, int] = {}
 
     def add(self, region: Region, is_clean: bool | None = None) -> int:
         """Adds what a region holds, and returns the id of its process.
@@ -58,11 +60,15 @@ class Conversion:
 
         Raises:
             TraceError: it holds what no recording leaves.
+            sqlite3.OperationalError: the trace cannot be written.
         """
+        with self.store.transaction():
+            return self._add(region, is_clean)
+
+    def _add(self, region: Region, is_clean: bool | None) -> int:
         facts = facts_of(region)
         try:
-            identity = (facts["pid"], facts["start_unix_ns"], facts["host"])
-            self.store.begin()
+            identity = identity_of(region)
             known = self._processes.get(identity)
             is_new = known is None
             values = _process_values(region, facts, is_clean)
@@ -76,7 +82,8 @@ class Conversion:
             addition.add(aggregates, is_new)
             for names in (self.statements, self.frames, self.stacks, self.spans):
                 names.write()
-            self.store.commit()
+        except sqlite3.OperationalError:
+            raise
         except (
             LookupError,
             TypeError,
@@ -138,21 +145,6 @@ def _last_sign_unix_ns(region: Region) -> int:
         region.unix_ns(last) for (last,) in region.rows("calls", ("pending_last_ticks",)) if last
     ]
     return max([int(region["turn_unix_ns"]), *ends])
-
-
-def facts_of(region: Region) -> dict[str, Any]:
-    """What a region says of its process.
-
-    Raises:
-        TraceError: it says nothing, or no facts.
-    """
-    try:
-        facts = literal_eval(region.text(region["facts"]))
-        if isinstance(facts, dict):
-            return facts
-    except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
-        pass  # as below
-    raise TraceError(f"{region.path}: says nothing of its process")
 
 
 class _Names:

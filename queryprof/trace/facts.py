@@ -10,6 +10,7 @@ from time import time_ns
 
 from queryprof.core import _core
 from queryprof.core.process_io import PROCESS, read_io
+from queryprof.core.user_code import working_directory
 from queryprof.trace.command_line import without_values
 from queryprof.version import __version__
 
@@ -28,7 +29,7 @@ class Facts:
         self._known: dict[str, object] = {
             "host": os.uname().nodename if hasattr(os, "uname") else "",
             "arguments": arguments if keeps_values else without_values(arguments),
-            "directory": os.getcwd(),
+            "directory": working_directory(),
             "python_version": sys.version.split()[0],
             "sqlite_version": "",
             "queryprof_version": __version__,

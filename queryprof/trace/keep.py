@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from contextlib import contextmanager
 
 from queryprof.core import _core
 from queryprof.trace.convert import Conversion
@@ -13,7 +15,7 @@ from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 def write_trace(
@@ -33,9 +35,12 @@ def write_trace(
     beside = f"{path}.{os.getpid()}.new"
     remove([beside])  # of a process with this id that was killed
     try:
-        store = TraceStore(beside)
-        add_all(store, files, own, is_clean=pid is None or None)
-        store.close()
+        with no_signal_of_limits():
+            store = TraceStore(beside)
+            try:
+                add_all(store, files, own, is_clean=pid is None or None)
+            finally:
+                store.close()
         try:
             os.link(beside, path)
         except FileExistsError:
@@ -44,6 +49,24 @@ def write_trace(
     finally:
         remove([beside, beside + JOURNAL])
     return path
+
+
+@contextmanager
+def no_signal_of_limits() -> Iterator[None]:
+    """What is written beyond the limit of a file's size (RLIMIT_FSIZE) is an error for the block, and no
+    signal, which would end the program.
+    """
+    if not hasattr(signal, "SIGXFSZ"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGXFSZ})
+    try:
+        yield
+    finally:
+        if signal.SIGXFSZ not in before:
+            while signal.SIGXFSZ in signal.sigpending():
+                signal.sigwait({signal.SIGXFSZ})
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGXFSZ})
 
 
 def add_all(

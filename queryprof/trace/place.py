@@ -114,8 +114,13 @@ def is_written(path: str) -> bool:
     """Whether a process may still be writing to the trace at `path`: one that runs here, or one of
     another host, a container too, that has not said that it ended.
     """
-    if _has_living_region(path):
-        return True
+    from queryprof.trace.regions import regions_of
+
+    if regions_of(path):
+        from queryprof.trace.recovery import has_living_region
+
+        if has_living_region(path):
+            return True
     if not os.path.isfile(path) or not os.path.getsize(path):
         return False
     import socket
@@ -136,18 +141,6 @@ def is_written(path: str) -> bool:
             return "locked" in str(error)  # by a flush of it; what cannot be read is not written
     here = socket.gethostname()
     return any(host != here or _runs(pid, start_ns / 1e9) for host, pid, start_ns in rows)
-
-
-def _has_living_region(path: str) -> bool:
-    """Whether a living process records what will be written to `path`."""
-    from queryprof.trace.regions import regions_of
-
-    path = os.path.abspath(path)
-    if not regions_of(path):
-        return False
-    from queryprof.trace.recovery import living_regions
-
-    return any(region["pid"] != os.getpid() for region in living_regions(path))
 
 
 def _uri(path: str) -> str:

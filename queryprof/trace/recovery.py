@@ -1,5 +1,5 @@
 """Brings in what processes have left behind that ended without writing their traces: they were
-killed, executed another program, or left by os._exit.
+killed, executed another program, or left by os._exit; and who ran them, too.
 """
 
 from __future__ import annotations
@@ -8,15 +8,18 @@ import os
 import sqlite3
 
 from queryprof.errors import QueryprofError
-from queryprof.trace.convert import facts_of
-from queryprof.trace.region import RECORDS, Region, opened_region
+from queryprof.trace.collection import left_beside, recover
+from queryprof.trace.identity import facts_of, identities_in, identity_of
+from queryprof.trace.region import ENDED, PART, Region, opened_region
 from queryprof.trace.regions import (
     checkpoint_of,
     checkpoints_of,
+    claimed_region,
     is_living,
     parts_of,
     regions_of,
     remove,
+    resolved,
 )
 
 TYPE_CHECKING = False
@@ -28,46 +31,98 @@ MOVED = 2
 """Regions that `put_aside` moves."""
 
 
-def bring_in(path: str) -> list[int]:
+def bring_in(path: str) -> list[str]:
     """Writes the traces of the dead of a family, each where its process would have: that of the
-    process that began with `path`, and those of its children. Returns the ids of the processes.
+    process that began with `path`, and those of its children; and that of a recorded command whose runner
+    was killed. Returns the paths of the traces.
 
     Never raises: what cannot be brought in stays for the next time.
+    """
+    written = []
+    for found in [*regions_of(path), *checkpoints_of(path)]:
+        try:
+            with claimed_region(found) as region:
+                if region is not None and is_living(region) is False:
+                    written += _bring_in(found, region)
+        except (QueryprofError, OSError, ValueError, sqlite3.Error):
+            continue
+    for collection in left_beside(path):
+        output = recover(collection, path)
+        written += [output] if output else []
+    return written
+
+
+def _bring_in(found: str, region: Region) -> list[str]:
+    """Writes the trace of a region, and removes what it was made of; the paths of traces that were
+    written: none, if there is one of this process already.
     """
     from queryprof.trace.keep import write_trace
     from queryprof.trace.place import beside, is_written
 
-    recovered = []
-    path = os.path.abspath(path)
-    for found in [*regions_of(path), *checkpoints_of(path)]:
-        try:
-            with opened_region(found) as region:
-                if is_living(region) is not False:
-                    continue
-                pid, trace = int(region["pid"]), trace_of(region)
-            files = [*parts_of(trace, pid), found]
-            free = beside(trace, pid) if is_written(trace) else trace
-            write_trace(free, files, False, since_unix_ns=0, pid=pid)
-        except (QueryprofError, OSError, ValueError, sqlite3.Error):
-            continue
-        remove([*files, checkpoint_of(path, pid)])
-        recovered.append(pid)
-    return recovered
+    pid, trace, identity = int(region["pid"]), trace_of(region), identity_of(region)
+    files = [*parts_of(trace, pid), found]
+    stem, extension = os.path.splitext(trace)
+    known = any(identity in identities_in(one) for one in (trace, f"{stem}-{pid}{extension}"))
+    written = []
+    if not known:
+        free = beside(trace, pid) if is_written(trace) else trace
+        written.append(write_trace(free, files, False, since_unix_ns=0, pid=pid))
+    remove(files)
+    return written
 
 
 def living_regions(path: str) -> Iterator[Region]:
-    """The regions of living processes whose trace shall be at `path`, with their parts first."""
-    for found in regions_of(os.path.abspath(path)):
+    """The regions of living processes whose trace shall be at `path`, each after its parts; and of those of
+    which it cannot be told from here whether they live.
+    """
+    known = set()
+    for found in [*regions_of(path), *checkpoints_of(path)]:
         try:
             with opened_region(found) as region:
-                is_of_path = trace_of(region) == os.path.abspath(path)
-                if region.state == RECORDS and is_of_path and is_living(region) is not False:
-                    for part in parts_of(os.path.abspath(path), int(region["pid"])):
-                        with opened_region(part) as opened:
-                            yield opened
-                    yield region
+                if not _records(region, path):
+                    continue
+                identity = identity_of(region)
+                if identity in known or (
+                    # It has written its trace, or is about to.
+                    region.state == ENDED and identity in identities_in(path)
+                ):
+                    continue
+                known.add(identity)
+                yield from _with_parts(region, parts_of(trace_of(region), int(region["pid"])))
         except (QueryprofError, ValueError):
             continue
+    for collection in left_beside(path):
+        for found in collection.regions:
+            try:
+                with opened_region(found) as region:
+                    if region.state != PART and identity_of(region) not in known:
+                        known.add(identity_of(region))
+                        yield from _with_parts(region, collection.parts(int(region["pid"])))
+            except (QueryprofError, ValueError):
+                continue
+
+
+def has_living_region(path: str) -> bool:
+    """Whether another process that may live records what will be written to `path`."""
+    for found in regions_of(path):
+        try:
+            with opened_region(found) as region:
+                if region["pid"] != os.getpid() and _records(region, path):
+                    return True
+        except (QueryprofError, ValueError):
+            continue
+    return False
+
+
+def _records(region: Region, path: str) -> bool:
+    return resolved(trace_of(region)) == resolved(path) and is_living(region) is not False
+
+
+def _with_parts(region: Region, parts: list[str]) -> Iterator[Region]:
+    for part in parts:
+        with opened_region(part) as opened:
+            yield opened
+    yield region
 
 
 def trace_of(region: Region) -> str:

@@ -88,6 +88,7 @@ class Region:
 
     Attributes:
         state: RECORDS, ENDED or PART.
+        file: its descriptor; -1: there is none.
 
     Raises:
         TraceError: the file cannot be read, or is no region.
@@ -96,14 +97,14 @@ class Region:
     def __init__(self, memory: memoryview | None = None, path: str = "") -> None:
         self._memory = memory
         self.path = path
-        self._file = -1
+        self.file = -1
         if memory is None:
             try:
-                self._file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                self.file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             except OSError as error:
                 raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
         try:
-            self._bytes = len(memory) if memory is not None else os.fstat(self._file).st_size
+            self._bytes = len(memory) if memory is not None else os.fstat(self.file).st_size
             self._read_description()
         except (ValueError, KeyError, struct.error, UnicodeDecodeError, OSError) as error:
             self.close()
@@ -113,9 +114,9 @@ class Region:
 
     def close(self) -> None:
         """Gives the file back."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        if self.file >= 0:
+            os.close(self.file)
+            self.file = -1
 
     def _read_description(self) -> None:
         magic, version, at, length = START.unpack(self._read(0, START.size))
@@ -156,7 +157,7 @@ class Region:
     def _read(self, at: int, length: int) -> bytes:
         if self._memory is not None:
             return bytes(self._memory[at : at + length])
-        return os.pread(self._file, length, at)
+        return os.pread(self.file, length, at)
 
     def packed(self, name: str) -> bytes:
         """All rows of a table, as they are."""

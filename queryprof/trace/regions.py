@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import contextmanager
+from time import time_ns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +21,9 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108 files there have names of their own and
 PREFIX = "queryprof"
 PART_SUFFIX = ".live"
 
+FIRST_PID_NAMESPACE = 0xEFFFFFFC
+"""The inode of the pid namespace in which the system began (PROC_PID_INIT_INO of Linux)."""
+
 FNV_OFFSET, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
@@ -28,12 +33,18 @@ def directories() -> list[str]:
     return [path for path in dict.fromkeys(named) if path.startswith("/") and "\n" not in path]
 
 
+def resolved(path: str) -> str:
+    """The path of a trace, whichever way its directory was named."""
+    directory, name = os.path.split(os.path.abspath(path))
+    return os.path.join(os.path.realpath(directory), name)
+
+
 def region_name(path: str) -> str:
-    """What the names of the regions of the trace at this absolute path begin with, up to the
-    process: the user, and the path's hash (FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/).
+    """What the names of the regions of the trace at this path begin with, up to the process: the
+    user, and the path's hash (FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/).
     """
     key = FNV_OFFSET
-    for byte in os.fsencode(path):
+    for byte in os.fsencode(resolved(path)):
         key = (key ^ byte) * FNV_PRIME & 0xFFFFFFFFFFFFFFFF
     return f"{PREFIX}-{os.getuid() if hasattr(os, 'getuid') else 0}-{key:016x}"
 
@@ -56,8 +67,10 @@ def parts_of(path: str, pid: int | None = None) -> list[str]:
 
 
 def checkpoint_of(path: str, pid: int) -> str:
-    """The copy on the disk of what a process has recorded for the trace at `path`."""
-    return f"{path}.{pid}{PART_SUFFIX}"
+    """A path for the copy on the disk of what a process records for the trace at `path`. No other
+    process has it, nor has this one before it has executed another program.
+    """
+    return f"{path}.{pid}.{time_ns() & 0xFFFFFFFFFFFF:012x}{PART_SUFFIX}"
 
 
 def checkpoints_of(path: str) -> list[str]:
@@ -68,13 +81,18 @@ def checkpoints_of(path: str) -> list[str]:
         for one in sorted(_names(directory))
         if one.startswith(f"{name}.")
         and one.endswith(PART_SUFFIX)
-        and one[len(name) + 1 : -len(PART_SUFFIX)].isdigit()
+        and _is_checkpoint(one[len(name) + 1 : -len(PART_SUFFIX)])
     ]
 
 
+def _is_checkpoint(middle: str) -> bool:
+    pid, _, token = middle.partition(".")
+    return pid.isdigit() and bool(token) and all(digit in "0123456789abcdef" for digit in token)
+
+
 def regions_of(path: str) -> list[str]:
-    """The regions of the trace at this absolute path, of all processes: those that this user may
-    read, and may trust.
+    """The regions of the trace at this path, of all processes: those that this user may read, and may
+    trust.
     """
     suffix = region_name(path).rpartition("-")[2]
     return [
@@ -119,22 +137,55 @@ def is_living(region: Region) -> bool | None:
     if boot and boot != _boot_id():
         return False
     if region["pid_namespace"] and region["pid_namespace"] != _pid_namespace():
-        return None
+        return _lives_elsewhere(region)
+    if not is_process_living(pid, int(region["start_time"])):
+        return False
+    return region.path.endswith(PART_SUFFIX) or _maps(pid, region)
+
+
+def started_at(pid: int) -> int:
+    """When a process started, in ticks since the system did (field 22 of proc_pid_stat(5)); 0: it does not
+    run; -1: that cannot be told.
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
     except FileNotFoundError:
-        return False
-    except (OSError, ValueError):
-        return True
-    if len(fields) < 20 or fields[0] in (b"Z", b"X") or int(fields[19]) != region["start_time"]:
-        return False
-    return region.path.endswith(PART_SUFFIX) or _maps(pid, region.path)
+        return 0
+    except OSError:
+        return -1
+    return 0 if len(fields) < 20 or fields[0] in (b"Z", b"X") else int(fields[19])
 
 
-def _maps(pid: int, path: str) -> bool:
-    """Whether a process has mapped a file: one that has executed another program has not."""
-    wanted = os.fsencode(path)
+def is_process_living(pid: int, started: int) -> bool:
+    """Whether a process of this pid namespace that started then still runs; on doubt it does."""
+    return started_at(pid) in (started, -1)
+
+
+def _lives_elsewhere(region: Region) -> bool | None:
+    """Whether a process of another pid namespace lives: who is in the first one sees them all."""
+    if _pid_namespace() != FIRST_PID_NAMESPACE:
+        return None
+    for pid in filter(str.isdigit, _names("/proc")):
+        try:
+            if os.stat(f"/proc/{pid}/ns/pid").st_ino != region["pid_namespace"]:
+                continue
+        except FileNotFoundError:
+            continue  # it has ended just now
+        except OSError:
+            return None
+        if is_process_living(int(pid), int(region["start_time"])):
+            return True
+    return False
+
+
+def _maps(pid: int, region: Region) -> bool:
+    """Whether a process has mapped a region's file, which has another name there: one that has executed
+    another program has not.
+    """
+    status = os.fstat(region.file)
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    wanted = f" {device} {status.st_ino} ".encode("ascii")
     try:
         with open(f"/proc/{pid}/maps", "rb") as file:
             return any(wanted in line for line in file)
@@ -155,6 +206,26 @@ def _pid_namespace() -> int:
         return os.stat("/proc/self/ns/pid").st_ino
     except OSError:
         return 0
+
+
+@contextmanager
+def claimed_region(path: str) -> Iterator[Region | None]:
+    """The region in a file, for this process alone to bring in and to remove; None: another does.
+
+    Raises:
+        TraceError: it cannot be read, or is no region.
+    """
+    import fcntl
+
+    from queryprof.trace.region import opened_region
+
+    with opened_region(path) as region:
+        try:
+            fcntl.flock(region.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_there = os.path.samestat(os.fstat(region.file), os.lstat(path))
+        except OSError:
+            is_there = False
+        yield region if is_there else None
 
 
 def remove(paths: Iterator[str] | list[str]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import contextmanager
 
 from queryprof.errors import TraceError
 from queryprof.trace.loop_store import LoopStore
@@ -14,7 +15,7 @@ from queryprof.trace.work_store import WorkStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     FrameKey = tuple[str, str, int, str]
     AggregateKey = tuple[int, int, int, int, str]
@@ -90,7 +91,9 @@ class TraceStore:
         try:
             if path != ":memory:":
                 # Only its owner may read it: SQL texts and file names are the program's.
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+                made = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+                os.fchmod(made, 0o600)  # whatever the program's umask is
+                os.close(made)
             self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             # The file need survive the process, not the machine: no waiting for the disk.
             self.connection.executescript(
@@ -110,6 +113,21 @@ class TraceStore:
 
     def commit(self) -> None:
         self.connection.execute("COMMIT")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """One for the block, which an exception rolls back; inside one that has begun, nothing."""
+        if self.connection.in_transaction:
+            yield
+            return
+        self.begin()
+        try:
+            yield
+            self.commit()
+        except BaseException:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            raise
 
     def close(self) -> None:
         self.connection.close()

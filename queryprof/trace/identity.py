@@ -1,0 +1,74 @@
+"""Whose a recording is: what a region says of its process, and which processes a trace is of."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from ast import literal_eval
+
+from queryprof.errors import TraceError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from queryprof.trace.region import Region
+
+Identity = tuple[int, int, str]
+"""Of a process: its id, when its recording began in ns since 1970, its host."""
+
+
+def identity_of(region: Region) -> Identity:
+    """What tells the process of a region from all others.
+
+    Raises:
+        TraceError: it does not say.
+    """
+    facts = facts_of(region)
+    try:
+        return int(facts["pid"]), int(facts["start_unix_ns"]), str(facts["host"])
+    except (KeyError, TypeError, ValueError):
+        raise TraceError(f"{region.path}: says nothing of its process") from None
+
+
+def facts_of(region: Region) -> dict[str, Any]:
+    """What a region says of its process.
+
+    Raises:
+        TraceError: it says nothing, or no facts.
+    """
+    try:
+        facts = literal_eval(region.text(region["facts"]))
+        if isinstance(facts, dict):
+            return facts
+    except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
+        pass  # as below
+    raise TraceError(f"{region.path}: says nothing of its process")
+
+
+def identities_in(path: str) -> list[Identity]:
+    """The processes that a trace is of; none: it is no trace, or damaged."""
+    from queryprof.core.recorder import muted
+
+    with muted():
+        try:
+            connection = sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=0)
+            try:
+                rows = connection.execute("SELECT pid, start_unix_ns, host FROM process").fetchall()
+            finally:
+                connection.close()
+        except sqlite3.Error:
+            return []
+    return [
+        (int(pid), int(start), str(host)) for pid, start, host in rows if _are_sound(pid, start)
+    ]
+
+
+def _are_sound(*numbers: object) -> bool:
+    return all(isinstance(number, int) for number in numbers)
+
+
+def _quoted(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(os.fsencode(os.path.abspath(path)))
