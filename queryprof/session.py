@@ -236,6 +236,8 @@ class Session:
         """
         is_wanted = target.even_if_empty or self.has_recorded()
         if target.is_collected:
+            if not os.path.isdir(target.family) and _core.region_path():
+                return False, ""  # who would collect it has ended, and said so
             if is_wanted:
                 _core.make_region()
             if _core.region_path() and not _is_removed(_core.region_path()):

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from time import time_ns
 
 from queryprof.errors import QueryprofError
 from queryprof.trace.collection import left_beside, recover
 from queryprof.trace.identity import facts_of, identities_in, identity_of
+from queryprof.trace.place import JOURNAL
 from queryprof.trace.region import ENDED, PART, Region, opened_region
 from queryprof.trace.regions import (
     checkpoint_of,
@@ -20,12 +22,17 @@ from queryprof.trace.regions import (
     regions_of,
     remove,
     resolved,
+    started_at,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
+UNFINISHED = ".new"
+UNFINISHED_NS = 60_000_000_000
+"""So old is what a process that is not seen from here does not write any more."""
 
 MOVED = 2
 """Regions that `put_aside` moves."""
@@ -49,7 +56,23 @@ def bring_in(path: str) -> list[str]:
     for collection in left_beside(path):
         output = recover(collection, path)
         written += [output] if output else []
+    _remove_unfinished(path)
     return written
+
+
+def _remove_unfinished(path: str) -> None:
+    """Removes traces that processes were killed at the making of: what they are made of is there still."""
+    directory, name = os.path.split(os.path.abspath(path))
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return
+    for one in names:
+        pid = one.removeprefix(f"{name}.").removesuffix(UNFINISHED)
+        unfinished = os.path.join(directory, one)
+        is_one = one == f"{name}.{pid}{UNFINISHED}" and pid.isdigit() and not started_at(int(pid))
+        if is_one and time_ns() - _changed_ns(unfinished) > UNFINISHED_NS:
+            remove([unfinished, unfinished + JOURNAL])
 
 
 def _bring_in(found: str, region: Region) -> list[str]:

@@ -1,0 +1,462 @@
+"""What the dead have left behind becomes a trace: all of it, once, whoever else reads it or is in the way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conftest import QUERYPROF, Run, by_operation
+from queryprof.errors import TraceError
+from queryprof.hooks import autoload
+from queryprof.trace import collection as collecting
+from queryprof.trace.collection import Collection
+from queryprof.trace.convert import Conversion
+from queryprof.trace.reader import read_profile
+from queryprof.trace.regions import SHARED_MEMORY, checkpoints_of, regions_of
+from queryprof.trace.store import TraceStore
+
+pytestmark = pytest.mark.skipif(not Path(SHARED_MEMORY).is_dir(), reason="needs shared memory")
+
+Script = Callable[..., Path]
+
+ASKS = """
+import os, signal, sqlite3, sys, time
+def work(times):
+    connection = sqlite3.connect(":memory:")
+    for number in range(times):
+        connection.execute("SELECT ?", (number,)).fetchone()
+"""
+DIES = "os.kill(os.getpid(), signal.SIGKILL)\n"
+SELECT = ("SELECT ?", "execute")
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    def write(text: str, name: str = "program.py") -> Path:
+        path = tmp_path / name
+        path.write_text(ASKS + text)
+        return path
+
+    return write
+
+
+def asked(path: str = "x.qprof") -> int:
+    return by_operation(read_profile(path))[SELECT]
+
+
+def asked_in_all() -> int:
+    return sum(asked(str(path)) for path in Path().glob("*.qprof"))
+
+
+def killed(path: Path) -> None:
+    """Runs a program that records itself and is killed."""
+    subprocess.run([sys.executable, path], check=False)
+
+
+INSTALLS = "import queryprof\nqueryprof.install('x.qprof')\n"
+
+
+def test_a_bad_region_costs_itself_alone(queryprof: Run, script: Script) -> None:
+    """Somebody makes a file that looks like one of the recording's regions."""
+    path = script(
+        "work(5)\n"
+        "mine = next(name for name in os.listdir('/dev/shm') if f'-{os.getpid()}-' in name)\n"
+        "other = '-'.join([*mine.split('-')[:3], '7', '0'])\n"
+        "os.close(os.open(f'/dev/shm/{other}', os.O_CREAT | os.O_WRONLY, 0o600))\n"
+        "print(other)\n"
+    )
+    result = queryprof("run", "--no-report", "-o", "x.qprof", path)
+    other = Path(SHARED_MEMORY, result.stdout.strip())
+    other.unlink()
+    assert result.returncode == 0
+    assert result.stderr == f"queryprof: left out: {other}: is no recording of queryprof\n"
+    assert asked() == 5
+
+
+@contextmanager
+def runner(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """`queryprof run` of a program that has printed a line; killed after the block."""
+    command = [str(QUERYPROF), "run", "-o", "x.qprof", str(path)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        try:
+            assert run.stdout
+            run.stdout.readline()
+            yield run
+        finally:
+            run.kill()
+
+
+def test_a_killed_runner(queryprof: Run, script: Script) -> None:
+    """Its program goes on, and both what it has asked and what it asks then are found."""
+    path = script(
+        "work(5)\n"
+        "if not os.fork():\n"
+        "    work(7)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "print(os.getpid(), flush=True)\n"
+        "while not os.path.exists('end'): time.sleep(0.01)\n"
+        "work(10)\n"
+        "open('ended', 'w').close()\n"
+    )
+    with runner(path) as run:
+        run.kill()
+        run.wait()
+        assert asked() == 12
+        Path("end").touch()
+        while not Path("ended").exists():
+            time.sleep(0.01)
+    deadline = time.monotonic() + 20
+    while not Path("x.qprof").exists() and time.monotonic() < deadline:
+        result = queryprof("report", "x.qprof")
+        time.sleep(0.1)
+    assert "recovered what a process left that was killed" in result.stderr
+    assert asked() == 22
+    assert not list(Path().glob("*.parts"))
+    assert not queryprof("report", "x.qprof").stderr
+
+
+def test_two_interrupts(script: Script) -> None:
+    """Who presses Ctrl-C again while the trace is made has it none the less."""
+    path = script("work(5)\nprint(1, flush=True)\nwhile True: work(5)\n")
+    for pause in (0.0, 0.01, 0.05):
+        command = [str(QUERYPROF), "run", "--no-report", "-o", "x.qprof", str(path)]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        ) as run:
+            assert run.stdout
+            run.stdout.readline()
+            os.killpg(run.pid, signal.SIGINT)
+            time.sleep(pause)
+            os.killpg(run.pid, signal.SIGINT)
+            _, errors = run.communicate(timeout=60)
+        assert run.returncode == -signal.SIGINT, errors
+        assert asked() >= 5
+        Path("x.qprof").unlink()
+
+
+def test_many_readers_at_once(script: Script) -> None:
+    """Twenty processes were killed; whoever comes first brings each of them in."""
+    path = script(
+        f"{INSTALLS}for number in range(20):\n"
+        "    if not os.fork():\n"
+        f"        work(3)\n        {DIES}"
+        "    os.wait()\n"
+        f"work(1)\n{DIES}"
+    )
+    killed(path)
+    command = [str(QUERYPROF), "report", "x.qprof"]
+    readers = [
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(4)
+    ]
+    for reader in readers:
+        reader.wait()
+    assert not regions_of("x.qprof")
+    assert asked_in_all() == 61
+
+
+def test_what_cannot_be_removed_is_brought_in_once(script: Script) -> None:
+    killed(script(f"{INSTALLS}work(5)\n{DIES}"))
+    (region,) = regions_of("x.qprof")
+    shutil.copy2(region, "kept")
+    assert asked() == 5
+    shutil.copy2("kept", region)
+    os.chmod(region, 0o600)
+    assert asked() == 5
+    assert [str(path) for path in Path().glob("*.qprof")] == ["x.qprof"]
+    assert not regions_of("x.qprof")
+
+
+def test_a_directory_of_two_names(script: Script) -> None:
+    os.mkdir("real")
+    os.symlink("real", "link")
+    killed(script(f"import queryprof\nqueryprof.install('link/x.qprof')\nwork(5)\n{DIES}"))
+    assert asked("real/x.qprof") == 5
+
+
+@pytest.mark.parametrize("end", ["", DIES])
+def test_a_mask_that_takes_every_right(queryprof: Run, script: Script, end: str) -> None:
+    queryprof("run", "--no-report", "-o", "x.qprof", script(f"os.umask(0o777)\nwork(5)\n{end}"))
+    assert asked() == 5
+
+
+def test_the_file_is_removed_from_outside(queryprof: Run, script: Script) -> None:
+    """As a session's end may do (RemoveIPC of logind)."""
+    path = script(
+        "work(5)\n"
+        "for name in os.listdir('/dev/shm'):\n"
+        "    if f'-{os.getpid()}-' in name: os.unlink(f'/dev/shm/{name}')\n"
+        "work(5)\n"
+    )
+    queryprof("run", "--no-report", "-o", "x.qprof", path)
+    assert asked() == 10
+
+
+def test_no_descriptor_to_spare_at_the_first_call(queryprof: Run, script: Script) -> None:
+    path = script(
+        "import resource\n"
+        "connection = sqlite3.connect(':memory:')\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
+        "taken = []\n"
+        "try:\n"
+        "    while True: taken.append(os.open('/dev/null', 0))\n"
+        "except OSError: pass\n"
+        "connection.execute('SELECT ?', (1,))\n"
+        "for file in taken: os.close(file)\n"
+        "for turn in range(15):\n"
+        "    time.sleep(0.1)\n"
+        "    connection.execute('SELECT ?', (1,))\n"
+        f"{DIES}"
+    )
+    queryprof("run", "--no-report", "-o", "x.qprof", path)
+    assert asked() == 16
+
+
+def test_standard_streams_that_are_closed(queryprof: Run, script: Script) -> None:
+    """No file of ours gets the number of one of them, to which the program may write."""
+    path = script(
+        "for number in (0, 1, 2): os.close(number)\n"
+        "work(5)\n"
+        "import queryprof\n"
+        "seen = os.open('/dev/null', os.O_RDONLY)\n"
+        "open('seen', 'w').write(str(seen))\n"
+    )
+    queryprof("run", "--no-report", "-o", "x.qprof", path)
+    assert asked() == 5
+    assert Path("seen").read_text() == "0"
+
+
+def test_a_working_directory_that_is_gone(queryprof: Run, script: Script) -> None:
+    path = script("work(5)\n")
+    os.mkdir("gone")
+    command = (
+        f"cd gone && rmdir ../gone && exec {QUERYPROF} run --no-report -o {Path.cwd()}/x.qprof"
+        f" {sys.executable} {path}"
+    )
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert asked() == 5
+
+
+def test_no_memory_in_a_forked_child(queryprof: Run, script: Script) -> None:
+    """It is not recorded, and says so; its parent is."""
+    path = script(
+        "import resource\n"
+        "work(5)\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + (4 << 20),) * 2)\n"
+        "if not os.fork():\n"
+        "    work(7)\n"
+        "    os._exit(0)\n"
+        "assert os.wait()[1] == 0\n"
+        "work(5)\n"
+    )
+    result = queryprof("run", "--no-report", "-o", "x.qprof", path)
+    assert result.returncode == 0
+    assert result.stderr == "queryprof: a forked child is not recorded: not enough memory\n"
+    assert asked() == 10
+
+
+def test_a_limit_of_file_sizes_with_its_signal(queryprof: Run, script: Script) -> None:
+    """Without room for a region the trace is written at the end: beyond the limit, which kills."""
+    path = script(
+        "import resource\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))\n"
+        "work(5)\nprint('done')\n"
+    )
+    result = queryprof("run", "--no-report", "-o", "x.qprof", path)
+    assert (result.returncode, result.stdout) == (0, "done\n")
+    assert "the trace is not written" in result.stderr
+
+
+NO_SHARED_MEMORY = (
+    "import queryprof, queryprof.session\n"
+    "queryprof.session.CHECKPOINT_INTERVAL_S = 0.5\n"
+    "queryprof.session.directories = lambda: []\n"
+    "queryprof.install('x.qprof')\n"
+)
+
+
+def test_copies_of_a_process_that_executes_itself(script: Script) -> None:
+    """Each of its programs has copies of its own, though they are one process to the system."""
+    path = script(
+        f"{NO_SHARED_MEMORY}began = time.monotonic()\n"
+        "while time.monotonic() - began < 3: work(1); time.sleep(0.01)\n"
+        "if len(sys.argv) == 1: os.execv(sys.executable, [sys.executable, __file__, 'again'])\n"
+        f"{DIES}"
+    )
+    killed(path)
+    assert len(checkpoints_of("x.qprof")) == 2
+    assert read_profile("x.qprof")
+    assert asked_in_all() > 200
+
+
+def test_copies_after_a_time_without_descriptors(script: Script) -> None:
+    path = script(
+        f"{NO_SHARED_MEMORY}import resource\n"
+        "def work_for(seconds):\n"
+        "    began = time.monotonic()\n"
+        "    while time.monotonic() - began < seconds:\n"
+        "        connection.execute('SELECT ?', (1,))\n"
+        "        time.sleep(0.01)\n"
+        "connection = sqlite3.connect(':memory:')\n"
+        "work_for(2)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
+        "taken = []\n"
+        "try:\n"
+        "    while True: taken.append(os.open('/dev/null', 0))\n"
+        "except OSError: pass\n"
+        "work_for(2)\n"
+        "for file in taken: os.close(file)\n"
+        f"work_for(2.5)\n{DIES}"
+    )
+    killed(path)
+    assert asked() > 400
+
+
+def test_a_copy_counts_once(script: Script, queryprof: Run) -> None:
+    """A process without shared memory that ends by itself has made copies before."""
+    path = script(
+        "import queryprof.session\n"
+        "session = queryprof.session.session\n"
+        "queryprof.session.directories = lambda: []\n"
+        "session._share_target()\n"
+        "began = time.monotonic()\n"
+        "times = 0\n"
+        "while time.monotonic() - began < 3: work(1); times += 1; time.sleep(0.01)\n"
+        "print(times)\n"
+    )
+    result = queryprof("run", "--no-report", "-o", "x.qprof", path)
+    assert asked() == int(result.stdout)
+    assert len(read_profile("x.qprof").processes) == 1
+
+
+def test_a_process_id_that_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trace of an earlier child of the same recording stays; that of an earlier recording goes."""
+    trace = str(tmp_path / "x.qprof")
+    monkeypatch.setattr(os, "getpid", lambda: 501)
+    for began_ns, expected in ((time.time_ns() - 10**10, "x-501-2.qprof"), (2**62, "x-501.qprof")):
+        TraceStore(str(tmp_path / "x-501.qprof")).close()
+        monkeypatch.setenv(autoload.FIRST_VARIABLE, f"7.{began_ns}")
+        assert autoload._path(trace) == str(tmp_path / expected)
+        (tmp_path / "x-501.qprof").unlink(missing_ok=True)
+
+
+def test_a_disk_that_is_full_for_a_while(
+    script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What was taken before stays, and what could not be taken is taken later, once."""
+    directory = str(tmp_path / "x.parts")
+    os.mkdir(directory)
+    code = (
+        "import queryprof.session as module\n"
+        "module.session.start()\n"
+        f"module.session.open_trace({directory + '/t.qprof'!r}, None, True, {directory!r}, True)\n"
+        f"work(5)\n{DIES}"
+    )
+    for _ in range(3):
+        killed(script(code))
+    first, second, third = regions_of(directory)
+    collection = Collection(directory)
+    assert collection.take(first)
+
+    def no_room(*_: object) -> int:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TraceStore, "add_timeline", no_room)
+        with pytest.raises(sqlite3.OperationalError, match="is full"):
+            collection.take(second)
+    with monkeypatch.context() as patch:
+        patch.setattr(collecting, "TraceStore", no_store)
+        with pytest.raises(OSError, match="is full"):
+            collection.take(second)
+    assert collection.take(third)
+    assert collection.take(second)
+    assert not collection.take(second)
+    assert collection.write("x.qprof") == "x.qprof"
+    assert asked() == 15
+    assert len(read_profile("x.qprof").processes) == 3
+
+
+def no_store(path: str) -> TraceStore:
+    Path(path).touch(exist_ok=False)
+    raise TraceError(f"{path}: the trace cannot be written: database or disk is full")
+
+
+def test_an_unsound_region_leaves_nothing(script: Script, tmp_path: Path) -> None:
+    """What was added of it before it was seen to be unsound is taken back."""
+    killed(script(f"{INSTALLS}work(5)\n{DIES}"))
+    (path,) = regions_of("x.qprof")
+    store = TraceStore(str(tmp_path / "y.qprof"))
+
+    def unsound(*_: object) -> None:
+        raise ValueError("unsound")
+
+    from queryprof.trace.region import opened_region
+
+    with opened_region(path) as region:
+        store.add_timeline = unsound  # type: ignore[method-assign]
+        with pytest.raises(TraceError, match="is damaged: unsound"):
+            Conversion(store).add(region)
+        del store.add_timeline
+        Conversion(store).add(region)
+    store.close()
+    assert asked("y.qprof") == 5
+    assert len(read_profile("y.qprof").processes) == 1
+
+
+NAMESPACE = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c"]
+
+
+def may_unshare() -> bool:
+    try:
+        return (
+            subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
+        )
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
+def test_processes_of_another_namespace(queryprof: Run, script: Script) -> None:
+    """Whether they live cannot be told: they are taken when the command has ended, and not before."""
+    path = script(
+        "for number in range(70):\n"
+        "    if not os.fork():\n"
+        "        for turn in range(20): work(1); time.sleep(0.1)\n"
+        "        os._exit(0)\n"
+        "for number in range(70): os.wait()\n"
+    )
+    queryprof("run", "--no-report", "-o", "x.qprof", *NAMESPACE, f"exec {sys.executable} {path}")
+    assert asked() == 70 * 20
+
+
+@pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
+def test_a_container_that_is_gone(queryprof: Run, script: Script) -> None:
+    """Its memory went with it, and its copy on the disk is read."""
+    path = script(
+        f"{INSTALLS}began = time.monotonic()\n"
+        "while time.monotonic() - began < 4: work(1); time.sleep(0.01)\n" + DIES
+    )
+    subprocess.run(
+        [*NAMESPACE, f"mount -t tmpfs none {SHARED_MEMORY} && exec {sys.executable} {path}"],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert not regions_of("x.qprof")
+    assert asked() > 50
+    assert "SELECT ?" in queryprof("report", "x.qprof").stdout
