@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import random
 import sqlite3
 import subprocess
 import sys
@@ -109,6 +110,47 @@ def test_apsw() -> None:
         ("SELECT * FROM missing", "apsw.SQLError"),
         ("INSERT INTO t VALUES (?, ?)", "apsw.ConstraintError"),
     }
+
+
+@pytest.mark.parametrize("cached", [0, 1, 100])
+def test_apsw_counts_what_each_run_does(cached: int) -> None:
+    """A statement that runs again is known by the number of its runs; another one may stand at its address.
+    What SQLite counts of each is the same every time.
+    """
+    apsw = pytest.importorskip("apsw")
+    statements = {
+        "SELECT x FROM t WHERE id = ?": lambda: (7,),
+        "SELECT x FROM t WHERE x > ? ORDER BY -x": lambda: (90,),
+        "SELECT count(*) FROM t WHERE x <> ?": lambda: (1,),
+        "UPDATE t SET x = x WHERE id < ?": lambda: (9,),
+    }
+    chance = random.Random(cached)
+
+    def figures(times: int) -> dict[str, tuple[int, ...]]:
+        with queryprof.profile() as recording:
+            connection = apsw.Connection(":memory:", statementcachesize=cached)
+            connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, x)")
+            connection.executemany("INSERT INTO t VALUES (?, ?)", [(n, n) for n in range(100)])
+            cursor = connection.cursor()
+            order = [sql for sql in statements for _ in range(times)]
+            chance.shuffle(order)
+            for sql in order:
+                if chance.random() < 0.5:
+                    cursor.execute(sql, statements[sql]()).fetchall()
+                else:
+                    cursor.execute(sql, statements[sql]()).fetchall()
+        counted: dict[str, tuple[int, ...]] = {}
+        for aggregate in recording.profile.aggregates:
+            if aggregate.statement in statements and aggregate.operation == "execute":
+                c = aggregate.counters
+                row = (c.counted, c.vm_steps, c.full_scan_steps, c.sorts, c.automatic_indexes)
+                known = counted.get(aggregate.statement, (0,) * len(row))
+                counted[aggregate.statement] = tuple(a + b for a, b in zip(known, row, strict=True))
+        return counted
+
+    once, often = figures(1), figures(100)
+    assert {row[0] for row in once.values()} == {1}
+    assert often == {sql: tuple(100 * figure for figure in row) for sql, row in once.items()}
 
 
 def test_apsw_in_threads_beside_sqlite3() -> None:

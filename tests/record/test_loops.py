@@ -388,6 +388,37 @@ def test_how_late_the_loop_is_while_it_runs() -> None:
     assert 0.15 < lag["max_s"] < 0.4
 
 
+def test_the_first_step_stands_still() -> None:
+    """Most loops end before their first beat; one that stands still then has missed beats."""
+
+    async def main() -> None:
+        time.sleep(0.35)
+        await asyncio.sleep(0)
+
+    async def soon() -> None:
+        await asyncio.sleep(0)
+
+    with queryprof.profile() as recording:
+        asyncio.run(soon())
+    assert recording.profile.loops[0].beat_lag.count == 0
+    with queryprof.profile() as recording:
+        asyncio.run(main())
+    (found,) = recording.profile.loops
+    assert found.beat_lag.count == 3
+    assert 0.2e9 < found.beat_lag.max_ns < 0.34e9
+
+
+def test_an_idle_time_before_the_first_step() -> None:
+    """Beats that were due then were not late."""
+    with queryprof.profile() as recording, asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        loop.call_later(0.25, loop.call_later, 0.2, loop.stop)
+        loop.run_forever()
+    (found,) = recording.profile.loops
+    assert found.beat_lag.count >= 2
+    assert found.beat_lag.max_ns < 0.1e9
+
+
 def test_a_loop_that_keeps_the_collector_busy_says_so() -> None:
     """Garbage collection stands apart from the step's own time."""
 
