@@ -6,6 +6,7 @@ import asyncio
 import gc
 import inspect
 import sqlite3
+import subprocess
 import sys
 import threading
 import time
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import queryprof
-from conftest import Run, by_operation
+from conftest import by_operation
 from queryprof.core import _core
 from queryprof.hooks.sqlite3_driver import BLOB_METHODS, CONNECTION_METHODS, CURSOR_METHODS
 
