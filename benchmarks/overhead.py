@@ -1,33 +1,32 @@
 """What recording costs, beside other tools: `make bench`.
 
-Every case runs bare and under each tool by turns, each time in a process of its own, as users have it:
-what a second thread would cost shows, too. Printed are the shortest bare time, and what the shortest time
-under each tool is to it. Connections are in memory, the cheapest calls, where the cost shows most.
+Every case runs bare and under each tool by turns, each time in a process of its own, as users have it.
+Of each process the shortest time counts. Printed are the median of the bare ones, and the median of those
+under each tool to it (with --minima, the shortest of all to each other, too). Connections are in memory,
+the cheapest calls, where the cost shows most.
 
-    python benchmarks/overhead.py [--rounds 7] [--case "point select"] [--tool queryprof]
+    python benchmarks/overhead.py [--rounds 9] [--case "point select"] [--tool queryprof] [--minima]
 """
 
 from __future__ import annotations
 
 import cProfile
+import functools
 import os
 import shutil
 import sqlite3
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import click
-from opentelemetry.instrumentation.sqlite3 import SQLite3Instrumentor
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 from rich.console import Console
 from rich.progress import track
-
-from queryprof import install, uninstall
 
 ROWS = 1000
 Case = Callable[[sqlite3.Connection], int]
@@ -100,6 +99,58 @@ def mixed_on_a_file(_: sqlite3.Connection) -> int:
     return 40
 
 
+@functools.cache
+def _engine() -> Any:
+    import sqlalchemy
+
+    engine = sqlalchemy.create_engine("sqlite://", poolclass=sqlalchemy.StaticPool)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
+        rows = [(i, 2 * i) for i in range(ROWS)]
+        connection.exec_driver_sql("INSERT INTO t VALUES (?, ?)", rows)
+    return engine
+
+
+def sqlalchemy_core(_: sqlite3.Connection) -> int:
+    import sqlalchemy
+
+    table = sqlalchemy.table("t", sqlalchemy.column("a"), sqlalchemy.column("b"))
+    statement = sqlalchemy.select(table.c.b).where(table.c.a == sqlalchemy.bindparam("a"))
+    with _engine().connect() as connection:
+        for number in range(100):
+            connection.execute(statement, {"a": number}).one()
+    return 100
+
+
+@functools.cache
+def _apsw() -> Any:
+    import apsw
+
+    connection = apsw.Connection(":memory:")
+    connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
+    connection.executemany("INSERT INTO t VALUES (?, ?)", [(i, 2 * i) for i in range(ROWS)])
+    return connection
+
+
+def apsw_point_select(_: sqlite3.Connection) -> int:
+    for number in range(400):
+        _apsw().execute("SELECT b FROM t WHERE a = ?", (number,)).fetchone()
+    return 400
+
+
+def apsw_on_one_cursor(_: sqlite3.Connection) -> int:
+    cursor = _apsw().cursor()
+    for number in range(400):
+        cursor.execute("SELECT b FROM t WHERE a = ?", (number,)).fetchone()
+    return 400
+
+
+def apsw_rows(_: sqlite3.Connection) -> int:
+    for _row in _apsw().execute("SELECT a, b FROM t"):
+        pass
+    return 1
+
+
 CASES: dict[str, Case] = {
     "point select by primary key": point_select,
     "the same in a helper function": point_select_in_a_helper,
@@ -109,7 +160,13 @@ CASES: dict[str, Case] = {
     "executemany of 1,000 rows": executemany,
     "fetchall of 1,000 rows": fetchall,
     "transactions of 10 statements on a file": mixed_on_a_file,
+    "SQLAlchemy Core, select by primary key": sqlalchemy_core,
+    "APSW, point select": apsw_point_select,
+    "APSW, the same on one cursor": apsw_on_one_cursor,
+    "APSW, iteration of 1,000 rows": apsw_rows,
 }
+OF_OTHER_DRIVERS = {name for name in CASES if name.startswith(("APSW", "SQLAlchemy"))}
+"""Cases that the other tools here do not measure."""
 
 
 @contextmanager
@@ -121,6 +178,8 @@ def bare() -> Iterator[sqlite3.Connection]:
 @contextmanager
 def queryprof() -> Iterator[sqlite3.Connection]:
     """As a program has it: to a trace, from the beginning of the process to its end."""
+    from queryprof import install, uninstall
+
     directory = tempfile.mkdtemp()
     install(os.path.join(directory, "bench.qprof"))
     try:
@@ -198,19 +257,20 @@ def c_profile() -> Iterator[sqlite3.Connection]:
             profiler.disable()
 
 
-class _Nowhere(SpanExporter):
-    def export(self, spans: object) -> SpanExportResult:  # noqa: ARG002
-        return SpanExportResult.SUCCESS
-
-
-PROVIDER = TracerProvider()
-PROVIDER.add_span_processor(SimpleSpanProcessor(_Nowhere()))
-
-
 @contextmanager
 def opentelemetry() -> Iterator[sqlite3.Connection]:
+    from opentelemetry.instrumentation.sqlite3 import SQLite3Instrumentor
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+
+    class Nowhere(SpanExporter):
+        def export(self, spans: object) -> SpanExportResult:  # noqa: ARG002
+            return SpanExportResult.SUCCESS
+
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(Nowhere()))
     with bare() as connection:
-        yield SQLite3Instrumentor().instrument_connection(connection, tracer_provider=PROVIDER)
+        yield SQLite3Instrumentor().instrument_connection(connection, tracer_provider=provider)
 
 
 TOOLS = {
@@ -231,9 +291,6 @@ def _opened(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         yield connection
     finally:
         connection.close()
-
-
-REPEATS = 5
 
 
 LEAST_S = 0.4
@@ -264,18 +321,37 @@ def measure(cases: list[str], tools: list[str], rounds: int) -> dict[tuple[str, 
     times: dict[tuple[str, str], list[float]] = {}
     for _ in track(range(rounds), console=Console(stderr=True)):
         for case in cases:
-            for tool in tools:
+            for tool in tools_of(case, tools):
                 times.setdefault((case, tool), []).append(in_a_process(case, tool))
     return times
 
 
+def tools_of(case: str, tools: list[str]) -> list[str]:
+    """Those that measure a case."""
+    return [tool for tool in tools if case not in OF_OTHER_DRIVERS or tool in ("bare", "queryprof")]
+
+
+def ratio(times: dict[tuple[str, str], list[float]], case: str, tool: str, minima: bool) -> str:
+    """What a case takes under a tool, to what it takes bare."""
+    ours, bare = times.get((case, tool)), times[case, "bare"]
+    if not ours:
+        return ""
+    shown = f"x{statistics.median(ours) / statistics.median(bare):.2f}"
+    return f"{shown} (x{min(ours) / min(bare):.2f})" if minima else shown
+
+
 @click.command()
-@click.option("--rounds", default=7, show_default=True)
+@click.option("--rounds", default=9, show_default=True)
 @click.option("--case", "chosen_case", help="Only the cases that contain this.")
 @click.option("--tool", "chosen_tool", help="Only bare and this tool.")
+@click.option("--minima", is_flag=True, help="The shortest of all to each other, too.")
 @click.option("--side", nargs=2, metavar="CASE TOOL", help="Measure one side in this process.")
 def main(
-    rounds: int, chosen_case: str | None, chosen_tool: str | None, side: tuple[str, str] | None
+    rounds: int,
+    chosen_case: str | None,
+    chosen_tool: str | None,
+    minima: bool,
+    side: tuple[str, str] | None,
 ) -> None:
     """Measures, and prints a Markdown table."""
     if side:
@@ -287,8 +363,8 @@ def main(
     print("| | bare |", " | ".join(tools[1:]), "|")
     print("|---|" + "---:|" * len(tools))
     for case in cases:
-        bare_ns = min(times[case, "bare"])
-        ratios = [f"x{min(times[case, tool]) / bare_ns:.2f}" for tool in tools[1:]]
+        bare_ns = statistics.median(times[case, "bare"])
+        ratios = [ratio(times, case, tool, minima) for tool in tools[1:]]
         shown = f"{bare_ns:,.0f} ns" if bare_ns < 10_000 else f"{bare_ns / 1000:,.1f} µs"
         print(f"| {case} | {shown} |", " | ".join(ratios), "|")
 
