@@ -336,12 +336,12 @@ def test_asking_is_not_in_the_statements_time() -> None:
         connection.close()
         return elapsed_s
 
-    bare_s = min(ran_s() for _ in range(5))
-    shortest_ns = 10**12
+    assert min(ran_s() for _ in range(5)) > 0.001, "the plan takes long enough to tell"
+    shares = []
     for _ in range(5):
         with draining() as met:
             changes = Changes()
-            ran_s()
+            elapsed_s = ran_s()
             assert trees(met(), _core.fingerprint(joined))
             changes.take()
             (row,) = [
@@ -349,9 +349,8 @@ def test_asking_is_not_in_the_statements_time() -> None:
                 for a in changes.aggregates()
                 if (a.statement[:6], a.operation) == ("SELECT", "execute")
             ]
-            shortest_ns = min(shortest_ns, row.total_ns)
-    assert bare_s > 0.001, "the plan takes long enough to tell"
-    assert shortest_ns < 1.5e9 * bare_s
+            shares.append(row.total_ns / 1e9 / elapsed_s)
+    assert 0.25 < min(shares) < 0.75
 
 
 def test_what_asking_may_cost_is_bounded() -> None:
