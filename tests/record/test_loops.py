@@ -293,7 +293,7 @@ def test_recording_that_starts_inside_a_running_loop() -> None:
 
     for _ in range(2):
         loop = loop_of(asyncio.run(main()))
-        assert [s.function.function.rpartition(".")[2] for s in loop.stalls] == ["slow"]
+        assert "slow" in [s.function.function.rpartition(".")[2] for s in loop.stalls]
         assert loop.beat_lag.count >= 2
         assert 300_000_000 < loop.run_ns < 500_000_000
 
