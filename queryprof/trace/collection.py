@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import stat
 
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.trace.convert import Conversion
@@ -197,10 +198,20 @@ def left_beside(path: str) -> Iterator[Collection]:
     except OSError:
         return
     for one in names:
-        if one.startswith(f"{name}.") and one.endswith(SUFFIX):
+        is_named = one.startswith(f"{name}.") and one.endswith(SUFFIX)
+        if is_named and _is_trusted(os.path.join(directory, one)):
             collection = Collection(os.path.join(directory, one))
             if not collection.is_running:
                 yield collection
+
+
+def _is_trusted(path: str) -> bool:
+    """A directory of this user; for root, of anybody."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and os.getuid() in (0, status.st_uid)
 
 
 def recover(collection: Collection, path: str) -> str | None:

@@ -54,7 +54,12 @@ def identities_in(path: str) -> list[Identity]:
         try:
             connection = sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=0)
             try:
-                rows = connection.execute("SELECT pid, start_unix_ns, host FROM process").fetchall()
+                # Of a table: a view of somebody else's might take for ever.
+                is_table = connection.execute(
+                    "SELECT 1 FROM sqlite_master WHERE name = 'process' AND type = 'table'"
+                ).fetchone()
+                query = "SELECT pid, start_unix_ns, host FROM process"
+                rows = connection.execute(query).fetchall() if is_table else []
             finally:
                 connection.close()
         except sqlite3.Error:
