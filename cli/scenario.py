@@ -156,7 +156,10 @@ def _all_ready(ready: int, processes: Processes) -> bool:
     missing = len(processes)
     while missing:
         if select.select([ready], [], [], POLL_S)[0]:
-            missing -= len(os.read(ready, missing))
+            told = os.read(ready, missing)
+            if not told:  # the last of them has closed its end
+                return False
+            missing -= len(told)
         elif any(process.poll() is not None for _, process in processes):
             return False
     return True

@@ -55,11 +55,12 @@ def _start(value: str) -> None:
 
     if is_null(value):
         return
+    path = _path(value)
     session.start()
     runner = os.environ.get(RUNNER_VARIABLE)
     main = runner is None or runner == str(os.getppid())
     session.open_trace(
-        _path(value),
+        path,
         lambda: _path(value),
         even_if_empty=main,
         family=os.path.abspath(value) if value.endswith(("/", os.sep)) else None,

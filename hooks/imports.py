@@ -101,6 +101,8 @@ class ImportHooks:
 
     def _attach(self, hook: Hook, module: ModuleType) -> None:
         self._waiting.pop(hook.module, None)
+        if not self._is_attached or hook not in self._hooks:
+            return  # it was waited for until just now
         try:
             hook.attach(module)
         except Exception as error:

@@ -52,14 +52,14 @@ class Sqlite3Driver:
             self._probes.attach(module.Cursor, CURSOR_METHODS, module.Cursor)
             self._probes.attach(module.Connection, CONNECTION_METHODS, module.Cursor)
             self._probes.attach(module.Blob, BLOB_METHODS)
+            with muted():
+                connection = module.connect(":memory:")
+                counters_off = _core.counters_start(library_of(module), connection)
+                connection.close()
+            self._attached(module.sqlite_version, counters_off)
         except BaseException:
             self.detach()
             raise
-        with muted():
-            connection = module.connect(":memory:")
-            counters_off = _core.counters_start(library_of(module), connection)
-            connection.close()
-        self._attached(module.sqlite_version, counters_off)
 
     def detach(self) -> None:
         """Puts every type back as it was."""

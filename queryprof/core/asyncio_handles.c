@@ -298,8 +298,8 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
     } else {
         result = fail(original, handle);
     }
-    if (step && result && lane->start_beats) {
-        qp_lane_start_beats(lane, step_started_ticks);
+    if (step && result && lane->start_beats && !qp_lane_start_beats(lane, step_started_ticks)) {
+        Py_CLEAR(result);
     }
     Py_DECREF(arguments);
     Py_DECREF(callback);

@@ -64,10 +64,28 @@ static void settle(qp_lane *lane)
     lane->settled_ticks = now > lane->settled_ticks ? now : lane->settled_ticks;
 }
 
+/* Takes a lane out of those of its thread; with greenlets it need not be the innermost. */
+static void unlink_lane(const qp_lane *lane)
+{
+    qp_lane **place = &lane->thread->lane;
+    while (*place && *place != lane) {
+        place = &(*place)->outer;
+    }
+    if (*place) {
+        *place = lane->outer;
+    }
+}
+
 void qp_lane_leave(qp_lane *lane)
 {
     if (!lane) {
         return;
+    }
+    /* The same loop's, which a later recording has found running: no hook sees it stop. */
+    qp_lane *innermost = lane->thread->lane;
+    if (innermost && innermost != lane && innermost->is_adopted &&
+        innermost->object == lane->object) {
+        qp_lane_leave(innermost);
     }
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -75,7 +93,7 @@ void qp_lane_leave(qp_lane *lane)
         settle(lane);
     }
     atomic_store(&lane->started_ticks, 0);
-    lane->thread->lane = lane->outer;
+    unlink_lane(lane);
     lane->in_use = false;
     Py_CLEAR(lane->ready);
     Py_CLEAR(lane->timers);
@@ -124,19 +142,27 @@ qp_lane *qp_lane_enter(PyObject *kind, PyObject *object, bool has_steps)
     return lane;
 }
 
-void qp_lane_start_beats(qp_lane *lane, uint64_t busy_since_ticks)
+bool qp_own_error_dropped(void)
+{
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) {
+        PyErr_Clear();
+    }
+    return !PyErr_Occurred();
+}
+
+bool qp_lane_start_beats(qp_lane *lane, uint64_t busy_since_ticks)
 {
     PyObject *start = lane->start_beats;
     if (!start || lane->last_ticks < lane->beat_due_ticks || lane != qp_lane_here()) {
-        return;
+        return true;
     }
     lane->start_beats = NULL;
     double due_s = (double)qp_clock_monotonic_of(lane->beat_due_ticks) * 1e-9;
     double busy_since_s = (double)qp_clock_monotonic_of(busy_since_ticks) * 1e-9;
     PyObject *end = PyObject_CallFunction(start, "Odd", lane->object, due_s, busy_since_s);
-    PyErr_Clear(); /* what runs is the program's; it must run */
     Py_DECREF(start);
     Py_XSETREF(lane->end_beats, end);
+    return end || qp_own_error_dropped();
 }
 
 void qp_loop_timer(qp_loop *loop, int64_t lag_ns)

@@ -80,9 +80,13 @@ void qp_lane_leave(qp_lane *lane);
 /* The lanes that were ever used; they stay. Needs no GIL. */
 qp_lane *qp_lanes(int *count);
 
+/* Drops the exception that our own Python code has raised: what runs is the program's, and must
+ * run. False: it is none of ours (an interrupt), and stays. */
+bool qp_own_error_dropped(void);
+
 /* Starts the heartbeat of a lane whose step has ended, where that is due: most loops that a program
- * starts end before. Keeps no exception. */
-void qp_lane_start_beats(qp_lane *lane, uint64_t busy_since_ticks);
+ * starts end before. False with an exception, as above. */
+bool qp_lane_start_beats(qp_lane *lane, uint64_t busy_since_ticks);
 
 /* Notes a timer's or a heartbeat's lag. */
 void qp_loop_timer(qp_loop *loop, int64_t lag_ns);

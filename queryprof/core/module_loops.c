@@ -49,28 +49,35 @@ static bool has_clock(PyObject *loop, PyObject *time)
     return has;
 }
 
-/* Calls on_start(loop), which returns a callable for the end or None; never leaves an exception. */
+/* Calls on_start(loop), which returns a callable for the end or None; NULL: it failed, with an
+ * exception only if that is none of ours. */
 static PyObject *tell_start(PyObject *on_start, PyObject *loop)
 {
     bool muted = qp_here.muted;
     qp_here.muted = true;
     PyObject *on_end = PyObject_CallOneArg(on_start, loop);
-    if (!on_end) {
-        PyErr_Clear(); /* what runs is the program's; it must run */
-    }
     qp_here.muted = muted;
+    if (!on_end) {
+        qp_own_error_dropped();
+    }
     return on_end;
 }
 
+/* Calls what ends the heartbeat. What is not of ours stays set, in the place of what was. */
 static void tell_end(PyObject *on_end)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyObject *result = on_end && on_end != Py_None ? PyObject_CallNoArgs(on_end) : NULL;
-    PyErr_Clear();
     Py_XDECREF(result);
     Py_XDECREF(on_end);
-    PyErr_Restore(type, value, traceback);
+    if (qp_own_error_dropped()) {
+        PyErr_Restore(type, value, traceback);
+    } else {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    }
 }
 
 /* A loop starts: its heartbeat starts now, or with the first step that ends when a beat is due. */
@@ -106,11 +113,15 @@ static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flag
     if (lane) {
         start_beats(lane, args[0], extra);
     }
-    PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
+    bool is_interrupted = PyErr_Occurred() != NULL;
+    PyObject *result = is_interrupted ? NULL : PyObject_Vectorcall(wrapped, args, flagged, names);
     if (lane) {
         PyObject *on_end = lane->end_beats;
         lane->end_beats = NULL;
         tell_end(on_end);
+        if (PyErr_Occurred()) {
+            Py_CLEAR(result);
+        }
     }
     qp_lane_leave(lane);
     Py_DECREF(extra);
@@ -168,11 +179,12 @@ static PyObject *leave_loop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unu
 static PyObject *loop_beat(PyObject *Py_UNUSED(module), PyObject *args)
 {
     double lag_s;
-    if (!PyArg_ParseTuple(args, "d:loop_beat", &lag_s)) {
+    int times = 1;
+    if (!PyArg_ParseTuple(args, "d|i:loop_beat", &lag_s, &times)) {
         return NULL;
     }
     const qp_lane *lane = qp_lane_here();
-    if (lane) {
+    for (int i = 0; lane && i < times; i++) {
         qp_loop_beat(lane->loop, lag_s > 0 ? (int64_t)(lag_s * 1e9) : 0);
     }
     return PyLong_FromUnsignedLongLong(

@@ -145,6 +145,10 @@ static QP_COLD void statement_ended(qp_tracker *t, void *statement)
 {
     qp_meter *meter = meter_here();
     qp_counted_statement *s = t->epoch == qp_counting.epoch ? qp_tracker_find(t, statement) : NULL;
+    if (s && s->is_over) { /* another at this address, or one that was not to be counted now */
+        qp_tracker_drop(s);
+        s = NULL;
+    }
     if (s) {
         if (t->sampled == s) {
             qp_tracker_end_sample(t, true);

@@ -211,6 +211,9 @@ qp_counted_statement *qp_tracker_place(qp_tracker *t, void *statement, const qp_
             s = &set[way];
             break;
         }
+        if (set[way].is_over && !s->is_over) {
+            s = &set[way];
+        }
     }
     if (t->sampled == s) {
         qp_tracker_end_sample(t, false);
