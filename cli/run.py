@@ -59,6 +59,8 @@ def run(
     try:
         with uninterrupted(), progress("merging", parts.count) as step:
             merged = parts.merge(step)
+        if parts.keeps_output:
+            parts.remove()
         if not merged:
             click.echo("queryprof: no Python process was recorded", err=True)
         elif not no_report:

@@ -8,7 +8,6 @@ it could be told, so that one long standstill weighs what it weighed for everybo
 from __future__ import annotations
 
 from collections import deque
-from math import ceil
 from time import monotonic
 
 from queryprof.core import _core
@@ -62,7 +61,7 @@ class Beats:
         Those that were due before `busy_since_s` found the loop idle: they were not late.
         """
         due_s = max(due_s, now_s - MISSED_AT_MOST * self.interval_s)
-        idle = ceil((min(busy_since_s, now_s) - due_s) / self.interval_s)
+        idle = -int((due_s - min(busy_since_s, now_s)) // self.interval_s)
         if idle > 1:
             _core.loop_beat(0.0, idle)
             self.lags_s.extend([0.0] * min(idle, REMEMBERED))

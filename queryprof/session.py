@@ -98,6 +98,7 @@ class Session:
         self._parts = ""  # what the paths of this process's parts begin with
         self._readers = 0  # of parts
         self._facts: Facts | None = None
+        self._told: set[str] = set()  # of parts that are left out
         self.counters_off: str | None = None
         self._meter: ThreadMeter | None = None
         self._pid = 0
@@ -225,6 +226,8 @@ class Session:
             _core.stop()
             if region:
                 remove([region])
+            if target and is_written:  # it may have been made again meanwhile
+                remove([target.checkpoint])
             if target and not target.is_collected:
                 self._bring_in(target)
 
@@ -267,7 +270,16 @@ class Session:
         """The files of what was recorded before the present part, the oldest first."""
         directory, name = os.path.split(self._parts)
         prefix, _, pid = name.rpartition(".")
-        return parts_of(os.path.join(directory, prefix), int(pid)) if pid else []
+        found = parts_of(os.path.join(directory, prefix), int(pid)) if pid else []
+        if not found or self._facts is None:
+            return []
+        from queryprof.trace.parts import of_process
+
+        parts, unsound = of_process(found, self._facts.identity)
+        for reason in set(unsound.values()) - self._told:
+            self._told.add(reason)
+            complain(f"left out: {reason}")
+        return parts
 
     def settle(self, is_end: bool = False) -> None:
         """Brings what is in flight to the tables; `is_end`: the process is about to end."""

@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "region.h"
 #include "shared_region.h"
+#include "threads.h"
 
 enum { SLICE = 64 * QP_PAGE, SLOW_NS = 20 * 1000 * 1000 /* a disk that is in demand */ };
 
@@ -166,6 +167,10 @@ void qp_checkpoint_turn(void)
     copy_some(budget);
     PyEval_RestoreThread(released);
     copy.is_busy = false;
+    if (!qp_recording && copy.is_made) { /* it has ended meanwhile */
+        unlink(copy.path);
+        copy.is_made = false;
+    }
     if (qp_clock_ns(qp_clock_elapsed(from, qp_clock_ticks())) > SLOW_NS) {
         copy.interval_s *= 2;
         copy.next_s = copy.interval_s;

@@ -172,11 +172,12 @@ void qp_recorder_settle(void)
 bool qp_recorder_end_part(void)
 {
     qp_recorder_settle();
-    if (!qp_changes_seal() || !qp_region_write_part()) {
+    if (!qp_changes_seal() || !qp_region_begin_part()) {
         PyErr_Clear();
         return false;
     }
     qp_checkpoint_restart();
     forget_sums();
+    qp_region_end_part();
     return true;
 }

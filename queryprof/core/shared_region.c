@@ -3,11 +3,13 @@
 #endif
 #include "shared_region.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
+#include "compiler.h"
 #include "region.h"
 #include "thread_usage.h"
 
@@ -27,6 +29,11 @@ static struct {
 const char *qp_region_path(void)
 {
     return shared.path;
+}
+
+void qp_region_end_part(void)
+{
+    qp_release_store(&qp_head->part_ended, qp_head->part_begun);
 }
 
 #ifdef __linux__
@@ -313,30 +320,41 @@ void qp_region_share_in(const char *directories, const char *name, const char *p
 
 static bool write_part(const char *path)
 {
+    const uint32_t state = QP_REGION_PART;
     int flags = O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_WRONLY;
     int file = qp_above_standard(open(path, flags, 0600));
     if (file < 0) {
         return false;
     }
-    fchmod(file, 0600);
-    uint32_t state = qp_head->state;
-    qp_head->state = QP_REGION_PART;
-    bool written = write_region(file);
-    qp_head->state = state;
+    bool written =
+        fchmod(file, 0600) == 0 && write_region(file) &&
+        qp_write_at(file, (const char *)&state, sizeof state, offsetof(qp_header, state));
     if (close(file) != 0 || !written) {
         unlink(path);
         return false;
     }
     return true;
 }
-bool qp_region_write_part(void)
+
+bool qp_region_begin_part(void)
 {
-    char path[QP_SHARED_PATH_BYTES + 32];
+    char path[QP_SHARED_PATH_BYTES + 32], unfinished[QP_SHARED_PATH_BYTES + 40];
     if (!shared.parts[0]) {
         return false;
     }
-    snprintf(path, sizeof path, "%s-%u.live", shared.parts, (unsigned)++shared.part_count);
-    return write_part(path);
+    uint32_t number = ++shared.part_count;
+    snprintf(path, sizeof path, "%s-%u.live", shared.parts, (unsigned)number);
+    snprintf(unfinished, sizeof unfinished, "%s.new", path);
+    if (!write_part(unfinished)) {
+        return false;
+    }
+    qp_release_store(&qp_head->part_begun, number); /* first: with its name the part counts */
+    if (rename(unfinished, path) != 0) {
+        unlink(unfinished);
+        qp_region_end_part();
+        return false;
+    }
+    return true;
 }
 #else
 void qp_region_share(void)
@@ -382,7 +400,7 @@ bool qp_region_is_lost(void)
     return false;
 }
 
-bool qp_region_write_part(void)
+bool qp_region_begin_part(void)
 {
     return false;
 }

@@ -58,7 +58,9 @@ const char *qp_region_path(void);
 void qp_region_unshare(void);
 
 /* Writes what the region holds to a new file, in the region's own layout: a part of the recording.
- * False: it cannot be written. */
-bool qp_region_write_part(void);
+ * False: it cannot be written. Until the sums are emptied and the next one is called, who reads the
+ * memory of a killed process takes the part alone. */
+bool qp_region_begin_part(void);
+void qp_region_end_part(void);
 
 #endif

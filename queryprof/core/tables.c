@@ -257,5 +257,7 @@ const qp_column qp_header_columns[] = {COLUMN(qp_header, state, 'I'),
                                        COLUMN(qp_header, own_written_bytes, 'q'),
                                        COLUMN(qp_header, own_ns, 'q'),
                                        COLUMN(qp_header, turns, 'I'),
+                                       COLUMN(qp_header, part_begun, 'I'),
+                                       COLUMN(qp_header, part_ended, 'I'),
                                        COLUMN(qp_header, counts, 'I'),
                                        END};

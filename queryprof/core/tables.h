@@ -375,6 +375,10 @@ typedef struct {
     int64_t own_written_bytes;
     int64_t own_ns; /* CPU time spent on new statements and on turns */
     uint32_t turns;
+    /* The part that holds these sums, too, and the one of which they have been emptied: they differ
+     * only meanwhile. */
+    uint32_t part_begun;
+    uint32_t part_ended;
     uint32_t counts[QP_TABLES];
 } qp_header;
 

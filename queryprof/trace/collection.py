@@ -11,18 +11,22 @@ import os
 import shutil
 import sqlite3
 import stat
+from contextlib import contextmanager
 
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.trace.convert import Conversion
 from queryprof.trace.identity import identities_in, identity_of
+from queryprof.trace.parts import has_all, of_process
 from queryprof.trace.place import beside, is_written, refuse_to_replace
-from queryprof.trace.region import Region
+from queryprof.trace.region import Region, opened_region
 from queryprof.trace.regions import (
     checkpoints_of,
     claimed_region,
+    is_in_an_environment,
     is_living,
     is_process_living,
     parts_of,
+    place_of_process,
     regions_of,
     remove,
     started_at,
@@ -32,12 +36,14 @@ from queryprof.trace.store import TraceStore
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from collections.abc import Collection as Collection_
 
     from queryprof.trace.identity import Identity
 
 SUFFIX = ".parts"
+ENDINGS = (".qprof", ".live", ".new", "-journal")
 RUNNER = "runner"
-"""The file in the directory that says who runs the command: process id, when that started."""
+"""The file in the directory that says who runs the command: process id, when that started, and where."""
 
 
 class Collection:
@@ -58,20 +64,47 @@ class Collection:
         self.skipped: dict[str, str] = {}
         """By path: why a region could not be taken."""
 
+    @property
+    def _signature(self) -> str:
+        return os.path.join(self.directory, RUNNER)
+
     def sign(self) -> None:
         """Says that this process runs the command. Raises OSError."""
-        with open(os.path.join(self.directory, RUNNER), "w", encoding="ascii") as file:
-            file.write(f"{os.getpid()} {started_at(os.getpid())}")
+        with open(self._signature, "w", encoding="utf-8") as file:
+            file.write(f"{os.getpid()} {started_at(os.getpid())}\n{place_of_process()}")
 
     @property
-    def is_running(self) -> bool:
-        """Whether the process still runs that has signed."""
+    def is_left(self) -> bool:
+        """Whether the process has ended that has signed, as far as can be told from here, and no process
+        runs that records itself for this directory.
+        """
         try:
-            with open(os.path.join(self.directory, RUNNER), encoding="ascii") as file:
-                pid, started = map(int, file.read().split())
+            with open(self._signature, encoding="utf-8") as file:
+                first, _, place = file.read().partition("\n")
+            pid, started = map(int, first.split())
         except (OSError, ValueError):
             return False
-        return is_process_living(pid, started)
+        if place != place_of_process():  # another machine, or a container
+            return False
+        return not is_process_living(pid, started) and not is_in_an_environment(self.directory)
+
+    @contextmanager
+    def claimed(self) -> Iterator[bool]:
+        """Whether this process alone makes something of what was left, while the block runs."""
+        import fcntl
+
+        try:
+            file = open(self._signature, encoding="utf-8")  # noqa: SIM115 it is closed below
+        except OSError:
+            yield False
+            return
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                is_there = os.path.exists(self._signature)
+            except OSError:
+                is_there = False
+            yield is_there
 
     @property
     def regions(self) -> list[str]:
@@ -87,9 +120,12 @@ class Collection:
             return []
         return sorted(os.path.join(self.directory, name) for name in names)
 
-    def parts(self, pid: int) -> list[str]:
-        """The parts of a process's recording."""
-        return parts_of(os.path.join(self.directory, "part"), pid)
+    def parts(self, region: Region) -> list[str]:
+        """The parts of the recording that goes on in a region."""
+        of_its_id = parts_of(os.path.join(self.directory, "part"), int(region["pid"]))
+        parts, unsound = of_process(of_its_id, identity_of(region))
+        self.skipped.update(unsound)
+        return parts
 
     def take(self, path: str) -> bool:
         """Adds a region with its parts to what was taken, and removes them; False: another process does,
@@ -102,11 +138,11 @@ class Collection:
             with claimed_region(path) as region:
                 if region is None:
                     return False
-                identity, files = identity_of(region), self.parts(int(region["pid"]))
+                identity, parts = identity_of(region), self.parts(region)
                 if identity not in self._identities():
-                    self._add(region, files)
+                    self._add(region, parts)
                     self._identities().add(identity)
-                remove([*files, path])
+                remove([*parts, path])
         except TraceError as error:
             self.skipped[path] = str(error)
             return False
@@ -128,12 +164,10 @@ class Collection:
         try:
             with store.transaction():
                 for part in parts:
-                    opened = Region(path=part)
-                    try:
-                        conversion.add(opened)
-                    finally:
-                        opened.close()
-                process = conversion.add(region)
+                    with opened_region(part) as opened:
+                        process = conversion.add(opened)
+                if not has_all(parts, region):
+                    process = conversion.add(region)
                 if self._further:
                     self._further(store, process, int(region["pid"]))
         except BaseException:
@@ -161,16 +195,25 @@ class Collection:
             conversion.store.close()
 
     def write(
-        self, output: str, step: Callable[[], None] = lambda: None, keeps_output: bool = True
+        self,
+        output: str,
+        step: Callable[[], None] = lambda: None,
+        keeps_output: bool = True,
+        known: Collection_[Identity] = (),
     ) -> str | None:
         """Makes one trace of what was taken, and returns its path: `output`, or one beside it where another
         process writes to that. None: nothing was recorded.
+
+        Args:
+            step: called after each trace that is merged.
+            keeps_output: whether something may stand at `output`.
+            known: processes whose traces are somewhere already.
 
         Raises:
             QueryprofError, OSError, sqlite3.Error: it cannot be written. Nothing is lost.
         """
         self.close()
-        traces = [path for path in self.traces() if identities_in(path)]
+        traces = [path for path in self.traces() if set(identities_in(path)) - set(known)]
         if not traces:
             return None
         if is_written(output):
@@ -186,12 +229,22 @@ class Collection:
         return output
 
     def remove(self) -> None:
-        """Removes the directory with what is in it."""
+        """Removes the directory, which this process has made, with what is in it."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
+    def remove_known(self) -> None:
+        """Removes the directory and what recordings leave in it; if there is anything else, that stays."""
+        try:
+            names = os.listdir(self.directory)
+            ours = [name for name in names if name == RUNNER or name.endswith(ENDINGS)]
+            remove([os.path.join(self.directory, name) for name in ours])
+            os.rmdir(self.directory)
+        except OSError:
+            return
 
-def left_beside(path: str) -> Iterator[Collection]:
-    """What commands have left whose trace should be at `path`, and whose runners were killed."""
+
+def beside_trace(path: str) -> Iterator[Collection]:
+    """The directories of commands whose trace should be at `path`: they run, or were killed."""
     directory, name = os.path.split(os.path.abspath(path))
     try:
         names = sorted(os.listdir(directory))
@@ -201,7 +254,7 @@ def left_beside(path: str) -> Iterator[Collection]:
         is_named = one.startswith(f"{name}.") and one.endswith(SUFFIX)
         if is_named and _is_trusted(os.path.join(directory, one)):
             collection = Collection(os.path.join(directory, one))
-            if not collection.is_running:
+            if os.path.exists(os.path.join(collection.directory, RUNNER)):
                 yield collection
 
 
@@ -218,18 +271,21 @@ def recover(collection: Collection, path: str) -> str | None:
     """Makes the trace that a killed runner would have made, and returns its path. None: there is nothing,
     or a process still runs, or it cannot be.
     """
-    try:
-        found = collection.regions
-        if any(_lives(one) for one in found):
+    with collection.claimed() as is_ours:
+        if not is_ours or not collection.is_left:
             return None
-        for one in found:
-            collection.take(one)
-        free = beside(path) if os.path.lexists(path) else path
-        output = collection.write(free)
-    except (QueryprofError, OSError, sqlite3.Error):
-        return None
-    if not collection.regions:
-        collection.remove()
+        try:
+            found = collection.regions
+            if any(_lives(one) for one in found):
+                return None
+            for one in found:
+                collection.take(one)
+            free = beside(path) if os.path.lexists(path) else path
+            output = collection.write(free, known=identities_in(path))
+        except (QueryprofError, OSError, sqlite3.Error):
+            return None
+        if not collection.regions:
+            collection.remove_known()
     return output
 
 

@@ -14,6 +14,10 @@ from queryprof.core.user_code import working_directory
 from queryprof.trace.command_line import without_values
 from queryprof.version import __version__
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queryprof.trace.identity import Identity
+
 
 class Facts:
     """The facts of this process.
@@ -40,6 +44,12 @@ class Facts:
             "operations": _core.operations(),
         }
         self._io: tuple[int, int] | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """What tells this process's recording from all others."""
+        known = self._known
+        return int(str(known["pid"])), int(str(known["start_unix_ns"])), str(known["host"])
 
     def begin(self) -> None:
         """This process is recorded from now on."""

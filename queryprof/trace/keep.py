@@ -42,13 +42,24 @@ def write_trace(
             finally:
                 store.close()
         try:
-            os.link(beside, path)
+            _name(beside, path)
         except FileExistsError:
             path = retry(path, since_unix_ns, pid)
-            os.link(beside, path)
+            _name(beside, path)
     finally:
         remove([beside, beside + JOURNAL])
     return path
+
+
+def _name(made: str, path: str) -> None:
+    """Gives a file its name, if there is none of it. Raises FileExistsError."""
+    try:
+        os.link(made, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without such links: FAT, and some of a network
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        os.replace(made, path)
 
 
 @contextmanager

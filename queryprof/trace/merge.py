@@ -56,11 +56,7 @@ def merge_traces(
         try:
             left = LARGEST_SUM
             for path in inputs:
-                with opened(path) as source:
-                    store.begin()
-                    _Addition(source, store).add()
-                    store.commit()
-                left -= source.largest_sum
+                left -= add_trace(store, path)
                 if left < 0:
                     raise TraceError(f"{path}: its sums are too large to be added to the others")
                 progress()
@@ -74,6 +70,17 @@ def merge_traces(
         raise TraceError(f"{output}: cannot be written: {error}") from error
     finally:
         _remove_directory(temporary)
+
+
+def add_trace(store: TraceStore, path: str) -> int:
+    """Adds a trace to another, and returns the largest of its sums.
+
+    Raises:
+        TraceError: it is none.
+    """
+    with opened(path) as source, store.transaction():
+        _Addition(source, store).add()
+    return source.largest_sum
 
 
 def _remove_directory(path: str) -> None:

@@ -29,7 +29,7 @@ from queryprof.trace.checked_rows import CheckedTrace, Ids, reading, refuse_othe
 from queryprof.trace.convert import Conversion
 from queryprof.trace.header import is_sqlite
 from queryprof.trace.loop_reader import load_loops
-from queryprof.trace.recovery import bring_in, living_regions
+from queryprof.trace.recovery import bring_in, living_regions, taken_already
 from queryprof.trace.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
 from queryprof.trace.store import TraceStore
 from queryprof.trace.work_reader import load_handoffs, load_spans, load_usage
@@ -67,6 +67,11 @@ def _with_living(path: str) -> sqlite3.Connection:
     for region in living_regions(path):
         store = store or TraceStore(":memory:")
         Conversion(store).add(region)
+    for taken in taken_already(path):
+        from queryprof.trace.merge import add_trace
+
+        store = store or TraceStore(":memory:")
+        add_trace(store, taken)
     if store is not None:
         return store.connection
     connection = _connect(path)

@@ -5,12 +5,12 @@ killed, executed another program, or left by os._exit; and who ran them, too.
 from __future__ import annotations
 
 import os
-import sqlite3
 from time import time_ns
 
-from queryprof.errors import QueryprofError
-from queryprof.trace.collection import left_beside, recover
+from queryprof.errors import TraceError
+from queryprof.trace.collection import beside_trace, recover
 from queryprof.trace.identity import facts_of, identities_in, identity_of
+from queryprof.trace.parts import has_all, of_process
 from queryprof.trace.place import JOURNAL
 from queryprof.trace.region import ENDED, PART, Region, opened_region
 from queryprof.trace.regions import (
@@ -46,18 +46,80 @@ def bring_in(path: str) -> list[str]:
     Never raises: what cannot be brought in stays for the next time.
     """
     written = []
-    for found in [*regions_of(path), *checkpoints_of(path)]:
+    for found in [*regions_of(path), *_newest_first(checkpoints_of(path))]:
         try:
             with claimed_region(found) as region:
                 if region is not None and is_living(region) is False:
-                    written += _bring_in(found, region)
-        except (QueryprofError, OSError, ValueError, sqlite3.Error):
+                    written += _bring_in(found, region, path)
+        except Exception:  # noqa: S112 a recorded program's end may have brought us here
             continue
-    for collection in left_beside(path):
+    for collection in beside_trace(path):
         output = recover(collection, path)
         written += [output] if output else []
     _remove_unfinished(path)
     return written
+
+
+def _newest_first(copies: list[str]) -> list[str]:
+    """Of copies of one region, the first that is brought in is the one that counts."""
+    return sorted(copies, key=_turn, reverse=True)
+
+
+def _turn(path: str) -> tuple[int, int]:
+    try:
+        with opened_region(path) as region:
+            return int(region["turn_unix_ns"]), _changed_ns(path)
+    except TraceError:
+        return 0, 0
+
+
+def _bring_in(found: str, region: Region, path: str) -> list[str]:
+    """Writes the trace of a region, and removes what it was made of; the paths of traces that were
+    written: none, if there is one of this process already.
+    """
+    from queryprof.trace.keep import write_trace
+    from queryprof.trace.place import beside, is_written
+
+    pid, trace, identity = int(region["pid"]), _place_of(region, path), identity_of(region)
+    parts, _ = of_process(parts_of(trace, pid), identity)
+    files = parts if has_all(parts, region) else [*parts, found]
+    written = []
+    if not any(identity in identities_in(one) for one in [trace, *_others(trace, pid)]):
+        free = beside(trace, pid) if is_written(trace) else trace
+        written.append(write_trace(free, files, False, since_unix_ns=0, pid=pid))
+    remove([*parts, found])
+    return written
+
+
+def _others(trace: str, pid: int) -> list[str]:
+    """Traces of processes of this id beside a trace."""
+    directory, name = os.path.split(trace)
+    stem, extension = os.path.splitext(name)
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return []
+    return [
+        os.path.join(directory, one)
+        for one in names
+        if one.startswith(f"{stem}-{pid}") and one.endswith(extension)
+    ]
+
+
+def _place_of(region: Region, path: str) -> str:
+    """Where the trace of a region belongs that was found by `path`: where it says, if that is there and
+    has a name like it; what is read from a file must not choose another.
+    """
+    path = resolved(path)
+    stem, extension = os.path.splitext(path)
+    said = resolved(trace_of(region))
+    is_like_it = said.startswith(f"{stem}-") and said.endswith(extension)
+    same_place = os.path.dirname(said) == os.path.dirname(path)
+    return (
+        said
+        if said == path or (same_place and is_like_it)
+        else f"{stem}-{region['pid']}{extension}"
+    )
 
 
 def _remove_unfinished(path: str) -> None:
@@ -68,41 +130,24 @@ def _remove_unfinished(path: str) -> None:
     except OSError:
         return
     for one in names:
-        pid = one.removeprefix(f"{name}.").removesuffix(UNFINISHED)
+        rest = one.removeprefix(f"{name}.").removesuffix(UNFINISHED)
+        pid = rest.partition("-")[0]  # of a part: with its number
         unfinished = os.path.join(directory, one)
-        is_one = one == f"{name}.{pid}{UNFINISHED}" and pid.isdigit() and not started_at(int(pid))
+        is_one = one == f"{name}.{rest}{UNFINISHED}" and pid.isdigit() and not started_at(int(pid))
         if is_one and time_ns() - _changed_ns(unfinished) > UNFINISHED_NS:
             remove([unfinished, unfinished + JOURNAL])
 
 
-def _bring_in(found: str, region: Region) -> list[str]:
-    """Writes the trace of a region, and removes what it was made of; the paths of traces that were
-    written: none, if there is one of this process already.
-    """
-    from queryprof.trace.keep import write_trace
-    from queryprof.trace.place import beside, is_written
-
-    pid, trace, identity = int(region["pid"]), trace_of(region), identity_of(region)
-    files = [*parts_of(trace, pid), found]
-    stem, extension = os.path.splitext(trace)
-    known = any(identity in identities_in(one) for one in (trace, f"{stem}-{pid}{extension}"))
-    written = []
-    if not known:
-        free = beside(trace, pid) if is_written(trace) else trace
-        written.append(write_trace(free, files, False, since_unix_ns=0, pid=pid))
-    remove(files)
-    return written
-
-
 def living_regions(path: str) -> Iterator[Region]:
-    """The regions of living processes whose trace shall be at `path`, each after its parts; and of those of
-    which it cannot be told from here whether they live.
+    """The regions of living processes whose trace shall be at `path`, each after its parts. Where there is no
+    trace, those of which it cannot be told from here whether they live, too.
     """
     known = set()
-    for found in [*regions_of(path), *checkpoints_of(path)]:
+    for found in [*regions_of(path), *_newest_first(checkpoints_of(path))]:
         try:
             with opened_region(found) as region:
-                if not _records(region, path):
+                is_undecided = is_living(region) is None and os.path.exists(path)
+                if is_undecided or not _records(region, path):
                     continue
                 identity = identity_of(region)
                 if identity in known or (
@@ -111,18 +156,25 @@ def living_regions(path: str) -> Iterator[Region]:
                 ):
                     continue
                 known.add(identity)
-                yield from _with_parts(region, parts_of(trace_of(region), int(region["pid"])))
-        except (QueryprofError, ValueError):
+                parts, _ = of_process(parts_of(trace_of(region), identity[0]), identity)
+                yield from _with_parts(region, parts)
+        except (TraceError, ValueError):
             continue
-    for collection in left_beside(path):
+    for collection in beside_trace(path):
         for found in collection.regions:
             try:
                 with opened_region(found) as region:
                     if region.state != PART and identity_of(region) not in known:
                         known.add(identity_of(region))
-                        yield from _with_parts(region, collection.parts(int(region["pid"])))
-            except (QueryprofError, ValueError):
+                        yield from _with_parts(region, collection.parts(region))
+            except (TraceError, ValueError):
                 continue
+
+
+def taken_already(path: str) -> Iterator[str]:
+    """The traces of what was taken of a recorded command that still runs, or whose runner was killed."""
+    for collection in beside_trace(path):
+        yield from collection.traces()
 
 
 def has_living_region(path: str) -> bool:
@@ -132,7 +184,7 @@ def has_living_region(path: str) -> bool:
             with opened_region(found) as region:
                 if region["pid"] != os.getpid() and _records(region, path):
                     return True
-        except (QueryprofError, ValueError):
+        except (TraceError, ValueError):
             continue
     return False
 
@@ -145,7 +197,8 @@ def _with_parts(region: Region, parts: list[str]) -> Iterator[Region]:
     for part in parts:
         with opened_region(part) as opened:
             yield opened
-    yield region
+    if not has_all(parts, region):
+        yield region
 
 
 def trace_of(region: Region) -> str:
@@ -168,7 +221,7 @@ def put_aside(paths: list[str], family: str) -> None:
                     continue
                 target = checkpoint_of(family, int(region["pid"]))
             _copy(found, target)
-        except (QueryprofError, OSError, ValueError):
+        except (TraceError, OSError, ValueError):
             continue
         remove([found])
         moved += 1
@@ -182,22 +235,30 @@ def _changed_ns(path: str) -> int:
 
 
 def _copy(path: str, target: str) -> None:
-    """Copies a file of which most is not there, to a new one."""
+    """Copies a file of which most is not there, to a new one, wholly or not at all. Raises OSError."""
     source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            size, at = os.fstat(source).st_size, 0
-            os.truncate(copy, size)
-            while at < size:
-                try:
-                    at = os.lseek(source, at, os.SEEK_DATA)
-                except OSError:  # there is nothing more
-                    break
-                end = os.lseek(source, at, os.SEEK_HOLE)
-                os.pwrite(copy, os.pread(source, end - at, at), at)
-                at = end
+            os.fchmod(copy, 0o600)
+            _copy_data(source, copy)
+        except BaseException:
+            remove([target])
+            raise
         finally:
             os.close(copy)
     finally:
         os.close(source)
+
+
+def _copy_data(source: int, copy: int) -> None:
+    size, at = os.fstat(source).st_size, 0
+    os.truncate(copy, size)
+    while at < size:
+        try:
+            at = os.lseek(source, at, os.SEEK_DATA)
+        except OSError:  # there is nothing more
+            return
+        end = os.lseek(source, at, os.SEEK_HOLE)
+        data = os.pread(source, end - at, at)
+        at += os.pwrite(copy, data, at)  # of a full disk, the rest fails

@@ -32,6 +32,20 @@ NONE = 0
 FULL = 0xFFFFFFFF
 """Of a text that there was no room for, and of a line that is unknown."""
 
+HEADER: dict[type, tuple[str, ...]] = {
+    int: (
+        "pid",
+        "pid_namespace",
+        "start_time",
+        "state",
+        "turn_unix_ns",
+        "part_begun",
+        "part_ended",
+    ),
+    bytes: ("boot", "counts"),
+}
+"""What is used of the header before anything else is."""
+
 LONGEST_DESCRIPTION = 1 << 16
 TRIES = 20
 """Looks at a row that is being changed."""
@@ -106,7 +120,14 @@ class Region:
         try:
             self._bytes = len(memory) if memory is not None else os.fstat(self.file).st_size
             self._read_description()
-        except (ValueError, KeyError, struct.error, UnicodeDecodeError, OSError) as error:
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            ArithmeticError,
+            struct.error,
+            OSError,
+        ) as error:
             self.close()
             raise TraceError(f"{path}: is no recording of queryprof") from error
         self._texts = b""
@@ -127,6 +148,8 @@ class Region:
         lines = self._read(at, length).decode("ascii").splitlines()
         self._head, *tables = [Table(line) for line in lines]
         self.tables = {table.name: table for table in tables}
+        if self._head.at + self._head.row_bytes > min(self._bytes, LONGEST_DESCRIPTION):
+            raise ValueError("its header is too long")
         self._order = [table.name for table in tables]
         for table in tables:
             if table.at + table.row_bytes * table.capacity > self._bytes:
@@ -138,7 +161,12 @@ class Region:
         names = sorted(self._head.columns, key=lambda name: self._head.columns[name].at)
         row = self._read(self._head.at, self._head.row_bytes)
         self._values = dict(zip(names, self._head.decoder(names).unpack(row), strict=True))
+        for kind, wanted in HEADER.items():
+            if not all(isinstance(self._values[one], kind) for one in wanted):
+                raise ValueError("its header is of other kinds")
         counts = self.values("counts", "I")
+        if len(counts) != len(self._order):
+            raise ValueError("it does not count its tables")
         self.counts = {
             name: min(count, self.tables[name].capacity)
             for name, count in zip(self._order, counts, strict=False)

@@ -82,6 +82,7 @@ def checkpoints_of(path: str) -> list[str]:
         if one.startswith(f"{name}.")
         and one.endswith(PART_SUFFIX)
         and _is_checkpoint(one[len(name) + 1 : -len(PART_SUFFIX)])
+        and _is_trusted(os.path.join(directory, one))
     ]
 
 
@@ -151,10 +152,21 @@ def started_at(pid: int) -> int:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
     except FileNotFoundError:
-        return 0
+        return -1 if _is_hidden(pid) else 0
     except OSError:
         return -1
     return 0 if len(fields) < 20 or fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether a process runs that is not shown (hidepid of proc(5))."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def is_process_living(pid: int, started: int) -> bool:
@@ -176,6 +188,28 @@ def _lives_elsewhere(region: Region) -> bool | None:
             return None
         if is_process_living(int(pid), int(region["start_time"])):
             return True
+    return False
+
+
+def place_of_process() -> str:
+    """What tells the processes that this one can see from others that have the same ids: the host, the
+    system's start, the pid namespace.
+    """
+    return f"{os.uname().nodename} {_boot_id()} {_pid_namespace()}"
+
+
+def is_in_an_environment(directory: str) -> bool:
+    """Whether a process runs that has the directory's path in its environment; on doubt none does: of
+    another user it is not to be seen.
+    """
+    wanted = b"=" + os.fsencode(directory) + b"/\0"
+    for pid in filter(str.isdigit, _names("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if wanted in file.read() + b"\0":
+                    return True
+        except OSError:
+            continue
     return False
 
 

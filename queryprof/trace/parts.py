@@ -1,0 +1,39 @@
+"""The parts of a process's recording, beside the region in which it goes on."""
+
+from __future__ import annotations
+
+from queryprof.errors import TraceError
+from queryprof.trace.identity import identity_of
+from queryprof.trace.region import opened_region
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from queryprof.trace.identity import Identity
+    from queryprof.trace.region import Region
+
+
+def of_process(paths: Iterable[str], identity: Identity) -> tuple[list[str], dict[str, str]]:
+    """Which of these parts are of a process, and of which it cannot be told, and why: another process had
+    its id before.
+    """
+    its: list[str] = []
+    unsound: dict[str, str] = {}
+    for path in paths:
+        try:
+            with opened_region(path) as part:
+                if identity_of(part) == identity:
+                    its.append(path)
+        except TraceError as error:
+            unsound[path] = str(error)
+    return its, unsound
+
+
+def has_all(parts: Sequence[str], region: Region) -> bool:
+    """Whether what a region holds is in the last of its parts, too: its process was killed before it had
+    emptied it.
+    """
+    begun = region["part_begun"]
+    is_between = begun != region["part_ended"]
+    return is_between and any(part.endswith(f"-{begun}.live") for part in parts)
