@@ -153,6 +153,61 @@ def test_apsw_counts_what_each_run_does(cached: int) -> None:
     assert often == {sql: tuple(100 * figure for figure in row) for sql, row in once.items()}
 
 
+def vm_steps(profile: Profile) -> dict[str, tuple[int, int]]:
+    """(VM steps, how many executions were counted) by statement."""
+    figures: dict[str, tuple[int, int]] = {}
+    for a in profile.aggregates:
+        steps, counted = figures.get(a.statement, (0, 0))
+        figures[a.statement] = (steps + a.counters.vm_steps, counted + a.counters.counted)
+    return figures
+
+
+def test_apsw_statements_inside_others() -> None:
+    """What runs inside another statement is not taken for what had its address, or its text."""
+    apsw = pytest.importorskip("apsw")
+    query = "SELECT count(*) FROM t WHERE a % 3 = 1"
+
+    def of_query(further: int) -> tuple[int, int]:
+        with queryprof.profile() as recording:
+            connection = apsw.Connection(":memory:")
+            connection.execute("CREATE TABLE t (a)")
+            connection.executemany("INSERT INTO t VALUES (?)", [(i,) for i in range(1000)])
+            connection.execute(query).fetchall()
+            for _ in range(further):
+                connection.execute(f"SELECT 1; {query}").fetchall()
+        return next(
+            f for s, f in vm_steps(recording.profile).items() if s.startswith("SELECT count")
+        )
+
+    assert of_query(0) == of_query(5)
+    with queryprof.profile() as recording:
+        connection = apsw.Connection(":memory:", statementcachesize=0)
+        for number in range(40):
+            connection.execute(query.replace("FROM t", "FROM (SELECT 1 AS a)") + f" OR {number}")
+            connection.execute(f"CREATE VIRTUAL TABLE f{number} USING fts5(x)")
+            connection.execute(f"INSERT INTO f{number} VALUES ('hello')")
+            connection.execute(f"SELECT * FROM f{number} WHERE f{number} MATCH 'hello'").fetchall()
+    assert max(steps for steps, _ in vm_steps(recording.profile).values()) < 100_000
+
+
+def test_apsw_a_long_statement_is_not_pushed_out() -> None:
+    """By hundreds of others that begin and end meanwhile."""
+    apsw = pytest.importorskip("apsw")
+
+    def of_outer(texts: int) -> tuple[int, int]:
+        with queryprof.profile() as recording:
+            connection = apsw.Connection(":memory:")
+            connection.execute("CREATE TABLE t (a)")
+            connection.execute("BEGIN")
+            connection.executemany("INSERT INTO t VALUES (?)", [(i,) for i in range(400)])
+            connection.execute("COMMIT")
+            for (i,) in connection.execute("SELECT a FROM t WHERE a >= 0 ORDER BY rowid"):
+                connection.execute(f"SELECT a FROM t LIMIT 1 -- {'p' * (i % texts)}").fetchall()
+        return vm_steps(recording.profile)["SELECT a FROM t WHERE a >= ? ORDER BY rowid"]
+
+    assert of_outer(1) == of_outer(400)
+
+
 def test_apsw_in_threads_beside_sqlite3() -> None:
     """Both drivers at once, in many threads: each statement with its own SQLite's counters."""
     apsw = pytest.importorskip("apsw")

@@ -264,6 +264,24 @@ def test_install_is_light(tmp_path: Path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
+def test_an_import_that_ends_after_the_recording(tmp_path: Path) -> None:
+    """Its module is left as it is."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import importlib.util, sys\n"
+        "import queryprof\n"
+        "queryprof.install('x.qprof')\n"
+        "spec = importlib.util.find_spec('_sqlite3')\n"
+        "queryprof.uninstall()\n"
+        "assert '_sqlite3' in sys.modules  # for the trace\n"
+        "module = importlib.util.module_from_spec(spec)\n"
+        "spec.loader.exec_module(module)\n"
+        "assert type(vars(module.Cursor)['execute']).__name__ == 'method_descriptor'\n"
+    )
+    result = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def blocked_signals() -> Iterator[int]:
     """Of each of our threads, the mask."""
     for task in Path("/proc/self/task").iterdir():

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ import pytest
 
 import queryprof
 from queryprof.analysis.loops import find_loops
+from queryprof.hooks.heartbeat import Heartbeat, beating
 from queryprof.model import Loop, Profile, Stall
+from queryprof.session import session
 from queryprof.trace.reader import read_profile
 
 SLOW = (
@@ -406,6 +409,71 @@ def test_the_first_step_stands_still() -> None:
     (found,) = recording.profile.loops
     assert found.beat_lag.count == 3
     assert 0.2e9 < found.beat_lag.max_ns < 0.34e9
+
+
+def test_an_interrupt_where_a_heartbeat_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the program's; an error of ours is not, and the program goes on."""
+
+    async def main() -> str:
+        time.sleep(0.15)
+        await asyncio.sleep(0)
+        return "ran on"
+
+    def fails(error: BaseException) -> str | BaseException:
+        def start(*_: object) -> None:
+            raise error
+
+        with monkeypatch.context() as patch, queryprof.profile():
+            patch.setattr(Heartbeat, "start_from", start)
+            try:
+                return asyncio.run(main())
+            except BaseException as raised:
+                return raised
+
+    assert fails(ValueError("ours")) == "ran on"
+    assert isinstance(fails(KeyboardInterrupt()), KeyboardInterrupt)
+
+
+def test_an_hour_of_idleness_is_told_at_once() -> None:
+    """Beats that nobody waited for are not told one by one."""
+
+    async def main() -> float:
+        time.sleep(0.15)
+        await asyncio.sleep(0.2)
+        (beats,) = beating
+        now_s = time.monotonic()
+        before_s = time.perf_counter()
+        beats.tell(now_s - 3600, now_s, now_s)
+        return time.perf_counter() - before_s
+
+    with queryprof.profile() as recording:
+        took_s = asyncio.run(main())
+    assert recording.profile.loops[0].beat_lag.count > 36_000
+    assert took_s < 0.01
+
+
+def test_recordings_that_begin_in_running_loops_let_them_go() -> None:
+    """Each loop runs into the next recording, and none is kept."""
+
+    async def main() -> None:
+        queryprof.uninstall()
+        queryprof.install("/dev/null")
+        await asyncio.sleep(0)
+
+    class Loop(asyncio.SelectorEventLoop):
+        """One that can be referred to."""
+
+    loops = []
+    session.start()
+    for _ in range(270):
+        loop = Loop()
+        loop.run_until_complete(main())
+        loop.close()
+        loops.append(weakref.ref(loop))
+        del loop
+    session.stop()
+    gc.collect()
+    assert not [one for one in loops if one() is not None]
 
 
 def test_an_idle_time_before_the_first_step() -> None:
