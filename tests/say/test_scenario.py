@@ -151,3 +151,16 @@ def test_a_directory_of_somebody_is_not_cleaned(queryprof: Run) -> None:
     Path("s.toml").write_text(SCENARIO.replace('"out"', '"other"'))
     result = queryprof("scenario", "run", "s.toml", "--against", "none.qprof")
     assert result.returncode == 2
+
+
+def test_the_only_process_dies_before_the_start(queryprof: Run) -> None:
+    """It is told, and not waited for."""
+    Path("dies.py").write_text("raise SystemExit('no configuration')\n")
+    Path("one.toml").write_text(
+        'output = "out"\n[groups]\nserver = 1\n'
+        '[[at]]\ns = 0.1\ngroup = "server"\ncall = "dies:main"\n'
+    )
+    result = queryprof("scenario", "run", "one.toml", timeout=60)
+    assert result.returncode == 2
+    assert "server failed" in result.stderr
+    assert "no configuration" in result.stderr
