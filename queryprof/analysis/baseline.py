@@ -184,6 +184,8 @@ def fold_names(figures: TestFigures) -> dict[str, Figures]:
 
 
 def _folded(figures: Figures) -> Figures:
+    if not figures.plans:
+        return figures
     plans = {tuple(fold_random(step) for step in plan) for plan in figures.plans}
     return replace(figures, plans=tuple(sorted(plans)))
 

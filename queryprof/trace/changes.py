@@ -62,6 +62,7 @@ class Changes:
         }
         self._statements: dict[int, str] = {}
         self._paths: dict[int, CallPath] = {}
+        self._threads: dict[int, Thread] = {}
         self._names: dict[tuple[str, int], str] = {}
         self._changes: list[Change] = []
         _core.changes(True)
@@ -104,7 +105,7 @@ class Changes:
             self._statement(statement),
             self._path(path),
             self._name("spans", span),
-            Thread(os.getpid(), self._name("threads", thread)),
+            self._thread(thread),
             self._operations[operation],
             count, errors, rows, total_ns, self_ns, 0 if shortest == NONE_NS else shortest, longest,
             longest_execution, max(squares, 0.0),
@@ -167,6 +168,12 @@ class Changes:
             (at,) = self._region.row(table, number, ("name",))
             name = self._names[table, number] = self._region.text(at)
         return name
+
+    def _thread(self, number: int) -> Thread:
+        thread = self._threads.get(number)
+        if thread is None or thread.process_id != os.getpid():
+            thread = self._threads[number] = Thread(os.getpid(), self._name("threads", number))
+        return thread
 
     def _path(self, number: int) -> CallPath:
         path = self._paths.get(number)

@@ -69,11 +69,12 @@ class Column:
 class Table:
     """A table: where it is, and what its rows are."""
 
-    __slots__ = ("at", "capacity", "columns", "name", "row_bytes")
+    __slots__ = ("_decoders", "at", "capacity", "columns", "name", "row_bytes")
 
     def __init__(self, line: str) -> None:
         self.name, at, row_bytes, capacity, *columns = line.split(" ")
         self.at, self.row_bytes, self.capacity = int(at), int(row_bytes), int(capacity)
+        self._decoders: dict[tuple[str, ...], struct.Struct] = {}
         self.columns = {column.name: column for column in map(Column, columns)}
         if self.at < 0 or self.row_bytes < 1 or self.capacity < 0 or any(
             column.at < 0 or column.at + column.bytes > self.row_bytes
@@ -83,6 +84,9 @@ class Table:
 
     def decoder(self, names: Sequence[str]) -> struct.Struct:
         """Unpacks these columns of a row, which are in the row's order; several values are bytes."""
+        known = self._decoders.get(tuple(names))
+        if known is not None:
+            return known
         at, code = 0, "<"
         for name in names:
             column = self.columns[name]
@@ -90,7 +94,8 @@ class Table:
             many = column.bytes != SIZES[column.code]
             code += f"{column.bytes}s" if many else column.code.replace("t", "I")
             at = column.at + column.bytes
-        return struct.Struct(code + f"{self.row_bytes - at}x")
+        decoder = self._decoders[tuple(names)] = struct.Struct(code + f"{self.row_bytes - at}x")
+        return decoder
 
 
 class Region:
