@@ -34,25 +34,6 @@ Work = Callable[[int], object]
 
 
 @contextmanager
-def apsw_point_select() -> Iterator[Work]:
-    import apsw
-
-    connection = apsw.Connection(":memory:")
-    connection.execute("CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT)")
-    rows = ((number, f"item {number}") for number in range(ROWS))
-    connection.executemany("INSERT INTO item VALUES (?, ?)", rows)
-    cursor = connection.cursor()
-
-    def work(times: int) -> None:
-        execute = cursor.execute
-        for number in range(times):
-            execute("SELECT name FROM item WHERE id = ?", (number % ROWS,)).fetchone()
-
-    yield work
-    connection.close()
-
-
-@contextmanager
 def sqlalchemy_orm_select() -> Iterator[Work]:
     import sqlalchemy as sa
     from sqlalchemy import orm
@@ -161,7 +142,6 @@ def psycopg_point_select() -> Iterator[Work]:
 
 
 CASES: dict[str, tuple[Callable[[], Any], int, str]] = {
-    "APSW": (apsw_point_select, 20_000, "point select (execute, fetchone)"),
     "SQLAlchemy": (sqlalchemy_orm_select, 500, "ORM select by key"),
     "Django": (django_get, 500, ".get()"),
     "aiosqlite": (
