@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import tempfile
 import threading
@@ -101,7 +102,10 @@ class Parts:
                 self._look()
 
         thread = threading.Thread(target=look, name="queryprof collects", daemon=True)
+        # Signals are for the main thread: it is not woken by one that another thread is given.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         thread.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:
             yield
         finally:

@@ -147,6 +147,30 @@ def test_two_interrupts(script: Script) -> None:
         Path("x.qprof").unlink()
 
 
+def test_signals_close_together(script: Script) -> None:
+    """The second reaches the command, too, whichever thread of the runner the system would give it to."""
+    path = script("print(1, flush=True)\nwhile True: signal.pause()\n")
+    command = [str(QUERYPROF), "run", "--no-report", "-o", "x.qprof", str(path)]
+    runs = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)
+    ]
+    for _ in range(15):
+        for run in runs:
+            assert run.stdout
+            run.stdout.readline()
+            run.send_signal(signal.SIGINT)
+            run.send_signal(signal.SIGTERM)
+            run.communicate(timeout=60)
+            assert run.returncode == -signal.SIGTERM
+        runs = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            for _ in range(2)
+        ]
+    for run in runs:
+        run.terminate()
+        run.communicate(timeout=60)
+
+
 def test_many_readers_at_once(script: Script) -> None:
     """Twenty processes were killed; whoever comes first brings each of them in."""
     path = script(
