@@ -17,7 +17,10 @@ from queryprof.trace.reader import read_profile
 from queryprof.trace.region import Region, opened_region
 from queryprof.trace.regions import SHARED_MEMORY, place_of_process, regions_of
 
-pytestmark = pytest.mark.skipif(not Path(SHARED_MEMORY).is_dir(), reason="needs shared memory")
+pytestmark = [
+    pytest.mark.skipif(not Path(SHARED_MEMORY).is_dir(), reason="needs shared memory"),
+    pytest.mark.once,
+]
 
 PROGRAM = """
 import os, shutil, signal, sqlite3, sys

@@ -25,7 +25,10 @@ from queryprof.trace.reader import read_profile
 from queryprof.trace.regions import SHARED_MEMORY, checkpoints_of, regions_of
 from queryprof.trace.store import TraceStore
 
-pytestmark = pytest.mark.skipif(not Path(SHARED_MEMORY).is_dir(), reason="needs shared memory")
+pytestmark = [
+    pytest.mark.skipif(not Path(SHARED_MEMORY).is_dir(), reason="needs shared memory"),
+    pytest.mark.once,
+]
 
 Script = Callable[..., Path]
 
