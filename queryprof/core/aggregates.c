@@ -166,11 +166,11 @@ void qp_aggregate_move(qp_aggregate *entry, int64_t from_ns, int64_t to_ns)
         entry->now.execution_max_ns = to_ns;
     }
     entry->execution_sum_sq_ns2 += (double)to_ns * (double)to_ns;
+    qp_histogram_count(&entry->histogram, to_ns); /* first: of a killed process none is missing */
     if (from_ns >= 0) {
         entry->execution_sum_sq_ns2 -= (double)from_ns * (double)from_ns;
         qp_histogram_uncount(&entry->histogram, from_ns);
     }
-    qp_histogram_count(&entry->histogram, to_ns);
 }
 
 void qp_aggregate_count(qp_aggregate *entry, const qp_counters *counters)

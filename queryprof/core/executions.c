@@ -275,7 +275,7 @@ static void settle_beginning(qp_execution *e, qp_aggregate *sums, plot *plotted)
 {
     int64_t ns = qp_clock_ns(e->ticks);
     int64_t self_ns = self_of(ns, e->nested_ticks);
-    e->settling_sequence = sums->sequence;
+    e->count_before = sums->count;
     qp_release_store(&e->stage, QP_STAGE_SETTLING);
     qp_release_store(&sums->sequence, sums->sequence + 1);
     qp_aggregate_add(sums, 1, ns, self_ns, e->rows, ns, ns);
@@ -299,7 +299,7 @@ static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *p
     }
     int64_t self_ns = self_of(total_ns, p->nested_ticks);
     p->row = qp_aggregate_number(sums);
-    p->sequence = sums->sequence;
+    p->count_before = sums->count;
     qp_release_store(&p->stage, QP_STAGE_SETTLING);
     qp_release_store(&sums->sequence, sums->sequence + 1);
     qp_aggregate_add(sums, p->calls, total_ns, self_ns, p->rows, qp_clock_ns(p->min_ticks),

@@ -25,17 +25,17 @@ typedef enum {
     QP_STAGE_FREE,
     QP_STAGE_BEGINNING, /* the call that begins it is in progress */
     QP_STAGE_BEGUN,     /* that call has ended, and has not reached the aggregates */
-    QP_STAGE_SETTLING,  /* it reaches them just now: see qp_settling */
+    QP_STAGE_SETTLING,  /* it reaches them just now; it has if its row's count is another */
     QP_STAGE_SETTLED    /* it has */
 } qp_stage;
 
 /* Calls that served rows and have not reached the aggregates: all of one operation. */
 typedef struct {
     qp_operation operation;
-    uint32_t stage;    /* QP_STAGE_SETTLING: see there; else what is pending counts */
-    uint32_t row;      /* of the aggregate that they reach then ... */
-    uint32_t sequence; /* ... and its sequence number before */
-    int64_t calls;     /* 0: nothing is pending */
+    uint32_t stage;       /* QP_STAGE_SETTLING: see there; else what is pending counts */
+    uint32_t row;         /* of the aggregate that they reach then ... */
+    int64_t count_before; /* ... and its count before */
+    int64_t calls;        /* 0: nothing is pending */
     int64_t errors;
     int64_t rows;
     int64_t ticks;
@@ -63,14 +63,14 @@ typedef struct qp_execution {
     int64_t notable_ticks; /* after so many more it deserves a stack or an exemplar */
     qp_pending_rows pending;
     /* from the first settling on */
-    uint32_t began_row;         /* the aggregate of the operation that began it ... */
-    uint32_t settling_sequence; /* ... and its sequence number before */
-    uint32_t generation;        /* of the aggregates, in which that row is valid */
-    int64_t duration_ns;        /* without what is pending */
-    int64_t settled_ns;         /* how much of it the distribution holds; -1: it is not in yet */
-    int64_t fetched;            /* rows, changed ones included */
-    uint32_t stack;             /* 0: none taken */
-    int64_t stack_weight;       /* executions that the stack samples hold for it */
+    uint32_t began_row;   /* the aggregate of the operation that began it ... */
+    uint32_t generation;  /* ... in this generation of the aggregates ... */
+    int64_t count_before; /* ... and its count before */
+    int64_t duration_ns;  /* without what is pending */
+    int64_t settled_ns;   /* how much of it the distribution holds; -1: it is not in yet */
+    int64_t fetched;      /* rows, changed ones included */
+    uint32_t stack;       /* 0: none taken */
+    int64_t stack_weight; /* executions that the stack samples hold for it */
     int64_t stack_ns;
 } qp_execution;
 

@@ -2,8 +2,9 @@
 
 A call notes what it measured; a few are added up together. So of a process that was killed, those
 that had ended stand beside the sums. Which of them the sums have is told by the stage of each, stored
-after all that it speaks of, and by the sequence number of the sums' row (see
-queryprof/core/executions.h). The arithmetic is the core's.
+after all that it speaks of, and by the count that the sums' row had before (see
+queryprof/core/executions.h). So counts are exact whenever the process was killed; of the calls being
+added up just then the times may be missing, or may be there twice. The arithmetic is the core's.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ HISTOGRAM = ("durations_spread", "durations_bucket", "durations_count")
 class AggregateRow:
     """An aggregate of a region: its key, its sums, its extremes and its histogram."""
 
-    __slots__ = ("extremes", "histogram", "key", "sequence", "sums")
+    __slots__ = ("count_read", "extremes", "histogram", "key", "sums")
 
     def __init__(
         self,
@@ -45,10 +46,9 @@ class AggregateRow:
         sums: list[float],
         extremes: list[int],
         histogram: list[tuple[int, int]],
-        sequence: int = 0,
     ) -> None:
-        self.key, self.sums, self.extremes = key, sums, extremes
-        self.histogram, self.sequence = histogram, sequence
+        self.key, self.sums, self.extremes, self.histogram = key, sums, extremes, histogram
+        self.count_read = sums[0]
 
     def values(self) -> tuple[float, ...]:
         """In the order of queryprof.trace.store.VALUE_COLUMNS."""
@@ -70,16 +70,23 @@ class AggregateRow:
         self.extremes[1] = max(self.extremes[1], most)
 
     def move(self, from_ns: int, to_ns: int) -> None:
-        """Moves an execution in the distribution; from -1: it is new."""
-        self.sums[5] += float(to_ns) ** 2
-        self.extremes[2] = max(self.extremes[2], to_ns)
+        """Moves an execution in the distribution; from -1: it is new. Where as many are there as
+        there will be, it is there already.
+        """
         counts = dict(self.histogram)
-        if from_ns >= 0:
-            self.sums[5] -= float(from_ns) ** 2
+        is_new = from_ns < 0
+        is_there = sum(counts.values()) >= (self.sums[0] if is_new else self.sums[0] + 1)
+        if not is_new:
             bucket = _core.histogram_bucket(from_ns)
-            counts[bucket] = max(0, counts.get(bucket, 0) - 1)
-        bucket = _core.histogram_bucket(to_ns)
-        counts[bucket] = counts.get(bucket, 0) + 1
+            if not counts.get(bucket):
+                return  # the rows were emptied since
+            counts[bucket] -= 1
+            self.sums[5] -= float(from_ns) ** 2
+        if not is_there:
+            bucket = _core.histogram_bucket(to_ns)
+            counts[bucket] = counts.get(bucket, 0) + 1
+            self.sums[5] += float(to_ns) ** 2
+        self.extremes[2] = max(self.extremes[2], to_ns)
         self.histogram = [(bucket, count) for bucket, count in counts.items() if count]
 
 
@@ -103,17 +110,16 @@ def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
     return [row for row in found if row.sums[0] or any(row.sums[6:])]
 
 
-_COLUMNS = ("sequence", *KEY, *SUMS, *EXTREMES, *BEFORE, *HISTOGRAM)
+_COLUMNS = (*KEY, *SUMS, *EXTREMES, *BEFORE, *HISTOGRAM)
 
 
 def _aggregate(region: Region, row: tuple[Any, ...]) -> AggregateRow:
-    extremes, before = row[20:23], row[23:26]
+    extremes, before = row[19:22], row[22:25]
     return AggregateRow(
-        row[1:6],
-        list(row[6:20]),
+        row[:5],
+        list(row[5:19]),
         [min(extremes[0], before[0]), max(extremes[1], before[1]), max(extremes[2], before[2])],
-        region.histogram(*row[26:]),
-        row[0],
+        region.histogram(*row[25:]),
     )
 
 
@@ -130,7 +136,7 @@ class _Settling:
         names = [
             "stage", "ignored", *KEY, "serial", "started_ticks", "ticks", "nested_ticks", "rows",
             *(name for name in self._region.tables["calls"].columns if name.startswith("pending_")),
-            "began_row", "settling_sequence", "duration_ns", "settled_ns",
+            "began_row", "count_before", "duration_ns", "settled_ns",
         ]  # fmt: skip
         columns = self._region.tables["calls"].columns
         names.sort(key=lambda name: columns[name].at)
@@ -146,7 +152,7 @@ class _Settling:
         duration_ns, settled_ns = call["duration_ns"], call["settled_ns"]
         if call["stage"] == BEGUN or (
             call["stage"] == SETTLING
-            and not self._was_added(call["began_row"], call["settling_sequence"])
+            and not self._was_added(call["began_row"], call["count_before"])
         ):
             duration_ns, settled_ns = self._region.ns(call["ticks"]), -1
             own_ns = self._own(duration_ns, call["nested_ticks"])
@@ -164,7 +170,7 @@ class _Settling:
         if 0 < timed < calls:
             total_ns = int(total_ns * calls / timed)
         is_added = call["pending_stage"] == SETTLING and self._was_added(
-            call["pending_row"], call["pending_sequence"]
+            call["pending_row"], call["pending_count_before"]
         )
         if not is_added:
             self._row((*key[:4], call["pending_operation"])).add_calls(
@@ -175,10 +181,10 @@ class _Settling:
             )  # fmt: skip
         return total_ns
 
-    def _was_added(self, number: int, sequence: int) -> bool:
-        """Whether a row was changed since it had this sequence number, if only in part."""
+    def _was_added(self, number: int, count_before: int) -> bool:
+        """Whether calls were added to the count that a row had before."""
         row = self._rows[number] if number < len(self._rows) else None
-        return row is not None and row.sequence != sequence
+        return row is not None and row.count_read != count_before
 
     def _own(self, ns: int, nested_ticks: int) -> int:
         return max(0, ns - self._region.ns(nested_ticks))
