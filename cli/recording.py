@@ -147,7 +147,7 @@ class Parts:
                     if region.state == RECORDS and is_living(region):
                         living.append(int(region["pid"]))
             except TraceError:
-                continue  # it is told when it is to be taken
+                continue  # `merge` names it
         return living
 
     @property

@@ -60,7 +60,7 @@ class Target:
             first process's trace, or the directory of who runs it.
         child_path: gives the path of the trace of a forked child; None: it has none.
         even_if_empty: whether there shall be a file when nothing was recorded.
-        is_collected: whether somebody takes the region when the process has ended.
+        is_collected: whether `queryprof run` takes the region when the process has ended.
         checkpoint: the file that copies of this process's region go to.
     """
 
@@ -222,12 +222,10 @@ class Session:
                 if self._readers:
                     self.end_part()
                 elif target is None or is_written:
-                    remove([*self.parts(), target.checkpoint if target else ""])
+                    remove(self.parts())
             _core.stop()
-            if region:
-                remove([region])
-            if target and is_written:  # it may have been made again meanwhile
-                remove([target.checkpoint])
+            if target and is_written:  # now, that no thread makes another copy
+                remove([region, target.checkpoint])
             if target and not target.is_collected:
                 self._bring_in(target)
 

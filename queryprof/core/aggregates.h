@@ -29,7 +29,7 @@ qp_aggregate *qp_aggregate_serving(const qp_aggregate *began, qp_operation opera
 /* The row of an entry. */
 uint32_t qp_aggregate_number(const qp_aggregate *entry);
 
-/* Moves an entry's extremes to those of before: they begin anew with the mark. */
+/* Moves an entry's extremes to those of before: they begin again with the mark. */
 void qp_aggregate_renew_extremes(qp_aggregate *entry);
 
 static inline void qp_aggregate_change(qp_aggregate *entry)

@@ -1,7 +1,7 @@
 /* What has changed since it was last asked: for those who want to know of a part of a recording,
  * like a test.
  *
- * While somebody watches, a row is copied before its first change. Nobody watches: a comparison.
+ * While changes are watched, a row is copied before its first one; else it costs a comparison.
  */
 #ifndef QP_CHANGES_H
 #define QP_CHANGES_H
@@ -16,7 +16,7 @@
  */
 extern uint32_t qp_mark;
 
-/* Copies a row, if somebody watches, and notes the mark in it. */
+/* Copies a row, if changes are watched, and notes the mark in it. */
 void qp_row_first_change(qp_table table, void *row);
 
 /* A row is about to change; true: for the first time since the mark. */
@@ -30,8 +30,8 @@ static inline bool qp_row_changes(qp_table table, void *row)
 }
 
 /* Sets a mark. A new list of the rows that have changed since the last one, as (table, number of
- * the row, the row's bytes then, its bytes now); NULL with an exception. `watches`: somebody will
- * ask again. */
+ * the row, the row's bytes then, its bytes now); NULL with an exception. `watches`: they
+ * will be asked for again. */
 PyObject *qp_changes_take(bool watches);
 
 /* Rows are about to be emptied, and what has changed must be kept; false with an exception. */
@@ -41,7 +41,7 @@ bool qp_changes_seal(void);
 bool qp_changes_start(void);
 void qp_changes_stop(void);
 
-/* In a forked child: nobody watches. */
+/* In a forked child: changes are not watched. */
 void qp_changes_forget(void);
 
 #endif

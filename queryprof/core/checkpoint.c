@@ -124,7 +124,7 @@ static void copy_some(size_t budget)
     }
     int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (copy.is_made ? 0 : O_CREAT | O_EXCL);
     int file = qp_above_standard(open(copy.path, flags, 0600));
-    if (file < 0 && errno == ENOENT) { /* somebody has removed it: the next is a new one */
+    if (file < 0 && errno == ENOENT) { /* it was removed: the next is a new one */
         copy.is_made = false;
     }
     bool written = file >= 0 && (copy.is_made || fchmod(file, 0600) == 0);

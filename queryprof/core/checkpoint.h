@@ -17,7 +17,7 @@ void qp_checkpoint_to(const char *path, double interval_s, bool if_own);
 /* Copies what is next; with the GIL, which it gives away while it writes. */
 void qp_checkpoint_turn(void);
 
-/* What the sums were is in a part of its own: removes the copy, and begins anew. */
+/* What the sums were is in a part of its own: removes the copy, and begins another. */
 void qp_checkpoint_restart(void);
 
 /* In a forked child: the file is the parent's. */

@@ -196,7 +196,7 @@ static int make_file(const char *directory, size_t length, bool *is_named)
 /* Puts a file with what the region holds in the region's place. */
 static bool share_file(int file, bool *is_named)
 {
-    qp_thread_usage_lock(); /* nobody writes to the memory meanwhile */
+    qp_thread_usage_lock(); /* no other thread writes to the memory meanwhile */
     bool is_shared = write_region(file) && (*is_named = *is_named || name_file(file)) &&
                      mmap(qp_head, qp_region_bytes(), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
@@ -216,7 +216,7 @@ static bool make_own(int tables)
     char *memory = (char *)qp_head;
     char *own = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (own == MAP_FAILED) { /* then without anything: better than in somebody else's */
+    if (own == MAP_FAILED) { /* an empty one, not the parent's */
         mmap(memory, bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         return false;

@@ -175,7 +175,7 @@ void qp_step_await_beat(qp_step *step, qp_lane *lane, uint64_t due_ticks)
     begin(step, lane, due_ticks);
 }
 
-/* The longest begins anew with the mark. */
+/* The longest begins again with the mark. */
 static void renew_longest(qp_step_row *sums)
 {
     int64_t max_ns = sums->durations.max_ns;

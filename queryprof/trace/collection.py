@@ -25,6 +25,7 @@ from queryprof.trace.regions import (
     is_in_an_environment,
     is_living,
     is_process_living,
+    names_in,
     parts_of,
     place_of_process,
     regions_of,
@@ -114,10 +115,7 @@ class Collection:
 
     def traces(self) -> list[str]:
         """What was taken, and the traces of processes that had no shared memory."""
-        try:
-            names = [name for name in os.listdir(self.directory) if name.endswith(".qprof")]
-        except FileNotFoundError:
-            return []
+        names = [name for name in names_in(self.directory) if name.endswith(".qprof")]
         return sorted(os.path.join(self.directory, name) for name in names)
 
     def parts(self, region: Region) -> list[str]:
@@ -234,10 +232,10 @@ class Collection:
 
     def remove_known(self) -> None:
         """Removes the directory and what recordings leave in it; if there is anything else, that stays."""
+        names = names_in(self.directory)
+        ours = [name for name in names if name == RUNNER or name.endswith(ENDINGS)]
+        remove([os.path.join(self.directory, name) for name in ours])
         try:
-            names = os.listdir(self.directory)
-            ours = [name for name in names if name == RUNNER or name.endswith(ENDINGS)]
-            remove([os.path.join(self.directory, name) for name in ours])
             os.rmdir(self.directory)
         except OSError:
             return
@@ -246,11 +244,7 @@ class Collection:
 def beside_trace(path: str) -> Iterator[Collection]:
     """The directories of commands whose trace should be at `path`: they run, or were killed."""
     directory, name = os.path.split(os.path.abspath(path))
-    try:
-        names = sorted(os.listdir(directory))
-    except OSError:
-        return
-    for one in names:
+    for one in sorted(names_in(directory)):
         is_named = one.startswith(f"{name}.") and one.endswith(SUFFIX)
         if is_named and _is_trusted(os.path.join(directory, one)):
             collection = Collection(os.path.join(directory, one))
@@ -259,7 +253,7 @@ def beside_trace(path: str) -> Iterator[Collection]:
 
 
 def _is_trusted(path: str) -> bool:
-    """A directory of this user; for root, of anybody."""
+    """A directory of this user; for root, of any user."""
     try:
         status = os.lstat(path)
     except OSError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from queryprof.trace.schema import APPLICATION_ID
 
 MAGIC = b"SQLite format 3\0"
@@ -21,3 +23,13 @@ def is_trace(path: str) -> bool:
         header = file.read(_APPLICATION_ID_OFFSET + 4)
     number = int.from_bytes(header[_APPLICATION_ID_OFFSET:], "big")
     return header.startswith(MAGIC) and number == APPLICATION_ID
+
+
+def address(path: str, mode: str = "ro") -> str:
+    """The path as a URI for SQLite: bytes that are not UTF-8 too, and none that names a host."""
+    from urllib.parse import quote
+
+    path = os.path.abspath(path)
+    scheme = "file://" if path.startswith("//") else "file:"
+    quoted = quote(os.fsencode(path), "/\\:")
+    return f"{scheme}{quoted}?mode={mode}"

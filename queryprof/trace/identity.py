@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from ast import literal_eval
 
 from queryprof.errors import TraceError
+from queryprof.trace.header import address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def identities_in(path: str) -> list[Identity]:
 
     with muted():
         try:
-            connection = sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=0)
+            connection = sqlite3.connect(address(path), uri=True, timeout=0)
             try:
-                # Of a table: a view of somebody else's might take for ever.
+                # Not of a view: in a file of another user's it might take for ever.
                 is_table = connection.execute(
                     "SELECT 1 FROM sqlite_master WHERE name = 'process' AND type = 'table'"
                 ).fetchone()
@@ -71,9 +71,3 @@ def identities_in(path: str) -> list[Identity]:
 
 def _are_sound(*numbers: object) -> bool:
     return all(isinstance(number, int) for number in numbers)
-
-
-def _quoted(path: str) -> str:
-    from urllib.parse import quote
-
-    return quote(os.fsencode(os.path.abspath(path)))

@@ -127,10 +127,11 @@ def is_written(path: str) -> bool:
     import sqlite3
 
     from queryprof.core.recorder import muted
+    from queryprof.trace.header import address
 
     with muted():
         try:
-            connection = sqlite3.connect(_uri(path), uri=True, timeout=0)
+            connection = sqlite3.connect(address(path), uri=True, timeout=0)
             try:
                 rows = connection.execute(
                     "SELECT host, pid, start_unix_ns FROM process WHERE NOT clean_end"
@@ -141,12 +142,6 @@ def is_written(path: str) -> bool:
             return "locked" in str(error)  # by a flush of it; what cannot be read is not written
     here = socket.gethostname()
     return any(host != here or _runs(pid, start_ns / 1e9) for host, pid, start_ns in rows)
-
-
-def _uri(path: str) -> str:
-    from urllib.parse import quote
-
-    return f"file:{quote(os.fsencode(os.path.abspath(path)))}?mode=ro"
 
 
 def _runs(pid: int, recorded_at_s: float) -> bool:

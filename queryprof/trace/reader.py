@@ -9,7 +9,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import quote
 
 from queryprof.errors import TraceError
 from queryprof.model import (
@@ -27,7 +26,7 @@ from queryprof.model import (
 )
 from queryprof.trace.checked_rows import CheckedTrace, Ids, reading, refuse_other_objects
 from queryprof.trace.convert import Conversion
-from queryprof.trace.header import is_sqlite
+from queryprof.trace.header import address, is_sqlite
 from queryprof.trace.loop_reader import load_loops
 from queryprof.trace.recovery import bring_in, living_regions, taken_already
 from queryprof.trace.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
@@ -92,16 +91,6 @@ def read_profile(path: str) -> Profile:
         return _Loader(trace).profile()
 
 
-def read_processes(path: str) -> tuple[Process, ...]:
-    """The processes that a trace file is of.
-
-    Raises:
-        TraceError: as `opened`.
-    """
-    with opened(path) as trace:
-        return _processes(trace)
-
-
 def load_profile(connection: sqlite3.Connection) -> Profile:
     """The profile in an open trace."""
     return _Loader(CheckedTrace(connection, ":memory:")).profile()
@@ -121,16 +110,11 @@ def _connect(path: str) -> sqlite3.Connection:
     # A process that was killed may leave a journal, which SQLite must be free to roll back.
     mode = "rw" if os.path.exists(path + "-journal") and os.access(path, os.W_OK) else "ro"
     with reading(path, "header"):
-        connection = sqlite3.connect(f"{_address(path)}?mode={mode}", uri=True, timeout=10)
+        connection = sqlite3.connect(address(path, mode), uri=True, timeout=10)
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cell_size_check = ON")
     return connection
-
-
-def _address(path: str) -> str:
-    """The path as a URI: bytes that are not UTF-8 too, and none that names a host."""
-    return ("file://" if path.startswith("//") else "file:") + quote(os.fsencode(path), "/\\:")
 
 
 def _of_present_version(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:

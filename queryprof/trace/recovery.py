@@ -18,6 +18,7 @@ from queryprof.trace.regions import (
     checkpoints_of,
     claimed_region,
     is_living,
+    names_in,
     parts_of,
     regions_of,
     remove,
@@ -95,13 +96,9 @@ def _others(trace: str, pid: int) -> list[str]:
     """Traces of processes of this id beside a trace."""
     directory, name = os.path.split(trace)
     stem, extension = os.path.splitext(name)
-    try:
-        names = os.listdir(directory)
-    except OSError:
-        return []
     return [
         os.path.join(directory, one)
-        for one in names
+        for one in names_in(directory)
         if one.startswith(f"{stem}-{pid}") and one.endswith(extension)
     ]
 
@@ -125,11 +122,7 @@ def _place_of(region: Region, path: str) -> str:
 def _remove_unfinished(path: str) -> None:
     """Removes traces that processes were killed at the making of: what they are made of is there still."""
     directory, name = os.path.split(os.path.abspath(path))
-    try:
-        names = os.listdir(directory)
-    except OSError:
-        return
-    for one in names:
+    for one in names_in(directory):
         rest = one.removeprefix(f"{name}.").removesuffix(UNFINISHED)
         pid = rest.partition("-")[0]  # of a part: with its number
         unfinished = os.path.join(directory, one)
@@ -235,7 +228,7 @@ def _changed_ns(path: str) -> int:
 
 
 def _copy(path: str, target: str) -> None:
-    """Copies a file of which most is not there, to a new one, wholly or not at all. Raises OSError."""
+    """Copies all of a sparse file to a new one, or makes none. Raises OSError."""
     source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

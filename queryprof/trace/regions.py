@@ -54,13 +54,13 @@ def parts_prefix(path: str) -> str:
     return f"{path}.{os.getpid()}"
 
 
-def parts_of(path: str, pid: int | None = None) -> list[str]:
-    """The parts of the trace at `path`, of one process or of all, the oldest first."""
+def parts_of(path: str, pid: int) -> list[str]:
+    """The parts of the trace at `path` of processes of this id, the oldest first."""
     directory, name = os.path.split(path)
-    wanted = f"{name}." if pid is None else f"{name}.{pid}-"
+    wanted = f"{name}.{pid}-"
     found = [
         os.path.join(directory, one)
-        for one in _names(directory)
+        for one in names_in(directory)
         if one.startswith(wanted) and one.endswith(PART_SUFFIX)
     ]
     return sorted(found, key=lambda part: (len(part), part))
@@ -78,7 +78,7 @@ def checkpoints_of(path: str) -> list[str]:
     directory, name = os.path.split(path)
     return [
         os.path.join(directory, one)
-        for one in sorted(_names(directory))
+        for one in sorted(names_in(directory))
         if one.startswith(f"{name}.")
         and one.endswith(PART_SUFFIX)
         and _is_checkpoint(one[len(name) + 1 : -len(PART_SUFFIX)])
@@ -99,12 +99,13 @@ def regions_of(path: str) -> list[str]:
     return [
         os.path.join(directory, name)
         for directory in directories()
-        for name in sorted(_names(directory))
+        for name in sorted(names_in(directory))
         if _is_named(name, suffix) and _is_trusted(os.path.join(directory, name))
     ]
 
 
-def _names(directory: str) -> list[str]:
+def names_in(directory: str) -> list[str]:
+    """The names in a directory; none: it cannot be read."""
     try:
         return os.listdir(directory or ".")
     except OSError:
@@ -117,7 +118,7 @@ def _is_named(name: str, key: str) -> bool:
 
 
 def _is_trusted(path: str) -> bool:
-    """A regular file of this user, for nobody else; for root, of anybody."""
+    """A regular file of this user that no other may read; for root, of any user."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -178,7 +179,7 @@ def _lives_elsewhere(region: Region) -> bool | None:
     """Whether a process of another pid namespace lives: who is in the first one sees them all."""
     if _pid_namespace() != FIRST_PID_NAMESPACE:
         return None
-    for pid in filter(str.isdigit, _names("/proc")):
+    for pid in filter(str.isdigit, names_in("/proc")):
         try:
             if os.stat(f"/proc/{pid}/ns/pid").st_ino != region["pid_namespace"]:
                 continue
@@ -203,7 +204,7 @@ def is_in_an_environment(directory: str) -> bool:
     another user it is not to be seen.
     """
     wanted = b"=" + os.fsencode(directory) + b"/\0"
-    for pid in filter(str.isdigit, _names("/proc")):
+    for pid in filter(str.isdigit, names_in("/proc")):
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 if wanted in file.read() + b"\0":

@@ -145,10 +145,6 @@ class TraceStore:
             {name: storable(value) for name, value in values.items()},
         )
 
-    def update_process(self, number: int, values: Mapping[str, object]) -> None:
-        updates = ", ".join(f"{name} = :{name}" for name in values)
-        self.connection.execute(f"UPDATE process SET {updates} WHERE id = {number}", values)
-
     def statement(self, text: str, note: str | None = None) -> int:
         number = self._number("statement", {"text": text})
         if note is not None:

@@ -39,6 +39,14 @@ def work(times):
     for number in range(times):
         connection.execute("SELECT ?", (number,)).fetchone()
 """
+TAKES_ALL_DESCRIPTORS = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+taken = []
+try:
+    while True: taken.append(os.open('/dev/null', 0))
+except OSError: pass
+"""
 DIES = "os.kill(os.getpid(), signal.SIGKILL)\n"
 SELECT = ("SELECT ?", "execute")
 
@@ -70,7 +78,7 @@ INSTALLS = "import queryprof\nqueryprof.install('x.qprof')\n"
 
 
 def test_a_bad_region_costs_itself_alone(queryprof: Run, script: Script) -> None:
-    """Somebody makes a file that looks like one of the recording's regions."""
+    """Another file looks like one of the recording's regions."""
     path = script(
         "work(5)\n"
         "mine = next(name for name in os.listdir('/dev/shm') if f'-{os.getpid()}-' in name)\n"
@@ -234,13 +242,8 @@ def test_the_file_is_removed_from_outside(queryprof: Run, script: Script) -> Non
 
 def test_no_descriptor_to_spare_at_the_first_call(queryprof: Run, script: Script) -> None:
     path = script(
-        "import resource\n"
         "connection = sqlite3.connect(':memory:')\n"
-        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
-        "taken = []\n"
-        "try:\n"
-        "    while True: taken.append(os.open('/dev/null', 0))\n"
-        "except OSError: pass\n"
+        f"{TAKES_ALL_DESCRIPTORS}"
         "connection.execute('SELECT ?', (1,))\n"
         "for file in taken: os.close(file)\n"
         "for turn in range(15):\n"
@@ -334,19 +337,14 @@ def test_copies_of_a_process_that_executes_itself(script: Script) -> None:
 
 def test_copies_after_a_time_without_descriptors(script: Script) -> None:
     path = script(
-        f"{NO_SHARED_MEMORY}import resource\n"
-        "def work_for(seconds):\n"
+        NO_SHARED_MEMORY + "def work_for(seconds):\n"
         "    began = time.monotonic()\n"
         "    while time.monotonic() - began < seconds:\n"
         "        connection.execute('SELECT ?', (1,))\n"
         "        time.sleep(0.01)\n"
         "connection = sqlite3.connect(':memory:')\n"
         "work_for(2)\n"
-        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
-        "taken = []\n"
-        "try:\n"
-        "    while True: taken.append(os.open('/dev/null', 0))\n"
-        "except OSError: pass\n"
+        f"{TAKES_ALL_DESCRIPTORS}"
         "work_for(2)\n"
         "for file in taken: os.close(file)\n"
         f"work_for(2.5)\n{DIES}"
