@@ -3,13 +3,17 @@
     python benchmarks/pytest_plugin.py [--rounds N]
 
 Each round runs the suite without the plugin (-p no:queryprof), with the plugin off, with
---queryprof and with --queryprof-check, by turns; CPU time of the whole process and its children.
+--queryprof and with --queryprof-check, in another order each time; CPU time of the whole process and
+its children. Each run has its own empty directory for files: cleaning up after the last one is no
+part of it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -62,11 +66,13 @@ WAYS = {
 def run_s(directory: str, options: tuple[str, ...]) -> float:
     """CPU seconds of one pytest run."""
     before = os.times()
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    files = f"--basetemp={directory}/files"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", files, *options]
     result = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    after = os.times()
+    shutil.rmtree(f"{directory}/files")
     if result.returncode:
         sys.exit(result.stdout[-3000:] + result.stderr)
-    after = os.times()
     return (after.children_user + after.children_system) - (
         before.children_user + before.children_system
     )
@@ -79,8 +85,8 @@ def measure(database: str, rounds: int) -> None:
         run_s(directory, ("--queryprof-save",))
         times: dict[str, list[float]] = {way: [] for way in WAYS}
         for _ in range(rounds):
-            for way, options in WAYS.items():
-                times[way].append(run_s(directory, options))
+            for way in random.sample(list(WAYS), len(WAYS)):
+                times[way].append(run_s(directory, WAYS[way]))
     bare = times["without the plugin"]
     for way, values in times.items():
         ratio = median(value / base for value, base in zip(values, bare, strict=True))

@@ -12,7 +12,8 @@ import pytest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queryprof.hooks.pytest_recorder import Queries, TestRecorder
+    from queryprof.hooks.pytest_queries import Queries
+    from queryprof.hooks.pytest_recorder import TestRecorder
 
 NAME = "queryprof-recorder"
 MARKER = (

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from queryprof.analysis.baseline import REPEATS
-from queryprof.report.causes import Cause, cause_lines
+from queryprof.analysis.rules import REPEATS
 from queryprof.report.inert import visible
 from queryprof.report.units import duration
 
@@ -64,13 +63,15 @@ def write_signs(out: pytest.TerminalReporter, calls: Calls) -> None:
 
 def write_causes(out: pytest.TerminalReporter, calls: Calls) -> None:
     """Why tests failed against the baseline: a cause of many tests once."""
+    if not any(found["causes"] for found in calls.values()):
+        return
+    from queryprof.report.causes import Cause, cause_lines
+
     causes = [
         (nodeid, Cause(statement, tuple(reasons), tuple(why), tuple(place)))
         for nodeid, found in calls.items()
         for statement, reasons, why, place in found["causes"]
     ]
-    if not causes:
-        return
     write_line(out, "more than the baseline says")
     for line in cause_lines(causes):
         write_line(out, f"  {line}")

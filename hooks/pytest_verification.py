@@ -15,8 +15,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from queryprof.analysis.baseline import Rules, figures_from
+from queryprof.analysis.baseline import figures_from
 from queryprof.analysis.deviations import Deviation, unstable
+from queryprof.analysis.rules import Rules
 from queryprof.errors import BaselineError, QueryprofError
 from queryprof.report.causes import cut, tests_in_words
 from queryprof.trace.baseline_file import Tests, read_baseline
@@ -47,6 +48,32 @@ class Verification:
     @property
     def is_stable(self) -> bool:
         return not self.missing and not self.differing
+
+    def lines(self) -> list[str]:
+        """What is not stable, each statement once, with its tests."""
+        if self.is_stable:
+            return [f"a second run asked the same: {self.tests:,} tests are stable"]
+        lines = []
+        if self.missing:
+            lines.append(
+                f"asked nothing in the second run, or did not pass: {tests_in_words(self.missing)}"
+            )
+        groups: dict[tuple[str, str], list[str]] = {}
+        for test, deviation in self.differing:
+            key = (cut(deviation.statement), ", ".join(_differences(deviation)))
+            groups.setdefault(key, []).append(test)
+        ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+        for (statement, differences), tests in ranked[:SHOWN]:
+            lines.append(f"In {tests_in_words(tests)}: {statement}")
+            lines.append(f"    {differences}")
+        if len(ranked) > SHOWN:
+            lines.append(f"... and {len(ranked) - SHOWN:,} more statements")
+        unsteady = len({test for test, _ in self.differing} | set(self.missing))
+        lines.append(
+            f"{unsteady:,} tests ask something else in a second run, so --queryprof-check would fail:"
+            " make them repeatable, or leave them out: @pytest.mark.queryprof(baseline=False)"
+        )
+        return lines
 
 
 def verify(config: pytest.Config, first: Tests, rules: Rules) -> Verification:
@@ -113,33 +140,6 @@ def _arguments(config: pytest.Config) -> list[str]:
     if config.getoption("xmlpath", None):
         arguments.append(f"--junitxml={os.devnull}")
     return arguments
-
-
-def verification_lines(found: Verification) -> list[str]:
-    """What is not stable, each statement once, with its tests."""
-    if found.is_stable:
-        return [f"a second run asked the same: {found.tests:,} tests are stable"]
-    lines = []
-    if found.missing:
-        lines.append(
-            f"asked nothing in the second run, or did not pass: {tests_in_words(found.missing)}"
-        )
-    groups: dict[tuple[str, str], list[str]] = {}
-    for test, deviation in found.differing:
-        key = (cut(deviation.statement), ", ".join(_differences(deviation)))
-        groups.setdefault(key, []).append(test)
-    ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-    for (statement, differences), tests in ranked[:SHOWN]:
-        lines.append(f"In {tests_in_words(tests)}: {statement}")
-        lines.append(f"    {differences}")
-    if len(ranked) > SHOWN:
-        lines.append(f"... and {len(ranked) - SHOWN:,} more statements")
-    unsteady = len({test for test, _ in found.differing} | set(found.missing))
-    lines.append(
-        f"{unsteady:,} tests ask something else in a second run, so --queryprof-check would fail:"
-        " make them repeatable, or leave them out: @pytest.mark.queryprof(baseline=False)"
-    )
-    return lines
 
 
 def _differences(deviation: Deviation) -> list[str]:

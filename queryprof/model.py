@@ -9,13 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-FETCH_OPERATIONS = frozenset({"fetchone", "fetchmany", "fetchall", "next"})
-"""Operations that serve rows of an execution which another operation began."""
-
-STATEMENT_OPERATIONS = frozenset({"execute", "executemany", "executescript", "commit", "rollback"})
-"""Operations that run a statement: each of their calls is an execution."""
-
-
 BASELINE_FIGURES = ("executions", "rows", "vm_steps", "full_scan_steps")
 """The numbers that the baseline of a test keeps of each statement."""
 

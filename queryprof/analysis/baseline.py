@@ -5,23 +5,17 @@ Only figures without noise are kept: executions, rows, SQLite's steps and its qu
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from queryprof.analysis.call_sites import Function, call_site, find_helpers
-from queryprof.analysis.plans import SCANNED_ROWS, Steps, plans_by_statement, signs_of
+from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
 from queryprof.analysis.random_names import fold_random
+from queryprof.analysis.rules import SCANNED_ROWS, Rules
 from queryprof.analysis.totals import group_by
-from queryprof.model import BASELINE_FIGURES, STATEMENT_OPERATIONS, Aggregate, Frame, Plan
-
-REPEATS = 10
-"""Executions of one statement from one call site in one test beyond which it is repeated: the
-sign of a query in a loop (N+1)."""
-
-IGNORED = r"SAVEPOINT|RELEASE|ROLLBACK TO|BEGIN"
-"""Statements that frameworks add around tests; matched at the start of the statement."""
+from queryprof.model import BASELINE_FIGURES, Aggregate, Frame, Plan
+from queryprof.operations import STATEMENT_OPERATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +61,6 @@ class Figures:
 
 TestFigures = Mapping[str, Figures]
 """Statement -> figures, of one test."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What counts as worse.
-
-    Attributes:
-        fail_on: of counts (executions, rows, new statements), plans and vmsteps.
-        ignore: a pattern of statements that are left out.
-        vm_steps_tolerance: a share; between equal versions of SQLite it is 0.
-    """
-
-    fail_on: frozenset[str] = frozenset({"counts", "plans", "vmsteps"})
-    ignore: re.Pattern[str] = re.compile(IGNORED)
-    vm_steps_tolerance: float = 0.05
 
 
 def figures_of(

@@ -17,7 +17,8 @@ from queryprof.analysis.call_sites import CallSite, Function, call_site, find_he
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.plans import Steps, plans_by_statement, worse_plans
 from queryprof.analysis.totals import Totals, add_up, group_by
-from queryprof.model import STATEMENT_OPERATIONS, Aggregate, Profile
+from queryprof.model import Aggregate, Profile
+from queryprof.operations import STATEMENT_OPERATIONS
 
 MIN_TIMED_RUNS = 4
 """Runs a side for a verdict on times: with 3 a side, one in ten pairs of equal programs would

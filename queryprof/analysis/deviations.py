@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from queryprof.analysis.baseline import Figures, Rules, TestFigures
+from queryprof.analysis.baseline import Figures, TestFigures
 from queryprof.analysis.plans import worse_plans
 from queryprof.analysis.renamed import pair_renamed, replaced_by
+from queryprof.analysis.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)

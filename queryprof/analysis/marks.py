@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from queryprof.analysis.plans import SCANNED_ROWS, Steps, signs_of
+from queryprof.analysis.plans import Steps, signs_of
+from queryprof.analysis.rules import SCANNED_ROWS
 from queryprof.analysis.totals import Totals
 
 INDEX, CORRELATED, SCAN, SORT = "index", "correlated", "scan", "sort"

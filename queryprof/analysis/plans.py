@@ -17,9 +17,6 @@ from queryprof.model import Plan
 Steps = tuple[str, ...]
 """The normal form of a plan: a line a step, indented by what it is part of."""
 
-SCANNED_ROWS = 1000
-"""Full-scan steps in one execution from which on a scan is called one of a large table."""
-
 INDENTATION = 2
 
 _REWRITES = tuple(

@@ -8,7 +8,8 @@ from math import sqrt
 from typing import TypeVar
 
 from queryprof.analysis.histogram import add_histograms, percentile
-from queryprof.model import FETCH_OPERATIONS, STATEMENT_OPERATIONS, Aggregate
+from queryprof.model import Aggregate
+from queryprof.operations import FETCH_OPERATIONS, STATEMENT_OPERATIONS
 
 Key = TypeVar("Key", bound=Hashable)
 

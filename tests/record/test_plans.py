@@ -25,6 +25,7 @@ from queryprof.model import Plan
 from queryprof.report.plan_words import marked_steps
 from queryprof.session import session
 from queryprof.trace.changes import Changes
+from queryprof.trace.descriptions import Descriptions
 from queryprof.trace.reader import read_profile
 
 SELECT = "SELECT b FROM t WHERE a = ?"
@@ -35,9 +36,9 @@ def draining() -> Iterator[Callable[[], list[Plan]]]:
     """Recording into memory; the value gives the plans met since it was last called."""
     session.start()
     _core.plans_allow(1.0)
-    changes = Changes()
+    changes, descriptions = Changes(), Descriptions()
     try:
-        yield changes.plans
+        yield lambda: descriptions.plans(changes.take(with_plans=True))
     finally:
         session.stop()
 
@@ -339,14 +340,14 @@ def test_asking_is_not_in_the_statements_time() -> None:
     assert min(ran_s() for _ in range(5)) > 0.001, "the plan takes long enough to tell"
     shares = []
     for _ in range(5):
-        with draining() as met:
-            changes = Changes()
+        with draining():
+            changes, descriptions = Changes(), Descriptions()
             elapsed_s = ran_s()
-            assert trees(met(), _core.fingerprint(joined))
-            changes.take()
+            part = changes.take(with_plans=True)
+            assert trees(descriptions.plans(part), _core.fingerprint(joined))
             (row,) = [
                 a
-                for a in changes.aggregates()
+                for a in descriptions.aggregates(part)
                 if (a.statement[:6], a.operation) == ("SELECT", "execute")
             ]
             shares.append(row.total_ns / 1e9 / elapsed_s)
