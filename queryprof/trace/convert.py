@@ -311,17 +311,15 @@ class _RegionAddition:
             "statement", "path", "span", "thread", "operation", "serial", "started_unix_ns",
             "duration_ns", "rows", "stack", "sql", "parameters",
         )  # fmt: skip
+        exemplars = []
         for row in self._region.rows("exemplars", columns):
-            serial, started, duration, rows, stack, sql, parameters = row[5:]
+            serial, *figures, stack, sql, parameters = row[5:]
             if serial:
+                is_known = 0 < stack < len(self._stack_rows)  # else it came after they were read
+                stack_id = self._stack(stack) if is_known else None
                 texts = (self._text_or(sql), self._text_or(parameters))
-                is_there = (
-                    0 < stack < len(self._stack_rows)
-                )  # else it came after the stacks were read
-                stack_id = self._stack(stack) if is_there else None
-                figures = (started, duration, rows, stack_id)
-                self._store.add_exemplar((*self._key(*row[:5]), *figures, *texts))
-        self._store.keep_slowest()
+                exemplars.append((*self._key(*row[:5]), *figures, stack_id, *texts))
+        self._store.add_exemplars(exemplars)
         for statement, stack, executions, ns in self._region.rows(
             "stack_samples", ("statement", "stack", "executions", "ns")
         ):

@@ -14,8 +14,8 @@ from queryprof.trace.checked_rows import CheckedTrace, Ids
 from queryprof.trace.loop_store import LAG_SUMS, LOOP_SUMS, STALL_SUMS, STEP_SUMS
 from queryprof.trace.place import is_null, is_written, refuse_to_replace
 from queryprof.trace.ranges import LARGEST_SUM
-from queryprof.trace.reader import EXEMPLAR_COLUMNS, opened
-from queryprof.trace.store import VALUE_COLUMNS, TraceStore
+from queryprof.trace.reader import opened
+from queryprof.trace.store import EXEMPLAR_COLUMNS, VALUE_COLUMNS, TraceStore
 from queryprof.trace.work_store import (
     HANDOFF_SUMS,
     INTERVAL_SUMS,
@@ -140,18 +140,17 @@ class _Addition:
             self._store.add_error(
                 (self._statements[statement], self._path(path), operation, exception), count
             )
-        for statement, path, span, thread, operation, *rest in self._rows(
-            "exemplar", EXEMPLAR_COLUMNS
-        ):
-            started, duration, rows, stack, sql, parameters = rest
-            self._store.add_exemplar(
+        self._store.add_exemplars(
+            [
                 (
                     self._statements[statement], self._stacks[path], self._spans[span],
-                    self._threads[thread], operation, started, duration, rows,
-                    self._stacks[stack], sql, parameters,
+                    self._threads[thread], *figures, self._stacks[stack], sql, parameters,
                 )
-            )  # fmt: skip
-        self._store.keep_slowest()
+                for statement, path, span, thread, *figures, stack, sql, parameters in self._rows(
+                    "exemplar", EXEMPLAR_COLUMNS
+                )
+            ]
+        )  # fmt: skip
         for statement, database, tree in self._rows("plan", ("statement_id", "database", "tree")):
             self._store.add_plan(self._statements[statement], database, tree)
         for statement, stack, executions, ns in self._rows(

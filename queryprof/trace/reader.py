@@ -30,7 +30,7 @@ from queryprof.trace.header import address, is_sqlite
 from queryprof.trace.loop_reader import load_loops
 from queryprof.trace.recovery import bring_in, living_regions, taken_already
 from queryprof.trace.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
-from queryprof.trace.store import TraceStore
+from queryprof.trace.store import EXEMPLAR_COLUMNS, TraceStore
 from queryprof.trace.work_reader import load_handoffs, load_spans, load_usage
 
 AGGREGATE_COLUMNS = (
@@ -38,10 +38,6 @@ AGGREGATE_COLUMNS = (
     "rows", "total_ns", "self_ns", "min_ns", "max_ns", "execution_max_ns", "execution_sum_sq_ns2",
     "counted", "vm_steps", "full_scan_steps", "sorts", "automatic_indexes", "reprepares",
     "page_fetches", "page_fetch_samples",
-)  # fmt: skip
-EXEMPLAR_COLUMNS = (
-    "statement_id", "path_id", "span_id", "thread_id", "operation", "started_unix_ns",
-    "duration_ns", "rows", "stack_id", "sql", "parameters",
 )  # fmt: skip
 
 

@@ -274,9 +274,7 @@ class Region:
         """(bucket, how many) of a histogram."""
         if not spread:
             return [
-                (bucket, count)
-                for bucket, count in zip(_numbers(buckets), _numbers(counts), strict=True)
-                if count
+                pair for pair in zip(_numbers(buckets), _numbers(counts), strict=True) if pair[1]
             ]
         spreads, octaves = self._spread_histograms()
         found = []

@@ -25,6 +25,11 @@ EXEMPLARS_KEPT = 5
 
 TIMELINE_INTERVALS = 512
 
+EXEMPLAR_COLUMNS = (
+    "statement_id", "path_id", "span_id", "thread_id", "operation", "started_unix_ns",
+    "duration_ns", "rows", "stack_id", "sql", "parameters",
+)  # fmt: skip
+
 PROCESS_COLUMNS = (
     "pid", "parent_pid", "host", "argv", "directory", "python_version", "sqlite_version",
     "queryprof_version", "start_unix_ns", "end_unix_ns", "clean_end", "clock", "rows_estimated",
@@ -220,15 +225,16 @@ class TraceStore:
             (*map(storable, key), count),
         )
 
-    def add_exemplar(self, values: Sequence[object]) -> None:
-        """Adds one slow execution: all columns but the id, in the schema's order."""
-        self.connection.execute(
-            f"INSERT INTO exemplar VALUES (NULL, {', '.join('?' * len(values))})",
-            [storable(value) for value in values],
+    def add_exemplars(self, rows: Iterable[Sequence[object]]) -> None:
+        """Adds slow executions, as EXEMPLAR_COLUMNS, and forgets all but the slowest of each
+        statement.
+        """
+        columns = ", ".join(EXEMPLAR_COLUMNS)
+        values = ", ".join("?" * len(EXEMPLAR_COLUMNS))
+        self.connection.executemany(
+            f"INSERT INTO exemplar ({columns}) VALUES ({values})",
+            ([storable(value) for value in row] for row in rows),
         )
-
-    def keep_slowest(self) -> None:
-        """Forgets all but the slowest exemplars of each statement."""
         self.connection.execute(
             "DELETE FROM exemplar WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER"
             " (PARTITION BY statement_id ORDER BY duration_ns DESC, id) AS place FROM exemplar)"

@@ -70,7 +70,7 @@ def write_trace(path: str) -> None:
             [(100, 1), (110, 8)],
         )  # fmt: skip
         store.add_error((statement, path_id, "execute", "sqlite3.OperationalError"), 1)
-        store.add_exemplar((*key, "execute", 10**18, 9, 1, path_id, "SELECT 1", "()"))
+        store.add_exemplars([(*key, "execute", 10**18, 9, 1, path_id, "SELECT 1", "()")])
         store.add_stack_sample(statement, path_id, 64, 10**9)
         store.add_plan(statement, ":memory:", "SCAN t\n  USE TEMP B-TREE FOR ORDER BY\n")
         store.work.add_repeat((span, statement, path_id), 1, 20, 20)
