@@ -4,10 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test bench responsiveness compat lint docs sanitize test-3.14 clean
+.PHONY: help demo test bench responsiveness compat lint docs sanitize test-new-pythons clean
 
 help:
-	@grep -E '^[a-z0-9.-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9.-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 18
 
 $(BIN)/queryprof: requirements-dev.txt setup.py setup.cfg pyproject.toml $(wildcard queryprof/core/*.[ch])
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -19,7 +19,7 @@ $(BIN)/queryprof: requirements-dev.txt setup.py setup.cfg pyproject.toml $(wildc
 demo: $(BIN)/queryprof ## builds, profiles a real program over 28,000 airports, prints the report
 	$(BIN)/queryprof run -o airports.qprof examples/airports/app.py
 
-test: $(BIN)/queryprof ## runs the tests on every Python of 3.11, 3.12 and 3.13 that is here
+test: $(BIN)/queryprof ## runs the tests on every Python from 3.11 to 3.15 that is here
 	$(BIN)/python -m nox --session tests
 
 bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (ten minutes)
@@ -46,8 +46,8 @@ docs: $(BIN)/queryprof ## runs every command that README.md and docs/ show
 sanitize: $(BIN)/queryprof ## the tests of the core under ASan and UBSan, and without memory
 	$(BIN)/python -m nox --session sanitize
 
-test-3.14: ## the tests on CPython 3.14, from Debian's sid in a folder of its own (as root)
-	sh tests/python-3.14.sh
+test-new-pythons: ## the tests on CPython 3.14 and 3.15, from Debian's sid in a folder of its own (as root)
+	sh tests/new-pythons.sh
 
 clean: ## removes what the other targets have made
 	rm -rf $(VENV) .nox build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

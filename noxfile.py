@@ -10,14 +10,13 @@ from pathlib import Path
 
 import nox
 
-VERSIONS = ("3.11", "3.12", "3.13")
+VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 PINNED = Path("requirements-dev.txt").read_text().splitlines()
-TESTS = ("airportsdata", "aiosqlite", "apsw", "datasette", "duckdb", "eventlet", "gevent",
-         "greenlet", "hypothesis", "jsonschema", "psycopg[binary]", "pytest", "pytest-xdist", "sqlite-utils", "trio",
-         "twisted", "uvloop")  # fmt: skip
-ONCE = ("django", "fastapi", "flask", "gunicorn", "httpx", "peewee", "pony", "pre-commit", "pytest-asyncio",
-        "pytest-django", "pyyaml", "sqlalchemy", "starlette", "uvicorn")  # fmt: skip
-"""What tests need that run on the first Python alone."""
+TESTS, ONCE = (
+    [name for line in part.splitlines() if not line.startswith("#") for name in line.split()]
+    for part in Path("tests/packages.txt").read_text().split("\n\n")
+)
+"""What the tests need, and what those need that run on the first Python alone."""
 
 FEWER_EXAMPLES = "100"
 """Random programs where the first Python has run 200."""

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from selectors import EVENT_READ, DefaultSelector
 from types import FrameType
 
 from queryprof.errors import QueryprofError
@@ -83,10 +84,33 @@ def run_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Sta
             raise QueryprofError(f"{arguments[0]}: cannot be run: {error.strerror}") from error
         for number in early:
             child.send_signal(number)
-        return Status(child.wait())
+        return Status(_wait(child))
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int:
+    """Waits for a command to end, and meanwhile handles each signal at once. One that comes just
+    before waitpid(2) begins would be handled at its end only, which may wait for that signal.
+    """
+    ours, told = os.pipe()
+    os.set_blocking(ours, False)
+    os.set_blocking(told, False)
+    told_before = signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    before = signal.signal(signal.SIGCHLD, _ignore)
+    try:
+        with DefaultSelector() as selector:
+            selector.register(ours, EVENT_READ)
+            while (status := child.poll()) is None:
+                selector.select()
+                os.read(ours, 4096)
+        return status
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+        signal.set_wakeup_fd(told_before)
+        os.close(ours)
+        os.close(told)
 
 
 @contextmanager

@@ -1,9 +1,13 @@
 #include "frames.h"
 
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030E0000 && !defined(Py_GIL_DISABLED)
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x03100000 && !defined(Py_GIL_DISABLED)
 #define LAYOUT_IS_KNOWN 1
 #define Py_BUILD_CORE 1
+#if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_interpframe.h>
+#else
 #include <internal/pycore_frame.h>
+#endif
 #undef Py_BUILD_CORE
 #else
 #define LAYOUT_IS_KNOWN 0
@@ -35,24 +39,27 @@ static inline _PyInterpreterFrame *record_running(PyThreadState *tstate)
     return complete(innermost(tstate));
 }
 
+/* Borrowed from the record; of the interpreter's own records it may be no code. */
+static inline PyCodeObject *record_code(const _PyInterpreterFrame *record)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return (PyCodeObject *)PyStackRef_AsPyObjectBorrow(record->f_executable);
+#elif PY_VERSION_HEX >= 0x030D0000
+    return (PyCodeObject *)record->f_executable;
+#else
+    return record->f_code;
+#endif
+}
+
 static inline qp_frame_mark mark_of(const _PyInterpreterFrame *record)
 {
     if (!record) {
         return (qp_frame_mark){NULL, NULL};
     }
 #if PY_VERSION_HEX >= 0x030D0000
-    return (qp_frame_mark){record->f_executable, record->instr_ptr};
+    return (qp_frame_mark){record_code(record), record->instr_ptr};
 #else
-    return (qp_frame_mark){record->f_code, record->prev_instr};
-#endif
-}
-
-static inline PyCodeObject *record_code(_PyInterpreterFrame *record)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    return (PyCodeObject *)record->f_executable;
-#else
-    return record->f_code;
+    return (qp_frame_mark){record_code(record), record->prev_instr};
 #endif
 }
 

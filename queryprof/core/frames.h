@@ -1,7 +1,7 @@
 /* The Python frames that a thread runs, innermost first.
  *
  * Read straight from the interpreter's own records where their layout is known (CPython 3.11 to
- * 3.13), because the public functions make an object of every frame that has none: for a query
+ * 3.15), because the public functions make an object of every frame that has none: for a query
  * issued from a helper that costs more than all the rest of a probe. Both ways are compared when
  * recording starts; elsewhere, or when they differ, the public functions are used.
  */

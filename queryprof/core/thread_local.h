@@ -4,10 +4,17 @@
 
 #include <stdbool.h>
 
+#if defined(__has_include)
+#if __has_include(<features.h>)
+#include <features.h> /* says which C library this is */
+#endif
+#endif
+
 #if defined(_MSC_VER)
 #define QP_THREAD_LOCAL __declspec(thread)
-#elif defined(__GLIBC__) || (defined(__linux__) && defined(__GNUC__) && !defined(__clang__))
-/* One load instead of a call to __tls_get_addr; glibc keeps room for such small variables. */
+#elif defined(__GLIBC__)
+/* One load instead of a call to __tls_get_addr; glibc keeps room for such small variables, and musl
+ * none. */
 #define QP_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
 #else
 #define QP_THREAD_LOCAL __thread

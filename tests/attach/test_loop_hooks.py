@@ -47,8 +47,12 @@ def recorded(queryprof: Run, path: Path) -> Profile:
     [
         "uvloop.run(main())",
         "asyncio.Runner(loop_factory=uvloop.new_event_loop).run(main())",
-        "asyncio.set_event_loop_policy(uvloop.EventLoopPolicy()); asyncio.run(main())",
+        (
+            "__import__('warnings').simplefilter('ignore')\n"  # policies go away
+            "asyncio.set_event_loop_policy(uvloop.EventLoopPolicy()); asyncio.run(main())"
+        ),
     ],
+    ids=["run", "factory", "policy"],
 )
 def test_uvloop(queryprof: Run, script: Script, start: str) -> None:
     """Its handles are its own: the heartbeat, the watchdog and the probes tell."""

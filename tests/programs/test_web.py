@@ -87,7 +87,8 @@ def get(address: str) -> tuple[int, bytes, str]:
         with urllib.request.urlopen(address, timeout=30) as response:
             return response.status, response.read(), response.headers["Server-Timing"]
     except urllib.error.HTTPError as error:
-        return error.code, error.read(), error.headers["Server-Timing"]
+        with error:
+            return error.code, error.read(), error.headers["Server-Timing"]
 
 
 def queries(profile: Profile) -> Counter[tuple[str, str, str]]:

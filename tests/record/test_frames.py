@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import sqlite3
-import sys
 from _thread import allocate_lock, start_new_thread
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -90,7 +89,7 @@ def paths(public: bool) -> Counter[tuple[str, str, tuple[Place, ...]]]:
     with queryprof.profile() as recording:
         if public:
             _core.use_public_frames()
-        assert _core.frames_are_direct() != public or sys.version_info >= (3, 14)
+        assert _core.frames_are_direct() != public
         work()
         work()
     return Counter({

@@ -52,7 +52,7 @@ def test_signals_reach_the_program(script: Script) -> None:
     path = script(
         WORK + "import signal, sys, time\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\nprint('ready', flush=True)\n"
-        "time.sleep(60)\n"
+        "while True:  # a signal that comes just before a long sleep waits for its end\n    time.sleep(0.05)\n"
     )
     child = subprocess.Popen(
         [QUERYPROF, "run", "--no-report", path], stdout=subprocess.PIPE, text=True
@@ -68,7 +68,8 @@ def test_signals_reach_the_program(script: Script) -> None:
 def test_an_interrupt_from_the_terminal(script: Script) -> None:
     """Ctrl-C goes to the program, which decides; queryprof still writes its report."""
     path = script(
-        WORK + "import time\ntry:\n    print('ready', flush=True)\n    time.sleep(60)\n"
+        WORK
+        + "import time\ntry:\n    print('ready', flush=True)\n    while True: time.sleep(0.05)\n"
         "except KeyboardInterrupt:\n    print('bye', flush=True)\n    raise SystemExit(4)\n"
     )
     main, other = pty.openpty()
