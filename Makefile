@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test bench responsiveness compat lint docs sanitize test-new-pythons clean
+.PHONY: help demo test package wheels bench responsiveness compat lint docs sanitize test-new-pythons clean
 
 help:
 	@grep -E '^[a-z0-9.-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 18
@@ -21,6 +21,12 @@ demo: $(BIN)/queryprof ## builds, profiles a real program over 28,000 airports, 
 
 test: $(BIN)/queryprof ## runs the tests on every Python from 3.11 to 3.15 that is here
 	$(BIN)/python -m nox --session tests
+
+package: $(BIN)/queryprof ## sdist, wheel, an installation without a compiler, and its end
+	$(BIN)/python -m nox --session package
+
+wheels: $(BIN)/queryprof ## wheels for old and small Linux, x86-64 and aarch64, of each Python that is here
+	$(BIN)/python -m nox --session wheels
 
 bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (ten minutes)
 	$(BIN)/python benchmarks/overhead.py
@@ -50,5 +56,5 @@ test-new-pythons: ## the tests on CPython 3.14 and 3.15, from Debian's sid in a 
 	sh tests/new-pythons.sh
 
 clean: ## removes what the other targets have made
-	rm -rf $(VENV) .nox build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .nox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -o -name '*.so' | xargs rm -rf

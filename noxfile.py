@@ -6,12 +6,17 @@ import glob
 import os
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import nox
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
-PINNED = Path("requirements-dev.txt").read_text().splitlines()
+PINNED = [
+    line
+    for file in ("requirements-dev.txt", "requirements-wheels.txt")
+    for line in Path(file).read_text().splitlines()
+]
 TESTS, ONCE = (
     [name for line in part.splitlines() if not line.startswith("#") for name in line.split()]
     for part in Path("tests/packages.txt").read_text().split("\n\n")
@@ -20,6 +25,18 @@ TESTS, ONCE = (
 
 FEWER_EXAMPLES = "100"
 """Random programs where the first Python has run 200."""
+
+LARGEST_CORE_BYTES = 400_000
+
+WHEELS = {
+    "manylinux_2_17_x86_64": ("x86_64-linux-gnu.2.17", "x86_64-linux-gnu"),
+    "manylinux_2_17_aarch64": ("aarch64-linux-gnu.2.17", "aarch64-linux-gnu"),
+    "musllinux_1_2_x86_64": ("x86_64-linux-musl", "x86_64-linux-musl"),
+    "musllinux_1_2_aarch64": ("aarch64-linux-musl", "aarch64-linux-musl"),
+}
+"""By a wheel's platform: what the compiler calls it, and what Python's extension modules do."""
+
+SAY_TAG = "import sys; print(f'cpython-{sys.version_info[0]}{sys.version_info[1]}')"
 
 nox.options.reuse_existing_virtualenvs = True
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -112,3 +129,80 @@ def sanitize(session: nox.Session) -> None:
             "QUERYPROF_LONG_PROGRAMS": "1",
         },
     )  # fmt: skip
+
+
+@nox.session(python=PYTHONS[0])
+def package(session: nox.Session) -> None:
+    """From the checkout to a source distribution, to a wheel, to a recording where there is no
+    compiler; and nothing is left when it is uninstalled.
+    """
+    session.install(*pinned("build", "setuptools", "twine"))
+    directory = Path(session.create_tmp(), "dist")
+    shutil.rmtree(directory, ignore_errors=True)
+    session.run("python", "-m", "build", "--no-isolation", "--outdir", str(directory), silent=True)
+    made = sorted(str(path) for path in directory.iterdir())
+    session.run("twine", "check", "--strict", *made)
+    wheel = next(path for path in made if path.endswith(".whl"))
+    with zipfile.ZipFile(wheel) as archive:
+        sizes = {one.filename: one.file_size for one in archive.infolist()}
+    core = next(bytes_ for name, bytes_ in sizes.items() if name.endswith(".so"))
+    if core > LARGEST_CORE_BYTES:
+        session.error(f"the core has {core:,} bytes: is it stripped?")
+
+    place = Path(session.create_tmp(), "installed")
+    shutil.rmtree(place, ignore_errors=True)
+    session.run("python", "-m", "venv", str(place))
+    python = str(place / "bin" / "python")
+    before = files_of(place)
+    path = {"PATH": str(place / "bin"), "QUERYPROF": "", "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def run(*command: str) -> object:
+        return session.run(*command, env=path, external=True, silent=True)
+
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    session.log(run(str(place / "bin" / "queryprof"), "doctor"))
+    asks = "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 42').fetchone()"
+    trace = str(directory / "package.qprof")
+    report = run(str(place / "bin" / "queryprof"), "run", "-o", trace, "-c", asks)
+    if "SELECT" not in str(report):
+        session.error(f"it was not recorded: {report}")
+    run(python, "-m", "pip", "uninstall", "--quiet", "--yes", "queryprof")
+    left = sorted(name for name in files_of(place) - before if "queryprof" in name)
+    if left:
+        session.error(f"left behind: {', '.join(left)}")
+
+
+def files_of(directory: Path) -> set[str]:
+    return {str(path.relative_to(directory)) for path in directory.rglob("*")}
+
+
+@nox.session(python=PYTHONS)
+def wheels(session: nox.Session) -> None:
+    """Wheels for Linux, as old as glibc 2.17 and as small as musl, compiled by zig's clang."""
+    session.install(*pinned("auditwheel", "build", "setuptools", "ziglang"))
+    tag = "".join(session.run("python", "-c", SAY_TAG, silent=True).split())  # type: ignore[union-attr]
+    for platform, (target, triplet) in WHEELS.items():
+        compiler = f"{session.bin}/python -m ziglang cc -target {target}"
+        link = f"{compiler} -shared"
+        if "musl" in target:  # by the name that Alpine and auditwheel know its library by
+            library = Path(session.create_tmp(), f"libc.musl-{target.partition('-')[0]}.so.1")
+            name = f"-Wl,-soname,{library.name}"
+            empty = [*compiler.split(), "-shared", "-nostdlib", name, "-x", "c", os.devnull]
+            session.run(*empty, "-o", str(library))
+            link += f" -nostdlib -Wl,--no-as-needed {library}"
+        shutil.rmtree("build", ignore_errors=True)
+        session.run(
+            "python", "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist", silent=True,
+            env={
+                "CC": compiler,
+                "LDSHARED": link,
+                "SETUPTOOLS_EXT_SUFFIX": f".{tag}-{triplet}.so",
+                "_PYTHON_HOST_PLATFORM": platform,
+            },
+        )  # fmt: skip
+        shutil.rmtree("build", ignore_errors=True)
+        (wheel,) = glob.glob(f"dist/queryprof-*-{tag.replace('cpython-', 'cp')}-*{platform}.whl")
+        said = session.run("auditwheel", "show", wheel, silent=True)
+        if f'platform tag: "{platform}"' not in " ".join(str(said).split()):
+            session.error(f"{wheel} is not what it is called: {said}")
+    session.log(f"made {len(WHEELS)} wheels of Python {session.python} in dist/")

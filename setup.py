@@ -50,6 +50,7 @@ if sys.implementation.name != "cpython":
 # The probe is many small functions in files of their own, and should be one.
 COMPILER = os.environ.get("CC") or sysconfig.get_config_var("CC") or ""
 IS_GCC = sys.platform == "linux" and not any(other in COMPILER for other in ("clang", "zig"))
+IS_MUSL = "musl" in COMPILER or "musl" in (sysconfig.get_config_var("SOABI") or "")
 LINK_TIME = "-flto=auto" if IS_GCC else "-flto"  # with all processors
 
 
@@ -77,7 +78,7 @@ setup(
             depends=sorted(str(path) for path in CORE.glob("*.h")),
             extra_compile_args=compiler_flags(),
             extra_link_args=linker_flags(),
-            libraries=[] if sys.platform in ("win32", "darwin") else ["dl", "pthread"],
+            libraries=["dl", "pthread"] if sys.platform == "linux" and not IS_MUSL else [],
         )
     ],
 )
