@@ -36,24 +36,6 @@ bool qp_require_recording(void)
     return true;
 }
 
-/* Calls take turns by the GIL, in the core too: without it no count would be right. */
-static bool require_gil(void)
-{
-#ifdef Py_GIL_DISABLED
-    PyObject *ask = PySys_GetObject("_is_gil_enabled"); /* borrowed */
-    PyObject *answer = ask ? PyObject_CallNoArgs(ask) : NULL;
-    int is_enabled = answer ? PyObject_IsTrue(answer) : -1;
-    Py_XDECREF(answer);
-    if (is_enabled <= 0) {
-        PyErr_SetString(PyExc_RuntimeError, "this Python runs without its global interpreter lock,"
-                                            " and calls of several threads at once would be"
-                                            " miscounted; with PYTHON_GIL=1 they are recorded");
-        return false;
-    }
-#endif
-    return true;
-}
-
 static PyObject *start(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int keep_parameters;
@@ -64,7 +46,7 @@ static PyObject *start(PyObject *Py_UNUSED(module), PyObject *args)
         PyErr_SetString(PyExc_RuntimeError, "the recorder is on already");
         return NULL;
     }
-    if (!require_gil() || qp_recorder_start() < 0) {
+    if (qp_recorder_start() < 0) {
         return NULL;
     }
     qp_executions_keep_parameters(keep_parameters);

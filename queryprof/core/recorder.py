@@ -10,6 +10,7 @@ import sys
 
 from queryprof.core import _core
 from queryprof.core.user_code import code_prefixes, is_typed_in, working_directory
+from queryprof.errors import SessionError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +63,16 @@ def complain(message: str) -> None:
 
 
 def start_core(settings: Settings) -> float:
-    """Starts the core and returns what a probed call costs here, in nanoseconds."""
+    """Starts the core and returns what a probed call costs here, in nanoseconds.
+
+    Raises:
+        SessionError: calls do not take turns by the GIL here, as they must in the core, too.
+    """
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise SessionError(
+            "this Python runs without its global interpreter lock, and calls of several threads at"
+            " once would be miscounted; with PYTHON_GIL=1 they are recorded"
+        )
     _core.start(settings.parameters)
     _core.plans_allow(PLANS_SHARE if settings.plans else 0.0)
     _core.configure(

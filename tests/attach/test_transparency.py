@@ -20,6 +20,7 @@ import pytest
 import queryprof
 from conftest import by_operation
 from queryprof.core import _core
+from queryprof.errors import SessionError
 from queryprof.hooks.sqlite3_driver import BLOB_METHODS, CONNECTION_METHODS, CURSOR_METHODS
 
 OWNERS = (
@@ -306,3 +307,19 @@ def test_our_threads_take_no_signals() -> None:
     assert blocked
     interrupt_and_terminate = 1 << 1 | 1 << 14
     assert all(mask & interrupt_and_terminate == interrupt_and_terminate for mask in blocked)
+
+
+def test_a_python_without_gil_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is attached, and it is said in one sentence what to do: no count is ever wrong."""
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    with pytest.raises(SessionError, match=r"miscounted; with PYTHON_GIL=1 they are recorded$"):
+        queryprof.install("x.qprof")
+    assert not queryprof.is_installed()
+    connection = sqlite3.connect(":memory:")
+    assert connection.execute("SELECT 1").fetchone() == (1,)
+    connection.close()
+    assert not Path("x.qprof").exists()
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: True, raising=False)
+    queryprof.install("x.qprof")
+    assert queryprof.is_installed()
+    queryprof.uninstall()
