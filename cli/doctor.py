@@ -11,6 +11,8 @@ from queryprof.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from queryprof.hooks.imports import ImportHooks
 
 
@@ -71,14 +73,22 @@ def _driver(name: str, libraries: ImportHooks) -> str:
         module = importlib.import_module(name)
     except Exception as error:
         return f"not measured: it cannot be imported: {one_line(error)}"
-    if name in libraries.failures:
-        return f"not measured: {libraries.failures[name]}"
+    failure = _about(name, libraries.failures)
+    if failure:
+        return f"not measured: {failure}"
     version = getattr(module, "__version__", None)
-    try:
-        version = version or importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        version = "of an unknown version"
-    return f"{name} {version}, measured"
+    if version is None:  # the package may have another name: pysqlite3-binary
+        packages = importlib.metadata.packages_distributions().get(name, ())
+        version = next(map(importlib.metadata.version, packages), "of an unknown version")
+    counters_off = _about(name, libraries.counters_off)
+    counters = f"; counters off: {counters_off}" if counters_off else ""
+    return f"{name} {version}, measured{counters}"
+
+
+def _about(name: str, reasons: Mapping[str, str]) -> str | None:
+    """What is said of a driver, or of the module of it that is attached to."""
+    found = (text for module, text in reasons.items() if module.partition(".")[0] == name)
+    return next(found, None)
 
 
 def one_line(error: Exception) -> str:

@@ -1,21 +1,15 @@
-"""Attaches to APSW, and to the SQLite that it has for itself.
-
-That SQLite shows its functions to its extensions alone: so it loads the core as one, on a
-connection of ours. Connections that were open before are measured, but their counters are unknown.
-"""
+"""Attaches to APSW, and to the SQLite that it has for itself (own_sqlite.py)."""
 
 from __future__ import annotations
 
 from queryprof.core import _core
-from queryprof.core.recorder import muted
 from queryprof.errors import DriverError
 from queryprof.hooks.driver import Probes, described
+from queryprof.hooks.own_sqlite import count_in_own_sqlite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-
-ENTRY_POINT = "qp_sqlite_extension"
 
 METHODS = {
     "Cursor": {
@@ -59,15 +53,12 @@ class ApswDriver:
         self.counters_off: str | None = "not attached"
 
     def attach(self, apsw: ModuleType) -> None:
-        """Patches the types; all of them or none. Its SQLite is counted beside that of sqlite3, which is
-        imported.
+        """Patches the types; all of them or none.
 
         Raises:
             DriverError: a type is missing.
         """
-        import _sqlite3  # noqa: F401
-
-        self.counters_off = self._start_counters(apsw)
+        self.counters_off = count_in_own_sqlite(lambda: apsw.Connection(":memory:"))
         try:
             for name, methods in METHODS.items():
                 owner = getattr(apsw, name, None)
@@ -82,14 +73,3 @@ class ApswDriver:
         """Puts the types back."""
         self._probes.detach()
         _core.counters_stop_private()
-
-    def _start_counters(self, apsw: ModuleType) -> str | None:
-        try:
-            with muted():
-                connection = apsw.Connection(":memory:")
-                connection.enable_load_extension(True)
-                connection.load_extension(_core.__file__, ENTRY_POINT)
-                connection.close()
-        except Exception as error:
-            return f"APSW's SQLite does not load the core: {error}"
-        return _core.counters_start_private()

@@ -38,6 +38,14 @@ DUCKDB = Driver(
     quotes_names=True,
 )
 
+LIBSQL = Driver(
+    "libsql",
+    {
+        "Cursor": {**CURSOR_METHODS, "executescript": "executescript"},
+        "Connection": {**CONNECTION_METHODS, "executescript": "executescript"},
+    },
+)
+
 CURSOR_PLACES = ("Cursor", "cursors.Cursor", "cursor.Cursor", "_cursor.Cursor")
 CONNECTION_PLACES = (
     "Connection", "connections.Connection", "connection.Connection", "_connection.Connection",
@@ -51,6 +59,10 @@ def psycopg_hook() -> DriverHook:
 
 def duckdb_hook() -> DriverHook:
     return DriverHook(DUCKDB)
+
+
+def libsql_hook() -> DriverHook:
+    return DriverHook(LIBSQL)
 
 
 def named_driver(

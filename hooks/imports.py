@@ -42,11 +42,14 @@ class ImportHooks:
         self._waiting: dict[str, Hook] = {}
         self.failures: dict[str, str] = {}
         """By module: why it could not be attached to."""
+        self.counters_off: dict[str, str] = {}
+        """By module that is attached to: why the counters of its database are unknown."""
 
     def attach(self) -> None:
         """Attaches to what is there, and waits for the rest."""
         self._is_attached = True
         self.failures.clear()
+        self.counters_off.clear()
         for hook in self._hooks:
             self._attach_or_wait(hook)
 
@@ -105,6 +108,9 @@ class ImportHooks:
             return  # it was waited for until just now
         try:
             hook.attach(module)
+            reason = getattr(hook, "counters_off", None)
+            if reason:
+                self.counters_off[hook.module] = reason
         except Exception as error:
             self.failures[hook.module] = str(error)
             self.complain(f"{hook.module} is not measured: {error}")

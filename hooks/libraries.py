@@ -14,13 +14,17 @@ if TYPE_CHECKING:
 
     from queryprof.hooks.imports import Hook
 
-DRIVERS = ("apsw", "psycopg", "duckdb")
+DRIVERS = ("apsw", "pysqlite3", "sqlcipher3", "sqlean", "libsql", "psycopg", "duckdb")
 """The drivers among them."""
 
 HOMES = {
     "apsw": "queryprof.hooks.apsw_driver:ApswDriver",
+    "pysqlite3._sqlite3": "queryprof.hooks.own_sqlite:pysqlite3_driver",
+    "sqlcipher3._sqlite3": "queryprof.hooks.own_sqlite:sqlcipher3_driver",
+    "sqlean._sqlite3": "queryprof.hooks.own_sqlite:sqlean_driver",
     "psycopg": "queryprof.hooks.drivers:psycopg_hook",
     "duckdb": "queryprof.hooks.drivers:duckdb_hook",
+    "libsql": "queryprof.hooks.drivers:libsql_hook",
     "concurrent.futures.thread": "queryprof.hooks.executors:thread_pool_hook",
     "twisted.python.threadpool": "queryprof.hooks.executors:twisted_hook",
     "anyio._backends._asyncio": "queryprof.hooks.executors:anyio_hook",
@@ -49,6 +53,11 @@ class Later:
     def __init__(self, module: str) -> None:
         self.module = module
         self._hook: Hook | None = None
+
+    @property
+    def counters_off(self) -> str | None:
+        """Why the counters of a driver that is attached to are unknown; None: they are not."""
+        return getattr(self._hook, "counters_off", None)
 
     def attach(self, module: ModuleType) -> None:
         """Makes the hook, once, and attaches."""

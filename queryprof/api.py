@@ -72,11 +72,17 @@ def instrument(
             connections have ("cursors.Cursor"). By default they are looked for where drivers
             keep them as a rule.
 
+    A driver that is measured by itself (APSW, psycopg, ...) needs no naming, and naming it changes
+    nothing, unless types of it are named, too.
+
     Raises:
         DriverError: recording is on, the module is imported, and has not these types.
     """
     from queryprof.hooks.drivers import named_driver
+    from queryprof.hooks.libraries import DRIVERS
 
+    if module in ("sqlite3", *DRIVERS) and cursors is None and connections is None:
+        return
     session.libraries.add(named_driver(module, cursors, connections))
 
 

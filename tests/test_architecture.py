@@ -45,6 +45,7 @@ MAY_IMPORT = {
     "queryprof.session": {"queryprof.core", "queryprof.errors", "queryprof.hooks",
                           "queryprof.trace"},
     "queryprof.api": {"queryprof.core", "queryprof.errors", "queryprof.hooks.autoload",
+                      "queryprof.hooks.libraries",
                       "queryprof.hooks.drivers", "queryprof.model", "queryprof.report", "queryprof.session",
                       "queryprof.trace"},
 }  # fmt: skip

@@ -10,8 +10,6 @@
 #include "thread_local.h"
 #include "trackers.h"
 
-static volatile bool counting_private; /* also in the SQLite that a driver has for itself */
-
 /* SQLite calls this for every connection that is opened. Another driver may share the library with
  * sqlite3 (Debian's APSW does), and hold no statement objects: it opens it in a call of its own. */
 static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api))
@@ -23,11 +21,17 @@ static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api)
     return 0;
 }
 
-/* The same of a driver with a SQLite of its own. */
-static int on_open_private(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api))
+static struct {
+    const qp_sqlite_functions *counted[QP_PRIVATE_LIBRARIES]; /* which tell of new connections */
+    volatile int count;
+} private;
+
+/* The same of drivers with a SQLite of their own. */
+static int on_open_private(void *db, char **Py_UNUSED(error), const void *api)
 {
-    if (qp_counting.is_on && counting_private && !qp_here.muted) {
-        qp_trace_connection(db, &qp_private_sqlite, true);
+    const qp_sqlite_functions *sqlite = private.count ? qp_sqlite_of_table(api) : NULL;
+    if (sqlite && qp_counting.is_on && !qp_here.muted) {
+        qp_trace_connection(db, sqlite, true);
     }
     return 0;
 }
@@ -136,24 +140,29 @@ const char *qp_counters_start_private(void)
     if (!qp_counting.is_on) {
         return "counters are off";
     }
-    if (!qp_private_sqlite.trace_v2) {
+    const qp_sqlite_functions *loaded = qp_sqlite_that_loaded();
+    if (!loaded || private.count == QP_PRIVATE_LIBRARIES) {
         return "the driver's SQLite loads no extensions";
     }
-    if (qp_private_sqlite.trace_v2 == qp_sqlite.trace_v2) {
+    if (loaded->trace_v2 == qp_sqlite.trace_v2) {
         return NULL; /* it is not private: see on_open */
     }
-    if (qp_private_sqlite.auto_extension((void (*)(void))on_open_private) != 0) {
+    for (int i = 0; i < private.count; i++) {
+        if (private.counted[i] == loaded) {
+            return NULL; /* of two drivers that share it */
+        }
+    }
+    if (loaded->auto_extension((void (*)(void))on_open_private) != 0) {
         return "SQLite refused the hook for new connections";
     }
-    counting_private = true;
+    private.counted[private.count++] = loaded;
     return NULL;
 }
 
 void qp_counters_stop_private(void)
 {
-    if (counting_private) {
-        counting_private = false;
-        qp_private_sqlite.cancel_auto_extension((void (*)(void))on_open_private);
+    while (private.count) {
+        private.counted[--private.count]->cancel_auto_extension((void (*)(void))on_open_private);
     }
 }
 

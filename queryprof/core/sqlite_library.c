@@ -128,7 +128,18 @@ const char *qp_sqlite_find(const char *path)
     return NULL;
 }
 
-qp_sqlite_functions qp_private_sqlite;
+static struct {
+    qp_sqlite_functions known[QP_PRIVATE_LIBRARIES]; /* of drivers that have a SQLite for themselves */
+    int count;
+    const qp_sqlite_functions *last;
+} private;
+
+const qp_sqlite_functions *qp_sqlite_that_loaded(void)
+{
+    const qp_sqlite_functions *last = private.last;
+    private.last = NULL;
+    return last;
+}
 
 /* Where SQLite's table of its functions for extensions (struct sqlite3_api_routines of
  * sqlite3ext.h, which only ever grows at its end) has those that we call. */
@@ -162,36 +173,53 @@ QP_EXPORTED int qp_sqlite_extension(void *Py_UNUSED(db), char **Py_UNUSED(error)
 
 int qp_sqlite_extension(void *Py_UNUSED(db), char **Py_UNUSED(error), void *const *api)
 {
+    qp_sqlite_functions found = {0};
     const struct {
         int place;
         void *function;
     } wanted[] = {
-        {API_COLUMN_INT, &qp_private_sqlite.column_int},
-        {API_COLUMN_TEXT, &qp_private_sqlite.column_text},
-        {API_DB_HANDLE, &qp_private_sqlite.db_handle},
-        {API_FINALIZE, &qp_private_sqlite.finalize},
-        {API_GET_AUTOCOMMIT, &qp_private_sqlite.get_autocommit},
-        {API_STEP, &qp_private_sqlite.step},
-        {API_PREPARE_V2, &qp_private_sqlite.prepare},
-        {API_MUTEX_ENTER, &qp_private_sqlite.mutex_enter},
-        {API_MUTEX_LEAVE, &qp_private_sqlite.mutex_leave},
-        {API_MUTEX_TRY, &qp_private_sqlite.mutex_try},
-        {API_VFS_FIND, &qp_private_sqlite.vfs_find},
-        {API_NEXT_STMT, &qp_private_sqlite.next_stmt},
-        {API_SQL, &qp_private_sqlite.sql},
-        {API_DB_MUTEX, &qp_private_sqlite.db_mutex},
-        {API_DB_STATUS, &qp_private_sqlite.db_status},
-        {API_STMT_STATUS, &qp_private_sqlite.stmt_status},
-        {API_DB_FILENAME, &qp_private_sqlite.db_filename},
-        {API_STMT_BUSY, &qp_private_sqlite.stmt_busy},
-        {API_AUTO_EXTENSION, &qp_private_sqlite.auto_extension},
-        {API_CANCEL_AUTO_EXTENSION, &qp_private_sqlite.cancel_auto_extension},
-        {API_TRACE_V2, &qp_private_sqlite.trace_v2},
+        {API_COLUMN_INT, &found.column_int},
+        {API_COLUMN_TEXT, &found.column_text},
+        {API_DB_HANDLE, &found.db_handle},
+        {API_FINALIZE, &found.finalize},
+        {API_GET_AUTOCOMMIT, &found.get_autocommit},
+        {API_STEP, &found.step},
+        {API_PREPARE_V2, &found.prepare},
+        {API_MUTEX_ENTER, &found.mutex_enter},
+        {API_MUTEX_LEAVE, &found.mutex_leave},
+        {API_MUTEX_TRY, &found.mutex_try},
+        {API_VFS_FIND, &found.vfs_find},
+        {API_NEXT_STMT, &found.next_stmt},
+        {API_SQL, &found.sql},
+        {API_DB_MUTEX, &found.db_mutex},
+        {API_DB_STATUS, &found.db_status},
+        {API_STMT_STATUS, &found.stmt_status},
+        {API_DB_FILENAME, &found.db_filename},
+        {API_STMT_BUSY, &found.stmt_busy},
+        {API_AUTO_EXTENSION, &found.auto_extension},
+        {API_CANCEL_AUTO_EXTENSION, &found.cancel_auto_extension},
+        {API_TRACE_V2, &found.trace_v2},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         memcpy(wanted[i].function, &api[wanted[i].place], sizeof api[0]);
     }
+    private.last = qp_sqlite_of_table(api);
+    if (!private.last && private.count < QP_PRIVATE_LIBRARIES) {
+        private.known[private.count] = found;
+        private.last = &private.known[private.count++];
+    }
     return 0;
+}
+
+const qp_sqlite_functions *qp_sqlite_of_table(const void *api)
+{
+    for (int i = 0; api && i < private.count; i++) {
+        const qp_sqlite_functions *known = &private.known[i];
+        if (memcmp(&known->trace_v2, (void *const *)api + API_TRACE_V2, sizeof(void *)) == 0) {
+            return known;
+        }
+    }
+    return NULL;
 }
 
 const char *qp_sqlite_connection(PyObject *connection, void **db)

@@ -63,9 +63,16 @@ extern qp_sqlite_functions qp_sqlite;
  * process itself). Returns NULL, or why not (static text). */
 const char *qp_sqlite_find(const char *library);
 
-/* Those of a SQLite that a driver has for itself (APSW); all NULL until it has loaded the core as
- * an extension, by the entry point qp_sqlite_extension. */
-extern qp_sqlite_functions qp_private_sqlite;
+/* Drivers in one process that have a SQLite for themselves. */
+enum { QP_PRIVATE_LIBRARIES = 16 };
+
+/* The SQLite that has just loaded the core as an extension, by the entry point qp_sqlite_extension,
+ * on a driver's connection: one that the driver has for itself, or that of sqlite3. NULL: none has,
+ * or there is no room for another. Reading it takes it away. */
+const qp_sqlite_functions *qp_sqlite_that_loaded(void);
+
+/* The functions of a SQLite by its table of functions for extensions; NULL: it is not known. */
+const qp_sqlite_functions *qp_sqlite_of_table(const void *api);
 
 /* What should be the sqlite3 * of a connection (borrowed): only to be compared with those that are
  * known, for the object need not be a connection. */
