@@ -129,7 +129,8 @@ const char *qp_sqlite_find(const char *path)
 }
 
 static struct {
-    qp_sqlite_functions known[QP_PRIVATE_LIBRARIES]; /* of drivers that have a SQLite for themselves */
+    qp_sqlite_functions
+        known[QP_PRIVATE_LIBRARIES]; /* of drivers that have a SQLite for themselves */
     int count;
     const qp_sqlite_functions *last;
 } private;
