@@ -78,9 +78,15 @@ def add_trace(store: TraceStore, path: str) -> int:
     Raises:
         TraceError: it is none.
     """
-    with opened(path) as source, store.transaction():
-        _Addition(source, store).add()
+    with opened(path) as source:
+        add_opened(store, source)
     return source.largest_sum
+
+
+def add_opened(store: TraceStore, source: CheckedTrace) -> None:
+    """Adds an open trace to another. Raises TraceError."""
+    with store.transaction():
+        _Addition(source, store).add()
 
 
 def _remove_directory(path: str) -> None:

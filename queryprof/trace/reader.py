@@ -6,8 +6,8 @@ import json
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from queryprof.errors import TraceError
@@ -28,10 +28,15 @@ from queryprof.trace.checked_rows import CheckedTrace, Ids, reading, refuse_othe
 from queryprof.trace.convert import Conversion
 from queryprof.trace.header import address, is_sqlite
 from queryprof.trace.loop_reader import load_loops
-from queryprof.trace.recovery import bring_in, living_regions, taken_already
+from queryprof.trace.recovery import bring_in, open_living, recorded_commands, taken_already
 from queryprof.trace.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
 from queryprof.trace.store import EXEMPLAR_COLUMNS, TraceStore
 from queryprof.trace.work_reader import load_handoffs, load_spans, load_usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queryprof.trace.identity import Identity
+    from queryprof.trace.region import Region
 
 AGGREGATE_COLUMNS = (
     "id", "statement_id", "path_id", "span_id", "thread_id", "operation", "count", "errors",
@@ -39,6 +44,23 @@ AGGREGATE_COLUMNS = (
     "counted", "vm_steps", "full_scan_steps", "sorts", "automatic_indexes", "reprepares",
     "page_fetches", "page_fetch_samples",
 )  # fmt: skip
+
+
+@contextmanager
+def opened_as_it_is_now(path: str) -> Iterator[CheckedTrace]:
+    """A trace that another process may add to, as it is at one moment. Raises TraceError, as `opened`."""
+    copy = sqlite3.connect(":memory:")
+    try:
+        connection = _connect(path)
+        try:
+            with reading(path, "header"):
+                connection.backup(copy)
+        finally:
+            connection.close()
+        copy = _of_present_version(copy, path)
+        yield CheckedTrace(copy, path)
+    finally:
+        copy.close()
 
 
 @contextmanager
@@ -58,23 +80,50 @@ def opened(path: str) -> Iterator[CheckedTrace]:
 
 def _with_living(path: str) -> sqlite3.Connection:
     """A trace, with what the processes have recorded that still run."""
-    store: TraceStore | None = None
-    for region in living_regions(path):
-        store = store or TraceStore(":memory:")
-        Conversion(store).add(region)
-    for taken in taken_already(path):
-        from queryprof.trace.merge import add_trace
-
-        store = store or TraceStore(":memory:")
-        add_trace(store, taken)
-    if store is not None:
-        return store.connection
+    while True:
+        commands = recorded_commands(path)
+        try:
+            with ExitStack() as files:
+                # In this order: what is taken meanwhile is in both, and never in neither.
+                living = open_living(path, files)
+                taken = taken_already(path)
+                found = _sum_of(living, taken) if living or taken else None
+        except TraceError:
+            if recorded_commands(path) == commands:
+                raise
+            continue
+        if recorded_commands(path) == commands:
+            break
+        if found is not None:  # a command has ended meanwhile, and its trace is made
+            found.close()
+    if found is not None:
+        return found
     connection = _connect(path)
     try:
         return _of_present_version(connection, path)
     except BaseException:
         connection.close()
         raise
+
+
+def _sum_of(living: Mapping[Identity, list[Region]], taken: Iterable[str]) -> sqlite3.Connection:
+    """A trace in memory, of each process once."""
+    from queryprof.trace.merge import add_opened
+
+    store = TraceStore(":memory:")
+    try:
+        for path in taken:
+            with opened_as_it_is_now(path) as trace:
+                add_opened(store, trace)
+        known = store.identities()
+        for identity, regions in living.items():
+            conversion = Conversion(store)
+            for region in regions if identity not in known else ():
+                conversion.add(region)
+    except BaseException:
+        store.abandon()
+        raise
+    return store.connection
 
 
 def read_profile(path: str) -> Profile:

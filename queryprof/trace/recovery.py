@@ -28,8 +28,10 @@ from queryprof.trace.regions import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from contextlib import ExitStack
 
+    from queryprof.trace.identity import Identity
 
 UNFINISHED = ".new"
 UNFINISHED_NS = 60_000_000_000
@@ -131,10 +133,27 @@ def _remove_unfinished(path: str) -> None:
             remove([unfinished, unfinished + JOURNAL])
 
 
-def living_regions(path: str) -> Iterator[Region]:
-    """The regions of living processes whose trace shall be at `path`, each after its parts. Where there is no
-    trace, those of which it cannot be told from here whether they live, too.
+def open_living(path: str, files: ExitStack) -> Mapping[Identity, list[Region]]:
+    """The regions of living processes whose trace shall be at `path`, each after its parts, by whose they are.
+    Where there is no trace, those of which it cannot be told from here whether they live, too.
+
+    Args:
+        files: keeps them open, for another process may remove them meanwhile.
     """
+    found: dict[Identity, list[Region]] = {}
+    for opened, parts in _found_living(path):
+        try:
+            regions = [files.enter_context(opened_region(part)) for part in parts]
+            if not has_all(parts, opened):
+                regions.append(files.enter_context(opened_region(opened.path)))
+            found[identity_of(opened)] = regions
+        except TraceError:
+            continue  # it was taken just now, by who takes what is left
+    return found
+
+
+def _found_living(path: str) -> Iterator[tuple[Region, list[str]]]:
+    """Those regions, with the paths of their parts."""
     known = set()
     for found in [*regions_of(path), *_newest_first(checkpoints_of(path))]:
         try:
@@ -150,7 +169,7 @@ def living_regions(path: str) -> Iterator[Region]:
                     continue
                 known.add(identity)
                 parts, _ = of_process(parts_of(trace_of(region), identity[0]), identity)
-                yield from _with_parts(region, parts)
+                yield region, parts
         except (TraceError, ValueError):
             continue
     for collection in beside_trace(path):
@@ -159,15 +178,27 @@ def living_regions(path: str) -> Iterator[Region]:
                 with opened_region(found) as region:
                     if region.state != PART and identity_of(region) not in known:
                         known.add(identity_of(region))
-                        yield from _with_parts(region, collection.parts(region))
+                        yield region, collection.parts(region)
             except (TraceError, ValueError):
                 continue
 
 
-def taken_already(path: str) -> Iterator[str]:
+def taken_already(path: str) -> list[str]:
     """The traces of what was taken of a recorded command that still runs, or whose runner was killed."""
-    for collection in beside_trace(path):
-        yield from collection.traces()
+    traces = [trace for collection in beside_trace(path) for trace in collection.traces()]
+    return [trace for trace in traces if _bytes_of(trace)]  # else it is just being made
+
+
+def _bytes_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def recorded_commands(path: str) -> list[str]:
+    """Those commands, by the directories of what they have left."""
+    return [collection.directory for collection in beside_trace(path)]
 
 
 def has_living_region(path: str) -> bool:
@@ -184,14 +215,6 @@ def has_living_region(path: str) -> bool:
 
 def _records(region: Region, path: str) -> bool:
     return resolved(trace_of(region)) == resolved(path) and is_living(region) is not False
-
-
-def _with_parts(region: Region, parts: list[str]) -> Iterator[Region]:
-    for part in parts:
-        with opened_region(part) as opened:
-            yield opened
-    if not has_all(parts, region):
-        yield region
 
 
 def trace_of(region: Region) -> str:

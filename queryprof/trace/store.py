@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from queryprof.trace.identity import Identity
+
     FrameKey = tuple[str, str, int, str]
     AggregateKey = tuple[int, int, int, int, str]
 
@@ -142,6 +144,11 @@ class TraceStore:
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
         self.connection.close()
+
+    def identities(self) -> set[Identity]:
+        """The processes that the trace is of."""
+        query = "SELECT pid, start_unix_ns, host FROM process"
+        return set(self.connection.execute(query))
 
     def add_process(self, values: Mapping[str, object]) -> int:
         return self._insert(

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -254,3 +255,41 @@ def test_own_memory_needs_no_file() -> None:
 
     with queryprof.profile():
         assert Region(_core.region()).state == 1
+
+
+def test_a_command_is_read_again_and_again(tmp_path: Path) -> None:
+    """While its runner takes the regions of its children: each child counts once, whoever has it."""
+    path = tmp_path / "many.py"
+    path.write_text(
+        "import os, sqlite3, time\n"
+        "connection = sqlite3.connect(':memory:')\n"
+        "log = os.open('log', os.O_WRONLY | os.O_CREAT)\n"
+        "begun = time.monotonic()\n"
+        "while time.monotonic() < begun + 6:\n"
+        "    if not os.fork():\n"
+        "        connection.execute('SELECT ?', (1,))\n"
+        "        os._exit(0)\n"
+        "    os.wait()\n"
+        "    os.write(log, b'.')\n"
+    )
+    command = [str(Path(sys.executable).with_name("queryprof")), "run", "--no-report"]
+    looks = 0
+    with subprocess.Popen([*command, "-o", "x.qprof", path]) as run:
+        while not logged():
+            assert run.poll() is None
+            time.sleep(0.01)
+        while run.poll() is None:
+            before = logged()
+            seen = by_operation(read_profile("x.qprof"))["SELECT ?", "execute"]
+            assert before <= seen <= logged() + 1
+            looks += 1
+    assert run.returncode == 0
+    assert looks > 3
+    assert by_operation(read_profile("x.qprof"))["SELECT ?", "execute"] == logged()
+
+
+def logged() -> int:
+    try:
+        return Path("log").stat().st_size
+    except FileNotFoundError:
+        return 0
