@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -245,7 +246,8 @@ def test_a_recorded_pytest_has_no_more_warnings(tmp_path: Path) -> None:
 def running_trace(path: Path, **columns: object) -> None:
     """A trace whose process has not said that it ended; this process's, if nothing else is said."""
     with queryprof.profile(path):
-        sqlite3.connect(":memory:").execute("SELECT 1").fetchall()
+        with closing(sqlite3.connect(":memory:")) as connection:
+            connection.execute("SELECT 1").fetchall()
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE process SET clean_end = 0")
         for column, value in columns.items():
@@ -357,7 +359,8 @@ def test_a_full_disk_under_a_report(tmp_path: Path) -> None:
     except PermissionError:
         pytest.skip("device nodes need root")
     with queryprof.profile(tmp_path / "x.qprof"):
-        sqlite3.connect(":memory:").execute("SELECT 1").fetchall()
+        with closing(sqlite3.connect(":memory:")) as connection:
+            connection.execute("SELECT 1").fetchall()
     with full.open("w") as output:
         ended = subprocess.run(
             [QUERYPROF, "report", "x.qprof"], cwd=tmp_path, stdout=output, stderr=subprocess.PIPE,
