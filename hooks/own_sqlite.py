@@ -69,7 +69,7 @@ class OwnSqliteDriver:
             for name, methods in types.items():
                 owner = getattr(module, name, None)
                 if owner is not None:
-                    self._probes.attach(owner, methods, is_told=True)
+                    self._probes.attach(owner, methods, module.Cursor, is_told=True)
                 elif name != "Blob":  # which came later
                     raise DriverError(f"{described(module)} has no {name}; too old, or too new?")
         except BaseException:

@@ -119,6 +119,7 @@ static PyObject *attach(PyObject *module, PyObject *args)
                       .source = qp_operations[operation].source,
                       .quotes_names = quotes_names,
                       .drops = is_told || drops_statements((qp_operation)operation),
+                      .is_told = is_told,
                       .cursor_type = cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type};
     return qp_attach(owner, name, &probe, state);
 }

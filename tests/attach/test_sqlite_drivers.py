@@ -19,7 +19,7 @@ TIMES = 1000
 QUERY = "SELECT b FROM t WHERE a = ?"
 WORK = f"""
 connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
-connection.execute("INSERT INTO t VALUES (1, 2)")
+connection.cursor().executemany("INSERT INTO t VALUES (?, ?)", [(n, n + 1) for n in range(7)])
 for number in range({TIMES}):
     row = connection.execute("{QUERY}", (1,)).fetchone()
     assert row == (2,)
@@ -66,9 +66,13 @@ def doctor_on(queryprof: Run, driver: str) -> str:
 def test_a_thousand_queries(queryprof: Run, driver: str) -> None:
     if importlib.util.find_spec(driver) is None:
         pytest.skip(f"{driver} is not installed")
-    executions, fetches, steps = asked(recorded(queryprof, DRIVERS[driver] + WORK))
+    profile = recorded(queryprof, DRIVERS[driver] + WORK)
+    executions, fetches, steps = asked(profile)
     assert (executions, fetches) == (TIMES, TIMES)
     assert (steps > 0) == (driver != "libsql")
+    inserted = [a.rows for a in profile.aggregates if a.statement.startswith("INSERT")]
+    tells = driver not in ("apsw", "libsql")
+    assert inserted == [7 if tells else 0]
     line = doctor_on(queryprof, driver)
     assert re.search(rf"{driver}  .*, measured$", line, re.IGNORECASE), line
     assert f"`{driver}`" in PAGE.read_text()
