@@ -47,7 +47,7 @@ class Probes:
         owner: object,
         methods: Mapping[str, str],
         cursor_type: type | None = None,
-        is_told: bool = False,
+        has_own_sqlite: bool = False,
         quotes_names: bool = False,
     ) -> int:
         """Puts a probe on those of the methods that the owner itself has; returns how many.
@@ -56,7 +56,7 @@ class Probes:
             methods: the operation of each name.
             cursor_type: a C type whose `rowcount` and `connection` are looked for; the owner is this
                 type, or that of its connections.
-            is_told: the driver's SQLite tells when each statement ends.
+            has_own_sqlite: the driver has a SQLite for itself, not that of sqlite3.
             quotes_names: words in double quotes are names alone, and never strings.
         """
         operations = _core.operations()
@@ -66,7 +66,7 @@ class Probes:
             if own.get(method) is not None:
                 number = operations.index(operation)
                 self._attachments.append(
-                    _core.attach(owner, method, number, cursor_type, is_told, quotes_names)
+                    _core.attach(owner, method, number, cursor_type, has_own_sqlite, quotes_names)
                 )
         return len(self._attachments) - before
 

@@ -1,6 +1,7 @@
 """The drivers that queryprof knows, and those that a program names.
 
-sqlite3 and APSW are attached to by themselves (sqlite3_driver, apsw_driver), for SQLite's counters.
+Those of SQLite, but for libsql, are attached to by themselves (sqlite3_driver, own_sqlite), for its
+counters.
 """
 
 from __future__ import annotations

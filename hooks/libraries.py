@@ -18,10 +18,10 @@ DRIVERS = ("apsw", "pysqlite3", "sqlcipher3", "sqlean", "libsql", "psycopg", "du
 """The drivers among them."""
 
 HOMES = {
-    "apsw": "queryprof.hooks.apsw_driver:ApswDriver",
-    "pysqlite3._sqlite3": "queryprof.hooks.own_sqlite:pysqlite3_driver",
-    "sqlcipher3._sqlite3": "queryprof.hooks.own_sqlite:sqlcipher3_driver",
-    "sqlean._sqlite3": "queryprof.hooks.own_sqlite:sqlean_driver",
+    "apsw": "queryprof.hooks.own_sqlite:apsw_hook",
+    "pysqlite3._sqlite3": "queryprof.hooks.own_sqlite:pysqlite3_hook",
+    "sqlcipher3._sqlite3": "queryprof.hooks.own_sqlite:sqlcipher3_hook",
+    "sqlean._sqlite3": "queryprof.hooks.own_sqlite:sqlean_hook",
     "psycopg": "queryprof.hooks.drivers:psycopg_hook",
     "duckdb": "queryprof.hooks.drivers:duckdb_hook",
     "libsql": "queryprof.hooks.drivers:libsql_hook",

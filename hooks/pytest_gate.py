@@ -1,7 +1,7 @@
 """Holds a test to its budgets and its baseline, and keeps the baseline.
 
-It is imported when somebody wants to know more of a test than how much it asked: a marker, a check, a
-baseline to be saved, or a test that asks what is suspicious.
+It is imported when more is wanted of a test than how much it asked: by a marker, a check, a baseline to be
+saved, or because something in it is suspicious.
 """
 
 from __future__ import annotations

@@ -252,7 +252,8 @@ PyObject *qp_attach(PyObject *owner, PyObject *name, const qp_probe *given,
         probe.rowcount_offset = find_member(cursor_type, "rowcount", T_LONG, T_LONG);
         /* What is asked of a connection is asked of the SQLite of sqlite3. */
         probe.connection_offset =
-            given->is_told ? 0 : find_member(cursor_type, "connection", T_OBJECT, T_OBJECT_EX);
+            given->has_own_sqlite ? 0
+                                  : find_member(cursor_type, "connection", T_OBJECT, T_OBJECT_EX);
     }
     if (attach_found(a, found, &probe, types) < 0) {
         Py_CLEAR(capsule);

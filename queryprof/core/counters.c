@@ -22,7 +22,7 @@ static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api)
 }
 
 static struct {
-    const qp_sqlite_functions *counted[QP_PRIVATE_LIBRARIES]; /* which tell of new connections */
+    const qp_sqlite_functions *counted[QP_PRIVATE_LIBRARIES]; /* they call on_open_private */
     volatile int count;
 } private;
 
@@ -126,7 +126,9 @@ const char *qp_counters_start(const char *library, PyObject *connection)
 
 void qp_counters_stop(void)
 {
-    qp_counters_stop_private();
+    while (private.count) {
+        private.counted[--private.count]->cancel_auto_extension((void (*)(void))on_open_private);
+    }
     if (qp_counting.is_on) {
         qp_counters_settle();
         qp_counting.is_on = false;
@@ -157,13 +159,6 @@ const char *qp_counters_start_private(void)
     }
     private.counted[private.count++] = loaded;
     return NULL;
-}
-
-void qp_counters_stop_private(void)
-{
-    while (private.count) {
-        private.counted[--private.count]->cancel_auto_extension((void (*)(void))on_open_private);
-    }
 }
 
 void qp_counters_attach(PyObject *connection)

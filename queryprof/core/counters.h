@@ -25,16 +25,13 @@
  * (static text). */
 const char *qp_counters_start(const char *library, PyObject *connection);
 
-/* Reads what is left and stops counting. Connections keep a callback that does nothing, because
- * taking it away might take away the program's own. */
+/* Reads what is left and stops counting, for all drivers. Connections keep a callback that does
+ * nothing, because taking it away might take away the program's own. */
 void qp_counters_stop(void);
 
 /* Counts also on new connections of a driver that has a SQLite for itself, which has just loaded
  * the core as an extension. Returns NULL, or why it cannot count (static text). */
 const char *qp_counters_start_private(void);
-
-/* The end of that for all drivers that have one. */
-void qp_counters_stop_private(void);
 
 /* Counts on a connection (borrowed) that was open before, in a call on it: it is open, and stays so
  * as long as the GIL is held. Nothing happens where it is counted already, where the program has

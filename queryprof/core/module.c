@@ -103,9 +103,9 @@ static bool drops_statements(qp_operation operation)
 static PyObject *attach(PyObject *module, PyObject *args)
 {
     PyObject *owner, *name, *cursor_type;
-    int operation, is_told, quotes_names = 0;
-    if (!PyArg_ParseTuple(args, "OUiOp|p:attach", &owner, &name, &operation, &cursor_type, &is_told,
-                          &quotes_names)) {
+    int operation, has_own_sqlite, quotes_names = 0;
+    if (!PyArg_ParseTuple(args, "OUiOp|p:attach", &owner, &name, &operation, &cursor_type,
+                          &has_own_sqlite, &quotes_names)) {
         return NULL;
     }
     if (operation < 0 || operation >= QP_OPERATIONS) {
@@ -118,8 +118,8 @@ static PyObject *attach(PyObject *module, PyObject *args)
     qp_probe probe = {.operation = (qp_operation)operation,
                       .source = qp_operations[operation].source,
                       .quotes_names = quotes_names,
-                      .drops = is_told || drops_statements((qp_operation)operation),
-                      .is_told = is_told,
+                      .drops = has_own_sqlite || drops_statements((qp_operation)operation),
+                      .has_own_sqlite = has_own_sqlite,
                       .cursor_type = cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type};
     return qp_attach(owner, name, &probe, state);
 }
@@ -151,12 +151,6 @@ static PyObject *counters_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(
 static PyObject *counters_start_private(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     return none_or(qp_counters_start_private());
-}
-
-static PyObject *counters_stop_private(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    qp_counters_stop_private();
-    Py_RETURN_NONE;
 }
 
 static PyObject *plans_allow(PyObject *Py_UNUSED(module), PyObject *share)
@@ -275,7 +269,6 @@ static PyMethodDef functions[] = {
     {"counters_start", counters_start, METH_VARARGS, NULL},
     {"counters_stop", counters_stop, METH_NOARGS, NULL},
     {"counters_start_private", counters_start_private, METH_NOARGS, NULL},
-    {"counters_stop_private", counters_stop_private, METH_NOARGS, NULL},
     {"plans_allow", plans_allow, METH_O, NULL},
     {"plans_asked", plans_asked, METH_NOARGS, NULL},
     {"set_muted", set_muted, METH_VARARGS, NULL},

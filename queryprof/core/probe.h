@@ -30,7 +30,7 @@ typedef struct {
     Py_ssize_t rowcount_offset;   /* of the C long in a cursor that counts changed rows; 0: none */
     Py_ssize_t connection_offset; /* of a cursor's reference to its connection; 0: neither a cursor
                                    * nor a connection receives the call */
-    bool is_told;                 /* its driver has a SQLite for itself, which tells of ends */
+    bool has_own_sqlite;          /* its driver has a SQLite for itself, and its ends are traced */
     PyTypeObject *cursor_type;    /* owned by who attached; whose offsets these are; or NULL */
     bool drops;        /* it prepares statements that it drops before the call ends; or, where its
                         * SQLite tells when each statement ends, none is known longer */

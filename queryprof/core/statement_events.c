@@ -118,7 +118,7 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
         qp_tracker_read_base(t, statement, s->base);
     }
     if (s) {
-        t->last = s->transient && !t->is_told ? NULL : s;
+        t->last = s->transient && !t->traces_ends ? NULL : s;
         s->executions += !meter->counted;
     } else {
         call->statement = statement;
@@ -135,7 +135,7 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
     if (meter->sampled && !s) {
         t->unproved = statement;
         call->pages_at_start = qp_tracker_page_fetches(t);
-    } else if (meter->sampled && (!s->transient || t->is_told)) {
+    } else if (meter->sampled && (!s->transient || t->traces_ends)) {
         t->sampled = s;
         t->pages_at_start = qp_tracker_page_fetches(t);
     }
@@ -159,7 +159,7 @@ static QP_COLD void statement_ended(qp_tracker *t, void *statement)
     if (meter && meter->main == statement) {
         meter->main = NULL;
     }
-    if (!t->is_told && !t->tellers) { /* the last call that wanted it could not take it off */
+    if (!t->traces_ends && !t->tellers) { /* the last call that wanted it could not take it off */
         qp_trace_again(t);
     }
 }
@@ -213,7 +213,7 @@ static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSE
 
 void qp_trace_again(qp_tracker *t)
 {
-    bool ends = t->is_told || t->tellers;
+    bool ends = t->traces_ends || t->tellers;
     unsigned events = QP_TRACE_STMT | QP_TRACE_CLOSE | (ends ? QP_TRACE_PROFILE : 0);
     t->sqlite->trace_v2(t->db, events, on_trace, t);
 }
@@ -226,12 +226,12 @@ static char *copy_path(const char *path)
     return copy ? memcpy(copy, path, length) : NULL;
 }
 
-qp_tracker *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite, bool is_told)
+qp_tracker *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite, bool traces_ends)
 {
     qp_tracker *t = sqlite->db_mutex(db) ? qp_tracker_take(db, qp_counting.epoch) : NULL;
     if (t) {
         t->sqlite = sqlite;
-        t->is_told = is_told;
+        t->traces_ends = traces_ends;
         t->path = copy_path(sqlite->db_filename(db, "main"));
         qp_trace_again(t);
     }

@@ -61,10 +61,10 @@ extern struct qp_counting {
     uint32_t epoch;
 } qp_counting;
 
-/* Takes a connection's (sqlite3 *) events. `is_told`: of the end of every statement, too. NULL:
+/* Takes a connection's (sqlite3 *) events. `traces_ends`: of the end of every statement, too. NULL:
  * there are too many connections, or SQLite was built without mutexes, and a statement could be
  * gone while another thread reads it. */
-qp_tracker *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite, bool is_told);
+qp_tracker *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite, bool traces_ends);
 
 /* Registers again for the events that the tracker wants; with its connection's mutex. */
 void qp_trace_again(qp_tracker *tracker);

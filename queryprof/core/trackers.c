@@ -234,7 +234,7 @@ qp_counted_statement *qp_tracker_place(qp_tracker *t, void *statement, const qp_
 void qp_tracker_end(qp_tracker *t, qp_counted_statement *s)
 {
     uint32_t runs = runs_of(t, s->statement);
-    if (!t->is_told || runs == s->runs) { /* or this SQLite does not count them */
+    if (!t->traces_ends || runs == s->runs) { /* or this SQLite does not count them */
         qp_tracker_drop(s);
         return;
     }

@@ -39,7 +39,7 @@ typedef struct {
     const qp_sqlite_functions *sqlite;
     void *db;                      /* sqlite3 *, SQLite's; NULL: free */
     char *path;                    /* owned: of its main database, as it was opened; NULL: none */
-    bool is_told;                  /* of the end of every statement: none is kept past it */
+    bool traces_ends;              /* of the end of every statement: none is kept past it */
     uint32_t epoch;                /* what it holds is of this time of counting */
     _Atomic uint32_t tellers;      /* calls in progress that need the ends of statements; changed
                                     * with the GIL, read also with the mutex alone */

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.trace.convert import Conversion
 from queryprof.trace.identity import identities_in, identity_of
-from queryprof.trace.parts import has_all, of_process
+from queryprof.trace.parts import files_of, of_process
 from queryprof.trace.place import beside, is_written, refuse_to_replace
 from queryprof.trace.region import Region, opened_region
 from queryprof.trace.regions import (
@@ -161,11 +161,9 @@ class Collection:
         conversion, store = self._conversion, self._conversion.store
         try:
             with store.transaction():
-                for part in parts:
-                    with opened_region(part) as opened:
+                for path in files_of(parts, region):
+                    with opened_region(path) as opened:
                         process = conversion.add(opened)
-                if not has_all(parts, region):
-                    process = conversion.add(region)
                 if self._further:
                     self._further(store, process, int(region["pid"]))
         except BaseException:

@@ -30,7 +30,12 @@ def of_process(paths: Iterable[str], identity: Identity) -> tuple[list[str], dic
     return its, unsound
 
 
-def has_all(parts: Sequence[str], region: Region) -> bool:
+def files_of(parts: list[str], region: Region) -> list[str]:
+    """What a recording is made of: its parts, and the region in which it goes on."""
+    return parts if _has_all(parts, region) else [*parts, region.path]
+
+
+def _has_all(parts: Sequence[str], region: Region) -> bool:
     """Whether what a region holds is in the last of its parts, too: its process was killed before it had
     emptied it.
     """

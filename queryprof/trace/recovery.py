@@ -10,7 +10,7 @@ from time import time_ns
 from queryprof.errors import TraceError
 from queryprof.trace.collection import beside_trace, recover
 from queryprof.trace.identity import facts_of, identities_in, identity_of
-from queryprof.trace.parts import has_all, of_process
+from queryprof.trace.parts import files_of, of_process
 from queryprof.trace.place import JOURNAL
 from queryprof.trace.region import ENDED, PART, Region, opened_region
 from queryprof.trace.regions import (
@@ -85,7 +85,7 @@ def _bring_in(found: str, region: Region, path: str) -> list[str]:
 
     pid, trace, identity = int(region["pid"]), _place_of(region, path), identity_of(region)
     parts, _ = of_process(parts_of(trace, pid), identity)
-    files = parts if has_all(parts, region) else [*parts, found]
+    files = files_of(parts, region)
     written = []
     if not any(identity in identities_in(one) for one in [trace, *_others(trace, pid)]):
         free = beside(trace, pid) if is_written(trace) else trace
@@ -140,20 +140,17 @@ def open_living(path: str, files: ExitStack) -> Mapping[Identity, list[Region]]:
     Args:
         files: keeps them open, for another process may remove them meanwhile.
     """
-    found: dict[Identity, list[Region]] = {}
-    for opened, parts in _found_living(path):
+    opened: dict[Identity, list[Region]] = {}
+    for identity, paths in _found_living(path):
         try:
-            regions = [files.enter_context(opened_region(part)) for part in parts]
-            if not has_all(parts, opened):
-                regions.append(files.enter_context(opened_region(opened.path)))
-            found[identity_of(opened)] = regions
+            opened[identity] = [files.enter_context(opened_region(one)) for one in paths]
         except TraceError:
             continue  # it was taken just now, by who takes what is left
-    return found
+    return opened
 
 
-def _found_living(path: str) -> Iterator[tuple[Region, list[str]]]:
-    """Those regions, with the paths of their parts."""
+def _found_living(path: str) -> Iterator[tuple[Identity, list[str]]]:
+    """Whose they are, and the paths of each."""
     known = set()
     for found in [*regions_of(path), *_newest_first(checkpoints_of(path))]:
         try:
@@ -169,16 +166,17 @@ def _found_living(path: str) -> Iterator[tuple[Region, list[str]]]:
                     continue
                 known.add(identity)
                 parts, _ = of_process(parts_of(trace_of(region), identity[0]), identity)
-                yield region, parts
+                yield identity, files_of(parts, region)
         except (TraceError, ValueError):
             continue
     for collection in beside_trace(path):
         for found in collection.regions:
             try:
                 with opened_region(found) as region:
-                    if region.state != PART and identity_of(region) not in known:
-                        known.add(identity_of(region))
-                        yield region, collection.parts(region)
+                    identity = identity_of(region)
+                    if region.state != PART and identity not in known:
+                        known.add(identity)
+                        yield identity, files_of(collection.parts(region), region)
             except (TraceError, ValueError):
                 continue
 

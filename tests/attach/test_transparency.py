@@ -323,3 +323,49 @@ def test_a_python_without_gil_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     queryprof.install("x.qprof")
     assert queryprof.is_installed()
     queryprof.uninstall()
+
+
+def hooked() -> dict[str, object]:
+    """Everything that a hook may replace in the libraries that are here, by name."""
+    import importlib
+
+    from queryprof.hooks import executors, own_sqlite
+    from queryprof.hooks.drivers import DUCKDB, LIBSQL, PSYCOPG
+
+    own = (own_sqlite.apsw_hook(), own_sqlite.pysqlite3_hook(), own_sqlite.sqlcipher3_hook(),
+           own_sqlite.sqlean_hook())  # fmt: skip
+    found = {}
+    owners: list[tuple[str, str, tuple[str, ...]]] = [
+        (driver.module, name, tuple(methods))
+        for driver in (PSYCOPG, DUCKDB, LIBSQL, *(hook.driver for hook in own))
+        for name, methods in driver.types.items()
+    ]
+    hooks = (executors.thread_pool_hook(), executors.twisted_hook(),
+             executors.anyio_hook(), executors.aiosqlite_hook())  # fmt: skip
+    owners += [(h.module, o.owner, (o.method,)) for h in hooks for o in h.handovers]
+    for module_name, owner_name, methods in owners:
+        try:
+            module = importlib.import_module(module_name)
+        except ImportError:
+            continue
+        if owner_name.endswith("?") and not hasattr(module, owner_name.rstrip("?")):
+            continue
+        owner = getattr(module, owner_name.rstrip("?"))
+        for method in methods:
+            found[f"{module_name}.{owner_name}.{method}"] = vars(owner).get(method)
+    return found
+
+
+def test_uninstall_puts_everything_back() -> None:
+    """Types and functions of every driver and executor, by identity, twice."""
+    before = hooked()
+    assert len(before) > 20
+    for _ in range(2):
+        queryprof.install("x.qprof")
+        during = hooked()
+        queryprof.uninstall()
+        after = hooked()
+        assert all(after[name] is before[name] for name in before)
+    # What is exchanged in place stays the same object while it is measured, too.
+    same = {name.partition(".")[0] for name in before if during[name] is before[name] is not None}
+    assert same <= {"apsw", "psycopg", "pysqlite3", "sqlcipher3", "sqlean", "libsql"}, same
