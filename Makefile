@@ -52,8 +52,8 @@ docs: $(BIN)/queryprof ## runs every command that README.md and docs/ show
 sanitize: $(BIN)/queryprof ## the tests of the core under ASan and UBSan, and without memory
 	$(BIN)/python -m nox --session sanitize
 
-test-new-pythons: ## the tests on CPython 3.14 and 3.15, from Debian's sid in a folder of its own (as root)
-	sh tests/new-pythons.sh
+test-new-pythons: ## the tests on CPython 3.14 and 3.15, from Debian sid in a folder of its own (as root)
+	sh tests/in-debian.sh amd64 "$(NEW_PYTHONS)" pytest $(TEST_OPTIONS) tests
 
 clean: ## removes what the other targets have made
 	rm -rf $(VENV) .nox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -21,6 +21,7 @@ def doctor() -> None:
     """Says what queryprof can measure here, and why something is not measured."""
     import sqlite3
 
+    from queryprof.analysis.overview import COARSE_TICK_NS, coarse_tick
     from queryprof.core import _core
     from queryprof.core.settings import read_settings
     from queryprof.hooks.libraries import DRIVERS
@@ -40,7 +41,9 @@ def doctor() -> None:
     drivers = [(name, _driver(name, session.libraries)) for name in DRIVERS]
     direct = _core.frames_are_direct()
     session.stop()
-    rows = "every row is timed" if source == "time-stamp counter" else "row times are estimates"
+    rows = "every row is timed" if source != "monotonic clock" else "row times are estimates"
+    if ns_per_tick >= COARSE_TICK_NS:
+        rows += f"; {coarse_tick(ns_per_tick)}"
     lines += [
         ("core", f"loaded from {_core.__file__}"),
         ("clock", f"{source}, {ns_per_tick:.4f} ns a tick; {rows}"),

@@ -17,6 +17,10 @@ import os
 import sys
 from time import time_ns
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 VARIABLE = "QUERYPROF"
 FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
 """Set by the first process for its children, so that one process alone writes to the path: its id, and
@@ -24,6 +28,12 @@ when it began in ns since 1970.
 """
 
 RUNNER_VARIABLE = "QUERYPROF_RUNNER_PID"
+
+OURSELVES = "queryprof"
+"""The program that is never recorded: the command."""
+
+OPTIONS_WITH_VALUES = ("-W", "-X", "--check-hash-based-pycs")
+"""Those of Python's own that are two arguments."""
 
 SUBINTERPRETER = "queryprof.subinterpreter"
 """The name in the ImportError of the core, in an interpreter that cannot be recorded."""
@@ -35,7 +45,7 @@ def start() -> None:
     """Starts recording as the environment says; a second call does nothing."""
     global _started
     value = os.environ.get(VARIABLE, "")
-    if _started or value in ("", "0", os.devnull):
+    if _started or value in ("", "0", os.devnull) or running_program() == OURSELVES:
         return
     _started = True
     try:
@@ -76,8 +86,6 @@ def _path(value: str) -> str:
 
         return os.path.abspath(os.path.join(value, f"{pid}-{monotonic_ns()}.qprof"))
     if value == "1":
-        from queryprof.session import running_program
-
         return os.path.abspath(f"queryprof-{running_program()}-{pid}.qprof")
     from queryprof.trace.place import beside, make_room
 
@@ -97,3 +105,18 @@ def _changed_ns(path: str) -> int:
         return os.lstat(path).st_mtime_ns
     except OSError:
         return -1
+
+
+def running_program() -> str:
+    """What to call the running program's trace: its script or module, without a path."""
+    arguments: Iterator[str] = iter(getattr(sys, "orig_argv", sys.argv)[1:])
+    for argument in arguments:
+        if argument in OPTIONS_WITH_VALUES:
+            next(arguments, None)
+        elif argument == "-m":
+            return next(arguments, "python")
+        elif argument == "-c":
+            break
+        elif not argument.startswith("-"):
+            return os.path.splitext(os.path.basename(argument))[0]
+    return "python"

@@ -45,6 +45,12 @@ class ImportHooks:
         self.counters_off: dict[str, str] = {}
         """By module that is attached to: why the counters of its database are unknown."""
 
+    @property
+    def packages(self) -> set[str]:
+        """Those in which there are hooks, or will be, and none that has failed."""
+        modules = {hook.module for hook in self._hooks} - set(self.failures)
+        return {package_of(module) for module in modules}
+
     def attach(self) -> None:
         """Attaches to what is there, and waits for the rest."""
         self._is_attached = True
@@ -140,3 +146,8 @@ class _Loader:
         module.__loader__ = self._loader
         self._loader.exec_module(module)
         self._attach(self._hook, module)
+
+
+def package_of(module: str) -> str:
+    """The name of a module's package, whose part in C may have an underscore before it."""
+    return module.partition(".")[0].lstrip("_")

@@ -8,7 +8,8 @@ from time import time_ns
 from queryprof.core.recorder import muted
 from queryprof.core.settings import read_settings
 from queryprof.errors import SessionError
-from queryprof.session import running_program, session
+from queryprof.hooks.autoload import running_program
+from queryprof.session import session
 from queryprof.trace.place import is_null, make_room
 
 TYPE_CHECKING = False

@@ -55,6 +55,8 @@ class Process:
     unasked_plans: int
     read_bytes: int | None
     written_bytes: int | None
+    clock_tick_ns: float | None
+    unmeasured: tuple[str, ...] | None
 
     @property
     def wall_ns(self) -> int:

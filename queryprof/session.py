@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 from _thread import allocate_lock
 from time import time_ns
 
@@ -22,6 +21,7 @@ from queryprof.hooks.heartbeat import interval
 from queryprof.hooks.imports import ImportHooks
 from queryprof.hooks.libraries import library_hooks
 from queryprof.hooks.sqlite3_driver import Sqlite3Driver
+from queryprof.hooks.unmeasured import unmeasured_modules
 from queryprof.trace.facts import Facts
 from queryprof.trace.regions import (
     checkpoint_of,
@@ -286,6 +286,8 @@ class Session:
         with muted():
             if self._meter and self._facts:
                 self._meter.count()
+                if is_end:
+                    self._facts.note(unmeasured=unmeasured_modules(self.libraries.packages))
                 self._facts.end()
             if is_end:
                 _core.end_region()
@@ -354,16 +356,3 @@ def _temporary_directory() -> str:
 
 session = Session()
 """The session of this process."""
-
-
-def running_program() -> str:
-    """What to call the running program's trace: its script or module, without a path."""
-    arguments: list[str] = getattr(sys, "orig_argv", sys.argv)[1:]
-    for position, argument in enumerate(arguments):
-        if argument == "-m" and position + 1 < len(arguments):
-            return arguments[position + 1]
-        if argument == "-c":
-            break
-        if not argument.startswith("-"):
-            return os.path.splitext(os.path.basename(argument))[0]
-    return "python"

@@ -9,6 +9,9 @@ from queryprof.model import Profile
 
 NO_CALLS = "No database calls were recorded."
 
+COARSE_TICK_NS = 10
+"""From here on a tick is no longer short beside the fetch of a row, about 100 ns."""
+
 SHOWN_SPANS = 3
 """Names in a caution."""
 
@@ -111,9 +114,25 @@ def _cautions(profile: Profile) -> list[str]:
         f"SQLite's counters are unknown: {reason}"
         for reason in sorted({p.counters_off for p in processes if p.counters_off})
     ]
+    unmeasured = sorted({name for p in processes for name in p.unmeasured or ()})
+    if unmeasured:
+        cautions.append(
+            f"imported and not measured: {', '.join(unmeasured)} (docs/drivers.md says how"
+            " queryprof.instrument measures any DB-API driver)"
+        )
     if any(p.rows_estimated for p in processes):
         cautions.append("times of operation next are estimates: this machine's clock is slow")
+    coarsest_ns = max((p.clock_tick_ns or 0 for p in processes), default=0)
+    if coarsest_ns >= COARSE_TICK_NS:
+        cautions.append(coarse_tick(coarsest_ns))
     return cautions
+
+
+def coarse_tick(tick_ns: float) -> str:
+    return (
+        f"this machine's clock ticks every {tick_ns:.0f} ns: times of many rows are right on"
+        " average, the shortest and longest row are rounded"
+    )
 
 
 def _endless_spans(profile: Profile) -> list[str]:

@@ -150,6 +150,8 @@ def _process(process: Process) -> Mapping[str, Any]:
         "call_cost_ns": process.call_cost_ns,
         "read_bytes": process.read_bytes,
         "written_bytes": process.written_bytes,
+        "clock_tick_ns": process.clock_tick_ns,
+        "unmeasured": None if process.unmeasured is None else list(process.unmeasured),
     }
 
 

@@ -113,11 +113,14 @@ class CheckedTrace:
             yield number, tuple([frames[int(frame)] for frame in numbers.split(",") if frame])
 
     def processes(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The id of each process, and its columns by name; argv is a JSON list of strings."""
+        """The id of each process, and its columns by name; lists are JSON lists of strings."""
         for number, *values in self.rows("process", ("id", *PROCESS_COLUMNS)):
             columns = dict(zip(PROCESS_COLUMNS, values, strict=True))
-            if not _is_list_of_strings(columns["argv"]):
-                raise self.damaged("process.argv is no JSON list of strings")
+            for name in ("argv", "unmeasured"):
+                if columns[name] is None and name == "unmeasured":
+                    continue
+                if not _is_list_of_strings(columns[name]):
+                    raise self.damaged(f"process.{name} is no JSON list of strings")
             yield number, columns
 
     def intervals(

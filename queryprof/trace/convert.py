@@ -117,6 +117,7 @@ def _process_values(
     return {
         **known,
         "argv": json.dumps(facts["arguments"]),
+        "unmeasured": None if facts.get("unmeasured") is None else json.dumps(facts["unmeasured"]),
         "end_unix_ns": facts.get("end_unix_ns") or _last_sign_unix_ns(region),
         "clean_end": int(clean),
         "flushes": region["turns"],

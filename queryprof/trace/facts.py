@@ -28,7 +28,7 @@ class Facts:
     """
 
     def __init__(self, call_cost_ns: float, keeps_values: bool) -> None:
-        clock, _ = _core.clock_source()
+        clock, tick_ns = _core.clock_source()
         arguments: list[str] = list(getattr(sys, "orig_argv", []))
         self._known: dict[str, object] = {
             "host": os.uname().nodename if hasattr(os, "uname") else "",
@@ -39,7 +39,9 @@ class Facts:
             "queryprof_version": __version__,
             "clock": clock,
             "rows_estimated": int(clock == "monotonic clock"),
+            "clock_tick_ns": None if clock == "monotonic clock" else tick_ns,
             "counters_off": None,
+            "unmeasured": None,
             "call_cost_ns": call_cost_ns,
             "operations": _core.operations(),
         }

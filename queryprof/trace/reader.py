@@ -282,6 +282,8 @@ def _processes(trace: CheckedTrace) -> tuple[Process, ...]:
     found = []
     for number, columns in trace.processes():
         columns["argv"] = tuple(json.loads(columns["argv"]))
+        if columns["unmeasured"] is not None:
+            columns["unmeasured"] = tuple(json.loads(columns["unmeasured"]))
         columns["clean_end"] = bool(columns["clean_end"])
         columns["rows_estimated"] = bool(columns["rows_estimated"])
         found.append(Process(id=number, **columns))

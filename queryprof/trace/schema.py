@@ -9,6 +9,7 @@ History:
     3   plan, and of process: unasked_plans, read_bytes, written_bytes
     4   where work belongs: span_total, span_repeat, span_status, handoff, thread_usage and what
         hangs on them
+    5   of process: clock_tick_ns, unmeasured
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): tells a trace from any other SQLite file."""
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """In the header (user_version) of every trace."""
 
 LOOP_SCHEMA = """
@@ -230,6 +231,8 @@ MIGRATIONS: Mapping[int, str] = {
     " ALTER TABLE process ADD COLUMN read_bytes INTEGER;"
     " ALTER TABLE process ADD COLUMN written_bytes INTEGER;",
     3: WORK_SCHEMA,
+    4: "ALTER TABLE process ADD COLUMN clock_tick_ns REAL;"
+    " ALTER TABLE process ADD COLUMN unmeasured TEXT;",
 }
 """By version: the SQL that makes a trace of that version one of the next."""
 
@@ -261,7 +264,10 @@ CREATE TABLE process (
     unasked_plans INTEGER NOT NULL,    -- questions for plans left out for want of time or room
     -- Through the process's calls that read and write, queryprof's own left out; NULL: unknown.
     read_bytes INTEGER,
-    written_bytes INTEGER
+    written_bytes INTEGER,
+    clock_tick_ns REAL,                -- of what timed the calls; NULL: unknown
+    unmeasured TEXT                    -- JSON list: imported database modules that are not measured;
+                                       -- NULL: unknown
 );
 
 -- A statement: a SQL text without its literals, comments, white space and case of keywords.

@@ -37,6 +37,7 @@ PROCESS_COLUMNS = (
     "queryprof_version", "start_unix_ns", "end_unix_ns", "clean_end", "clock", "rows_estimated",
     "counters_off", "call_cost_ns", "flushes", "flush_ns", "folded_statements", "folded_calls",
     "lost_counters", "unasked_plans", "read_bytes", "written_bytes",
+    "clock_tick_ns", "unmeasured",
 )  # fmt: skip
 
 SUMS = (

@@ -276,6 +276,35 @@ def test_queryprof_variable_without_the_command(script: Script, tmp_path: Path) 
     assert (tmp_path / "out" / "x.qprof").stat().st_mode & 0o777 == 0o600
 
 
+def test_the_command_is_never_recorded(queryprof: Run, script: Script, tmp_path: Path) -> None:
+    """Where QUERYPROF is set for a whole shell: neither `run` nor what reads the trace."""
+    everywhere = {"QUERYPROF": "x.qprof", "PYTHONPATH": startup()}
+    path = script(WORK + "work(7)\n")
+    result = queryprof("run", "--no-report", path, env=everywhere)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert sorted(os.listdir()) == ["program.py", "program.qprof"]
+    assert by_operation(read_profile("program.qprof"))[SELECT] == 7
+    run_program(path, **everywhere)
+    result = queryprof("report", "x.qprof", env=everywhere)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert sorted(os.listdir()) == ["program.py", "program.qprof", "x.qprof"]
+    assert by_operation(read_profile("x.qprof"))[SELECT] == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [(("-X", "dev"), "program"), (("-Werror", "-W", "ignore", "-B"), "program"), ((), "program")],
+)
+def test_a_trace_is_called_like_its_program(
+    script: Script, options: tuple[str, ...], name: str
+) -> None:
+    path = script(WORK + "work(1)\n")
+    environment = {**os.environ, "QUERYPROF": "1", "PYTHONPATH": startup()}
+    subprocess.run([sys.executable, *options, path], env=environment, check=True)
+    (trace,) = Path().glob("*.qprof")
+    assert trace.name.startswith(f"queryprof-{name}-")
+
+
 def test_a_users_sitecustomize_still_runs(queryprof: Run, script: Script, tmp_path: Path) -> None:
     """The hook takes itself off sys.path and runs what Python would have run."""
     (tmp_path / "site").mkdir()

@@ -57,6 +57,7 @@ def write_trace(path: str) -> None:
         dict.fromkeys(PROCESS_COLUMNS, 1)
         | dict.fromkeys(("host", "directory", "python_version", "sqlite_version"), "x")
         | {"queryprof_version": "x", "clock": "x", "argv": '["python"]', "counters_off": None}
+        | {"unmeasured": '["pymysql"]'}
         | {"start_unix_ns": 10**18, "end_unix_ns": 10**18 + 10**10, "call_cost_ns": 50.0}
     )
     thread, span = store.thread(process, "MainThread"), store.span("GET /")
@@ -318,12 +319,13 @@ def test_what_is_no_file_is_refused(good: Path, command: Command, tmp_path: Path
 def older(good: Path, version: int) -> None:
     """Makes x.qprof a trace as an earlier version wrote it."""
     schemas = (LOOP_SCHEMA, PLAN_SCHEMA, WORK_SCHEMA)[version - 1 :]
+    columns = ["clock_tick_ns", "unmeasured"]
     lines = "".join(schemas).splitlines()
     tables = [line.split()[2] for line in lines if line.startswith("CREATE TABLE")]
     sqls = [f"DROP TABLE {table}" for table in reversed(tables)]
     if version < 3:
-        columns = ("unasked_plans", "read_bytes", "written_bytes")
-        sqls += [f"ALTER TABLE process DROP COLUMN {column}" for column in columns]
+        columns += ["unasked_plans", "read_bytes", "written_bytes"]
+    sqls += [f"ALTER TABLE process DROP COLUMN {column}" for column in columns]
     changed(good, *sqls, f"PRAGMA user_version = {version}")
 
 

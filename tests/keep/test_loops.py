@@ -64,7 +64,7 @@ def test_a_trace_of_the_first_version_is_read() -> None:
     assert len(tables) == 18
     for table in reversed(tables):
         connection.execute(f"DROP TABLE {table}")
-    for column in ("unasked_plans", "read_bytes", "written_bytes"):
+    for column in ("unasked_plans", "read_bytes", "written_bytes", "clock_tick_ns", "unmeasured"):
         connection.execute(f"ALTER TABLE process DROP COLUMN {column}")
     connection.execute("PRAGMA user_version = 1")
     connection.close()

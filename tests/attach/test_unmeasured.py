@@ -1,0 +1,83 @@
+"""Database modules that a program imports and that nothing measures: the report names them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+from queryprof.trace.reader import read_profile
+
+pytestmark = pytest.mark.once
+
+NO_CALLS = "No database calls were recorded."
+
+
+def cautions(queryprof: Run, program: str, *arguments: str) -> list[str]:
+    Path("program.py").write_text(program)
+    result = queryprof("run", "--no-report", "-o", "x.qprof", "program.py", *arguments)
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = queryprof("report", "x.qprof").stdout.splitlines()
+    return [line for line in lines if NO_CALLS in line or "not measured" in line]
+
+
+def test_they_are_named(queryprof: Run) -> None:
+    """Those that follow PEP 249, and asyncpg, which does not; modules inside of them are not."""
+    pytest.importorskip("pymysql")
+    pytest.importorskip("asyncpg")
+    none, named = cautions(queryprof, "import pymysql.cursors, asyncpg, json\n")
+    assert none.endswith(NO_CALLS)
+    assert "imported and not measured: asyncpg, pymysql (" in named
+    (process,) = read_profile("x.qprof").processes
+    assert process.unmeasured == ("asyncpg", "pymysql")
+
+
+def test_what_is_measured_is_not(queryprof: Run) -> None:
+    """Known drivers, those that a program names, and modules with the names of either."""
+    pytest.importorskip("pymysql")
+    Path("ours.py").write_text("from sqlite3 import *\nfrom sqlite3 import connect\n")
+    program = (
+        "import queryprof, pymysql, sqlite3, ours, aiosqlite, psycopg, duckdb, apsw\n"
+        "queryprof.instrument('pymysql')\n"
+    )
+    assert cautions(queryprof, program) == [f"! {NO_CALLS}"]
+    (process,) = read_profile("x.qprof").processes
+    assert process.unmeasured == ()
+
+
+def test_one_that_cannot_be_attached_to(queryprof: Run) -> None:
+    Path("apsw.py").write_text("")
+    Path("program.py").write_text("import apsw\n")
+    result = queryprof("run", "-o", "x.qprof", "program.py")
+    assert result.stderr.count("apsw is not measured") == 1
+    (process,) = read_profile("x.qprof").processes
+    assert process.unmeasured == ("apsw",)
+
+
+def test_a_module_that_loads_when_it_is_used_stays_unloaded(queryprof: Run) -> None:
+    program = (
+        "import importlib.util, sys\n"
+        "spec = importlib.util.find_spec('loud')\n"
+        "spec.loader = importlib.util.LazyLoader(spec.loader)\n"
+        "module = importlib.util.module_from_spec(spec)\n"
+        "sys.modules['loud'] = module\n"
+        "spec.loader.exec_module(module)\n"
+        "sys.modules[7] = sys.modules['none'] = None\n"
+    )
+    Path("loud.py").write_text("raise SystemExit('loaded')\n")
+    assert cautions(queryprof, program) == [f"! {NO_CALLS}"]
+
+
+def test_of_a_killed_process_they_are_unknown(queryprof: Run) -> None:
+    Path("program.py").write_text(
+        "import os, queryprof, sqlite3\nqueryprof.install('x.qprof')\n"
+        f"sqlite3.connect(':memory:')\nos.kill(os.getpid(), {signal.SIGKILL:d})\n"
+    )
+    subprocess.run([sys.executable, "program.py"], check=False)
+    assert queryprof("report", "x.qprof").returncode == 0
+    (process,) = read_profile("x.qprof").processes
+    assert process.unmeasured is None

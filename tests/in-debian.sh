@@ -1,0 +1,111 @@
+#!/bin/sh
+# Runs a command for each of the CPythons that Debian's sid has, of an architecture that this machine
+# may not have: there, with the project and its tests' packages installed. The Debian is in a folder of
+# its own, and stays there for the next time. Needs root, debootstrap, and qemu for another architecture;
+# where apt can, it installs them.
+#
+#     tests/in-debian.sh ARCHITECTURE "VERSION..." COMMAND [ARGUMENT...]
+set -eu
+architecture=$1
+versions=$2
+shift 2
+root=${QUERYPROF_DEBIANS:-/var/tmp/queryprof}-$architecture
+here=$(cd "$(dirname "$0")/.." && pwd)
+binfmt=/proc/sys/fs/binfmt_misc
+case $architecture in
+    amd64) machine=x86_64 ;;
+    arm64) machine=aarch64 ;;
+    *) echo "$architecture: only amd64 and arm64 are known here" >&2; exit 2 ;;
+esac
+
+if [ "$(id -u)" != 0 ]; then
+    echo "this needs root: it makes a Debian in $root, and mounts /proc, /dev/pts and /dev/shm there" >&2
+    exit 2
+fi
+needed=
+command -v debootstrap > /dev/null || needed="$needed debootstrap"
+foreign=
+if [ "$machine" != "$(uname -m)" ]; then
+    foreign=--foreign
+    command -v "qemu-$machine-static" > /dev/null || needed="$needed qemu-user-static"
+fi
+if [ -n "$needed" ]; then
+    if ! command -v apt-get > /dev/null; then
+        echo "install this system's packages of:$needed" >&2
+        exit 2
+    fi
+    apt-get update -qq
+    # shellcheck disable=SC2086 # a list of words
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $needed > /dev/null
+fi
+
+mounted=
+registered=
+leave() {
+    for place in $mounted; do
+        umount "$place" || umount -l "$place"
+    done
+    if [ -n "$registered" ]; then
+        echo -1 > "$registered"
+    fi
+}
+trap leave EXIT
+trap 'exit 130' INT TERM HUP
+if [ -n "$foreign" ] && [ ! -e "$binfmt/qemu-$machine" ]; then
+    if [ ! -e "$binfmt/register" ]; then
+        mount -t binfmt_misc binfmt_misc "$binfmt"
+    fi
+    cat "/usr/lib/binfmt.d/qemu-$machine.conf" > "$binfmt/register"
+    registered=$binfmt/qemu-$machine
+fi
+
+if [ ! -e "$root/.complete" ]; then
+    packages=gcc,libc6-dev,git,ca-certificates,procps
+    for version in $versions; do
+        packages=$packages,python$version,python$version-venv,python$version-dev
+        packages=$packages,libpython$version-testsuite
+    done
+    # shellcheck disable=SC2086 # an option, or none
+    debootstrap $foreign --arch="$architecture" --variant=minbase --include="$packages" sid "$root"
+    if [ -n "$foreign" ]; then
+        chroot "$root" /debootstrap/debootstrap --second-stage
+    fi
+    touch "$root/.complete"
+fi
+
+mkdir -p "$root/dev/pts" "$root/dev/shm"
+for place in /dev/pts /dev/shm /proc; do
+    if ! mountpoint -q "$root$place"; then
+        mount --bind "$place" "$root$place"
+        mounted="$root$place $mounted"
+    fi
+done
+ln -sf pts/ptmx "$root/dev/ptmx"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+for certificates in ${PIP_CERT:-}; do
+    mkdir -p "$root$(dirname "$certificates")"
+    cp "$certificates" "$root$certificates"
+done
+
+status=0
+for version in $versions; do
+    rm -rf "$root/work"
+    mkdir -p "$root/work"
+    (cd "$here" && git ls-files -z | xargs -0 cp --parents -t "$root/work")
+    # shellcheck disable=SC2016 # the inner shell's variables
+    chroot "$root" env HOME=/root VERSION="$version" sh -eu -c '
+        cd /work
+        "python$VERSION" -m venv "/venv-$VERSION"
+        pip="/venv-$VERSION/bin/pip install --quiet --disable-pip-version-check"
+        $pip "$(grep ^setuptools== requirements-dev.txt)" .
+        # What has no package for this Python yet is left out, and its tests are skipped.
+        for name in $(grep -v "^#" tests/packages.txt); do
+            requirement=$(awk -F == -v name="$name" "\$1 == name" requirements-dev.txt)
+            $pip --only-binary :all: "$requirement" > /tmp/pip.log 2>&1 ||
+                $pip "$requirement" > /tmp/pip.log 2>&1 ||
+                echo "Python $VERSION: without $requirement"
+        done
+        PATH="/venv-$VERSION/bin:$PATH" exec "$@"
+    ' sh "$@" || status=1
+done
+exit $status
