@@ -23,6 +23,9 @@ TESTS, ONCE = (
 )
 """What the tests need, and what those need that run on the first Python alone."""
 
+OTHER_DRIVERS = Path("requirements-drivers.txt").read_text().splitlines()
+"""Drivers under the name of one that is among those packages: each in a folder of its own."""
+
 FEWER_EXAMPLES = "100"
 """Random programs where the first Python has run 200."""
 
@@ -85,10 +88,13 @@ def tests(session: nox.Session) -> None:
     packages = (*TESTS, *ONCE) if is_first else TESTS
     install(session, *packages, flags="" if os.name == "nt" else "-Werror")
     examples = "200" if is_first else FEWER_EXAMPLES
+    drivers = Path(session.create_tmp(), "drivers").resolve()
+    for requirement in OTHER_DRIVERS if is_first else ():
+        session.install("--no-deps", "--target", str(drivers / requirement), requirement)
     session.run(
         "pytest", "-q", "-n", "3", "--dist", "worksteal", "-m", "not compat" if is_first else "not compat and not once",
         *session.posargs,
-        env={"QUERYPROF_EXAMPLES": examples},
+        env={"QUERYPROF_EXAMPLES": examples, "QUERYPROF_DRIVERS": str(drivers)},
     )  # fmt: skip
 
 

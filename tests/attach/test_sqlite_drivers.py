@@ -1,10 +1,17 @@
-"""The drivers of SQLite that programs use: exact counts, and SQLite's counters where it can tell."""
+"""The drivers of SQLite that programs use: exact counts, and SQLite's counters where it can tell.
+
+What each tells stands in docs/drivers.md; QUERYPROF_GOLDEN=write writes it there. QUERYPROF_DRIVERS is
+a folder with a folder for each driver that would take another's place (requirements-drivers.txt).
+"""
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
+import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -14,7 +21,12 @@ from queryprof.trace.reader import read_profile
 
 pytestmark = pytest.mark.once
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "drivers.md"
+ROOT = Path(__file__).parent.parent.parent
+PAGE = ROOT / "docs" / "drivers.md"
+HEAD = "| package | calls | rows fetched | rows changed | VM steps | query plans |"
+OTHERS = (ROOT / "requirements-drivers.txt").read_text().split()
+WRITE = os.environ.get("QUERYPROF_GOLDEN") == "write"
+FOLDERS = os.environ.get("QUERYPROF_DRIVERS", "")
 TIMES = 1000
 QUERY = "SELECT b FROM t WHERE a = ?"
 WORK = f"""
@@ -25,7 +37,21 @@ for number in range({TIMES}):
     assert row == (2,)
 connection.close()
 """
-DRIVERS = {
+ASYNC_WORK = f"""
+import aiosqlite, asyncio
+
+async def main():
+    async with aiosqlite.connect(":memory:") as connection:
+        await connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
+        rows = [(n, n + 1) for n in range(7)]
+        await connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
+        for number in range({TIMES}):
+            cursor = await connection.execute("{QUERY}", (1,))
+            assert await cursor.fetchone() == (2,)
+
+asyncio.run(main())
+"""
+CONNECTS = {
     "sqlite3": "import sqlite3\nconnection = sqlite3.connect(':memory:')",
     "apsw": "import apsw\nconnection = apsw.Connection(':memory:')",
     "pysqlite3": "import pysqlite3\nconnection = pysqlite3.connect(':memory:')",
@@ -33,20 +59,49 @@ DRIVERS = {
     "sqlean": "import sqlean\nconnection = sqlean.connect(':memory:')",
     "libsql": "import libsql\nconnection = libsql.connect(':memory:')",
 }
+PACKAGES = {
+    "sqlite3": "sqlite3",
+    "aiosqlite": "aiosqlite",
+    "apsw": "apsw",
+    "pysqlite3-binary": "pysqlite3",
+    "sqlcipher3-binary": "sqlcipher3",
+    "sqlean.py": "sqlean",
+    "libsql": "libsql",
+    **{requirement: re.split("[-=]", requirement)[0] for requirement in OTHERS},
+}
+"""The module of each package; with a version, it is in a folder of its own."""
 
 
-def asked(profile: Profile) -> tuple[int, int, int]:
-    """Executions of the query, fetches, and the steps of each execution; 0: unknown."""
+class Told(NamedTuple):
+    """What a recording knows of the program's work."""
+
+    calls: int
+    fetched: int
+    changed: int
+    vm_steps: int
+    plans: int
+
+    def row(self, package: str) -> str:
+        """The row of the table; calls and fetched rows are exact, or the test has failed."""
+        known = ["exact", "exact"]
+        known += ["exact" if n else "unknown" for n in (self.changed, self.vm_steps)]
+        known += ["asked" if self.plans else "not asked"]
+        return f"| `{package}` | {' | '.join(known)} |"
+
+
+def told(profile: Profile) -> Told:
     rows = [a for a in profile.aggregates if a.statement == QUERY]
     executions = sum(a.count for a in rows if a.operation == "execute")
     counted = sum(a.counters.counted for a in rows)
     steps = sum(a.counters.vm_steps for a in rows)
     assert counted in (0, executions)
     assert steps % executions == 0
-    return (
+    return Told(
         executions,
-        sum(a.count for a in rows if a.operation == "fetchone"),
+        sum(a.rows for a in rows if a.operation == "fetchone"),
+        sum(a.rows for a in profile.aggregates if a.statement.startswith("INSERT")),
         steps // executions,
+        sum(plan.statement == QUERY for plan in profile.plans),
     )
 
 
@@ -62,26 +117,47 @@ def doctor_on(queryprof: Run, driver: str) -> str:
     return next(line for line in lines if line.startswith(f"{driver:<11} "))
 
 
-@pytest.mark.parametrize("driver", DRIVERS)
-def test_a_thousand_queries(queryprof: Run, driver: str) -> None:
-    if importlib.util.find_spec(driver) is None:
-        pytest.skip(f"{driver} is not installed")
-    profile = recorded(queryprof, DRIVERS[driver] + WORK)
-    executions, fetches, steps = asked(profile)
-    assert (executions, fetches) == (TIMES, TIMES)
-    assert (steps > 0) == (driver != "libsql")
-    inserted = [a.rows for a in profile.aggregates if a.statement.startswith("INSERT")]
-    tells = driver not in ("apsw", "libsql")
-    assert inserted == [7 if tells else 0]
-    line = doctor_on(queryprof, driver)
-    assert re.search(rf"{driver}  .*, measured$", line, re.IGNORECASE), line
-    assert f"`{driver}`" in PAGE.read_text()
+def row_in_the_page(package: str, row: str) -> str:
+    """The page's row of a package, which is written first where that is wanted."""
+    text = PAGE.read_text()
+    before, table = text.split(f"{HEAD}\n", 1)
+    rule, *rows = table.split("\n\n", 1)[0].splitlines()
+    by_package = {line.split("`")[1]: line for line in rows}
+    if WRITE:
+        by_package[package] = row
+        ordered = [by_package[name] for name in PACKAGES if name in by_package]
+        rest = table.split("\n\n", 1)[1]
+        PAGE.write_text("\n".join([f"{before}{HEAD}", rule, *ordered, "", rest]))
+    return by_package.get(package, "")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_thousand_queries(queryprof: Run, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    module = PACKAGES[package]
+    if package in OTHERS:
+        folder = Path(FOLDERS, package)
+        if not FOLDERS or not folder.is_dir():
+            pytest.skip(f"{package} is not in QUERYPROF_DRIVERS")
+        monkeypatch.setenv("PYTHONPATH", str(folder))
+    elif importlib.util.find_spec(module) is None:
+        pytest.skip(f"{package} is not installed")
+    program = ASYNC_WORK if module == "aiosqlite" else CONNECTS[module] + WORK
+    found = told(recorded(queryprof, program))
+    assert (found.calls, found.fetched) == (TIMES, TIMES)
+    assert found.changed in (0, 7)
+    assert row_in_the_page(package, found.row(package)) == found.row(package)
+    if module != "aiosqlite":
+        version = package.partition("==")[2]
+        line = doctor_on(queryprof, module)
+        assert re.search(rf"{module}  .*{re.escape(version)}.*, measured$", line, re.IGNORECASE), (
+            line
+        )
 
 
 def test_all_in_one_process(queryprof: Run) -> None:
     """Each has a SQLite for itself, and each of those is counted."""
-    here = [name for name in DRIVERS if importlib.util.find_spec(name)]
-    profile = recorded(queryprof, "".join(DRIVERS[name] + WORK for name in here))
+    here = [name for name in CONNECTS if importlib.util.find_spec(name)]
+    profile = recorded(queryprof, "".join(CONNECTS[name] + WORK for name in here))
     rows = [a for a in profile.aggregates if (a.statement, a.operation) == (QUERY, "execute")]
     assert [a.count for a in rows] == [TIMES] * len(here)
     counted = sorted(a.counters.counted for a in rows)
@@ -92,12 +168,12 @@ def test_in_place_of_sqlite3(queryprof: Run) -> None:
     """As programs do it that need a newer SQLite."""
     pytest.importorskip("pysqlite3")
     replaced = "import sys, pysqlite3\nsys.modules['sqlite3'] = pysqlite3\n"
-    executions, fetches, steps = asked(recorded(queryprof, replaced + DRIVERS["sqlite3"] + WORK))
-    assert (executions, fetches, steps > 0) == (TIMES, TIMES, True)
+    found = told(recorded(queryprof, replaced + CONNECTS["sqlite3"] + WORK))
+    assert (found.calls, found.fetched, found.vm_steps > 0) == (TIMES, TIMES, True)
 
 
 def test_naming_what_is_known_changes_nothing(queryprof: Run) -> None:
     pytest.importorskip("apsw")
     named = "import queryprof\nqueryprof.instrument('apsw')\n"
-    executions, _, steps = asked(recorded(queryprof, named + DRIVERS["apsw"] + WORK))
-    assert (executions, steps > 0) == (TIMES, True)
+    found = told(recorded(queryprof, named + CONNECTS["apsw"] + WORK))
+    assert (found.calls, found.vm_steps > 0) == (TIMES, True)
