@@ -39,7 +39,6 @@ void qp_region_end_part(void)
 #ifdef __linux__
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -48,6 +47,9 @@ void qp_region_end_part(void)
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+/* statfs(2); <linux/magic.h> is not where only the C library's headers are. */
+#define TMPFS 0x01021994
 
 bool qp_write_at(int file, const char *bytes, size_t length, long long at)
 {
@@ -183,7 +185,7 @@ static int make_file(const char *directory, size_t length, bool *is_named)
     }
     snprintf(place, sizeof place, "%.*s", (int)length, directory);
     int file = open_new(place, is_named);
-    if (file >= 0 && (fstatfs(file, &facts) != 0 || facts.f_type != TMPFS_MAGIC)) {
+    if (file >= 0 && (fstatfs(file, &facts) != 0 || facts.f_type != TMPFS)) {
         if (*is_named) {
             unlink(shared.path);
         }
