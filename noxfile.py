@@ -101,7 +101,7 @@ def tests(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0])
 def compat(session: nox.Session) -> None:
     """Other programs' own test suites, bare and under queryprof."""
-    install(session, *TESTS)
+    install(session, *TESTS, "nuitka")
     session.run("pytest", "-q", "-m", "compat", *session.posargs)
 
 

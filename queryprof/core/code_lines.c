@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation.h"
+#include "frames.h"
 #include "index.h"
 #include "region.h"
 #include "texts.h"
@@ -193,7 +194,7 @@ uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_clas
 static uint32_t make_line(PyCodeObject *code, int instruction)
 {
     const known_code *known = find_code(code, NULL);
-    int line = PyCode_Addr2Line(code, instruction);
+    int line = instruction == QP_NO_INSTRUCTION ? 0 : PyCode_Addr2Line(code, instruction);
     const qp_line_row row = {.function = qp_text_of_str(code->co_qualname),
                              .file = qp_text_of_str(code->co_filename),
                              .line = line > 0 ? (uint32_t)line : 0,

@@ -70,6 +70,12 @@ static inline int record_instruction(_PyInterpreterFrame *record)
 }
 #endif
 
+/* NULL: the interpreter has made no object of it, as compilers do. */
+static inline bool is_compiled(PyFrameObject *frame)
+{
+    return frame && !PyFrame_Check(frame);
+}
+
 qp_frame *qp_frame_running(PyThreadState *tstate)
 {
 #if LAYOUT_IS_KNOWN
@@ -163,10 +169,11 @@ int qp_frame_instruction(qp_frame *frame)
 {
 #if LAYOUT_IS_KNOWN
     if (direct) {
-        return record_instruction(frame);
+        PyFrameObject *object = ((_PyInterpreterFrame *)frame)->frame_obj;
+        return is_compiled(object) ? QP_NO_INSTRUCTION : record_instruction(frame);
     }
 #endif
-    return PyFrame_GetLasti(frame);
+    return is_compiled(frame) ? QP_NO_INSTRUCTION : PyFrame_GetLasti(frame);
 }
 
 int qp_frames_mark(PyThreadState *tstate, const qp_frame *last, qp_frame_mark *marks, int room)

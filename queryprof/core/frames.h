@@ -41,7 +41,11 @@ PyCodeObject *qp_frame_code(qp_frame *frame);
 /* The globals that the frame's code runs in; borrowed from the frame, may be NULL. */
 PyObject *qp_frame_globals(qp_frame *frame);
 
-/* Byte offset of the running instruction, as PyFrame_GetLasti gives it. */
+/* In a frame that a compiler of Python (Nuitka) has made: its code is a stand-in without the
+ * program's instructions, and what its line would be changes in the same place. */
+enum { QP_NO_INSTRUCTION = -2 };
+
+/* Byte offset of the running instruction, as PyFrame_GetLasti gives it; or QP_NO_INSTRUCTION. */
 int qp_frame_instruction(qp_frame *frame);
 
 /* What tells one frame's running state from another's, compared by identity alone. Both are NULL

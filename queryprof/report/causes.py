@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from queryprof.analysis.baseline import Figures, Site
 from queryprof.analysis.deviations import Deviation
+from queryprof.report.places import numbered
 from queryprof.report.plan_words import plan_change, plans_before_and_after
 
 LONGEST_STATEMENT = 300
@@ -115,9 +116,11 @@ def site_lines(site: Site, with_executions: bool = True) -> list[str]:
     frame = site.frame
     if frame is None:
         return [f"{times}from an unknown place"]
-    line = f"{times}{frame.function} {file_of(frame.file)}:{frame.line}"
+    line = f"{times}{frame.function} {numbered(file_of(frame.file), frame.line)}"
     if with_executions and site.caller:
-        line += f"  <- {site.caller.function} {file_of(site.caller.file)}:{site.caller.line}"
+        line += (
+            f"  <- {site.caller.function} {numbered(file_of(site.caller.file), site.caller.line)}"
+        )
     try:
         source = linecache.getline(frame.file, frame.line).strip()
     except ValueError:  # no file can have such a name

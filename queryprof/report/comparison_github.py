@@ -21,5 +21,8 @@ def comparison_github(failed: Iterable[StatementChange | Change], places: Places
 def _annotation(change: StatementChange | Change, places: Places) -> str:
     sites = change.sites if isinstance(change, StatementChange) else ()
     frame = sites[0].site.frame if sites else None
-    place = f"file={github_property(places.file(frame.file))},line={frame.line}," if frame else ""
+    place = ""
+    if frame:
+        line = f"line={frame.line}," if frame.line else ""
+        place = f"file={github_property(places.file(frame.file))},{line}"
     return f"::error {place}title=queryprof::{github_data(f'{title(change)}: {told(change)}')}"

@@ -55,7 +55,7 @@ def _site(change: SiteChange) -> dict[str, Any]:
     return {
         "function": frame.function if frame else None,
         "file": frame.file if frame else None,
-        "line": frame.line if frame else None,
+        "line": (frame.line or None) if frame else None,
         "executions_before": change.before,
         "executions_after": change.after,
     }

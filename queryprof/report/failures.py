@@ -9,6 +9,7 @@ from queryprof.analysis.deviations import Deviation
 from queryprof.model import BASELINE_FIGURES, Step
 from queryprof.report.causes import cut, file_of, site_lines
 from queryprof.report.inert import visible
+from queryprof.report.places import numbered
 from queryprof.report.units import duration, percent
 
 SHOWN_STATEMENTS = 5
@@ -53,13 +54,13 @@ def slower_message(test: str, ns: int, longest_ns: int, figures: TestFigures) ->
 
 def stall_line(step: Step) -> str:
     """What ran without a break, and what of it was the database."""
-    line = f"{step.function.function} {file_of(step.function.file)}:{step.function.line}"
+    line = f"{step.function.function} {numbered(file_of(step.function.file), step.function.line)}"
     if step.causes and step.durations.total_ns:
         cause = max(step.causes, key=lambda c: c.ns)
         share = percent(cause.ns / step.durations.total_ns)
         line += f", {share} of it in {cut(cause.statement)}"
         if cause.path:
-            line += f" at {file_of(cause.path[0].file)}:{cause.path[0].line}"
+            line += f" at {numbered(file_of(cause.path[0].file), cause.path[0].line)}"
     return line
 
 

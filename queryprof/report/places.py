@@ -31,7 +31,7 @@ class Places:
 
     def where(self, frame: Frame) -> str:
         """A frame's file:line."""
-        return f"{self.file(frame.file)}:{frame.line}" if frame.line else self.file(frame.file)
+        return numbered(self.file(frame.file), frame.line)
 
     def function(self, frame: Frame) -> str:
         """A frame's function, as it is called."""
@@ -45,3 +45,8 @@ class Places:
     def site(self, site: CallSite) -> str:
         """A call site's function and file:line."""
         return self.frame(site.frame) if site.frame else "(unknown)"
+
+
+def numbered(file: str, line: int) -> str:
+    """file:line; of compiled code (Nuitka, Cython) the line is unknown, and of built-in code the file."""
+    return f"{file}:{line or '?'}" if file else ""

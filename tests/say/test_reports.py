@@ -37,6 +37,7 @@ from queryprof.model import (
 from queryprof.report.csv_report import csv_report
 from queryprof.report.json_report import json_report
 from queryprof.report.markdown_report import markdown_report
+from queryprof.report.places import Places
 from queryprof.report.terminal import print_report, print_view
 from queryprof.report.units import average, duration
 
@@ -201,6 +202,13 @@ def test_markdown_is_a_table_whatever_the_sql(profile: Profile) -> None:
 def test_durations_have_three_digits(text: str, ns: float | None) -> None:
     """And a unit that makes them short; unknown is a question mark."""
     assert duration(ns) == text
+
+
+def test_an_unknown_line_is_shown_as_unknown() -> None:
+    """In compiled code; what is built in has no file."""
+    places = Places()
+    assert places.frame(Frame("price", "/srv/shop/fast.so", 0)) == "price() /srv/shop/fast.so:?"
+    assert places.frame(Frame("(unknown)", "", 0)) == "(unknown)"
 
 
 def test_averages() -> None:
