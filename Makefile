@@ -4,7 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test package wheels bench responsiveness compat lint docs sanitize test-new-pythons clean
+NEW_PYTHONS := 3.14 3.15
+TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat' -p no:cacheprovider
+POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
+
+.PHONY: help demo test package wheels bench bench-pythons responsiveness compat lint docs sanitize \
+        test-new-pythons test-arm64 clean
 
 help:
 	@grep -E '^[a-z0-9.-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 18
@@ -52,8 +57,15 @@ docs: $(BIN)/queryprof ## runs every command that README.md and docs/ show
 sanitize: $(BIN)/queryprof ## the tests of the core under ASan and UBSan, and without memory
 	$(BIN)/python -m nox --session sanitize
 
-test-new-pythons: ## the tests on CPython 3.14 and 3.15, from Debian sid in a folder of its own (as root)
-	sh tests/in-debian.sh amd64 "$(NEW_PYTHONS)" pytest $(TEST_OPTIONS) tests
+test-new-pythons: ## the tests on CPython 3.14 and 3.15, from Debian's sid in a folder of its own (as root)
+	tests/in-debian.sh amd64 "$(NEW_PYTHONS)" pytest $(TEST_OPTIONS) tests
+
+test-arm64: ## the core's tests on arm64, emulated, from Debian's sid in a folder of its own (as root, an hour)
+	tests/in-debian.sh arm64 3.14 pytest $(TEST_OPTIONS) tests/record tests/keep
+
+bench-pythons: $(BIN)/queryprof ## what recording costs on each CPython from 3.11 to 3.15 (as root)
+	$(BIN)/python -m nox --session bench -- $(POINT_SELECT)
+	tests/in-debian.sh amd64 "$(NEW_PYTHONS)" python $(POINT_SELECT)
 
 clean: ## removes what the other targets have made
 	rm -rf $(VENV) .nox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -183,6 +183,13 @@ def files_of(directory: Path) -> set[str]:
 
 
 @nox.session(python=PYTHONS)
+def bench(session: nox.Session) -> None:
+    """What recording costs the cheapest call."""
+    install(session)
+    session.run("python", *session.posargs)
+
+
+@nox.session(python=PYTHONS)
 def wheels(session: nox.Session) -> None:
     """Wheels for Linux, as old as glibc 2.17 and as small as musl, compiled by zig's clang."""
     session.install(*pinned("auditwheel", "build", "setuptools", "ziglang"))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import cProfile
 import functools
 import os
+import platform
 import shutil
 import sqlite3
 import statistics
@@ -360,6 +361,7 @@ def main(
     cases = [case for case in CASES if not chosen_case or chosen_case in case]
     tools = [tool for tool in TOOLS if not chosen_tool or tool in ("bare", chosen_tool)]
     times = measure(cases, tools, rounds)
+    print(f"CPython {platform.python_version()}, {platform.machine()}\n")
     print("| | bare |", " | ".join(tools[1:]), "|")
     print("|---|" + "---:|" * len(tools))
     for case in cases:

@@ -117,8 +117,8 @@ def _cautions(profile: Profile) -> list[str]:
     unmeasured = sorted({name for p in processes for name in p.unmeasured or ()})
     if unmeasured:
         cautions.append(
-            f"imported and not measured: {', '.join(unmeasured)} (docs/drivers.md says how"
-            " queryprof.instrument measures any DB-API driver)"
+            f"imported and not measured: {', '.join(unmeasured)} (docs/drivers.md says what"
+            " is, and how any DB-API driver can be)"
         )
     if any(p.rows_estimated for p in processes):
         cautions.append("times of operation next are estimates: this machine's clock is slow")

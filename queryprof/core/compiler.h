@@ -2,6 +2,8 @@
 #ifndef QP_COMPILER_H
 #define QP_COMPILER_H
 
+#include <stdatomic.h>
+
 /* Keeps a function out of the way of what always runs: not inlined, and placed apart. */
 #if defined(__GNUC__)
 #define QP_COLD __attribute__((cold, noinline))
@@ -16,6 +18,15 @@
 #else
 #define qp_release_store(place, value) (*(volatile __typeof__(*(place)) *)(place) = (value))
 #endif
+
+/* A row that readers outside see changes between these two: its number is odd meanwhile, and
+ * another afterwards. Neither the processor nor the compiler moves a store across them. */
+#define qp_change_begins(row)                                    \
+    do {                                                         \
+        qp_release_store(&(row)->sequence, (row)->sequence + 1); \
+        atomic_thread_fence(memory_order_release);               \
+    } while (0)
+#define qp_change_ends(row) qp_release_store(&(row)->sequence, (row)->sequence + 1)
 
 /* Inlined whatever its size: what runs for every row. */
 #if defined(__GNUC__)

@@ -277,9 +277,9 @@ static void settle_beginning(qp_execution *e, qp_aggregate *sums, plot *plotted)
     int64_t self_ns = self_of(ns, e->nested_ticks);
     e->count_before = sums->count;
     qp_release_store(&e->stage, QP_STAGE_SETTLING);
-    qp_release_store(&sums->sequence, sums->sequence + 1);
+    qp_change_begins(sums);
     qp_aggregate_add(sums, 1, ns, self_ns, e->rows, ns, ns);
-    qp_release_store(&sums->sequence, sums->sequence + 1);
+    qp_change_ends(sums);
     e->duration_ns = ns;
     e->settled_ns = -1;
     e->fetched = e->rows;
@@ -301,11 +301,11 @@ static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *p
     p->row = qp_aggregate_number(sums);
     p->count_before = sums->count;
     qp_release_store(&p->stage, QP_STAGE_SETTLING);
-    qp_release_store(&sums->sequence, sums->sequence + 1);
+    qp_change_begins(sums);
     qp_aggregate_add(sums, p->calls, total_ns, self_ns, p->rows, qp_clock_ns(p->min_ticks),
                      qp_clock_ns(p->max_ticks));
     sums->errors += p->errors;
-    qp_release_store(&sums->sequence, sums->sequence + 1);
+    qp_change_ends(sums);
     e->duration_ns += total_ns;
     e->fetched += p->rows;
     *plotted = (plot){p->last_ticks, plotted->calls + p->calls, plotted->rows + p->rows,
@@ -322,9 +322,9 @@ static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *
         return;
     }
     if (generation == qp_aggregates_generation) {
-        qp_release_store(&sums->sequence, sums->sequence + 1);
+        qp_change_begins(sums);
         qp_aggregate_move(sums, e->settled_ns, e->duration_ns);
-        qp_release_store(&sums->sequence, sums->sequence + 1);
+        qp_change_ends(sums);
     }
     e->settled_ns = e->duration_ns;
 }

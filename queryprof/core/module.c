@@ -2,6 +2,8 @@
  * function takes and gives. */
 #include "module.h"
 
+#include <stdatomic.h>
+
 #include "aggregates.h"
 #include "allocation.h"
 #include "attach.h"
@@ -237,6 +239,12 @@ static PyObject *probe_cost_ns(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(
     return qp_require_recording() ? PyFloat_FromDouble(qp_probe_cost_ns()) : NULL;
 }
 
+static PyObject *memory_fence(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    Py_RETURN_NONE;
+}
+
 static PyObject *after_fork(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     qp_watchdog_after_fork();
@@ -279,6 +287,7 @@ static PyMethodDef functions[] = {
     {"use_public_frames", use_public_frames, METH_NOARGS, NULL},
     {"use_system_clock", use_system_clock, METH_NOARGS, NULL},
     {"probe_cost_ns", probe_cost_ns, METH_NOARGS, NULL},
+    {"memory_fence", memory_fence, METH_NOARGS, NULL},
     {"after_fork", after_fork, METH_NOARGS, NULL},
 #ifdef QP_FAULT_INJECTION
     {"fail_allocation_after", fail_allocation_after, METH_VARARGS, NULL},

@@ -4,6 +4,7 @@
 
 #include "allocation.h"
 #include "clock.h"
+#include "compiler.h"
 #include "index.h"
 #include "region.h"
 #include "texts.h"
@@ -123,20 +124,18 @@ void qp_exemplar_keep(const qp_exemplar_row *of, PyObject *sql, PyObject *parame
     if (!e || (e->serial && e->serial != of->serial && e->duration_ns >= of->duration_ns)) {
         return;
     }
-    e->sequence++;
+    qp_change_begins(e);
     if (e->serial == of->serial) {
         e->duration_ns = of->duration_ns;
         e->rows = of->rows;
     } else {
-        qp_text sql_text = value_text(e->sql, sql);
-        qp_text parameters_text = value_text(e->parameters, parameters);
-        uint32_t sequence = e->sequence;
-        *e = *of;
-        e->sql = sql_text;
-        e->parameters = parameters_text;
-        e->sequence = sequence;
+        qp_exemplar_row now = *of;
+        now.sequence = e->sequence;
+        now.sql = value_text(e->sql, sql);
+        now.parameters = value_text(e->parameters, parameters);
+        *e = now;
     }
-    e->sequence++;
+    qp_change_ends(e);
     raise_floor(of->key.statement);
 }
 

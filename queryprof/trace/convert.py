@@ -312,15 +312,22 @@ class _RegionAddition:
             "statement", "path", "span", "thread", "operation", "serial", "started_unix_ns",
             "duration_ns", "rows", "stack", "sql", "parameters",
         )  # fmt: skip
-        exemplars = []
-        for row in self._region.rows("exemplars", columns):
+        region = self._region
+        packed = region.packed("exemplars")
+        exemplars = {}
+        for place, row in enumerate(
+            region.tables["exemplars"].decoder(columns).iter_unpack(packed)
+        ):
             serial, *figures, stack, sql, parameters = row[5:]
             if serial:
                 is_known = 0 < stack < len(self._stack_rows)  # else it came after they were read
                 stack_id = self._stack(stack) if is_known else None
                 texts = (self._text_or(sql), self._text_or(parameters))
-                exemplars.append((*self._key(*row[:5]), *figures, stack_id, *texts))
-        self._store.add_exemplars(exemplars)
+                exemplars[place] = (*self._key(*row[:5]), *figures, stack_id, *texts)
+        # Its texts are written over, too: one that another took the place of meanwhile is left out.
+        for place in region.changing("exemplars", packed, region.packed("exemplars")):
+            exemplars.pop(place, None)
+        self._store.add_exemplars(list(exemplars.values()))
         for statement, stack, executions, ns in self._region.rows(
             "stack_samples", ("statement", "stack", "executions", "ns")
         ):

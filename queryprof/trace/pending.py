@@ -100,7 +100,7 @@ def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
     """
     for _ in range(TRIES):
         calls = region.packed("calls")
-        rows = region.whole_rows("aggregates", "sequence", _COLUMNS)
+        rows = region.whole_rows("aggregates", _COLUMNS)
         is_still = region.packed("calls") == calls
         if is_still:
             break

@@ -11,6 +11,7 @@ import os
 import struct
 from contextlib import contextmanager
 
+from queryprof.core import _core
 from queryprof.errors import TraceError
 
 TYPE_CHECKING = False
@@ -190,7 +191,9 @@ class Region:
     def _read(self, at: int, length: int) -> bytes:
         if self._memory is not None:
             return bytes(self._memory[at : at + length])
-        return os.pread(self.file, length, at)
+        read = os.pread(self.file, length, at)
+        _core.memory_fence()  # a later look is later, on every processor
+        return read
 
     def packed(self, name: str) -> bytes:
         """All rows of a table, as they are."""
@@ -203,32 +206,43 @@ class Region:
         """These columns of all rows of a table; in the order that they have in a row."""
         return self.tables[name].decoder(columns).iter_unpack(self.packed(name))
 
-    def whole_rows(self, name: str, sequence: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    def whole_rows(self, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         """As `rows`, but none that was read while it was being changed: its sequence number is odd
-        then, or another when it is read again. One that is changed all the time is taken as it is.
+        then, or it is another when it is read again. One that is changed all the time is taken as it
+        is.
         """
         table = self.tables[name]
-        numbers = table.decoder((sequence,))
         packed = self.packed(name)
         again = self.packed(name) if self._memory is None else packed
-        if again != packed or any(number & 1 for (number,) in numbers.iter_unpack(again)):
+        changing = self.changing(name, packed, again)
+        if changing:
             rows = bytearray(again)
-            for place, ((before,), (now,)) in enumerate(
-                zip(numbers.iter_unpack(packed), numbers.iter_unpack(again), strict=False)
-            ):
-                if before != now or now & 1:
-                    at = place * table.row_bytes
-                    rows[at : at + table.row_bytes] = self._whole_row(table, numbers, place)
+            for place in changing:
+                at = place * table.row_bytes
+                rows[at : at + table.row_bytes] = self._whole_row(table, place)
             again = bytes(rows)
         return list(table.decoder(columns).iter_unpack(again))
 
-    def _whole_row(self, table: Table, sequence: struct.Struct, place: int) -> bytes:
+    def changing(self, name: str, packed: bytes, again: bytes) -> set[int]:
+        """The rows of a table that changed between two looks at it, or were half changed."""
+        table = self.tables[name]
+        numbers = table.decoder(("sequence",)).iter_unpack(again)
+        found = {place for place, (number,) in enumerate(numbers) if number & 1}
+        if again != packed:
+            size = table.row_bytes
+            found |= {
+                at // size
+                for at in range(0, len(again), size)
+                if again[at : at + size] != packed[at : at + size]
+            }
+        return found
+
+    def _whole_row(self, table: Table, place: int) -> bytes:
         at = table.at + table.row_bytes * place
         before = self._read(at, table.row_bytes)
         for _ in range(TRIES):
             now = self._read(at, table.row_bytes)
-            (number,) = sequence.unpack(now)
-            if sequence.unpack(before) == (number,) and not number & 1:
+            if now == before and not self.changing(table.name, before, now):
                 break
             before = now
         return now
