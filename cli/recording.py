@@ -126,9 +126,9 @@ class Parts:
                 continue  # another look will do
 
     def _add_times(self, store: TraceStore, process: int, pid: int) -> None:
-        rows = [(store.thread(process, name), *rest) for name, *rest in self._times.rows(pid)]
+        rows = [(store.id("thread", process, name), *rest) for name, *rest in self._times.rows(pid)]
         if rows:
-            store.work.add_intervals(WIDTH_NS, rows)  # type: ignore[arg-type]  # five columns
+            store.add_intervals("thread_timeline", WIDTH_NS, rows)
 
     def wait(self, timeout_s: float = GRACE_S) -> list[int]:
         """Gives processes that outlived the command a moment; the pids of those still there, by their own

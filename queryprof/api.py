@@ -137,7 +137,7 @@ class Recording:
 
     def _read(self, parts: list[str], own: bool) -> Profile:
         from queryprof.trace.keep import add_all, write_trace
-        from queryprof.trace.reader import load_profile, read_profile
+        from queryprof.trace.reader import profile_of, read_profile
         from queryprof.trace.store import TraceStore
 
         if self.path is not None:
@@ -146,7 +146,7 @@ class Recording:
         store = TraceStore(":memory:")
         try:
             add_all(store, parts, own)
-            return load_profile(store.connection)
+            return profile_of(store.connection)
         finally:
             store.close()
 

@@ -96,13 +96,12 @@ for version in $versions; do
     chroot "$root" env HOME=/root VERSION="$version" sh -eu -c '
         cd /work
         "python$VERSION" -m venv "/venv-$VERSION"
-        pip="/venv-$VERSION/bin/pip install --quiet --disable-pip-version-check"
+        pip="/venv-$VERSION/bin/pip install --quiet --disable-pip-version-check --no-compile"
         $pip "$(grep ^setuptools== requirements-dev.txt)" .
         # What has no package for this Python yet is left out, and its tests are skipped.
         for name in $(grep -v "^#" tests/packages.txt); do
             requirement=$(awk -F == -v name="$name" "\$1 == name" requirements-dev.txt)
-            $pip --only-binary :all: "$requirement" > /tmp/pip.log 2>&1 ||
-                $pip "$requirement" > /tmp/pip.log 2>&1 ||
+            $pip "$requirement" > /tmp/pip.log 2>&1 ||
                 echo "Python $VERSION: without $requirement"
         done
         PATH="/venv-$VERSION/bin:$PATH" exec "$@"

@@ -147,7 +147,7 @@ def test_texts_for_a_terminal_are_made_in_one_place() -> None:
 
 def test_traces_are_read_in_one_place() -> None:
     """What computes with a trace's rows gets them checked."""
-    readers = {"reader", "loop_reader", "work_reader", "merge"}
+    readers = {"reader", "loader", "merge"}
     for name in readers:
         source = MODULES[f"queryprof.trace.{name}"].read_text()
         assert "SELECT" not in source, name

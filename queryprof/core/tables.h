@@ -138,13 +138,13 @@ typedef struct {
 
 /* SQLite's own counters of statements (sqlite3_stmt_status) and page fetches (sampled). */
 typedef struct {
+    int64_t counted; /* executions whose counters are known */
     int64_t vm_steps;
     int64_t full_scan_steps;
     int64_t sorts;
     int64_t automatic_indexes;
     int64_t reprepares;
     int64_t page_fetches;       /* of the sampled executions alone */
-    int64_t counted;            /* executions whose counters are known */
     int64_t page_fetch_samples; /* executions whose page fetches are known */
 } qp_counters;
 

@@ -9,16 +9,14 @@ rows and texts than the file has room for.
 
 from __future__ import annotations
 
-import json
-import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from queryprof.errors import TraceError
-from queryprof.trace.ranges import LARGEST_SUM, STORED_COLUMNS, checks
-from queryprof.trace.store import PROCESS_COLUMNS
+from queryprof.trace.ranges import LARGEST_SUM, checks
+from queryprof.trace.tables import TABLE
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -31,7 +29,12 @@ SHORTEST_LIMIT, LONGEST_LIMIT = 1 << 20, 1 << 26
 """Bytes of one text or row at the most, by the file's size."""
 
 LONGEST_REASON = 200
-_STACK = re.compile(r"(?:[0-9]{1,19}(?:,[0-9]{1,19})*)?")
+_STORED_COLUMNS = (
+    "SELECT tables.name, columns.name"
+    " FROM sqlite_master AS tables, pragma_table_xinfo(tables.name) AS columns"
+    " WHERE tables.type = 'table' AND columns.hidden = 0"
+)
+"""Each column that is not computed."""
 _OTHER_OBJECTS = (
     "SELECT name FROM sqlite_master WHERE type <> 'index'"
     " AND (type <> 'table' OR sql NOT LIKE 'CREATE TABLE %') LIMIT 1"
@@ -59,7 +62,7 @@ class CheckedTrace:
         with reading(path, "schema"):
             (pages,) = connection.execute("PRAGMA page_count").fetchone()
             (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
-            stored = {(table, column) for table, column, *_ in connection.execute(STORED_COLUMNS)}
+            stored = set(connection.execute(_STORED_COLUMNS))
         self._bytes = pages * page_bytes
         longest = max(SHORTEST_LIMIT, min(self._bytes, LONGEST_LIMIT))
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
@@ -92,49 +95,39 @@ class CheckedTrace:
             self._limit(table, totals)
             yield from chunk
 
-    def ids(
-        self, table: str, columns: Sequence[str], make: Callable[..., Value]
-    ) -> Mapping[int, Value]:
-        """What `make` makes of the columns of each row, by its id."""
-        rows = self.rows(table, ("id", *columns))
-        return Ids(self, table, ((number, make(*values)) for number, *values in rows))
-
-    def stacks(self, frames: Mapping[int, Value]) -> Mapping[int | None, tuple[Value, ...]]:
-        """What stands for the frames of each stack, innermost first, by its id; none by None."""
-        return Ids(self, "stack", self._stacks(frames))
-
-    def _stacks(
-        self, frames: Mapping[int, Value]
-    ) -> Iterator[tuple[int | None, tuple[Value, ...]]]:
-        yield None, ()
-        for number, numbers in self.rows("stack", ("id", "frames")):
-            if not _STACK.fullmatch(numbers):
-                raise self.damaged("stack.frames is no list of numbers")
-            yield number, tuple([frames[int(frame)] for frame in numbers.split(",") if frame])
-
-    def processes(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The id of each process, and its columns by name; lists are JSON lists of strings."""
-        for number, *values in self.rows("process", ("id", *PROCESS_COLUMNS)):
-            columns = dict(zip(PROCESS_COLUMNS, values, strict=True))
-            for name in ("argv", "unmeasured"):
-                if columns[name] is None and name == "unmeasured":
-                    continue
-                if not _is_list_of_strings(columns[name]):
-                    raise self.damaged(f"process.{name} is no JSON list of strings")
-            yield number, columns
-
-    def intervals(
-        self, table: str, columns: Sequence[str], width: str
-    ) -> tuple[int, list[tuple[Any, ...]]]:
-        """A table's intervals, and how wide each is (ns): what the setting `width` says.
-
-        Without rows, the width may be 0.
+    def resolved(self, table: str, known: Mapping[str, Mapping[Any, Any]]) -> Iterator[list[Any]]:
+        """All columns of the rows of a table, the id first where there is one; in place of the number of
+        another row stands what is known of that, by table; in place of a list of them a tuple.
         """
-        rows = list(self.rows(table, columns))
-        width_ns = dict(self.rows("setting", ("name", "value"))).get(width, 0)
-        if rows and not width_ns:
+        facts = TABLE[table]
+        columns = (("id",) if facts.has_id else ()) + facts.names
+        references = [
+            (facts.has_id + at, known[column.reference], column.sql_type == "TEXT")
+            for at, column in enumerate(facts.columns)
+            if column.reference
+        ]
+        for row in self.rows(table, columns):
+            values = list(row)
+            for at, others, is_list in references:
+                one = values[at]
+                values[at] = (
+                    tuple([others[int(number)] for number in one.split(",") if number])
+                    if is_list
+                    else others[one]
+                )
+            yield values
+
+    def ids(self, table: str, rows: Iterable[tuple[Any, Value]]) -> Mapping[Any, Value]:
+        """What rows of a table stand for, by their ids; an id that leads nowhere is a TraceError."""
+        return Ids(self, table, rows)
+
+    def interval_ns(self, table: str) -> int:
+        """How wide the intervals of a table are; 0: it has none."""
+        width = TABLE[table].width
+        width_ns: int = dict(self.rows("setting", ("name", "value"))).get(width, 0)
+        if not width_ns and next(iter(self.rows(table, TABLE[table].names)), None):
             raise self.damaged(f"setting.name has no {width}, which {table} needs")
-        return width_ns, rows
+        return width_ns
 
     def damaged(self, what: str) -> TraceError:
         """The error that says what is wrong with the trace."""
@@ -194,11 +187,3 @@ def refuse_other_objects(connection: sqlite3.Connection, path: str) -> None:
         found = connection.execute(_OTHER_OBJECTS).fetchone()
     if found:
         raise TraceError(f"{path}: damaged: {found[0]} is no table")
-
-
-def _is_list_of_strings(text: str) -> bool:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(found, list) and all(isinstance(each, str) for each in found)

@@ -1,5 +1,8 @@
 """From the memory of a recording to a trace: each region is added to what the trace has.
 
+A column of the trace is the region's column of the same name: the number of another row without `_id`,
+a time in ns, or in ticks, which become ns.
+
 What a process had noted and not yet added up when it was killed is added here, as the core would
 have done it (queryprof.trace.pending).
 """
@@ -14,12 +17,11 @@ from queryprof.errors import TraceError
 from queryprof.trace.identity import facts_of, identity_of
 from queryprof.trace.pending import aggregate_rows
 from queryprof.trace.region import ENDED, FULL, NONE, PART, RECORDS
-from queryprof.trace.store import PROCESS_COLUMNS, storable
-from queryprof.trace.work_store import HANDOFF_PARTS, HANDOFF_SUMS, USAGE_SUMS
+from queryprof.trace.tables import LAST, SUM, TABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from queryprof.trace.identity import Identity
@@ -27,12 +29,24 @@ if TYPE_CHECKING:
     from queryprof.trace.region import Region
     from queryprof.trace.store import TraceStore
 
+    Histogram = list[tuple[int, int]]
+
 KINDS = ("user", "library", "standard", "standard", "library")
 """What a code class of the core is called in a trace."""
 
-NO_PATH, OTHER_PATH = 0, 1
+NO_PATH = 0
 UNSEEN = ("", "", 0, "user")
 """What ran in a loop whose steps cannot be seen."""
+
+RENAMED = {"frame_id": "line"}
+"""Columns that have another name in a region."""
+
+HANDOFF_PARTS = ("queue", "run", "handback", "total")
+LAG_SOURCES = ("timer", "beat")
+DISTRIBUTION = ("number", "total_ns", "max_ns", "spread", "bucket", "count")
+"""What the region has of a distribution, each after its name: how many, their sum, the longest, and its
+histogram.
+"""
 
 
 class Conversion:
@@ -45,10 +59,6 @@ class Conversion:
 
     def __init__(self, store: TraceStore) -> None:
         self.store = store
-        self.statements = _Names(store, "statement", ("text",), ("note",))
-        self.frames = _Names(store, "frame", ("function", "file", "line"), ("kind",))
-        self.stacks = _Names(store, "stack", ("frames",))
-        self.spans = _Names(store, "span", ("name",))
         self._processes: dict[Identity, int] = {}
 
     def add(self, region: Region, is_clean: bool | None = None) -> int:
@@ -70,18 +80,18 @@ class Conversion:
         try:
             identity = identity_of(region)
             known = self._processes.get(identity)
-            is_new = known is None
             values = _process_values(region, facts, is_clean)
             if known is None:
-                known = self._processes[identity] = self.store.add_process(values)
+                row = [values[name] for name in TABLE["process"].names]
+                (known,) = self.store.add("process", [row])
+                self._processes[identity] = known
             else:
-                self._add_to_process(known, values, is_part=region.state == PART)
+                roles = (SUM,) if region.state == PART else (SUM, LAST)
+                self.store.update("process", known, roles, values)
             aggregates = aggregate_rows(region)
             region.read_head()  # the names after the sums: of a living process, they may be new
-            addition = _RegionAddition(self, region, known, tuple(facts["operations"]))
-            addition.add(aggregates, is_new)
-            for names in (self.statements, self.frames, self.stacks, self.spans):
-                names.write()
+            addition = _RegionAddition(self.store, region, known, tuple(facts["operations"]))
+            addition.add(aggregates)
         except sqlite3.OperationalError:
             raise
         except (
@@ -95,25 +105,12 @@ class Conversion:
             raise TraceError(f"{region.path or 'the recording'}: is damaged: {e}") from e
         return known
 
-    def _add_to_process(self, number: int, values: Mapping[str, object], is_part: bool) -> None:
-        sums = ("folded_statements", "folded_calls")
-        updates = {name: values[name] for name in sums}
-        later = {} if is_part else {n: v for n, v in values.items() if n not in sums}
-        self.store.connection.execute(
-            "UPDATE process SET "
-            + ", ".join(
-                [f"{n} = {n} + :{n}" for n in updates] + [f"{n} = :{n}" for n in later]
-            )
-            + f" WHERE id = {number}",
-            {**updates, **later},
-        )  # fmt: skip
-
 
 def _process_values(
     region: Region, facts: Mapping[str, Any], is_clean: bool | None
 ) -> Mapping[str, object]:
     clean = region.state == ENDED if is_clean is None else is_clean
-    known = {name: facts.get(name) for name in PROCESS_COLUMNS}
+    known = {name: facts.get(name) for name in TABLE["process"].names}
     return {
         **known,
         "argv": json.dumps(facts["arguments"]),
@@ -148,49 +145,25 @@ def _last_sign_unix_ns(region: Region) -> int:
     return max([int(region["turn_unix_ns"]), *ends])
 
 
-class _Names:
-    """The rows of a table that others refer to, each with a key of its own."""
+class _Ids(dict[int, int]):
+    """Numbers by numbers: what is not known is made."""
 
-    def __init__(
-        self, store: TraceStore, table: str, key: Sequence[str], further: Sequence[str] = ()
-    ) -> None:
-        self._connection = store.connection
-        columns = ("id", *key, *further)
-        self._known = {
-            tuple(row): number
-            for number, *row in self._connection.execute(
-                f"SELECT id, {', '.join(key)} FROM {table}"
-            )
-        }
-        self._next = max(self._known.values(), default=0) + 1
-        self._new: list[tuple[object, ...]] = []
-        self._insert = (
-            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-        )
+    def __init__(self, make: Callable[[int], int]) -> None:
+        super().__init__()
+        self._make = make
 
-    def number(self, key: tuple[object, ...], *further: object) -> int:
-        """The id of the row with this key."""
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._next
-            self._next += 1
-            self._new.append((known, *map(storable, key), *map(storable, further)))
-        return known
-
-    def write(self) -> None:
-        """Inserts the rows that are new."""
-        self._connection.executemany(self._insert, self._new)
-        self._new = []
+    def __missing__(self, number: int) -> int:
+        found = self[number] = self._make(number)
+        return found
 
 
 class _RegionAddition:
     """One region on its way into a trace: its numbers become the trace's."""
 
     def __init__(
-        self, conversion: Conversion, region: Region, process: int, operations: tuple[str, ...]
+        self, store: TraceStore, region: Region, process: int, operations: tuple[str, ...]
     ) -> None:
-        self._to = conversion
-        self._store = conversion.store
+        self._store = store
         self._region = region
         self._process = process
         self._operations = operations
@@ -199,58 +172,53 @@ class _RegionAddition:
         self._stack_rows = list(region.rows("stacks", ("outer", "line")))
         self._span_names = [name for (name,) in region.rows("spans", ("name",))]
         self._thread_names = [name for (name,) in region.rows("threads", ("name",))]
-        self._statements: dict[int, int] = {}
-        self._lines: dict[int, int] = {}
-        self._stacks: dict[int, int] = {}
         self._frames_of: dict[int, str] = {NO_PATH: ""}
-        self._spans: dict[int, int] = {}
-        self._threads: dict[int, int] = {}
+        self._ids = {
+            "statement": _Ids(self._statement),
+            "frame": _Ids(self._line),
+            "stack": _Ids(self._stack),
+            "span": _Ids(self._span),
+            "thread": _Ids(self._thread),
+        }
+        """By table: the trace's numbers of rows by those of the region."""
+        self._loops: list[int] = []
 
-    def add(self, aggregates: Iterable[AggregateRow], is_new: bool) -> None:
-        """Adds all; `is_new`: of a process of which nothing was added before."""
-        rows = [(self._key(*row.key), row.values(), row.histogram) for row in aggregates]
-        self._store.add_aggregates(rows, is_new)
-        self._add_errors()
-        self._add_samples()
+    def add(self, aggregates: Iterable[AggregateRow]) -> None:
+        self._add_aggregates(list(aggregates))
+        self._add_all("errors", "error", "count", exception=lambda n: self._text_or(n) or "(other)")
+        self._add_exemplars()
+        self._add_all("stack_samples", "stack_sample", "executions")
         self._add_plans()
         self._add_timeline()
         self._add_spans()
+        self._add_all("repeats", "span_repeat", "spans")
+        self._add_all("statuses", "span_status", "count")
         self._add_handoffs()
         self._add_usage()
         self._add_loops()
+        causes = list(self._region.rows("causes", ("next", "statement", "path", "calls", "ticks")))
+        self._add_steps(causes)
+        self._add_stalls(causes)
 
     # -- names -----------------------------------------------------------------------------
 
     def _statement(self, number: int) -> int:
-        known = self._statements.get(number)
-        if known is None:
-            text, note = self._row(self._statement_rows, number, (NONE, NONE))
-            known = self._statements[number] = self._to.statements.number(
-                (self._region.text(text) or "(unknown)",),
-                self._region.text(note) if note != NONE else None,
-            )
-        return known
+        text, note = self._row(self._statement_rows, number, (NONE, NONE))
+        return self._store.id(
+            "statement",
+            self._region.text(text) or "(unknown)",
+            self._region.text(note) if note != NONE else None,
+        )
 
     def _line(self, number: int) -> int:
-        known = self._lines.get(number)
-        if known is None:
-            function, file, line, kind = self._row(self._line_rows, number, (NONE, NONE, 0, 1))
-            known = self._lines[number] = self._frame(
-                self._region.text(function),
-                self._region.text(file),
-                line,
-                KINDS[min(kind, len(KINDS) - 1)],
-            )
-        return known
-
-    def _frame(self, function: str, file: str, line: int, kind: str) -> int:
-        return self._to.frames.number((function, file, line), kind)
+        function, file, line, kind = self._row(self._line_rows, number, (NONE, NONE, 0, 1))
+        kind_name = KINDS[min(kind, len(KINDS) - 1)]
+        return self._store.id(
+            "frame", self._region.text(function), self._region.text(file), line, kind_name
+        )
 
     def _stack(self, number: int) -> int:
-        known = self._stacks.get(number)
-        if known is None:
-            known = self._stacks[number] = self._to.stacks.number((self._frames(number),))
-        return known
+        return self._store.id("stack", self._frames(number))
 
     def _frames(self, number: int) -> str:
         """The ids of a stack's frames, innermost first."""
@@ -263,25 +231,17 @@ class _RegionAddition:
             number = outer
         frames = self._frames_of[number]
         for inner, line in reversed(missing):
-            frame = str(self._line(line))
+            frame = str(self._ids["frame"][line])
             frames = self._frames_of[inner] = f"{frame},{frames}" if frames else frame
         return frames
 
     def _span(self, number: int) -> int:
-        known = self._spans.get(number)
-        if known is None:
-            name = self._row(self._span_names, number, NONE)
-            known = self._spans[number] = self._to.spans.number((self._region.text(name),))
-        return known
+        name = self._row(self._span_names, number, NONE)
+        return self._store.id("span", self._region.text(name))
 
     def _thread(self, number: int) -> int:
-        known = self._threads.get(number)
-        if known is None:
-            name = self._row(self._thread_names, number, NONE)
-            known = self._threads[number] = self._store.thread(
-                self._process, self._region.text(name)
-            )
-        return known
+        name = self._row(self._thread_names, number, NONE)
+        return self._store.id("thread", self._process, self._region.text(name))
 
     @staticmethod
     def _row(rows: Sequence[Any], number: int, otherwise: Any) -> Any:
@@ -290,63 +250,91 @@ class _RegionAddition:
     def _operation(self, number: int) -> str:
         return self._operations[number] if number < len(self._operations) else "execute"
 
-    def _key(
-        self, statement: int, path: int, span: int, thread: int, operation: int
-    ) -> tuple[int, int, int, int, str]:
-        return (
-            self._statement(statement), self._stack(path), self._span(span), self._thread(thread),
-            self._operation(operation),
-        )  # fmt: skip
-
-    # -- rows ------------------------------------------------------------------------------
-
-    def _add_errors(self) -> None:
-        columns = ("statement", "path", "operation", "exception", "count")
-        for statement, path, operation, exception, count in self._region.rows("errors", columns):
-            if count:
-                key = (self._statement(statement), self._stack(path), self._operation(operation))
-                self._store.add_error((*key, self._text_or(exception) or "(other)"), count)
-
-    def _add_samples(self) -> None:
-        columns = (
-            "statement", "path", "span", "thread", "operation", "serial", "started_unix_ns",
-            "duration_ns", "rows", "stack", "sql", "parameters",
-        )  # fmt: skip
-        region = self._region
-        packed = region.packed("exemplars")
-        exemplars = {}
-        for place, row in enumerate(
-            region.tables["exemplars"].decoder(columns).iter_unpack(packed)
-        ):
-            serial, *figures, stack, sql, parameters = row[5:]
-            if serial:
-                is_known = 0 < stack < len(self._stack_rows)  # else it came after they were read
-                stack_id = self._stack(stack) if is_known else None
-                texts = (self._text_or(sql), self._text_or(parameters))
-                exemplars[place] = (*self._key(*row[:5]), *figures, stack_id, *texts)
-        # Its texts are written over, too: one that another took the place of meanwhile is left out.
-        for place in region.changing("exemplars", packed, region.packed("exemplars")):
-            exemplars.pop(place, None)
-        self._store.add_exemplars(list(exemplars.values()))
-        for statement, stack, executions, ns in self._region.rows(
-            "stack_samples", ("statement", "stack", "executions", "ns")
-        ):
-            if executions > 0:
-                self._store.add_stack_sample(
-                    self._statement(statement), self._stack(stack), executions, ns
-                )
-
     def _text_or(self, number: int) -> str | None:
         return None if number == FULL else self._region.text(number)
 
+    # -- rows ------------------------------------------------------------------------------
+
+    def _rows(
+        self, source: str, table: str, *further: str, **given: Callable[[Any], Any]
+    ) -> Iterator[tuple[list[Any], tuple[Any, ...]]]:
+        """The rows of a region's table as those of the trace's, and further columns as they are.
+
+        Args:
+            given: for the columns that are made in another way, of the region's column of that name.
+        """
+        there = self._region.tables[source].columns
+        names, makers = [], []
+        for column in TABLE[table].columns:
+            name = RENAMED.get(column.name, column.name.removesuffix("_id"))
+            make = given.get(name)
+            if make is None and column.reference:
+                make = self._ids[column.reference].__getitem__
+            elif make is None and name == "operation":
+                make = self._operation
+            elif make is None and column.sql_type == "TEXT":
+                make = self._region.text
+            if name not in there:
+                name, make = name.replace("_ns", "_ticks"), self._region.ns
+            names.append(name)
+            makers.append(make)
+        width = len(names)
+        for row in self._region.rows(source, (*names, *further)):
+            made = [
+                value if make is None else make(value)
+                for value, make in zip(row[:width], makers, strict=True)
+            ]
+            yield made, row[width:]
+
+    def _add_all(self, source: str, table: str, counts: str, **given: Callable[[Any], Any]) -> None:
+        """Adds the rows of a table, those that count something."""
+        rows = self._rows(source, table, counts, **given)
+        self._store.add(table, [row for row, (count,) in rows if count > 0])
+
+    def _add_histograms(
+        self, table: str, rows: Iterable[tuple[tuple[Any, ...], Histogram]]
+    ) -> None:
+        """Adds histograms, each with the key of whose it is."""
+        self._store.add(table, [(*owner, *pair) for owner, histogram in rows for pair in histogram])
+
+    def _distribution(self, row: Sequence[Any]) -> tuple[tuple[int, int, int], Histogram]:
+        """(count, sum, longest), and the histogram, of the columns of a distribution."""
+        *figures, spread, buckets, counts = row
+        return tuple(figures), self._region.histogram(spread, buckets, counts)
+
+    def _add_aggregates(self, aggregates: Sequence[AggregateRow]) -> None:
+        statements, stacks = self._ids["statement"], self._ids["stack"]
+        spans, threads = self._ids["span"], self._ids["thread"]
+        rows = []
+        for one in aggregates:
+            statement, path, span, thread, operation = one.key
+            key = (statements[statement], stacks[path], spans[span], threads[thread])
+            rows.append((*key, self._operation(operation), *one.values()))
+        numbers = self._store.add("aggregate", rows)
+        owners = [(number,) for number in numbers]
+        histograms = [one.histogram for one in aggregates]
+        self._add_histograms("histogram", zip(owners, histograms, strict=True))
+
+    def _add_exemplars(self) -> None:
+        region = self._region
+        packed = region.packed("exemplars")
+        rows = self._rows(
+            "exemplars", "exemplar", "serial",
+            stack=self._stack_if_known, sql=self._text_or, parameters=self._text_or,
+        )  # fmt: skip
+        found = {place: row for place, (row, (serial,)) in enumerate(rows) if serial}
+        # Its texts are written over, too: one that another took the place of meanwhile is left out.
+        for place in region.changing("exemplars", packed, region.packed("exemplars")):
+            found.pop(place, None)
+        self._store.add("exemplar", found.values())
+
+    def _stack_if_known(self, number: int) -> int | None:
+        """None: it was not taken, or came after the stacks were read."""
+        return self._ids["stack"][number] if 0 < number < len(self._stack_rows) else None
+
     def _add_plans(self) -> None:
-        for statement, database, tree in self._region.rows(
-            "plans", ("statement", "database", "tree")
-        ):
-            if tree != NONE:
-                self._store.add_plan(
-                    self._statement(statement), self._region.text(database), self._region.text(tree)
-                )
+        rows = self._rows("plans", "plan", "tree")
+        self._store.add("plan", [row for row, (tree,) in rows if tree != NONE])
 
     def _add_timeline(self) -> None:
         half = self._region["timeline_half"] & 1
@@ -358,139 +346,134 @@ class _RegionAddition:
             (first + place << shift, *sums) for place, sums in enumerate(rows) if sums[0]
         ]  # fmt: skip
         if used:
-            self._store.add_timeline(1 << shift, used)
+            self._store.add_intervals("timeline", 1 << shift, used)
 
     def _add_spans(self) -> None:
         columns = (
             "count", "errors", "cpu_count", "cpu_ns", "database_ns", *_distribution("durations"),
             *_distribution("queries"),
         )  # fmt: skip
-        for number, row in enumerate(self._region.rows("spans", columns)):
-            count, errors, cpu_count, cpu_ns, database_ns, *rest = row
-            durations, queries = self._distribution(rest[:6]), self._distribution(rest[6:])
+        totals, histograms = [], []
+        for place, (count, *sums) in enumerate(self._region.rows("spans", columns)):
             if count:
-                self._store.work.add_span(
-                    self._span(number),
-                    (count, errors, cpu_count, cpu_ns, database_ns, durations[1], queries[1]),
-                    (durations[2], queries[2]),
-                    {"duration": durations[3], "queries": queries[3]},
-                )
-        columns = ("span", "statement", "path", "spans", "executions", "most")
-        for span, statement, path, *sums in self._region.rows("repeats", columns):
-            key = (self._span(span), self._statement(statement), self._stack(path))
-            self._store.work.add_repeat(key, *sums)
-        for span, status, count in self._region.rows("statuses", ("span", "status", "count")):
-            self._store.work.add_status(self._span(span), status, count)
-
-    def _distribution(
-        self, row: Sequence[Any]
-    ) -> tuple[int, int, int, list[tuple[int, int]]]:  # fmt: skip
-        """(count, total_ns, max_ns, buckets) of the columns of a distribution."""
-        count, total_ns, max_ns, spread, buckets, counts = row
-        return count, total_ns, max_ns, self._region.histogram(spread, buckets, counts)
+                number = self._ids["span"][place]
+                (_, *durations), histogram = self._distribution(sums[4:10])
+                (_, *queries), asked = self._distribution(sums[10:])
+                totals.append((number, count, *sums[:4], *durations, *queries))
+                histograms += [((number, "duration"), histogram), ((number, "queries"), asked)]
+        self._store.add("span_total", totals)
+        self._add_histograms("span_histogram", histograms)
 
     def _add_handoffs(self) -> None:
-        columns = ["kind", "path", "span", *HANDOFF_SUMS]
-        for part in HANDOFF_PARTS:
-            columns += _distribution(part)
-        for kind, path, span, *row in self._region.rows("handoffs", columns):
-            sums, rest = row[: len(HANDOFF_SUMS)], row[len(HANDOFF_SUMS) :]
-            times = {
-                part: self._distribution(rest[6 * place : 6 * place + 6])
-                for place, part in enumerate(HANDOFF_PARTS)
-            }
-            key = (self._region.text(kind), self._stack(path), self._span(span))
-            self._store.work.add_handoff(key, sums, times)
+        parts = [name for part in HANDOFF_PARTS for name in _distribution(part)]
+        found = list(self._rows("handoffs", "handoff", *parts))
+        numbers = self._store.add("handoff", [row for row, _ in found])
+        owners = zip(numbers, [distributions for _, distributions in found], strict=True)
+        self._add_distributions("handoff_time", "handoff_histogram", HANDOFF_PARTS, owners)
+
+    def _add_distributions(
+        self,
+        table: str,
+        histogram: str,
+        parts: Sequence[str],
+        owners: Iterable[tuple[int, Sequence[Any]]],
+    ) -> None:
+        """Adds distributions: of each owner, the columns of its parts."""
+        rows, histograms = [], []
+        for number, columns in owners:
+            for place, part in enumerate(parts):
+                at = place * len(DISTRIBUTION)
+                figures, pairs = self._distribution(columns[at : at + len(DISTRIBUTION)])
+                if figures[0]:
+                    rows.append((number, part, *figures))
+                    histograms.append(((number, part), pairs))
+        self._store.add(table, rows)
+        self._add_histograms(histogram, histograms)
 
     def _add_usage(self) -> None:
-        for number, (is_used, *sums) in enumerate(
-            self._region.rows("threads", ("is_used", *USAGE_SUMS))
-        ):
-            if is_used:
-                self._store.work.add_usage(self._thread(number), sums)
+        sums = TABLE["thread_usage"].values
+        used: list[Sequence[int]] = [
+            (self._ids["thread"][number], *row)
+            for number, (is_used, *row) in enumerate(
+                self._region.rows("threads", ("is_used", *sums))
+            )
+            if is_used
+        ]
         if self._region.state == RECORDS:  # else the process has counted its living threads itself
-            for thread, living, *sums in self._region.rows(
-                "tasks", ("thread", "kernel_id", *USAGE_SUMS)
-            ):
-                if living and any(sums):
-                    self._store.work.add_usage(self._thread(thread), sums)
+            used += [
+                row
+                for row, (living,) in self._rows("tasks", "thread_usage", "kernel_id")
+                if living and any(row[1:])
+            ]
+        self._store.add("thread_usage", used)
 
     def _add_loops(self) -> None:
-        columns = (
-            "kind", "thread", "has_steps", "runs", "run_ticks", "busy_ticks", "steps", "waiting",
-            "waiting_max", *_distribution("timer"), *_distribution("beat"),
-        )  # fmt: skip
-        loops = []
-        ns = self._region.ns
-        for row in self._region.rows("loops", columns):
-            kind, thread, has_steps, runs, run, busy, steps, waiting, waiting_max = row[:9]
-            name = self._region.text(kind) or "(other)"
-            sums = (runs, ns(run), ns(busy), steps, waiting)
-            loop = self._store.loops.add_loop(
-                name, self._thread(thread), bool(has_steps), sums, waiting_max
-            )
-            for source, lag in (("timer", row[9:15]), ("beat", row[15:21])):
-                count, total_ns, max_ns, buckets = self._distribution(lag)
-                if count:
-                    self._store.loops.add_lag(loop, source, (count, total_ns), max_ns, buckets)
-            loops.append(loop)
-        causes = list(
-            self._region.rows("causes", ("next", "statement", "path", "calls", "ticks"))
-        )  # fmt: skip
-        self._add_steps(loops, causes)
-        self._add_stalls(loops, causes)
+        parts = [name for source in LAG_SOURCES for name in _distribution(source)]
+        rows = self._rows("loops", "loop", *parts, kind=lambda n: self._region.text(n) or "(other)")
+        found = list(rows)
+        self._loops = self._store.add("loop", [row for row, _ in found])
+        owners = zip(self._loops, [lags for _, lags in found], strict=True)
+        self._add_distributions("lag", "lag_histogram", LAG_SOURCES, owners)
 
-    def _add_steps(self, loops: Sequence[int], causes: Sequence[tuple[int, ...]]) -> None:
+    def _add_steps(self, causes: Sequence[tuple[int, ...]]) -> None:
         columns = (
-            "loop", "line", "gc_ticks", "max_before_ns", *_distribution("durations"),
-            "database_ticks", "first_cause",
+            "loop", "line", *_distribution("durations"), "max_before_ns", "database_ticks",
+            "gc_ticks", "first_cause",
         )  # fmt: skip
-        for loop, line, gc, before_ns, *durations, database, first in self._region.rows(
+        rows, histograms, firsts = [], [], []
+        ns = self._region.ns
+        for loop, line, *durations, before_ns, database, gc, first in self._region.rows(
             "steps", columns
         ):
-            count, total_ns, max_ns, buckets = self._distribution(durations)
-            if count and loop < len(loops):
-                sums = (count, total_ns, self._region.ns(database), self._region.ns(gc))
-                self._store.loops.add_step(
-                    loops[loop], self._line(line), sums, max(max_ns, before_ns), buckets,
-                    self._causes(first, causes),
-                )  # fmt: skip
+            (count, total_ns, max_ns), pairs = self._distribution(durations)
+            if count and loop < len(self._loops):
+                key = (self._loops[loop], self._ids["frame"][line])
+                figures = (count, total_ns, max(max_ns, before_ns), ns(database), ns(gc))
+                rows.append((*key, *figures))
+                histograms.append(pairs)
+                firsts.append(first)
+        numbers = self._store.add("step", rows)
+        owners = [(number,) for number in numbers]
+        self._add_histograms("step_histogram", zip(owners, histograms, strict=True))
+        self._add_causes("step_cause", numbers, firsts, causes)
 
-    def _add_stalls(self, loops: Sequence[int], causes: Sequence[tuple[int, ...]]) -> None:
-        columns = (
-            "loop", "line", "path", "stack", "count", "total_ns", "max_ns", "gc_ns", "gil_ns",
-            "cpu_ns", "cpu_of_ns", "delayed", "delay_ns", "samples", "database_ticks",
-            "first_cause",
-        )  # fmt: skip
-        for row in self._region.rows("stalls", columns):
-            loop, line, path, stack, count, total_ns, max_ns, *sums, database, first = row
-            if loop < len(loops):
-                frame = self._frame(*UNSEEN) if line == FULL else self._line(line)
-                self._store.loops.add_stall(
-                    (loops[loop], frame, self._stack(path)),
-                    self._stack(stack) if stack else None,
-                    (count, total_ns, self._region.ns(database), *sums),
-                    max_ns,
-                    self._causes(first, causes),
-                )
-
-    def _causes(
-        self, first: int, causes: Sequence[tuple[int, ...]]
-    ) -> Iterable[tuple[int, int, int, int]]:
-        """The causes of a list that begins with row `first` - 1."""
-        found = []
-        left = len(causes)
-        while 0 < first <= len(causes) and left:
-            first, statement, path, calls, ticks = causes[first - 1]
-            found.append(
-                (self._statement(statement), self._stack(path), calls, self._region.ns(ticks))
+    def _add_stalls(self, causes: Sequence[tuple[int, ...]]) -> None:
+        found = [
+            (row, first)
+            for row, (first,) in self._rows(
+                "stalls", "stall", "first_cause", loop=self._loop_if_known, line=self._function,
+                stack=lambda number: self._ids["stack"][number] if number else None,
             )
-            left -= 1
-        return found
+            if row[0] is not None
+        ]  # fmt: skip
+        numbers = self._store.add("stall", [row for row, _ in found])
+        self._add_causes("stall_cause", numbers, [first for _, first in found], causes)
+
+    def _loop_if_known(self, number: int) -> int | None:
+        return self._loops[number] if number < len(self._loops) else None
+
+    def _function(self, line: int) -> int:
+        return self._store.id("frame", *UNSEEN) if line == FULL else self._ids["frame"][line]
+
+    def _add_causes(
+        self,
+        table: str,
+        owners: Sequence[int],
+        firsts: Sequence[int],
+        causes: Sequence[tuple[int, ...]],
+    ) -> None:
+        """Adds the causes of each owner: a list that begins with row `first` - 1."""
+        rows = []
+        for owner, first in zip(owners, firsts, strict=True):
+            at, left = first, len(causes)
+            while 0 < at <= len(causes) and left:
+                at, statement, path, calls, ticks = causes[at - 1]
+                key = (owner, self._ids["statement"][statement], self._ids["stack"][path])
+                rows.append((*key, calls, self._region.ns(ticks)))
+                left -= 1
+        self._store.add(table, rows)
 
 
 def _distribution(name: str) -> tuple[str, ...]:
     """The columns of a distribution."""
-    return tuple(
-        f"{name}_{part}" for part in ("number", "total_ns", "max_ns", "spread", "bucket", "count")
-    )
+    return tuple(f"{name}_{part}" for part in DISTRIBUTION)

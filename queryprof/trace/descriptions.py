@@ -57,7 +57,6 @@ class Descriptions:
         statement, path, span, thread, operation = now[:5]
         count, errors, rows, total_ns, self_ns, squares, *c = map(sub, now[5:19], before[5:19])
         shortest, longest, longest_execution = now[19:22]
-        steps, scans, sorts, indexes, reprepares, fetches, counted, samples = c
         return Aggregate(
             self._statement(statement),
             self._path(path),
@@ -66,7 +65,7 @@ class Descriptions:
             self._operations[operation],
             count, errors, rows, total_ns, self_ns, 0 if shortest == NONE_NS else shortest, longest,
             longest_execution, max(squares, 0.0),
-            Counters(counted, steps, scans, sorts, indexes, reprepares, fetches, samples),
+            Counters(*c),
             {},
         )  # fmt: skip
 

@@ -5,25 +5,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from queryprof.errors import TraceError
-from queryprof.trace.checked_rows import CheckedTrace, Ids
-from queryprof.trace.loop_store import LAG_SUMS, LOOP_SUMS, STALL_SUMS, STEP_SUMS
+from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.place import is_null, is_written, refuse_to_replace
 from queryprof.trace.ranges import LARGEST_SUM
 from queryprof.trace.reader import opened
-from queryprof.trace.store import EXEMPLAR_COLUMNS, VALUE_COLUMNS, TraceStore
-from queryprof.trace.work_store import (
-    HANDOFF_SUMS,
-    INTERVAL_SUMS,
-    SPAN_FIGURES,
-    SPAN_MAXIMA,
-    SPAN_SUMS,
-    USAGE_SUMS,
-)
+from queryprof.trace.store import TraceStore
+from queryprof.trace.tables import TABLES
 
 
 def merge_traces(
@@ -86,184 +77,39 @@ def add_trace(store: TraceStore, path: str) -> int:
 def add_opened(store: TraceStore, source: CheckedTrace) -> None:
     """Adds an open trace to another. Raises TraceError."""
     with store.transaction():
-        _Addition(source, store).add()
+        numbers: dict[str, Mapping[Any, int | None]] = {}
+        for table in TABLES:
+            if table.name == "setting":
+                continue  # it comes with the rows that it is of
+            rows = source.resolved(table.name, numbers)
+            if table.name == "stack":
+                rows = ([number, ",".join(map(str, frames))] for number, frames in rows)
+            if table.width:
+                width_ns = source.interval_ns(table.name)
+                if width_ns:
+                    store.add_intervals(table.name, width_ns, rows)
+            elif table.has_id:
+                numbers[table.name] = _add_numbered(store, source, table.name, rows)
+            else:
+                store.add(table.name, rows)
+
+
+def _add_numbered(
+    store: TraceStore, source: CheckedTrace, table: str, rows: Iterable[list[Any]]
+) -> Mapping[Any, int | None]:
+    """Adds rows that others refer to, and returns their new numbers by their old ones."""
+    old = []
+
+    def without_number() -> Iterator[list[Any]]:
+        for number, *row in rows:
+            old.append(number)
+            yield row
+
+    new = store.add(table, without_number())
+    return source.ids(table, [(None, None), *zip(old, new, strict=True)])
 
 
 def _remove_directory(path: str) -> None:
     for name in os.listdir(path):
         os.unlink(os.path.join(path, name))
     os.rmdir(path)
-
-
-class _Addition:
-    """One trace on its way into another: numbers of the one become numbers of the other."""
-
-    def __init__(self, source: CheckedTrace, store: TraceStore) -> None:
-        self._source = source
-        self._store = store
-
-    def add(self) -> None:
-        store, source = self._store, self._source
-        processes = Ids(
-            source, "process",
-            ((number, store.add_process(columns)) for number, columns in source.processes()),
-        )  # fmt: skip
-        self._statements = source.ids("statement", ("text", "note"), store.statement)
-        self._frames = source.ids("frame", ("function", "file", "line", "kind"), _frame_key)
-        stacks = source.stacks(self._frames)
-        self._stacks: Mapping[int | None, int | None] = Ids(
-            source, "stack",
-            ((n, None if n is None else store.stack(frames)) for n, frames in stacks.items()),
-        )  # fmt: skip
-        self._spans = source.ids("span", ("name",), store.span)
-        self._threads = source.ids(
-            "thread", ("process_id", "name"),
-            lambda process, name: store.thread(processes[process], name),
-        )  # fmt: skip
-        self._add_aggregates()
-        self._add_samples()
-        self._add_loops()
-        self._add_work()
-
-    def _add_aggregates(self) -> None:
-        histograms: dict[int, list[tuple[int, int]]] = {}
-        for number, *pair in self._rows("histogram", ("aggregate_id", "bucket", "executions")):
-            histograms.setdefault(number, []).append((pair[0], pair[1]))
-        columns = ("id", "statement_id", "path_id", "span_id", "thread_id", "operation")
-        for number, statement, path, span, thread, operation, *values in self._rows(
-            "aggregate", (*columns, *VALUE_COLUMNS)
-        ):
-            key = (
-                self._statements[statement], self._path(path), self._spans[span],
-                self._threads[thread],
-            )  # fmt: skip
-            self._store.add_aggregate((*key, operation), values, histograms.get(number, []))
-
-    def _add_samples(self) -> None:
-        for statement, path, operation, exception, count in self._rows(
-            "error", ("statement_id", "path_id", "operation", "exception", "count")
-        ):
-            self._store.add_error(
-                (self._statements[statement], self._path(path), operation, exception), count
-            )
-        self._store.add_exemplars(
-            [
-                (
-                    self._statements[statement], self._stacks[path], self._spans[span],
-                    self._threads[thread], *figures, self._stacks[stack], sql, parameters,
-                )
-                for statement, path, span, thread, *figures, stack, sql, parameters in self._rows(
-                    "exemplar", EXEMPLAR_COLUMNS
-                )
-            ]
-        )  # fmt: skip
-        for statement, database, tree in self._rows("plan", ("statement_id", "database", "tree")):
-            self._store.add_plan(self._statements[statement], database, tree)
-        for statement, stack, executions, ns in self._rows(
-            "stack_sample", ("statement_id", "stack_id", "executions", "ns")
-        ):
-            self._store.add_stack_sample(
-                self._statements[statement], self._path(stack), executions, ns
-            )
-        columns = ("start_unix_ns", "calls", "rows", "self_ns")
-        width_ns, intervals = self._source.intervals("timeline", columns, "timeline_width_ns")
-        if intervals:
-            self._store.add_timeline(width_ns, intervals)
-
-    def _add_loops(self) -> None:
-        store = self._store.loops
-        loops = self._source.ids(
-            "loop", ("kind", "thread_id", "has_steps", "waiting_max", *LOOP_SUMS),
-            lambda kind, thread, has_steps, waiting_max, *sums: store.add_loop(
-                kind, self._threads[thread], has_steps, sums, waiting_max
-            ),
-        )  # fmt: skip
-        buckets = self._grouped("lag_histogram", ("loop_id", "source"), ("bucket", "count"))
-        for loop, source, max_ns, *sums in self._rows(
-            "lag", ("loop_id", "source", "max_ns", *LAG_SUMS)
-        ):
-            store.add_lag(loops[loop], source, sums, max_ns, buckets[loop, source])
-        buckets = self._grouped("step_histogram", ("step_id",), ("bucket", "count"))
-        causes = self._causes("step")
-        for number, loop, frame, max_ns, *sums in self._rows(
-            "step", ("id", "loop_id", "frame_id", "max_ns", *STEP_SUMS)
-        ):
-            store.add_step(
-                loops[loop], self._frame(frame), sums, max_ns, buckets[number,], causes[number]
-            )
-        causes = self._causes("stall")
-        for number, loop, frame, path, stack, max_ns, *sums in self._rows(
-            "stall", ("id", "loop_id", "frame_id", "path_id", "stack_id", "max_ns", *STALL_SUMS)
-        ):
-            key = (loops[loop], self._frame(frame), self._path(path))
-            store.add_stall(key, self._stacks[stack], sums, max_ns, causes[number])
-
-    def _add_work(self) -> None:
-        store = self._store.work
-        buckets = self._grouped("span_histogram", ("span_id", "figure"), ("bucket", "count"))
-        for span, *values in self._rows("span_total", ("span_id", *SPAN_SUMS, *SPAN_MAXIMA)):
-            sums, maxima = values[: len(SPAN_SUMS)], values[len(SPAN_SUMS) :]
-            histograms = {figure: buckets[span, figure] for figure in SPAN_FIGURES}
-            store.add_span(self._spans[span], sums, maxima, histograms)
-        columns = ("span_id", "statement_id", "path_id", "spans", "executions", "most")
-        for span, statement, path, *figures in self._rows("span_repeat", columns):
-            key = (self._spans[span], self._statements[statement], self._path(path))
-            store.add_repeat(key, *figures)
-        for span, status, count in self._rows("span_status", ("span_id", "status", "count")):
-            store.add_status(self._spans[span], status, count)
-        buckets = self._grouped("handoff_histogram", ("handoff_id", "part"), ("bucket", "count"))
-        times: dict[int, dict[str, tuple[int, int, int, list[tuple[int, int]]]]] = defaultdict(dict)
-        for number, part, count, total_ns, max_ns in self._rows(
-            "handoff_time", ("handoff_id", "part", "count", "total_ns", "max_ns")
-        ):
-            times[number][part] = (count, total_ns, max_ns, buckets[number, part])
-        for number, kind, path, span, *sums in self._rows(
-            "handoff", ("id", "kind", "path_id", "span_id", *HANDOFF_SUMS)
-        ):
-            store.add_handoff((kind, self._path(path), self._spans[span]), sums, times[number])
-        for thread, *sums in self._rows("thread_usage", ("thread_id", *USAGE_SUMS)):
-            store.add_usage(self._threads[thread], sums)
-        width_ns, intervals = self._source.intervals(
-            "thread_timeline", ("thread_id", "start_unix_ns", *INTERVAL_SUMS), "usage_width_ns"
-        )
-        if intervals:
-            store.add_intervals(
-                width_ns,
-                [
-                    (self._threads[thread], start_unix_ns, cpu_ns, read, written)
-                    for thread, start_unix_ns, cpu_ns, read, written in intervals
-                ],
-            )
-
-    def _frame(self, number: int) -> int:
-        """The other trace's number of a frame."""
-        return self._store.frame(self._frames[number])
-
-    def _path(self, number: int) -> int:
-        """The other trace's number of a call path that there must be."""
-        path = self._stacks[number]
-        assert path is not None  # the column is NOT NULL
-        return path
-
-    def _grouped(
-        self, table: str, key: tuple[str, ...], pair: tuple[str, str]
-    ) -> dict[object, list[tuple[int, int]]]:
-        found: dict[object, list[tuple[int, int]]] = defaultdict(list)
-        for *owner, first, second in self._rows(table, (*key, *pair)):
-            found[tuple(owner)].append((first, second))
-        return found
-
-    def _causes(self, owner: str) -> dict[int, list[tuple[int, int, int, int]]]:
-        found: dict[int, list[tuple[int, int, int, int]]] = defaultdict(list)
-        for number, statement, path, calls, ns in self._rows(
-            f"{owner}_cause", (f"{owner}_id", "statement_id", "path_id", "calls", "ns")
-        ):
-            found[number].append((self._statements[statement], self._path(path), calls, ns))
-        return found
-
-    def _rows(self, table: str, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-        return self._source.rows(table, columns)
-
-
-def _frame_key(function: str, file: str, line: int, kind: str) -> tuple[str, str, int, str]:
-    return function, file, line, kind

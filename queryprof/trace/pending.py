@@ -9,7 +9,10 @@ added up just then the times may be missing, or may be there twice. The arithmet
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from queryprof.core import _core
+from queryprof.trace.tables import TABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +28,9 @@ NONE_NS = (1 << 63) - 1
 """The shortest of no calls."""
 
 KEY = ("statement", "path", "span", "thread", "operation")
-SUMS = (
-    "count", "errors", "rows", "total_ns", "self_ns", "execution_sum_sq_ns2", "vm_steps",
-    "full_scan_steps", "sorts", "automatic_indexes", "reprepares", "page_fetches", "counted",
-    "page_fetch_samples",
-)  # fmt: skip
+SUMS = TABLE["aggregate"].sums
 EXTREMES = ("min_ns", "max_ns", "execution_max_ns")
+_IN_ORDER = itemgetter(*[(*SUMS, *EXTREMES).index(name) for name in TABLE["aggregate"].values])
 BEFORE = ("min_before_ns", "max_before_ns", "execution_max_before_ns")
 HISTOGRAM = ("durations_spread", "durations_bucket", "durations_count")
 
@@ -51,15 +51,14 @@ class AggregateRow:
         self.count_read = sums[0]
 
     def values(self) -> tuple[float, ...]:
-        """In the order of queryprof.trace.store.VALUE_COLUMNS."""
-        count, errors, rows, total, own, squares, *c = self.sums
-        steps, scans, sorts, indexes, reprepares, fetches, counted, samples = c
-        shortest, longest, longest_execution = self.extremes
-        return (
-            count, errors, rows, total, own, max(squares, 0.0), counted, steps, scans, sorts,
-            indexes, reprepares, fetches, samples, 0 if shortest == NONE_NS else shortest, longest,
-            longest_execution,
-        )  # fmt: skip
+        """As the trace's columns beside the key."""
+        shortest, *longest = self.extremes
+        sums = self.sums.copy()
+        sums[5] = max(sums[5], 0.0)
+        found: tuple[float, ...] = _IN_ORDER(
+            [*sums, 0 if shortest == NONE_NS else shortest, *longest]
+        )
+        return found
 
     def add_calls(
         self, calls: int, errors: int, rows: int, total_ns: int, self_ns: int, least: int, most: int

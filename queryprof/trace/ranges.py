@@ -6,12 +6,13 @@ where a value has another type. It returns what the values add up to, for a limi
 
 from __future__ import annotations
 
-import sqlite3
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from queryprof.trace.schema import SCHEMA
+from queryprof.trace.tables import TABLES, Column
 
 Values = Sequence[Any]
 Check = Callable[[Values], int]
@@ -43,31 +44,33 @@ LARGEST_BUCKET = 1023
 LARGEST_LINE = 1 << 31
 LARGEST_ID = (1 << 63) - 1
 
-STORED_COLUMNS = (
-    'SELECT tables.name, columns.name, columns.type, columns.pk OR columns."notnull"'
-    " FROM sqlite_master AS tables, pragma_table_xinfo(tables.name) AS columns"
-    " WHERE tables.type = 'table' AND columns.hidden = 0"
-)
-"""The table, name, type, and whether it is never NULL, of each column that is not computed."""
+STACK = re.compile(r"(?:[0-9]{1,19}(?:,[0-9]{1,19})*)?")
 
 
 @cache
 def checks() -> Mapping[str, Mapping[str, Check]]:
     """The check of each column of the schema, by table and column."""
-    connection = sqlite3.connect(":memory:")
-    connection.executescript(SCHEMA)
     found: dict[str, dict[str, Check]] = {}
-    for table, column, kind, is_present in connection.execute(STORED_COLUMNS):
-        check = _texts if kind == "TEXT" else _reals if kind == "REAL" else _check_of(column)
-        found.setdefault(table, {})[column] = check if is_present else _or_null(check)
-    connection.close()
+    for table in TABLES:
+        found[table.name] = {"id": _between(0, LARGEST_ID)} if table.has_id else {}
+        for column in table.columns:
+            check = _check_of(column)
+            found[table.name][column.name] = _or_null(check) if column.is_optional else check
     return found
 
 
-def _check_of(column: str) -> Check:
-    """The check of an integer column."""
-    if column == "id" or column.endswith("_id"):
+def _check_of(column: Column) -> Check:
+    if column.name in FORMS:
+        return FORMS[column.name]
+    if column.sql_type != "INTEGER":
+        return _texts if column.sql_type == "TEXT" else _reals
+    if column.reference:
         return _between(0, LARGEST_ID)
+    return _range_of(column.name)
+
+
+def _range_of(column: str) -> Check:
+    """The check of a column of numbers."""
     bounds = {
         "bucket": (0, LARGEST_BUCKET), "line": (0, LARGEST_LINE), "value": (1, LATEST_NS),
     }  # fmt: skip
@@ -124,3 +127,27 @@ def _or_null(check: Check) -> Check:
         return check(present) if present else 0
 
     return check_present
+
+
+def _stacks(values: Values) -> int:
+    if not all(map(STACK.fullmatch, values)):
+        raise ValueError("is no list of numbers")
+    return _texts(values)
+
+
+def _lists_of_strings(values: Values) -> int:
+    if not all(map(_is_list_of_strings, values)):
+        raise ValueError("is no JSON list of strings")
+    return _texts(values)
+
+
+def _is_list_of_strings(text: str) -> bool:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, list) and all(isinstance(each, str) for each in found)
+
+
+FORMS = {"argv": _lists_of_strings, "unmeasured": _lists_of_strings, "frames": _stacks}
+"""The checks of texts that are more than texts."""

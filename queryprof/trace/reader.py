@@ -2,48 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any
 
 from queryprof.errors import TraceError
-from queryprof.model import (
-    Aggregate,
-    Counters,
-    ErrorCount,
-    Exemplar,
-    Frame,
-    Interval,
-    Plan,
-    Process,
-    Profile,
-    StackSample,
-    Thread,
-)
-from queryprof.trace.checked_rows import CheckedTrace, Ids, reading, refuse_other_objects
+from queryprof.trace.checked_rows import CheckedTrace, reading, refuse_other_objects
 from queryprof.trace.convert import Conversion
 from queryprof.trace.header import address, is_sqlite
-from queryprof.trace.loop_reader import load_loops
+from queryprof.trace.loader import load_profile
 from queryprof.trace.recovery import bring_in, open_living, recorded_commands, taken_already
-from queryprof.trace.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
-from queryprof.trace.store import EXEMPLAR_COLUMNS, TraceStore
-from queryprof.trace.work_reader import load_handoffs, load_spans, load_usage
+from queryprof.trace.schema import APPLICATION_ID, SCHEMA_VERSION, migration
+from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from queryprof.model import Profile
     from queryprof.trace.identity import Identity
     from queryprof.trace.region import Region
-
-AGGREGATE_COLUMNS = (
-    "id", "statement_id", "path_id", "span_id", "thread_id", "operation", "count", "errors",
-    "rows", "total_ns", "self_ns", "min_ns", "max_ns", "execution_max_ns", "execution_sum_sq_ns2",
-    "counted", "vm_steps", "full_scan_steps", "sorts", "automatic_indexes", "reprepares",
-    "page_fetches", "page_fetch_samples",
-)  # fmt: skip
 
 
 @contextmanager
@@ -133,12 +111,12 @@ def read_profile(path: str) -> Profile:
         TraceError: as `opened`.
     """
     with opened(path) as trace:
-        return _Loader(trace).profile()
+        return load_profile(trace)
 
 
-def load_profile(connection: sqlite3.Connection) -> Profile:
-    """The profile in an open trace."""
-    return _Loader(CheckedTrace(connection, ":memory:")).profile()
+def profile_of(connection: sqlite3.Connection) -> Profile:
+    """The profile in a trace in memory."""
+    return load_profile(CheckedTrace(connection, ":memory:"))
 
 
 def _connect(path: str) -> sqlite3.Connection:
@@ -177,114 +155,12 @@ def _of_present_version(connection: sqlite3.Connection, path: str) -> sqlite3.Co
     refuse_other_objects(connection, path)
     if version == SCHEMA_VERSION:
         return connection
-    if version not in MIGRATIONS:
+    if not version >= 1:
         raise TraceError(f"{path}: has trace version {version}, which no queryprof wrote")
     copy = sqlite3.connect(":memory:")
     with reading(path, "schema"):
         connection.backup(copy)
         connection.close()
         for number in range(version, SCHEMA_VERSION):
-            copy.executescript(MIGRATIONS[number])
+            copy.executescript(migration(number + 1))
     return copy
-
-
-class _Loader:
-    """Builds the objects of a profile, each statement, frame and path once."""
-
-    def __init__(self, trace: CheckedTrace) -> None:
-        self._trace = trace
-        self._processes = _processes(trace)
-        self._process_ids = Ids(trace, "process", ((p.id, p.id) for p in self._processes))
-        self._statements = trace.ids("statement", ("text",), str)
-        # One line of source may have given two places: they are the same frame.
-        self._frames = trace.ids("frame", ("function", "file", "line", "kind"), Frame)
-        self._stacks = trace.stacks(self._frames)
-        self._spans = trace.ids("span", ("name",), str)
-        self._threads = trace.ids("thread", ("process_id", "name"), self._thread)
-
-    def profile(self) -> Profile:
-        trace = self._trace
-        columns = ("start_unix_ns", "calls", "rows", "self_ns")
-        width_ns, intervals = trace.intervals("timeline", columns, "timeline_width_ns")
-        notes = trace.rows("statement", ("text", "note"))
-        return Profile(
-            processes=self._processes,
-            aggregates=tuple(self._aggregates()),
-            errors=tuple(self._errors()),
-            exemplars=tuple(self._exemplars()),
-            stack_samples=tuple(self._stack_samples()),
-            plans=tuple(self._plans()),
-            timeline_width_ns=width_ns,
-            timeline=tuple(Interval(*row) for row in intervals),
-            loops=tuple(
-                load_loops(trace, self._statements, self._frames, self._stacks, self._threads)
-            ),
-            spans=tuple(load_spans(trace, self._spans, self._statements, self._stacks)),
-            handoffs=tuple(load_handoffs(trace, self._spans, self._stacks)),
-            thread_usage=tuple(load_usage(trace, self._threads)),
-            notes={text: note for text, note in notes if note is not None},
-        )
-
-    def _thread(self, process: int, name: str) -> Thread:
-        return Thread(self._process_ids[process], name)
-
-    def _aggregates(self) -> Iterator[Aggregate]:
-        histograms: dict[int, dict[int, int]] = {}
-        for number, bucket, executions in self._trace.rows(
-            "histogram", ("aggregate_id", "bucket", "executions")
-        ):
-            if executions:
-                histograms.setdefault(number, {})[bucket] = executions
-        for row in self._trace.rows("aggregate", AGGREGATE_COLUMNS):
-            values: tuple[Any, ...] = (
-                self._statements[row[1]],
-                self._stacks[row[2]],
-                self._spans[row[3]],
-                self._threads[row[4]],
-                *row[5:15],
-                Counters(*row[15:]),
-                histograms.get(row[0], {}),
-            )
-            yield Aggregate(*values)
-
-    def _errors(self) -> Iterator[ErrorCount]:
-        for statement, path, *rest in self._trace.rows(
-            "error", ("statement_id", "path_id", "operation", "exception", "count")
-        ):
-            yield ErrorCount(self._statements[statement], self._stacks[path], *rest)
-
-    def _exemplars(self) -> Iterator[Exemplar]:
-        rows = self._trace.rows("exemplar", EXEMPLAR_COLUMNS)
-        for statement, path, span, thread, *rest in sorted(rows, key=lambda row: -row[6]):
-            values: tuple[Any, ...] = (
-                self._statements[statement],
-                self._stacks[path],
-                self._spans[span],
-                self._threads[thread],
-                *rest[:4],
-                self._stacks[rest[4]],
-                *rest[5:],
-            )
-            yield Exemplar(*values)
-
-    def _stack_samples(self) -> Iterator[StackSample]:
-        for statement, stack, *rest in self._trace.rows(
-            "stack_sample", ("statement_id", "stack_id", "executions", "ns")
-        ):
-            yield StackSample(self._statements[statement], self._stacks[stack], *rest)
-
-    def _plans(self) -> Iterator[Plan]:
-        for statement, *rest in self._trace.rows("plan", ("statement_id", "database", "tree")):
-            yield Plan(self._statements[statement], *rest)
-
-
-def _processes(trace: CheckedTrace) -> tuple[Process, ...]:
-    found = []
-    for number, columns in trace.processes():
-        columns["argv"] = tuple(json.loads(columns["argv"]))
-        if columns["unmeasured"] is not None:
-            columns["unmeasured"] = tuple(json.loads(columns["unmeasured"]))
-        columns["clean_end"] = bool(columns["clean_end"])
-        columns["rows_estimated"] = bool(columns["rows_estimated"])
-        found.append(Process(id=number, **columns))
-    return tuple(sorted(found, key=lambda process: (process.start_unix_ns, process.id)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from contextlib import contextmanager
+from operator import itemgetter
 
 from queryprof.core import _core
 from queryprof.errors import TraceError
@@ -97,6 +98,14 @@ class Table:
             at = column.at + column.bytes
         decoder = self._decoders[tuple(names)] = struct.Struct(code + f"{self.row_bytes - at}x")
         return decoder
+
+    def unpacked(self, rows: bytes, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """These columns of rows."""
+        in_order = sorted(set(names), key=lambda name: self.columns[name].at)
+        found = self.decoder(in_order).iter_unpack(rows)
+        if in_order == list(names):
+            return found
+        return map(itemgetter(*[in_order.index(name) for name in names]), found)
 
 
 class Region:
@@ -203,8 +212,8 @@ class Region:
         return packed[: len(packed) - len(packed) % table.row_bytes]
 
     def rows(self, name: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """These columns of all rows of a table; in the order that they have in a row."""
-        return self.tables[name].decoder(columns).iter_unpack(self.packed(name))
+        """These columns of all rows of a table."""
+        return self.tables[name].unpacked(self.packed(name), columns)
 
     def whole_rows(self, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         """As `rows`, but none that was read while it was being changed: its sequence number is odd
@@ -221,7 +230,7 @@ class Region:
                 at = place * table.row_bytes
                 rows[at : at + table.row_bytes] = self._whole_row(table, place)
             again = bytes(rows)
-        return list(table.decoder(columns).iter_unpack(again))
+        return list(table.unpacked(again, columns))
 
     def changing(self, name: str, packed: bytes, again: bytes) -> set[int]:
         """The rows of a table that changed between two looks at it, or were half changed."""

@@ -1,5 +1,5 @@
-"""The trace file as something to add to: rows in the file's own terms, each added to what is
-there. The live writer and the merge both write through it.
+"""The trace file as something to add to: each row is added to the one that is there with its key. What
+converts recordings and what merges traces write through it.
 """
 
 from __future__ import annotations
@@ -9,71 +9,28 @@ import sqlite3
 from contextlib import contextmanager
 
 from queryprof.errors import TraceError
-from queryprof.trace.loop_store import LoopStore
 from queryprof.trace.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
-from queryprof.trace.work_store import WorkStore
+from queryprof.trace.tables import FIRST, KEY, LAST, LEAST, LONGEST, MOST, SUM, TABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from queryprof.trace.identity import Identity
+    from queryprof.trace.tables import Table
 
-    FrameKey = tuple[str, str, int, str]
-    AggregateKey = tuple[int, int, int, int, str]
-
-EXEMPLARS_KEPT = 5
-"""Slowest executions of each statement that stay in the file."""
-
-TIMELINE_INTERVALS = 512
-
-EXEMPLAR_COLUMNS = (
-    "statement_id", "path_id", "span_id", "thread_id", "operation", "started_unix_ns",
-    "duration_ns", "rows", "stack_id", "sql", "parameters",
-)  # fmt: skip
-
-PROCESS_COLUMNS = (
-    "pid", "parent_pid", "host", "argv", "directory", "python_version", "sqlite_version",
-    "queryprof_version", "start_unix_ns", "end_unix_ns", "clean_end", "clock", "rows_estimated",
-    "counters_off", "call_cost_ns", "flushes", "flush_ns", "folded_statements", "folded_calls",
-    "lost_counters", "unasked_plans", "read_bytes", "written_bytes",
-    "clock_tick_ns", "unmeasured",
-)  # fmt: skip
-
-SUMS = (
-    "count", "errors", "rows", "total_ns", "self_ns", "execution_sum_sq_ns2", "counted",
-    "vm_steps", "full_scan_steps", "sorts", "automatic_indexes", "reprepares", "page_fetches",
-    "page_fetch_samples",
-)  # fmt: skip
-MAXIMA = ("max_ns", "execution_max_ns")
-VALUE_COLUMNS = (*SUMS, "min_ns", *MAXIMA)
-
-FRAME_KEY = ("function", "file", "line")
-_KEY_COLUMNS = ("statement_id", "path_id", "span_id", "thread_id", "operation")
-
-
-def _upsert_aggregate(*first: str) -> str:
-    columns = (*first, *_KEY_COLUMNS, *VALUE_COLUMNS)
-    updates = [f"{name} = {name} + excluded.{name}" for name in SUMS]
-    updates += [f"{name} = max({name}, excluded.{name})" for name in MAXIMA]
+JOINED = {
+    SUM: "{0} = {0} + excluded.{0}",
+    MOST: "{0} = max({0}, excluded.{0})",
     # An addition may have counters and no calls: then it says nothing of the shortest.
-    updates.append(
-        "min_ns = CASE WHEN excluded.count = 0 THEN min_ns WHEN count = 0 THEN excluded.min_ns"
-        " ELSE min(min_ns, excluded.min_ns) END"
-    )
-    return (
-        f"INSERT INTO aggregate ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-        f" ON CONFLICT ({', '.join(_KEY_COLUMNS)}) DO UPDATE SET {', '.join(updates)}"
-    )
-
-
-_UPSERT_AGGREGATE = _upsert_aggregate()
-_UPSERT_AGGREGATE_OF = _upsert_aggregate("id")
-_ADD_BUCKET = (
-    "INSERT INTO histogram VALUES (?, ?, ?)"
-    " ON CONFLICT (aggregate_id, bucket) DO UPDATE SET executions = executions + excluded.executions"
-)
-_FIND_AGGREGATE = "SELECT id FROM aggregate WHERE " + " AND ".join(f"{c} = ?" for c in _KEY_COLUMNS)
+    LEAST: "{0} = CASE WHEN excluded.count = 0 THEN {0} WHEN count = 0 THEN excluded.{0}"
+    " ELSE min({0}, excluded.{0}) END",
+    FIRST: "{0} = coalesce({0}, excluded.{0})",
+    LONGEST: "{0} = CASE WHEN excluded.{0} IS NOT NULL AND excluded.max_ns >= max_ns"
+    " THEN excluded.{0} ELSE {0} END",
+    LAST: "{0} = excluded.{0}",
+}
+"""By role: the SQL by which a column of one row and that of another become one."""
 
 
 def storable(value: object) -> object:
@@ -113,14 +70,7 @@ class TraceStore:
             raise
         except (OSError, sqlite3.Error) as error:
             raise TraceError(f"{path}: the trace cannot be written: {error}") from error
-        self.loops = LoopStore(self.connection)
-        self.work = WorkStore(self.connection)
-
-    def begin(self) -> None:
-        self.connection.execute("BEGIN IMMEDIATE")
-
-    def commit(self) -> None:
-        self.connection.execute("COMMIT")
+        self._rows = _rows_of(self.connection)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -128,13 +78,16 @@ class TraceStore:
         if self.connection.in_transaction:
             yield
             return
-        self.begin()
+        self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
-            self.commit()
+            for rows in self._rows.values():
+                rows.write()
+            self.connection.execute("COMMIT")
         except BaseException:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
+            self._rows = _rows_of(self.connection)
             raise
 
     def close(self) -> None:
@@ -151,174 +104,158 @@ class TraceStore:
         query = "SELECT pid, start_unix_ns, host FROM process"
         return set(self.connection.execute(query))
 
-    def add_process(self, values: Mapping[str, object]) -> int:
-        return self._insert(
-            f"INSERT INTO process ({', '.join(PROCESS_COLUMNS)})"
-            f" VALUES ({', '.join(':' + name for name in PROCESS_COLUMNS)})",
-            {name: storable(value) for name, value in values.items()},
-        )
+    def id(self, table: str, *values: object) -> int:
+        """The id of the row with these columns, which is added when the transaction ends, if need be."""
+        return self._rows[table].id(tuple(map(storable, values)))
 
-    def statement(self, text: str, note: str | None = None) -> int:
-        number = self._number("statement", {"text": text})
-        if note is not None:
-            self.note(number, note)
-        return number
+    def add(self, table: str, rows: Iterable[Sequence[object]]) -> list[int]:
+        """Adds rows, each with the columns of its table; returns their ids, where they have some."""
+        return self._rows[table].add(rows)
 
-    def note(self, statement: int, note: str) -> None:
-        """Keeps what a library told of a statement; the first note stays."""
-        self.connection.execute(
-            "UPDATE statement SET note = coalesce(note, ?) WHERE id = ?",
-            (storable(note), statement),
-        )
-
-    def stack(self, frames: Iterable[FrameKey]) -> int:
-        ids = [str(self.frame(frame)) for frame in frames]
-        return self._number("stack", {"frames": ",".join(ids)})
-
-    def frame(self, frame: FrameKey) -> int:
-        return self._number("frame", dict(zip(FRAME_KEY, frame[:3], strict=True)), frame[3])
-
-    def span(self, name: str) -> int:
-        return self._number("span", {"name": name})
-
-    def thread(self, process: int, name: str) -> int:
-        return self._number("thread", {"process_id": process, "name": name})
-
-    def add_aggregate(
-        self, key: AggregateKey, values: Sequence[float], histogram: Iterable[tuple[int, int]]
-    ) -> None:
-        """Adds to an aggregate: `values` in the order of VALUE_COLUMNS, (bucket, executions)."""
-        self.connection.execute(_UPSERT_AGGREGATE, (*key, *values))
-        (number,) = self.connection.execute(_FIND_AGGREGATE, key).fetchone()
-        self.connection.executemany(
-            _ADD_BUCKET,
-            [(number, bucket, executions) for bucket, executions in histogram],
-        )
-
-    def add_aggregates(
-        self,
-        rows: Iterable[tuple[AggregateKey, Sequence[float], Iterable[tuple[int, int]]]],
-        are_new: bool,
-    ) -> None:
-        """Adds aggregates: (key, `values` in the order of VALUE_COLUMNS, histogram) of each.
-
-        Args:
-            are_new: none of them is there.
+    def add_intervals(self, table: str, width_ns: int, rows: Iterable[Sequence[object]]) -> None:
+        """Adds intervals of a width, which is that of those that are there times a power of two, or
+        the other way round; the wider one is kept.
         """
-        known: dict[tuple[object, ...], int] = {}
-        if not are_new:
-            known = {
-                tuple(row[1:]): row[0]
-                for row in self.connection.execute(
-                    f"SELECT id, {', '.join(_KEY_COLUMNS)} FROM aggregate"
-                )
-            }
-        (last,) = self.connection.execute("SELECT coalesce(max(id), 0) FROM aggregate").fetchone()
-        added: list[tuple[float | str, ...]] = []
-        buckets: list[tuple[int, int, int]] = []
-        for key, values, histogram in rows:
-            number = known.get(key)
-            if number is None:
-                last += 1
-                number = known[key] = last
-            added.append((number, *key, *values))
-            buckets += [(number, bucket, executions) for bucket, executions in histogram]
-        self.connection.executemany(_UPSERT_AGGREGATE_OF, added)
-        self.connection.executemany(_ADD_BUCKET, buckets)
-
-    def add_error(self, key: tuple[int, int, str, str], count: int) -> None:
-        self.connection.execute(
-            "INSERT INTO error VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT (statement_id, path_id, operation, exception) DO UPDATE SET count = count + excluded.count",
-            (*map(storable, key), count),
-        )
-
-    def add_exemplars(self, rows: Iterable[Sequence[object]]) -> None:
-        """Adds slow executions, as EXEMPLAR_COLUMNS, and forgets all but the slowest of each
-        statement.
-        """
-        columns = ", ".join(EXEMPLAR_COLUMNS)
-        values = ", ".join("?" * len(EXEMPLAR_COLUMNS))
-        self.connection.executemany(
-            f"INSERT INTO exemplar ({columns}) VALUES ({values})",
-            ([storable(value) for value in row] for row in rows),
-        )
-        self.connection.execute(
-            "DELETE FROM exemplar WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER"
-            " (PARTITION BY statement_id ORDER BY duration_ns DESC, id) AS place FROM exemplar)"
-            f" WHERE place > {EXEMPLARS_KEPT})"
-        )
-
-    def add_stack_sample(self, statement: int, stack: int, executions: int, ns: int) -> None:
-        self.connection.execute(
-            "INSERT INTO stack_sample VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (statement_id, stack_id) DO UPDATE SET"
-            " executions = executions + excluded.executions, ns = ns + excluded.ns",
-            (statement, stack, executions, ns),
-        )
-
-    def add_plan(self, statement: int, database: str, tree: str) -> None:
-        self.connection.execute(
-            "INSERT OR IGNORE INTO plan VALUES (?, ?, ?)",
-            (statement, storable(database), storable(tree)),
-        )
-
-    def add_timeline(self, width_ns: int, rows: Iterable[tuple[int, int, int, int]]) -> None:
-        """Adds intervals of a width (a power of two); the wider of the widths is kept."""
-        row = self.connection.execute(
-            "SELECT value FROM setting WHERE name = 'timeline_width_ns'"
+        facts = TABLE[table]
+        (known,) = self.connection.execute(
+            "SELECT max(value) FROM setting WHERE name = ?", (facts.width,)
         ).fetchone()
-        known = row[0] if row else width_ns
-        wide = max(known, width_ns)
-        if known < wide:
-            self._coarsen(wide)
-        self._add_intervals((start - start % wide, *sums) for start, *sums in rows)
+        wide = max(known or 0, width_ns)
+        if known and known < wide:
+            self._widen(facts, wide)
+        self.add(table, _aligned(facts, wide, rows))
         first, last = self.connection.execute(
-            "SELECT min(start_unix_ns), max(start_unix_ns) FROM timeline"
+            f"SELECT min(start_unix_ns), max(start_unix_ns) FROM {table}"
         ).fetchone()
-        while first is not None and (last - first) // wide >= TIMELINE_INTERVALS:
+        while first is not None and (last - first) // wide >= facts.intervals:
             wide *= 2
-            self._coarsen(wide)
+            self._widen(facts, wide)
             first -= first % wide
+        self.add("setting", [(facts.width, wide)])
+
+    def _widen(self, table: Table, width_ns: int) -> None:
+        rows = self.connection.execute(f"SELECT * FROM {table.name}").fetchall()
+        self.connection.execute(f"DELETE FROM {table.name}")
+        self.add(table.name, _aligned(table, width_ns, rows))
+
+    def update(
+        self, table: str, number: int, roles: Sequence[int], values: Mapping[str, object]
+    ) -> None:
+        """Adds to one row by its id, in the columns of these roles."""
+        columns = [column for column in TABLE[table].columns if column.role in roles]
+        joined = [
+            JOINED[column.role].format(column.name).replace("excluded.", ":") for column in columns
+        ]
         self.connection.execute(
-            "INSERT OR REPLACE INTO setting VALUES ('timeline_width_ns', ?)", (wide,)
+            f"UPDATE {table} SET {', '.join(joined)} WHERE id = {number}",
+            {column.name: storable(values[column.name]) for column in columns},
         )
 
-    def _coarsen(self, width_ns: int) -> None:
-        rows = self.connection.execute("SELECT * FROM timeline").fetchall()
-        self.connection.execute("DELETE FROM timeline")
-        self._add_intervals((start - start % width_ns, *sums) for start, *sums in rows)
 
-    def _add_intervals(self, rows: Iterable[Sequence[int]]) -> None:
-        self.connection.executemany(
-            "INSERT INTO timeline VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (start_unix_ns) DO UPDATE SET"
-            " calls = calls + excluded.calls, rows = rows + excluded.rows,"
-            " self_ns = self_ns + excluded.self_ns",
-            rows,
-        )
+class _Rows:
+    """The rows of one table."""
 
-    def _number(self, table: str, key: Mapping[str, object], kind: str | None = None) -> int:
-        """The id of the row with this unique key, which is made if need be.
+    def __init__(self, connection: sqlite3.Connection, table: Table) -> None:
+        self._connection = connection
+        self._table = table
+        self._key_width = len(table.key)
+        self._texts = [at for at, column in enumerate(table.columns) if column.sql_type == "TEXT"]
+        self._sql = _add_sql(table)
+        self._known: dict[tuple[object, ...], int] | None = None
+        """Ids by key."""
+        self._added: dict[tuple[object, ...], int] = {}
+        """Ids by all columns, of what `id` was asked for."""
+        self._new: list[tuple[object, ...]] = []
+        self._last = 0
 
-        RETURNING would do it in one statement, but SQLite has it only since 3.35.
-        """
-        key = {name: storable(value) for name, value in key.items()}
-        found = self.connection.execute(
-            f"SELECT id FROM {table} WHERE " + " AND ".join(f"{name} = :{name}" for name in key),
-            key,
-        ).fetchone()
-        if found:
-            number: int = found[0]
-            return number
-        values = key if kind is None else {**key, "kind": kind}
-        return self._insert(
-            f"INSERT INTO {table} ({', '.join(values)})"
-            f" VALUES ({', '.join(':' + name for name in values)})",
-            values,
-        )
-
-    def _insert(self, sql: str, values: Mapping[str, object]) -> int:
-        number = self.connection.execute(sql, values).lastrowid
-        assert number is not None  # an INSERT has run
+    def id(self, values: tuple[object, ...]) -> int:
+        number = self._added.get(values)
+        if number is None:
+            number = self._added[values] = self._number(values)
+            self._new.append((number, *values))
         return number
+
+    def add(self, rows: Iterable[Sequence[object]]) -> list[int]:
+        stored = self._stored(rows)
+        if not self._table.has_id:
+            self._connection.executemany(self._sql, stored)
+            return []
+        numbers: list[int] = []
+
+        def numbered() -> Iterator[tuple[object, ...]]:
+            for row in stored:
+                numbers.append(self._number(row))
+                yield (numbers[-1], *row)
+
+        self._connection.executemany(self._sql, numbered())
+        if self._table.kept:
+            self._keep_largest()
+        return numbers
+
+    def write(self) -> None:
+        """Adds what `id` has given numbers to."""
+        self._connection.executemany(self._sql, self._new)
+        self._new = []
+
+    def _number(self, row: tuple[object, ...]) -> int:
+        if self._known is None:
+            self._known = self._read_known()
+        key = row[: self._key_width]
+        known = self._known.get(key) if key else None
+        if known is None:
+            known = self._last = self._last + 1
+            if key:
+                self._known[key] = known
+        return known
+
+    def _read_known(self) -> dict[tuple[object, ...], int]:
+        query = f"SELECT {', '.join(('id', *self._table.key))} FROM {self._table.name}"
+        rows = self._connection.execute(query).fetchall()
+        self._last = max((number for number, *_ in rows), default=0)
+        return {tuple(key): number for number, *key in rows} if self._key_width else {}
+
+    def _stored(self, rows: Iterable[Sequence[object]]) -> Iterator[tuple[object, ...]]:
+        if not self._texts:
+            yield from map(tuple, rows)
+            return
+        for row in rows:
+            for at in self._texts:
+                value = row[at]
+                if isinstance(value, str) and not value.isascii():
+                    row = (*row[:at], storable(value), *row[at + 1 :])  # noqa: PLW2901
+            yield row if type(row) is tuple else tuple(row)
+
+    def _keep_largest(self) -> None:
+        name, (owner, measure) = self._table.name, self._table.index
+        self._connection.execute(
+            f"DELETE FROM {name} WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER"
+            f" (PARTITION BY {owner} ORDER BY {measure} DESC, id) AS place FROM {name})"
+            f" WHERE place > {self._table.kept})"
+        )
+
+
+def _rows_of(connection: sqlite3.Connection) -> Mapping[str, _Rows]:
+    return {name: _Rows(connection, table) for name, table in TABLE.items()}
+
+
+def _add_sql(table: Table) -> str:
+    """An INSERT whose parameters are the columns, the id first where there is one."""
+    names = ("id", *table.names) if table.has_id else table.names
+    inserted = (
+        f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+    )
+    if not table.key:
+        return inserted
+    joined = [JOINED[c.role].format(c.name) for c in table.columns if c.role != KEY]
+    then = f"UPDATE SET {', '.join(joined)}" if joined else "NOTHING"
+    return f"{inserted} ON CONFLICT ({', '.join(table.key)}) DO {then}"
+
+
+def _aligned(
+    table: Table, width_ns: int, rows: Iterable[Sequence[object]]
+) -> Iterator[Sequence[object]]:
+    """Rows whose intervals begin at a multiple of the width."""
+    at = table.names.index("start_unix_ns")
+    for row in rows:
+        start: int = row[at]  # type: ignore[assignment]  # it is declared as a number
+        yield (*row[:at], start - start % width_ns, *row[at + 1 :])

@@ -403,7 +403,7 @@ def test_a_disk_that_is_full_for_a_while(
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(TraceStore, "add_timeline", no_room)
+        patch.setattr(TraceStore, "add_intervals", no_room)
         with pytest.raises(sqlite3.OperationalError, match="is full"):
             collection.take(second)
     with monkeypatch.context() as patch:
@@ -435,10 +435,10 @@ def test_an_unsound_region_leaves_nothing(script: Script, tmp_path: Path) -> Non
     from queryprof.trace.region import opened_region
 
     with opened_region(path) as region:
-        store.add_timeline = unsound  # type: ignore[method-assign]
+        store.add_intervals = unsound  # type: ignore[method-assign]
         with pytest.raises(TraceError, match="is damaged: unsound"):
             Conversion(store).add(region)
-        del store.add_timeline
+        del store.add_intervals
         Conversion(store).add(region)
     store.close()
     assert asked("y.qprof") == 5

@@ -24,8 +24,9 @@ from queryprof.errors import TraceError
 from queryprof.model import Profile
 from queryprof.trace.ranges import LARGEST_SUM, checks
 from queryprof.trace.reader import read_profile
-from queryprof.trace.schema import LOOP_SCHEMA, PLAN_SCHEMA, SCHEMA_VERSION, WORK_SCHEMA
-from queryprof.trace.store import PROCESS_COLUMNS, TraceStore
+from queryprof.trace.schema import SCHEMA_VERSION
+from queryprof.trace.store import TraceStore
+from queryprof.trace.tables import TABLE, TABLES
 
 EXAMPLES = max(1, int(os.environ.get("QUERYPROF_EXAMPLES", "1000")) // 25)
 LONGEST_S = 10.0
@@ -52,50 +53,51 @@ Command = Callable[..., tuple[int, str, str]]
 def write_trace(path: str) -> None:
     """A trace with a row or more in every table."""
     store = TraceStore(path)
-    store.begin()
-    process = store.add_process(
-        dict.fromkeys(PROCESS_COLUMNS, 1)
-        | dict.fromkeys(("host", "directory", "python_version", "sqlite_version"), "x")
-        | {"queryprof_version": "x", "clock": "x", "argv": '["python"]', "counters_off": None}
-        | {"unmeasured": '["pymysql"]'}
-        | {"start_unix_ns": 10**18, "end_unix_ns": 10**18 + 10**10, "call_cost_ns": 50.0}
-    )
-    thread, span = store.thread(process, "MainThread"), store.span("GET /")
-    frame = ("main", "/x/main.py", 3, "user")
-    for number in range(3):
-        statement = store.statement(f"SELECT {'a' * number}", "a note")
-        path_id = store.stack([(f"f{number}", "/x/main.py", number, "user"), frame])
-        key = (statement, path_id, span, thread)
-        store.add_aggregate(
-            (*key, "execute"), [9, 1, 2, 10**9, 10**9, 1e18, 9, 5, 1, 0, 0, 0, 1, 1, 9, 9, 9],
-            [(100, 1), (110, 8)],
-        )  # fmt: skip
-        store.add_error((statement, path_id, "execute", "sqlite3.OperationalError"), 1)
-        store.add_exemplars([(*key, "execute", 10**18, 9, 1, path_id, "SELECT 1", "()")])
-        store.add_stack_sample(statement, path_id, 64, 10**9)
-        store.add_plan(statement, ":memory:", "SCAN t\n  USE TEMP B-TREE FOR ORDER BY\n")
-        store.work.add_repeat((span, statement, path_id), 1, 20, 20)
-        store.work.add_handoff(
-            ("aiosqlite", path_id, span), (3, 0, 0), {"queue": (3, 9, 4, [(3, 3)])}
+    with store.transaction():
+        values = (
+            dict.fromkeys(TABLE["process"].names, 1)
+            | dict.fromkeys(("host", "directory", "python_version", "sqlite_version"), "x")
+            | {"queryprof_version": "x", "clock": "x", "argv": '["python"]', "counters_off": None}
+            | {"unmeasured": '["pymysql"]'}
+            | {"start_unix_ns": 10**18, "end_unix_ns": 10**18 + 10**10, "call_cost_ns": 50.0}
         )
-        loop = store.loops.add_loop("asyncio", thread, True, (1, 10**10, 10**9, 50, 60), 4)
-        store.loops.add_lag(loop, "beat", (9, 10**9), 10**8, [(300, 9)])
-        causes = [(statement, path_id, 2, 10**8)]
-        sums = (9, 10**9, 10**8, 0)
-        store.loops.add_step(loop, store.frame(frame), sums, 10**8, [(300, 9)], causes)
-        sums = (2, 10**9, 10**8, 0, 0, 10**8, 10**9, 3, 10**8, 5)
-        key3 = (loop, store.frame(frame), path_id)
-        store.loops.add_stall(key3, path_id, sums, 10**9, causes)  # type: ignore[arg-type]
-    store.work.add_span(
-        span, (9, 1, 9, 10**9, 10**9, 10**10, 27), (10**9, 5),
-        {"duration": [(300, 9)], "queries": [(3, 9)]},
-    )  # fmt: skip
-    store.work.add_status(span, 200, 9)
-    store.work.add_usage(thread, (10**9, 10**8, 5, 5, 1000, 1000, 5, 5))
-    seconds = [10**18 + second * 10**9 for second in range(6)]
-    store.work.add_intervals(10**9, [(thread, second, 10**8, 10, 10) for second in seconds])
-    store.add_timeline(1 << 27, [(second, 2, 2, 10**8) for second in seconds])
-    store.commit()
+        (process,) = store.add("process", [list(values.values())])
+        thread, span = store.id("thread", process, "MainThread"), store.id("span", "GET /")
+        main = store.id("frame", "main", "/x/main.py", 3, "user")
+        for number in range(3):
+            statement = store.id("statement", f"SELECT {'a' * number}", "a note")
+            inner = store.id("frame", f"f{number}", "/x/main.py", number, "user")
+            stack = store.id("stack", f"{inner},{main}")
+            by, key = (statement, stack), (statement, stack, span, thread, "execute")
+            sums = [9, 1, 2, 10**9, 10**9, 9, 9, 9, 1e18, 9, 5, 1, 0, 0, 0, 1, 1]
+            (aggregate,) = store.add("aggregate", [(*key, *sums)])
+            store.add("histogram", [(aggregate, 100, 1), (aggregate, 110, 8)])
+            store.add("error", [(*by, "execute", "sqlite3.OperationalError", 1)])
+            store.add("exemplar", [(*key, 10**18, 9, 1, stack, "SELECT 1", "()")])
+            store.add("stack_sample", [(*by, 64, 10**9)])
+            tree = "SCAN t\n  USE TEMP B-TREE FOR ORDER BY\n"
+            store.add("plan", [(statement, ":memory:", tree)])
+            store.add("span_repeat", [(span, *by, 1, 20, 20)])
+            (handoff,) = store.add("handoff", [("aiosqlite", stack, span, 3, 0, 0)])
+            store.add("handoff_time", [(handoff, "queue", 3, 9, 4)])
+            store.add("handoff_histogram", [(handoff, "queue", 3, 3)])
+            (loop,) = store.add("loop", [("asyncio", thread, 1, 1, 10**10, 10**9, 50, 60, 4)])
+            store.add("lag", [(loop, "beat", 9, 10**9, 10**8)])
+            store.add("lag_histogram", [(loop, "beat", 300, 9)])
+            (step,) = store.add("step", [(loop, main, 9, 10**9, 10**8, 10**8, 0)])
+            store.add("step_histogram", [(step, 300, 9)])
+            store.add("step_cause", [(step, *by, 2, 10**8)])
+            sums = [2, 10**9, 10**9, 10**8, 0, 0, 10**8, 10**9, 3, 10**8, 5]
+            (stall,) = store.add("stall", [(loop, main, stack, stack, *sums)])
+            store.add("stall_cause", [(stall, *by, 2, 10**8)])
+        store.add("span_total", [(span, 9, 1, 9, 10**9, 10**9, 10**10, 10**9, 27, 5)])
+        store.add("span_histogram", [(span, "duration", 300, 9), (span, "queries", 3, 9)])
+        store.add("span_status", [(span, 200, 9)])
+        store.add("thread_usage", [(thread, 10**9, 10**8, 5, 5, 1000, 1000, 5, 5)])
+        seconds = [10**18 + second * 10**9 for second in range(6)]
+        usage = [(thread, second, 10**8, 10, 10) for second in seconds]
+        store.add_intervals("thread_timeline", 10**9, usage)
+        store.add_intervals("timeline", 1 << 27, [(second, 2, 2, 10**8) for second in seconds])
     store.close()
 
 
@@ -318,14 +320,14 @@ def test_what_is_no_file_is_refused(good: Path, command: Command, tmp_path: Path
 
 def older(good: Path, version: int) -> None:
     """Makes x.qprof a trace as an earlier version wrote it."""
-    schemas = (LOOP_SCHEMA, PLAN_SCHEMA, WORK_SCHEMA)[version - 1 :]
-    columns = ["clock_tick_ns", "unmeasured"]
-    lines = "".join(schemas).splitlines()
-    tables = [line.split()[2] for line in lines if line.startswith("CREATE TABLE")]
-    sqls = [f"DROP TABLE {table}" for table in reversed(tables)]
-    if version < 3:
-        columns += ["unasked_plans", "read_bytes", "written_bytes"]
-    sqls += [f"ALTER TABLE process DROP COLUMN {column}" for column in columns]
+    newer = [table for table in TABLES if table.since > version]
+    sqls = [f"DROP TABLE {table.name}" for table in reversed(newer)]
+    sqls += [
+        f"ALTER TABLE {table.name} DROP COLUMN {column.name}"
+        for table in TABLES
+        for column in table.columns
+        if column.since > version
+    ]
     changed(good, *sqls, f"PRAGMA user_version = {version}")
 
 

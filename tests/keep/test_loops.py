@@ -11,7 +11,7 @@ import queryprof
 from queryprof.model import Loop, Profile
 from queryprof.trace.merge import merge_traces
 from queryprof.trace.reader import read_profile
-from queryprof.trace.schema import LOOP_SCHEMA, PLAN_SCHEMA, WORK_SCHEMA
+from queryprof.trace.tables import TABLES
 
 
 def record(path: str) -> Profile:
@@ -56,16 +56,12 @@ def test_a_trace_of_the_first_version_is_read() -> None:
     """It has no loops, and stays as it is."""
     before = record("old.qprof")
     connection = sqlite3.connect("old.qprof")
-    tables = [
-        line.split()[2]
-        for line in (LOOP_SCHEMA + PLAN_SCHEMA + WORK_SCHEMA).splitlines()
-        if line.startswith("CREATE TABLE")
-    ]
-    assert len(tables) == 18
-    for table in reversed(tables):
-        connection.execute(f"DROP TABLE {table}")
-    for column in ("unasked_plans", "read_bytes", "written_bytes", "clock_tick_ns", "unmeasured"):
-        connection.execute(f"ALTER TABLE process DROP COLUMN {column}")
+    for table in reversed(TABLES):
+        if table.since > 1:
+            connection.execute(f"DROP TABLE {table.name}")
+        for column in table.columns:
+            if column.since > table.since:
+                connection.execute(f"ALTER TABLE {table.name} DROP COLUMN {column.name}")
     connection.execute("PRAGMA user_version = 1")
     connection.close()
     content = Path("old.qprof").read_bytes()

@@ -203,7 +203,7 @@ def test_timeline_coarsens_exactly() -> None:
     width = 1 << 27
     spread = [width * 3**n for n in range(14)]
     for start in spread:
-        store.add_timeline(width, [(start, 1, 2, 3)])
+        store.add_intervals("timeline", width, [(start, 1, 2, 3)])
     rows = store.connection.execute("SELECT * FROM timeline").fetchall()
     (wide,) = store.connection.execute("SELECT value FROM setting").fetchone()
     store.close()

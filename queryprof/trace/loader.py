@@ -1,0 +1,218 @@
+"""From an open trace to a Profile: its rows are the model's objects, in the same order of fields."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from queryprof.model import (
+    Aggregate,
+    Cause,
+    Counters,
+    Distribution,
+    ErrorCount,
+    Exemplar,
+    Frame,
+    Handoff,
+    Interval,
+    Loop,
+    Plan,
+    Process,
+    Profile,
+    Repeat,
+    Span,
+    StackSample,
+    Stall,
+    Step,
+    Thread,
+    ThreadUsage,
+    UsageInterval,
+)
+from queryprof.trace.checked_rows import CheckedTrace
+from queryprof.trace.tables import TABLE
+
+Row = TypeVar("Row")
+Histogram = dict[int, int]
+
+COUNTERS_AT = 1 + TABLE["aggregate"].names.index("counted")
+"""Where an aggregate's row has SQLite's counters, up to its end."""
+
+
+def load_profile(trace: CheckedTrace) -> Profile:
+    """The profile in an open trace, its objects each once. Raises TraceError."""
+    return _Loader(trace).profile()
+
+
+class _Loader:
+    def __init__(self, trace: CheckedTrace) -> None:
+        self._trace = trace
+        self._known: dict[str, Mapping[Any, Any]] = {}
+        self._processes = tuple(
+            sorted(map(_process, self._rows("process")), key=lambda p: (p.start_unix_ns, p.id))
+        )
+        self._know("process", ((p.id, p.id) for p in self._processes))
+        self._notes: dict[str, str] = {}
+        self._know("statement", self._statements())
+        # One line of source may have given two places: they are the same frame.
+        self._know("frame", ((number, Frame(*row)) for number, *row in self._rows("frame")))
+        self._know("stack", [(None, ()), *self._rows("stack")])
+        self._know("span", self._rows("span"))
+        self._know("thread", ((number, Thread(*row)) for number, *row in self._rows("thread")))
+
+    def profile(self) -> Profile:
+        exemplars = [Exemplar(*row) for _, *row in self._rows("exemplar")]
+        return Profile(
+            processes=self._processes,
+            aggregates=tuple(self._aggregates()),
+            errors=self._all("error", ErrorCount),
+            exemplars=tuple(sorted(exemplars, key=lambda one: -one.duration_ns)),
+            stack_samples=self._all("stack_sample", StackSample),
+            plans=self._all("plan", Plan),
+            timeline_width_ns=self._trace.interval_ns("timeline"),
+            timeline=self._all("timeline", Interval),
+            loops=tuple(self._loops()),
+            spans=tuple(self._spans()),
+            handoffs=tuple(self._handoffs()),
+            thread_usage=tuple(self._usage()),
+            notes=self._notes,
+        )
+
+    def _rows(self, table: str) -> Iterator[Any]:
+        return self._trace.resolved(table, self._known)
+
+    def _know(self, table: str, rows: Any) -> None:
+        self._known[table] = self._trace.ids(table, rows)
+
+    def _all(self, table: str, kind: Callable[..., Row]) -> tuple[Row, ...]:
+        return tuple([kind(*row) for row in self._rows(table)])
+
+    def _statements(self) -> Iterator[tuple[int, str]]:
+        for number, text, note in self._rows("statement"):
+            if note is not None:
+                self._notes[text] = note
+            yield number, text
+
+    def _histograms(self, table: str) -> Mapping[tuple[object, ...], Histogram]:
+        """By the columns of the key before the bucket."""
+        names = TABLE[table].names
+        found: dict[tuple[object, ...], Histogram] = defaultdict(dict)
+        for *owner, bucket, count in self._trace.rows(table, names):
+            if count:
+                found[tuple(owner)][bucket] = count
+        return found
+
+    def _causes(self, table: str) -> Mapping[int, tuple[Cause, ...]]:
+        """By the step or stall, the longest first."""
+        found: dict[int, list[Cause]] = defaultdict(list)
+        for owner, *row in self._rows(table):
+            found[owner].append(Cause(*row))
+        sort = {owner: sorted(causes, key=lambda c: -c.ns) for owner, causes in found.items()}
+        return defaultdict(tuple, {owner: tuple(causes) for owner, causes in sort.items()})
+
+    def _aggregates(self) -> Iterator[Aggregate]:
+        histograms = self._histograms("histogram")
+        for row in self._rows("aggregate"):
+            counters = Counters(*row[COUNTERS_AT:])
+            histogram = histograms.get((row[0],), {})
+            yield _made(Aggregate, *row[1:COUNTERS_AT], counters, histogram)
+
+    def _loops(self) -> Iterator[Loop]:
+        rows = list(self._rows("loop"))
+        numbers = [(number, number) for number, *_ in rows]
+        self._know("loop", numbers)
+        lags = self._distributions("lag", "lag_histogram")
+        steps, stalls = self._steps(), self._stalls()
+        for number, kind, thread, has_steps, *sums in rows:
+            timer, beat = lags.get((number, "timer")), lags.get((number, "beat"))
+            yield _made(
+                Loop, kind, thread, bool(has_steps), *sums, timer or Distribution(),
+                beat or Distribution(), steps[number], stalls[number],
+            )  # fmt: skip
+
+    def _steps(self) -> Mapping[int, tuple[Step, ...]]:
+        rows = sorted(self._rows("step"), key=lambda row: -row[4])
+        self._know("step", [(row[0], row[0]) for row in rows])
+        histograms, causes = self._histograms("step_histogram"), self._causes("step_cause")
+        found: dict[int, list[Step]] = defaultdict(list)
+        for number, loop, frame, count, total_ns, max_ns, *times in rows:
+            durations = Distribution(count, total_ns, max_ns, histograms.get((number,), {}))
+            found[loop].append(_made(Step, frame, durations, *times, causes[number]))
+        return defaultdict(tuple, {loop: tuple(steps) for loop, steps in found.items()})
+
+    def _stalls(self) -> Mapping[int, tuple[Stall, ...]]:
+        rows = sorted(self._rows("stall"), key=lambda row: -row[6])
+        self._know("stall", [(row[0], row[0]) for row in rows])
+        causes = self._causes("stall_cause")
+        found: dict[int, list[Stall]] = defaultdict(list)
+        for number, loop, *row in rows:
+            found[loop].append(_made(Stall, *row, causes[number]))
+        return defaultdict(tuple, {loop: tuple(stalls) for loop, stalls in found.items()})
+
+    def _distributions(self, table: str, histogram: str) -> dict[tuple[Any, str], Distribution]:
+        """By the number of whose it is, and what it is of."""
+        histograms = self._histograms(histogram)
+        return {
+            (number, part): _made(Distribution, *figures, histograms.get((number, part), {}))
+            for number, part, *figures in self._rows(table)
+        }
+
+    def _spans(self) -> Iterator[Span]:
+        histograms = self._histograms("span_histogram")
+        statuses: dict[str, dict[int, int]] = defaultdict(dict)
+        for name, status, count in self._rows("span_status"):
+            statuses[name][status] = count
+        repeats: dict[str, list[Repeat]] = defaultdict(list)
+        for name, *repeat in sorted(self._rows("span_repeat"), key=lambda row: -row[4]):
+            repeats[name].append(Repeat(*repeat))
+        names = self._known["span"]
+        rows = self._trace.rows("span_total", TABLE["span_total"].names)
+        for number, count, errors, cpu_count, cpu_ns, database_ns, *rest in sorted(
+            rows, key=lambda row: -row[6]
+        ):
+            total_ns, max_ns, queries, queries_max = rest
+            duration = histograms.get((number, "duration"), {})
+            asked = histograms.get((number, "queries"), {})
+            yield Span(
+                names[number], count, errors, cpu_count, cpu_ns, database_ns,
+                Distribution(count, total_ns, max_ns, duration),
+                Distribution(count, queries, queries_max, asked),
+                tuple(repeats[names[number]]), statuses[names[number]],
+            )  # fmt: skip
+
+    def _handoffs(self) -> Iterator[Handoff]:
+        rows = list(self._rows("handoff"))
+        self._know("handoff", [(row[0], row[0]) for row in rows])
+        times = self._distributions("handoff_time", "handoff_histogram")
+        for number, *row in rows:
+            parts = [times.get((number, part), Distribution()) for part in HANDOFF_PARTS]
+            yield Handoff(*row, *parts)
+
+    def _usage(self) -> Iterator[ThreadUsage]:
+        timelines: dict[Thread, list[UsageInterval]] = defaultdict(list)
+        for thread, *interval in self._rows("thread_timeline"):
+            timelines[thread].append(UsageInterval(*interval))
+        width_ns = self._trace.interval_ns("thread_timeline")
+        found = [
+            _made(ThreadUsage, *row, width_ns, tuple(timelines[row[0]]))
+            for row in self._rows("thread_usage")
+        ]
+        yield from sorted(found, key=lambda usage: -usage.user_ns - usage.system_ns)
+
+
+HANDOFF_PARTS = ("queue", "run", "handback", "total")
+
+
+def _made(kind: Callable[..., Row], *values: Any) -> Row:
+    return kind(*values)
+
+
+def _process(row: list[Any]) -> Process:
+    values = dict(zip(("id", *TABLE["process"].names), row, strict=True))
+    for name in ("argv", "unmeasured"):
+        if values[name] is not None:
+            values[name] = tuple(json.loads(values[name]))
+    for name in ("clean_end", "rows_estimated"):
+        values[name] = bool(values[name])
+    return Process(**values)

@@ -1,0 +1,461 @@
+"""The tables of a trace, each column declared once: what it means, and how two rows become one.
+
+The SQL of the schema, what adds rows to a trace, the merge of traces and their reader all work from
+this. A row's values stand in the order of its table's columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    pass
+
+KEY, SUM, MOST, LEAST, FIRST, LONGEST, LAST = range(7)
+"""What a column is when two rows of one key become one: the same in both; added; the larger; the
+smaller of those that count a call; what is known first; what belongs to the larger `max_ns`; the later.
+"""
+
+REFERENCES = {"path_id": "stack", "frames": "frame"}
+"""The table that a column refers to, where its name does not say it; "frames" is a list of ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column.
+
+    Attributes:
+        role: KEY and so on.
+        is_optional: it may be NULL: unknown.
+        since: the version of the schema that first had it.
+    """
+
+    name: str
+    meaning: str = ""
+    role: int = SUM
+    sql_type: str = "INTEGER"
+    is_optional: bool = False
+    since: int = 1
+
+    @property
+    def reference(self) -> str | None:
+        """The table whose `id` it is."""
+        found = REFERENCES.get(self.name)
+        return found or (self.name.removesuffix("_id") if self.name.endswith("_id") else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        columns: those of the key come first. A table without a key has a row for each that was added.
+        has_id: other tables refer to its rows by a number, the column `id` before the others.
+        index: columns of an index: an owner and a measure.
+        kept: of each owner's rows so many, those with the largest measure; 0: all.
+        width: the setting that says how long its intervals are (ns), which begin at `start_unix_ns`.
+        intervals: so many at the most; with more, they become twice as wide.
+    """
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    has_id: bool = False
+    since: int = 1
+    index: tuple[str, ...] = ()
+    kept: int = 0
+    width: str = ""
+    intervals: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its columns, `id` left out."""
+        return tuple([column.name for column in self.columns])
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self._with(KEY)
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        return self._with(SUM)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The names of the columns beside the key."""
+        return tuple([column.name for column in self.columns if column.role != KEY])
+
+    def _with(self, role: int) -> tuple[str, ...]:
+        return tuple([column.name for column in self.columns if column.role == role])
+
+
+def key(name: str, meaning: str = "", sql_type: str = "INTEGER") -> Column:
+    return Column(name, meaning, KEY, sql_type)
+
+
+def text(name: str, meaning: str = "", role: int = KEY) -> Column:
+    return Column(name, meaning, role, "TEXT")
+
+
+def most(name: str, meaning: str = "") -> Column:
+    return Column(name, meaning, MOST)
+
+
+def last(name: str, meaning: str = "", sql_type: str = "INTEGER") -> Column:
+    return Column(name, meaning, LAST, sql_type)
+
+
+def unknown(
+    name: str, meaning: str, sql_type: str = "TEXT", role: int = LAST, since: int = 1
+) -> Column:
+    """A column that may be NULL."""
+    return Column(name, meaning, role, sql_type, is_optional=True, since=since)
+
+
+def histogram(name: str, *owner: Column, count: str = "count", since: int = 1) -> Table:
+    return Table(
+        name,
+        "Durations (ns) or numbers: how many fell in each bucket. Bucket b < 16 is b; above, an octave"
+        " has 16 buckets: from (16 + b % 16) << (b / 16 - 1) on.",
+        (*owner, key("bucket"), Column(count)),
+        since=since,
+    )
+
+
+STATEMENT_KEY = (key("statement_id"), key("path_id"))
+CAUSE = (*STATEMENT_KEY, Column("calls"), Column("ns"))
+
+TABLES = (
+    Table(
+        "process",
+        "One row for each process that was recorded.",
+        (
+            last("pid"),
+            last("parent_pid"),
+            last("host", sql_type="TEXT"),
+            last("argv", "JSON list of strings", sql_type="TEXT"),
+            last("directory", "working directory at the start", sql_type="TEXT"),
+            last("python_version", sql_type="TEXT"),
+            last(
+                "sqlite_version", "of the standard library's sqlite3; '': it was not used", "TEXT"
+            ),
+            last("queryprof_version", sql_type="TEXT"),
+            last("start_unix_ns"),
+            last("end_unix_ns", "or when it was last seen to do something"),
+            last("clean_end", "1: it ended by itself; 0: killed, or still running"),
+            last("clock", "what timed the calls", "TEXT"),
+            last("rows_estimated", "1: times of operation 'next' are estimates"),
+            unknown("counters_off", "why SQLite's counters are unknown; NULL: they are on"),
+            last("call_cost_ns", "what the profiler added to one call, calibrated", "REAL"),
+            last("flushes", "turns: once a second, what was in flight was added up"),
+            last("flush_ns", "time that they took, and that new statements took"),
+            Column("folded_statements", "executions under '(other)' for want of room"),
+            Column("folded_calls", "calls whose call path is unknown for want of room"),
+            last("lost_counters", "executions whose counters are unknown for want of room"),
+            Column(
+                "unasked_plans",
+                "questions for plans left out for want of time or room",
+                LAST,
+                since=3,
+            ),
+            unknown("read_bytes", "through calls that read ...", "INTEGER", since=3),
+            unknown("written_bytes", "... or write, queryprof's own left out", "INTEGER", since=3),
+            unknown("clock_tick_ns", "of what timed the calls", "REAL", since=5),
+            unknown(
+                "unmeasured", "JSON list: imported database modules that are not measured", since=5
+            ),
+        ),
+        has_id=True,
+    ),
+    Table(
+        "statement",
+        "A statement: a SQL text without its literals, comments, white space and case of keywords."
+        " Names in parentheses are no SQL: (connect), (close), (other), (unknown).",
+        (text("text"), unknown("note", "what a library told of it", role=FIRST)),
+        has_id=True,
+    ),
+    Table(
+        "frame",
+        "A place in the program.",
+        (
+            text("function", "qualified name"),
+            text("file"),
+            key("line", "0: unknown"),
+            text("kind", "user, library, standard", FIRST),
+        ),
+        has_id=True,
+    ),
+    Table(
+        "stack",
+        "A call path (innermost frames of the program's own code) or a whole stack.",
+        (text("frames", "ids of frames, innermost first, joined by commas"),),
+        has_id=True,
+    ),
+    Table("span", "A name of spans.", (text("name", "'': outside of any span"),), has_id=True),
+    Table(
+        "thread",
+        "The threads of one name.",
+        (key("process_id"), text("name")),
+        has_id=True,
+    ),
+    Table(
+        "aggregate",
+        "What the calls of one operation, for one statement from one call path, add up to.",
+        (
+            *STATEMENT_KEY,
+            key("span_id"),
+            key("thread_id"),
+            text("operation", "execute, fetchone, next, commit, ..."),
+            Column("count", "calls"),
+            Column("errors", "calls that raised"),
+            Column("rows", "fetched by, or changed for, the program"),
+            Column("total_ns", "in the calls"),
+            Column("self_ns", "total_ns without profiled calls made inside"),
+            Column("min_ns", "shortest call", LEAST),
+            most("max_ns", "longest call"),
+            most(
+                "execution_max_ns", "of the executions that the operation began, fetches included"
+            ),
+            Column("execution_sum_sq_ns2", "of these: sum of squared durations, ns^2", SUM, "REAL"),
+            Column("counted", "executions for which SQLite's own counters are known:"),
+            Column("vm_steps"),
+            Column("full_scan_steps"),
+            Column("sorts"),
+            Column("automatic_indexes", "rows put into automatic indexes"),
+            Column("reprepares"),
+            Column("page_fetches", "of the page_fetch_samples executions for which known"),
+            Column("page_fetch_samples"),
+        ),
+        has_id=True,
+    ),
+    histogram("histogram", key("aggregate_id"), count="executions"),
+    Table(
+        "error",
+        "Calls that raised.",
+        (*STATEMENT_KEY, text("operation"), text("exception", "its type"), Column("count")),
+    ),
+    Table(
+        "exemplar",
+        "The slowest executions of each statement.",
+        (
+            last("statement_id"),
+            last("path_id"),
+            last("span_id"),
+            last("thread_id"),
+            last("operation", sql_type="TEXT"),
+            last("started_unix_ns"),
+            last("duration_ns"),
+            last("rows"),
+            unknown("stack_id", "NULL: not taken", "INTEGER"),
+            unknown("sql", "NULL unless parameters were asked for"),
+            unknown("parameters", "as in the column above"),
+        ),
+        has_id=True,
+        index=("statement_id", "duration_ns"),
+        kept=5,
+    ),
+    Table(
+        "stack_sample",
+        "Whole stacks, of all slow executions (10 ms and more) and of 1 in 64 others weighted by 64:"
+        " estimates of how many executions, and how much time, each stack stands for.",
+        (key("statement_id"), key("stack_id"), Column("executions"), Column("ns")),
+    ),
+    Table(
+        "timeline",
+        "Database work by the wall clock: intervals aligned to multiples of the width, which is the"
+        " same power of two for all rows and stands in `setting`.",
+        (key("start_unix_ns"), Column("calls"), Column("rows"), Column("self_ns")),
+        width="timeline_width_ns",
+        intervals=512,
+    ),
+    Table(
+        "setting",
+        "What holds for all rows of a table.",
+        (text("name", "timeline_width_ns, usage_width_ns"), last("value")),
+    ),
+    Table(
+        "loop",
+        "The event loops of one library that ran in one thread, added up.",
+        (
+            text("kind", "asyncio, uvloop, trio, twisted"),
+            key("thread_id"),
+            most("has_steps", "0: its steps cannot be seen, only how late it is"),
+            Column("runs", "how often a loop started"),
+            Column("run_ns", "from start to stop, waiting included"),
+            Column("busy_ns", "in steps"),
+            Column("steps"),
+            Column("waiting", "callbacks ready at a step's beginning, sum over steps"),
+            most("waiting_max"),
+        ),
+        has_id=True,
+        since=2,
+    ),
+    Table(
+        "lag",
+        "How late a loop started what was due.",
+        (
+            key("loop_id"),
+            text("source", "timer: the program's own; beat: queryprof's, ten a second"),
+            Column("count"),
+            Column("total_ns"),
+            most("max_ns"),
+        ),
+        since=2,
+    ),
+    histogram("lag_histogram", key("loop_id"), text("source"), since=2),
+    Table(
+        "step",
+        "What a loop ran: the steps of one coroutine function or callback.",
+        (
+            key("loop_id"),
+            key("frame_id", "the function; its first line"),
+            Column("count"),
+            Column("total_ns"),
+            most("max_ns"),
+            Column("database_ns", "in calls of the driver, on the loop"),
+            Column("gc_ns", "in garbage collections"),
+        ),
+        has_id=True,
+        since=2,
+    ),
+    histogram("step_histogram", key("step_id"), since=2),
+    Table(
+        "step_cause",
+        "The database time of steps: the first 24 pairs of a step; what is missing is in database_ns.",
+        (key("step_id"), *CAUSE),
+        since=2,
+    ),
+    Table(
+        "stall",
+        "Steps that took longer than the threshold, by what ran and where it was seen meanwhile.",
+        (
+            key("loop_id"),
+            key("frame_id", "what ran; '' when it cannot be seen"),
+            key("path_id", "the program's frames, where it was seen"),
+            unknown("stack_id", "of the longest one; NULL: not taken", "INTEGER", LONGEST),
+            Column("count"),
+            Column("total_ns"),
+            most("max_ns"),
+            Column("database_ns"),
+            Column("gc_ns"),
+            Column("gil_ns", "until it let other threads run, when asked to"),
+            Column("cpu_ns", "that the thread ran or was ready to ..."),
+            Column("cpu_of_ns", "... in so much of the time (the rest was not watched)"),
+            Column("delayed", "callbacks and timers that had to wait"),
+            Column("delay_ns", "for so long, added up"),
+            Column("samples", "looks at the stack"),
+        ),
+        has_id=True,
+        since=2,
+    ),
+    Table("stall_cause", "The same of stalls.", (key("stall_id"), *CAUSE), since=2),
+    Table(
+        "plan",
+        "How SQLite runs a statement on a database, as EXPLAIN QUERY PLAN told when the statement was"
+        " first met with a schema: one row for each different answer.",
+        (
+            key("statement_id"),
+            text("database", "its file; ':memory:' when it has none"),
+            text("tree", "a line a step, two spaces deeper than what it is part of"),
+        ),
+        since=3,
+    ),
+    Table(
+        "span_total",
+        "The spans of one name that have ended, added up.",
+        (
+            key("span_id"),
+            Column("count"),
+            Column("errors", "left by an exception"),
+            Column("cpu_count", "spans whose CPU time is known ..."),
+            Column("cpu_ns", "... and that of all these"),
+            Column("database_ns", "in the driver, inner spans and other threads included"),
+            Column("total_ns", "wall time"),
+            most("max_ns"),
+            Column("queries", "execute, executemany, executescript"),
+            most("queries_max", "in one span"),
+        ),
+        since=4,
+    ),
+    histogram("span_histogram", key("span_id"), text("figure", "duration, queries"), since=4),
+    Table(
+        "span_repeat",
+        "Statements that one call path executed more than ten times in one span.",
+        (
+            key("span_id"),
+            *STATEMENT_KEY,
+            Column("spans"),
+            Column("executions", "in these spans"),
+            most("most", "in one of them"),
+        ),
+        since=4,
+    ),
+    Table(
+        "span_status",
+        "How requests ended.",
+        (key("span_id"), key("status", "of HTTP"), Column("count")),
+        since=4,
+    ),
+    Table(
+        "handoff",
+        "Functions that were handed to other threads and called a driver there.",
+        (
+            text("kind", "whose threads: thread pool, anyio, aiosqlite, twisted"),
+            key("path_id", "who handed them over"),
+            key("span_id"),
+            Column("count"),
+            Column("errors", "raised something"),
+            Column("cancelled", "never ran, or its end was not waited for"),
+        ),
+        has_id=True,
+        since=4,
+    ),
+    Table(
+        "handoff_time",
+        "Where the time of a handoff went.",
+        (
+            key("handoff_id"),
+            text("part", "queue, run, handback, total"),
+            Column("count"),
+            Column("total_ns"),
+            most("max_ns"),
+        ),
+        since=4,
+    ),
+    histogram("handoff_histogram", key("handoff_id"), text("part"), since=4),
+    Table(
+        "thread_usage",
+        "What the threads of one name used, as the system counts it.",
+        (
+            key("thread_id"),
+            Column("user_ns", "CPU time"),
+            Column("system_ns"),
+            Column("voluntary_switches", "of context: it waited"),
+            Column("involuntary_switches", "it was made to wait"),
+            Column("read_bytes", "through calls that read, page cache included ..."),
+            Column("written_bytes"),
+            Column("read_calls", "... in so many system calls"),
+            Column("write_calls"),
+        ),
+        since=4,
+    ),
+    Table(
+        "thread_timeline",
+        "The same by the wall clock: intervals aligned to multiples of the width, which is the same"
+        " number of seconds for all rows and stands in `setting`.",
+        (
+            key("thread_id"),
+            key("start_unix_ns"),
+            Column("cpu_ns"),
+            Column("read_bytes"),
+            Column("written_bytes"),
+        ),
+        since=4,
+        width="usage_width_ns",
+        intervals=128,
+    ),
+)
+"""In this order a table comes after those that it refers to."""
+
+TABLE = {table.name: table for table in TABLES}
