@@ -1,20 +1,20 @@
-"""The report as JSON: everything, with units in the names (report-schema.json documents it)."""
+"""The report as JSON: everything, with units in the names (report_document.py says what)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from queryprof.analysis.bottlenecks import Bottleneck, rank_bottlenecks
+from queryprof.analysis.bottlenecks import rank_bottlenecks
+from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.loops import LoopFinding, Share, StallFinding, find_loops
 from queryprof.analysis.overview import overview_of
+from queryprof.analysis.spread import Spread
 from queryprof.analysis.totals import Totals
-from queryprof.analysis.views import DIMENSIONS, View, view_by
-from queryprof.model import Exemplar, Process, Profile
-from queryprof.report.inert import json_text
-from queryprof.report.loop_json import frame_json, loops_json
-from queryprof.report.work_json import site_json, work_json
-
-FORMAT_VERSION = 1
+from queryprof.analysis.views import DIMENSIONS, Row, view_by
+from queryprof.analysis.work import SpanFinding, find_handoffs, find_spans, usage_by_name
+from queryprof.model import Exemplar, Frame, Profile, ThreadUsage
+from queryprof.report import report_document as to
+from queryprof.report.documents import all_made, document_text, made
 
 
 def json_report(
@@ -29,142 +29,152 @@ def json_report(
     overview = overview_of(profile)
     ranking = rank_bottlenecks(profile, sort, top)
     dimensions = DIMENSIONS if dimension is None else (dimension,)
-    document: Mapping[str, Any] = {
-        "format_version": FORMAT_VERSION,
-        "command": list(overview.command),
-        "run_ns": overview.run_ns,
-        "database_ns": overview.database_ns,
-        "database_share": overview.database_share,
-        "calls": overview.calls,
-        "executions": overview.executions,
-        "statements": overview.statements,
-        "errors": overview.errors,
-        "rows": overview.rows,
-        "profiler_ns_estimate": overview.profiler_ns,
-        "cautions": list(overview.cautions),
-        "processes": [_process(process) for process in profile.processes],
-        "vital_few": ranking.vital,
-        "bottlenecks": [_bottleneck(b) for b in ranking.bottlenecks],
-        "views": {name: _view(view_by(profile, name, sort, top)) for name in dimensions},
-        "loops": loops_json(profile, top),
-        **work_json(profile, top),
-        "notes": dict(profile.notes),
-        "plans": [
-            {"statement": p.statement, "database": p.database, "tree": p.tree.splitlines()}
-            for p in profile.plans
-        ],
-        "error_counts": [
-            {
-                "statement": error.statement,
-                "operation": error.operation,
-                "exception": error.exception,
-                "count": error.count,
-                "path": [frame_json(frame) for frame in error.path],
-            }
-            for error in profile.errors
-        ],
-        "exemplars": [_exemplar(exemplar) for exemplar in profile.exemplars[:top]],
-        "timeline": {
-            "width_ns": profile.timeline_width_ns,
-            "intervals": [
-                {
-                    "start_unix_ns": interval.start_unix_ns,
-                    "calls": interval.calls,
-                    "rows": interval.rows,
-                    "self_ns": interval.self_ns,
-                }
-                for interval in profile.timeline
-            ],
+    document = made(
+        to.Document,
+        overview,
+        format_version=1,
+        profiler_ns_estimate=overview.profiler_ns,
+        processes=all_made(to.Process, profile.processes),
+        vital_few=ranking.vital,
+        bottlenecks=tuple(
+            made(to.Bottleneck, found, site=_site(found.site), totals=_totals(found.totals))
+            for found in ranking.bottlenecks
+        ),
+        views={
+            name: tuple(map(_row, view_by(profile, name, sort, top).rows)) for name in dimensions
         },
-    }
-    return json_text(document, indent=1)
+        loops=tuple(_loop(found, top) for found in find_loops(profile)),
+        spans=tuple(map(_span, find_spans(profile)[:top])),
+        handoffs=tuple(
+            made(
+                to.Handoff, found, site=_site(found.site), queue=_spread(found.queue),
+                run=_spread(found.run), handback=_spread(found.handback), total=_spread(found.total),
+            )
+            for found in find_handoffs(profile)[:top]
+        ),
+        threads=tuple(_usage(*item) for item in list(usage_by_name(profile).items())[:top]),
+        notes=dict(profile.notes),
+        plans=tuple(
+            made(to.Plan, plan, tree=tuple(plan.tree.splitlines())) for plan in profile.plans
+        ),
+        error_counts=tuple(
+            made(to.ErrorCount, error, path=_frames(error.path)) for error in profile.errors
+        ),
+        exemplars=tuple(map(_exemplar, profile.exemplars[:top])),
+        timeline=to.Timeline(
+            profile.timeline_width_ns, all_made(to.Interval, profile.timeline)
+        ),
+    )  # fmt: skip
+    return document_text(document, indent=1)
 
 
-def _totals(totals: Totals) -> Mapping[str, Any]:
-    return {
-        "calls": totals.calls,
-        "executions": totals.executions,
-        "errors": totals.errors,
-        "rows": totals.rows,
-        "total_ns": totals.total_ns,
-        "self_ns": totals.self_ns,
-        "mean_ns": totals.mean_ns,
-        "p50_ns": totals.p50_ns,
-        "p95_ns": totals.p95_ns,
-        "p99_ns": totals.p99_ns,
-        "max_ns": totals.max_ns,
-        "min_call_ns": totals.min_call_ns,
-        "max_call_ns": totals.max_call_ns,
-        "counted_executions": totals.counted,
-        "vm_steps": totals.vm_steps_sum if totals.counted else None,
-        "full_scan_steps": totals.full_scan_steps_sum if totals.counted else None,
-        "sorts": totals.sorts_sum if totals.counted else None,
-        "automatic_indexes": totals.automatic_indexes_sum if totals.counted else None,
-        "page_fetches_per_execution_estimate": totals.page_fetches,
-    }
+def _frame(frame: Frame) -> to.Frame:
+    return made(to.Frame, frame, line=frame.line or None)
 
 
-def _bottleneck(bottleneck: Bottleneck) -> Mapping[str, Any]:
-    return {
-        "rank": bottleneck.rank,
-        "statement": bottleneck.statement,
-        "site": site_json(bottleneck.site),
-        "share": bottleneck.share,
-        "cumulative_share": bottleneck.cumulative_share,
-        "totals": _totals(bottleneck.totals),
-        "plans": [list(plan) for plan in bottleneck.plans],
-    }
+def _frames(frames: Iterable[Frame]) -> tuple[to.Frame, ...]:
+    return tuple(map(_frame, frames))
 
 
-def _view(view: View) -> list[Mapping[str, Any]]:
-    return [
-        {
-            "name": row.name,
-            "share": row.share,
-            "totals": _totals(row.totals),
-            "callers": [
-                {"site": site_json(caller.site), "totals": _totals(caller.totals)}
-                for caller in row.callers
-            ],
-        }
-        for row in view.rows
-    ]
+def _site(site: CallSite) -> to.Site:
+    return to.Site(
+        _frame(site.frame) if site.frame else None, _frames(site.callers), _frames(site.helpers)
+    )
 
 
-def _process(process: Process) -> Mapping[str, Any]:
-    return {
-        "pid": process.pid,
-        "parent_pid": process.parent_pid,
-        "host": process.host,
-        "argv": list(process.argv),
-        "directory": process.directory,
-        "python_version": process.python_version,
-        "sqlite_version": process.sqlite_version,
-        "queryprof_version": process.queryprof_version,
-        "start_unix_ns": process.start_unix_ns,
-        "end_unix_ns": process.end_unix_ns,
-        "clean_end": process.clean_end,
-        "clock": process.clock,
-        "rows_estimated": process.rows_estimated,
-        "counters_off": process.counters_off,
-        "call_cost_ns": process.call_cost_ns,
-        "read_bytes": process.read_bytes,
-        "written_bytes": process.written_bytes,
-        "clock_tick_ns": process.clock_tick_ns,
-        "unmeasured": None if process.unmeasured is None else list(process.unmeasured),
-    }
+def _totals(totals: Totals) -> to.Totals:
+    known = bool(totals.counted)
+    return made(
+        to.Totals,
+        totals,
+        counted_executions=totals.counted,
+        vm_steps=totals.vm_steps_sum if known else None,
+        full_scan_steps=totals.full_scan_steps_sum if known else None,
+        sorts=totals.sorts_sum if known else None,
+        automatic_indexes=totals.automatic_indexes_sum if known else None,
+        page_fetches_per_execution_estimate=totals.page_fetches,
+    )
 
 
-def _exemplar(exemplar: Exemplar) -> Mapping[str, Any]:
-    return {
-        "statement": exemplar.statement,
-        "operation": exemplar.operation,
-        "span": exemplar.span or None,
-        "thread": exemplar.thread.name,
-        "started_unix_ns": exemplar.started_unix_ns,
-        "duration_ns": exemplar.duration_ns,
-        "rows": exemplar.rows,
-        "stack": [frame_json(frame) for frame in exemplar.stack],
-        "sql": exemplar.sql,
-        "parameters": exemplar.parameters,
-    }
+def _row(row: Row) -> to.Row:
+    callers = tuple(to.Caller(_site(one.site), _totals(one.totals)) for one in row.callers)
+    return made(to.Row, row, totals=_totals(row.totals), callers=callers)
+
+
+def _exemplar(exemplar: Exemplar) -> to.Exemplar:
+    return made(
+        to.Exemplar,
+        exemplar,
+        span=exemplar.span or None,
+        thread=exemplar.thread.name,
+        stack=_frames(exemplar.stack),
+    )
+
+
+def _spread(spread: Spread) -> to.Spread:
+    return made(to.Spread, spread)
+
+
+def _loop(finding: LoopFinding, top: int | None) -> to.Loop:
+    loop = finding.loop
+    return made(
+        to.Loop,
+        loop,
+        thread=loop.thread.name,
+        busy_ns=loop.busy_ns if loop.has_steps else None,
+        utilization=finding.utilization,
+        steps=loop.steps if loop.has_steps else None,
+        waiting_mean=finding.mean_waiting,
+        waiting_max=loop.waiting_max if finding.mean_waiting is not None else None,
+        beat_lag=_spread(finding.beat_lag),
+        timer_lag=_spread(finding.timer_lag),
+        stalls=tuple(map(_stall, finding.stalls[:top])),
+        functions=tuple(
+            made(
+                to.Function, found.step, function=_frame(found.step.function), share=found.share,
+                durations=_spread(found.spread), total_ns=found.step.durations.total_ns,
+                causes=tuple(map(_cause, found.causes)),
+            )
+            for found in finding.functions[:top]
+        ),
+    )  # fmt: skip
+
+
+def _stall(finding: StallFinding) -> to.Stall:
+    stall = finding.stall
+    return made(
+        to.Stall,
+        stall,
+        function=_frame(stall.function) if stall.function.function else None,
+        seen_at=_frames(stall.path),
+        category=finding.category,
+        share=finding.share,
+        mean_ns=finding.mean_ns,
+        cpu_share=stall.cpu_ns / stall.cpu_of_ns if stall.cpu_of_ns else None,
+        delayed=finding.delayed,
+        delay_ns=finding.delay_ns,
+        stack=_frames(stall.stack),
+        causes=tuple(map(_cause, finding.causes)),
+    )
+
+
+def _cause(share: Share) -> to.Cause:
+    return made(to.Cause, share, site=_frame(share.site.frame) if share.site.frame else None)
+
+
+def _span(finding: SpanFinding) -> to.Span:
+    numbers = finding.queries
+    return made(
+        to.Span,
+        finding.span,
+        statuses={str(status): count for status, count in finding.span.statuses.items()},
+        wall=_spread(finding.wall),
+        cpu_mean_ns=finding.cpu_ns,
+        queries=to.Queries(numbers.mean_ns, numbers.p50_ns, numbers.p95_ns, numbers.max_ns),
+        repeats=tuple(made(to.Repeat, found, site=_site(found.site)) for found in finding.repeats),
+    )
+
+
+def _usage(name: str, usage: ThreadUsage) -> to.Usage:
+    intervals = all_made(to.UsageInterval, usage.timeline)
+    return made(to.Usage, usage, name=name, timeline=to.UsageTimeline(usage.width_ns, intervals))

@@ -1,0 +1,373 @@
+"""The report as JSON has it: the shape of the document, of which report-schema.json is made.
+
+Times are nanoseconds, instants nanoseconds since 1970, shares 0 to 1; None is unknown, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+Category = Literal[
+    "database", "garbage collection", "waiting", "computing", "C code that holds the GIL", "unknown"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A place in the program."""
+
+    function: Annotated[str, "qualified name"]
+    file: str
+    line: Annotated[int | None, "null: unknown"]
+    kind: Literal["user", "library", "standard"]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The first frame of a call path that is not a database helper."""
+
+    frame: Frame | None
+    callers: Annotated[tuple[Frame, ...], "outwards of it, nearest first"]
+    helpers: Annotated[tuple[Frame, ...], "database helpers seen through, innermost first"]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over a group of calls."""
+
+    calls: Annotated[int, "driver calls"]
+    executions: Annotated[int, "of them, those that began an execution"]
+    errors: Annotated[int, "calls that raised"]
+    rows: Annotated[int, "fetched by, or changed for, the program"]
+    total_ns: Annotated[int, "in the calls"]
+    self_ns: Annotated[int, "total_ns without measured calls made inside them"]
+    mean_ns: Annotated[float | None, "total_ns for each execution"]
+    p50_ns: Annotated[int | None, "of whole executions, right to 4%"]
+    p95_ns: int | None
+    p99_ns: int | None
+    max_ns: int | None
+    min_call_ns: int
+    max_call_ns: int
+    counted_executions: Annotated[int, "executions for which SQLite's counters are known"]
+    vm_steps: Annotated[int | None, "over counted_executions; null: unknown"]
+    full_scan_steps: int | None
+    sorts: int | None
+    automatic_indexes: int | None
+    page_fetches_per_execution_estimate: Annotated[float | None, "from 1 in 16 executions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A recorded process."""
+
+    pid: int
+    parent_pid: int
+    host: str
+    argv: tuple[str, ...]
+    directory: str
+    python_version: str
+    sqlite_version: str
+    queryprof_version: str
+    start_unix_ns: int
+    end_unix_ns: int
+    clean_end: Annotated[bool, "false: killed, or still running when the trace was read"]
+    clock: str
+    rows_estimated: Annotated[bool, "true: times of operation next are estimates"]
+    counters_off: Annotated[str | None, "why SQLite's counters are unknown; null: they are on"]
+    call_cost_ns: Annotated[float, "calibrated cost of one measured call"]
+    read_bytes: Annotated[int | None, "through calls that read, queryprof's own left out"]
+    written_bytes: Annotated[int | None, "through calls that write, queryprof's own left out"]
+    clock_tick_ns: Annotated[float | None, "of what timed the calls"]
+    unmeasured: Annotated[tuple[str, ...] | None, "imported database modules not measured"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """One statement from one call site."""
+
+    rank: int
+    statement: str
+    site: Site
+    share: Annotated[float, "of database_ns, 0 to 1"]
+    cumulative_share: float
+    totals: Totals
+    plans: Annotated[
+        tuple[tuple[str, ...], ...],
+        "the different query plans of the statement, in a form that does not depend on SQLite's"
+        " version; empty: unknown",
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A call site's part in a row."""
+
+    site: Site
+    totals: Totals
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a view."""
+
+    name: str
+    share: float
+    totals: Totals
+    callers: Annotated[tuple[Caller, ...], "at most five, most expensive first"]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCount:
+    """How often an operation raised an exception of a type."""
+
+    statement: str
+    operation: str
+    exception: str
+    count: int
+    path: tuple[Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplar:
+    """One of the slowest executions of a statement."""
+
+    statement: str
+    operation: str
+    span: str | None
+    thread: str
+    started_unix_ns: int
+    duration_ns: int
+    rows: int
+    stack: tuple[Frame, ...]
+    sql: Annotated[str | None, "null unless parameters were asked for"]
+    parameters: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A distribution of durations; null when there were none."""
+
+    count: int
+    mean_ns: float | None
+    p50_ns: int | None
+    p95_ns: int | None
+    p99_ns: int | None
+    max_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Database time on the loop."""
+
+    statement: str
+    site: Frame | None
+    calls: int
+    ns: int
+    share: Annotated[float, "of the stall's or the function's time"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """Steps of one function that took longer than the threshold, seen at one place."""
+
+    function: Annotated[Frame | None, "what ran; null: it cannot be seen"]
+    seen_at: Annotated[tuple[Frame, ...], "the program's frames, innermost first"]
+    category: Annotated[Category, "what more than half of it was spent on"]
+    share: Annotated[float, "of the time of all of the loop's stalls"]
+    count: int
+    total_ns: int
+    mean_ns: float
+    max_ns: int
+    database_ns: int
+    gc_ns: int
+    cpu_share: Annotated[
+        float | None, "how long the thread ran or was ready to run, of the time that was watched"
+    ]
+    gil_ns: Annotated[int, "until it let other threads run, when asked to"]
+    delayed: Annotated[int, "callbacks and timers that had to wait"]
+    delay_ns: Annotated[int, "for so long, added up"]
+    samples: Annotated[int, "looks at the stack"]
+    stack: tuple[Frame, ...]
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """The steps of one coroutine function or callback."""
+
+    function: Frame
+    share: Annotated[float, "of the loop's busy time"]
+    durations: Spread
+    total_ns: int
+    database_ns: int
+    gc_ns: int
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The event loops of one library in one thread."""
+
+    kind: Annotated[str, "asyncio, uvloop, trio or twisted"]
+    thread: str
+    runs: Annotated[int, "how often a loop started: three times in one asyncio.run()"]
+    run_ns: int
+    busy_ns: Annotated[int | None, "in steps; null: they cannot be seen"]
+    utilization: float | None
+    steps: int | None
+    waiting_mean: Annotated[float | None, "callbacks that were ready when a step began"]
+    waiting_max: int | None
+    beat_lag: Spread
+    timer_lag: Spread
+    stalls: tuple[Stall, ...]
+    functions: tuple[Function, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A statement that one call site executed more than ten times in one span."""
+
+    statement: str
+    site: Site
+    spans: Annotated[int, "in how many"]
+    executions: Annotated[int, "in all of these"]
+    most: Annotated[int, "in one of them"]
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """Executions a span."""
+
+    mean: float | None
+    p50: int | None
+    p95: int | None
+    max: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The spans of one name that have ended."""
+
+    name: str
+    count: int
+    errors: Annotated[int, "left by an exception"]
+    statuses: Annotated[Mapping[str, int], "requests by HTTP status"]
+    wall: Spread
+    cpu_mean_ns: Annotated[float | None, "null: not known of any"]
+    database_ns: Annotated[int, "inner spans and other threads included"]
+    queries: Queries
+    repeats: Annotated[tuple[Repeat, ...], "queries in loops"]
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """Work that called a driver in a thread to which a call site handed it."""
+
+    kind: Annotated[str, "whose threads: thread pool, anyio, aiosqlite, twisted"]
+    site: Site
+    count: int
+    errors: int
+    cancelled: Annotated[int, "never ran, or its end was not waited for"]
+    queue: Annotated[Spread, "waiting for a thread"]
+    run: Annotated[Spread, "running"]
+    handback: Annotated[Spread, "waiting for the event loop to take the result"]
+    total: Annotated[Spread, "from being handed over to the end of that"]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageInterval:
+    """What a thread used in an interval."""
+
+    start_unix_ns: int
+    cpu_ns: int
+    read_bytes: int
+    written_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsageTimeline:
+    """What a thread used by the wall clock."""
+
+    width_ns: int
+    intervals: tuple[UsageInterval, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the threads of one name used, as the system counts it."""
+
+    name: str
+    user_ns: int
+    system_ns: int
+    voluntary_switches: int
+    involuntary_switches: int
+    read_bytes: Annotated[int, "page cache included"]
+    written_bytes: int
+    read_calls: int
+    write_calls: int
+    timeline: UsageTimeline
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Database work in an interval."""
+
+    start_unix_ns: int
+    calls: int
+    rows: int
+    self_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Database work by the wall clock."""
+
+    width_ns: int
+    intervals: tuple[Interval, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What EXPLAIN QUERY PLAN told of a statement on a database."""
+
+    statement: str
+    database: Annotated[str, "its file, or :memory:"]
+    tree: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What `queryprof report --format json` writes. Times are nanoseconds, instants nanoseconds since
+    1970, shares 0 to 1; null is unknown, never zero.
+    """
+
+    format_version: Literal[1]
+    command: tuple[str, ...]
+    run_ns: int
+    database_ns: Annotated[int, "self time of all calls"]
+    database_share: Annotated[float, "of the processes' run times; more than 1 with threads"]
+    calls: int
+    executions: Annotated[int, "of statements"]
+    statements: int
+    errors: int
+    rows: int
+    profiler_ns_estimate: float
+    cautions: Annotated[tuple[str, ...], "what a reader must know to believe the figures"]
+    processes: tuple[Process, ...]
+    vital_few: Annotated[int, "how many bottlenecks make up 80% of database_ns"]
+    bottlenecks: tuple[Bottleneck, ...]
+    views: Annotated[
+        Mapping[Literal["statement", "callsite", "operation", "thread", "span"], tuple[Row, ...]],
+        "the same time by each of these",
+    ]
+    loops: tuple[Loop, ...]
+    spans: Annotated[tuple[Span, ...], "by wall time, most first"]
+    handoffs: Annotated[tuple[Handoff, ...], "by total time, most first"]
+    threads: Annotated[tuple[Usage, ...], "by CPU time, most first"]
+    notes: Annotated[Mapping[str, str], "by statement: what a library told of it"]
+    plans: tuple[Plan, ...]
+    error_counts: tuple[ErrorCount, ...]
+    exemplars: Annotated[tuple[Exemplar, ...], "the slowest executions of each statement"]
+    timeline: Timeline

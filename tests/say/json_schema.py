@@ -1,0 +1,54 @@
+"""JSON Schemas (draft 2020-12) of the documents, made of their dataclasses."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from inspect import cleandoc
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+
+
+def schema_text(document: type, title: str) -> str:
+    """The schema of a document, as text."""
+    known: dict[str, Any] = {}
+    whole = _object(document, known)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+    return json.dumps({**head, **whole, "$defs": known}, indent=1) + "\n"
+
+
+def _object(kind: type, known: dict[str, Any]) -> dict[str, Any]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        "type": "object",
+        "description": " ".join(cleandoc(kind.__doc__ or "").split()),
+        "properties": {f.name: _of(hints[f.name], known) for f in fields(kind)},
+        "required": [f.name for f in fields(kind)],
+        "additionalProperties": False,
+    }
+
+
+def _of(hint: Any, known: dict[str, Any]) -> dict[str, Any]:  # noqa: PLR0911 a case for each kind
+    arguments = get_args(hint)
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return {**_of(arguments[0], known), "description": arguments[1]}
+    if origin is Literal:
+        return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [_of(one, known) for one in arguments]}
+    if origin is tuple:
+        return {"type": "array", "items": _of(arguments[0], known)}
+    if origin is Mapping:
+        names = {"propertyNames": _of(arguments[0], known)} if arguments[0] is not str else {}
+        return {"type": "object", **names, "additionalProperties": _of(arguments[1], known)}
+    if is_dataclass(hint) and isinstance(hint, type):
+        name = hint.__name__.lower()
+        if name not in known:
+            known[name] = {}  # before what refers to it
+            known[name] = _object(hint, known)
+        return {"$ref": f"#/$defs/{name}"}
+    return {"type": TYPES[hint]}

@@ -1,0 +1,29 @@
+"""The JSON Schemas that are shipped are those of the documents; QUERYPROF_GOLDEN=write writes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from say.by_hand import WRITE
+from say.json_schema import schema_text
+
+import queryprof.report
+from queryprof.report import comparison_json, report_document
+
+FOLDER = Path(queryprof.report.__path__[0])
+SCHEMAS = {
+    "report-schema.json": (report_document.Document, "queryprof report"),
+    "comparison-schema.json": (comparison_json.Document, "queryprof comparison"),
+}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_schemas_are_up_to_date(name: str) -> None:
+    text = schema_text(*SCHEMAS[name])
+    jsonschema.Draft202012Validator.check_schema(json.loads(text))
+    if WRITE:
+        (FOLDER / name).write_text(text)
+    assert (FOLDER / name).read_text() == text
