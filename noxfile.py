@@ -111,6 +111,7 @@ def types(session: nox.Session) -> None:
     install(session, "mypy", "pytest")
     session.chdir("tests")
     session.run("mypy", "--strict", "-p", "queryprof")
+    session.run("stubtest", "--allowlist", "stub-allowlist.txt", "queryprof.core._core")
 
 
 @nox.session(python=PYTHONS[0])
