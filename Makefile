@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+TESTS := tests
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 NEW_PYTHONS := 3.14 3.15
 TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat' -p no:cacheprovider
 POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
@@ -25,7 +27,7 @@ demo: $(BIN)/queryprof ## builds, profiles a real program over 28,000 airports, 
 	$(BIN)/queryprof run -o airports.qprof examples/airports/app.py
 
 test: $(BIN)/queryprof ## runs the tests on every Python from 3.11 to 3.15 that is here
-	$(BIN)/python -m nox --session tests
+	$(BIN)/python -m nox --session $(TESTS)
 
 package: $(BIN)/queryprof ## sdist, wheel, an installation without a compiler, and its end
 	$(BIN)/python -m nox --session package
@@ -45,10 +47,11 @@ responsiveness: $(BIN)/queryprof ## a server with its database on and off the ev
 compat: $(BIN)/queryprof ## runs other programs' own test suites under queryprof, and compares
 	$(BIN)/python -m nox --session compat
 
-lint: $(BIN)/queryprof ## ruff, mypy --strict, clang-format
+lint: $(BIN)/queryprof ## ruff, mypy --strict, clang-format, actionlint (where go is)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/clang-format --dry-run --Werror queryprof/core/*.c queryprof/core/*.h
+	if command -v go > /dev/null; then go run $(ACTIONLINT); fi
 	$(BIN)/python -m nox --session types
 
 docs: $(BIN)/queryprof ## runs every command that README.md and docs/ show
@@ -61,7 +64,7 @@ test-new-pythons: ## the tests on CPython 3.14 and 3.15, from Debian's sid in a 
 	tests/in-debian.sh amd64 "$(NEW_PYTHONS)" pytest $(TEST_OPTIONS) tests
 
 test-arm64: ## the core's tests on arm64, emulated, from Debian's sid in a folder of its own (as root, an hour)
-	tests/in-debian.sh arm64 3.14 pytest $(TEST_OPTIONS) tests/record tests/keep
+	tests/in-debian.sh arm64 3.14 env QUERYPROF_EXAMPLES=10 pytest $(TEST_OPTIONS) tests/record
 
 bench-pythons: $(BIN)/queryprof ## what recording costs on each CPython from 3.11 to 3.15 (as root)
 	$(BIN)/python -m nox --session bench -- $(POINT_SELECT)
