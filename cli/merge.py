@@ -12,6 +12,7 @@ def merge(output: str, inputs: tuple[str, ...]) -> None:
     """Adds up the traces INPUTS... into OUTPUT."""
     from queryprof.cli.progress import progress
     from queryprof.trace.merge import merge_traces
+    from queryprof.trace.reader import opened
 
     with progress("merging", len(inputs)) as step:
-        merge_traces(output, inputs, step)
+        merge_traces(output, inputs, step, opened)

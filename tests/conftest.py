@@ -16,8 +16,8 @@ from queryprof.core import _core
 from queryprof.errors import QueryprofError
 from queryprof.model import Aggregate, Profile
 from queryprof.session import session
+from queryprof.trace.identity import trace_of
 from queryprof.trace.reader import read_profile
-from queryprof.trace.recovery import trace_of
 from queryprof.trace.region import opened_region
 from queryprof.trace.regions import directories, is_living
 

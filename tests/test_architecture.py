@@ -63,9 +63,15 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports(path: Path) -> set[str]:
+def imports(path: Path, for_types: bool = True) -> set[str]:
+    """What a module imports, anywhere in it; `for_types`: also what its types alone need."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    nodes: list[ast.AST] = [ast.parse(path.read_text())]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not for_types:
+            continue
+        nodes += ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -104,18 +110,9 @@ def test_imports_follow_the_data_backwards(name: str) -> None:
 
 
 def test_imports_have_no_cycle() -> None:
-    """The graph of imports can be put in an order."""
-    left = {name: imports(path) & set(MODULES) - {name} for name, path in MODULES.items()}
-    for name, path in MODULES.items():  # an import inside a function makes no cycle at import
-        late = {
-            n
-            for function in ast.walk(ast.parse(path.read_text()))
-            if isinstance(function, ast.FunctionDef)
-            for node in ast.walk(function)
-            if isinstance(node, ast.ImportFrom)
-            for n in (node.module or "", *(f"{node.module}.{a.name}" for a in node.names))
-        }
-        left[name] -= late
+    """The graph of imports, those inside of functions too, can be put in an order."""
+    left = {name: imports(path, for_types=False) & set(MODULES) - {name}
+            for name, path in MODULES.items()}  # fmt: skip
     while left:
         free = {name for name, needs in left.items() if not needs & set(left)}
         assert free, f"a cycle among {sorted(left)}"

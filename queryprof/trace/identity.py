@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from ast import literal_eval
 
@@ -44,6 +45,14 @@ def facts_of(region: Region) -> dict[str, Any]:
     except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
         pass  # as below
     raise TraceError(f"{region.path}: says nothing of its process")
+
+
+def trace_of(region: Region) -> str:
+    """Where the process of a region would have written its trace. Raises ValueError."""
+    trace = facts_of(region).get("trace")
+    if not isinstance(trace, str) or not os.path.isabs(trace):
+        raise ValueError("no path")
+    return trace
 
 
 def identities_in(path: str) -> list[Identity]:

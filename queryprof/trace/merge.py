@@ -6,19 +6,23 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from queryprof.errors import TraceError
 from queryprof.trace.checked_rows import CheckedTrace
+from queryprof.trace.opening import opened_file
 from queryprof.trace.place import is_null, is_written, refuse_to_replace
 from queryprof.trace.ranges import LARGEST_SUM
-from queryprof.trace.reader import opened
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLES
 
 
 def merge_traces(
-    output: str, inputs: Iterable[str], progress: Callable[[], None] = lambda: None
+    output: str,
+    inputs: Iterable[str],
+    progress: Callable[[], None] = lambda: None,
+    opened: Callable[[str], AbstractContextManager[CheckedTrace]] = opened_file,
 ) -> None:
     """Writes the sum of the traces `inputs` to `output`, which may be one of them.
 
@@ -27,6 +31,7 @@ def merge_traces(
 
     Args:
         progress: called after each input.
+        opened: opens an input.
 
     Raises:
         TraceError: an input is no trace, or the output cannot be written.
@@ -47,7 +52,9 @@ def merge_traces(
         try:
             left = LARGEST_SUM
             for path in inputs:
-                left -= add_trace(store, path)
+                with opened(path) as source:
+                    add_opened(store, source)
+                left -= source.largest_sum
                 if left < 0:
                     raise TraceError(f"{path}: its sums are too large to be added to the others")
                 progress()
@@ -61,17 +68,6 @@ def merge_traces(
         raise TraceError(f"{output}: cannot be written: {error}") from error
     finally:
         _remove_directory(temporary)
-
-
-def add_trace(store: TraceStore, path: str) -> int:
-    """Adds a trace to another, and returns the largest of its sums.
-
-    Raises:
-        TraceError: it is none.
-    """
-    with opened(path) as source:
-        add_opened(store, source)
-    return source.largest_sum
 
 
 def add_opened(store: TraceStore, source: CheckedTrace) -> None:

@@ -114,13 +114,10 @@ def is_written(path: str) -> bool:
     """Whether a process may still be writing to the trace at `path`: one that runs here, or one of
     another host, a container too, that has not said that it ended.
     """
-    from queryprof.trace.regions import regions_of
+    from queryprof.trace.regions import has_living_region
 
-    if regions_of(path):
-        from queryprof.trace.recovery import has_living_region
-
-        if has_living_region(path):
-            return True
+    if has_living_region(path):
+        return True
     if not os.path.isfile(path) or not os.path.getsize(path):
         return False
     import socket

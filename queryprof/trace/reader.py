@@ -1,20 +1,18 @@
-"""From a trace file to a Profile. It changes no trace, and says in one line what is wrong."""
+"""From a trace to a Profile, with what processes have recorded that still run, or left when they ended."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from queryprof.errors import TraceError
-from queryprof.trace.checked_rows import CheckedTrace, reading, refuse_other_objects
+from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.convert import Conversion
-from queryprof.trace.header import address, is_sqlite
 from queryprof.trace.loader import load_profile
+from queryprof.trace.merge import add_opened
+from queryprof.trace.opening import connect, of_present_version, opened_as_it_is_now
 from queryprof.trace.recovery import bring_in, open_living, recorded_commands, taken_already
-from queryprof.trace.schema import APPLICATION_ID, SCHEMA_VERSION, migration
 from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
@@ -22,23 +20,6 @@ if TYPE_CHECKING:
     from queryprof.model import Profile
     from queryprof.trace.identity import Identity
     from queryprof.trace.region import Region
-
-
-@contextmanager
-def opened_as_it_is_now(path: str) -> Iterator[CheckedTrace]:
-    """A trace that another process may add to, as it is at one moment. Raises TraceError, as `opened`."""
-    copy = sqlite3.connect(":memory:")
-    try:
-        connection = _connect(path)
-        try:
-            with reading(path, "header"):
-                connection.backup(copy)
-        finally:
-            connection.close()
-        copy = _of_present_version(copy, path)
-        yield CheckedTrace(copy, path)
-    finally:
-        copy.close()
 
 
 @contextmanager
@@ -76,9 +57,9 @@ def _with_living(path: str) -> sqlite3.Connection:
             found.close()
     if found is not None:
         return found
-    connection = _connect(path)
+    connection = connect(path)
     try:
-        return _of_present_version(connection, path)
+        return of_present_version(connection, path)
     except BaseException:
         connection.close()
         raise
@@ -86,8 +67,6 @@ def _with_living(path: str) -> sqlite3.Connection:
 
 def _sum_of(living: Mapping[Identity, list[Region]], taken: Iterable[str]) -> sqlite3.Connection:
     """A trace in memory, of each process once."""
-    from queryprof.trace.merge import add_opened
-
     store = TraceStore(":memory:")
     try:
         for path in taken:
@@ -117,50 +96,3 @@ def read_profile(path: str) -> Profile:
 def profile_of(connection: sqlite3.Connection) -> Profile:
     """The profile in a trace in memory."""
     return load_profile(CheckedTrace(connection, ":memory:"))
-
-
-def _connect(path: str) -> sqlite3.Connection:
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise TraceError(f"{path}: cannot be read: is no file")
-        if not is_sqlite(path):
-            raise TraceError(f"{path}: is no queryprof trace")
-    except FileNotFoundError:
-        raise TraceError(f"{path}: there is no such trace") from None
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
-        reason = getattr(error, "strerror", None) or error
-        raise TraceError(f"{path}: cannot be read: {reason}") from error
-    # A process that was killed may leave a journal, which SQLite must be free to roll back.
-    mode = "rw" if os.path.exists(path + "-journal") and os.access(path, os.W_OK) else "ro"
-    with reading(path, "header"):
-        connection = sqlite3.connect(address(path, mode), uri=True, timeout=10)
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA cell_size_check = ON")
-    return connection
-
-
-def _of_present_version(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
-    """The connection itself, or one to a copy in memory that was brought up to date."""
-    with reading(path, "header"):
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if application != APPLICATION_ID:
-        raise TraceError(f"{path}: is a SQLite database, but no queryprof trace")
-    if version > SCHEMA_VERSION:
-        raise TraceError(
-            f"{path}: was written by a newer queryprof (trace version {version}, this one reads"
-            f" {SCHEMA_VERSION}); upgrade queryprof"
-        )
-    refuse_other_objects(connection, path)
-    if version == SCHEMA_VERSION:
-        return connection
-    if not version >= 1:
-        raise TraceError(f"{path}: has trace version {version}, which no queryprof wrote")
-    copy = sqlite3.connect(":memory:")
-    with reading(path, "schema"):
-        connection.backup(copy)
-        connection.close()
-        for number in range(version, SCHEMA_VERSION):
-            copy.executescript(migration(number + 1))
-    return copy

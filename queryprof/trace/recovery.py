@@ -9,9 +9,10 @@ from time import time_ns
 
 from queryprof.errors import TraceError
 from queryprof.trace.collection import beside_trace, recover
-from queryprof.trace.identity import facts_of, identities_in, identity_of
+from queryprof.trace.identity import identities_in, identity_of, trace_of
+from queryprof.trace.keep import write_trace
 from queryprof.trace.parts import files_of, of_process
-from queryprof.trace.place import JOURNAL
+from queryprof.trace.place import JOURNAL, beside, is_written
 from queryprof.trace.region import ENDED, PART, Region, opened_region
 from queryprof.trace.regions import (
     checkpoint_of,
@@ -20,6 +21,7 @@ from queryprof.trace.regions import (
     is_living,
     names_in,
     parts_of,
+    records_to,
     regions_of,
     remove,
     resolved,
@@ -80,9 +82,6 @@ def _bring_in(found: str, region: Region, path: str) -> list[str]:
     """Writes the trace of a region, and removes what it was made of; the paths of traces that were
     written: none, if there is one of this process already.
     """
-    from queryprof.trace.keep import write_trace
-    from queryprof.trace.place import beside, is_written
-
     pid, trace, identity = int(region["pid"]), _place_of(region, path), identity_of(region)
     parts, _ = of_process(parts_of(trace, pid), identity)
     files = files_of(parts, region)
@@ -156,7 +155,7 @@ def _found_living(path: str) -> Iterator[tuple[Identity, list[str]]]:
         try:
             with opened_region(found) as region:
                 is_undecided = is_living(region) is None and os.path.exists(path)
-                if is_undecided or not _records(region, path):
+                if is_undecided or not records_to(region, path):
                     continue
                 identity = identity_of(region)
                 if identity in known or (
@@ -197,30 +196,6 @@ def _bytes_of(path: str) -> int:
 def recorded_commands(path: str) -> list[str]:
     """Those commands, by the directories of what they have left."""
     return [collection.directory for collection in beside_trace(path)]
-
-
-def has_living_region(path: str) -> bool:
-    """Whether another process that may live records what will be written to `path`."""
-    for found in regions_of(path):
-        try:
-            with opened_region(found) as region:
-                if region["pid"] != os.getpid() and _records(region, path):
-                    return True
-        except (TraceError, ValueError):
-            continue
-    return False
-
-
-def _records(region: Region, path: str) -> bool:
-    return resolved(trace_of(region)) == resolved(path) and is_living(region) is not False
-
-
-def trace_of(region: Region) -> str:
-    """Where the process of a region would have written its trace. Raises ValueError."""
-    trace = facts_of(region).get("trace")
-    if not isinstance(trace, str) or not os.path.isabs(trace):
-        raise ValueError("no path")
-    return trace
 
 
 def put_aside(paths: list[str], family: str) -> None:

@@ -11,6 +11,8 @@ import stat
 from contextlib import contextmanager
 from time import time_ns
 
+from queryprof.errors import TraceError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -261,6 +263,27 @@ def claimed_region(path: str) -> Iterator[Region | None]:
         except OSError:
             is_there = False
         yield region if is_there else None
+
+
+def has_living_region(path: str) -> bool:
+    """Whether another process that may live records what will be written to `path`."""
+    from queryprof.trace.region import opened_region
+
+    for found in regions_of(path):
+        try:
+            with opened_region(found) as region:
+                if region["pid"] != os.getpid() and records_to(region, path):
+                    return True
+        except (TraceError, ValueError):
+            continue
+    return False
+
+
+def records_to(region: Region, path: str) -> bool:
+    """Whether a process that may live records in this region what will be written to `path`."""
+    from queryprof.trace.identity import trace_of
+
+    return resolved(trace_of(region)) == resolved(path) and is_living(region) is not False
 
 
 def remove(paths: Iterator[str] | list[str]) -> None:

@@ -1,0 +1,96 @@
+"""Opens trace files: of any version, and of the present one. It changes no trace, and says in one line
+what is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from queryprof.errors import TraceError
+from queryprof.trace.checked_rows import CheckedTrace, reading, refuse_other_objects
+from queryprof.trace.header import address, is_sqlite
+from queryprof.trace.schema import APPLICATION_ID, SCHEMA_VERSION, migration
+
+
+@contextmanager
+def opened_file(path: str) -> Iterator[CheckedTrace]:
+    """A trace that no process writes to any more, as one of the present version.
+
+    Raises:
+        TraceError: there is no such file, it is no trace, damaged, or of a newer version.
+    """
+    connection = connect(path)
+    try:
+        connection = of_present_version(connection, path)
+        yield CheckedTrace(connection, path)
+    finally:
+        connection.close()
+
+
+@contextmanager
+def opened_as_it_is_now(path: str) -> Iterator[CheckedTrace]:
+    """A trace that another process may add to, as it is at one moment. Raises TraceError."""
+    copy = sqlite3.connect(":memory:")
+    try:
+        connection = connect(path)
+        try:
+            with reading(path, "header"):
+                connection.backup(copy)
+        finally:
+            connection.close()
+        copy = of_present_version(copy, path)
+        yield CheckedTrace(copy, path)
+    finally:
+        copy.close()
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """A connection to a trace of any version, which changes nothing. Raises TraceError."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise TraceError(f"{path}: cannot be read: is no file")
+        if not is_sqlite(path):
+            raise TraceError(f"{path}: is no queryprof trace")
+    except FileNotFoundError:
+        raise TraceError(f"{path}: there is no such trace") from None
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        reason = getattr(error, "strerror", None) or error
+        raise TraceError(f"{path}: cannot be read: {reason}") from error
+    # A process that was killed may leave a journal, which SQLite must be free to roll back.
+    mode = "rw" if os.path.exists(path + "-journal") and os.access(path, os.W_OK) else "ro"
+    with reading(path, "header"):
+        connection = sqlite3.connect(address(path, mode), uri=True, timeout=10)
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+    return connection
+
+
+def of_present_version(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
+    """The connection itself, or one to a copy in memory that was brought up to date."""
+    with reading(path, "header"):
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION_ID:
+        raise TraceError(f"{path}: is a SQLite database, but no queryprof trace")
+    if version > SCHEMA_VERSION:
+        raise TraceError(
+            f"{path}: was written by a newer queryprof (trace version {version}, this one reads"
+            f" {SCHEMA_VERSION}); upgrade queryprof"
+        )
+    refuse_other_objects(connection, path)
+    if version == SCHEMA_VERSION:
+        return connection
+    if not version >= 1:
+        raise TraceError(f"{path}: has trace version {version}, which no queryprof wrote")
+    copy = sqlite3.connect(":memory:")
+    with reading(path, "schema"):
+        connection.backup(copy)
+        connection.close()
+        for number in range(version, SCHEMA_VERSION):
+            copy.executescript(migration(number + 1))
+    return copy
