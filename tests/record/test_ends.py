@@ -168,7 +168,7 @@ def test_it_ends_as_without_queryprof(
         capture_output=True,
         text=True,
         env={**os.environ, "MALLOC_PERTURB_": "85", "PYTHONMALLOC": "malloc"},
-        timeout=100,
+        timeout=400,  # of an emulated processor
         check=False,
     )
     assert (result.returncode, result.stdout) == (0, output), result.stderr
