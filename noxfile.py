@@ -88,7 +88,7 @@ def tests(session: nox.Session) -> None:
     packages = (*TESTS, *ONCE) if is_first else TESTS
     install(session, *packages, flags="" if os.name == "nt" else "-Werror")
     examples = "200" if is_first else FEWER_EXAMPLES
-    drivers = Path(session.create_tmp(), "drivers").resolve()
+    drivers = Path(session.virtualenv.location, "drivers").resolve()
     for requirement in OTHER_DRIVERS if is_first else ():
         session.install("--no-deps", "--target", str(drivers / requirement), requirement)
     session.run(

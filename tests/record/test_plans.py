@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import statistics
 import subprocess
 import sys
 import threading
@@ -353,7 +354,8 @@ def test_asking_is_not_in_the_statements_time() -> None:
                 if (a.statement[:6], a.operation) == ("SELECT", "execute")
             ]
             shares.append(row.total_ns / 1e9 / elapsed_s)
-    assert 0.25 < min(shares) < 0.75
+    # A half; all of it if asking were in the time, and nothing if more were left out.
+    assert 0.2 < statistics.median(shares) < 0.8
 
 
 def test_what_asking_may_cost_is_bounded() -> None:
