@@ -147,7 +147,6 @@ def test_time_is_linear(piece: str) -> None:
 
     short, long = best_ns(20_000), best_ns(200_000)
     assert long < 60 * max(short, 20_000)
-    assert long < 100_000_000
 
 
 def test_a_huge_text_is_cut_at_a_character() -> None:
