@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 
 from queryprof.hooks.imports import package_of
 from queryprof.hooks.libraries import DRIVERS
@@ -20,6 +20,9 @@ PEP_249_GLOBALS = ("apilevel", "connect", "paramstyle")
 not.
 """
 
+PLAIN = (FunctionType, BuiltinFunctionType, type)
+"""What says where it comes from, and runs nothing of the program's."""
+
 
 def unmeasured_modules(measured: Collection[str]) -> list[str]:
     """The names, sorted; a module inside another one of them is left out.
@@ -28,15 +31,17 @@ def unmeasured_modules(measured: Collection[str]) -> list[str]:
         measured: packages that are measured, or on top of what is.
     """
     found: list[str] = []
-    for name, module in sorted(sys.modules.copy().items(), key=lambda item: str(item[0])):
-        if not isinstance(name, str) or not issubclass(type(module), ModuleType):
+    modules = {name: one for name, one in sys.modules.copy().items() if type(name) is str}
+    for name, module in sorted(modules.items(), key=lambda item: item[0]):
+        if not issubclass(type(module), ModuleType):
             continue
-        # Not by attributes: those of a module that is to be loaded later would load it.
-        own: dict[str, object] = object.__getattribute__(module, "__dict__")
+        # Not by attributes: they may run the program's code, which may load a module or raise.
+        own: dict[str, object] = vars(ModuleType)["__dict__"].__get__(module) or {}
         if name not in BY_NAME:
             if not all(needed in own for needed in PEP_249_GLOBALS):
                 continue
-            home = getattr(own["connect"], "__module__", None)
+            connect = own["connect"]
+            home = connect.__module__ if type(connect) in PLAIN else None
             if package_of(str(home or name)) in measured:
                 continue  # another module's names
         if package_of(name) not in measured and not any(

@@ -21,7 +21,6 @@ from queryprof.hooks.heartbeat import interval
 from queryprof.hooks.imports import ImportHooks
 from queryprof.hooks.libraries import library_hooks
 from queryprof.hooks.sqlite3_driver import Sqlite3Driver
-from queryprof.hooks.unmeasured import unmeasured_modules
 from queryprof.trace.facts import Facts
 from queryprof.trace.regions import (
     checkpoint_of,
@@ -287,6 +286,8 @@ class Session:
             if self._meter and self._facts:
                 self._meter.count()
                 if is_end:
+                    from queryprof.hooks.unmeasured import unmeasured_modules
+
                     self._facts.note(unmeasured=unmeasured_modules(self.libraries.packages))
                 self._facts.end()
             if is_end:

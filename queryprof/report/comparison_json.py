@@ -27,7 +27,7 @@ class Change:
     ]
     gate: Annotated[Literal["counts", "vmsteps", "io", "time"], "what --fail-on calls it"]
     before: Annotated[float | None, "mean over the runs; null: unknown"]
-    after: Annotated[float | None, "likewise"]
+    after: Annotated[float | None, "mean over the runs; null: unknown"]
     ratio: Annotated[float | None, "after / before; null: unknown, or nothing before"]
     interval: Annotated[
         tuple[float, ...] | None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def made(kind: type[Made], source: object, **given: object) -> Made:
     """A dataclass of the attributes that another object has under the same names, and of others."""
     names = [field.name for field in fields(kind)]
-    return kind(**{n: given[n] if n in given else getattr(source, n) for n in names})
+    return kind(**{n: getattr(source, n) for n in names if n not in given}, **given)
 
 
 def all_made(kind: type[Made], sources: Iterable[object]) -> tuple[Made, ...]:

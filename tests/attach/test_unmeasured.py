@@ -72,6 +72,27 @@ def test_a_module_that_loads_when_it_is_used_stays_unloaded(queryprof: Run) -> N
     assert cautions(queryprof, program) == [f"! {NO_CALLS}"]
 
 
+def test_modules_that_raise_are_left_alone(queryprof: Run) -> None:
+    """What a module holds is looked at, and never asked: it may run the program's code."""
+    program = (
+        "import sys, types\n"
+        "class Loud(types.ModuleType):\n"
+        "    __dict__ = property(lambda self: 1 / 0)\n"
+        "    def __getattr__(self, name): raise SystemExit(name)\n"
+        "class Connect:\n"
+        "    def __getattribute__(self, name): raise SystemExit(name)\n"
+        "class Name(str):\n"
+        "    def __lt__(self, other): raise SystemExit(other)\n"
+        "odd = types.ModuleType('odd')\n"
+        "odd.apilevel, odd.paramstyle, odd.connect = '2.0', 'qmark', Connect()\n"
+        "sys.modules.update(odd=odd, loud=Loud('loud'), new=types.ModuleType.__new__(types.ModuleType))\n"
+        "sys.modules[Name('name')] = odd\n"
+    )
+    none, named = cautions(queryprof, program)
+    assert none == f"! {NO_CALLS}"
+    assert "not measured: odd (" in named
+
+
 def test_of_a_killed_process_they_are_unknown(queryprof: Run) -> None:
     Path("program.py").write_text(
         "import os, queryprof, sqlite3\nqueryprof.install('x.qprof')\n"
