@@ -17,9 +17,9 @@ from queryprof.model import (
     Step,
     Thread,
 )
-from queryprof.trace.convert import KINDS
 from queryprof.trace.pending import EXTREMES, KEY, NONE_NS, SUMS
 from queryprof.trace.region import Region
+from queryprof.trace.region_addition import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

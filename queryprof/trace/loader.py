@@ -31,7 +31,7 @@ from queryprof.model import (
     UsageInterval,
 )
 from queryprof.trace.checked_rows import CheckedTrace
-from queryprof.trace.tables import TABLE
+from queryprof.trace.tables import HANDOFF_PARTS, TABLE
 
 Row = TypeVar("Row")
 Histogram = dict[int, int]
@@ -199,9 +199,6 @@ class _Loader:
             for row in self._rows("thread_usage")
         ]
         yield from sorted(found, key=lambda usage: -usage.user_ns - usage.system_ns)
-
-
-HANDOFF_PARTS = ("queue", "run", "handback", "total")
 
 
 def _made(kind: Callable[..., Row], *values: Any) -> Row:

@@ -14,11 +14,12 @@ History:
 
 from __future__ import annotations
 
-from queryprof.trace.tables import KEY, TABLES
+from queryprof.trace.table import KEY
+from queryprof.trace.tables import TABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queryprof.trace.tables import Column, Table
+    from queryprof.trace.table import Column, Table
 
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): tells a trace from any other SQLite file."""

@@ -1,0 +1,119 @@
+"""What a table of a trace is: its columns, what each means, and how two rows become one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    pass
+
+KEY, SUM, MOST, LEAST, FIRST, LONGEST, LAST = range(7)
+"""What a column is when two rows of one key become one: the same in both; added; the larger; the
+smaller of those that count a call; what is known first; what belongs to the larger `max_ns`; the later.
+"""
+
+REFERENCES = {"path_id": "stack", "frames": "frame"}
+"""The table that a column refers to, where its name does not say it; "frames" is a list of ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column.
+
+    Attributes:
+        role: KEY and so on.
+        is_optional: it may be NULL: unknown.
+        since: the version of the schema that first had it.
+    """
+
+    name: str
+    meaning: str = ""
+    role: int = SUM
+    sql_type: str = "INTEGER"
+    is_optional: bool = False
+    since: int = 1
+
+    @property
+    def reference(self) -> str | None:
+        """The table whose `id` it is."""
+        found = REFERENCES.get(self.name)
+        return found or (self.name.removesuffix("_id") if self.name.endswith("_id") else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        columns: those of the key come first. A table without a key has a row for each that was added.
+        has_id: other tables refer to its rows by a number, the column `id` before the others.
+        index: columns of an index: an owner and a measure.
+        kept: of each owner's rows so many, those with the largest measure; 0: all.
+        width: the setting that says how long its intervals are (ns), which begin at `start_unix_ns`.
+        intervals: so many at the most; with more, they become twice as wide.
+    """
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    has_id: bool = False
+    since: int = 1
+    index: tuple[str, ...] = ()
+    kept: int = 0
+    width: str = ""
+    intervals: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its columns, `id` left out."""
+        return tuple([column.name for column in self.columns])
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self._with(KEY)
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        return self._with(SUM)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The names of the columns beside the key."""
+        return tuple([column.name for column in self.columns if column.role != KEY])
+
+    def _with(self, role: int) -> tuple[str, ...]:
+        return tuple([column.name for column in self.columns if column.role == role])
+
+
+def key(name: str, meaning: str = "", sql_type: str = "INTEGER") -> Column:
+    return Column(name, meaning, KEY, sql_type)
+
+
+def text(name: str, meaning: str = "", role: int = KEY) -> Column:
+    return Column(name, meaning, role, "TEXT")
+
+
+def most(name: str, meaning: str = "") -> Column:
+    return Column(name, meaning, MOST)
+
+
+def last(name: str, meaning: str = "", sql_type: str = "INTEGER") -> Column:
+    return Column(name, meaning, LAST, sql_type)
+
+
+def unknown(
+    name: str, meaning: str, sql_type: str = "TEXT", role: int = LAST, since: int = 1
+) -> Column:
+    """A column that may be NULL."""
+    return Column(name, meaning, role, sql_type, is_optional=True, since=since)
+
+
+def histogram(name: str, *owner: Column, count: str = "count", since: int = 1) -> Table:
+    return Table(
+        name,
+        "Durations (ns) or numbers: how many fell in each bucket. Bucket b < 16 is b; above, an octave"
+        " has 16 buckets: from (16 + b % 16) << (b / 16 - 1) on.",
+        (*owner, key("bucket"), Column(count)),
+        since=since,
+    )
