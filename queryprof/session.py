@@ -21,6 +21,7 @@ from queryprof.hooks.heartbeat import interval
 from queryprof.hooks.imports import ImportHooks
 from queryprof.hooks.libraries import library_hooks
 from queryprof.hooks.sqlite3_driver import Sqlite3Driver
+from queryprof.hooks.unmeasured import unmeasured_modules
 from queryprof.trace.facts import Facts
 from queryprof.trace.regions import (
     checkpoint_of,
@@ -225,8 +226,8 @@ class Session:
             _core.stop()
             if target and is_written:  # now, that no thread makes another copy
                 remove([region, target.checkpoint])
-            if target and not target.is_collected:
-                self._bring_in(target)
+                if not target.is_collected:
+                    self._bring_in(target)
 
     def _keep(self, target: Target) -> tuple[bool, str]:
         """Writes the trace. One that is collected is left to who does that, if it can be found.
@@ -286,8 +287,6 @@ class Session:
             if self._meter and self._facts:
                 self._meter.count()
                 if is_end:
-                    from queryprof.hooks.unmeasured import unmeasured_modules
-
                     self._facts.note(unmeasured=unmeasured_modules(self.libraries.packages))
                 self._facts.end()
             if is_end:
@@ -310,8 +309,13 @@ class Session:
             remove(self.parts())
 
     def _at_exit(self) -> None:
-        if os.getpid() == self._pid:
+        if os.getpid() != self._pid:
+            return
+        try:
             self.stop()
+        except Exception as error:
+            # Python would print a traceback: a program may leave its process in any state.
+            complain(f"the end of the recording: {type(error).__name__}: {error}")
 
     def _before_fork(self) -> None:
         # Python (3.12 on) warns of a fork while there are threads, also where ours is the only one.

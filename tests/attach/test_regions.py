@@ -128,6 +128,7 @@ ENDS = {
     "executes another program": "work(10); os.execv('/bin/true', ['true'])",
     "a fault of its own": "work(10); import ctypes; ctypes.string_at(0)",
     "is aborted": "work(10); os.abort()",
+    "cannot import any more": "work(10); import sys; sys.path[:] = []; sys.meta_path[:] = []",
     "changes its directory": "os.chdir('/'); work(10); os._exit(1)",
 }
 
@@ -138,6 +139,19 @@ def test_however_a_process_ends(queryprof: Run, script: Script, end: str) -> Non
                   f"work(5)\n{ENDS[end]}\n")  # fmt: skip
     queryprof("run", "--no-report", "-o", "x.qprof", path)
     assert by_operation(read_profile("x.qprof"))[SELECT] == 15
+
+
+def test_an_end_that_can_import_nothing_leaves_its_trace_to_the_report(
+    script: Script, queryprof: Run
+) -> None:
+    path = script(f"import queryprof\nqueryprof.install('x.qprof')\n{ASKS}import sys\nwork(10)\n"
+                  "sys.path[:] = []; sys.meta_path[:] = []\n")  # fmt: skip
+    result = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True)
+    assert result.stderr.startswith("queryprof: the trace is not written")
+    assert result.stderr.endswith("x.qprof` does it later\n")
+    assert result.stderr.count("\n") == 1
+    assert not Path("x.qprof").exists()
+    assert "SELECT" in queryprof("report", "x.qprof").stdout
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to be root")
