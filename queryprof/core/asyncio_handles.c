@@ -3,9 +3,9 @@
 #include <structmember.h>
 
 #include "clock.h"
-#include "probe_object.h"
 #include "stalls.h"
 #include "steps.h"
+#include "wrapper.h"
 
 enum { WRAPPERS = 4 /* bound methods and partial functions looked into, one in another */ };
 
@@ -259,7 +259,7 @@ static PyObject *fail(PyObject *original, PyObject *handle)
 static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t flagged,
                             PyObject *names)
 {
-    PyObject *original = ((qp_stand_in *)callable)->wrapped;
+    PyObject *original = ((qp_wrapper *)callable)->wrapped;
     PyObject *handle = PyVectorcall_NARGS(flagged) == 1 && !names ? args[0] : NULL;
     PyObject *context = handle && known.handle_type && PyObject_TypeCheck(handle, known.handle_type)
                             ? *slot(handle, known.context)
@@ -369,5 +369,5 @@ PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
     Py_INCREF((PyObject *)handle_type);
     known.handle_type = handle_type;
     qp_stalls_know_timers(is_due);
-    return qp_probe_object_calling(stand_in_type, run_handle, original, NULL);
+    return qp_wrapper_new(stand_in_type, run_handle, original, NULL);
 }

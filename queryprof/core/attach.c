@@ -4,7 +4,7 @@
 #include <structmember.h>
 
 #include "allocation.h"
-#include "probe_object.h"
+#include "probe_call.h"
 #include "trampolines.h"
 
 #define CAPSULE_NAME "queryprof.attachment"
@@ -15,10 +15,10 @@ typedef struct {
     PyMethodDef *definition;       /* of an exchanged method; lives as long as its module */
     PyWrapperDescrObject *wrapper; /* owned: the wrapper of an exchanged slot */
     qp_slot slot;
-    PyObject *owner;        /* owned: the type, or the module, whose function it is */
-    PyObject *name;         /* owned */
-    PyObject *replaced;     /* owned: what a probe object stands in for */
-    PyObject *probe_object; /* owned: what was put there for it */
+    PyObject *owner;    /* owned: the type, or the module, whose function it is */
+    PyObject *name;     /* owned */
+    PyObject *replaced; /* owned: what a probe object stands in for */
+    PyObject *measured; /* owned: what was put there for it */
 } attachment;
 
 static void release(attachment *a)
@@ -27,7 +27,7 @@ static void release(attachment *a)
     Py_XDECREF(a->owner);
     Py_XDECREF(a->name);
     Py_XDECREF(a->replaced);
-    Py_XDECREF(a->probe_object);
+    Py_XDECREF(a->measured);
     qp_release(a);
 }
 
@@ -171,12 +171,11 @@ static int attach_slot(attachment *a, PyWrapperDescrObject *wrapper, const qp_pr
 static PyObject *stand_in_for(PyObject *found, const qp_probe *probe, const qp_module_state *types)
 {
     if (!Py_IS_TYPE(found, &PyClassMethod_Type)) {
-        return qp_probe_object(types->probe_object_type, probe, found, types->awaited_type);
+        return qp_probe_call(types->wrapper_type, probe, found, types->awaited_type);
     }
     PyObject *function = PyObject_GetAttrString(found, "__func__");
     PyObject *inner =
-        function ? qp_probe_object(types->probe_object_type, probe, function, types->awaited_type)
-                 : NULL;
+        function ? qp_probe_call(types->wrapper_type, probe, function, types->awaited_type) : NULL;
     PyObject *outer = inner ? PyClassMethod_New(inner) : NULL;
     Py_XDECREF(inner);
     Py_XDECREF(function);
@@ -207,8 +206,8 @@ static int attach_object(attachment *a, PyObject *found, const qp_probe *probe,
     stands_in.has_receiver = PyType_Check(a->owner);
     stands_in.is_awaited = is_coroutine_function(found);
     a->replaced = Py_NewRef(found);
-    a->probe_object = stand_in_for(found, &stands_in, types);
-    return a->probe_object ? set_attribute(a->owner, a->name, a->probe_object) : -1;
+    a->measured = stand_in_for(found, &stands_in, types);
+    return a->measured ? set_attribute(a->owner, a->name, a->measured) : -1;
 }
 
 static int attach_found(attachment *a, PyObject *found, const qp_probe *probe,
@@ -267,12 +266,12 @@ static int detach_object(attachment *a)
 {
     PyObject *now = own_attribute(a->owner, a->name);
     int result = 0;
-    if (now == a->probe_object) { /* else somebody has put their own on top: leave it */
+    if (now == a->measured) { /* else somebody has put their own on top: leave it */
         result = set_attribute(a->owner, a->name, a->replaced);
     }
     PyErr_Clear();
     Py_XDECREF(now);
-    Py_CLEAR(a->probe_object);
+    Py_CLEAR(a->measured);
     return result;
 }
 
@@ -282,7 +281,7 @@ int qp_detach(PyObject *capsule)
     if (!a) {
         return -1;
     }
-    if (a->probe_object) {
+    if (a->measured) {
         return detach_object(a);
     }
     qp_trampoline *t = a->trampoline;

@@ -3,14 +3,14 @@
  * Three ways, behind one function: a C method has the function pointer in its own PyMethodDef
  * exchanged, so that the method object stays the very same; a type's slot (iteration, creation)
  * has its pointer exchanged, in the type, in its subclasses and in the slot's wrapper; any other
- * function of a type or module is replaced by a probe object (probe_object.h).
+ * function of a type or module is replaced by a wrapper (probe_call.h).
  */
 #ifndef QP_ATTACH_H
 #define QP_ATTACH_H
 
 #include <Python.h>
 
-#include "module.h"
+#include "module_state.h"
 #include "probe.h"
 
 /* Attaches a probe to the function `name` of a type or module, `owner`. What is known of it is

@@ -26,7 +26,7 @@ static void go_on(qp_watcher *watcher)
 {
     awaited_call *self = (awaited_call *)watcher;
     if (self->stage == WAITING) {
-        const qp_probe *probe = &((qp_stand_in *)self->probe)->probe;
+        const qp_probe *probe = ((qp_wrapper *)self->probe)->data;
         qp_thread *thread = qp_thread_here();
         if (thread) {
             thread->awaited_path =
@@ -66,7 +66,7 @@ static void forget(qp_watcher *watcher)
     qp_release(self);
 }
 
-PyObject *qp_awaited_call(const qp_stand_in *probe, PyObject *coroutine, PyObject *receiver,
+PyObject *qp_awaited_call(const qp_wrapper *probe, PyObject *coroutine, PyObject *receiver,
                           PyObject *argument, PyObject *parameters)
 {
     awaited_call *self = PyCoro_CheckExact(coroutine) ? qp_allocate(1, sizeof *self) : NULL;

@@ -6,11 +6,11 @@
 
 #include <Python.h>
 
-#include "probe_object.h"
+#include "wrapper.h"
 
 /* The coroutine of a call of `probe`'s function, measured; takes the reference. The arguments are
  * as for qp_call_begin; references are taken. */
-PyObject *qp_awaited_call(const qp_stand_in *probe, PyObject *coroutine, PyObject *receiver,
+PyObject *qp_awaited_call(const qp_wrapper *probe, PyObject *coroutine, PyObject *receiver,
                           PyObject *argument, PyObject *parameters);
 
 #endif

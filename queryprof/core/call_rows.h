@@ -5,7 +5,7 @@
 #include <Python.h>
 #include <stdint.h>
 
-#include "probe.h"
+#include "call.h"
 
 /* Rows that a call which serves rows returned in `result` (borrowed; NULL: none). */
 int64_t qp_rows_served(const qp_call *call, PyObject *result);

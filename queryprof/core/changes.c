@@ -1,5 +1,7 @@
 #include "changes.h"
 
+#include "columns.h"
+
 #include "allocation.h"
 #include "region.h"
 

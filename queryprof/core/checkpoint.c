@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "clock.h"
+#include "recording.h"
 #include "region.h"
 #include "shared_region.h"
-#include "threads.h"
 
 enum { SLICE = 64 * QP_PAGE, SLOW_NS = 20 * 1000 * 1000 /* a disk that is in demand */ };
 

@@ -17,62 +17,8 @@
 
 #include "aggregates.h"
 #include "counters.h"
+#include "execution_row.h"
 #include "operations.h"
-
-/* How far what a call has noted has come: who reads the memory of a killed process adds the rest.
- * Stored last, when what it speaks of is complete. */
-typedef enum {
-    QP_STAGE_FREE,
-    QP_STAGE_BEGINNING, /* the call that begins it is in progress */
-    QP_STAGE_BEGUN,     /* that call has ended, and has not reached the aggregates */
-    QP_STAGE_SETTLING,  /* it reaches them just now; it has if its row's count is another */
-    QP_STAGE_SETTLED    /* it has */
-} qp_stage;
-
-/* Calls that served rows and have not reached the aggregates: all of one operation. */
-typedef struct {
-    qp_operation operation;
-    uint32_t stage;       /* QP_STAGE_SETTLING: see there; else what is pending counts */
-    uint32_t row;         /* of the aggregate that they reach then ... */
-    int64_t count_before; /* ... and its count before */
-    int64_t calls;        /* 0: nothing is pending */
-    int64_t errors;
-    int64_t rows;
-    int64_t ticks;
-    int64_t nested_ticks;
-    int64_t min_ticks;
-    int64_t max_ticks;
-    uint64_t last_ticks; /* when the last one began */
-    int64_t timed_calls; /* less than `calls` where reading the clock is dear */
-} qp_pending_rows;
-
-typedef struct qp_execution {
-    /* what a call notes */
-    const void *cursor; /* identity only; NULL: none, or superseded */
-    qp_stage stage;
-    bool in_use;  /* a call of it is in progress: its place cannot be taken */
-    bool ignored; /* not the program's */
-    bool sampled_stack;
-    qp_meter meter;  /* holds its key too */
-    uint64_t serial; /* 1, 2, 3, ... in the order they began */
-    int64_t span;    /* the running span that it belongs to; 0: none */
-    uint64_t started_ticks;
-    int64_t ticks; /* of the call that began it ... */
-    int64_t nested_ticks;
-    int64_t rows;          /* ... that it changed */
-    int64_t notable_ticks; /* after so many more it deserves a stack or an exemplar */
-    qp_pending_rows pending;
-    /* from the first settling on */
-    uint32_t began_row;   /* the aggregate of the operation that began it ... */
-    uint32_t generation;  /* ... in this generation of the aggregates ... */
-    int64_t count_before; /* ... and its count before */
-    int64_t duration_ns;  /* without what is pending */
-    int64_t settled_ns;   /* how much of it the distribution holds; -1: it is not in yet */
-    int64_t fetched;      /* rows, changed ones included */
-    uint32_t stack;       /* 0: none taken */
-    int64_t stack_weight; /* executions that the stack samples hold for it */
-    int64_t stack_ns;
-} qp_execution;
 
 /* Makes the table (it stays, for calls that are in progress when recording stops); false without
  * memory. */

@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "allocation.h"
+#include "clock.h"
 #include "compiler.h"
+#include "counters.h"
 #include "plans.h"
-#include "probe_cost.h"
+#include "recording.h"
 #include "spans.h"
 #include "sqlite_library.h"
 #include "statements.h"

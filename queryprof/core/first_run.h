@@ -8,7 +8,7 @@
 #include <Python.h>
 #include <stdbool.h>
 
-#include "probe.h"
+#include "call.h"
 
 /* Before the call: counts its connection's statements, has SQLite report their ends where the
  * driver drops them, asks for the plan. `ours`: the call is the program's. */

@@ -8,12 +8,13 @@
 #include "callpath.h"
 #include "clock.h"
 #include "histogram.h"
-#include "module.h"
+#include "module_state.h"
 #include "origin.h"
-#include "probe_object.h"
 #include "region.h"
+#include "submission.h"
 #include "texts.h"
 #include "threads.h"
+#include "wrapper.h"
 
 enum { KINDS = 16, KIND_BYTES = 32 };
 
@@ -266,7 +267,7 @@ static PyObject *hand_over(PyObject *callable, PyObject *const *args, size_t fla
                            PyObject *names)
 {
     enum { ROOM = 32 };
-    qp_stand_in *self = (qp_stand_in *)callable;
+    qp_wrapper *self = (qp_wrapper *)callable;
     handover where;
     memcpy(&where, PyBytes_AS_STRING(self->extra), sizeof where);
     PyObject *original = Py_NewRef(self->wrapped);
@@ -323,8 +324,7 @@ PyObject *qp_handover_runner(PyObject *module, PyObject *original, const char *k
                       .awaited_type = state->awaited_type};
     PyObject *extra = PyBytes_FromStringAndSize((const char *)&where, sizeof where);
     PyObject *runner =
-        extra ? qp_probe_object_calling(state->probe_object_type, hand_over, original, extra)
-              : NULL;
+        extra ? qp_wrapper_new(state->wrapper_type, hand_over, original, extra) : NULL;
     Py_XDECREF(extra);
     return runner;
 }

@@ -15,14 +15,15 @@
 #include "fingerprint.h"
 #include "frames.h"
 #include "handoffs.h"
+#include "module_state.h"
 #include "plans.h"
 #include "probe.h"
 #include "probe_cost.h"
-#include "probe_object.h"
 #include "recorder.h"
 #include "statements.h"
 #include "thread_local.h"
 #include "watchdog.h"
+#include "wrapper.h"
 
 static PyObject *none_or(const char *text)
 {
@@ -318,10 +319,10 @@ static int execute(PyObject *module)
         return -1;
     }
     qp_module_state *state = PyModule_GetState(module);
-    state->probe_object_type = qp_probe_object_type(module);
+    state->wrapper_type = qp_wrapper_type(module);
     state->awaited_type = qp_awaited_type(module);
     state->handoff_type = qp_handoff_type(module);
-    if (!state->probe_object_type || !state->awaited_type || !state->handoff_type ||
+    if (!state->wrapper_type || !state->awaited_type || !state->handoff_type ||
         PyModule_AddFunctions(module, qp_table_functions) < 0 ||
         PyModule_AddFunctions(module, qp_work_functions) < 0) {
         return -1;
@@ -332,7 +333,7 @@ static int execute(PyObject *module)
 static int traverse(PyObject *module, visitproc visit, void *arg)
 {
     qp_module_state *state = PyModule_GetState(module);
-    Py_VISIT(state->probe_object_type);
+    Py_VISIT(state->wrapper_type);
     Py_VISIT(state->awaited_type);
     Py_VISIT(state->handoff_type);
     return 0;
@@ -341,7 +342,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 static int clear(PyObject *module)
 {
     qp_module_state *state = PyModule_GetState(module);
-    Py_CLEAR(state->probe_object_type);
+    Py_CLEAR(state->wrapper_type);
     Py_CLEAR(state->awaited_type);
     Py_CLEAR(state->handoff_type);
     return 0;

@@ -5,12 +5,6 @@
 #include <Python.h>
 #include <stdbool.h>
 
-typedef struct {
-    PyTypeObject *probe_object_type; /* owned, as all of them */
-    PyTypeObject *awaited_type;
-    PyTypeObject *handoff_type;
-} qp_module_state;
-
 /* False with an exception while the recorder is off. */
 bool qp_require_recording(void);
 

@@ -4,11 +4,12 @@
 #include "asyncio_handles.h"
 #include "clock.h"
 #include "loops.h"
-#include "probe_object.h"
+#include "module_state.h"
 #include "stalls.h"
 #include "steps.h"
-#include "task_makers.h"
+#include "task_runner.h"
 #include "watchdog.h"
+#include "wrapper.h"
 
 static PyObject *handle_runner(PyObject *module, PyObject *args)
 {
@@ -19,7 +20,7 @@ static PyObject *handle_runner(PyObject *module, PyObject *args)
         return NULL;
     }
     qp_module_state *state = PyModule_GetState(module);
-    return qp_handle_runner(state->probe_object_type, original, handle, timer, task, heartbeat);
+    return qp_handle_runner(state->wrapper_type, original, handle, timer, task, heartbeat);
 }
 
 static PyObject *forget_handles(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
@@ -103,7 +104,7 @@ static void start_beats(qp_lane *lane, PyObject *loop, PyObject *extra)
 static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flagged,
                           PyObject *names)
 {
-    qp_stand_in *self = (qp_stand_in *)callable;
+    qp_wrapper *self = (qp_wrapper *)callable;
     PyObject *wrapped = Py_NewRef(self->wrapped);
     PyObject *extra = Py_NewRef(self->extra);
     qp_lane *lane = NULL;
@@ -151,7 +152,7 @@ static PyObject *loop_runner(PyObject *module, PyObject *args)
         Py_BuildValue("(OOOOd)", kind, has_steps ? Py_True : Py_False, on_start, time, beat_s);
     qp_module_state *state = PyModule_GetState(module);
     PyObject *runner =
-        extra ? qp_probe_object_calling(state->probe_object_type, run_loop, original, extra) : NULL;
+        extra ? qp_wrapper_new(state->wrapper_type, run_loop, original, extra) : NULL;
     Py_XDECREF(extra);
     return runner;
 }
@@ -248,7 +249,7 @@ static PyObject *step_begin(PyObject *Py_UNUSED(module), PyObject *code)
 static PyObject *run_step(PyObject *callable, PyObject *const *args, size_t flagged,
                           PyObject *names)
 {
-    qp_stand_in *self = (qp_stand_in *)callable;
+    qp_wrapper *self = (qp_wrapper *)callable;
     PyObject *wrapped = Py_NewRef(self->wrapped);
     qp_step *step = begin_told(qp_lane_here(), self->extra);
     PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
@@ -263,8 +264,7 @@ static PyObject *step_runner(PyObject *module, PyObject *original)
 {
     PyObject *code = PyObject_GetAttrString(original, "__code__");
     qp_module_state *state = PyModule_GetState(module);
-    PyObject *runner =
-        code ? qp_probe_object_calling(state->probe_object_type, run_step, original, code) : NULL;
+    PyObject *runner = code ? qp_wrapper_new(state->wrapper_type, run_step, original, code) : NULL;
     Py_XDECREF(code);
     return runner;
 }

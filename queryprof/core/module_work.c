@@ -2,7 +2,9 @@
  * what threads used. */
 #include "module.h"
 
+#include "executions.h"
 #include "handoffs.h"
+#include "module_state.h"
 #include "notes.h"
 #include "spans.h"
 #include "thread_usage.h"
@@ -34,6 +36,8 @@ static PyObject *span_end(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "Lp:span_end", &span, &failed)) {
         return NULL;
     }
+    qp_span_stop(span);
+    qp_executions_settle(); /* what was fetched in it */
     qp_span_end(span, failed);
     Py_RETURN_NONE;
 }
@@ -56,6 +60,7 @@ static PyObject *span_figures(PyObject *Py_UNUSED(module), PyObject *number)
         return NULL;
     }
     int64_t executions, database_ns;
+    qp_executions_settle();
     qp_span_figures(span, &executions, &database_ns);
     return Py_BuildValue("(LL)", (long long)executions, (long long)database_ns);
 }

@@ -1,5 +1,7 @@
 #include "names.h"
 
+#include "columns.h"
+
 #include "region.h"
 #include "texts.h"
 

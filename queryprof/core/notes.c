@@ -1,18 +1,19 @@
 #include "notes.h"
 
-#include "module.h"
+#include "module_state.h"
 #include "origin.h"
-#include "probe_object.h"
+#include "recording.h"
 #include "region.h"
 #include "statements.h"
 #include "texts.h"
 #include "thread_local.h"
+#include "wrapper.h"
 
 PyObject *qp_note_variable;
 
 static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, PyObject *names)
 {
-    qp_stand_in *self = (qp_stand_in *)callable;
+    qp_wrapper *self = (qp_wrapper *)callable;
     PyObject *original = Py_NewRef(self->wrapped);
     PyObject *note = PyObject_Vectorcall(self->extra, args, flagged, names);
     PyObject *token = note && note != Py_None ? PyContextVar_Set(qp_note_variable, note) : NULL;
@@ -38,9 +39,7 @@ PyObject *qp_note_runner(PyObject *module, PyObject *original, PyObject *describ
     if (!qp_note_variable) {
         qp_note_variable = PyContextVar_New("queryprof.note", NULL);
     }
-    return qp_note_variable
-               ? qp_probe_object_calling(state->probe_object_type, run, original, describe)
-               : NULL;
+    return qp_note_variable ? qp_wrapper_new(state->wrapper_type, run, original, describe) : NULL;
 }
 
 PyObject *qp_note_running(void)

@@ -1,20 +1,7 @@
 #include "origin.h"
 
 #include "assertion.h"
-#include "callpath.h"
 #include "frames.h"
-#include "notes.h"
-#include "spans.h"
-#include "threads.h"
-
-void qp_origin_here(qp_thread *thread, qp_origin *origin)
-{
-    origin->recording = qp_recording;
-    qp_callpath_find(thread->tstate, &origin->path);
-    origin->span = qp_span_value();
-    origin->note = qp_note_running();
-    origin->calls = 0;
-}
 
 void qp_origin_enter(qp_origin *origin)
 {

@@ -19,11 +19,6 @@ typedef struct qp_origin {
     const void *frame;       /* identity of the Python frame that runs it, or NULL */
 } qp_origin;
 
-struct qp_thread;
-
-/* Notes where the running thread is; the note becomes a new reference. Never raises. */
-void qp_origin_here(struct qp_thread *thread, qp_origin *origin);
-
 /* The work begins, and ends, in the running thread; in any order where greenlets switch. The owner
  * of the origin keeps it in between. */
 void qp_origin_enter(qp_origin *origin);

@@ -1,8 +1,10 @@
 #include "orphans.h"
 
+#include <Python.h>
 #include <pythread.h>
 #include <string.h>
 
+#include "aggregates.h"
 #include "callpath.h"
 #include "spans.h"
 #include "statements.h"

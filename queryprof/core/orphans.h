@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "aggregates.h"
+#include "tables.h"
 
 /* Makes the lock, once; false without memory. */
 bool qp_orphans_start(void);

@@ -4,8 +4,6 @@
 #include "probe.h"
 #include "recorder.h"
 
-int64_t qp_own_ticks;
-
 enum { COST_ROUNDS = 20, COST_CALLS = 50 };
 
 double qp_probe_cost_ns(void)

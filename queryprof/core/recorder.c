@@ -14,7 +14,7 @@
 #include "operations.h"
 #include "plans.h"
 #include "probe.h"
-#include "probe_cost.h"
+#include "recording.h"
 #include "region.h"
 #include "samples.h"
 #include "shared_region.h"
@@ -32,8 +32,6 @@
 
 static uint32_t recordings;
 
-uint32_t qp_recording;
-
 /* What is known of the whole recording, up to now. */
 static void write_head(void)
 {
@@ -45,13 +43,46 @@ static void write_head(void)
     qp_head->own_ns = qp_clock_ns(qp_own_ticks);
 }
 
+/* The code objects are a cache: emptied in time, it never is too small for long. */
+static void forget_code(void)
+{
+    if (qp_code_lines_nearly_full()) {
+        qp_callpath_forget();
+        qp_code_lines_forget();
+    }
+}
+
+static bool cannot_write; /* parts: what finds no room is added up with what else does not */
+
+/* What is done now and then. */
+static bool turn(uint64_t now_ticks)
+{
+    qp_recorder_settle();
+    qp_thread_usage_note();
+    qp_head->turn_unix_ns = qp_clock_unix_ns(now_ticks);
+    qp_head->turns++;
+    int64_t written = qp_written_bytes;
+    qp_checkpoint_turn();
+    qp_region_share_again();
+    qp_thread_usage_leave_out(qp_written_bytes - written);
+    qp_own_ticks += qp_clock_elapsed(now_ticks, qp_clock_ticks());
+    qp_head->own_ns = qp_clock_ns(qp_own_ticks);
+    if (qp_aggregates_nearly_full() && !cannot_write) {
+        cannot_write = !qp_recorder_end_part();
+    }
+    bool has_use_for_more = !cannot_write;
+    forget_code(); /* last: what is let go of may end the recording */
+    return has_use_for_more;
+}
+
 static void begin(void)
 {
     qp_own_ticks = 0;
     write_head();
     qp_head->start_unix_ns = qp_head->turn_unix_ns;
     qp_recording = ++recordings;
-    qp_turn_start();
+    cannot_write = false;
+    qp_turn_start(turn);
 }
 
 int qp_recorder_start(void)

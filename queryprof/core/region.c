@@ -3,6 +3,8 @@
 #endif
 #include "region.h"
 
+#include "columns.h"
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>

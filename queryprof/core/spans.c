@@ -7,14 +7,13 @@
 #include "callpath.h"
 #include "clock.h"
 #include "cpu_time.h"
-#include "executions.h"
 #include "histogram.h"
 #include "loops.h"
 #include "names.h"
 #include "origin.h"
 #include "region.h"
 #include "shared_region.h"
-#include "steps.h"
+#include "step.h"
 #include "thread_local.h"
 #include "threads.h"
 
@@ -41,7 +40,9 @@ typedef struct {
     qp_thread *thread; /* that began it */
     uint64_t step;     /* of its event loop, in which it began; 0: none */
     int64_t cpu_at_ns; /* of the thread, when it began or went on */
-    int64_t cpu_ns;    /* while a coroutine that is watched ran */
+    int64_t cpu_ns; /* while a coroutine that is watched ran; of all of it when it has stopped, -1:
+                     * unknown */
+    int64_t ns;     /* from its beginning to where it stopped */
     bool is_watched;
     int64_t executions;
     int64_t database_ns;
@@ -236,24 +237,30 @@ static void count_site(running_span *s, uint32_t statement, uint32_t path, uint3
     }
 }
 
+void qp_span_stop(int64_t span)
+{
+    running_span *stopped = running(span);
+    if (stopped) {
+        stopped->ns = qp_clock_ns(qp_clock_elapsed(stopped->started_ticks, qp_clock_ticks()));
+        stopped->cpu_ns = cpu_of(stopped);
+    }
+}
+
 void qp_span_end(int64_t span, bool failed)
 {
     running_span *ended = running(span);
     if (!ended) {
         return;
     }
-    int64_t ns = qp_clock_ns(qp_clock_elapsed(ended->started_ticks, qp_clock_ticks()));
-    int64_t cpu_ns = cpu_of(ended);
-    qp_executions_settle(); /* what was fetched in it */
     qp_span_row *s = &spans()[ended->name];
     s->count++;
     s->errors += failed;
     s->database_ns += ended->database_ns;
-    if (cpu_ns >= 0) {
+    if (ended->cpu_ns >= 0) {
         s->cpu_count++;
-        s->cpu_ns += cpu_ns;
+        s->cpu_ns += ended->cpu_ns;
     }
-    qp_distribution_add(&s->durations, ns);
+    qp_distribution_add(&s->durations, ended->ns);
     qp_distribution_add(&s->queries, ended->executions);
     running_span *outer = running(ended->outer);
     for (uint32_t i = 0; i < ended->site_count; i++) {
@@ -295,7 +302,6 @@ void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns)
 {
     *executions = *database_ns = 0;
     if (running(span)) {
-        qp_executions_settle();
         *executions = running(span)->executions;
         *database_ns = running(span)->database_ns;
     }

@@ -37,13 +37,16 @@ void qp_span_set_variable(PyObject *variable);
  * exception. */
 int64_t qp_span_begin(PyObject *name);
 
-/* Ends it. */
+/* It stops here: its time is taken. */
+void qp_span_stop(int64_t span);
+
+/* Ends it, stopped, with the executions that are settled. */
 void qp_span_end(int64_t span, bool failed);
 
 /* The status that a request ended with. */
 void qp_span_status(int64_t span, int status);
 
-/* Its executions up to now, and the time in the driver; zeros when it is not running. */
+/* Its executions that are settled, and the time in the driver; zeros when it is not running. */
 void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns);
 
 /* A coroutine whose running is the span's CPU time; takes the reference (see qp_awaited). */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "steps.h"
+#include "step.h"
 
 /* Counts a step that has run for so long, or what it has run on since it was last settled.
  * `ended`: it is over, and what it kept waiting can be told. */

@@ -19,21 +19,10 @@
 #include <string.h>
 
 #include "aggregates.h"
+#include "execution_row.h"
 #include "explain.h"
 #include "operations.h"
 #include "trackers.h"
-
-/* What a probed call in progress and the trace callback exchange. */
-typedef struct qp_meter {
-    qp_key key;                  /* of the operation that began the execution */
-    bool counts;                 /* its statement can be read later, or is read at its end */
-    bool drops;                  /* the driver drops its statements before the call ends */
-    bool sampled;                /* page fetches are wanted too */
-    bool counted;                /* a statement has been counted for this execution */
-    qp_explanation *explanation; /* where its plan shall go, or NULL */
-    const void *main; /* identity of the sqlite3_stmt that it runs; those that start meanwhile are
-                       * inside */
-} qp_meter;
 
 /* A probed call in progress, as far as the trace callback looks at it and notes in it. It is the
  * first part of a qp_call, never on the C stack: a greenlet that waits inside the call has its

@@ -6,7 +6,7 @@
 #include "clock.h"
 #include "fingerprint.h"
 #include "index.h"
-#include "probe_cost.h"
+#include "recording.h"
 #include "region.h"
 #include "texts.h"
 #include "thread_local.h"

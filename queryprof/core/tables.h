@@ -2,7 +2,7 @@
  *
  * A row is plain data: numbers of rows of other tables, texts by where they stand, figures. So it
  * means the same to whoever reads it, in this process or outside. A row never moves. What readers
- * see of it stands in tables.c, by name; the rest is the core's own.
+ * see of it stands in columns.c, by name; the rest is the core's own.
  */
 #ifndef QP_TABLES_H
 #define QP_TABLES_H
@@ -385,24 +385,5 @@ typedef struct {
 enum { QP_REGION_VERSION = 1 };
 
 typedef enum { QP_REGION_RECORDS = 1, QP_REGION_ENDED = 2, QP_REGION_PART = 3 } qp_region_state;
-
-/* A column that readers see. */
-typedef struct {
-    const char *name;
-    char code; /* as Python's struct module has it; 't': a text */
-    uint16_t at;
-    uint16_t bytes;
-} qp_column;
-
-typedef struct {
-    const char *name;
-    uint32_t row_bytes;
-    uint32_t capacity;
-    const qp_column *columns; /* up to one without a name */
-} qp_table_facts;
-
-/* By table; and those of the header. */
-extern const qp_table_facts qp_tables[QP_TABLES];
-extern const qp_column qp_header_columns[];
 
 #endif

@@ -14,13 +14,18 @@
 
 #include "thread_local.h"
 
-/* The context variable; NULL until such a task is made. */
+enum { QP_TASK_PATH_BITS = 32 };
+
+/* The context variable: its value is the number of a recording, times 2^32, and of a call path
+ * there; NULL until such a task is made. */
 extern PyObject *qp_task_variable;
 
-/* A new callable that stands in for `original`, which makes a task of its second argument.
- * `boundary` is the code of the function that runs a loop's callbacks: a task's own frames are
- * inside it. NULL with an exception. */
-PyObject *qp_task_runner(PyObject *module, PyObject *original, PyCodeObject *boundary);
+/* Whether a code object is that of the function that runs a loop's callbacks: a task's own frames
+ * are inside it. */
+bool qp_task_is_boundary(const PyCodeObject *code);
+
+/* Says which one that is; a reference is taken. */
+void qp_task_boundary_is(PyCodeObject *code);
 
 /* The call path of who handed the work to this thread, or made the task that runs; QP_PATH_NONE: it
  * is not known, or none. Never raises. */
@@ -30,9 +35,6 @@ static inline uint32_t qp_path_behind(void)
 {
     return qp_here.origin || qp_task_variable ? qp_path_behind_find() : 0;
 }
-
-/* Whether a code object is that boundary. */
-bool qp_task_is_boundary(const PyCodeObject *code);
 
 void qp_task_makers_stop(void);
 

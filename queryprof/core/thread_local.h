@@ -3,6 +3,7 @@
 #define QP_THREAD_LOCAL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #if defined(__has_include)
 #if __has_include(<features.h>)
@@ -27,6 +28,8 @@ typedef struct {
     struct qp_thread *thread; /* its record; owned by the pool of records */
     struct qp_origin *origin; /* of the innermost work that it does for another; owned by that */
     bool muted;               /* the profiler's own work: nothing is recorded */
+    uint32_t usage_recording; /* in this recording ... */
+    uint32_t usage_row;       /* ... it notes what it uses in this row; UINT32_MAX: none */
 } qp_local;
 
 extern QP_THREAD_LOCAL qp_local qp_here;

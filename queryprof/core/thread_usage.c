@@ -3,8 +3,9 @@
 #endif
 #include "thread_usage.h"
 
+#include "recording.h"
 #include "region.h"
-#include "threads.h"
+#include "thread_local.h"
 
 static qp_thread_row *threads(void)
 {
@@ -124,14 +125,15 @@ static void leave_out_reading(qp_task_row *task, int64_t read_bytes)
     qp_head->own_read_bytes += read_bytes;
 }
 
-/* The row of a thread, if it is its own still; or NULL. */
-static qp_task_row *task_of(const qp_thread *thread)
+/* The row of the running thread, if it is its own still; or NULL. */
+static qp_task_row *own_row(void)
 {
-    if (!thread || thread->task >= qp_row_count(QP_TASK_ROWS)) {
+    if (qp_here.usage_recording != qp_recording ||
+        qp_here.usage_row >= qp_row_count(QP_TASK_ROWS)) {
         return NULL;
     }
-    qp_task_row *task = (qp_task_row *)qp_rows(QP_TASK_ROWS) + thread->task;
-    return task->kernel_id && task->recording == thread->recording ? task : NULL;
+    qp_task_row *task = (qp_task_row *)qp_rows(QP_TASK_ROWS) + qp_here.usage_row;
+    return task->kernel_id && task->recording == qp_here.usage_recording ? task : NULL;
 }
 
 static uint32_t free_row(void)
@@ -148,16 +150,16 @@ static uint32_t free_row(void)
     return qp_rows_add(QP_TASK_ROWS, 1);
 }
 
-void qp_thread_usage_begin(qp_thread *thread)
+void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording)
 {
     qp_thread_usage_lock();
-    thread->task = free_row();
-    if (thread->task != UINT32_MAX) {
-        qp_task_row *task = (qp_task_row *)qp_rows(QP_TASK_ROWS) + thread->task;
-        *task = (qp_task_row){.thread = thread->number,
-                              .recording = thread->recording,
-                              .kernel_id = qp_thread_kernel_id()};
-        if (PyThreadState_GetID(thread->tstate) <= table.last_thread) {
+    qp_here.usage_row = free_row();
+    qp_here.usage_recording = recording;
+    if (qp_here.usage_row != UINT32_MAX) {
+        qp_task_row *task = (qp_task_row *)qp_rows(QP_TASK_ROWS) + qp_here.usage_row;
+        *task = (qp_task_row){
+            .thread = name, .recording = recording, .kernel_id = qp_thread_kernel_id()};
+        if (id <= table.last_thread) {
             int64_t read_bytes;
             read_usage(&task->base, &read_bytes);
             leave_out_reading(task, read_bytes);
@@ -171,7 +173,7 @@ void qp_thread_usage_note(void)
     qp_usage now;
     int64_t read_bytes;
     qp_thread_usage_lock();
-    qp_task_row *task = task_of(qp_here.thread);
+    qp_task_row *task = own_row();
     if (task && read_usage(&now, &read_bytes)) {
         task->usage = less(&now, &task->base);
         leave_out_reading(task, read_bytes);
@@ -182,7 +184,7 @@ void qp_thread_usage_note(void)
 void qp_thread_usage_leave_out(int64_t written_bytes)
 {
     qp_thread_usage_lock();
-    qp_task_row *task = task_of(qp_here.thread);
+    qp_task_row *task = own_row();
     if (task) {
         task->base.written_bytes += written_bytes;
     }
@@ -190,13 +192,13 @@ void qp_thread_usage_leave_out(int64_t written_bytes)
     qp_thread_usage_unlock();
 }
 
-void qp_thread_usage_end(const qp_thread *thread)
+void qp_thread_usage_end(void)
 {
     qp_usage now;
     int64_t read_bytes;
     bool is_known = read_usage(&now, &read_bytes);
     qp_thread_usage_lock();
-    qp_task_row *task = qp_recording == thread->recording ? task_of(thread) : NULL;
+    qp_task_row *task = own_row();
     if (task) {
         qp_usage used = less(&now, &task->base);
         task->kernel_id = 0;
@@ -242,9 +244,9 @@ void qp_thread_usage_lock(void) {}
 
 void qp_thread_usage_unlock(void) {}
 
-void qp_thread_usage_begin(qp_thread *thread)
+void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording)
 {
-    thread->task = UINT32_MAX;
+    (void)id, (void)name, (void)recording;
 }
 
 void qp_thread_usage_note(void) {}
@@ -254,10 +256,7 @@ void qp_thread_usage_leave_out(int64_t written_bytes)
     (void)written_bytes;
 }
 
-void qp_thread_usage_end(const qp_thread *thread)
-{
-    (void)thread;
-}
+void qp_thread_usage_end(void) {}
 
 void qp_thread_usage_count(int64_t kernel_id, uint16_t name, const qp_usage *now,
                            const qp_usage *before)

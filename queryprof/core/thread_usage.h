@@ -10,15 +10,14 @@
 
 #include "tables.h"
 
-struct qp_thread;
-
 /* Guards the rows of threads and tasks, which a thread that ends changes without the GIL: held
  * while their memory is exchanged or emptied, and never while waiting for anything. */
 void qp_thread_usage_lock(void);
 void qp_thread_usage_unlock(void);
 
-/* A thread has got its record in this recording, and its name. With the GIL, as the next one. */
-void qp_thread_usage_begin(struct qp_thread *thread);
+/* The running thread, which Python knows by `id`, has this name in this recording from now on. With
+ * the GIL, as the next one. */
+void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording);
 
 /* Notes what the running thread has used up to now. */
 void qp_thread_usage_note(void);
@@ -26,9 +25,8 @@ void qp_thread_usage_note(void);
 /* So many bytes that the running thread has written are not the program's. */
 void qp_thread_usage_leave_out(int64_t written_bytes);
 
-/* The thread (the running one) ends: adds what it has used to the threads of its name. Needs no
- * GIL. */
-void qp_thread_usage_end(const struct qp_thread *thread);
+/* The running thread ends: adds what it has used to the threads of its name. Needs no GIL. */
+void qp_thread_usage_end(void);
 
 /* Adds what a living thread, which the system knows by `kernel_id`, has used to those of its name:
  * since it was last counted so, which the caller knows (`before`) of those that never called a

@@ -41,8 +41,8 @@ static pthread_once_t end_of_thread_once = PTHREAD_ONCE_INIT;
 static void thread_ended(void *record)
 {
     qp_thread *thread = record;
-    if (thread->recording == qp_recording && qp_recording) {
-        qp_thread_usage_end(thread);
+    if (qp_recording) {
+        qp_thread_usage_end();
     }
     qp_here.thread = NULL; /* what still runs in the thread has a record of its own */
     thread->ended = true;
@@ -174,7 +174,7 @@ qp_thread *qp_thread_record(uint32_t recording)
         record->tstate = tstate;
         record->recording = recording;
         name_record(record);
-        qp_thread_usage_begin(record);
+        qp_thread_usage_begin(PyThreadState_GetID(tstate), record->number, recording);
     }
     return record;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "recording.h"
 #include "thread_local.h"
 
 struct qp_active;
@@ -23,7 +24,6 @@ typedef struct qp_thread {
     uint32_t awaited_path;        /* where the awaited call was made that begins next */
     struct qp_call *free_calls;   /* owned: calls to be used again; may be NULL */
     struct qp_lane *lane;         /* of the event loop that runs in it, or NULL */
-    uint32_t task;                /* its row, where it notes what it uses; or none */
     volatile bool ended;          /* its operating-system thread is gone: use it again */
     struct qp_thread *next;       /* in the list of all records */
 } qp_thread;
@@ -34,9 +34,6 @@ qp_thread *qp_thread_record(uint32_t recording);
 
 /* The first of all records, with the GIL; NULL: there is none. */
 const qp_thread *qp_threads_first(void);
-
-/* The number of the present recording; 0: none. */
-extern uint32_t qp_recording;
 
 /* The running thread's record, or NULL: what it does is not recorded. */
 static inline qp_thread *qp_thread_here(void)

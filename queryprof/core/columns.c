@@ -1,6 +1,6 @@
-#include "tables.h"
+#include "columns.h"
 
-#include "executions.h"
+#include "execution_row.h"
 
 #define AS(row, name, member, code) \
     {name, code, (uint16_t)offsetof(row, member), (uint16_t)sizeof(((row *)0)->member)}
