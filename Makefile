@@ -16,7 +16,7 @@ POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof
 help:
 	@grep -E '^[a-z0-9.-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 18
 
-$(BIN)/queryprof: requirements-dev.txt setup.py setup.cfg pyproject.toml $(wildcard queryprof/core/*.[ch])
+$(BIN)/queryprof: requirements-dev.txt setup.py setup.cfg pyproject.toml $(wildcard queryprof/core/*/*.[ch])
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$(grep ^uv== requirements-dev.txt)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-dev.txt
@@ -50,7 +50,7 @@ compat: $(BIN)/queryprof ## runs other programs' own test suites under queryprof
 lint: $(BIN)/queryprof ## ruff, mypy --strict, clang-format, actionlint (where go is)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/clang-format --dry-run --Werror queryprof/core/*.c queryprof/core/*.h
+	$(BIN)/clang-format --dry-run --Werror queryprof/core/*/*.[ch]
 	if command -v go > /dev/null; then go run $(ACTIONLINT); fi
 	$(BIN)/python -m nox --session types
 

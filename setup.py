@@ -74,8 +74,9 @@ setup(
     ext_modules=[
         Extension(
             "queryprof.core._core",
-            sources=sorted(str(path) for path in CORE.glob("*.c")),
-            depends=sorted(str(path) for path in CORE.glob("*.h")),
+            sources=sorted(str(path) for path in CORE.rglob("*.c")),
+            depends=sorted(str(path) for path in CORE.rglob("*.h")),
+            include_dirs=[str(CORE)],
             extra_compile_args=compiler_flags(),
             extra_link_args=linker_flags(),
             libraries=["dl", "pthread"] if sys.platform == "linux" and not IS_MUSL else [],

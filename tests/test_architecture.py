@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,6 +51,14 @@ MAY_IMPORT = {
                       "queryprof.trace"},
 }  # fmt: skip
 """What each stage may import: backwards along the data's way, never forwards."""
+
+
+CORE = ROOT / "queryprof" / "core"
+FOLDERS = ("runtime", "wrappers", "sql", "memory", "threads", "sharing", "stacks", "sqlite",
+           "statements", "sums", "loops", "context", "counters", "calls", "attach", "recording",
+           "binding")  # fmt: skip
+"""Of the core: each includes headers of those before it and its own alone, as docs/architecture.md
+draws them."""
 
 
 def modules() -> dict[str, Path]:
@@ -119,6 +128,30 @@ def test_imports_have_no_cycle() -> None:
         left = {name: needs for name, needs in left.items() if name not in free}
 
 
+def included(path: Path) -> set[str]:
+    """The headers of the core that a file includes, by their paths without a suffix; not its own."""
+    found = re.findall(r'^ *#include "([\w/]+)\.h"', path.read_text(), flags=re.MULTILINE)
+    return set(found) - {str(path.relative_to(CORE).with_suffix(""))}
+
+
+def test_folders_of_the_core_have_an_order() -> None:
+    assert {path.parent.name for path in CORE.rglob("*.[ch]")} == set(FOLDERS)
+    for path in CORE.rglob("*.[ch]"):
+        below = FOLDERS[: FOLDERS.index(path.parent.name) + 1]
+        assert {name.partition("/")[0] for name in included(path)} <= set(below), path
+
+
+def test_files_of_the_core_have_no_cycle() -> None:
+    """A header and its .c file are one."""
+    left: dict[str, set[str]] = {}
+    for path in CORE.rglob("*.[ch]"):
+        left.setdefault(str(path.relative_to(CORE).with_suffix("")), set()).update(included(path))
+    while left:
+        free = {name for name, needs in left.items() if not needs & set(left)}
+        assert free, f"a cycle among {sorted(left)}"
+        left = {name: needs for name, needs in left.items() if name not in free}
+
+
 def test_click_and_rich_stay_where_people_are() -> None:
     """Click is the command line's alone; rich also that of what is printed to a terminal."""
     printing = {
@@ -159,7 +192,7 @@ def test_no_module_is_named_as_another_library() -> None:
 
 def test_files_are_one_idea() -> None:
     """No file of ours is past 500 lines."""
-    sources = [*MODULES.values(), *(ROOT / "queryprof" / "core").glob("*.[ch]")]
+    sources = [*MODULES.values(), *CORE.rglob("*.[ch]")]
     lengths = {str(path): len(path.read_text().splitlines()) for path in sources}
     assert not {path: length for path, length in lengths.items() if length > 500}
 

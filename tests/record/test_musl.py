@@ -45,8 +45,8 @@ def compile_with_musl(*arguments: object) -> None:
 def linked(name: str, sources: list[Path], *flags: str) -> Path:
     """A library of these sources, and beside it one of the names that it wants of Python, and the loader."""
     # Its own folder, for Python's headers have the C library's names of the system beside them.
-    include = ("-isystem", sysconfig.get_path("include"))
-    objects = {source: Path(f"{source.stem}.o").resolve() for source in sources}
+    include = ("-I", CORE, "-isystem", sysconfig.get_path("include"))
+    objects = {source: Path(f"{source.parent.name}-{source.stem}.o").resolve() for source in sources}
     with ThreadPoolExecutor(2) as pool:
         for _ in pool.map(
             lambda pair: compile_with_musl(*FLAGS, *flags, *include, "-c", pair[0], "-o", pair[1]),
@@ -75,14 +75,14 @@ def loaded(library: Path) -> str:
 
 
 def test_the_core_is_loaded_by_musl() -> None:
-    assert loaded(linked("core.so", sorted(CORE.glob("*.c")))) == ""
+    assert loaded(linked("core.so", sorted(CORE.rglob("*.c")))) == ""
 
 
 def test_what_glibc_alone_allows_is_refused_by_musl() -> None:
     """Else the test above would prove nothing: variables of a thread in the C library's own room."""
     source = Path("local.c")
     source.write_text(
-        f'#include "{CORE}/thread_local.h"\n'
+        f'#include "{CORE}/runtime/thread_local.h"\n'
         "QP_THREAD_LOCAL qp_local qp_here;\n"
         '__attribute__((visibility("default"))) void *PyInit__core(void);\n'
         "void *PyInit__core(void) { return &qp_here; }\n"

@@ -1,0 +1,306 @@
+#include "attach/attach.h"
+
+#include <stdbool.h>
+#include <structmember.h>
+
+#include "attach/trampolines.h"
+#include "calls/probe_call.h"
+#include "runtime/allocation.h"
+
+#define CAPSULE_NAME "queryprof.attachment"
+
+typedef struct {
+    qp_trampoline *trampoline;     /* NULL for a probe object, and after detaching */
+    qp_function function;          /* the trampoline's */
+    PyMethodDef *definition;       /* of an exchanged method; lives as long as its module */
+    PyWrapperDescrObject *wrapper; /* owned: the wrapper of an exchanged slot */
+    qp_slot slot;
+    PyObject *owner;    /* owned: the type, or the module, whose function it is */
+    PyObject *name;     /* owned */
+    PyObject *replaced; /* owned: what a probe object stands in for */
+    PyObject *measured; /* owned: what was put there for it */
+} attachment;
+
+static void release(attachment *a)
+{
+    Py_XDECREF(a->wrapper);
+    Py_XDECREF(a->owner);
+    Py_XDECREF(a->name);
+    Py_XDECREF(a->replaced);
+    Py_XDECREF(a->measured);
+    qp_release(a);
+}
+
+static void release_capsule(PyObject *capsule)
+{
+    release(PyCapsule_GetPointer(capsule, CAPSULE_NAME));
+}
+
+/* The attribute as it stands in its owner's own dict (a new reference); NULL with an exception. */
+static PyObject *own_attribute(PyObject *owner, PyObject *name)
+{
+    PyObject *dict = PyObject_GetAttrString(owner, "__dict__");
+    PyObject *found = dict ? PyObject_GetItem(dict, name) : NULL;
+    Py_XDECREF(dict);
+    return found;
+}
+
+int qp_set_type_attribute(PyTypeObject *type, PyObject *name, PyObject *value)
+{
+    unsigned long immutable = type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE;
+    type->tp_flags &= ~immutable;
+    int result = value ? PyObject_SetAttr((PyObject *)type, name, value)
+                       : PyObject_DelAttr((PyObject *)type, name);
+    type->tp_flags |= immutable;
+    PyType_Modified(type);
+    return result;
+}
+
+/* Sets an attribute of a type, immutable or not, or of a module; 0, or -1 with an exception. */
+static int set_attribute(PyObject *owner, PyObject *name, PyObject *value)
+{
+    return PyType_Check(owner) ? qp_set_type_attribute((PyTypeObject *)owner, name, value)
+                               : PyObject_SetAttr(owner, name, value);
+}
+
+/* Where a type keeps a member of one of two C types (T_LONG, T_OBJECT, ...); 0: it has none. */
+static Py_ssize_t find_member(PyTypeObject *type, const char *name, int c_type, int or_type)
+{
+    PyObject *key = PyUnicode_FromString(name);
+    PyObject *member = key ? own_attribute((PyObject *)type, key) : NULL;
+    Py_ssize_t offset = 0;
+    if (member && Py_IS_TYPE(member, &PyMemberDescr_Type)) {
+        const PyMemberDef *definition = ((PyMemberDescrObject *)member)->d_member;
+        bool as_told = definition->type == c_type || definition->type == or_type;
+        offset = as_told ? definition->offset : 0;
+    }
+    PyErr_Clear(); /* no such attribute: what it would tell stays unknown */
+    Py_XDECREF(member);
+    Py_XDECREF(key);
+    return offset;
+}
+
+static qp_slot slot_of_name(PyObject *name)
+{
+    static const char *const names[QP_SLOT_NONE] = {"__next__", "__init__", "__getitem__",
+                                                    "__setitem__"};
+    for (int slot = 0; slot < QP_SLOT_NONE; slot++) {
+        if (PyUnicode_CompareWithASCIIString(name, names[slot]) == 0) {
+            return (qp_slot)slot;
+        }
+    }
+    return QP_SLOT_NONE;
+}
+
+/* Where a type has that slot, or NULL when it has none. */
+static qp_function *slot_pointer(PyTypeObject *type, qp_slot slot)
+{
+    PyMappingMethods *mapping = type->tp_as_mapping;
+    switch (slot) {
+    case QP_SLOT_ITERNEXT:
+        return (qp_function *)(void *)&type->tp_iternext;
+    case QP_SLOT_INIT:
+        return (qp_function *)(void *)&type->tp_init;
+    case QP_SLOT_SUBSCRIPT:
+        return mapping ? (qp_function *)(void *)&mapping->mp_subscript : NULL;
+    case QP_SLOT_ASS_SUBSCRIPT:
+        return mapping ? (qp_function *)(void *)&mapping->mp_ass_subscript : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* Exchanges a slot in a type and in all subclasses that inherited it; -1 with an exception. */
+static int exchange_slot(PyTypeObject *type, qp_slot slot, qp_function from, qp_function to)
+{
+    qp_function *place = slot_pointer(type, slot);
+    PyObject *subclasses =
+        PyObject_CallMethod((PyObject *)&PyType_Type, "__subclasses__", "O", type);
+    if (!subclasses) {
+        return -1;
+    }
+    if (place && *place == from) { /* else it has its own; a subclass may go back to this one */
+        *place = to;
+    }
+    int result = 0;
+    for (Py_ssize_t i = 0; result == 0 && i < PyList_GET_SIZE(subclasses); i++) {
+        result = exchange_slot((PyTypeObject *)PyList_GET_ITEM(subclasses, i), slot, from, to);
+    }
+    Py_DECREF(subclasses);
+    /* No PyType_Modified: the attributes are the same, and the interpreter's caches hold. */
+    return result;
+}
+
+static int attach_method(attachment *a, PyMethodDef *definition, const qp_probe *probe)
+{
+    a->trampoline = qp_trampoline_for_method(definition->ml_flags, &a->function);
+    if (!a->trampoline) {
+        return 0;
+    }
+    a->definition = definition;
+    a->trampoline->probe = *probe;
+    a->trampoline->original = (qp_function)definition->ml_meth;
+    definition->ml_meth = (PyCFunction)a->function;
+    return 1;
+}
+
+static int attach_slot(attachment *a, PyWrapperDescrObject *wrapper, const qp_probe *probe)
+{
+    PyTypeObject *type = (PyTypeObject *)a->owner;
+    a->slot = slot_of_name(a->name);
+    qp_function *place = slot_pointer(type, a->slot);
+    if (!place || (qp_function)wrapper->d_wrapped != *place) {
+        return 0;
+    }
+    a->trampoline = qp_trampoline_for_slot(a->slot, &a->function);
+    if (!a->trampoline) {
+        return 0;
+    }
+    a->trampoline->probe = *probe;
+    a->trampoline->original = *place;
+    if (exchange_slot(type, a->slot, a->trampoline->original, a->function) < 0) {
+        return -1;
+    }
+    a->wrapper = (PyWrapperDescrObject *)Py_NewRef((PyObject *)wrapper);
+    wrapper->d_wrapped = (void *)a->function;
+    return 1;
+}
+
+/* A probe object for what is not exchanged in place: a function, or a class method around one (a
+ * new reference); NULL with an exception. */
+static PyObject *stand_in_for(PyObject *found, const qp_probe *probe, const qp_module_state *types)
+{
+    if (!Py_IS_TYPE(found, &PyClassMethod_Type)) {
+        return qp_probe_call(types->wrapper_type, probe, found, types->awaited_type);
+    }
+    PyObject *function = PyObject_GetAttrString(found, "__func__");
+    PyObject *inner =
+        function ? qp_probe_call(types->wrapper_type, probe, function, types->awaited_type) : NULL;
+    PyObject *outer = inner ? PyClassMethod_New(inner) : NULL;
+    Py_XDECREF(inner);
+    Py_XDECREF(function);
+    return outer;
+}
+
+/* Whether calling it gives a coroutine; also of a class method around such a function. */
+static bool is_coroutine_function(PyObject *found)
+{
+    PyObject *inner =
+        Py_IS_TYPE(found, &PyClassMethod_Type) ? PyObject_GetAttrString(found, "__func__") : NULL;
+    PyObject *function = inner ? inner : found;
+    bool is = PyFunction_Check(function) &&
+              ((PyCodeObject *)PyFunction_GET_CODE(function))->co_flags & CO_COROUTINE;
+    Py_XDECREF(inner);
+    return is;
+}
+
+static int attach_object(attachment *a, PyObject *found, const qp_probe *probe,
+                         const qp_module_state *types)
+{
+    if (!PyCallable_Check(found) && !Py_IS_TYPE(found, &PyClassMethod_Type)) {
+        PyErr_Format(PyExc_TypeError, "%U of %R is no function", a->name, a->owner);
+        return -1;
+    }
+    qp_probe stands_in = *probe;
+    stands_in.stands_in = true;
+    stands_in.has_receiver = PyType_Check(a->owner);
+    stands_in.is_awaited = is_coroutine_function(found);
+    a->replaced = Py_NewRef(found);
+    a->measured = stand_in_for(found, &stands_in, types);
+    return a->measured ? set_attribute(a->owner, a->name, a->measured) : -1;
+}
+
+static int attach_found(attachment *a, PyObject *found, const qp_probe *probe,
+                        const qp_module_state *types)
+{
+    int attached = 0;
+    if (Py_IS_TYPE(found, &PyMethodDescr_Type)) {
+        attached = attach_method(a, ((PyMethodDescrObject *)found)->d_method, probe);
+    } else if (Py_IS_TYPE(found, &PyWrapperDescr_Type)) {
+        attached = attach_slot(a, (PyWrapperDescrObject *)found, probe);
+    }
+    if (attached == 0) {
+        return attach_object(a, found, probe, types);
+    }
+    Py_XINCREF(attached > 0 ? probe->cursor_type : NULL); /* the trampoline's own reference */
+    return attached < 0 ? -1 : 0;
+}
+
+PyObject *qp_attach(PyObject *owner, PyObject *name, const qp_probe *given,
+                    const qp_module_state *types)
+{
+    PyObject *capsule = NULL;
+    PyObject *found = own_attribute(owner, name);
+    attachment *a = found ? qp_allocate(1, sizeof *a) : NULL;
+    if (!a) {
+        if (found) {
+            PyErr_NoMemory();
+        }
+        goto done;
+    }
+    a->owner = Py_NewRef(owner);
+    a->name = Py_NewRef(name);
+    capsule = PyCapsule_New(a, CAPSULE_NAME, release_capsule);
+    if (!capsule) {
+        release(a);
+        goto done;
+    }
+    qp_probe probe = *given;
+    PyTypeObject *cursor_type = given->cursor_type;
+    if (cursor_type) {
+        probe.rowcount_offset = find_member(cursor_type, "rowcount", T_LONG, T_LONG);
+        /* What is asked of a connection is asked of the SQLite of sqlite3. */
+        probe.connection_offset =
+            given->has_own_sqlite ? 0
+                                  : find_member(cursor_type, "connection", T_OBJECT, T_OBJECT_EX);
+    }
+    if (attach_found(a, found, &probe, types) < 0) {
+        Py_CLEAR(capsule);
+    }
+done:
+    Py_XDECREF(found);
+    return capsule;
+}
+
+static int detach_object(attachment *a)
+{
+    PyObject *now = own_attribute(a->owner, a->name);
+    int result = 0;
+    if (now == a->measured) { /* else somebody has put their own on top: leave it */
+        result = set_attribute(a->owner, a->name, a->replaced);
+    }
+    PyErr_Clear();
+    Py_XDECREF(now);
+    Py_CLEAR(a->measured);
+    return result;
+}
+
+int qp_detach(PyObject *capsule)
+{
+    attachment *a = PyCapsule_GetPointer(capsule, CAPSULE_NAME);
+    if (!a) {
+        return -1;
+    }
+    if (a->measured) {
+        return detach_object(a);
+    }
+    qp_trampoline *t = a->trampoline;
+    if (!t) {
+        return 0;
+    }
+    if (a->definition) {
+        if (a->definition->ml_meth != (PyCFunction)a->function) {
+            return 0; /* somebody has exchanged it on top of us: our trampoline stays in use */
+        }
+        a->definition->ml_meth = (PyCFunction)t->original;
+    } else {
+        a->wrapper->d_wrapped = (void *)t->original;
+        if (exchange_slot((PyTypeObject *)a->owner, a->slot, a->function, t->original) < 0) {
+            return -1;
+        }
+    }
+    a->trampoline = NULL;
+    t->is_taken = false;
+    Py_CLEAR(t->probe.cursor_type);
+    return 0;
+}

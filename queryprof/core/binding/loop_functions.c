@@ -1,0 +1,335 @@
+/* The module's functions about event loops. */
+#include "binding/module.h"
+
+#include "context/task_runner.h"
+#include "loops/asyncio_handles.h"
+#include "loops/loops.h"
+#include "loops/stalls.h"
+#include "loops/steps.h"
+#include "loops/watchdog.h"
+#include "runtime/clock.h"
+#include "wrappers/module_state.h"
+#include "wrappers/wrapper.h"
+
+static PyObject *handle_runner(PyObject *module, PyObject *args)
+{
+    PyObject *original;
+    PyTypeObject *handle, *timer, *task, *heartbeat;
+    if (!PyArg_ParseTuple(args, "OO!O!O!O!:handle_runner", &original, &PyType_Type, &handle,
+                          &PyType_Type, &timer, &PyType_Type, &task, &PyType_Type, &heartbeat)) {
+        return NULL;
+    }
+    qp_module_state *state = PyModule_GetState(module);
+    return qp_handle_runner(state->wrapper_type, original, handle, timer, task, heartbeat);
+}
+
+static PyObject *forget_handles(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    qp_handles_forget();
+    Py_RETURN_NONE;
+}
+
+/* A lane for a loop that runs now; NULL: it is not recorded. */
+static qp_lane *enter(PyObject *kind, PyObject *loop, bool has_steps)
+{
+    bool muted = qp_here.muted; /* hooks attach muted; the loop is the program's */
+    qp_here.muted = false;
+    qp_lane *lane = qp_thread_here() ? qp_lane_enter(kind, loop, has_steps) : NULL;
+    qp_here.muted = muted;
+    return lane;
+}
+
+/* Whether a loop's time is that of its library: of one with a clock of its own it cannot be told
+ * how late it is. Never leaves an exception. */
+static bool has_clock(PyObject *loop, PyObject *time)
+{
+    PyObject *method = PyObject_GetAttrString(loop, "time");
+    bool has = method && PyMethod_Check(method) && PyMethod_GET_FUNCTION(method) == time;
+    PyErr_Clear();
+    Py_XDECREF(method);
+    return has;
+}
+
+/* Calls on_start(loop), which returns a callable for the end or None; NULL: it failed, with an
+ * exception only if that is none of ours. */
+static PyObject *tell_start(PyObject *on_start, PyObject *loop)
+{
+    bool muted = qp_here.muted;
+    qp_here.muted = true;
+    PyObject *on_end = PyObject_CallOneArg(on_start, loop);
+    qp_here.muted = muted;
+    if (!on_end) {
+        qp_own_error_dropped();
+    }
+    return on_end;
+}
+
+/* Calls what ends the heartbeat. What is not of ours stays set, in the place of what was. */
+static void tell_end(PyObject *on_end)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *result = on_end && on_end != Py_None ? PyObject_CallNoArgs(on_end) : NULL;
+    Py_XDECREF(result);
+    Py_XDECREF(on_end);
+    if (qp_own_error_dropped()) {
+        PyErr_Restore(type, value, traceback);
+    } else {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    }
+}
+
+/* A loop starts: its heartbeat starts now, or with the first step that ends when a beat is due. */
+static void start_beats(qp_lane *lane, PyObject *loop, PyObject *extra)
+{
+    PyObject *on_start = PyTuple_GET_ITEM(extra, 2), *time = PyTuple_GET_ITEM(extra, 3);
+    if (time == Py_None) {
+        lane->end_beats = tell_start(on_start, loop);
+        lane->has_clock = lane->end_beats && lane->end_beats != Py_None;
+        return;
+    }
+    lane->has_clock = has_clock(loop, time);
+    if (lane->has_clock) {
+        double beat_s = PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(extra, 4));
+        lane->beat_due_ticks =
+            lane->settled_ticks + (uint64_t)qp_clock_ticks_of((int64_t)(beat_s * 1e9));
+        lane->start_beats = Py_NewRef(on_start);
+    }
+}
+
+/* Stands in for a function that runs a loop, its first argument, until that stops. `extra` is
+ * (kind, has_steps, on_start, time, beat_s). */
+static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flagged,
+                          PyObject *names)
+{
+    qp_wrapper *self = (qp_wrapper *)callable;
+    PyObject *wrapped = Py_NewRef(self->wrapped);
+    PyObject *extra = Py_NewRef(self->extra);
+    qp_lane *lane = NULL;
+    if (PyVectorcall_NARGS(flagged) > 0 && !qp_here.muted) {
+        lane = enter(PyTuple_GET_ITEM(extra, 0), args[0], PyTuple_GET_ITEM(extra, 1) == Py_True);
+    }
+    if (lane) {
+        start_beats(lane, args[0], extra);
+    }
+    bool is_interrupted = PyErr_Occurred() != NULL;
+    PyObject *result = is_interrupted ? NULL : PyObject_Vectorcall(wrapped, args, flagged, names);
+    if (lane) {
+        PyObject *on_end = lane->end_beats;
+        lane->end_beats = NULL;
+        tell_end(on_end);
+        if (PyErr_Occurred()) {
+            Py_CLEAR(result);
+        }
+    }
+    qp_lane_leave(lane);
+    Py_DECREF(extra);
+    Py_DECREF(wrapped);
+    return result;
+}
+
+static PyObject *task_runner(PyObject *module, PyObject *args)
+{
+    PyObject *original, *boundary;
+    if (!PyArg_ParseTuple(args, "OO!:task_runner", &original, &PyCode_Type, &boundary)) {
+        return NULL;
+    }
+    return qp_task_runner(module, original, (PyCodeObject *)boundary);
+}
+
+static PyObject *loop_runner(PyObject *module, PyObject *args)
+{
+    PyObject *original, *kind, *on_start, *time = Py_None;
+    int has_steps;
+    double beat_s = 0;
+    if (!PyArg_ParseTuple(args, "OUpO|Od:loop_runner", &original, &kind, &has_steps, &on_start,
+                          &time, &beat_s)) {
+        return NULL;
+    }
+    PyObject *extra =
+        Py_BuildValue("(OOOOd)", kind, has_steps ? Py_True : Py_False, on_start, time, beat_s);
+    qp_module_state *state = PyModule_GetState(module);
+    PyObject *runner =
+        extra ? qp_wrapper_new(state->wrapper_type, run_loop, original, extra) : NULL;
+    Py_XDECREF(extra);
+    return runner;
+}
+
+static PyObject *enter_loop(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *kind, *loop;
+    int has_steps, adopted;
+    if (!PyArg_ParseTuple(args, "UOpp:enter_loop", &kind, &loop, &has_steps, &adopted)) {
+        return NULL;
+    }
+    qp_lane *lane = enter(kind, loop, has_steps);
+    if (lane) {
+        lane->is_adopted = adopted;
+    }
+    return PyBool_FromLong(lane != NULL);
+}
+
+static PyObject *leave_loop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    qp_lane_leave(qp_lane_here());
+    Py_RETURN_NONE;
+}
+
+static PyObject *loop_beat(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    double lag_s;
+    int times = 1;
+    if (!PyArg_ParseTuple(args, "d|i:loop_beat", &lag_s, &times)) {
+        return NULL;
+    }
+    const qp_lane *lane = qp_lane_here();
+    for (int i = 0; lane && i < times; i++) {
+        qp_loop_beat(lane->loop, lag_s > 0 ? (int64_t)(lag_s * 1e9) : 0);
+    }
+    return PyLong_FromUnsignedLongLong(
+        lane ? atomic_load_explicit(&lane->step_number, memory_order_relaxed) : 0);
+}
+
+static PyObject *loop_timer(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    double lag_s;
+    if (!PyArg_ParseTuple(args, "d:loop_timer", &lag_s)) {
+        return NULL;
+    }
+    const qp_lane *lane = qp_lane_here();
+    if (lane) {
+        qp_loop_timer(lane->loop, lag_s > 0 ? (int64_t)(lag_s * 1e9) : 0);
+    }
+    Py_RETURN_NONE;
+}
+
+/* The step in progress that a hook tells the begin and the end of, one for each lane. */
+static qp_step told[QP_LANES];
+
+static qp_step *told_in(const qp_lane *lane)
+{
+    int count;
+    return &told[lane - qp_lanes(&count)];
+}
+
+static PyObject *await_beat(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    double due_s;
+    if (!PyArg_ParseTuple(args, "d:await_beat", &due_s)) {
+        return NULL;
+    }
+    qp_lane *lane = qp_lane_here();
+    if (lane) {
+        if (lane->step == told_in(lane)) {
+            qp_step_end(lane->step);
+        }
+        qp_step_await_beat(told_in(lane), lane, qp_clock_ticks_at((int64_t)(due_s * 1e9)));
+    }
+    Py_RETURN_NONE;
+}
+
+static qp_step *begin_told(qp_lane *lane, PyObject *code)
+{
+    if (!lane || lane->step) {
+        return NULL; /* inside a step of another loop that it runs on */
+    }
+    qp_step_begin(told_in(lane), lane, code, code, code);
+    return lane->step;
+}
+
+static PyObject *step_begin(PyObject *Py_UNUSED(module), PyObject *code)
+{
+    begin_told(qp_lane_here(), code);
+    Py_RETURN_NONE;
+}
+
+/* Stands in for a function every call of which is a step. `extra` is its code object. */
+static PyObject *run_step(PyObject *callable, PyObject *const *args, size_t flagged,
+                          PyObject *names)
+{
+    qp_wrapper *self = (qp_wrapper *)callable;
+    PyObject *wrapped = Py_NewRef(self->wrapped);
+    qp_step *step = begin_told(qp_lane_here(), self->extra);
+    PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
+    if (step) {
+        qp_step_end(step);
+    }
+    Py_DECREF(wrapped);
+    return result;
+}
+
+static PyObject *step_runner(PyObject *module, PyObject *original)
+{
+    PyObject *code = PyObject_GetAttrString(original, "__code__");
+    qp_module_state *state = PyModule_GetState(module);
+    PyObject *runner = code ? qp_wrapper_new(state->wrapper_type, run_step, original, code) : NULL;
+    Py_XDECREF(code);
+    return runner;
+}
+
+static PyObject *step_end(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    qp_lane *lane = qp_lane_here();
+    if (lane && lane->step == told_in(lane)) {
+        qp_step_end(lane->step);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_gc(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const char *phase;
+    PyObject *info;
+    if (!PyArg_ParseTuple(args, "sO:on_gc", &phase, &info)) {
+        return NULL;
+    }
+    qp_lane *lane = qp_lane_here();
+    if (lane && phase[2] == 'a') { /* start, not stop */
+        lane->gc_started_ticks = qp_clock_ticks();
+    } else if (lane && lane->gc_started_ticks) {
+        lane->gc_ticks += qp_clock_elapsed(lane->gc_started_ticks, qp_clock_ticks());
+        lane->gc_started_ticks = 0;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *watchdog_start(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    double threshold_s;
+    if (!PyArg_ParseTuple(args, "d:watchdog_start", &threshold_s) ||
+        qp_watchdog_start(threshold_s, qp_step_sample) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *watchdog_stop(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    double timeout_s;
+    if (!PyArg_ParseTuple(args, "d:watchdog_stop", &timeout_s)) {
+        return NULL;
+    }
+    qp_watchdog_stop(timeout_s);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef qp_loop_functions[] = {
+    {"handle_runner", handle_runner, METH_VARARGS, NULL},
+    {"forget_handles", forget_handles, METH_NOARGS, NULL},
+    {"task_runner", task_runner, METH_VARARGS, NULL},
+    {"loop_runner", loop_runner, METH_VARARGS, NULL},
+    {"enter_loop", enter_loop, METH_VARARGS, NULL},
+    {"leave_loop", leave_loop, METH_NOARGS, NULL},
+    {"loop_beat", loop_beat, METH_VARARGS, NULL},
+    {"loop_timer", loop_timer, METH_VARARGS, NULL},
+    {"await_beat", await_beat, METH_VARARGS, NULL},
+    {"step_begin", step_begin, METH_O, NULL},
+    {"step_runner", step_runner, METH_O, NULL},
+    {"step_end", step_end, METH_NOARGS, NULL},
+    {"on_gc", on_gc, METH_VARARGS, NULL},
+    {"watchdog_start", watchdog_start, METH_VARARGS, NULL},
+    {"watchdog_stop", watchdog_stop, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,20 @@
+/* What the parts of the module share. */
+#ifndef QP_BINDING_MODULE_H
+#define QP_BINDING_MODULE_H
+
+#include <Python.h>
+#include <stdbool.h>
+
+/* False with an exception while the recorder is off. */
+bool qp_require_recording(void);
+
+/* The functions that empty the recorder's tables. */
+extern PyMethodDef qp_table_functions[];
+
+/* The functions about where work belongs: spans, handoffs, notes. */
+extern PyMethodDef qp_work_functions[];
+
+/* The functions about event loops. */
+extern PyMethodDef qp_loop_functions[];
+
+#endif

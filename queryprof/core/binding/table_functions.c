@@ -1,0 +1,133 @@
+/* The module's functions about the memory of the recording: where it is, what is in it, and what
+ * has changed. */
+#include "binding/module.h"
+
+#include "counters/plans.h"
+#include "memory/changes.h"
+#include "memory/region.h"
+#include "memory/texts.h"
+#include "recording/recorder.h"
+#include "sharing/checkpoint.h"
+#include "sharing/shared_region.h"
+
+static PyObject *settle(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    if (!qp_require_recording()) {
+        return NULL;
+    }
+    qp_recorder_settle();
+    Py_RETURN_NONE;
+}
+
+static PyObject *region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    /* It stays mapped for as long as the process runs. */
+    return qp_require_recording()
+               ? PyMemoryView_FromMemory((char *)qp_head, (Py_ssize_t)qp_region_bytes(), PyBUF_READ)
+               : NULL;
+}
+
+static PyObject *region_path(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return PyUnicode_DecodeFSDefault(qp_region_path());
+}
+
+static PyObject *share_region(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *directories, *name, *parts;
+    if (!PyArg_ParseTuple(args, "O&O&O&:share_region", PyUnicode_FSConverter, &directories,
+                          PyUnicode_FSConverter, &name, PyUnicode_FSConverter, &parts)) {
+        return NULL;
+    }
+    qp_region_share_in(PyBytes_AS_STRING(directories), PyBytes_AS_STRING(name),
+                       PyBytes_AS_STRING(parts));
+    Py_DECREF(directories);
+    Py_DECREF(name);
+    Py_DECREF(parts);
+    Py_RETURN_NONE;
+}
+
+static PyObject *checkpoint_to(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *path;
+    double interval_s;
+    int if_own;
+    if (!PyArg_ParseTuple(args, "O&dp:checkpoint_to", PyUnicode_FSConverter, &path, &interval_s,
+                          &if_own)) {
+        return NULL;
+    }
+    if (!qp_require_recording()) {
+        Py_DECREF(path);
+        return NULL;
+    }
+    qp_region_identify();
+    qp_checkpoint_to(PyBytes_AS_STRING(path), interval_s, if_own);
+    Py_DECREF(path);
+    Py_RETURN_NONE;
+}
+
+static PyObject *make_region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    if (qp_share_awaited) {
+        qp_region_share();
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *end_part(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return qp_require_recording() ? PyBool_FromLong(qp_recorder_end_part()) : NULL;
+}
+
+static PyObject *end_region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    if (!qp_require_recording()) {
+        return NULL;
+    }
+    qp_recorder_settle();
+    qp_head->state = QP_REGION_ENDED;
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_facts(PyObject *Py_UNUSED(module), PyObject *facts)
+{
+    if (!PyUnicode_Check(facts)) {
+        return PyErr_Format(PyExc_TypeError, "facts are a str, not %s", Py_TYPE(facts)->tp_name);
+    }
+    if (!qp_require_recording()) {
+        return NULL;
+    }
+    qp_text text = qp_text_of_str(facts);
+    qp_head->facts =
+        text == QP_TEXT_FULL ? qp_head->facts : text; /* then the last known ones stay */
+    Py_RETURN_NONE;
+}
+
+static PyObject *changes(PyObject *Py_UNUSED(module), PyObject *watches)
+{
+    if (!qp_require_recording()) {
+        return NULL;
+    }
+    qp_recorder_settle();
+    return qp_changes_take(watches == Py_True);
+}
+
+static PyObject *plans_met(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return qp_require_recording() ? qp_plans_met() : NULL;
+}
+
+PyMethodDef qp_table_functions[] = {
+    {"settle", settle, METH_NOARGS, NULL},
+    {"region", region, METH_NOARGS, NULL},
+    {"region_path", region_path, METH_NOARGS, NULL},
+    {"share_region", share_region, METH_VARARGS, NULL},
+    {"checkpoint_to", checkpoint_to, METH_VARARGS, NULL},
+    {"make_region", make_region, METH_NOARGS, NULL},
+    {"end_part", end_part, METH_NOARGS, NULL},
+    {"end_region", end_region, METH_NOARGS, NULL},
+    {"set_facts", set_facts, METH_O, NULL},
+    {"changes", changes, METH_O, NULL},
+    {"plans_met", plans_met, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

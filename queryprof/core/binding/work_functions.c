@@ -1,0 +1,138 @@
+/* The module's functions about where work belongs: spans, handoffs to other threads, notes, and
+ * what threads used. */
+#include "binding/module.h"
+
+#include "calls/executions.h"
+#include "context/handoffs.h"
+#include "context/spans.h"
+#include "context/statement_labels.h"
+#include "threads/thread_usage.h"
+#include "threads/threads.h"
+#include "wrappers/module_state.h"
+
+static PyObject *set_span_variable(PyObject *Py_UNUSED(module), PyObject *variable)
+{
+    if (!PyContextVar_CheckExact(variable)) {
+        return PyErr_Format(PyExc_TypeError, "no context variable: %R", variable);
+    }
+    qp_span_set_variable(variable);
+    Py_RETURN_NONE;
+}
+
+static PyObject *span_begin(PyObject *Py_UNUSED(module), PyObject *name)
+{
+    if (!PyUnicode_Check(name)) {
+        return PyErr_Format(PyExc_TypeError, "a span's name is a str, not %s",
+                            Py_TYPE(name)->tp_name);
+    }
+    int64_t span = qp_require_recording() ? qp_span_begin(name) : 0;
+    return span ? PyLong_FromLongLong(span) : NULL;
+}
+
+static PyObject *span_end(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    long long span;
+    int failed;
+    if (!PyArg_ParseTuple(args, "Lp:span_end", &span, &failed)) {
+        return NULL;
+    }
+    qp_span_stop(span);
+    qp_executions_settle(); /* what was fetched in it */
+    qp_span_end(span, failed);
+    Py_RETURN_NONE;
+}
+
+static PyObject *span_status(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    long long span;
+    int status;
+    if (!PyArg_ParseTuple(args, "Li:span_status", &span, &status)) {
+        return NULL;
+    }
+    qp_span_status(span, status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *span_figures(PyObject *Py_UNUSED(module), PyObject *number)
+{
+    long long span = PyLong_AsLongLong(number);
+    if (span == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    int64_t executions, database_ns;
+    qp_executions_settle();
+    qp_span_figures(span, &executions, &database_ns);
+    return Py_BuildValue("(LL)", (long long)executions, (long long)database_ns);
+}
+
+static PyObject *span_watch(PyObject *module, PyObject *args)
+{
+    long long span;
+    PyObject *coroutine;
+    if (!PyArg_ParseTuple(args, "LO:span_watch", &span, &coroutine)) {
+        return NULL;
+    }
+    const qp_module_state *state = PyModule_GetState(module);
+    return qp_span_watch(state->awaited_type, span, Py_NewRef(coroutine));
+}
+
+static PyObject *handover_runner(PyObject *module, PyObject *args)
+{
+    PyObject *original;
+    const char *kind;
+    Py_ssize_t position;
+    int is_awaited, is_timed, is_database;
+    if (!PyArg_ParseTuple(args, "Osnppp:handover_runner", &original, &kind, &position, &is_awaited,
+                          &is_timed, &is_database)) {
+        return NULL;
+    }
+    return qp_handover_runner(module, original, kind, position, is_awaited, is_timed, is_database);
+}
+
+static PyObject *note_runner(PyObject *module, PyObject *args)
+{
+    PyObject *original, *describe;
+    if (!PyArg_ParseTuple(args, "OO:note_runner", &original, &describe)) {
+        return NULL;
+    }
+    return qp_note_runner(module, original, describe);
+}
+
+/* Reads a usage as the stub has it; false with an exception. */
+static int read_usage(PyObject *figures, void *usage)
+{
+    long long f[8];
+    if (!PyTuple_Check(figures) || !PyArg_ParseTuple(figures, "LLLLLLLL", &f[0], &f[1], &f[2],
+                                                     &f[3], &f[4], &f[5], &f[6], &f[7])) {
+        return 0;
+    }
+    *(qp_usage *)usage = (qp_usage){f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]};
+    return 1;
+}
+
+static PyObject *count_thread(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    long long kernel_id;
+    PyObject *name;
+    qp_usage now, before;
+    if (!PyArg_ParseTuple(args, "LUO&O&:count_thread", &kernel_id, &name, read_usage, &now,
+                          read_usage, &before) ||
+        !qp_require_recording()) {
+        return NULL;
+    }
+    qp_thread_usage_count(kernel_id, qp_thread_number(name), &now, &before);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef qp_work_functions[] = {
+    {"set_span_variable", set_span_variable, METH_O, NULL},
+    {"span_begin", span_begin, METH_O, NULL},
+    {"span_end", span_end, METH_VARARGS, NULL},
+    {"span_status", span_status, METH_VARARGS, NULL},
+    {"span_figures", span_figures, METH_O, NULL},
+    {"span_watch", span_watch, METH_VARARGS, NULL},
+    {"handover_runner", handover_runner, METH_VARARGS, NULL},
+    {"note_runner", note_runner, METH_VARARGS, NULL},
+    {"count_thread", count_thread, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,77 @@
+/* A probed call in progress, and what is known of the function that is called. */
+#ifndef QP_CALLS_CALL_H
+#define QP_CALLS_CALL_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "counters/plans.h"
+#include "counters/statement_events.h"
+#include "memory/execution_row.h"
+#include "runtime/operations.h"
+#include "sql/words.h"
+#include "threads/threads.h"
+
+/* What is known of an attached function. */
+typedef struct {
+    qp_operation operation;
+    qp_source source;             /* of the operation */
+    Py_ssize_t rowcount_offset;   /* of the C long in a cursor that counts changed rows; 0: none */
+    Py_ssize_t connection_offset; /* of a cursor's reference to its connection; 0: neither a cursor
+                                   * nor a connection receives the call */
+    bool has_own_sqlite;          /* its driver has a SQLite for itself, and its ends are traced */
+    PyTypeObject *cursor_type;    /* owned by who attached; whose offsets these are; or NULL */
+    bool drops;        /* it prepares statements that it drops before the call ends; or, where its
+                        * SQLite tells when each statement ends, none is known longer */
+    bool quotes_names; /* the database takes words in double quotes for names alone */
+    bool stands_in;    /* for a function that is called through an attribute: a driver in Python */
+    bool has_receiver; /* such a function's first argument is the cursor or connection */
+    bool is_awaited;   /* such a function gives a coroutine */
+} qp_probe;
+
+static inline qp_dialect qp_dialect_of(const qp_probe *probe)
+{
+    return !probe->stands_in ? QP_SQLITE : probe->quotes_names ? QP_STANDARD_SQL : QP_ANY_SQL;
+}
+
+/* A probed call in progress, filled in only as far as its operation needs. Its thread owns it, and
+ * uses it again; never on the C stack (see qp_active). One that is free keeps its thread, and has
+ * what `active.has_more`, `active.statement`, `active.below`, `outer` and `connection` have when
+ * they are zeroed. */
+typedef struct qp_call {
+    /* of every call */
+    qp_active active;
+    struct qp_call *outer; /* the probed call inside which it was made */
+    struct qp_call *next_free;
+    qp_thread *thread;
+    const qp_probe *probe;
+    uint32_t recording;   /* the number of the recording that it began in */
+    PyObject *self;       /* borrowed, like all of the program's objects here; may be NULL */
+    int64_t nested_ticks; /* spent in probed calls inside this one */
+    uint64_t start_ticks;
+    qp_execution *execution; /* it begins or serves; NULL: its cursor was executed unseen */
+    /* of a call that begins an execution */
+    PyObject *parameters;
+    int64_t script_rows;  /* that a script has changed, also by triggers */
+    bool tells_ends;      /* its connection tells its statements' ends during the call */
+    PyObject *connection; /* owned: the program's code inside the call may let go of it; NULL: what
+                           * is around it here is not filled in */
+    qp_plan_question plan;
+    qp_execution spare; /* the execution, while others in progress take all places */
+} qp_call;
+
+/* The connection that a call is about (borrowed); NULL: it cannot be told. */
+static inline PyObject *qp_connection_of(const qp_call *call)
+{
+    const qp_probe *probe = call->probe;
+    if (!probe->connection_offset) {
+        return NULL;
+    }
+    bool is_cursor = Py_IS_TYPE(call->self, probe->cursor_type) ||
+                     PyType_IsSubtype(Py_TYPE(call->self), probe->cursor_type);
+    const char *place = (const char *)call->self + probe->connection_offset;
+    return is_cursor ? *(PyObject *const *)place : call->self;
+}
+
+#endif

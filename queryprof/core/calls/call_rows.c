@@ -1,0 +1,70 @@
+#include "calls/call_rows.h"
+
+#include <string.h>
+
+#include "runtime/compiler.h"
+#include "sqlite/library.h"
+#include "statements/statements.h"
+
+int64_t qp_rows_served(const qp_call *call, PyObject *result)
+{
+    switch (call->active.operation) {
+    case QP_NEXT:
+        return result != NULL;
+    case QP_FETCHONE:
+        return result && result != Py_None;
+    default:
+        return result && PyList_CheckExact(result) ? PyList_GET_SIZE(result) : 0;
+    }
+}
+
+/* The same from a driver in Python, which counts the rows of a query there too. Its attribute may
+ * be the program's code: -1 if recording ended meanwhile. */
+static QP_COLD int64_t rows_told(const qp_call *call, PyObject *result)
+{
+    uint32_t statement = call->execution->meter.key.statement;
+    if (!result || !qp_statement_changes_rows(statement)) {
+        return 0;
+    }
+    bool was_muted = qp_here.muted;
+    qp_here.muted = true;
+    PyObject *cursor = PyObject_HasAttrString(result, "rowcount") ? result : call->self;
+    PyObject *told = cursor ? PyObject_GetAttrString(cursor, "rowcount") : NULL;
+    long long changed = told && PyLong_Check(told) ? PyLong_AsLongLong(told) : 0;
+    PyErr_Clear(); /* none is set before a call that has returned something */
+    Py_XDECREF(told);
+    qp_here.muted = was_muted;
+    if (call->recording != qp_recording) {
+        return -1;
+    }
+    return changed > 0 ? changed : 0;
+}
+
+/* What the driver does not count: the changes of a script, and of a statement that begins with
+ * WITH. */
+static QP_COLD int64_t rows_uncounted(const qp_call *call)
+{
+    if (call->active.operation == QP_EXECUTESCRIPT) {
+        return call->script_rows;
+    }
+    PyObject *connection = qp_connection_of(call);
+    void *db = connection ? qp_connection_db(connection) : NULL;
+    /* The driver takes db off the connection, with the GIL, before it closes it; so it is open. */
+    return qp_counting.is_on && db && db == call->active.db ? qp_sqlite.changes(db) : 0;
+}
+
+int64_t qp_rows_changed(const qp_call *call, PyObject *result)
+{
+    long changed = 0;
+    if (call->probe->stands_in) {
+        return rows_told(call, result);
+    }
+    if (result && call->probe->rowcount_offset &&
+        (result == call->self || PyObject_TypeCheck(result, call->probe->cursor_type))) {
+        memcpy(&changed, (const char *)result + call->probe->rowcount_offset, sizeof changed);
+    }
+    bool is_uncounted =
+        call->active.operation == QP_EXECUTESCRIPT ||
+        (changed < 0 && qp_statement_changes_uncounted(call->execution->meter.key.statement));
+    return is_uncounted ? rows_uncounted(call) : changed > 0 ? changed : 0;
+}

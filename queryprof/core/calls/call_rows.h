@@ -1,0 +1,16 @@
+/* How many rows a call of the driver served or changed. */
+#ifndef QP_CALLS_CALL_ROWS_H
+#define QP_CALLS_CALL_ROWS_H
+
+#include <Python.h>
+#include <stdint.h>
+
+#include "calls/call.h"
+
+/* Rows that a call which serves rows returned in `result` (borrowed; NULL: none). */
+int64_t qp_rows_served(const qp_call *call, PyObject *result);
+
+/* Rows that the call changed, as its cursor has it; `result` as above. */
+int64_t qp_rows_changed(const qp_call *call, PyObject *result);
+
+#endif

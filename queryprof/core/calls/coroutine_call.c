@@ -1,0 +1,87 @@
+#include "calls/coroutine_call.h"
+
+#include <stdbool.h>
+
+#include "calls/probe.h"
+#include "runtime/allocation.h"
+#include "stacks/call_paths.h"
+#include "threads/threads.h"
+#include "wrappers/coroutine_proxy.h"
+
+typedef enum { WAITING, MEASURED, UNMEASURED } stage;
+
+typedef struct {
+    qp_watcher watcher;
+    PyObject *probe; /* owned: the stand-in; and what follows is owned */
+    PyObject *receiver;
+    PyObject *argument;
+    PyObject *parameters;
+    stage stage;
+    uint32_t path;      /* where it was made; it may start elsewhere */
+    uint32_t recording; /* in which that is valid */
+    qp_call *call;      /* while it is MEASURED; owned by its thread */
+} awaited_call;
+
+static void go_on(qp_watcher *watcher)
+{
+    awaited_call *self = (awaited_call *)watcher;
+    if (self->stage == WAITING) {
+        const qp_probe *probe = ((qp_wrapper *)self->probe)->data;
+        qp_thread *thread = qp_thread_here();
+        if (thread) {
+            thread->awaited_path =
+                self->recording == qp_recording ? self->path : (uint32_t)QP_PATH_NONE;
+        }
+        self->call = qp_call_begin(probe, self->receiver, self->argument, self->parameters);
+        self->stage = self->call ? MEASURED : UNMEASURED;
+    } else if (self->stage == MEASURED && !qp_call_goes_on(self->call)) {
+        self->stage = UNMEASURED;
+    }
+}
+
+static void stop_for_now(qp_watcher *watcher)
+{
+    awaited_call *self = (awaited_call *)watcher;
+    if (self->stage == MEASURED) {
+        qp_call_pause(self->call);
+    }
+}
+
+static void end(qp_watcher *watcher, PyObject *result)
+{
+    awaited_call *self = (awaited_call *)watcher;
+    if (self->stage == MEASURED && qp_call_goes_on(self->call)) {
+        qp_call_end(self->call, result);
+    }
+    self->stage = UNMEASURED;
+}
+
+static void forget(qp_watcher *watcher)
+{
+    awaited_call *self = (awaited_call *)watcher;
+    Py_XDECREF(self->parameters);
+    Py_XDECREF(self->argument);
+    Py_XDECREF(self->receiver);
+    Py_DECREF(self->probe);
+    qp_release(self);
+}
+
+PyObject *qp_awaited_call(const qp_wrapper *probe, PyObject *coroutine, PyObject *receiver,
+                          PyObject *argument, PyObject *parameters)
+{
+    awaited_call *self = PyCoro_CheckExact(coroutine) ? qp_allocate(1, sizeof *self) : NULL;
+    if (!self) {
+        return coroutine;
+    }
+    self->watcher = (qp_watcher){go_on, stop_for_now, end, forget};
+    self->probe = Py_NewRef((PyObject *)probe);
+    self->receiver = Py_XNewRef(receiver);
+    self->argument = Py_XNewRef(argument);
+    self->parameters = Py_XNewRef(parameters);
+    const qp_thread *thread = qp_thread_here();
+    if (thread) {
+        qp_callpath_find(thread->tstate, &self->path);
+        self->recording = qp_recording;
+    }
+    return qp_awaited((PyTypeObject *)probe->extra, coroutine, &self->watcher);
+}

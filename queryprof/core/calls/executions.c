@@ -1,0 +1,440 @@
+#include "calls/executions.h"
+
+#include <string.h>
+
+#include "context/spans.h"
+#include "memory/region.h"
+#include "runtime/allocation.h"
+#include "runtime/clock.h"
+#include "runtime/compiler.h"
+#include "runtime/thread_local.h"
+#include "stacks/call_paths.h"
+#include "sums/samples.h"
+#include "sums/timeline.h"
+#include "threads/threads.h"
+
+enum { SETS = 512, WAYS = 8, PARAMETERS_SHOWN = 20 };
+
+static struct {
+    qp_execution *young;          /* QP_YOUNG rows, the first of the table */
+    int next;                     /* the first of them that has not been reserved this turn */
+    const void *(*cursors)[WAYS]; /* of the old ones; one cache line a set */
+    uint16_t (*rows)[WAYS];       /* of the table; 0: none yet */
+    bool unsettled[SETS];         /* where something may be pending among the old ones */
+    bool keep_parameters;
+} table;
+
+static qp_execution *calls(void)
+{
+    return qp_rows(QP_CALL_ROWS);
+}
+
+bool qp_executions_start(void)
+{
+    if (!table.cursors) {
+        table.cursors = qp_allocate(SETS, sizeof *table.cursors);
+    }
+    if (!table.rows) {
+        table.rows = qp_allocate(SETS, sizeof *table.rows);
+    }
+    bool has_young = qp_row_count(QP_CALL_ROWS) || qp_rows_add(QP_CALL_ROWS, QP_YOUNG) == 0;
+    if (!table.cursors || !table.rows || !has_young) {
+        return false;
+    }
+    table.young = calls();
+    qp_executions_forget();
+    return true;
+}
+
+static uint32_t set_of(const void *cursor)
+{
+    return (uint32_t)((uint64_t)(uintptr_t)cursor * 0x9E3779B97F4A7C15u >> 48) & (SETS - 1);
+}
+
+static qp_execution *find_old(const void *cursor)
+{
+    uint32_t set = set_of(cursor);
+    for (int way = 0; way < WAYS; way++) {
+        if (table.cursors[set][way] == cursor) {
+            qp_execution *old = &calls()[table.rows[set][way]];
+            return old->cursor == cursor ? old : NULL; /* else superseded */
+        }
+    }
+    return NULL;
+}
+
+qp_execution *qp_execution_of(const void *cursor)
+{
+    for (int i = 0; i < QP_YOUNG; i++) { /* at most one: the others were superseded */
+        if (table.young[i].cursor == cursor) {
+            return &table.young[i];
+        }
+    }
+    return find_old(cursor);
+}
+
+/* Where in its set a cursor's execution goes: its own place, a free one, or that of the oldest;
+ * -1: calls in progress hold them. */
+static int place_in_set(uint32_t set, const void *cursor)
+{
+    const void *const *cursors = table.cursors[set];
+    const qp_execution *oldest = NULL;
+    int place = -1;
+    for (int way = 0; way < WAYS; way++) {
+        if (cursors[way] == cursor) {
+            return calls()[table.rows[set][way]].in_use ? -1 : way;
+        }
+    }
+    for (int way = 0; way < WAYS; way++) {
+        const qp_execution *e = &calls()[table.rows[set][way]];
+        if (!cursors[way]) {
+            return way;
+        }
+        if (!e->in_use && (!oldest || e->serial < oldest->serial)) {
+            oldest = e;
+            place = way;
+        }
+    }
+    return place;
+}
+
+void qp_execution_pends(const qp_execution *e)
+{
+    table.unsettled[set_of(e->cursor)] = true;
+}
+
+qp_execution *qp_execution_keep(const qp_execution *e)
+{
+    uint32_t set = set_of(e->cursor);
+    int way = place_in_set(set, e->cursor);
+    uint16_t *row = way < 0 ? NULL : &table.rows[set][way];
+    if (row && !*row) {
+        uint32_t added = qp_rows_add(QP_CALL_ROWS, 1);
+        *row = added == UINT32_MAX ? 0 : (uint16_t)added;
+    }
+    if (!row || !*row) {
+        return NULL;
+    }
+    qp_execution *old = &calls()[*row];
+    if (table.cursors[set][way]) {
+        qp_execution_settle(old, NULL, NULL, NULL);
+    }
+    table.cursors[set][way] = e->cursor;
+    *old = *e;
+    return old;
+}
+
+/* Settles a young execution and makes its place free. */
+static void retire(qp_execution *e)
+{
+    qp_execution_settle(e, NULL, NULL, NULL);
+    if (e->cursor) {
+        qp_execution_keep(e);
+        e->cursor = NULL;
+    }
+    e->stage = QP_STAGE_FREE;
+}
+
+/* Makes all places free that calls in progress do not hold. */
+static QP_COLD void turn(void)
+{
+    for (int i = 0; i < QP_YOUNG; i++) {
+        if (!table.young[i].in_use) {
+            retire(&table.young[i]);
+        }
+    }
+    table.next = 0;
+}
+
+qp_execution *qp_execution_reserve(void)
+{
+    for (int turns = 0; turns < 2; turns++) {
+        while (table.next < QP_YOUNG) {
+            qp_execution *e = &table.young[table.next++];
+            if (e->in_use) {
+                continue;
+            }
+            if (e->stage != QP_STAGE_FREE) {
+                retire(e); /* its call was in progress at the last turn */
+            }
+            e->in_use = true;
+            e->stage = QP_STAGE_BEGINNING;
+            return e;
+        }
+        turn();
+    }
+    return NULL;
+}
+
+static bool is_plain(PyObject *value)
+{
+    return value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) ||
+           PyFloat_CheckExact(value) || PyUnicode_CheckExact(value) || PyBytes_CheckExact(value);
+}
+
+/* A new str that shows one bound value; only built-in types are asked for their repr. */
+static PyObject *show_value(PyObject *value)
+{
+    return is_plain(value) ? PyObject_Repr(value)
+                           : PyUnicode_FromFormat("<%s>", Py_TYPE(value)->tp_name);
+}
+
+/* A new str that shows the parameters of an execution, or NULL; never leaves an exception. */
+static PyObject *show_parameters(PyObject *parameters)
+{
+    PyObject *shown = PyList_New(0);
+    Py_ssize_t position = 0, index = 0;
+    PyObject *key = NULL, *value = NULL;
+    bool pairs = parameters && PyDict_CheckExact(parameters);
+    bool sequence = parameters && (PyTuple_CheckExact(parameters) || PyList_CheckExact(parameters));
+    while (shown && index < PARAMETERS_SHOWN) {
+        if (pairs ? !PyDict_Next(parameters, &position, &key, &value)
+                  : !sequence || index >= PySequence_Fast_GET_SIZE(parameters)) {
+            break;
+        }
+        PyObject *part = show_value(pairs ? value : PySequence_Fast_GET_ITEM(parameters, index));
+        if (part && pairs && PyUnicode_CheckExact(key)) {
+            Py_SETREF(part, PyUnicode_FromFormat("%U=%U", key, part));
+        }
+        if (!part || PyList_Append(shown, part) < 0) {
+            Py_CLEAR(shown);
+        }
+        Py_XDECREF(part);
+        index++;
+    }
+    PyObject *comma = PyUnicode_FromString(", ");
+    PyObject *text = shown && comma ? PyUnicode_Join(comma, shown) : NULL;
+    Py_XDECREF(comma);
+    Py_XDECREF(shown);
+    return text;
+}
+
+static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parameters)
+{
+    const qp_exemplar_row row = {.key = e->meter.key,
+                                 .serial = e->serial,
+                                 .started_unix_ns = qp_clock_unix_ns(e->started_ticks),
+                                 .duration_ns = e->duration_ns,
+                                 .rows = e->fetched,
+                                 .stack = e->stack};
+    if (!table.keep_parameters || !sql || !PyUnicode_Check(sql)) {
+        qp_exemplar_keep(&row, NULL, NULL);
+        return;
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    bool was_muted = qp_here.muted;
+    qp_here.muted = true; /* a garbage collection here may run the program's code */
+    PyObject *shown = show_parameters(parameters);
+    qp_here.muted = was_muted;
+    if (qp_recording) { /* which may have ended the recording */
+        qp_exemplar_keep(&row, sql, shown);
+    }
+    Py_XDECREF(shown);
+    PyErr_Restore(type, value, traceback);
+}
+
+/* Slow executions count once, 1 in 64 of the others 64 times. */
+static void sample_stack(qp_execution *e)
+{
+    int64_t weight = e->duration_ns >= QP_SLOW_NS ? 1 : e->sampled_stack ? QP_STACK_SAMPLING : 0;
+    if (weight && e->stack) {
+        qp_stack_sample_add(e->meter.key.statement, e->stack, weight - e->stack_weight,
+                            weight * e->duration_ns - e->stack_ns);
+        e->stack_weight = weight;
+        e->stack_ns = weight * e->duration_ns;
+    }
+}
+
+/* What goes on the timeline: one look at it for all that is settled together. */
+typedef struct {
+    uint64_t ticks;
+    int64_t calls;
+    int64_t rows;
+    int64_t self_ns;
+} plot;
+
+static int64_t self_of(int64_t ns, int64_t nested_ticks)
+{
+    int64_t self_ns = ns - (nested_ticks ? qp_clock_ns(nested_ticks) : 0);
+    return self_ns > 0 ? self_ns : 0;
+}
+
+/* The aggregate of the operation that began an execution; the aggregates may have been emptied
+ * since it was last settled. */
+static qp_aggregate *began(qp_execution *e)
+{
+    if (e->stage == QP_STAGE_BEGUN || e->generation != qp_aggregates_generation) {
+        e->generation = qp_aggregates_generation;
+        e->began_row = qp_aggregate_number(qp_aggregate_of(&e->meter.key));
+    }
+    return (qp_aggregate *)qp_rows(QP_AGGREGATE_ROWS) + e->began_row;
+}
+
+static void settle_beginning(qp_execution *e, qp_aggregate *sums, plot *plotted)
+{
+    int64_t ns = qp_clock_ns(e->ticks);
+    int64_t self_ns = self_of(ns, e->nested_ticks);
+    e->count_before = sums->count;
+    qp_release_store(&e->stage, QP_STAGE_SETTLING);
+    qp_change_begins(sums);
+    qp_aggregate_add(sums, 1, ns, self_ns, e->rows, ns, ns);
+    qp_change_ends(sums);
+    e->duration_ns = ns;
+    e->settled_ns = -1;
+    e->fetched = e->rows;
+    e->stack = 0;
+    e->stack_weight = e->stack_ns = 0;
+    qp_release_store(&e->stage, QP_STAGE_SETTLED);
+    *plotted = (plot){e->started_ticks, 1, e->rows, self_ns};
+}
+
+static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *plotted)
+{
+    qp_pending_rows *p = &e->pending;
+    qp_aggregate *sums = qp_aggregate_serving(began_sums, p->operation);
+    int64_t total_ns = qp_clock_ns(p->ticks);
+    if (p->timed_calls && p->timed_calls < p->calls) {
+        total_ns = (int64_t)((double)total_ns * (double)p->calls / (double)p->timed_calls);
+    }
+    int64_t self_ns = self_of(total_ns, p->nested_ticks);
+    p->row = qp_aggregate_number(sums);
+    p->count_before = sums->count;
+    qp_release_store(&p->stage, QP_STAGE_SETTLING);
+    qp_change_begins(sums);
+    qp_aggregate_add(sums, p->calls, total_ns, self_ns, p->rows, qp_clock_ns(p->min_ticks),
+                     qp_clock_ns(p->max_ticks));
+    sums->errors += p->errors;
+    qp_change_ends(sums);
+    e->duration_ns += total_ns;
+    e->fetched += p->rows;
+    *plotted = (plot){p->last_ticks, plotted->calls + p->calls, plotted->rows + p->rows,
+                      plotted->self_ns + self_ns};
+    qp_release_store(&p->calls, 0);
+    qp_release_store(&p->stage, QP_STAGE_FREE);
+}
+
+/* Puts an execution into the distribution of durations, or moves one that has become longer. One
+ * that began before the aggregates were emptied stays there as it was then. */
+static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *sums)
+{
+    if (e->duration_ns == e->settled_ns) {
+        return;
+    }
+    if (generation == qp_aggregates_generation) {
+        qp_change_begins(sums);
+        qp_aggregate_move(sums, e->settled_ns, e->duration_ns);
+        qp_change_ends(sums);
+    }
+    e->settled_ns = e->duration_ns;
+}
+
+/* Keeps an execution as exemplar and as stack sample, where it deserves that. */
+static void keep_samples(qp_execution *e, PyThreadState *tstate, PyObject *sql,
+                         PyObject *parameters)
+{
+    bool exemplar = e->duration_ns > qp_exemplar_floor_ns(e->meter.key.statement);
+    if (!exemplar && !e->sampled_stack && e->duration_ns < QP_SLOW_NS) {
+        return;
+    }
+    if (tstate && !e->stack) {
+        e->stack = qp_stack_find(tstate);
+    }
+    if (exemplar) {
+        keep_exemplar(e, sql, parameters);
+    }
+    sample_stack(e);
+}
+
+void qp_execution_settle(qp_execution *e, PyThreadState *tstate, PyObject *sql,
+                         PyObject *parameters)
+{
+    bool settled = e->stage == QP_STAGE_SETTLED && !e->pending.calls;
+    if (e->ignored || settled || e->stage < QP_STAGE_BEGUN) {
+        return;
+    }
+    plot plotted = {0};
+    bool is_new = e->stage == QP_STAGE_BEGUN;
+    uint32_t settled_in = e->generation;
+    qp_aggregate *sums = began(e);
+    if (is_new) {
+        settle_beginning(e, sums, &plotted);
+        settled_in = e->generation;
+    }
+    if (e->pending.calls) {
+        settle_rows(e, sums, &plotted);
+    }
+    settle_duration(e, settled_in, sums);
+    qp_timeline_add(qp_clock_unix_ns(plotted.ticks), plotted.calls, plotted.rows, plotted.self_ns);
+    if (e->span) {
+        qp_span_add_database(e->span, plotted.self_ns);
+    }
+    keep_samples(e, tstate, sql, parameters);
+}
+
+void qp_executions_settle(void)
+{
+    for (int i = 0; i < QP_YOUNG; i++) {
+        qp_execution_settle(&table.young[i], NULL, NULL, NULL);
+    }
+    for (uint32_t set = 0; set < SETS; set++) {
+        for (int way = 0; table.unsettled[set] && way < WAYS; way++) {
+            if (table.cursors[set][way]) {
+                qp_execution_settle(&calls()[table.rows[set][way]], NULL, NULL, NULL);
+            }
+        }
+        table.unsettled[set] = false;
+    }
+}
+
+void qp_execution_failed(qp_execution *e)
+{
+    qp_aggregate_count_error(began(e));
+}
+
+void qp_execution_abandon(qp_execution *e)
+{
+    e->cursor = NULL;
+    e->pending.calls = 0;
+    e->stage = QP_STAGE_FREE;
+    e->in_use = false;
+}
+
+static void forget(bool in_use_too)
+{
+    for (int i = 0; i < QP_YOUNG; i++) {
+        if (in_use_too || !table.young[i].in_use) {
+            table.young[i] = (qp_execution){0};
+        }
+    }
+    memset(table.unsettled, 0, sizeof table.unsettled);
+    table.next = 0;
+    for (uint32_t set = 0; set < SETS; set++) {
+        for (int way = 0; way < WAYS; way++) {
+            qp_execution *old = &calls()[table.rows[set][way]];
+            if (table.cursors[set][way] && (in_use_too || !old->in_use)) {
+                table.cursors[set][way] = NULL;
+                *old = (qp_execution){0};
+            }
+        }
+    }
+}
+
+void qp_executions_forget(void)
+{
+    forget(false);
+}
+
+void qp_executions_after_fork(void)
+{
+    if (!qp_row_count(QP_CALL_ROWS)) { /* they were left to the parent */
+        qp_rows_add(QP_CALL_ROWS, QP_YOUNG);
+        memset(table.rows, 0, SETS * sizeof *table.rows);
+    }
+    forget(true);
+}
+
+void qp_executions_keep_parameters(bool keep)
+{
+    table.keep_parameters = keep;
+}

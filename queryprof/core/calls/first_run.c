@@ -1,0 +1,169 @@
+#include "calls/first_run.h"
+
+#include <string.h>
+
+#include "context/spans.h"
+#include "counters/counters.h"
+#include "counters/plans.h"
+#include "runtime/allocation.h"
+#include "runtime/clock.h"
+#include "runtime/compiler.h"
+#include "runtime/recording.h"
+#include "sqlite/library.h"
+#include "statements/statements.h"
+
+/* Rows that a script's connection has changed so far; 0 of another call. */
+static int64_t total_changes(const qp_call *call, PyObject *connection)
+{
+    bool is_script = call->active.operation == QP_EXECUTESCRIPT && qp_counting.is_on;
+    void *db = is_script ? qp_connection_db(connection) : NULL;
+    return db && db == call->active.db ? qp_sqlite.total_changes(db) : 0;
+}
+
+QP_COLD void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours)
+{
+    uint64_t from = qp_clock_ticks();
+    qp_execution *e = call->execution;
+    call->active.has_more = true;
+    call->connection = Py_NewRef(connection);
+    call->plan.tracker = NULL;
+    call->plan.explanation = (qp_explanation){0};
+    uint32_t statement = e->meter.key.statement;
+    qp_counters_attach(connection);
+    call->script_rows = total_changes(call, connection);
+    if (ours && !qp_plan_known(connection, statement)) {
+        qp_explanation *wanted = &call->plan.explanation;
+        bool is_asked = call->probe->source == QP_SOURCE_TEXT && qp_counters_tracker(connection);
+        wanted->columns = is_asked ? qp_columns_question(call->active.sql) : NULL;
+        wanted->wants_plan =
+            qp_plan_ask(&call->plan, connection, statement, call->active.operation);
+        e->meter.explanation = wanted->wants_plan || wanted->columns ? wanted : NULL;
+    }
+    call->tells_ends = e->meter.drops && qp_counters_tell_ends(connection, true);
+    e->meter.counts = e->meter.drops ? call->tells_ends : e->meter.counts;
+    qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
+}
+
+/* The message of an exception (borrowed from it), or NULL; runs no code of the program. */
+static PyObject *message_of(PyObject *value)
+{
+    PyObject *message = value;
+    if (value && PyExceptionInstance_Check(value)) {
+        PyObject *args = ((PyBaseExceptionObject *)value)->args;
+        message = args && PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL;
+    }
+    return message && PyUnicode_Check(message) ? message : NULL;
+}
+
+static bool contains(const char *text, const char *const *parts)
+{
+    while (*parts && !strstr(text, *parts)) {
+        parts++;
+    }
+    return *parts != NULL;
+}
+
+/* What the text of a failed call is: what SQLite says of names, locks and parameters, it says of
+ * SQL. Other databases say it by the class of the exception. */
+static qp_text_kind kind_of_failed(const qp_call *call)
+{
+    static const char *const of_names[] = {"no such ",
+                                           "no column named",
+                                           "ambiguous column",
+                                           "already exists",
+                                           "number of arguments",
+                                           "not authorized",
+                                           "misuse of",
+                                           "prohibited",
+                                           "readonly",
+                                           "too many",
+                                           NULL};
+    /* A lock says nothing of the text; parameters are bound after it was taken. */
+    static const char *const after[] = {"locked", "binding", NULL};
+    static const char *const syntax[] = {"Syntax", "Parser", NULL};
+    if (call->execution->meter.counted) {
+        return QP_TEXT_SQL; /* it has started */
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    const char *name = type && PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : "";
+    PyObject *message = message_of(value);
+    const char *text = message ? PyUnicode_AsUTF8(message) : NULL;
+    bool is_sql =
+        call->probe->stands_in ? !contains(name, syntax) : text && contains(text, of_names);
+    bool is_taken = (text && contains(text, after)) || strstr(name, "IntegrityError");
+    qp_text_kind kind = is_taken ? QP_TEXT_SQL : is_sql ? QP_TEXT_UNKNOWN_NAMES : QP_TEXT_NO_SQL;
+    PyErr_Restore(type, value, traceback); /* also drops an error of the encoding */
+    return kind;
+}
+
+QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
+{
+    qp_execution *e = call->execution;
+    if (call->recording != qp_recording || e->ignored ||
+        qp_operations[call->active.operation].source != QP_SOURCE_TEXT) {
+        return;
+    }
+    uint32_t number = e->meter.key.statement;
+    const qp_column_question *columns = call->connection ? call->plan.explanation.columns : NULL;
+    uint64_t from = qp_clock_ticks();
+    qp_text_kind kind = result ? QP_TEXT_SQL : kind_of_failed(call);
+    PyObject *sql = call->active.sql;
+    uint32_t right = kind == QP_TEXT_SQL
+                         ? qp_statement_taken(number, sql, columns)
+                         : qp_statement_refused(number, sql, qp_dialect_of(call->probe), kind);
+    if (right != number) {
+        e->meter.key.statement = right;
+        qp_span_recount(e->span, number, right, e->meter.key.path);
+    }
+    qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
+}
+
+/* A statement has started that is not known yet: it is, if the driver holds it. */
+static void know_statement(qp_call *call, PyObject *result)
+{
+    PyObject *connection = qp_connection_of(call);
+    if (connection && call->recording == qp_recording) {
+        qp_counters_know(connection, result ? result : call->self, &call->active);
+    }
+    call->active.statement = NULL;
+}
+
+/* Takes what was asked as the statement started. */
+static void take_answers(qp_call *call)
+{
+    if (call->execution) {
+        call->execution->meter.explanation = NULL;
+    }
+    if (call->plan.tracker && call->recording == qp_recording) {
+        qp_plan_answer(&call->plan, call->connection, call->execution->meter.key.statement,
+                       call->active.sql);
+    }
+    qp_release(call->plan.explanation.tree);
+    qp_release(call->plan.explanation.columns);
+}
+
+QP_COLD int64_t qp_first_run_end(qp_call *call, PyObject *result)
+{
+    uint64_t from = qp_clock_ticks();
+    int64_t ticks = 0;
+    call->active.has_more = false;
+    if (call->active.statement) {
+        know_statement(call, result);
+    }
+    if (!call->connection) {
+        return 0;
+    }
+    call->script_rows = total_changes(call, call->connection) - call->script_rows;
+    if (call->tells_ends) {
+        qp_counters_tell_ends(call->connection, false);
+    }
+    take_answers(call);
+    ticks = call->plan.explanation.ticks;
+    qp_own_ticks += ticks + qp_clock_elapsed(from, qp_clock_ticks());
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_CLEAR(call->connection); /* may be the last reference: then it is closed here */
+    PyErr_Restore(type, value, traceback);
+    return ticks;
+}

@@ -1,0 +1,484 @@
+#include "calls/probe.h"
+
+#include <string.h>
+
+#include "calls/call_rows.h"
+#include "calls/first_run.h"
+#include "context/spans.h"
+#include "context/statement_labels.h"
+#include "loops/loops.h"
+#include "loops/steps.h"
+#include "runtime/allocation.h"
+#include "runtime/assertion.h"
+#include "runtime/clock.h"
+#include "runtime/compiler.h"
+#include "runtime/turn.h"
+#include "sharing/shared_region.h"
+#include "stacks/call_paths.h"
+#include "stacks/frames.h"
+#include "stacks/submitter.h"
+#include "statements/statements.h"
+#include "sums/errors.h"
+#include "sums/samples.h"
+#include "sums/timeline.h"
+
+enum {
+    PAGE_SAMPLING = 16,    /* 1 execution in so many has its page fetches counted */
+    ROWS_ALWAYS_TIMED = 8, /* where reading the clock is dear */
+    ROW_SAMPLING = 16
+};
+
+static uint64_t executions; /* begun so far: serial numbers */
+
+/* The call in progress inside which the thread is now: those of greenlets that wait are not. */
+static QP_COLD qp_call *enclosing(const qp_thread *thread)
+{
+    qp_active *active = thread->active;
+    while (active && active->frame && !qp_frame_is_running(thread->tstate, active->frame)) {
+        active = active->below;
+    }
+    return (qp_call *)active;
+}
+
+/* Whether a call is part of the one in which it is made: one driver function calling another. */
+static bool is_part_of(const qp_call *call, const qp_call *outer)
+{
+    if (qp_operation_serves_rows(call->active.operation)) {
+        return outer->self == call->self && outer->active.operation == QP_FETCHALL;
+    }
+    return outer->active.sql == call->active.sql &&
+           outer->active.operation == call->active.operation &&
+           (outer->active.frame == call->active.frame || call->probe->stands_in);
+}
+
+/* Other calls of the thread are in progress. True: this one is part of one of them. */
+static QP_COLD bool nest(qp_call *call)
+{
+    call->outer = enclosing(call->thread);
+    call->active.below = call->thread->active;
+    return call->outer && is_part_of(call, call->outer);
+}
+
+/* The call is in progress from here; its own time starts last. */
+static inline void enter(qp_call *call, qp_meter *meter)
+{
+    call->active.meter = meter;
+    call->thread->active = &call->active;
+    call->nested_ticks = 0;
+    call->start_ticks = qp_clock_ticks();
+}
+
+/* The execution that a cursor serves, or NULL; the thread's last one is found at once. */
+static inline qp_execution *served_by(const qp_thread *thread, const void *cursor)
+{
+    qp_execution *e = thread->serving;
+    return e && e->cursor == cursor ? e : qp_execution_of(cursor);
+}
+
+/* An operation that serves rows: it belongs to what its cursor executed. */
+static inline bool begin_rows(qp_call *call)
+{
+    if (call->thread->active && nest(call)) {
+        return false;
+    }
+    qp_execution *e = call->self ? served_by(call->thread, call->self) : NULL;
+    call->thread->serving = e;
+    call->active.frame = qp_frame_cheap_identity(call->thread->tstate);
+    /* In use: the driver will refuse this recursive call. It counts, but not as the cursor's. */
+    call->execution = e && !e->in_use ? e : NULL;
+    if (!call->execution) {
+        enter(call, NULL);
+        return true;
+    }
+    if (e->ignored) {
+        return false;
+    }
+    if (e->pending.calls && e->pending.operation != call->active.operation) {
+        qp_execution_settle(e, NULL, NULL, NULL);
+    }
+    e->in_use = true;
+    enter(call, &e->meter);
+    return true;
+}
+
+/* What is to be known of a call of a driver in Python; false: recording has ended meanwhile. */
+static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uint32_t *path,
+                                   bool *is_awaited)
+{
+    const qp_probe *probe = call->probe;
+    *is_awaited = probe->is_awaited;
+    if (probe->is_awaited && call->thread->awaited_path > QP_PATH_OTHER) {
+        *path = call->thread->awaited_path;
+    }
+    /* A query's own code may be run for its text. */
+    *statement = probe->source == QP_SOURCE_TEXT
+                     ? qp_statement_of_query(call->active.sql, qp_dialect_of(probe))
+                     : qp_operation_statements[call->active.operation];
+    return call->recording == qp_recording;
+}
+
+/* Takes a call out of those in progress; with greenlets it need not be the innermost. */
+static inline void leave(qp_call *call)
+{
+    qp_active **place = &call->thread->active;
+    if (*place == &call->active && !call->active.below) {
+        *place = NULL;
+        return;
+    }
+    while (*place && *place != &call->active) {
+        place = &(*place)->below;
+    }
+    if (*place) {
+        *place = call->active.below;
+    }
+    call->active.below = NULL;
+}
+
+/* Tells who else is to know of an execution: its span, its statement's note, its origin. */
+static QP_COLD void count_elsewhere(const qp_execution *e, bool is_query)
+{
+    if (e->ignored) {
+        return;
+    }
+    if (is_query) {
+        qp_span_count(e->span, e->meter.key.statement, e->meter.key.path);
+        qp_note_statement(e->meter.key.statement);
+    }
+    qp_origin *origin = qp_origin_now();
+    if (origin) {
+        origin->calls++;
+    }
+}
+
+/* An operation that begins an execution: its statement, its call path, its span. */
+static inline bool begin_execution(qp_call *call)
+{
+    qp_thread *thread = call->thread;
+    uint32_t path;
+    bool ours = qp_callpath_find(thread->tstate, &path);
+    call->active.frame = qp_frame_identity(thread->tstate);
+    if (thread->active && nest(call)) {
+        return false;
+    }
+    uint32_t statement;
+    bool is_awaited = false;
+    if (!call->probe->stands_in) {
+        statement = call->probe->source == QP_SOURCE_TEXT
+                        ? qp_statement_of_object(call->active.sql)
+                        : qp_operation_statements[call->active.operation];
+    } else if (!begin_stand_in(call, &statement, &path, &is_awaited)) {
+        return false;
+    }
+    /* An awaited call may last long, with many others at once. */
+    qp_execution *e = is_awaited ? NULL : qp_execution_reserve();
+    if (!e) {
+        e = &call->spare;
+    }
+    uint32_t random = qp_thread_random(thread);
+    int64_t span = qp_span_value();
+    call->execution = e;
+    e->ignored = !ours;
+    e->sampled_stack = (random >> 16) % QP_STACK_SAMPLING == 0;
+    e->serial = ++executions;
+    e->pending.calls = 0;
+    e->meter = (qp_meter){
+        .key = {.statement = statement,
+                .path = path,
+                .span = qp_span_number_of(span),
+                .thread = thread->number,
+                .operation = call->active.operation},
+        .counts = call->active.operation == QP_EXECUTE || call->active.operation == QP_EXECUTEMANY,
+        .drops = call->probe->drops,
+        .sampled = random % PAGE_SAMPLING == 0,
+    };
+    e->span = span;
+    if (span || qp_note_variable || qp_here.origin) {
+        count_elsewhere(e, call->probe->source == QP_SOURCE_TEXT);
+    }
+    PyObject *connection = qp_connection_of(call);
+    call->active.db = connection ? qp_connection_db(connection) : NULL;
+    if (connection && (e->meter.drops || !qp_plan_known(connection, e->meter.key.statement))) {
+        qp_first_run_begin(call, connection, ours);
+    }
+    enter(call, &e->meter);
+    return true;
+}
+
+static inline bool start(qp_call *call, const qp_probe *probe, PyObject *self, PyObject *argument,
+                         PyObject *parameters)
+{
+    if (qp_share_awaited) {
+        qp_region_share();
+    }
+    call->probe = probe;
+    call->active.operation = probe->operation;
+    call->self = self;
+    call->active.sql = argument;
+    call->recording = qp_recording;
+    if (probe->source == QP_SOURCE_ROWS) {
+        return begin_rows(call);
+    }
+    if (qp_orphans_due) {
+        qp_orphans_collect();
+    }
+    call->parameters = parameters;
+    if (probe->source == QP_SOURCE_EXIT) {
+        call->active.operation = argument == Py_None ? QP_COMMIT : QP_ROLLBACK;
+        call->active.sql = NULL;
+    }
+    return begin_execution(call);
+}
+
+#ifdef QP_FAULT_INJECTION
+static bool is_active(const qp_call *call)
+{
+    const qp_active *a = call->thread->active;
+    while (a && a != &call->active) {
+        a = a->below;
+    }
+    return a != NULL;
+}
+#endif
+
+static inline void give_back(qp_call *call)
+{
+    QP_ASSERT(!is_active(call));
+    call->next_free = call->thread->free_calls;
+    call->thread->free_calls = call;
+}
+
+/* A call for the thread to use, among its free ones from here on; false without memory. */
+static QP_COLD bool add_call(qp_thread *thread)
+{
+    qp_call *call = qp_allocate(1, sizeof *call);
+    if (call) {
+        call->thread = thread;
+        give_back(call);
+    }
+    return call != NULL;
+}
+
+qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument,
+                       PyObject *parameters)
+{
+    qp_thread *thread = qp_thread_here();
+    if (!thread || (!thread->free_calls && !add_call(thread))) {
+        return NULL;
+    }
+    qp_call *call = thread->free_calls;
+    thread->free_calls = call->next_free; /* first: what begins inside takes another one */
+    QP_ASSERT(call->thread == thread && !call->outer && !call->active.below);
+    QP_ASSERT(!call->active.has_more && !call->active.statement && !call->connection);
+    if (!start(call, probe, self, argument, parameters)) {
+        call->outer = NULL;
+        call->active.below = NULL;
+        give_back(call);
+        return NULL;
+    }
+    return call;
+}
+
+static bool count_error(const qp_key *key)
+{
+    PyObject *exception = PyErr_Occurred();
+    bool is_end = exception == PyExc_StopIteration || exception == PyExc_StopAsyncIteration;
+    if (exception && PyType_Check(exception) && !is_end) {
+        qp_error_count(key, exception);
+        return true;
+    }
+    return false; /* a StopIteration that was not even raised */
+}
+
+/* Rows of a cursor whose execute was not seen. */
+static void end_unknown_rows(const qp_call *call, PyObject *result, int64_t ticks)
+{
+    qp_key key = {.statement = QP_STATEMENT_UNKNOWN,
+                  .thread = call->thread->number,
+                  .operation = call->active.operation};
+    int64_t ns = qp_clock_ns(ticks);
+    int64_t self_ns = ns - qp_clock_ns(call->nested_ticks);
+    int64_t rows = qp_rows_served(call, result);
+    qp_aggregate *sums = qp_aggregate_of(&key);
+    qp_aggregate_add(sums, 1, ns, self_ns, rows, ns, ns);
+    if (!result && count_error(&key)) {
+        qp_aggregate_count_error(sums);
+    }
+    qp_timeline_add(qp_clock_unix_ns(qp_clock_ticks()), 1, rows, self_ns);
+}
+
+/* Where reading the clock is dear, most rows of a long result are not timed but estimated. */
+static bool row_is_timed(qp_call *call, const qp_pending_rows *pending)
+{
+    return qp_clock.counter || call->active.operation != QP_NEXT ||
+           pending->calls < ROWS_ALWAYS_TIMED || qp_thread_random(call->thread) % ROW_SAMPLING == 0;
+}
+
+static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
+{
+    qp_execution *e = call->execution;
+    qp_pending_rows *p = &e->pending;
+    e->in_use = false;
+    if (!p->calls) {
+        *p = (qp_pending_rows){.operation = call->active.operation, .min_ticks = INT64_MAX};
+        qp_execution_pends(e);
+    }
+    if (row_is_timed(call, p)) {
+        p->timed_calls++;
+        p->ticks += ticks;
+        p->min_ticks = ticks < p->min_ticks ? ticks : p->min_ticks;
+        p->max_ticks = ticks > p->max_ticks ? ticks : p->max_ticks;
+    }
+    p->calls++;
+    p->last_ticks = call->start_ticks;
+    p->rows += qp_rows_served(call, result);
+    p->nested_ticks += call->nested_ticks;
+    if (!result && PyErr_Occurred()) {
+        qp_key key = e->meter.key;
+        key.operation = call->active.operation;
+        p->errors += count_error(&key);
+    }
+    if (ticks >= e->notable_ticks) {
+        qp_execution_settle(e, call->thread->tstate, NULL, NULL);
+        e->notable_ticks = INT64_MAX; /* its stack is taken; the rest waits for a settling */
+    } else {
+        e->notable_ticks -= ticks;
+    }
+}
+
+static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t ticks)
+{
+    qp_execution *e = call->execution;
+    int64_t rows = call->probe->source == QP_SOURCE_TEXT ? qp_rows_changed(call, result) : 0;
+    if (rows < 0) { /* the cursor's own code was run, and recording ended meanwhile */
+        qp_execution_abandon(e);
+        return;
+    }
+    e->in_use = false;
+    e->cursor = NULL;
+    e->started_ticks = call->start_ticks;
+    e->ticks = ticks;
+    e->nested_ticks = call->nested_ticks;
+    e->rows = rows;
+    qp_release_store(&e->stage, QP_STAGE_BEGUN);
+    if (call->probe->source == QP_SOURCE_TEXT) {
+        /* A connection's execute returns the cursor, a cursor's execute itself. */
+        const void *cursor = result ? result : call->self;
+        qp_execution *superseded = served_by(call->thread, cursor);
+        if (superseded && !superseded->in_use) {
+            superseded->cursor = NULL;
+        }
+        if (result) {
+            e->cursor = cursor;
+            call->thread->serving = e;
+        }
+    }
+    int64_t notable_ticks = qp_notable_ticks(e->meter.key.statement);
+    bool notable = ticks >= notable_ticks;
+    /* Once its stack is taken, the rest waits for a settling. */
+    e->notable_ticks = notable ? INT64_MAX : notable_ticks - ticks;
+    if (notable || e->sampled_stack || !result || e == &call->spare) {
+        qp_execution_settle(e, call->thread->tstate, call->active.sql, call->parameters);
+    }
+    if (e == &call->spare && e->cursor) {
+        call->thread->serving = qp_execution_keep(e);
+    }
+    if (!result && !e->ignored && count_error(&e->meter.key)) {
+        qp_execution_failed(e);
+    }
+}
+
+/* A call that held up an event loop. */
+static void note_in_step(const qp_call *call, int64_t ticks)
+{
+    qp_step *step = call->thread->lane->step;
+    if (step && call->thread->lane->recording == qp_recording) {
+        const qp_key *key = call->execution ? &call->execution->meter.key : NULL;
+        qp_step_database(step, key ? key->statement : QP_STATEMENT_UNKNOWN,
+                         key ? key->path : QP_PATH_NONE, ticks);
+    }
+}
+
+void qp_call_pause(qp_call *call)
+{
+    leave(call);
+}
+
+bool qp_call_goes_on(qp_call *call)
+{
+    bool is_recorded = call->recording == qp_recording;
+    call->outer = NULL;
+    if (!is_recorded || qp_here.thread != call->thread) { /* or it goes on in another thread */
+        if (call->execution) {
+            qp_execution_abandon(call->execution);
+        }
+        give_back(call);
+        return false;
+    }
+    call->active.frame = qp_frame_identity(call->thread->tstate);
+    if (call->thread->active) {
+        nest(call);
+    }
+    call->thread->active = &call->active;
+    return true;
+}
+
+void qp_calls_forget(void)
+{
+    for (const qp_thread *thread = qp_threads_first(); thread; thread = thread->next) {
+        for (qp_active *a = thread->active; a; a = a->below) {
+            a->meter = NULL;
+        }
+    }
+}
+
+void qp_calls_after_fork(void)
+{
+    for (qp_active *a = qp_here.thread ? qp_here.thread->active : NULL; a; a = a->below) {
+        a->meter = NULL;
+        ((qp_call *)a)->execution = NULL;
+    }
+}
+
+static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
+{
+    int64_t ticks = qp_clock_elapsed(call->start_ticks, now);
+    qp_thread *thread = call->thread;
+    leave(call);
+    /* Not by the probe: it may be another function's, if recording stopped meanwhile. */
+    bool serves = qp_operation_serves_rows(call->active.operation);
+    if (!serves && (!result || call->active.has_more)) {
+        qp_first_run_decide(call, result);
+    }
+    if (call->outer) {
+        call->outer->nested_ticks += ticks;
+        call->outer = NULL;
+    } else if (thread->lane && !call->probe->is_awaited) {
+        note_in_step(call, ticks);
+    }
+    if (call->active.has_more) {
+        ticks -= qp_first_run_end(call, result);
+    }
+    if (call->recording != qp_recording) { /* it ended, or the process forked, meanwhile */
+        if (call->execution) {
+            qp_execution_abandon(call->execution);
+        }
+        return;
+    }
+    if (!serves) {
+        end_execution(call, result, ticks);
+    } else if (call->execution) {
+        end_rows(call, result, ticks);
+    } else {
+        end_unknown_rows(call, result, ticks);
+    }
+}
+
+void qp_call_end(qp_call *call, PyObject *result)
+{
+    uint64_t now = qp_clock_ticks();
+    finish(call, result, now);
+    give_back(call);
+    if (now >= qp_turn_due_ticks) {
+        qp_turn();
+    }
+}

@@ -1,0 +1,117 @@
+/* The probe: what happens before and after a call of the driver.
+ *
+ * qp_call_begin and qp_call_end stand around the driver's own function, whichever way it was
+ * attached. All that is shared between threads is touched inside these two, under the GIL; a
+ * free-threaded build would need its lock here and in recorder.h alone.
+ */
+#ifndef QP_CALLS_PROBE_H
+#define QP_CALLS_PROBE_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "calls/call.h"
+#include "calls/executions.h"
+#include "counters/counters.h"
+#include "counters/plans.h"
+#include "runtime/clock.h"
+#include "runtime/compiler.h"
+#include "runtime/operations.h"
+#include "runtime/thread_local.h"
+#include "runtime/turn.h"
+#include "sql/words.h"
+#include "stacks/frames.h"
+#include "threads/threads.h"
+
+/* Starts measuring a call of the running thread; NULL: it is not measured. Valid until it is given
+ * to qp_call_end. Never raises. */
+qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument,
+                       PyObject *parameters);
+
+/* Ends measuring a call that returned `result` (borrowed; NULL: it raised, or a row was asked
+ * for and there was none), and takes the call back. Keeps the exception that is set. */
+void qp_call_end(qp_call *call, PyObject *result);
+
+/* Recording ends: what SQLite reports of the calls in progress is no more counted. */
+void qp_calls_forget(void);
+
+/* In a forked child: the running thread's calls in progress have no execution from here on. */
+void qp_calls_after_fork(void);
+
+/* Whether the thread goes on with the rows that it was served last, so that no table need be
+ * looked at: the path that almost every fetch takes. */
+static inline bool qp_fetch_continues(const qp_thread *thread, PyObject *self,
+                                      qp_operation operation)
+{
+    const qp_execution *e = thread ? thread->serving : NULL;
+    return e && e->cursor == self && !e->in_use && !e->ignored && !qp_here.muted &&
+           thread->recording == qp_recording && thread->tstate == PyThreadState_Get() &&
+           !thread->active && thread->free_calls &&
+           (!e->pending.calls || e->pending.operation == operation);
+}
+
+/* Leaves a call in progress for a while, and takes it up again, where other code runs between its
+ * parts: an awaited call. False: it cannot be taken up, nor ended, and is given back. */
+void qp_call_pause(qp_call *call);
+bool qp_call_goes_on(qp_call *call);
+
+/* Starts measuring such a fetch. */
+static inline qp_call *qp_fetch_begin(const qp_probe *probe, qp_thread *thread)
+{
+    qp_execution *e = thread->serving;
+    qp_call *call = thread->free_calls;
+    thread->free_calls = call->next_free;
+    call->active.meter = &e->meter;
+    call->active.frame = qp_frame_cheap_identity(thread->tstate);
+    thread->active = &call->active;
+    call->probe = probe;
+    call->execution = e;
+    call->active.operation = probe->operation;
+    call->nested_ticks = 0;
+    call->recording = thread->recording;
+    e->in_use = true;
+    call->start_ticks = qp_clock_ticks();
+    return call;
+}
+
+/* Ends measuring a fetch of one row; what is not as usual takes the longer way. */
+static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
+{
+    uint64_t end_ticks = qp_clock_ticks();
+    qp_execution *e = call->execution;
+    qp_pending_rows *p = &e->pending;
+    int64_t ticks = qp_clock_elapsed(call->start_ticks, end_ticks);
+    qp_thread *thread = call->thread;
+    if (!result || call->nested_ticks || thread->active != &call->active || thread->lane ||
+        call->recording != qp_recording || ticks >= e->notable_ticks || !qp_clock.counter ||
+        end_ticks >= qp_turn_due_ticks) {
+        qp_call_end(call, result);
+        return;
+    }
+    thread->active = NULL;
+    call->next_free = thread->free_calls;
+    thread->free_calls = call;
+    e->in_use = false;
+    e->notable_ticks -= ticks;
+    bool row = call->active.operation == QP_NEXT || result != Py_None;
+    p->last_ticks = call->start_ticks;
+    if (!p->calls) {
+        p->operation = call->active.operation;
+        p->errors = p->nested_ticks = 0;
+        p->rows = row;
+        p->ticks = p->min_ticks = p->max_ticks = ticks;
+        p->timed_calls = 1;
+        qp_release_store(&p->calls, 1); /* last: from here on they count */
+        qp_execution_pends(e);
+        return;
+    }
+    p->calls++;
+    p->rows += row;
+    p->timed_calls++;
+    p->ticks += ticks;
+    p->min_ticks = ticks < p->min_ticks ? ticks : p->min_ticks;
+    p->max_ticks = ticks > p->max_ticks ? ticks : p->max_ticks;
+}
+
+#endif

@@ -1,0 +1,16 @@
+/* The probe as a callable, where a function cannot be exchanged in its own PyMethodDef (Python
+ * functions, Cython's, unusual calling conventions).
+ */
+#ifndef QP_CALLS_PROBE_CALL_H
+#define QP_CALLS_PROBE_CALL_H
+
+#include <Python.h>
+
+#include "calls/probe.h"
+
+/* A new wrapper of that type around `wrapped` (a reference is taken), which is measured.
+ * `awaited_type` makes the objects that stand in for its coroutines. NULL with an exception. */
+PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped,
+                        PyTypeObject *awaited_type);
+
+#endif

@@ -1,0 +1,384 @@
+#include "context/spans.h"
+
+#include <string.h>
+
+#include "loops/loops.h"
+#include "loops/step.h"
+#include "memory/histogram.h"
+#include "memory/numbered_names.h"
+#include "memory/region.h"
+#include "runtime/allocation.h"
+#include "runtime/clock.h"
+#include "runtime/cpu_time.h"
+#include "runtime/thread_local.h"
+#include "sharing/shared_region.h"
+#include "stacks/call_paths.h"
+#include "stacks/submitter.h"
+#include "threads/threads.h"
+#include "wrappers/coroutine_proxy.h"
+
+enum {
+    RUNNING = 1024, /* spans that may run at once and be measured one by one */
+    SEARCHED = 64,  /* places looked at for a free one */
+    SITES = 64,     /* (statement, call path) pairs of one span that are counted */
+    NUMBER_BITS = 16,
+    SLOT_BITS = 12
+};
+
+typedef struct {
+    uint32_t statement;
+    uint32_t path;
+    uint32_t executions;
+} site;
+
+/* A running span. */
+typedef struct {
+    uint64_t serial; /* 0: free */
+    uint16_t name;
+    int64_t outer; /* the span around it; 0: none */
+    uint64_t started_ticks;
+    qp_thread *thread; /* that began it */
+    uint64_t step;     /* of its event loop, in which it began; 0: none */
+    int64_t cpu_at_ns; /* of the thread, when it began or went on */
+    int64_t cpu_ns; /* while a coroutine that is watched ran; of all of it when it has stopped, -1:
+                     * unknown */
+    int64_t ns;     /* from its beginning to where it stopped */
+    bool is_watched;
+    int64_t executions;
+    int64_t database_ns;
+    uint32_t site_count;
+    site sites[SITES];
+} running_span;
+
+static struct {
+    qp_names names;
+    running_span *running; /* RUNNING of them */
+    uint32_t next;         /* where a free one is looked for first */
+    uint64_t serial;       /* never used again, not in a later recording either */
+    uint64_t first_serial; /* of this recording */
+} table;
+
+PyObject *qp_span_variable;
+
+bool qp_spans_start(void)
+{
+    table.running = qp_allocate(RUNNING, sizeof *table.running);
+    table.first_serial = table.serial + 1;
+    table.next = 0;
+    return table.running && qp_names_start(&table.names, QP_SPAN_ROWS, "") == 0;
+}
+
+void qp_spans_stop(void)
+{
+    qp_release(table.running);
+    table.running = NULL;
+    qp_names_stop(&table.names);
+    Py_CLEAR(qp_span_variable);
+}
+
+static qp_span_row *spans(void)
+{
+    return qp_rows(QP_SPAN_ROWS);
+}
+
+void qp_spans_forget(void)
+{
+    for (uint32_t i = 0; i < qp_row_count(QP_SPAN_ROWS); i++) {
+        spans()[i] = (qp_span_row){.name = spans()[i].name};
+    }
+    qp_rows_clear(QP_REPEAT_ROWS);
+    qp_rows_clear(QP_STATUS_ROWS);
+}
+
+void qp_spans_after_fork(void)
+{
+    if (table.next) { /* a span has begun: else nothing was written to */
+        memset(table.running, 0, RUNNING * sizeof *table.running);
+    }
+    table.next = 0;
+}
+
+void qp_span_set_variable(PyObject *variable)
+{
+    Py_XSETREF(qp_span_variable, Py_NewRef(variable));
+}
+
+/* What a value of the variable leads to, if it still runs; or NULL. */
+static inline running_span *running(int64_t span)
+{
+    uint32_t slot = (uint32_t)(span >> NUMBER_BITS) & ((1u << SLOT_BITS) - 1);
+    if (!slot || !table.running) {
+        return NULL;
+    }
+    running_span *found = &table.running[slot - 1];
+    return found->serial == (uint64_t)span >> (NUMBER_BITS + SLOT_BITS) ? found : NULL;
+}
+
+static int64_t value_here(void)
+{
+    PyObject *value = NULL;
+    if (PyContextVar_Get(qp_span_variable, NULL, &value) < 0) {
+        PyErr_Clear(); /* no context: no span */
+        return 0;
+    }
+    int64_t span = value && PyLong_CheckExact(value) ? PyLong_AsLongLong(value) : 0;
+    Py_XDECREF(value);
+    /* One of an earlier recording: its number means another name now. */
+    return (uint64_t)span >> (NUMBER_BITS + SLOT_BITS) >= table.first_serial ? span : 0;
+}
+
+int64_t qp_span_find(void)
+{
+    int64_t span = qp_span_variable ? value_here() : 0;
+    const qp_origin *origin = span ? NULL : qp_origin_now();
+    if (origin && origin->recording == qp_recording) {
+        span = origin->span;
+    }
+    return span;
+}
+
+/* The number, from 1, of a place: a free one, or that of one of the oldest, which is measured by
+ * its name alone from then on. */
+static uint32_t reserve(void)
+{
+    uint32_t place = table.next % RUNNING;
+    for (uint32_t i = 0; i < SEARCHED && table.running[place].serial; i++) {
+        place = (place + 1) % RUNNING;
+    }
+    table.next = place + 1;
+    return place + 1;
+}
+
+/* The step of the event loop that runs in the thread, to tell whether another has begun; 0: no
+ * loop runs in it. */
+static uint64_t step_of(const qp_thread *thread)
+{
+    const qp_lane *lane = thread->lane;
+    if (!lane || lane->recording != qp_recording) {
+        return 0;
+    }
+    return lane->step && lane->loop->has_steps ? lane->step->number : UINT64_MAX;
+}
+
+int64_t qp_span_begin(PyObject *name)
+{
+    uint16_t number = qp_name_number(&table.names, name);
+    qp_thread *thread = number ? qp_thread_here() : NULL;
+    if (!number) {
+        return 0;
+    }
+    if (qp_share_awaited) {
+        qp_region_share();
+    }
+    uint64_t serial = ++table.serial;
+    uint32_t slot = thread ? reserve() : 0;
+    if (slot) {
+        running_span *begun = &table.running[slot - 1];
+        int64_t outer = qp_span_value();
+        begun->serial = serial;
+        begun->name = number;
+        begun->outer = running(outer) ? outer : 0;
+        begun->thread = thread;
+        begun->step = step_of(thread);
+        begun->cpu_ns = begun->executions = begun->database_ns = 0;
+        begun->is_watched = false;
+        begun->site_count = 0;
+        begun->cpu_at_ns = qp_thread_cpu_ns();
+        begun->started_ticks = qp_clock_ticks();
+    }
+    return (int64_t)(serial << (NUMBER_BITS + SLOT_BITS) | (uint64_t)slot << NUMBER_BITS | number);
+}
+
+/* Notes a statement that the span executed again and again from one call path. */
+static void add_repeat(const running_span *ended, const site *s)
+{
+    qp_repeat_row *rows = qp_rows(QP_REPEAT_ROWS);
+    uint32_t at = 0;
+    while (at < qp_row_count(QP_REPEAT_ROWS) &&
+           (rows[at].span != ended->name || rows[at].statement != s->statement ||
+            rows[at].path != s->path)) {
+        at++;
+    }
+    if (at == qp_row_count(QP_REPEAT_ROWS)) {
+        at = qp_rows_add(QP_REPEAT_ROWS, 1);
+        if (at == UINT32_MAX) {
+            return;
+        }
+        rows[at] = (qp_repeat_row){.span = ended->name, .statement = s->statement, .path = s->path};
+    }
+    rows[at].spans++;
+    rows[at].executions += s->executions;
+    rows[at].most = s->executions > rows[at].most ? s->executions : rows[at].most;
+}
+
+/* The CPU time of a span that ends here; -1: it cannot be told, because other work ran in its
+ * thread meanwhile, or it went on in another thread. */
+static int64_t cpu_of(const running_span *ended)
+{
+    const qp_thread *thread = qp_thread_here();
+    if (ended->is_watched) {
+        return ended->cpu_ns;
+    }
+    bool alone = thread == ended->thread && step_of(ended->thread) == ended->step &&
+                 ended->step != UINT64_MAX;
+    return alone ? qp_thread_cpu_ns() - ended->cpu_at_ns : -1;
+}
+
+static void count_site(running_span *s, uint32_t statement, uint32_t path, uint32_t executions)
+{
+    for (uint32_t i = 0; i < s->site_count; i++) {
+        if (s->sites[i].statement == statement && s->sites[i].path == path) {
+            s->sites[i].executions += executions;
+            return;
+        }
+    }
+    if (s->site_count < SITES) {
+        s->sites[s->site_count++] = (site){statement, path, executions};
+    }
+}
+
+void qp_span_stop(int64_t span)
+{
+    running_span *stopped = running(span);
+    if (stopped) {
+        stopped->ns = qp_clock_ns(qp_clock_elapsed(stopped->started_ticks, qp_clock_ticks()));
+        stopped->cpu_ns = cpu_of(stopped);
+    }
+}
+
+void qp_span_end(int64_t span, bool failed)
+{
+    running_span *ended = running(span);
+    if (!ended) {
+        return;
+    }
+    qp_span_row *s = &spans()[ended->name];
+    s->count++;
+    s->errors += failed;
+    s->database_ns += ended->database_ns;
+    if (ended->cpu_ns >= 0) {
+        s->cpu_count++;
+        s->cpu_ns += ended->cpu_ns;
+    }
+    qp_distribution_add(&s->durations, ended->ns);
+    qp_distribution_add(&s->queries, ended->executions);
+    running_span *outer = running(ended->outer);
+    for (uint32_t i = 0; i < ended->site_count; i++) {
+        const site *at = &ended->sites[i];
+        if (at->executions > QP_SPAN_REPEATS) {
+            add_repeat(ended, at);
+        }
+        if (outer) {
+            count_site(outer, at->statement, at->path, at->executions);
+        }
+    }
+    if (outer) {
+        outer->executions += ended->executions;
+        outer->database_ns += ended->database_ns;
+    }
+    ended->serial = 0;
+}
+
+void qp_span_status(int64_t span, int status)
+{
+    const running_span *of = running(span);
+    qp_status_row *rows = qp_rows(QP_STATUS_ROWS);
+    uint32_t count = qp_row_count(QP_STATUS_ROWS), at = 0;
+    if (!of) {
+        return;
+    }
+    while (at < count && (rows[at].span != of->name || rows[at].status != status)) {
+        at++;
+    }
+    if (at == count) {
+        at = qp_rows_add(QP_STATUS_ROWS, 1);
+    }
+    if (at != UINT32_MAX) {
+        rows[at] = (qp_status_row){of->name, status, rows[at].count + 1};
+    }
+}
+
+void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns)
+{
+    *executions = *database_ns = 0;
+    if (running(span)) {
+        *executions = running(span)->executions;
+        *database_ns = running(span)->database_ns;
+    }
+}
+
+void qp_span_count(int64_t span, uint32_t statement, uint32_t path)
+{
+    running_span *s = running(span);
+    if (s) {
+        s->executions++;
+        count_site(s, statement, path, 1);
+    }
+}
+
+void qp_span_recount(int64_t span, uint32_t from, uint32_t to, uint32_t path)
+{
+    running_span *s = running(span);
+    for (uint32_t i = 0; s && i < s->site_count; i++) {
+        if (s->sites[i].statement == from && s->sites[i].path == path && s->sites[i].executions) {
+            s->sites[i].executions--;
+            count_site(s, to, path, 1);
+            return;
+        }
+    }
+}
+
+void qp_span_add_database(int64_t span, int64_t ns)
+{
+    running_span *s = running(span);
+    if (s) {
+        s->database_ns += ns;
+    }
+}
+
+/* Adds up the CPU time of a coroutine while it runs. */
+typedef struct {
+    qp_watcher watcher;
+    int64_t span;
+} cpu_watcher;
+
+static void go_on(qp_watcher *self)
+{
+    running_span *s = running(((cpu_watcher *)self)->span);
+    if (s) {
+        s->cpu_at_ns = qp_thread_cpu_ns();
+    }
+}
+
+static void stop_for_now(qp_watcher *self)
+{
+    running_span *s = running(((cpu_watcher *)self)->span);
+    if (s) {
+        s->cpu_ns += qp_thread_cpu_ns() - s->cpu_at_ns;
+    }
+}
+
+static void end(qp_watcher *Py_UNUSED(self), PyObject *Py_UNUSED(result)) {}
+
+static void forget(qp_watcher *self)
+{
+    qp_release(self);
+}
+
+PyObject *qp_span_watch(PyTypeObject *awaited_type, int64_t span, PyObject *coroutine)
+{
+    running_span *s = running(span);
+    cpu_watcher *w = s && PyCoro_CheckExact(coroutine) ? qp_allocate(1, sizeof *w) : NULL;
+    if (!w) {
+        return coroutine;
+    }
+    s->is_watched = true;
+    w->watcher = (qp_watcher){go_on, stop_for_now, end, forget};
+    w->span = span;
+    return qp_awaited(awaited_type, coroutine, &w->watcher);
+}
+
+bool qp_span_name_is_known(uint16_t number)
+{
+    return qp_name_is_known(&table.names, number);
+}

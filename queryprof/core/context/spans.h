@@ -1,0 +1,81 @@
+/* Spans: named pieces of the program's work, and what each of them asked of a database.
+ *
+ * The running span is the value of a context variable, a number made of the span's name, its
+ * place among the running ones and a serial number; so it is right across tasks, and in threads
+ * that run in a copy of the context. What was asked inside a span counts for those around it, too.
+ */
+#ifndef QP_CONTEXT_SPANS_H
+#define QP_CONTEXT_SPANS_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/thread_local.h"
+
+enum {
+    QP_SPAN_REPEATS = 10 /* executions of a statement from one call path in one span; with more
+                          * the span repeats itself */
+};
+
+bool qp_spans_start(void);
+void qp_spans_stop(void);
+
+/* Drops what was added up; names and numbers stay. */
+void qp_spans_forget(void);
+
+/* In a forked child: no span is running. */
+void qp_spans_after_fork(void);
+
+/* The context variable whose value is the running span: owned; NULL until there is a span. */
+extern PyObject *qp_span_variable;
+
+/* Sets it (a new reference is taken). */
+void qp_span_set_variable(PyObject *variable);
+
+/* Begins a span with this name inside the running one: the variable's new value; 0 with an
+ * exception. */
+int64_t qp_span_begin(PyObject *name);
+
+/* It stops here: its time is taken. */
+void qp_span_stop(int64_t span);
+
+/* Ends it, stopped, with the executions that are settled. */
+void qp_span_end(int64_t span, bool failed);
+
+/* The status that a request ended with. */
+void qp_span_status(int64_t span, int status);
+
+/* Its executions that are settled, and the time in the driver; zeros when it is not running. */
+void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns);
+
+/* A coroutine whose running is the span's CPU time; takes the reference (see qp_awaited). */
+PyObject *qp_span_watch(PyTypeObject *awaited_type, int64_t span, PyObject *coroutine);
+
+/* Moves an execution that was counted in a span to another statement. */
+void qp_span_recount(int64_t span, uint32_t from, uint32_t to, uint32_t path);
+
+/* The running span, also of the work that another thread has handed to this one; 0: none. Never
+ * raises. */
+int64_t qp_span_find(void);
+
+static inline int64_t qp_span_value(void)
+{
+    return qp_span_variable || qp_here.origin ? qp_span_find() : 0;
+}
+
+/* The number of its name; 0: none. */
+static inline uint16_t qp_span_number_of(int64_t span)
+{
+    return (uint16_t)(span & 0xffff);
+}
+
+/* Counts an execution for a running span and those around it. */
+void qp_span_count(int64_t span, uint32_t statement, uint32_t path);
+
+/* Adds time in the driver to a running span. */
+void qp_span_add_database(int64_t span, int64_t ns);
+
+bool qp_span_name_is_known(uint16_t number);
+
+#endif

@@ -1,0 +1,24 @@
+/* Notes: what a library says about the statements that it runs for the program, such as the
+ * relationship that an object mapper loads.
+ */
+#ifndef QP_CONTEXT_STATEMENT_LABELS_H
+#define QP_CONTEXT_STATEMENT_LABELS_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The context variable whose value is the running note, a str; NULL: no library tells any. */
+extern PyObject *qp_note_variable;
+
+/* A new callable that stands in for `original`: while it runs, the note is what `describe` returns
+ * for the same arguments. NULL with an exception. */
+PyObject *qp_note_runner(PyObject *module, PyObject *original, PyObject *describe);
+
+/* The running note (a new reference), or NULL. Never raises. */
+PyObject *qp_note_running(void);
+
+/* Keeps the running note for a statement: the first one stays. */
+void qp_note_statement(uint32_t statement);
+
+#endif

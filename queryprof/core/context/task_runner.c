@@ -1,0 +1,66 @@
+#include "context/task_runner.h"
+
+#include <stdbool.h>
+
+#include "stacks/call_paths.h"
+#include "stacks/code_lines.h"
+#include "stacks/task_creators.h"
+#include "threads/threads.h"
+#include "wrappers/module_state.h"
+#include "wrappers/wrapper.h"
+
+/* Whether a coroutine is not the program's own: then its frames do not name the program's line. */
+static bool is_of_library(PyObject *coroutine)
+{
+    PyObject *code = PyObject_GetAttrString(coroutine, "cr_code");
+    bool is = !code || !PyCode_Check(code) || qp_code_kind((PyCodeObject *)code) != QP_CODE_USER;
+    PyErr_Clear(); /* an object of another type, as aiosqlite's: a library has made it */
+    Py_XDECREF(code);
+    return is;
+}
+
+/* Sets the variable to the running call path; returns what resets it, or NULL. */
+static PyObject *note_maker(void)
+{
+    qp_thread *thread = qp_thread_here();
+    uint32_t path = QP_PATH_NONE;
+    if (!thread || !qp_callpath_find(thread->tstate, &path) || path <= QP_PATH_OTHER) {
+        return NULL;
+    }
+    if (!qp_task_variable) {
+        qp_task_variable = PyContextVar_New("queryprof.task", NULL);
+    }
+    uint64_t number = (uint64_t)qp_recording << QP_TASK_PATH_BITS | path;
+    PyObject *value = qp_task_variable ? PyLong_FromUnsignedLongLong(number) : NULL;
+    PyObject *token = value ? PyContextVar_Set(qp_task_variable, value) : NULL;
+    PyErr_Clear(); /* no memory: who made it stays unknown */
+    Py_XDECREF(value);
+    return token;
+}
+
+static PyObject *make_task(PyObject *callable, PyObject *const *args, size_t flagged,
+                           PyObject *names)
+{
+    PyObject *original = Py_NewRef(((qp_wrapper *)callable)->wrapped);
+    bool notes = PyVectorcall_NARGS(flagged) > 1 && is_of_library(args[1]);
+    PyObject *token = notes ? note_maker() : NULL;
+    PyObject *result = PyObject_Vectorcall(original, args, flagged, names);
+    if (token) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        if (!qp_task_variable || PyContextVar_Reset(qp_task_variable, token) < 0) {
+            PyErr_Clear(); /* another context runs, or recording has ended */
+        }
+        PyErr_Restore(type, value, traceback);
+        Py_DECREF(token);
+    }
+    Py_DECREF(original);
+    return result;
+}
+
+PyObject *qp_task_runner(PyObject *module, PyObject *original, PyCodeObject *boundary)
+{
+    const qp_module_state *state = PyModule_GetState(module);
+    qp_task_boundary_is(boundary);
+    return qp_wrapper_new(state->wrapper_type, make_task, original, NULL);
+}

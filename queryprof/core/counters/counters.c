@@ -1,0 +1,319 @@
+#include "counters/counters.h"
+
+#include <string.h>
+
+#include "counters/connections.h"
+#include "counters/pending_counters.h"
+#include "runtime/assertion.h"
+#include "runtime/thread_local.h"
+#include "sqlite/change_counter.h"
+#include "sqlite/library.h"
+#include "sqlite/statement_objects.h"
+
+/* SQLite calls this for every connection that is opened. Another driver may share the library with
+ * sqlite3 (Debian's APSW does), and hold no statement objects: it opens it in a call of its own. */
+static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api))
+{
+    if (qp_counting.is_on && !qp_here.muted) {
+        const qp_meter *meter = qp_meter_here();
+        qp_trace_connection(db, &qp_sqlite, meter && meter->drops);
+    }
+    return 0;
+}
+
+static struct {
+    const qp_sqlite_functions *counted[QP_PRIVATE_LIBRARIES]; /* they call on_open_private */
+    volatile int count;
+} private;
+
+/* The same of drivers with a SQLite of their own. */
+static int on_open_private(void *db, char **Py_UNUSED(error), const void *api)
+{
+    const qp_sqlite_functions *sqlite = private.count ? qp_sqlite_of_table(api) : NULL;
+    if (sqlite && qp_counting.is_on && !qp_here.muted) {
+        qp_trace_connection(db, sqlite, true);
+    }
+    return 0;
+}
+
+/* From what a call has noted of its statement to one that can be read; without a statement, where
+ * the call's recording has ended. */
+static qp_counted_statement counted_from(const qp_active *call)
+{
+    const qp_meter *meter = call->meter;
+    qp_counted_statement s = {0};
+    if (meter) {
+        s.statement = call->statement;
+        s.key = meter->key;
+        s.executions = call->begins_counting;
+        memcpy(s.base, call->base, sizeof s.base);
+    }
+    return s;
+}
+
+/* Reads a statement that is about to be gone; with its connection's mutex. */
+static void read_last(qp_tracker *t, const void *db, const void *statement)
+{
+    bool ours = qp_counting.is_on && t->db == db && t->epoch == qp_counting.epoch;
+    qp_counted_statement *s = ours ? qp_tracker_find(t, statement) : NULL;
+    qp_active *call = ours && !s ? qp_call_that_started(statement) : NULL;
+    if (call) { /* it is the driver's, which does not keep it */
+        qp_counted_statement last = counted_from(call);
+        if (last.statement) {
+            qp_tracker_read_aside(t, &last);
+        }
+        call->statement = NULL;
+    }
+    if (s) {
+        if (t->sampled == s) {
+            qp_tracker_end_sample(t, true);
+        }
+        qp_tracker_read_aside(t, s);
+        qp_tracker_drop(s);
+    }
+}
+
+/* Reads the counters of a statement (sqlite3_stmt *) that is about to be gone; with the GIL. */
+static void statement_ends(void *statement)
+{
+    if (!qp_counting.is_on) {
+        return;
+    }
+    void *db = qp_sqlite.db_handle(statement); /* alive as long as its statement is */
+    qp_tracker *t = qp_tracker_of(db);
+    if (!t) {
+        return;
+    }
+    void *mutex = qp_sqlite.db_mutex(db);
+    if (qp_sqlite.mutex_try(mutex) == 0) {
+        read_last(t, db, statement);
+        qp_sqlite.mutex_leave(mutex);
+    } else {
+        /* The mutex and the GIL are never waited for while the other one is held: the driver waits
+         * for the mutex with the GIL (sqlite3_column_name). */
+        PyThreadState *released = PyEval_SaveThread();
+        qp_sqlite.mutex_enter(mutex);
+        read_last(t, db, statement);
+        qp_sqlite.mutex_leave(mutex);
+        PyEval_RestoreThread(released);
+    }
+    if (qp_orphans_due) {
+        qp_orphans_collect();
+    }
+}
+
+const char *qp_counters_start(const char *library, PyObject *connection)
+{
+    const char *reason = qp_sqlite_find(library);
+    if (!reason && (!qp_orphans_start() || !qp_trackers_start())) {
+        reason = "not enough memory";
+    }
+    if (!reason) {
+        reason = qp_statement_objects_watch(connection, statement_ends);
+    }
+    if (reason) {
+        return reason;
+    }
+    qp_changes_find(qp_connection_db(connection));
+    qp_counting.epoch++;
+    qp_counting.is_on = true;
+    if (qp_sqlite.auto_extension((void (*)(void))on_open) != 0) {
+        qp_counters_stop();
+        return "SQLite refused the hook for new connections";
+    }
+    return NULL;
+}
+
+void qp_counters_stop(void)
+{
+    while (private.count) {
+        private.counted[--private.count]->cancel_auto_extension((void (*)(void))on_open_private);
+    }
+    if (qp_counting.is_on) {
+        qp_counters_settle();
+        qp_counting.is_on = false;
+        qp_sqlite.cancel_auto_extension((void (*)(void))on_open);
+        qp_statement_objects_unwatch();
+    }
+}
+
+const char *qp_counters_start_private(void)
+{
+    if (!qp_counting.is_on) {
+        return "counters are off";
+    }
+    const qp_sqlite_functions *loaded = qp_sqlite_that_loaded();
+    if (!loaded || private.count == QP_PRIVATE_LIBRARIES) {
+        return "the driver's SQLite loads no extensions";
+    }
+    if (loaded->trace_v2 == qp_sqlite.trace_v2) {
+        return NULL; /* it is not private: see on_open */
+    }
+    for (int i = 0; i < private.count; i++) {
+        if (private.counted[i] == loaded) {
+            return NULL; /* of two drivers that share it */
+        }
+    }
+    if (loaded->auto_extension((void (*)(void))on_open_private) != 0) {
+        return "SQLite refused the hook for new connections";
+    }
+    private.counted[private.count++] = loaded;
+    return NULL;
+}
+
+void qp_counters_attach(PyObject *connection)
+{
+    void *db = qp_counting.is_on ? qp_connection_db(connection) : NULL;
+    qp_tracker *t = db ? qp_tracker_of(db) : NULL;
+    if (!db || (t && t->epoch == qp_counting.epoch) || qp_connection_has_callback(connection)) {
+        return;
+    }
+    /* The driver takes db off the connection, with the GIL, before it closes it; so it is open. The
+     * mutex's holder may be waiting for the GIL: try, and never wait. */
+    void *mutex = qp_sqlite_connection(connection, &db) ? NULL : qp_sqlite.db_mutex(db);
+    if (!mutex || qp_sqlite.mutex_try(mutex) != 0) {
+        return;
+    }
+    t = qp_trace_connection(db, &qp_sqlite, false);
+    if (t) {
+        qp_schema_note(&t->schema, QP_SCHEMA_UNKNOWN, 0); /* what is in it was made before */
+    }
+    qp_sqlite.mutex_leave(mutex);
+}
+
+/* Puts a statement among those that are counted; with its connection's mutex, and held. */
+static void place_held(qp_tracker *t, const qp_active *call)
+{
+    if (t->db != call->db || t->epoch != qp_counting.epoch || qp_tracker_find(t, call->statement)) {
+        return;
+    }
+    const qp_counted_statement counted = counted_from(call);
+    if (!counted.statement) {
+        return;
+    }
+    qp_counted_statement *s = qp_tracker_place(t, counted.statement, &counted.key, false);
+    *s = counted;
+    s->held = s->statement;
+    t->last = s;
+    if (t->unproved == s->statement) {
+        t->sampled = s;
+        t->pages_at_start = call->pages_at_start;
+    }
+}
+
+void qp_counters_know(PyObject *connection, PyObject *cursor, const qp_active *call)
+{
+    const void *db = qp_connection_db(connection);
+    qp_tracker *t = qp_counting.is_on && db == call->db ? qp_tracker_of(db) : NULL;
+    PyObject *object = t ? qp_statement_object(connection, cursor, call->statement) : NULL;
+    if (!object) {
+        return; /* it is not the driver's, or another thread has closed the connection */
+    }
+    QP_ASSERT(t->sqlite->db_handle(call->statement) == t->db);
+    void *mutex = t->sqlite->db_mutex(t->db);
+    if (t->sqlite->mutex_try(mutex) == 0) {
+        place_held(t, call);
+        t->sqlite->mutex_leave(mutex);
+        return;
+    }
+    /* As in statement_ends. Our reference keeps the statement, which keeps the connection's mutex.
+     */
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_INCREF(object);
+    PyThreadState *released = PyEval_SaveThread();
+    t->sqlite->mutex_enter(mutex);
+    place_held(t, call);
+    t->sqlite->mutex_leave(mutex);
+    PyEval_RestoreThread(released);
+    Py_DECREF(object);
+    PyErr_Restore(type, value, traceback);
+}
+
+qp_tracker *qp_counters_tracker(PyObject *connection)
+{
+    qp_tracker *t = qp_counting.is_on ? qp_tracker_of(qp_connection_db(connection)) : NULL;
+    return t && !qp_connection_has_callback(connection) ? t : NULL;
+}
+
+bool qp_counters_explained(qp_tracker *t, const qp_explanation *explanation)
+{
+    /* A statement that is among the tracker's has not gone: see read_last. */
+    void *mutex = t->db ? t->sqlite->db_mutex(t->db) : NULL;
+    if (!mutex || t->sqlite->mutex_try(mutex) != 0) {
+        return false;
+    }
+    const qp_counted_statement *s = qp_tracker_find(t, explanation->statement);
+    bool same =
+        s && !s->transient &&
+        t->sqlite->stmt_status(s->statement, QP_STMTSTATUS_REPREPARE, 0) == explanation->reprepares;
+    t->sqlite->mutex_leave(mutex);
+    return same;
+}
+
+bool qp_counters_tell_ends(PyObject *connection, bool ends)
+{
+    qp_tracker *t = qp_counters_tracker(connection);
+    if (!t) {
+        return false; /* a callback of the program may have taken the place of ours */
+    }
+    t->tellers += ends ? 1 : t->tellers ? -1u : 0;
+    /* The caller has the GIL, for which the mutex's holder may be waiting: never wait for it. Then
+     * the next end of a statement takes the trace of ends off. */
+    void *mutex = t->sqlite->db_mutex(t->db);
+    if (t->sqlite->mutex_try(mutex) != 0) {
+        t->tellers -= ends;
+        return false;
+    }
+    qp_trace_again(t);
+    t->sqlite->mutex_leave(mutex);
+    return true;
+}
+
+/* The connection, or NULL when it has no statement object that keeps it alive. With the GIL no
+ * statement object goes, and before it goes it is taken out. */
+static void *living_connection(const qp_tracker *t)
+{
+    for (int i = 0; i < QP_TRACKER_STATEMENTS; i++) {
+        void *statement = t->statements[i].held;
+        if (statement) {
+            return t->sqlite->db_handle(statement);
+        }
+    }
+    return NULL;
+}
+
+static void settle_tracker(qp_tracker *t)
+{
+    void *db = t->epoch == qp_counting.epoch ? living_connection(t) : NULL;
+    /* Whoever runs something on the connection may be waiting for the GIL: try, and never wait. */
+    void *mutex = db ? t->sqlite->db_mutex(db) : NULL;
+    if (!mutex || t->sqlite->mutex_try(mutex) != 0) {
+        return;
+    }
+    if (t->sampled && !t->sqlite->stmt_busy(t->sampled->statement)) {
+        qp_tracker_end_sample(t, true);
+    }
+    for (int i = 0; i < QP_TRACKER_STATEMENTS; i++) {
+        qp_counted_statement *s = &t->statements[i];
+        if (s->statement && !s->transient) {
+            qp_counters counters = qp_tracker_read(t, s);
+            qp_counters_add_to(s->key, &counters);
+        }
+    }
+    t->sqlite->mutex_leave(mutex);
+}
+
+void qp_counters_settle(void)
+{
+    if (qp_counting.is_on) {
+        qp_trackers_visit(settle_tracker);
+    }
+}
+
+void qp_counters_after_fork(void)
+{
+    qp_orphans_after_fork();
+    qp_trackers_after_fork();
+    qp_counting.epoch++;
+}

@@ -1,0 +1,93 @@
+#include "counters/pending_counters.h"
+
+#include <Python.h>
+#include <pythread.h>
+#include <string.h>
+
+#include "context/spans.h"
+#include "stacks/call_paths.h"
+#include "statements/statements.h"
+#include "sums/aggregates.h"
+#include "threads/threads.h"
+
+enum { ORPHANS = 512, ORPHANS_DUE = 16 };
+
+typedef struct {
+    qp_key key;
+    qp_counters counters;
+} orphan;
+
+static struct {
+    PyThread_type_lock lock; /* never held while waiting for anything */
+    orphan orphans[ORPHANS];
+    int count;
+} table;
+
+static uint64_t lost; /* guarded as the table */
+
+volatile bool qp_orphans_due = false;
+
+bool qp_orphans_start(void)
+{
+    if (!table.lock) {
+        table.lock = PyThread_allocate_lock();
+    }
+    return table.lock != NULL;
+}
+
+void qp_orphans_after_fork(void)
+{
+    if (table.lock) {
+        table.lock = PyThread_allocate_lock(); /* the old one may be held by a lost thread */
+    }
+    table.count = 0;
+    qp_orphans_due = false;
+    lost = 0;
+}
+
+void qp_orphan_keep(const qp_key *key, const qp_counters *counters)
+{
+    PyThread_acquire_lock(table.lock, WAIT_LOCK);
+    orphan *last = table.count ? &table.orphans[table.count - 1] : NULL;
+    if (last && qp_same_key(&last->key, key)) {
+        qp_counters_add(&last->counters, counters);
+    } else if (table.count < ORPHANS) {
+        table.orphans[table.count++] = (orphan){*key, *counters};
+        qp_orphans_due = table.count >= ORPHANS_DUE;
+    } else {
+        lost++;
+    }
+    PyThread_release_lock(table.lock);
+}
+
+void qp_counters_add_to(qp_key key, const qp_counters *counters)
+{
+    /* A callback that ran while one recording ended and the next began has noted another's key. */
+    bool is_known = qp_statement_is_known(key.statement) && qp_thread_is_known(key.thread) &&
+                    qp_span_name_is_known(key.span);
+    if (is_known && (counters->counted || counters->vm_steps || counters->page_fetch_samples)) {
+        qp_aggregate_count(qp_aggregate_of(&key), counters);
+    }
+}
+
+void qp_orphans_collect(void)
+{
+    static orphan taken[ORPHANS]; /* filled and emptied under the GIL */
+    if (!table.lock) {
+        return;
+    }
+    PyThread_acquire_lock(table.lock, WAIT_LOCK);
+    int count = table.count;
+    memcpy(taken, table.orphans, (size_t)count * sizeof *taken);
+    table.count = 0;
+    qp_orphans_due = false;
+    PyThread_release_lock(table.lock);
+    for (int i = 0; i < count; i++) {
+        qp_counters_add_to(taken[i].key, &taken[i].counters);
+    }
+}
+
+uint64_t qp_counters_lost(void)
+{
+    return lost;
+}

@@ -1,0 +1,297 @@
+#include "counters/plans.h"
+
+#include <string.h>
+
+#include "counters/counters.h"
+#include "memory/region.h"
+#include "memory/texts.h"
+#include "runtime/allocation.h"
+#include "runtime/clock.h"
+#include "runtime/compiler.h"
+#include "statements/statements.h"
+
+enum {
+    KNOWN_SLOTS = 16384,              /* statements with the schemas they met */
+    HEAD_START_NS = 100 * 1000 * 1000 /* of asking, at the program's start */
+};
+
+static const uint64_t ONE_GENERATION = (uint64_t)1 << 32;
+
+typedef struct {
+    uint64_t schema; /* 0: free */
+    uint32_t statement;
+    uint32_t plan; /* 1 + its row; 0: SQLite gave none */
+} known_plan;
+
+static struct {
+    known_plan *known;
+    uint32_t known_count;
+    bool is_met[QP_PLANS]; /* by row: since it was asked for */
+    double share;
+    int64_t asked_ticks;
+    uint64_t started_ticks;
+    uint64_t asked;
+} table = {.share = 1.0};
+
+qp_plan_cached qp_plan_cache[QP_PLAN_CACHE];
+uint64_t qp_plan_generation = (uint64_t)1 << 32;
+
+bool qp_plans_start(void)
+{
+    table.known = qp_allocate(KNOWN_SLOTS, sizeof *table.known);
+    memset(table.is_met, 0, sizeof table.is_met);
+    table.known_count = 0;
+    table.asked_ticks = 0;
+    table.started_ticks = qp_clock_ticks();
+    table.asked = 0;
+    qp_plan_generation += ONE_GENERATION;
+    return table.known != NULL;
+}
+
+void qp_plans_stop(void)
+{
+    qp_release(table.known);
+    table.known = NULL;
+}
+
+void qp_plans_allow(double share)
+{
+    table.share = share;
+}
+
+uint64_t qp_plans_asked(void)
+{
+    return table.asked;
+}
+
+/* The entry of a statement under a schema, or the free one where it would be. */
+static known_plan *find(uint64_t schema, uint32_t statement)
+{
+    uint64_t slot = (schema ^ statement * 0x9E3779B97F4A7C15u) % KNOWN_SLOTS;
+    while (table.known[slot].schema &&
+           (table.known[slot].schema != schema || table.known[slot].statement != statement)) {
+        slot = (slot + 1) % KNOWN_SLOTS;
+    }
+    return &table.known[slot];
+}
+
+static void remember(uint64_t schema, uint32_t statement, uint32_t plan)
+{
+    if (table.known_count >= KNOWN_SLOTS / 2) { /* all are asked again when they are met */
+        memset(table.known, 0, KNOWN_SLOTS * sizeof *table.known);
+        table.known_count = 0;
+    }
+    known_plan *entry = find(schema, statement);
+    table.known_count += !entry->schema;
+    *entry = (known_plan){schema, statement, plan};
+}
+
+/* Whether there is room for an answer, and time to ask. */
+static bool is_affordable(void)
+{
+    if (qp_row_count(QP_PLAN_ROWS) == QP_PLANS) {
+        return false;
+    }
+    int64_t elapsed = qp_clock_elapsed(table.started_ticks, qp_clock_ticks());
+    double allowed_ns = table.share * (double)qp_clock_ns(elapsed) + HEAD_START_NS;
+    return table.share >= 1 || (double)qp_clock_ns(table.asked_ticks) < allowed_ns;
+}
+
+/* Whether EXPLAIN QUERY PLAN takes a statement. */
+static bool can_be_explained(const char *form, uint32_t length)
+{
+    static const char *const words[] = {"SELECT ", "INSERT ", "UPDATE ",
+                                        "DELETE ", "WITH ",   "REPLACE "};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (length > 8 && !strncmp(form, words[i], strlen(words[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *path_of(const qp_tracker *tracker)
+{
+    return tracker->path ? tracker->path : "";
+}
+
+/* The number of the schema that the connection sees now. */
+static uint64_t schema_of(qp_tracker *tracker)
+{
+    if (tracker->reprepared) {
+        tracker->reprepared = false;
+        qp_schema_note(&tracker->schema, QP_SCHEMA_CHANGED, 0);
+    }
+    return qp_schema_state(&tracker->schema, path_of(tracker));
+}
+
+static void keep_from_asking(const void *db, uint32_t statement)
+{
+    *qp_plan_place(db, statement) = (qp_plan_cached){db, qp_plan_generation | statement};
+}
+
+QP_COLD bool qp_plan_ask(qp_plan_question *question, PyObject *connection, uint32_t statement,
+                         qp_operation operation)
+{
+    const void *db = qp_connection_db(connection);
+    uint32_t length;
+    const char *form = qp_statement_form(statement, &length);
+    question->change = qp_schema_change_of(form, length, operation == QP_EXECUTESCRIPT);
+    if (question->change == QP_SCHEMA_KEPT && (!table.share || !can_be_explained(form, length))) {
+        keep_from_asking(db, statement);
+        return false;
+    }
+    qp_tracker *tracker = qp_counters_tracker(connection);
+    if (!tracker) {
+        keep_from_asking(db, statement); /* for this interval */
+        return false;
+    }
+    bool ends =
+        question->change == QP_SCHEMA_COMMITTED || question->change == QP_SCHEMA_ROLLED_BACK;
+    if (ends && !tracker->schema.is_open) {
+        keep_from_asking(db, statement); /* until a schema changes */
+        return false;
+    }
+    uint64_t schema = schema_of(tracker); /* also of what is about to be changed */
+    if (question->change != QP_SCHEMA_KEPT) {
+        question->tracker = tracker;
+        question->schema = tracker->schema;
+        return false;
+    }
+    const known_plan *known = find(schema, statement);
+    if (known->schema) {
+        if (known->plan) {
+            table.is_met[known->plan - 1] = true;
+        }
+        keep_from_asking(db, statement);
+        return false;
+    }
+    if (!is_affordable()) {
+        qp_head->unasked_plans++;
+        keep_from_asking(db, statement);
+        return false;
+    }
+    table.asked++;
+    question->tracker = tracker;
+    return true;
+}
+
+/* 1 + the row of a plan, which is added if need be; 0: there is no room. */
+static uint32_t place_of(uint32_t statement, const char *database, const char *text)
+{
+    PyObject *path = PyUnicode_DecodeFSDefault(database[0] ? database : ":memory:");
+    const qp_plan_row plan = {.statement = statement,
+                              .database = path ? qp_text_of_str(path) : QP_TEXT_FULL,
+                              .tree = qp_text_of(text, strlen(text))};
+    Py_XDECREF(path);
+    qp_plan_row *rows = qp_rows(QP_PLAN_ROWS);
+    for (uint32_t i = 0; i < qp_row_count(QP_PLAN_ROWS); i++) {
+        if (rows[i].statement == statement && rows[i].tree == plan.tree &&
+            rows[i].database == plan.database) {
+            return i + 1;
+        }
+    }
+    bool has_texts = plan.database != QP_TEXT_FULL && plan.tree != QP_TEXT_FULL;
+    uint32_t added = has_texts ? qp_rows_add(QP_PLAN_ROWS, 1) : UINT32_MAX;
+    if (added == UINT32_MAX) {
+        return 0;
+    }
+    rows[added] = plan;
+    return added + 1;
+}
+
+/* Whether a plan reads a table. */
+static bool reads_a_table(const char *tree)
+{
+    if (strstr(tree, "SEARCH ")) {
+        return true;
+    }
+    for (const char *at = tree; (at = strstr(at, "SCAN ")); at += 5) {
+        if (strncmp(at + 5, "CONSTANT ROW", 12) != 0 && !Py_ISDIGIT(at[5])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a plan reads a table of a database that should be empty still: what is kept in memory
+ * may be shared with connections that have filled it. */
+static bool is_shared(const qp_tracker *tracker, const char *tree)
+{
+    return !tracker->schema.file && !tracker->schema.own.state && reads_a_table(tree);
+}
+
+/* Keeps a plan; an empty one too: there is nothing to look for in it, or SQLite gives none. */
+static void keep(qp_tracker *tracker, uint32_t statement, const char *tree)
+{
+    if (is_shared(tracker, tree)) {
+        qp_schema_note(&tracker->schema, QP_SCHEMA_UNKNOWN, 0);
+    }
+    uint32_t place = 0;
+    if (tree[0]) {
+        place = place_of(statement, path_of(tracker), tree);
+        if (place) {
+            table.is_met[place - 1] = true;
+        }
+    }
+    remember(schema_of(tracker), statement, place);
+    keep_from_asking(tracker->db, statement);
+}
+
+QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, uint32_t statement,
+                            PyObject *argument)
+{
+    qp_tracker *tracker = question->tracker;
+    /* Another thread may be closing it: the driver takes it off the connection first. */
+    bool is_open = tracker->db && qp_connection_db(connection) == tracker->db;
+    if (question->change != QP_SCHEMA_KEPT) {
+        bool is_text = argument && PyUnicode_Check(argument);
+        uint64_t event = is_text ? (uint64_t)PyUnicode_Type.tp_hash(argument) : statement;
+        /* Of a connection that is closed, what it has changed in its file. */
+        qp_schema_note(is_open ? &tracker->schema : &question->schema, question->change, event);
+        if (is_open && qp_sqlite.get_autocommit(tracker->db)) {
+            tracker->schema.is_open = false;
+        }
+        if (question->change != QP_SCHEMA_COMMITTED) {
+            qp_plan_generation += ONE_GENERATION;
+        }
+        return;
+    }
+    const qp_explanation *explanation = &question->explanation;
+    table.asked_ticks += explanation->ticks;
+    if (!explanation->statement) {
+        return; /* it failed before it started */
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (is_open && qp_counters_explained(tracker, explanation)) {
+        keep(tracker, statement, explanation->tree ? explanation->tree : "");
+    } /* else it is asked again the next time */
+    PyErr_Restore(type, value, traceback); /* also drops an error of the decoding */
+}
+
+void qp_plans_forget(void)
+{
+    qp_rows_clear(QP_PLAN_ROWS);
+    memset(table.known, 0, KNOWN_SLOTS * sizeof *table.known);
+    memset(table.is_met, 0, sizeof table.is_met);
+    table.known_count = 0;
+    qp_plan_generation += ONE_GENERATION;
+}
+
+PyObject *qp_plans_met(void)
+{
+    PyObject *rows = PyList_New(0);
+    for (uint32_t i = 0; rows && i < qp_row_count(QP_PLAN_ROWS); i++) {
+        PyObject *row = table.is_met[i] ? PyLong_FromUnsignedLong(i) : NULL;
+        if (table.is_met[i] && (!row || PyList_Append(rows, row) < 0)) {
+            Py_CLEAR(rows);
+        }
+        Py_XDECREF(row);
+    }
+    if (rows) {
+        memset(table.is_met, 0, sizeof table.is_met);
+        qp_plan_generation += ONE_GENERATION; /* what is met again is asked about again */
+    }
+    return rows;
+}

@@ -1,0 +1,254 @@
+#include "counters/statement_events.h"
+
+#include "runtime/allocation.h"
+#include "runtime/assertion.h"
+#include "runtime/compiler.h"
+#include "runtime/thread_local.h"
+#include "sqlite/library.h"
+#include "threads/threads.h"
+
+struct qp_counting qp_counting;
+
+/* A str's UTF-8 as the driver has made it for SQLite, where there is no GIL: its object does not
+ * change, and the caller of the driver keeps it. NULL: there is none. */
+static const char *utf8_of(PyObject *text, size_t *length)
+{
+    if (PyUnicode_IS_COMPACT_ASCII(text)) {
+        *length = (size_t)PyUnicode_GET_LENGTH(text);
+        return (const char *)((PyASCIIObject *)text + 1);
+    }
+    const PyCompactUnicodeObject *compact = (PyCompactUnicodeObject *)text;
+    *length = (size_t)compact->utf8_length;
+    return compact->utf8;
+}
+
+/* Whether a statement has the text that the program gave to the driver, up to its end. Neither the
+ * BEGIN that the driver asks by itself has it, nor what a virtual table prepares. */
+static bool has_text_of(const qp_active *call, const char *sql)
+{
+    size_t length;
+    bool is_text = sql && call->sql && PyUnicode_Check(call->sql);
+    const char *text = is_text ? utf8_of(call->sql, &length) : NULL;
+    size_t taken = text ? strlen(sql) : 0;
+    return text && taken <= length && !memcmp(text, sql, taken);
+}
+
+static inline qp_meter *meter_here(void)
+{
+    const qp_thread *thread = qp_here.thread;
+    const qp_active *active = thread ? thread->active : NULL;
+    return active ? active->meter : NULL;
+}
+
+/* The call whose statement may start here, and its meter; NULL: none. `is_inside`: a part of a
+ * statement starts, or a statement inside another. Calls of other greenlets are in progress, too.
+ */
+static qp_active *asking(const qp_tracker *t, const void *statement, qp_meter **meter,
+                         bool *is_inside)
+{
+    qp_active *found = NULL;
+    bool serves = false;
+    const qp_thread *thread = qp_here.thread;
+    *meter = NULL;
+    for (qp_active *a = thread ? thread->active : NULL; a; a = a->below) {
+        qp_meter *its = a->meter;
+        if (its && its->main == statement) { /* the next row of an executemany */
+            *is_inside = true;
+            return NULL;
+        }
+        bool begins = its && !qp_operation_serves_rows(a->operation);
+        if (!found && begins && (!a->db || a->db == t->db)) {
+            found = a;
+            *meter = its;
+        }
+        serves = serves || (its && !begins);
+    }
+    *is_inside = found ? (*meter)->main != NULL : serves;
+    return *is_inside ? NULL : found;
+}
+
+/* Drops what an earlier recording, or a parent process, has left. */
+static void renew(qp_tracker *t)
+{
+    t->epoch = qp_counting.epoch;
+    t->last = t->sampled = NULL;
+    t->unproved = NULL;
+    memset(t->statements, 0, sizeof t->statements);
+}
+
+static QP_COLD void statement_started(qp_tracker *t, void *statement)
+{
+    bool is_inside;
+    qp_meter *meter;
+    qp_active *call = asking(t, statement, &meter, &is_inside);
+    if (is_inside) {
+        return;
+    }
+    QP_ASSERT(t->sqlite->db_handle(statement) == t->db);
+    t->unproved = NULL;
+    if (t->epoch != qp_counting.epoch) {
+        renew(t);
+    }
+    qp_counted_statement *s = qp_tracker_find(t, statement);
+    if (t->sampled) {
+        qp_tracker_end_sample(t, t->sampled == s);
+    }
+    if (s && s->transient && !qp_tracker_runs_again(t, s)) { /* it is another at this address */
+        qp_tracker_drop(s);
+        s = NULL;
+    }
+    if (!meter || !meter->counts) { /* what it does now is not counted */
+        if (s) {
+            qp_tracker_read_aside(t, s);
+            qp_tracker_drop(s);
+        }
+        return;
+    }
+    bool is_known = s && qp_same_key(&s->key, &meter->key);
+    if (!meter->drops && !is_known && !has_text_of(call, t->sqlite->sql(statement))) {
+        return;
+    }
+    if (s && !is_known) {
+        if (!s->transient) { /* such a one was read as it ended */
+            qp_tracker_read_aside(t, s);
+        }
+        s->key = meter->key;
+    } else if (!s && meter->drops) {
+        s = qp_tracker_place(t, statement, &meter->key, true);
+        qp_tracker_read_base(t, statement, s->base);
+    }
+    if (s) {
+        t->last = s->transient && !t->traces_ends ? NULL : s;
+        s->executions += !meter->counted;
+    } else {
+        call->statement = statement;
+        call->has_more = true;
+        call->begins_counting = !meter->counted;
+        qp_tracker_read_base(t, statement, call->base);
+    }
+    meter->counted = true;
+    meter->main = statement;
+    if (meter->explanation) {
+        qp_explain(meter->explanation, t->db, statement);
+        meter->explanation = NULL;
+    }
+    if (meter->sampled && !s) {
+        t->unproved = statement;
+        call->pages_at_start = qp_tracker_page_fetches(t);
+    } else if (meter->sampled && (!s->transient || t->traces_ends)) {
+        t->sampled = s;
+        t->pages_at_start = qp_tracker_page_fetches(t);
+    }
+}
+
+static QP_COLD void statement_ended(qp_tracker *t, void *statement)
+{
+    qp_meter *meter = meter_here();
+    qp_counted_statement *s = t->epoch == qp_counting.epoch ? qp_tracker_find(t, statement) : NULL;
+    if (s && s->is_over) { /* another at this address, or one that was not to be counted now */
+        qp_tracker_drop(s);
+        s = NULL;
+    }
+    if (s) {
+        if (t->sampled == s) {
+            qp_tracker_end_sample(t, true);
+        }
+        qp_tracker_read_aside(t, s);
+        qp_tracker_end(t, s);
+    }
+    if (meter && meter->main == statement) {
+        meter->main = NULL;
+    }
+    if (!t->traces_ends && !t->tellers) { /* the last call that wanted it could not take it off */
+        qp_trace_again(t);
+    }
+}
+
+/* The program closes a connection. SQLite keeps it alive, and would go on to tell of it, while a
+ * statement of it is not finished: what that has done is read now, and the trace taken off. */
+static QP_COLD void connection_closed(qp_tracker *t)
+{
+    if (qp_counting.is_on && t->epoch == qp_counting.epoch) {
+        qp_tracker_end_sample(t, true);
+        for (int i = 0; i < QP_TRACKER_STATEMENTS; i++) {
+            qp_counted_statement *s = &t->statements[i];
+            if (s->statement && !s->transient) {
+                qp_tracker_read_aside(t, s);
+            }
+        }
+    }
+    t->sqlite->trace_v2(t->db, 0, NULL, NULL);
+    qp_tracker_release(t);
+}
+
+/* Whether a statement starts again for the same owner: a loop over one statement. */
+static inline bool starts_again(const qp_tracker *t, const void *statement, const qp_meter *meter)
+{
+    const qp_counted_statement *s = t->last;
+    return meter && !meter->main && s && s->statement == statement &&
+           qp_same_key(&s->key, &meter->key) && meter->counts && !meter->sampled && !t->sampled &&
+           !meter->explanation && t->epoch == qp_counting.epoch &&
+           (!s->transient || qp_tracker_runs_again(t, t->last));
+}
+
+static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSED(detail))
+{
+    qp_tracker *t = context;
+    if (event == QP_TRACE_STMT) {
+        qp_meter *meter = meter_here();
+        if (starts_again(t, subject, meter)) {
+            t->last->executions += !meter->counted;
+            meter->counted = true;
+            meter->main = subject;
+        } else if (qp_counting.is_on) {
+            statement_started(t, subject);
+        }
+    } else if (event == QP_TRACE_PROFILE && qp_counting.is_on) {
+        statement_ended(t, subject);
+    } else if (event == QP_TRACE_CLOSE) {
+        connection_closed(t);
+    }
+    return 0;
+}
+
+void qp_trace_again(qp_tracker *t)
+{
+    bool ends = t->traces_ends || t->tellers;
+    unsigned events = QP_TRACE_STMT | QP_TRACE_CLOSE | (ends ? QP_TRACE_PROFILE : 0);
+    t->sqlite->trace_v2(t->db, events, on_trace, t);
+}
+
+/* A copy of a path (the caller owns it: qp_release); NULL: there is none, or no memory. */
+static char *copy_path(const char *path)
+{
+    size_t length = path ? strlen(path) : 0;
+    char *copy = length ? qp_allocate(length + 1, 1) : NULL;
+    return copy ? memcpy(copy, path, length) : NULL;
+}
+
+qp_tracker *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite, bool traces_ends)
+{
+    qp_tracker *t = sqlite->db_mutex(db) ? qp_tracker_take(db, qp_counting.epoch) : NULL;
+    if (t) {
+        t->sqlite = sqlite;
+        t->traces_ends = traces_ends;
+        t->path = copy_path(sqlite->db_filename(db, "main"));
+        qp_trace_again(t);
+    }
+    return t;
+}
+
+qp_meter *qp_meter_here(void)
+{
+    return meter_here();
+}
+
+qp_active *qp_call_that_started(const void *statement)
+{
+    const qp_thread *thread = qp_here.thread;
+    qp_active *a = thread ? thread->active : NULL;
+    while (a && (qp_operation_serves_rows(a->operation) || a->statement != statement)) {
+        a = a->below;
+    }
+    return a;
+}

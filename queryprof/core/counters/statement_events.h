@@ -1,0 +1,67 @@
+/* What SQLite reports of a connection while the program's calls run on it: that a statement starts
+ * or ends, that the connection closes (sqlite3_trace_v2,
+ * https://www.sqlite.org/c3ref/trace_v2.html).
+ *
+ * The callback runs without the GIL. It touches only the calls that are in progress in its own
+ * thread, and the connection's tracker, which the connection's mutex guards.
+ *
+ * A statement that starts is the call's own if it has the call's text. Others start in the same
+ * call: the driver's BEGIN, and what a virtual table asks when it is connected, while the program's
+ * statement is being prepared. Text alone is no proof that the statement lives on: it is kept past
+ * the callback only after qp_counters_know has found it in one of the driver's statement objects.
+ */
+#ifndef QP_COUNTERS_STATEMENT_EVENTS_H
+#define QP_COUNTERS_STATEMENT_EVENTS_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "counters/connections.h"
+#include "memory/execution_row.h"
+#include "runtime/operations.h"
+#include "sqlite/explain.h"
+#include "sums/aggregates.h"
+
+/* A probed call in progress, as far as the trace callback looks at it and notes in it. It is the
+ * first part of a qp_call, never on the C stack: a greenlet that waits inside the call has its
+ * stack moved away. */
+typedef struct qp_active {
+    struct qp_active *below;  /* the one that began before it in this thread; with greenlets it need
+                               * not be the one inside which it was made */
+    qp_meter *volatile meter; /* of its execution; NULL: unknown, or of an ended recording */
+    const void *frame;        /* identity of the Python frame that made it; NULL: not known */
+    qp_operation operation;
+    /* of an operation that begins an execution */
+    bool has_more;        /* there is more to do when it ends */
+    bool begins_counting; /* of what is noted: it is the execution's first statement */
+    const void *db;       /* identity of its connection's sqlite3; NULL: unknown */
+    PyObject *sql;        /* borrowed for the call; may be NULL, or anything */
+    void *statement; /* sqlite3_stmt * that has started with that text, and is not known to be one
+                      * of the driver's: valid in the callback alone; NULL: none */
+    uint32_t base[QP_COUNTERS]; /* its counters then */
+    uint32_t pages_at_start;
+} qp_active;
+
+/* Whether statements are counted, and since when: what is of another epoch is not valid. */
+extern struct qp_counting {
+    volatile bool is_on;
+    uint32_t epoch;
+} qp_counting;
+
+/* Takes a connection's (sqlite3 *) events. `traces_ends`: of the end of every statement, too. NULL:
+ * there are too many connections, or SQLite was built without mutexes, and a statement could be
+ * gone while another thread reads it. */
+qp_tracker *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite, bool traces_ends);
+
+/* Registers again for the events that the tracker wants; with its connection's mutex. */
+void qp_trace_again(qp_tracker *tracker);
+
+/* The meter of the call that began last in this thread, or NULL. */
+qp_meter *qp_meter_here(void);
+
+/* The call of this thread in which a statement has started that is not known yet, or NULL. */
+qp_active *qp_call_that_started(const void *statement);
+
+#endif

@@ -1,0 +1,373 @@
+#include "loops/asyncio_handles.h"
+
+#include <structmember.h>
+
+#include "loops/stalls.h"
+#include "loops/steps.h"
+#include "runtime/clock.h"
+#include "wrappers/wrapper.h"
+
+enum { WRAPPERS = 4 /* bound methods and partial functions looked into, one in another */ };
+
+static struct {
+    PyTypeObject *handle_type; /* owned, like all here; NULL: asyncio is not attached to */
+    PyTypeObject *timer_type;
+    PyTypeObject *task_type;
+    PyTypeObject *heartbeat_type;
+    PyTypeObject *partial_type;
+    Py_ssize_t callback; /* byte offsets of the slots of a handle ... */
+    Py_ssize_t args;
+    Py_ssize_t context;
+    Py_ssize_t loop;
+    Py_ssize_t cancelled;
+    Py_ssize_t when;           /* ... and of a timer */
+    Py_ssize_t partial;        /* of a partial object's function */
+    PyCFunction get_coroutine; /* of a task */
+} known;
+
+static PyObject **slot(PyObject *object, Py_ssize_t offset)
+{
+    return (PyObject **)((char *)object + offset);
+}
+
+/* The byte offset of an attribute that a type keeps in a slot; 0 with an exception. */
+static Py_ssize_t slot_offset(PyTypeObject *type, const char *name)
+{
+    PyObject *member = PyObject_GetAttrString((PyObject *)type, name);
+    Py_ssize_t offset = 0;
+    if (member && Py_TYPE(member) == &PyMemberDescr_Type) {
+        offset = ((PyMemberDescrObject *)member)->d_member->offset;
+    } else if (member) {
+        PyErr_Format(PyExc_TypeError, "%s.%s is no slot", type->tp_name, name);
+    }
+    Py_XDECREF(member);
+    return offset;
+}
+
+static bool is_due(PyObject *timer, double *due_s)
+{
+    if (!known.handle_type || !PyObject_TypeCheck(timer, known.timer_type)) {
+        return false;
+    }
+    PyObject *when = *slot(timer, known.when);
+    PyObject *callback = *slot(timer, known.callback);
+    if (!when || !PyFloat_CheckExact(when) || *slot(timer, known.cancelled) == Py_True ||
+        !callback || Py_TYPE(callback) == known.heartbeat_type) {
+        return false;
+    }
+    *due_s = PyFloat_AS_DOUBLE(when);
+    return true;
+}
+
+/* A new reference to the code of a task's coroutine; NULL, without an exception: it has none. */
+static PyObject *code_of_task(PyObject *task)
+{
+    PyObject *coroutine = known.get_coroutine(task, NULL);
+    PyObject *code = NULL;
+    if (coroutine && PyCoro_CheckExact(coroutine)) {
+#if PY_VERSION_HEX >= 0x030C0000
+        code = (PyObject *)PyGen_GetCode((PyGenObject *)coroutine);
+#else
+        code = Py_NewRef(((PyGenObject *)coroutine)->gi_code);
+#endif
+    }
+    PyErr_Clear();
+    Py_XDECREF(coroutine);
+    return code;
+}
+
+/* What gives the task of a step's callback: __self__ of the type that asyncio's C tasks make; NULL:
+ * this is no such type. */
+static const PyGetSetDef *self_of_step(const PyTypeObject *type)
+{
+    const char *dot = strrchr(type->tp_name, '.');
+    const PyGetSetDef *found = NULL;
+    if (strcmp(dot ? dot + 1 : type->tp_name, "TaskStepMethWrapper") == 0) {
+        for (const PyGetSetDef *def = type->tp_getset; def && def->name; def++) {
+            found = strcmp(def->name, "__self__") == 0 ? def : found;
+        }
+    }
+    return found;
+}
+
+/* The task that a callback of asyncio's own drives (borrowed), or NULL. */
+static PyObject *task_of(PyObject *callback)
+{
+    static PyTypeObject *step_type; /* owned; as it was found last */
+    static const PyGetSetDef *step_self;
+    if (PyCFunction_CheckExact(callback)) {
+        PyObject *self = PyCFunction_GET_SELF(callback);
+        return self && PyObject_TypeCheck(self, known.task_type) ? self : NULL;
+    }
+    if (Py_TYPE(callback) != step_type) {
+        const PyGetSetDef *found = self_of_step(Py_TYPE(callback));
+        if (!found) {
+            return NULL;
+        }
+        Py_XSETREF(step_type, (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(callback)));
+        step_self = found;
+    }
+    PyObject *self = step_self->get(callback, step_self->closure);
+    Py_XDECREF(self); /* the callback keeps it */
+    PyErr_Clear();
+    return self && PyObject_TypeCheck(self, known.task_type) ? self : NULL;
+}
+
+/* What tells a callback from others: a new reference to a code object, or to the callable itself
+ * or its type where there is no code. */
+static PyObject *what_runs(PyObject *callback)
+{
+    for (int depth = 0; depth < WRAPPERS; depth++) {
+        if (PyMethod_Check(callback)) {
+            callback = PyMethod_GET_FUNCTION(callback);
+        } else if (Py_TYPE(callback) == known.partial_type) {
+            callback = *slot(callback, known.partial);
+        }
+    }
+    if (PyFunction_Check(callback)) {
+        return Py_NewRef(PyFunction_GET_CODE(callback));
+    }
+    PyObject *task = task_of(callback);
+    PyObject *code = task ? code_of_task(task) : NULL;
+    return code ? code : Py_NewRef(callback);
+}
+
+static void begin(qp_step *step, qp_lane *lane, PyObject *handle, PyObject *callback)
+{
+    PyObject *what = what_runs(callback);
+    double due_s;
+    if (PyCode_Check(what)) {
+        qp_step_begin(step, lane, what, what, what);
+    } else if (PyCFunction_Check(what)) {
+        qp_step_begin(step, lane, ((PyCFunctionObject *)what)->m_ml, NULL, what);
+    } else {
+        PyObject *type = (PyObject *)Py_TYPE(what);
+        qp_step_begin(step, lane, type, type, what);
+    }
+    Py_DECREF(what);
+    if (Py_TYPE(handle) == known.timer_type && lane->has_clock && is_due(handle, &due_s)) {
+        int64_t lag_ns = qp_clock_monotonic_of(step->start_ticks) - (int64_t)(due_s * 1e9);
+        qp_loop_timer(lane->loop, lag_ns > 0 ? lag_ns : 0);
+    }
+}
+
+/* Stands in for a handle's context when its callback has raised: asked to run the callback, it
+ * puts the handle back as it was and raises what the callback raised. */
+typedef struct {
+    PyObject_HEAD PyObject *handle; /* owned, like all here */
+    PyObject *context;
+    PyObject *args;
+    PyObject *type;
+    PyObject *value;
+    PyObject *traceback;
+} raiser;
+
+static void put_back(raiser *self)
+{
+    if (self->context) {
+        PyObject *stand_in = *slot(self->handle, known.context);
+        PyObject *args = *slot(self->handle, known.args);
+        *slot(self->handle, known.context) = self->context;
+        *slot(self->handle, known.args) = self->args;
+        self->context = self->args = NULL;
+        Py_XDECREF(args);
+        Py_XDECREF(stand_in);
+    }
+}
+
+static PyObject *raise_again(PyObject *object, PyObject *Py_UNUSED(args))
+{
+    raiser *self = (raiser *)Py_NewRef(object); /* the handle may have held the only reference */
+    put_back(self);
+    PyErr_Restore(self->type, self->value, self->traceback);
+    self->type = self->value = self->traceback = NULL;
+    Py_DECREF((PyObject *)self);
+    return NULL;
+}
+
+static int raiser_clear(PyObject *object)
+{
+    raiser *self = (raiser *)object;
+    Py_CLEAR(self->handle);
+    Py_CLEAR(self->context);
+    Py_CLEAR(self->args);
+    Py_CLEAR(self->type);
+    Py_CLEAR(self->value);
+    Py_CLEAR(self->traceback);
+    return 0;
+}
+
+static void raiser_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    raiser_clear(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef raiser_methods[] = {
+    {"run", (PyCFunction)raise_again, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot raiser_slots[] = {
+    {Py_tp_dealloc, raiser_dealloc},
+    {Py_tp_methods, raiser_methods},
+    {0, NULL},
+};
+
+static PyType_Spec raiser_spec = {
+    .name = "queryprof.core._core.Raiser",
+    .basicsize = sizeof(raiser),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = raiser_slots,
+};
+
+static PyTypeObject *raiser_type; /* owned; made with the first runner */
+
+/* Lets asyncio's own function do with the exception that is set what it does with one. */
+static PyObject *fail(PyObject *original, PyObject *handle)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    raiser *stand_in = (raiser *)raiser_type->tp_alloc(raiser_type, 0);
+    /* A callback that has cancelled its own handle has taken the arguments away. */
+    PyObject *args = stand_in ? PyTuple_New(0) : NULL;
+    if (!args) {
+        Py_XDECREF((PyObject *)stand_in);
+        PyErr_Clear();
+        PyErr_Restore(type, value, traceback);
+        return NULL;
+    }
+    if (PyTuple_CheckExact(*slot(handle, known.args))) {
+        Py_SETREF(args, Py_NewRef(*slot(handle, known.args)));
+    }
+    stand_in->handle = Py_NewRef(handle);
+    stand_in->type = type;
+    stand_in->value = value;
+    stand_in->traceback = traceback;
+    stand_in->context = *slot(handle, known.context);
+    stand_in->args = *slot(handle, known.args);
+    *slot(handle, known.context) = Py_NewRef((PyObject *)stand_in);
+    *slot(handle, known.args) = args;
+    PyObject *result = PyObject_CallOneArg(original, handle);
+    put_back(stand_in);
+    Py_DECREF((PyObject *)stand_in);
+    return result;
+}
+
+static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t flagged,
+                            PyObject *names)
+{
+    PyObject *original = ((qp_wrapper *)callable)->wrapped;
+    PyObject *handle = PyVectorcall_NARGS(flagged) == 1 && !names ? args[0] : NULL;
+    PyObject *context = handle && known.handle_type && PyObject_TypeCheck(handle, known.handle_type)
+                            ? *slot(handle, known.context)
+                            : NULL;
+    if (!context || !PyContext_CheckExact(context) || !*slot(handle, known.callback) ||
+        !*slot(handle, known.args) || !PyTuple_CheckExact(*slot(handle, known.args))) {
+        return PyObject_Vectorcall(original, args, flagged, names);
+    }
+    Py_INCREF(original); /* what runs may detach us, or cancel the handle */
+    Py_INCREF(context);
+    PyObject *callback = Py_NewRef(*slot(handle, known.callback));
+    PyObject *arguments = Py_NewRef(*slot(handle, known.args));
+    qp_lane *lane = qp_lane_here();
+    bool measured = lane && lane->object == *slot(handle, known.loop) &&
+                    Py_TYPE(callback) != known.heartbeat_type;
+    qp_step *step = measured ? qp_step_reserve() : NULL;
+    if (step) {
+        begin(step, lane, handle, callback);
+    }
+    PyObject *result = NULL;
+    if (PyContext_Enter(context) == 0) {
+        result = PyObject_Vectorcall(callback, &PyTuple_GET_ITEM(arguments, 0),
+                                     (size_t)PyTuple_GET_SIZE(arguments), NULL);
+        if (PyContext_Exit(context) < 0) {
+            Py_CLEAR(result);
+        }
+    }
+    uint64_t step_started_ticks = 0;
+    if (step) {
+        step_started_ticks = step->start_ticks;
+        qp_step_end(step);
+        qp_step_release(step);
+    }
+    if (result) {
+        Py_SETREF(result, Py_NewRef(Py_None));
+    } else {
+        result = fail(original, handle);
+    }
+    if (step && result && lane->start_beats && !qp_lane_start_beats(lane, step_started_ticks)) {
+        Py_CLEAR(result);
+    }
+    Py_DECREF(arguments);
+    Py_DECREF(callback);
+    Py_DECREF(context);
+    Py_DECREF(original);
+    return result;
+}
+
+/* The C function of a type's method without arguments, or NULL. */
+static PyCFunction method_of(PyTypeObject *type, const char *name)
+{
+    PyObject *method = PyObject_GetAttrString((PyObject *)type, name);
+    PyCFunction function = NULL;
+    if (method && Py_TYPE(method) == &PyMethodDescr_Type) {
+        const PyMethodDef *definition = ((PyMethodDescrObject *)method)->d_method;
+        function = definition->ml_flags == METH_NOARGS ? definition->ml_meth : NULL;
+    }
+    PyErr_Clear();
+    Py_XDECREF(method);
+    return function;
+}
+
+/* The type of functools' partial objects (a new reference), or NULL. */
+static PyTypeObject *find_partial_type(void)
+{
+    PyObject *functools = PyImport_ImportModule("functools");
+    PyObject *type = functools ? PyObject_GetAttrString(functools, "partial") : NULL;
+    Py_XDECREF(functools);
+    return (PyTypeObject *)type;
+}
+
+void qp_handles_forget(void)
+{
+    known.handle_type = NULL; /* the types stay: a step may be in progress */
+}
+
+PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
+                           PyTypeObject *handle_type, PyTypeObject *timer_type,
+                           PyTypeObject *task_type, PyTypeObject *heartbeat_type)
+{
+    if (!raiser_type) {
+        raiser_type = (PyTypeObject *)PyType_FromSpec(&raiser_spec);
+    }
+    if (!known.partial_type) {
+        known.partial_type = raiser_type ? find_partial_type() : NULL;
+    }
+    if (!known.partial_type) {
+        return NULL;
+    }
+    known.callback = slot_offset(handle_type, "_callback");
+    known.args = known.callback ? slot_offset(handle_type, "_args") : 0;
+    known.context = known.args ? slot_offset(handle_type, "_context") : 0;
+    known.loop = known.context ? slot_offset(handle_type, "_loop") : 0;
+    known.cancelled = known.loop ? slot_offset(handle_type, "_cancelled") : 0;
+    known.when = known.cancelled ? slot_offset(timer_type, "_when") : 0;
+    known.partial = known.when ? slot_offset(known.partial_type, "func") : 0;
+    known.get_coroutine = method_of(task_type, "get_coro");
+    if (!known.partial || !known.get_coroutine) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_TypeError, "asyncio's task has no get_coro");
+        }
+        return NULL;
+    }
+    Py_XSETREF(known.timer_type, (PyTypeObject *)Py_NewRef((PyObject *)timer_type));
+    Py_XSETREF(known.task_type, (PyTypeObject *)Py_NewRef((PyObject *)task_type));
+    Py_XSETREF(known.heartbeat_type, (PyTypeObject *)Py_NewRef((PyObject *)heartbeat_type));
+    Py_INCREF((PyObject *)handle_type);
+    known.handle_type = handle_type;
+    qp_stalls_know_timers(is_due);
+    return qp_wrapper_new(stand_in_type, run_handle, original, NULL);
+}

@@ -1,0 +1,157 @@
+#include "loops/stalls.h"
+
+#include <string.h>
+
+#include "memory/region.h"
+#include "runtime/clock.h"
+#include "runtime/cpu_time.h"
+#include "stacks/call_paths.h"
+
+static const uint32_t UNSEEN = UINT32_MAX; /* instead of a line */
+
+static qp_timer_is_due *timer_is_due; /* NULL: timers cannot be looked into */
+
+void qp_stalls_forget(void)
+{
+    qp_rows_clear(QP_STALL_ROWS);
+}
+
+void qp_stalls_know_timers(qp_timer_is_due *is_due)
+{
+    timer_is_due = is_due;
+}
+
+static const qp_step_site *most_seen(const qp_step *step)
+{
+    const qp_step_site *most = NULL;
+    for (int i = 0; i < step->sites; i++) {
+        if (!most || step->site[i].hits > most->hits) {
+            most = &step->site[i];
+        }
+    }
+    return most;
+}
+
+/* Where a step was: where it was seen most; else where it asked the database for longest. */
+static uint32_t path_of(const qp_step *step)
+{
+    const qp_step_site *most = most_seen(step);
+    const qp_cause *longest = NULL;
+    for (int i = 0; i < step->causes.known; i++) {
+        if (!longest || step->causes.cause[i].ticks > longest->ticks) {
+            longest = &step->causes.cause[i];
+        }
+    }
+    return most ? most->path : longest ? longest->path : QP_PATH_NONE;
+}
+
+/* The row of what ran and where it was seen; the last one stands for all others when the table is
+ * full. NULL: there is no room. */
+static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
+{
+    qp_stall_row *rows = qp_rows(QP_STALL_ROWS);
+    uint32_t count = qp_row_count(QP_STALL_ROWS);
+    uint32_t line = step->sums ? step->sums->line : UNSEEN;
+    uint32_t loop = qp_loop_number(step->lane->loop);
+    for (uint32_t i = 0; i < count; i++) {
+        if (rows[i].loop == loop && rows[i].path == path && rows[i].line == line) {
+            return &rows[i];
+        }
+    }
+    uint32_t added = count < QP_STALLS ? qp_rows_add(QP_STALL_ROWS, 1) : UINT32_MAX;
+    if (added == UINT32_MAX) {
+        return count ? &rows[count - 1] : NULL;
+    }
+    bool is_last = added == QP_STALLS - 1;
+    rows[added] = (qp_stall_row){
+        .loop = loop, .line = is_last ? UNSEEN : line, .path = is_last ? QP_PATH_OTHER : path};
+    return &rows[added];
+}
+
+static void add_cpu(qp_stall_row *to, const qp_step *step)
+{
+    const qp_lane *lane = step->lane;
+    int64_t cpu_ns = qp_cpu_wanted_ns(lane->kernel_id);
+    if (cpu_ns >= 0 && atomic_load(&lane->seen_number) == step->number) {
+        to->cpu_ns += cpu_ns - lane->seen_cpu_ns;
+        to->cpu_of_ns += qp_clock_ns(qp_clock_elapsed(lane->seen_ticks, qp_clock_ticks()));
+    }
+}
+
+/* The timers that were due while the step ran waited from then on. */
+static void add_timers(qp_stall_row *to, const qp_step *step, int64_t ns)
+{
+    PyObject *timers = step->lane->timers;
+    if (!timers || !step->lane->has_clock || !timer_is_due) {
+        return;
+    }
+    double began_s = (double)qp_clock_monotonic_of(step->start_ticks) * 1e-9;
+    double now_s = began_s + (double)ns * 1e-9;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(timers); i++) {
+        double due_s;
+        if (timer_is_due(PyList_GET_ITEM(timers, i), &due_s) && due_s < now_s) {
+            to->delayed++;
+            to->delay_ns += (int64_t)((now_s - (due_s > began_s ? due_s : began_s)) * 1e9);
+        }
+    }
+}
+
+static void add_end(qp_stall_row *to, const qp_step *step, int64_t ns)
+{
+    const qp_step_site *most = most_seen(step);
+    to->max_ns = ns > to->max_ns ? ns : to->max_ns;
+    if (most && ns == to->max_ns) {
+        to->stack = most->stack;
+    }
+    to->gc_ns += qp_clock_ns(step->lane->gc_ticks - step->gc_ticks_before);
+    to->delayed += step->waiting;
+    to->delay_ns += step->waiting * ns;
+    for (int i = 0; i < step->sites; i++) {
+        to->samples += step->site[i].hits;
+    }
+    to->gil_ns += qp_clock_ns(step->gil_ticks);
+    qp_causes_join(&to->causes, &step->causes);
+    add_cpu(to, step);
+    add_timers(to, step, ns);
+}
+
+void qp_stall_settle(qp_step *step, int64_t ns, bool ended)
+{
+    bool is_new = step->settled_ns == 0;
+    uint32_t path = is_new ? path_of(step) : step->settled_path;
+    qp_stall_row *to = find_stall(step, path);
+    if (!to) {
+        return;
+    }
+    to->count += is_new;
+    to->total_ns += ns - step->settled_ns;
+    step->settled_ns = ns;
+    step->settled_path = path;
+    if (ended) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        add_end(to, step, ns);
+        PyErr_Restore(type, value, traceback);
+    } else {
+        const qp_step_site *most = most_seen(step);
+        to->max_ns = ns > to->max_ns ? ns : to->max_ns;
+        if (most) {
+            to->stack = most->stack;
+        }
+    }
+}
+
+void qp_stalls_settle(void)
+{
+    uint64_t now = qp_clock_ticks();
+    int count;
+    qp_lane *lanes = qp_lanes(&count);
+    for (int i = 0; i < count; i++) {
+        qp_lane *lane = &lanes[i];
+        qp_step *step = lane->in_use && lane->recording == qp_recording ? lane->step : NULL;
+        int64_t ns = step ? qp_clock_ns(qp_clock_elapsed(step->start_ticks, now)) : 0;
+        if (ns >= qp_stall_ns && step->sites) {
+            qp_stall_settle(step, ns, false);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+/* A step of an event loop that runs (see steps.h). */
+#ifndef QP_LOOPS_STEP_H
+#define QP_LOOPS_STEP_H
+
+#include <Python.h>
+#include <stdint.h>
+
+#include "loops/loops.h"
+#include "loops/step_queries.h"
+
+enum { QP_STEP_SITES = 8 };
+
+/* Where the watchdog saw a step. */
+typedef struct {
+    uint32_t path;
+    uint32_t stack;
+    int hits;
+} qp_step_site;
+
+typedef struct qp_step {
+    struct qp_step *outer; /* when free, the next one */
+    qp_lane *lane;
+    qp_step_row *sums; /* NULL: what runs cannot be seen, only that the loop is late */
+    uint64_t number;
+    uint64_t start_ticks;
+    Py_ssize_t waiting; /* callbacks that were ready when it began */
+    int64_t gc_ticks_before;
+    int64_t gil_ticks;  /* that the watchdog waited for it to let go of the GIL */
+    int64_t settled_ns; /* of its duration, among the stalls; 0: it is not there */
+    uint32_t settled_path;
+    int sites;
+    qp_step_site site[QP_STEP_SITES];
+    int64_t longest_ticks; /* of the calls of the driver inside it */
+    qp_causes causes;
+} qp_step;
+
+#endif

@@ -1,0 +1,35 @@
+#include "loops/step_queries.h"
+
+#include "memory/region.h"
+
+/* The row of a pair in a list, which is added if there is room; NULL: there is none. */
+static qp_cause_row *row_of(qp_cause_list *list, uint32_t statement, uint32_t path)
+{
+    qp_cause_row *rows = qp_rows(QP_CAUSE_ROWS);
+    for (uint32_t at = list->first; at; at = rows[at - 1].next) {
+        if (rows[at - 1].statement == statement && rows[at - 1].path == path) {
+            return &rows[at - 1];
+        }
+    }
+    uint32_t added = list->known < QP_CAUSES_LISTED ? qp_rows_add(QP_CAUSE_ROWS, 1) : UINT32_MAX;
+    if (added == UINT32_MAX) {
+        return NULL;
+    }
+    rows[added] = (qp_cause_row){.next = list->first, .statement = statement, .path = path};
+    list->first = added + 1;
+    list->known++;
+    return &rows[added];
+}
+
+void qp_causes_join(qp_cause_list *to, const qp_causes *from)
+{
+    to->database_ticks += from->total_ticks;
+    for (int i = 0; i < from->known; i++) {
+        const qp_cause *cause = &from->cause[i];
+        qp_cause_row *row = row_of(to, cause->statement, cause->path);
+        if (row) {
+            row->calls += cause->calls;
+            row->ticks += cause->ticks;
+        }
+    }
+}

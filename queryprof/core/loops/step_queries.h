@@ -1,0 +1,45 @@
+/* What the database time of a step, or of many, went to: by statement and call path. */
+#ifndef QP_LOOPS_STEP_QUERIES_H
+#define QP_LOOPS_STEP_QUERIES_H
+
+#include <stdint.h>
+
+#include "memory/tables.h"
+
+enum { QP_CAUSES_LISTED = 24 };
+
+typedef struct {
+    uint32_t statement;
+    uint32_t path;
+    int64_t calls;
+    int64_t ticks;
+} qp_cause;
+
+/* Of one step: the first QP_CAUSES_LISTED pairs; the rest is in the total alone. */
+typedef struct {
+    int64_t total_ticks;
+    int known;
+    qp_cause cause[QP_CAUSES_LISTED];
+} qp_causes;
+
+static inline void qp_causes_add(qp_causes *to, uint32_t statement, uint32_t path, int64_t calls,
+                                 int64_t ticks)
+{
+    to->total_ticks += ticks;
+    for (int i = 0; i < to->known; i++) {
+        qp_cause *cause = &to->cause[i];
+        if (cause->statement == statement && cause->path == path) {
+            cause->calls += calls;
+            cause->ticks += ticks;
+            return;
+        }
+    }
+    if (to->known < QP_CAUSES_LISTED) {
+        to->cause[to->known++] = (qp_cause){statement, path, calls, ticks};
+    }
+}
+
+/* Adds those of one step to a list of rows, of so many at most, too. */
+void qp_causes_join(qp_cause_list *to, const qp_causes *from);
+
+#endif

@@ -1,0 +1,272 @@
+#include "loops/steps.h"
+
+#include <string.h>
+
+#include "loops/stalls.h"
+#include "loops/watchdog.h"
+#include "memory/changes.h"
+#include "memory/region.h"
+#include "memory/texts.h"
+#include "runtime/allocation.h"
+#include "runtime/assertion.h"
+#include "runtime/clock.h"
+#include "runtime/compiler.h"
+#include "sharing/shared_region.h"
+#include "stacks/call_paths.h"
+#include "stacks/code_lines.h"
+
+enum { SLOTS = 2 * QP_STEPS };
+
+/* What ran in a loop. */
+typedef struct {
+    const void *identity; /* NULL: the row for all others */
+    PyObject *keeper;     /* owned: keeps that address from meaning another thing, or NULL */
+    const qp_loop *loop;
+} known_step;
+
+static struct {
+    known_step *known;     /* by row */
+    uint16_t slots[SLOTS]; /* 1 + row, by loop and identity; 0: none */
+    uint64_t steps;        /* begun so far: their numbers */
+} table;
+
+static qp_step
+    *free_steps; /* owned; they stay, for steps that are in progress when recording stops */
+
+static qp_step_row *sums_of(uint32_t row)
+{
+    return (qp_step_row *)qp_rows(QP_STEP_ROWS) + row;
+}
+
+bool qp_steps_start(void)
+{
+    table.known = qp_allocate(QP_STEPS, sizeof *table.known);
+    return table.known != NULL;
+}
+
+void qp_steps_stop(void)
+{
+    for (uint32_t i = 0; table.known && i < QP_STEPS; i++) {
+        Py_CLEAR(table.known[i].keeper);
+    }
+    qp_release(table.known);
+    memset(&table, 0, sizeof table);
+}
+
+qp_step *qp_step_reserve(void)
+{
+    qp_step *step = free_steps;
+    if (!step) {
+        return qp_allocate(1, sizeof *step);
+    }
+    free_steps = step->outer;
+    return step;
+}
+
+void qp_step_release(qp_step *step)
+{
+    QP_ASSERT(step->lane->step != step);
+    step->outer = free_steps;
+    free_steps = step;
+}
+
+/* The line that what runs begins with. */
+static QP_COLD uint32_t first_line(PyObject *what)
+{
+    if (PyCode_Check(what)) {
+        PyCodeObject *code = (PyCodeObject *)what;
+        return qp_line_add(qp_text_of_str(code->co_qualname), qp_text_of_str(code->co_filename),
+                           (uint32_t)code->co_firstlineno, qp_code_kind(code));
+    }
+    const char *name = PyCFunction_Check(what) ? ((PyCFunctionObject *)what)->m_ml->ml_name
+                                               : Py_TYPE(what)->tp_name;
+    return qp_line_add(qp_text_of(name, strlen(name)), QP_TEXT_NONE, 0, QP_CODE_LIBRARY);
+}
+
+static uint32_t slot_of(const qp_loop *loop, const void *identity)
+{
+    uint64_t mixed = ((uintptr_t)identity ^ (uintptr_t)loop << 7) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(mixed >> 40) & (SLOTS - 1);
+}
+
+/* A row for something that has not run before; that of all others when the table is full. NULL:
+ * there is not even that. */
+static QP_COLD qp_step_row *add_sums(const qp_loop *loop, const void *identity, PyObject *keeper,
+                                     PyObject *what)
+{
+    if (!qp_row_count(QP_STEP_ROWS) && qp_rows_add(QP_STEP_ROWS, 1) == 0) {
+        *sums_of(0) = (qp_step_row){.loop = qp_loop_number(loop), .line = QP_LINE_OTHER};
+    }
+    uint32_t line = first_line(what);
+    uint32_t row = line == QP_LINE_OTHER ? UINT32_MAX : qp_rows_add(QP_STEP_ROWS, 1);
+    if (row == UINT32_MAX) {
+        return qp_row_count(QP_STEP_ROWS) ? sums_of(0) : NULL;
+    }
+    uint32_t slot = slot_of(loop, identity);
+    while (table.slots[slot]) {
+        slot = (slot + 1) & (SLOTS - 1);
+    }
+    table.known[row] = (known_step){identity, Py_XNewRef(keeper), loop};
+    *sums_of(row) = (qp_step_row){.mark = qp_mark - 1, .loop = qp_loop_number(loop), .line = line};
+    table.slots[slot] = (uint16_t)(row + 1);
+    return sums_of(row);
+}
+
+static inline qp_step_row *find_sums(const qp_loop *loop, const void *identity)
+{
+    uint32_t slot = slot_of(loop, identity);
+    for (; table.slots[slot]; slot = (slot + 1) & (SLOTS - 1)) {
+        const known_step *known = &table.known[table.slots[slot] - 1];
+        if (known->identity == identity && known->loop == loop) {
+            return sums_of(table.slots[slot] - 1);
+        }
+    }
+    return NULL;
+}
+
+static QP_COLD void launch(void)
+{
+    if (qp_watchdog_awaited) {
+        qp_watchdog_launch();
+    }
+    if (qp_share_awaited) {
+        qp_region_share();
+    }
+}
+
+static inline void begin(qp_step *step, qp_lane *lane, uint64_t start_ticks)
+{
+    if (qp_watchdog_awaited || qp_share_awaited) {
+        launch();
+    }
+    step->outer = lane->step;
+    step->lane = lane;
+    step->number = ++table.steps;
+    step->gc_ticks_before = lane->gc_ticks;
+    step->gil_ticks = 0;
+    step->settled_ns = 0;
+    step->sites = 0;
+    step->causes.known = 0;
+    step->causes.total_ticks = 0;
+    step->longest_ticks = 0;
+    step->start_ticks = start_ticks;
+    lane->step = step;
+    atomic_store_explicit(&lane->step_number, step->number, memory_order_relaxed);
+    atomic_store_explicit(&lane->started_ticks, start_ticks, memory_order_release);
+    if (atomic_load_explicit(&qp_watchdog_sleeps, memory_order_relaxed)) {
+        qp_watchdog_wake();
+    }
+}
+
+void qp_step_begin(qp_step *step, qp_lane *lane, const void *identity, PyObject *keeper,
+                   PyObject *what)
+{
+    qp_step_row *sums = find_sums(lane->loop, identity);
+    step->sums = sums ? sums : add_sums(lane->loop, identity, keeper, what);
+    /* Py_SIZE of a deque is its length; all but the last added wait for this step. */
+    step->waiting = lane->ready ? Py_SIZE(lane->ready) : 0;
+    begin(step, lane, qp_clock_ticks());
+}
+
+void qp_step_await_beat(qp_step *step, qp_lane *lane, uint64_t due_ticks)
+{
+    step->sums = NULL;
+    step->waiting = 0;
+    begin(step, lane, due_ticks);
+}
+
+/* The longest begins again with the mark. */
+static void renew_longest(qp_step_row *sums)
+{
+    int64_t max_ns = sums->durations.max_ns;
+    sums->max_before_ns = max_ns > sums->max_before_ns ? max_ns : sums->max_before_ns;
+    sums->durations.max_ns = 0;
+}
+
+void qp_step_end(qp_step *step)
+{
+    uint64_t now = qp_clock_ticks();
+    qp_lane *lane = step->lane;
+    int64_t ns = qp_clock_ns(qp_clock_elapsed(step->start_ticks, now));
+    if (!step->sums) { /* what is seen of a step that cannot be: it was no shorter than this */
+        int64_t longest_ns = qp_clock_ns(step->longest_ticks);
+        ns = longest_ns > ns ? longest_ns : ns;
+    }
+    lane->step = step->outer;
+    atomic_store_explicit(&lane->started_ticks, step->outer ? step->outer->start_ticks : 0,
+                          memory_order_release);
+    if (step->outer) {
+        atomic_store_explicit(&lane->step_number, step->outer->number, memory_order_relaxed);
+    }
+    if (lane->recording != qp_recording) {
+        return; /* recording ended meanwhile */
+    }
+    qp_loop *loop = lane->loop;
+    lane->last_ticks = now;
+    qp_step_row *sums = step->sums;
+    if (sums) {
+        loop->busy_ticks += step->outer ? 0 : qp_clock_elapsed(step->start_ticks, now);
+        loop->steps++;
+        loop->waiting += step->waiting;
+        loop->waiting_max = step->waiting > loop->waiting_max ? step->waiting : loop->waiting_max;
+        if (qp_row_changes(QP_STEP_ROWS, sums)) {
+            renew_longest(sums);
+        }
+        qp_distribution_add(&sums->durations, ns);
+        sums->gc_ticks += lane->gc_ticks - step->gc_ticks_before;
+        if (step->causes.total_ticks) {
+            qp_causes_join(&sums->causes, &step->causes);
+        }
+    }
+    if (ns >= qp_stall_ns || step->settled_ns) {
+        qp_stall_settle(step, ns, true);
+    }
+}
+
+/* Whether a lane's thread still has its state: a greenlet may wait in a step whose thread has
+ * ended. */
+static bool has_thread(const qp_lane *lane)
+{
+    PyThreadState *tstate = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    while (tstate &&
+           (tstate != lane->thread->tstate ||
+            (lane->kernel_id && tstate->native_thread_id != (unsigned long)lane->kernel_id))) {
+        tstate = PyThreadState_Next(tstate);
+    }
+    return tstate != NULL;
+}
+
+void qp_step_sample(qp_lane *lane, uint64_t number, uint64_t asked_ticks)
+{
+    qp_step *step = lane->in_use && lane->recording == qp_recording ? lane->step : NULL;
+    if (!step || step->number != number ||
+        qp_clock_ns(qp_clock_elapsed(step->start_ticks, asked_ticks)) < qp_stall_ns ||
+        !has_thread(lane)) {
+        return; /* it has ended meanwhile */
+    }
+    PyThreadState *tstate = lane->thread->tstate;
+    uint32_t path;
+    qp_callpath_find(tstate, &path);
+    step->gil_ticks += qp_clock_elapsed(asked_ticks, qp_clock_ticks());
+    int at = 0;
+    while (at < step->sites && step->site[at].path != path) {
+        at++;
+    }
+    if (at == QP_STEP_SITES) {
+        return;
+    }
+    if (at == step->sites) {
+        step->site[step->sites++] = (qp_step_site){.path = path, .stack = qp_stack_find(tstate)};
+    }
+    step->site[at].hits++;
+    qp_stalls_settle(); /* it may never end */
+    qp_loops_settle();
+}
+
+void qp_steps_forget(void)
+{
+    for (uint32_t i = 0; i < qp_row_count(QP_STEP_ROWS); i++) {
+        qp_step_row *sums = sums_of(i);
+        *sums = (qp_step_row){.mark = qp_mark - 1, .loop = sums->loop, .line = sums->line};
+    }
+}

@@ -1,0 +1,84 @@
+/* Log-linear histograms: 16 buckets an octave of nanoseconds.
+ *
+ * Below 16 ns a bucket is 1 ns wide; above, a bucket's width is a sixteenth of its octave, so
+ * that its middle is never more than 3.2% from any value in it (after HdrHistogram's scale).
+ * The same arithmetic stands in Python in queryprof/analysis/histogram.py.
+ *
+ * Most histograms have few different buckets, which are in the row that they belong to. One that
+ * has more is spread out: a row for it, and one for each octave.
+ */
+#ifndef QP_MEMORY_HISTOGRAM_H
+#define QP_MEMORY_HISTOGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory/region.h"
+#include "memory/tables.h"
+
+/* Durations up to 2^43 ns, two and a half hours; longer ones go in the last bucket. */
+enum { QP_BUCKETS = QP_BUCKETS_PER_OCTAVE * QP_OCTAVES };
+
+static inline int qp_histogram_bucket(int64_t ns)
+{
+    uint64_t value = ns < 0 ? 0 : (uint64_t)ns;
+    if (value < QP_BUCKETS_PER_OCTAVE) {
+        return (int)value;
+    }
+#ifdef _MSC_VER
+    unsigned long octave;
+    _BitScanReverse64(&octave, value);
+#else
+    int octave = 63 - __builtin_clzll(value);
+#endif
+    int bucket = ((int)octave - 3) * QP_BUCKETS_PER_OCTAVE + (int)((value >> (octave - 4)) & 15);
+    return bucket < QP_BUCKETS ? bucket : QP_BUCKETS - 1;
+}
+
+/* Counts a duration in a bucket that has none yet, or where the row is full. */
+void qp_histogram_count_otherwise(qp_histogram *to, int bucket);
+
+/* The octave of a bucket in a histogram that is spread out; NULL: it has none of it. */
+static inline qp_octave_row *qp_octave_of(const qp_histogram *h, uint32_t bucket)
+{
+    const qp_spread_row *spread = (const qp_spread_row *)qp_rows(QP_SPREAD_ROWS) + h->spread - 1;
+    uint32_t number = spread->octaves[bucket / QP_BUCKETS_PER_OCTAVE];
+    return number ? (qp_octave_row *)qp_rows(QP_OCTAVE_ROWS) + number - 1 : NULL;
+}
+
+/* Counts a duration. */
+static inline void qp_histogram_count(qp_histogram *to, int64_t ns)
+{
+    uint32_t bucket = (uint32_t)qp_histogram_bucket(ns);
+    if (to->spread) {
+        qp_octave_row *octave = qp_octave_of(to, bucket);
+        if (octave) {
+            octave->counts[bucket % QP_BUCKETS_PER_OCTAVE]++;
+            return;
+        }
+    }
+    for (int i = 0; !to->spread && i < QP_ROW_BUCKETS; i++) {
+        if (to->bucket[i] == bucket && to->count[i] && to->count[i] < UINT16_MAX) {
+            to->count[i]++;
+            return;
+        }
+    }
+    qp_histogram_count_otherwise(to, (int)bucket);
+}
+
+/* Takes a duration out again that was counted. */
+void qp_histogram_uncount(qp_histogram *from, int64_t ns);
+
+/* Empties all of those that are spread out; the rows that they belong to are emptied by whose they
+ * are. */
+void qp_histograms_forget(void);
+
+static inline void qp_distribution_add(qp_distribution *to, int64_t ns)
+{
+    to->count++;
+    to->total_ns += ns;
+    to->max_ns = ns > to->max_ns ? ns : to->max_ns;
+    qp_histogram_count(&to->histogram, ns);
+}
+
+#endif

@@ -1,0 +1,389 @@
+/* The tables of a recording, declared once: what a row of each holds, and how many there may be.
+ *
+ * A row is plain data: numbers of rows of other tables, texts by where they stand, figures. So it
+ * means the same to whoever reads it, in this process or outside. A row never moves. What readers
+ * see of it stands in columns.c, by name; the rest is the core's own.
+ */
+#ifndef QP_MEMORY_TABLES_H
+#define QP_MEMORY_TABLES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* A text: where it begins in the table of texts (see texts.h). */
+typedef uint32_t qp_text;
+
+typedef enum {
+    /* Names: they stay for as long as the process records. */
+    QP_TEXTS,
+    QP_STATEMENT_ROWS,
+    QP_LINE_ROWS,
+    QP_STACK_ROWS,
+    QP_SPAN_ROWS,
+    QP_THREAD_ROWS,
+    QP_LOOP_ROWS,
+    QP_STEP_ROWS,
+    QP_PLAN_ROWS,
+    /* Sums. */
+    QP_AGGREGATE_ROWS,
+    QP_SPREAD_ROWS,
+    QP_OCTAVE_ROWS,
+    QP_ERROR_ROWS,
+    QP_EXEMPLAR_ROWS,
+    QP_STACK_SAMPLE_ROWS,
+    QP_TIMELINE_ROWS,
+    QP_REPEAT_ROWS,
+    QP_STATUS_ROWS,
+    QP_HANDOFF_ROWS,
+    QP_STALL_ROWS,
+    QP_CAUSE_ROWS,
+    QP_TASK_ROWS,
+    QP_CALL_ROWS,
+    QP_TABLES
+} qp_table;
+
+enum { QP_FIRST_SUMS = QP_AGGREGATE_ROWS };
+
+enum {
+    QP_TEXT_BYTES = 5 * 1024 * 1024,
+    QP_STATEMENTS = 32768,
+    QP_LINES = 16384,
+    QP_STACKS = 131072,
+    QP_NAMES = 1024, /* spans, and threads */
+    QP_LOOPS = 128,
+    QP_STEPS = 1024,
+    QP_PLANS = 2048,
+    QP_AGGREGATES = 49152,
+    QP_SPREADS = 4096,
+    QP_OCTAVE_COUNTS = 24576,
+    QP_ERRORS = 1024,
+    QP_EXEMPLARS = 32768,
+    QP_STACK_SAMPLES = 8192,
+    QP_TIMELINE_INTERVALS = 512,
+    QP_REPEATS = 512,
+    QP_STATUSES = 512,
+    QP_HANDOFFS = 256,
+    QP_STALLS = 128,
+    QP_CAUSES = 8192,
+    QP_TASKS = 1024,
+    QP_YOUNG = 16,
+    QP_CALLS = QP_YOUNG + 4096
+};
+
+/* A statement: what is left of a SQL text when literals do not count. */
+typedef struct {
+    qp_text text;
+    qp_text note;               /* what a library told of it; QP_TEXT_NONE: nothing */
+    uint32_t changes_rows;      /* and returns none */
+    uint32_t changes_uncounted; /* rows that the standard library's driver does not count */
+} qp_statement_row;
+
+/* A line of code: where a frame of a call path or stack was. */
+typedef struct {
+    qp_text function; /* its qualified name */
+    qp_text file;
+    uint32_t line; /* 0: unknown */
+    uint32_t kind; /* qp_code_class */
+} qp_line_row;
+
+/* A stack of frames: its innermost one, and the stack around that (0: it is the outermost). */
+typedef struct {
+    uint32_t outer;
+    uint32_t line;
+} qp_stack_row;
+
+/* Who ran what where: what an aggregate is of. */
+typedef struct {
+    uint32_t statement;
+    uint32_t path;
+    uint16_t span;
+    uint16_t thread;
+    uint32_t operation;
+} qp_key; /* without padding */
+
+static inline bool qp_same_key(const qp_key *a, const qp_key *b)
+{
+    return !memcmp(a, b, sizeof *a);
+}
+
+enum { QP_ROW_BUCKETS = 7 /* of most histograms, all */ };
+
+/* A histogram: how many durations are in each bucket (see histogram.h). */
+typedef struct {
+    uint32_t spread; /* 1 + the row of one that has more buckets; 0: all are here */
+    uint16_t bucket[QP_ROW_BUCKETS];
+    uint16_t count[QP_ROW_BUCKETS]; /* 0: free */
+} qp_histogram;
+
+enum { QP_OCTAVES = 40, QP_BUCKETS_PER_OCTAVE = 16 };
+
+/* A histogram with more buckets: by octave, 1 + the row of the counts; 0: none. */
+typedef struct {
+    uint16_t octaves[QP_OCTAVES];
+} qp_spread_row;
+
+typedef struct {
+    uint32_t counts[QP_BUCKETS_PER_OCTAVE];
+} qp_octave_row;
+
+/* Durations: how many, their sum, the longest, and how they are distributed. */
+typedef struct {
+    int64_t count;
+    int64_t total_ns;
+    int64_t max_ns;
+    qp_histogram histogram;
+} qp_distribution;
+
+/* SQLite's own counters of statements (sqlite3_stmt_status) and page fetches (sampled). */
+typedef struct {
+    int64_t counted; /* executions whose counters are known */
+    int64_t vm_steps;
+    int64_t full_scan_steps;
+    int64_t sorts;
+    int64_t automatic_indexes;
+    int64_t reprepares;
+    int64_t page_fetches;       /* of the sampled executions alone */
+    int64_t page_fetch_samples; /* executions whose page fetches are known */
+} qp_counters;
+
+/* Of calls and executions; of none: INT64_MAX and 0. */
+typedef struct {
+    int64_t min_ns;
+    int64_t max_ns;
+    int64_t execution_max_ns;
+} qp_extremes;
+
+/* A row whose changes can be told (see changes.h) begins with the number of the mark after which it
+ * changed last. */
+typedef struct {
+    uint32_t mark;
+    uint32_t sequence; /* odd while it is being changed */
+    qp_key key;
+    int64_t count;
+    int64_t errors;
+    int64_t rows;
+    int64_t total_ns;
+    int64_t self_ns;
+    /* Of the executions that this operation began: the operation and the fetches it led to. */
+    double execution_sum_sq_ns2;
+    qp_counters counters;
+    qp_extremes now;    /* since the mark ... */
+    qp_extremes before; /* ... and before it */
+    qp_histogram histogram;
+} qp_aggregate;
+
+/* Errors of one type under one key. */
+typedef struct {
+    qp_key key;
+    qp_text name;
+    int64_t count;
+} qp_error_row;
+
+/* One of the slowest executions of a statement. */
+typedef struct {
+    qp_key key;
+    uint64_t serial; /* 0: none */
+    int64_t started_unix_ns;
+    int64_t duration_ns;
+    int64_t rows;
+    uint32_t stack; /* 0: not taken */
+    qp_text sql;    /* QP_TEXT_FULL, as the next one: not kept */
+    qp_text parameters;
+    uint32_t sequence;
+} qp_exemplar_row;
+
+/* What a whole stack stands for. */
+typedef struct {
+    uint32_t statement;
+    uint32_t stack;
+    int64_t executions;
+    int64_t ns;
+} qp_stack_sample_row;
+
+/* An interval of the timeline. */
+typedef struct {
+    int64_t calls;
+    int64_t rows;
+    int64_t self_ns;
+} qp_interval_row;
+
+/* The spans of one name that have ended. */
+typedef struct {
+    qp_text name;
+    int64_t count;
+    int64_t errors;
+    int64_t cpu_count; /* spans whose CPU time is known ... */
+    int64_t cpu_ns;    /* ... adds up to that */
+    int64_t database_ns;
+    qp_distribution durations;
+    qp_distribution queries; /* a span: numbers where other distributions hold nanoseconds */
+} qp_span_row;
+
+/* A statement that one call path executed again and again in spans of one name. */
+typedef struct {
+    uint32_t span;
+    uint32_t statement;
+    uint32_t path;
+    int64_t spans;
+    int64_t executions;
+    int64_t most;
+} qp_repeat_row;
+
+typedef struct {
+    uint32_t span;
+    int32_t status;
+    int64_t count;
+} qp_status_row;
+
+/* What threads use, as Linux counts it (getrusage(2), proc_pid_io(5)). */
+typedef struct {
+    int64_t user_ns;
+    int64_t system_ns;
+    int64_t voluntary_switches;
+    int64_t involuntary_switches;
+    int64_t read_bytes;
+    int64_t written_bytes;
+    int64_t read_calls;
+    int64_t write_calls;
+} qp_usage;
+
+/* The threads of one name: what those used that have ended. */
+typedef struct {
+    qp_text name;
+    uint32_t is_used; /* whether the figures are known */
+    qp_usage usage;
+} qp_thread_row;
+
+/* A living thread that has called a driver, and what it had used when it was looked at last. */
+typedef struct {
+    uint32_t thread;    /* its name; 0 where kernel_id is 0 */
+    uint32_t recording; /* the core's own */
+    int64_t kernel_id;  /* the system's number; 0: a free row */
+    qp_usage usage;
+    qp_usage base; /* what it had used when recording began */
+} qp_task_row;
+
+/* What became of the functions that one call path handed over to other threads. */
+typedef struct {
+    qp_text kind;
+    uint32_t path;
+    uint32_t span;
+    int64_t count;
+    int64_t errors;    /* raised something */
+    int64_t cancelled; /* were never run, or their end was not waited for */
+    qp_distribution queue;
+    qp_distribution run;
+    qp_distribution handback; /* of those that an event loop waits for */
+    qp_distribution total;    /* from being handed over to the end of all that */
+} qp_handoff_row;
+
+/* The event loops of one kind in threads of one name. */
+typedef struct {
+    qp_text kind; /* the library */
+    uint32_t thread;
+    uint32_t has_steps; /* 0: the library's steps cannot be seen, only how late its timers are */
+    int64_t runs;       /* begun */
+    int64_t run_ticks;
+    int64_t busy_ticks; /* in steps */
+    int64_t steps;
+    int64_t waiting; /* callbacks that were ready when a step began, added up over the steps ... */
+    int64_t waiting_max;
+    qp_distribution timer; /* how late the program's timers started */
+    qp_distribution beat;  /* how late the heartbeat was, at every time that it was due */
+} qp_loop;
+
+/* The database time of steps or stalls: the first pairs of statement and call path; the rest is in
+ * the total alone. */
+typedef struct {
+    int64_t database_ticks;
+    uint32_t first; /* 1 + the row of one; 0: there is none */
+    uint32_t known;
+} qp_cause_list;
+
+typedef struct {
+    uint32_t next; /* 1 + the row of the next one of its list; 0: it is the last */
+    uint32_t statement;
+    uint32_t path;
+    int64_t calls;
+    int64_t ticks;
+} qp_cause_row;
+
+/* What one function's steps in one loop cost. */
+typedef struct {
+    uint32_t mark;
+    uint32_t loop;
+    uint32_t line; /* the first one of the function */
+    int64_t gc_ticks;
+    int64_t max_before_ns; /* the longest before the mark */
+    qp_distribution durations;
+    qp_cause_list causes;
+} qp_step_row;
+
+/* Steps that took longer than the threshold, by what ran and where it was seen. */
+typedef struct {
+    uint32_t loop;
+    uint32_t line; /* UINT32_MAX: what ran cannot be seen */
+    uint32_t path;
+    uint32_t stack; /* 0: not taken */
+    int64_t count;
+    int64_t total_ns;
+    int64_t max_ns;
+    int64_t gc_ns;
+    int64_t gil_ns;
+    int64_t cpu_ns;    /* that the thread ran or was ready to run ... */
+    int64_t cpu_of_ns; /* ... in so much of the time */
+    int64_t delayed;   /* callbacks and timers that had to wait ... */
+    int64_t delay_ns;  /* ... and for how long, added up */
+    int64_t samples;
+    qp_cause_list causes;
+} qp_stall_row;
+
+/* How SQLite runs a statement on a database. */
+typedef struct {
+    uint32_t statement;
+    qp_text database;
+    qp_text tree;
+} qp_plan_row;
+
+/* What belongs to the whole recording. */
+typedef struct {
+    char magic[8];    /* "QPREGION" */
+    uint32_t version; /* of what is written here and of the description */
+    uint32_t text_at; /* the description: where, and how long */
+    uint32_t text_bytes;
+    uint32_t state; /* qp_region_state */
+    int64_t pid;
+    int64_t start_time;     /* of the process, field 22 of /proc/PID/stat; 0: unknown */
+    uint64_t pid_namespace; /* its inode; 0: unknown */
+    char boot[40];          /* the machine's boot id; empty: unknown */
+    qp_text facts;          /* of the process, as queryprof.trace.facts writes them */
+    uint32_t timeline_half; /* which half of the table is valid */
+    uint32_t timeline_shift[2];
+    int64_t timeline_first[2];
+    int64_t start_unix_ns;
+    int64_t turn_unix_ns; /* of the last turn: it lived then */
+    double ns_per_tick;
+    uint64_t base_ticks; /* the same instant: ticks ... */
+    int64_t base_unix_ns;
+    uint64_t folded_statements;
+    uint64_t folded_calls;
+    uint64_t lost_counters;
+    uint64_t unasked_plans;
+    int64_t own_read_bytes; /* by the core, as the next one */
+    int64_t own_written_bytes;
+    int64_t own_ns; /* CPU time spent on new statements and on turns */
+    uint32_t turns;
+    /* The part that holds these sums, too, and the one of which they have been emptied: they differ
+     * only meanwhile. */
+    uint32_t part_begun;
+    uint32_t part_ended;
+    uint32_t counts[QP_TABLES];
+} qp_header;
+
+enum { QP_REGION_VERSION = 1 };
+
+typedef enum { QP_REGION_RECORDS = 1, QP_REGION_ENDED = 2, QP_REGION_PART = 3 } qp_region_state;
+
+#endif

@@ -1,0 +1,37 @@
+/* The texts of a recording: names and statements, one behind the other, each behind its length (a
+ * uint32_t), aligned to that. A text is where it begins; 0 is the empty one.
+ */
+#ifndef QP_MEMORY_TEXTS_H
+#define QP_MEMORY_TEXTS_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory/tables.h"
+
+enum { QP_TEXT_NONE = 0, QP_TEXT_FULL = UINT32_MAX };
+
+/* Makes the empty text; false without memory. */
+bool qp_texts_start(void);
+void qp_texts_stop(void);
+
+/* Adds a text, whether it is there already or not; QP_TEXT_FULL: there is no room. */
+qp_text qp_text_add(const char *bytes, size_t length);
+
+/* The text with this content: of names, which are equal in many rows. */
+qp_text qp_text_of(const char *bytes, size_t length);
+
+/* The same of a str (borrowed); half characters, which UTF-8 has not, become escapes. Raises
+ * nothing. */
+qp_text qp_text_of_str(PyObject *str);
+
+/* The text of a str (borrowed), written over another one if it is no longer than that
+ * (QP_TEXT_FULL: there is none); else added, if it has no more than `most` bytes: then `*added`
+ * says how many. */
+qp_text qp_text_over(qp_text old, PyObject *str, uint32_t most, uint32_t *added);
+
+/* A text's bytes, UTF-8. */
+const char *qp_text_bytes(qp_text text, uint32_t *length);
+
+#endif

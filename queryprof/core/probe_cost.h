@@ -1,8 +1,0 @@
-/* What queryprof itself costs, as it is measured when recording starts. */
-#ifndef QP_PROBE_COST_H
-#define QP_PROBE_COST_H
-
-/* Nanoseconds that beginning and ending a call take here, measured now. */
-double qp_probe_cost_ns(void);
-
-#endif

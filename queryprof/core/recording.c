@@ -1,5 +1,0 @@
-#include "recording.h"
-
-uint32_t qp_recording;
-
-int64_t qp_own_ticks;

@@ -1,0 +1,214 @@
+#include "recording/recorder.h"
+
+#include "calls/executions.h"
+#include "calls/probe.h"
+#include "context/handoffs.h"
+#include "context/spans.h"
+#include "counters/counters.h"
+#include "counters/plans.h"
+#include "loops/loops.h"
+#include "loops/stalls.h"
+#include "loops/steps.h"
+#include "memory/changes.h"
+#include "memory/region.h"
+#include "memory/texts.h"
+#include "runtime/clock.h"
+#include "runtime/operations.h"
+#include "runtime/recording.h"
+#include "runtime/turn.h"
+#include "sharing/checkpoint.h"
+#include "sharing/shared_region.h"
+#include "stacks/call_paths.h"
+#include "stacks/code_lines.h"
+#include "stacks/frames.h"
+#include "stacks/stacks.h"
+#include "stacks/task_creators.h"
+#include "statements/statements.h"
+#include "sums/aggregates.h"
+#include "sums/samples.h"
+#include "sums/timeline.h"
+#include "threads/thread_usage.h"
+#include "threads/threads.h"
+
+static uint32_t recordings;
+
+/* What is known of the whole recording, up to now. */
+static void write_head(void)
+{
+    qp_head->ns_per_tick = qp_clock.ns_per_tick;
+    qp_head->base_ticks = qp_clock.base_ticks;
+    qp_head->base_unix_ns = qp_clock.base_unix_ns;
+    qp_head->turn_unix_ns = qp_clock_unix_ns(qp_clock_ticks());
+    qp_head->lost_counters = qp_counters_lost();
+    qp_head->own_ns = qp_clock_ns(qp_own_ticks);
+}
+
+/* The code objects are a cache: emptied in time, it never is too small for long. */
+static void forget_code(void)
+{
+    if (qp_code_lines_nearly_full()) {
+        qp_callpath_forget();
+        qp_code_lines_forget();
+    }
+}
+
+static bool cannot_write; /* parts: what finds no room is added up with what else does not */
+
+/* What is done now and then. */
+static bool turn(uint64_t now_ticks)
+{
+    qp_recorder_settle();
+    qp_thread_usage_note();
+    qp_head->turn_unix_ns = qp_clock_unix_ns(now_ticks);
+    qp_head->turns++;
+    int64_t written = qp_written_bytes;
+    qp_checkpoint_turn();
+    qp_region_share_again();
+    qp_thread_usage_leave_out(qp_written_bytes - written);
+    qp_own_ticks += qp_clock_elapsed(now_ticks, qp_clock_ticks());
+    qp_head->own_ns = qp_clock_ns(qp_own_ticks);
+    if (qp_aggregates_nearly_full() && !cannot_write) {
+        cannot_write = !qp_recorder_end_part();
+    }
+    bool has_use_for_more = !cannot_write;
+    forget_code(); /* last: what is let go of may end the recording */
+    return has_use_for_more;
+}
+
+static void begin(void)
+{
+    qp_own_ticks = 0;
+    write_head();
+    qp_head->start_unix_ns = qp_head->turn_unix_ns;
+    qp_recording = ++recordings;
+    cannot_write = false;
+    qp_turn_start(turn);
+}
+
+int qp_recorder_start(void)
+{
+    qp_clock_start();
+    qp_frames_start(PyThreadState_Get());
+    bool started = qp_region_start() && qp_texts_start() && qp_statements_start() &&
+                   qp_code_lines_start() && qp_stacks_start() && qp_changes_start() &&
+                   qp_aggregates_start() && qp_executions_start() && qp_plans_start() &&
+                   qp_samples_start() && qp_steps_start() && qp_spans_start() &&
+                   qp_threads_start(PyInterpreterState_Get()) == 0 &&
+                   qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
+    if (!started) {
+        qp_recorder_stop();
+        if (!PyErr_Occurred()) {
+            PyErr_NoMemory();
+        }
+        return -1;
+    }
+    for (int i = 0; i < QP_OPERATIONS; i++) {
+        const char *name = qp_operations[i].statement;
+        qp_operation_statements[i] = name ? qp_statement_of_name(name) : QP_STATEMENT_UNKNOWN;
+    }
+    begin();
+    return 0;
+}
+
+void qp_recorder_stop(void)
+{
+    qp_recording = 0;
+    qp_turn_stop();
+    qp_checkpoint_to("", 0, false);
+    qp_calls_forget();
+    qp_spans_stop();
+    qp_task_makers_stop();
+    qp_steps_stop();
+    qp_threads_stop();
+    qp_samples_stop();
+    qp_plans_stop();
+    qp_aggregates_stop();
+    qp_changes_stop();
+    qp_callpath_forget();
+    qp_stacks_stop();
+    qp_code_lines_stop();
+    qp_statements_stop();
+    qp_texts_stop();
+    qp_region_unshare();
+    qp_region_stop();
+}
+
+bool qp_recorder_is_on(void)
+{
+    return qp_recording != 0;
+}
+
+/* Empties all sums; what they are of keeps its number. */
+static void forget_sums(void)
+{
+    qp_samples_forget();
+    qp_stalls_forget();
+    qp_steps_forget();
+    qp_loops_forget();
+    qp_rows_clear(QP_CAUSE_ROWS);
+    qp_rows_clear(QP_ERROR_ROWS);
+    qp_aggregates_forget();
+    qp_handoffs_forget();
+    qp_spans_forget();
+    qp_thread_usage_forget();
+    qp_histograms_forget();
+    qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
+    qp_head->folded_statements = qp_head->folded_calls = 0;
+}
+
+void qp_recorder_forget(void)
+{
+    qp_executions_forget();
+    forget_sums();
+    qp_plans_forget();
+}
+
+void qp_recorder_after_fork(void)
+{
+    qp_checkpoint_after_fork();
+    qp_counters_after_fork();
+    qp_calls_after_fork();
+    qp_thread_usage_after_fork();
+    for (int table = QP_FIRST_SUMS; table < QP_CALL_ROWS; table++) {
+        qp_rows_clear((qp_table)table);
+    }
+    qp_loops_after_fork();
+    qp_spans_after_fork();
+    qp_executions_after_fork();
+    qp_changes_forget();
+    qp_aggregates_stop();
+    qp_samples_stop();
+    bool is_lost = qp_region_is_lost();
+    if (is_lost || !qp_aggregates_start() || !qp_samples_start()) {
+        qp_recorder_stop();
+        return;
+    }
+    qp_recorder_forget();
+    qp_head->unasked_plans = 0;
+    qp_head->turns = 0;
+    begin();
+}
+
+void qp_recorder_settle(void)
+{
+    qp_stalls_settle();
+    qp_loops_settle();
+    qp_orphans_collect();
+    qp_counters_settle();
+    qp_executions_settle();
+    qp_clock_calibrate();
+    write_head();
+}
+
+bool qp_recorder_end_part(void)
+{
+    qp_recorder_settle();
+    if (!qp_changes_seal() || !qp_region_begin_part()) {
+        PyErr_Clear();
+        return false;
+    }
+    qp_checkpoint_restart();
+    forget_sums();
+    qp_region_end_part();
+    return true;
+}

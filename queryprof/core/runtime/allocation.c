@@ -1,0 +1,74 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#endif
+#include "runtime/allocation.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef _WIN32
+#include <sys/mman.h>
+#ifndef MAP_NORESERVE
+#define MAP_NORESERVE 0
+#endif
+#endif
+
+#ifdef QP_FAULT_INJECTION
+static long successes_left = -1;
+
+void qp_fail_allocation_after(long successes)
+{
+    successes_left = successes;
+}
+#endif
+
+static bool fails(void)
+{
+#ifdef QP_FAULT_INJECTION
+    return successes_left >= 0 && successes_left-- == 0;
+#else
+    return false;
+#endif
+}
+
+void *qp_allocate(size_t count, size_t size)
+{
+    if (fails()) {
+        return NULL;
+    }
+    /* calloc of a large table gives untouched pages: memory is used only as the table fills. */
+    return calloc(count, size);
+}
+
+void qp_release(void *memory)
+{
+    free(memory);
+}
+
+void *qp_map(size_t bytes)
+{
+    if (fails()) {
+        return NULL;
+    }
+#ifdef _WIN32
+    return calloc(bytes, 1);
+#else
+    void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return start == MAP_FAILED ? NULL : start;
+#endif
+}
+
+void qp_map_again(void *start, size_t bytes)
+{
+#ifdef _WIN32
+    memset(start, 0, bytes);
+#else
+    void *again = mmap(start, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (again == MAP_FAILED) { /* the old one is still there */
+        memset(start, 0, bytes);
+    }
+#endif
+}

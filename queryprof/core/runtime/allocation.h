@@ -1,0 +1,29 @@
+/* Memory for the recorder's tables.
+ *
+ * Everything the recorder keeps is allocated through here when it starts, so that nothing is
+ * allocated on the hot path, and so that the tests can make any single allocation fail.
+ */
+#ifndef QP_RUNTIME_ALLOCATION_H
+#define QP_RUNTIME_ALLOCATION_H
+
+#include <stddef.h>
+
+/* Zeroed memory for `count` items of `size` bytes, or NULL. The caller owns it: qp_release. */
+void *qp_allocate(size_t count, size_t size);
+
+/* Gives back what qp_allocate returned; NULL is ignored. */
+void qp_release(void *memory);
+
+/* So many bytes of zeros, of which only what is touched takes memory; or NULL. They stay mapped for
+ * as long as the process runs. */
+void *qp_map(size_t bytes);
+
+/* Makes what qp_map returned zeros again, and gives the memory back that it took. */
+void qp_map_again(void *start, size_t bytes);
+
+#ifdef QP_FAULT_INJECTION
+/* Makes the allocation after the next `successes` ones fail, once; negative: none fails. */
+void qp_fail_allocation_after(long successes);
+#endif
+
+#endif

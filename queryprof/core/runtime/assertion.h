@@ -1,0 +1,22 @@
+/* What docs/safety.md guarantees, checked while tests run in the sanitized build; elsewhere
+ * nothing.
+ */
+#ifndef QP_RUNTIME_ASSERTION_H
+#define QP_RUNTIME_ASSERTION_H
+
+#ifdef QP_FAULT_INJECTION
+#include <stdio.h>
+#include <stdlib.h>
+
+#define QP_ASSERT(condition)                                                           \
+    do {                                                                               \
+        if (!(condition)) {                                                            \
+            fprintf(stderr, "queryprof: %s:%d: %s\n", __FILE__, __LINE__, #condition); \
+            abort();                                                                   \
+        }                                                                              \
+    } while (0)
+#else
+#define QP_ASSERT(condition) ((void)0)
+#endif
+
+#endif

@@ -1,0 +1,135 @@
+#if !defined(_WIN32) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* clock_gettime under -std=c11 */
+#endif
+#include "runtime/clock.h"
+
+#include <time.h>
+
+#if defined(QP_HAS_TSC) && !defined(_MSC_VER)
+#include <cpuid.h>
+#endif
+
+#ifdef _WIN32
+#include <windows.h>
+#endif
+
+/* The shortest baseline that gives a rate better than 1 in 10,000 with 50 ns of jitter. */
+#define FIRST_CALIBRATION_NS 1000000
+/* A rate that moved more than this was disturbed (suspend, migration): start a new baseline. */
+#define CREDIBLE_RATE_CHANGE 0.001
+
+qp_clock_state qp_clock = {.counter = false, .ns_per_tick = 1.0};
+
+int64_t qp_clock_monotonic_ns(void)
+{
+#ifdef _WIN32
+    static LARGE_INTEGER frequency;
+    LARGE_INTEGER count;
+    if (frequency.QuadPart == 0) {
+        QueryPerformanceFrequency(&frequency);
+    }
+    QueryPerformanceCounter(&count);
+    return (int64_t)((double)count.QuadPart * 1e9 / (double)frequency.QuadPart);
+#else
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+#endif
+}
+
+static int64_t unix_ns(void)
+{
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static bool counter_is_invariant(void)
+{
+#if defined(QP_HAS_TSC) && defined(_MSC_VER)
+    int registers[4];
+    __cpuid(registers, 0x80000000);
+    if ((unsigned)registers[0] < 0x80000007u) {
+        return false;
+    }
+    __cpuid(registers, 0x80000007);
+    return (registers[3] >> 8) & 1;
+#elif defined(QP_HAS_TSC)
+    unsigned a, b, c, d;
+    /* CPUID 8000_0007H, EDX bit 8: "Invariant TSC" (Intel SDM volume 3, 18.17.1). */
+    return __get_cpuid(0x80000007u, &a, &b, &c, &d) && ((d >> 8) & 1);
+#elif defined(QP_HAS_CNTVCT)
+    return true; /* the generic timer runs at a fixed rate by architecture */
+#else
+    return false;
+#endif
+}
+
+/* Reads both clocks at (nearly) the same instant: the closest of a few tries. */
+static void read_both(uint64_t *ticks, int64_t *ns)
+{
+    uint64_t narrowest = UINT64_MAX;
+    for (int attempt = 0; attempt < 5; attempt++) {
+        uint64_t before = qp_clock_ticks();
+        int64_t now = qp_clock_monotonic_ns();
+        uint64_t after = qp_clock_ticks();
+        if (after - before < narrowest) {
+            narrowest = after - before;
+            *ticks = before + (after - before) / 2;
+            *ns = now;
+        }
+    }
+}
+
+static void set_base(void)
+{
+    read_both(&qp_clock.base_ticks, &qp_clock.base_ns);
+    qp_clock.base_unix_ns = unix_ns();
+}
+
+void qp_clock_use_system(void)
+{
+    qp_clock.counter = false;
+    qp_clock.ns_per_tick = 1.0;
+    set_base();
+}
+
+void qp_clock_start(void)
+{
+    if (!counter_is_invariant()) {
+        qp_clock_use_system();
+        return;
+    }
+    qp_clock.counter = true;
+    set_base();
+    uint64_t ticks = 0;
+    int64_t ns = 0;
+    do {
+        read_both(&ticks, &ns);
+    } while (ns - qp_clock.base_ns < FIRST_CALIBRATION_NS);
+    if (ticks <= qp_clock.base_ticks) {
+        qp_clock_use_system();
+        return;
+    }
+    qp_clock.ns_per_tick = (double)(ns - qp_clock.base_ns) / (double)(ticks - qp_clock.base_ticks);
+}
+
+void qp_clock_calibrate(void)
+{
+    if (!qp_clock.counter) {
+        return;
+    }
+    uint64_t ticks = 0;
+    int64_t ns = 0;
+    read_both(&ticks, &ns);
+    if (ticks <= qp_clock.base_ticks || ns - qp_clock.base_ns < FIRST_CALIBRATION_NS) {
+        return;
+    }
+    double rate = (double)(ns - qp_clock.base_ns) / (double)(ticks - qp_clock.base_ticks);
+    double change = rate / qp_clock.ns_per_tick - 1.0;
+    if (change > CREDIBLE_RATE_CHANGE || change < -CREDIBLE_RATE_CHANGE) {
+        set_base();
+    } else {
+        qp_clock.ns_per_tick = rate;
+    }
+}

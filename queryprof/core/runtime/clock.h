@@ -1,0 +1,102 @@
+/* The clock of the probes: the CPU's time-stamp counter where it is invariant, else the
+ * monotonic clock of the operating system.
+ *
+ * Ticks are converted to nanoseconds with a rate that is calibrated against the monotonic clock
+ * at start and again once a second.
+ */
+#ifndef QP_RUNTIME_CLOCK_H
+#define QP_RUNTIME_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/compiler.h"
+
+#if defined(__x86_64__) || defined(_M_X64)
+#define QP_HAS_TSC 1
+#ifdef _MSC_VER
+#include <intrin.h>
+#else
+#include <x86intrin.h>
+#endif
+#elif defined(__aarch64__) && !defined(_MSC_VER)
+#define QP_HAS_CNTVCT 1
+#endif
+
+typedef struct {
+    bool counter;         /* ticks are read from the CPU's counter */
+    double ns_per_tick;   /* 1.0 where ticks are nanoseconds already */
+    uint64_t base_ticks;  /* the same instant on both clocks: ticks ... */
+    int64_t base_ns;      /* ... monotonic ... */
+    int64_t base_unix_ns; /* ... and wall clock */
+} qp_clock_state;
+
+extern qp_clock_state qp_clock;
+
+/* Chooses the source and calibrates it; takes about one millisecond. */
+void qp_clock_start(void);
+
+/* Measures the rate again over the time since qp_clock_start. */
+void qp_clock_calibrate(void);
+
+/* Nanoseconds of the operating system's monotonic clock. */
+int64_t qp_clock_monotonic_ns(void);
+
+/* Forces the operating system's clock (for tests of the estimating paths). */
+void qp_clock_use_system(void);
+
+static QP_INLINE uint64_t qp_clock_ticks(void)
+{
+#if defined(QP_HAS_TSC)
+    if (qp_clock.counter) {
+        return __rdtsc();
+    }
+#elif defined(QP_HAS_CNTVCT)
+    if (qp_clock.counter) {
+        uint64_t ticks;
+        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+        return ticks;
+    }
+#endif
+    return (uint64_t)qp_clock_monotonic_ns();
+}
+
+/* A double holds 2^53 ticks exactly: 34 days at 3 GHz. */
+static inline int64_t qp_clock_ns(int64_t ticks)
+{
+    return (int64_t)((double)ticks * qp_clock.ns_per_tick);
+}
+
+static inline int64_t qp_clock_ticks_of(int64_t ns)
+{
+    return (int64_t)((double)ns / qp_clock.ns_per_tick);
+}
+
+/* Ticks from one reading to the next; not negative, whatever a migration between CPUs did. */
+static inline int64_t qp_clock_elapsed(uint64_t from, uint64_t to)
+{
+    return to > from ? (int64_t)(to - from) : 0;
+}
+
+/* Nanoseconds of the operating system's monotonic clock at an instant given in ticks. */
+static inline int64_t qp_clock_monotonic_of(uint64_t ticks)
+{
+    return qp_clock.base_ns +
+           (int64_t)((double)(int64_t)(ticks - qp_clock.base_ticks) * qp_clock.ns_per_tick);
+}
+
+/* Ticks of the clock at an instant of the monotonic clock. */
+static inline uint64_t qp_clock_ticks_at(int64_t monotonic_ns)
+{
+    return qp_clock.base_ticks +
+           (uint64_t)(int64_t)((double)(monotonic_ns - qp_clock.base_ns) / qp_clock.ns_per_tick);
+}
+
+/* Wall-clock nanoseconds since 1970 of an instant given in ticks. */
+static inline int64_t qp_clock_unix_ns(uint64_t ticks)
+{
+    return qp_clock.base_unix_ns +
+           (int64_t)((double)(int64_t)(ticks - qp_clock.base_ticks) * qp_clock.ns_per_tick);
+}
+
+#endif

@@ -1,0 +1,45 @@
+/* Hints to the compiler about code that seldom runs. */
+#ifndef QP_RUNTIME_COMPILER_H
+#define QP_RUNTIME_COMPILER_H
+
+#include <stdatomic.h>
+
+/* Keeps a function out of the way of what always runs: not inlined, and placed apart. */
+#if defined(__GNUC__)
+#define QP_COLD __attribute__((cold, noinline))
+#else
+#define QP_COLD __declspec(noinline)
+#endif
+
+/* Stores a value after all that was stored before: for who reads the memory from outside, or after
+ * the process was killed. */
+#if defined(__GNUC__)
+#define qp_release_store(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
+#else
+#define qp_release_store(place, value) (*(volatile __typeof__(*(place)) *)(place) = (value))
+#endif
+
+/* A row that readers outside see changes between these two: its number is odd meanwhile, and
+ * another afterwards. Neither the processor nor the compiler moves a store across them. */
+#define qp_change_begins(row)                                    \
+    do {                                                         \
+        qp_release_store(&(row)->sequence, (row)->sequence + 1); \
+        atomic_thread_fence(memory_order_release);               \
+    } while (0)
+#define qp_change_ends(row) qp_release_store(&(row)->sequence, (row)->sequence + 1)
+
+/* Inlined whatever its size: what runs for every row. */
+#if defined(__GNUC__)
+#define QP_INLINE inline __attribute__((always_inline))
+#else
+#define QP_INLINE __forceinline
+#endif
+
+/* Lets a function be found by its name in the shared library. */
+#if defined(__GNUC__)
+#define QP_EXPORTED __attribute__((visibility("default")))
+#else
+#define QP_EXPORTED __declspec(dllexport)
+#endif
+
+#endif

@@ -1,0 +1,86 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* syscall */
+#endif
+#include "runtime/cpu_time.h"
+
+#ifdef __linux__
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+long qp_thread_kernel_id(void)
+{
+    return syscall(SYS_gettid);
+}
+
+/* Nanoseconds that a thread was ready to run and did not: the second number of its schedstat
+ * (Documentation/scheduler/sched-stats.rst of Linux); 0 where the kernel does not count. */
+static int64_t queued_ns(long kernel_id)
+{
+    char path[64], text[96];
+    snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", kernel_id);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0) {
+        close(file);
+    }
+    if (size <= 0) {
+        return 0;
+    }
+    text[size] = 0;
+    char *second;
+    strtoll(text, &second, 10);
+    return strtoll(second, NULL, 10);
+}
+
+int64_t qp_cpu_wanted_ns(long kernel_id)
+{
+    struct timespec time;
+    /* The number of a thread's clock, made as pthread_getcpuclockid makes it; a thread that is
+     * gone has none. */
+    clockid_t clock = (clockid_t)(((unsigned)~kernel_id << 3) | 6);
+    if (!kernel_id || clock_gettime(clock, &time) != 0) {
+        return -1;
+    }
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec + queued_ns(kernel_id);
+}
+#else
+long qp_thread_kernel_id(void)
+{
+    return 0;
+}
+
+int64_t qp_cpu_wanted_ns(long kernel_id)
+{
+    (void)kernel_id;
+    return -1;
+}
+#endif
+
+#ifdef _WIN32
+#include <windows.h>
+
+int64_t qp_thread_cpu_ns(void)
+{
+    FILETIME created, ended, kernel, user;
+    if (!GetThreadTimes(GetCurrentThread(), &created, &ended, &kernel, &user)) {
+        return 0;
+    }
+    ULARGE_INTEGER k = {.LowPart = kernel.dwLowDateTime, .HighPart = kernel.dwHighDateTime};
+    ULARGE_INTEGER u = {.LowPart = user.dwLowDateTime, .HighPart = user.dwHighDateTime};
+    return (int64_t)(k.QuadPart + u.QuadPart) * 100;
+}
+#else
+#include <time.h>
+
+int64_t qp_thread_cpu_ns(void)
+{
+    struct timespec time;
+    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0
+               ? (int64_t)time.tv_sec * 1000000000 + time.tv_nsec
+               : 0;
+}
+#endif

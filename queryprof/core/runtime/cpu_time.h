@@ -1,0 +1,17 @@
+/* How long threads wanted a CPU: the time that they ran, and waited for one to be free. */
+#ifndef QP_RUNTIME_CPU_TIME_H
+#define QP_RUNTIME_CPU_TIME_H
+
+#include <stdint.h>
+
+/* The number that the system knows the running thread by; 0: unknown. */
+long qp_thread_kernel_id(void);
+
+/* Nanoseconds that a living thread of this process ran, or was ready to run; -1: unknown. Needs
+ * no GIL. */
+int64_t qp_cpu_wanted_ns(long kernel_id);
+
+/* Nanoseconds of CPU time that the running thread has had. Needs no GIL. */
+int64_t qp_thread_cpu_ns(void);
+
+#endif

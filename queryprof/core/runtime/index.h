@@ -1,0 +1,66 @@
+/* An index from hashes to numbers of rows: open addressing, linear probing (Knuth, TAOCP 6.4).
+ *
+ * Whoever uses it compares the rows:
+ *
+ *     uint32_t at = qp_index_begin(&index, hash);
+ *     while (index.slots[at] && !is_it(index.slots[at] - 1)) at = qp_index_next(&index, at);
+ *     if (!index.slots[at]) index.slots[at] = number + 1;
+ *
+ * It must never be full: its slots are twice as many as the rows.
+ */
+#ifndef QP_RUNTIME_INDEX_H
+#define QP_RUNTIME_INDEX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "runtime/allocation.h"
+
+typedef struct {
+    uint32_t *slots; /* 1 + number; 0: free */
+    uint32_t mask;
+} qp_index;
+
+/* Allocates `slots` slots, a power of two; false without memory. */
+static inline bool qp_index_start(qp_index *index, uint32_t slots)
+{
+    index->slots = qp_allocate(slots, sizeof *index->slots);
+    index->mask = slots - 1;
+    return index->slots != NULL;
+}
+
+static inline void qp_index_stop(qp_index *index)
+{
+    qp_release(index->slots);
+    *index = (qp_index){0};
+}
+
+static inline uint32_t qp_index_begin(const qp_index *index, uint64_t hash)
+{
+    return (uint32_t)hash & index->mask;
+}
+
+static inline uint32_t qp_index_next(const qp_index *index, uint32_t slot)
+{
+    return (slot + 1) & index->mask;
+}
+
+/* Mixes a value into a hash, by multiplication with 2^64 / golden ratio. */
+static inline uint64_t qp_hash_mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    return hash ^ (hash >> 32);
+}
+
+/* FNV-1a, 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/). */
+static inline uint64_t qp_hash_bytes(const char *bytes, size_t length)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < length; i++) {
+        hash = (hash ^ (unsigned char)bytes[i]) * 1099511628211u;
+    }
+    return hash;
+}
+
+#endif

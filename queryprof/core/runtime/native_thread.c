@@ -1,0 +1,153 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* syscall */
+#endif
+#include "runtime/native_thread.h"
+
+#include <pythread.h>
+#include <stdatomic.h>
+
+#ifndef _WIN32
+#include <pthread.h>
+#include <signal.h>
+#endif
+#ifdef __linux__
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+struct qp_background {
+    PyThread_type_lock wake; /* held; released to make the thread look up */
+    PyThread_type_lock done; /* held until the thread has ended */
+    _Atomic bool ending;
+    double (*turn)(void *);
+    void *argument;
+    double interval_s; /* until the first turn */
+    bool is_running;
+#ifndef _WIN32
+    pthread_t thread;
+    long kernel_id; /* Linux's number of the thread */
+#endif
+};
+
+static void run(void *argument)
+{
+    qp_background *self = argument;
+    double interval_s = self->interval_s;
+    for (;;) {
+        PY_TIMEOUT_T interval_us = interval_s < 0 ? -1 : (PY_TIMEOUT_T)(interval_s * 1e6);
+        PyThread_acquire_lock_timed(self->wake, interval_us, 0);
+        if (atomic_load(&self->ending)) {
+            break;
+        }
+        interval_s = self->turn(self->argument);
+    }
+    PyThread_release_lock(self->done);
+}
+
+#ifdef _WIN32
+static bool start_thread(qp_background *self)
+{
+    return PyThread_start_new_thread(run, self) != PYTHREAD_INVALID_THREAD_ID;
+}
+
+static void join_thread(qp_background *Py_UNUSED(self)) {}
+#else
+static void *run_thread(void *self)
+{
+#ifdef __linux__
+    ((qp_background *)self)->kernel_id = syscall(SYS_gettid);
+    pthread_setname_np(pthread_self(), "queryprof"); /* what it uses is not the program's */
+#endif
+    run(self);
+    return NULL;
+}
+
+/* The thread takes no signals: one that it got would not wake the program's main thread, which
+ * alone runs Python's handlers. */
+static bool start_thread(qp_background *self)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(&self->thread, NULL, run_thread, self) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+/* Python counts the threads of the system at a fork, and warns: it must be gone, not going. */
+static void join_thread(qp_background *self)
+{
+    pthread_join(self->thread, NULL);
+#ifdef __linux__
+    /* The kernel still counts it for some microseconds after it can be joined. */
+    for (int i = 0; i < 10000 && syscall(SYS_tgkill, getpid(), self->kernel_id, 0) == 0; i++) {
+        sched_yield();
+    }
+#endif
+}
+#endif
+
+static void release(qp_background *self)
+{
+    if (self->wake) {
+        PyThread_free_lock(self->wake);
+    }
+    if (self->done) {
+        PyThread_free_lock(self->done);
+    }
+    PyMem_RawFree(self);
+}
+
+qp_background *qp_background_new(double (*turn)(void *), void *argument, double interval_s)
+{
+    qp_background *self = PyMem_RawCalloc(1, sizeof *self);
+    if (self) {
+        self->wake = PyThread_allocate_lock();
+        self->done = PyThread_allocate_lock();
+        self->turn = turn;
+        self->argument = argument;
+        self->interval_s = interval_s;
+        if (self->wake && self->done) {
+            return self;
+        }
+        release(self);
+    }
+    PyErr_NoMemory();
+    return NULL;
+}
+
+bool qp_background_launch(qp_background *self)
+{
+    PyThread_acquire_lock(self->wake, WAIT_LOCK);
+    PyThread_acquire_lock(self->done, WAIT_LOCK);
+    self->is_running = start_thread(self);
+    return self->is_running;
+}
+
+void qp_background_wake(qp_background *self)
+{
+    if (self->is_running) {
+        PyThread_release_lock(self->wake);
+    }
+}
+
+bool qp_background_stop(qp_background *self, double timeout_s)
+{
+    bool ended = true;
+    if (self->is_running) {
+        atomic_store(&self->ending, true);
+        PyThread_release_lock(self->wake);
+        PyThreadState *released = PyEval_SaveThread();
+        ended = PyThread_acquire_lock_timed(self->done, (PY_TIMEOUT_T)(timeout_s * 1e6), 0) ==
+                PY_LOCK_ACQUIRED;
+        if (ended) {
+            join_thread(self);
+        }
+        PyEval_RestoreThread(released);
+    }
+    if (ended) {
+        release(self);
+    } /* else the thread keeps what it needs */
+    return ended;
+}

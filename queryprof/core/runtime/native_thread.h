@@ -1,0 +1,29 @@
+/* A native thread that does something now and then, until it is stopped.
+ *
+ * It is started by the C API and needs no Python thread state between its turns, so that the
+ * program does not see it: not in threading.enumerate(), not in _thread._count().
+ */
+#ifndef QP_RUNTIME_NATIVE_THREAD_H
+#define QP_RUNTIME_NATIVE_THREAD_H
+
+#include <Python.h>
+#include <stdbool.h>
+
+typedef struct qp_background qp_background;
+
+/* Ready to be launched (owned by the caller until qp_background_stop); NULL with an exception.
+ * `turn` is called without the GIL, for the first time after `interval_s`; it returns after how
+ * many seconds it shall be called again (negative: when it is woken). */
+qp_background *qp_background_new(double (*turn)(void *), void *argument, double interval_s);
+
+/* Starts the thread; with the GIL. False: the system refuses. */
+bool qp_background_launch(qp_background *self);
+
+/* Makes the thread take its turn now, if it has been launched. */
+void qp_background_wake(qp_background *self);
+
+/* Stops the thread and waits for it, at most `timeout_s` seconds, without the GIL. False: a turn
+ * hangs; the thread, and what its turns need, must stay. Gives `self` back. */
+bool qp_background_stop(qp_background *self, double timeout_s);
+
+#endif

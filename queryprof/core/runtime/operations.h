@@ -1,0 +1,56 @@
+/* The driver calls that are told apart. */
+#ifndef QP_RUNTIME_OPERATIONS_H
+#define QP_RUNTIME_OPERATIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where the statement of a call comes from. */
+typedef enum {
+    QP_SOURCE_TEXT,  /* its first argument is SQL; its result or its cursor serves the rows */
+    QP_SOURCE_ROWS,  /* it serves rows of the statement that its cursor executed */
+    QP_SOURCE_FIXED, /* the operation says it: COMMIT, (connect), ... */
+    QP_SOURCE_EXIT   /* `with connection`: commits, or rolls back after an exception */
+} qp_source;
+
+typedef enum {
+    QP_EXECUTE,
+    QP_EXECUTEMANY,
+    QP_EXECUTESCRIPT,
+    QP_FETCHONE,
+    QP_FETCHMANY,
+    QP_FETCHALL,
+    QP_NEXT,
+    QP_COMMIT,
+    QP_ROLLBACK,
+    QP_CONNECT,
+    QP_CLOSE,
+    QP_BACKUP,
+    QP_BLOB_OPEN,
+    QP_BLOB_READ,
+    QP_BLOB_WRITE,
+    QP_SERIALIZE,
+    QP_DESERIALIZE,
+    QP_BEGIN,
+    QP_EXIT,
+    QP_OPERATIONS /* how many there are; QP_EXIT is recorded as commit or rollback */
+} qp_operation;
+
+typedef struct {
+    const char *name; /* as it is recorded and reported */
+    qp_source source;
+    const char *statement; /* of QP_SOURCE_FIXED */
+} qp_operation_facts;
+
+extern const qp_operation_facts qp_operations[QP_OPERATIONS];
+
+/* Whether an operation is of QP_SOURCE_ROWS. */
+static inline bool qp_operation_serves_rows(qp_operation operation)
+{
+    return operation >= QP_FETCHONE && operation <= QP_NEXT;
+}
+
+/* The numbers of these statements in the present recording, by operation. */
+extern uint32_t qp_operation_statements[QP_OPERATIONS];
+
+#endif

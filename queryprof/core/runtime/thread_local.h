@@ -1,0 +1,37 @@
+/* What belongs to the running operating-system thread. */
+#ifndef QP_RUNTIME_THREAD_LOCAL_H
+#define QP_RUNTIME_THREAD_LOCAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__has_include)
+#if __has_include(<features.h>)
+#include <features.h> /* says which C library this is */
+#endif
+#endif
+
+#if defined(_MSC_VER)
+#define QP_THREAD_LOCAL __declspec(thread)
+#elif defined(__GLIBC__)
+/* One load instead of a call to __tls_get_addr; glibc keeps room for such small variables, and musl
+ * none. */
+#define QP_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
+#else
+#define QP_THREAD_LOCAL __thread
+#endif
+
+struct qp_thread;
+struct qp_origin;
+
+typedef struct {
+    struct qp_thread *thread; /* its record; owned by the pool of records */
+    struct qp_origin *origin; /* of the innermost work that it does for another; owned by that */
+    bool muted;               /* the profiler's own work: nothing is recorded */
+    uint32_t usage_recording; /* in this recording ... */
+    uint32_t usage_row;       /* ... it notes what it uses in this row; UINT32_MAX: none */
+} qp_local;
+
+extern QP_THREAD_LOCAL qp_local qp_here;
+
+#endif

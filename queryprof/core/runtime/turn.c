@@ -1,0 +1,55 @@
+#include "runtime/turn.h"
+
+#include <Python.h>
+
+#include "runtime/clock.h"
+#include "runtime/compiler.h"
+#include "runtime/recording.h"
+#include "runtime/thread_local.h"
+
+enum { INTERVAL_NS = 1000 * 1000 * 1000 };
+
+uint64_t qp_turn_due_ticks = UINT64_MAX;
+
+static qp_turn_work *turn_work;
+static bool has_use_for_more;
+
+static void wait(void)
+{
+    qp_turn_due_ticks = qp_clock_ticks() + (uint64_t)qp_clock_ticks_of(INTERVAL_NS);
+}
+
+void qp_turn_start(qp_turn_work *work)
+{
+    turn_work = work;
+    has_use_for_more = true;
+    wait();
+}
+
+void qp_turn_stop(void)
+{
+    qp_turn_due_ticks = UINT64_MAX;
+}
+
+void qp_turn_soon(void)
+{
+    if (qp_turn_due_ticks != UINT64_MAX && has_use_for_more) {
+        qp_turn_due_ticks = 0;
+    }
+}
+
+QP_COLD void qp_turn(void)
+{
+    if (!qp_recording || qp_here.muted) {
+        return;
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    uint64_t now_ticks = qp_clock_ticks();
+    wait();
+    bool was_muted = qp_here.muted;
+    qp_here.muted = true;
+    has_use_for_more = turn_work(now_ticks);
+    qp_here.muted = was_muted;
+    PyErr_Restore(type, value, traceback);
+}

@@ -1,0 +1,183 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* O_NOFOLLOW */
+#endif
+#include "sharing/checkpoint.h"
+
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "memory/region.h"
+#include "runtime/clock.h"
+#include "runtime/recording.h"
+#include "sharing/shared_region.h"
+
+enum { SLICE = 64 * QP_PAGE, SLOW_NS = 20 * 1000 * 1000 /* a disk that is in demand */ };
+
+static const double FIRST_S = 1; /* what a program does first is short, and worth a copy */
+
+static struct {
+    char path[QP_SHARED_PATH_BYTES];
+    double interval_s;
+    double next_s; /* from one copy to the next: twice as long each time, up to the interval */
+    bool if_own;
+    bool is_made;
+    bool is_busy;   /* a thread copies just now */
+    int table;      /* that is being copied; QP_TABLES: none, the next copy begins */
+    size_t at;      /* in its rows */
+    uint64_t ticks; /* when the present copy began */
+    qp_header head; /* as it was then: rows that came later may be half there */
+} copy = {.table = QP_TABLES};
+
+void qp_checkpoint_to(const char *path, double interval_s, bool if_own)
+{
+    size_t bytes = strlen(path) + 1;
+    bool fits = bytes <= sizeof copy.path;
+    memcpy(copy.path, fits ? path : "", fits ? bytes : 1);
+    copy.interval_s = interval_s;
+    copy.next_s = FIRST_S < interval_s ? FIRST_S : interval_s;
+    copy.if_own = if_own;
+    copy.is_made = false;
+    copy.table = QP_TABLES;
+    copy.ticks = qp_clock_ticks();
+}
+
+void qp_checkpoint_after_fork(void)
+{
+    copy.path[0] = 0;
+    copy.is_busy = false;
+}
+
+#ifdef __linux__
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The order of the tables: sums, calls, then names. */
+static qp_table table_at(int place)
+{
+    int sums = QP_TABLES - QP_FIRST_SUMS;
+    return (qp_table)(place < sums ? QP_FIRST_SUMS + place : place - sums);
+}
+
+/* Copies so many bytes of a table at the most, and takes them off; false: it cannot be written. */
+static bool copy_rows(int file, size_t *budget)
+{
+    qp_table table = table_at(copy.table);
+    size_t left = qp_table_bytes(table) - copy.at;
+    size_t bytes = left < *budget ? left : *budget;
+    const char *from = qp_table_start[table] + copy.at;
+    if (!qp_write_at(file, from, bytes, from - (const char *)qp_head)) {
+        return false;
+    }
+    *budget -= bytes;
+    copy.at += bytes;
+    if (bytes == left) {
+        copy.head.counts[table] = qp_row_counts[table];
+        copy.table++;
+        copy.at = 0;
+    }
+    return true;
+}
+
+/* The last of a copy: from here on it is this one. */
+static bool copy_head(int file)
+{
+    uint32_t counts[QP_TABLES];
+    memcpy(counts, copy.head.counts, sizeof counts);
+    copy.head = *qp_head;
+    memcpy(copy.head.counts, counts, sizeof counts);
+    const char *memory = (const char *)qp_head;
+    return qp_write_at(file, memory + sizeof copy.head,
+                       (size_t)(qp_table_start[0] - memory) - sizeof copy.head, sizeof copy.head) &&
+           qp_write_at(file, (const char *)&copy.head, sizeof copy.head, 0);
+}
+
+static size_t bytes_in_use(void)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < QP_TABLES; i++) {
+        bytes += qp_table_bytes((qp_table)i);
+    }
+    return bytes;
+}
+
+void qp_checkpoint_restart(void)
+{
+    if (copy.is_made && !copy.is_busy) {
+        unlink(copy.path);
+    }
+    copy.is_made = false;
+    copy.table = QP_TABLES;
+    copy.ticks = qp_clock_ticks();
+}
+
+/* Copies so many bytes at the most, without the GIL: a disk may take its time. What is copied may
+ * change meanwhile, as it may from slice to slice. */
+static void copy_some(size_t budget)
+{
+    if (!qp_may_be_written()) {
+        copy.table = QP_TABLES;
+        return;
+    }
+    int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (copy.is_made ? 0 : O_CREAT | O_EXCL);
+    int file = qp_above_standard(open(copy.path, flags, 0600));
+    if (file < 0 && errno == ENOENT) { /* it was removed: the next is a new one */
+        copy.is_made = false;
+    }
+    bool written = file >= 0 && (copy.is_made || fchmod(file, 0600) == 0);
+    copy.is_made = copy.is_made || file >= 0;
+    if (written && copy.table == QP_TABLES) {
+        copy.table = 0;
+        copy.at = 0;
+        written = qp_prepare_file(file);
+    }
+    while (written && budget && copy.table < QP_TABLES) {
+        written = copy_rows(file, &budget);
+    }
+    if (written && copy.table == QP_TABLES) {
+        written = copy_head(file);
+    }
+    if (file >= 0) {
+        close(file);
+    }
+    if (!written) { /* a full disk, or a directory that is gone: at the next interval again */
+        copy.table = QP_TABLES;
+    }
+}
+
+void qp_checkpoint_turn(void)
+{
+    uint64_t from = qp_clock_ticks();
+    double since_s = (double)qp_clock_ns(qp_clock_elapsed(copy.ticks, from)) * 1e-9;
+    bool is_next = copy.table < QP_TABLES || since_s >= copy.next_s;
+    if (!copy.path[0] || copy.is_busy || !is_next || (copy.if_own && qp_region_path()[0])) {
+        return;
+    }
+    if (copy.table == QP_TABLES) {
+        copy.ticks = from;
+        copy.next_s = 2 * copy.next_s < copy.interval_s ? 2 * copy.next_s : copy.interval_s;
+    }
+    /* All of it within an interval of turns, of a second each. */
+    size_t budget = SLICE + (size_t)((double)bytes_in_use() / (copy.next_s + 1));
+    copy.is_busy = true;
+    PyThreadState *released = PyEval_SaveThread();
+    copy_some(budget);
+    PyEval_RestoreThread(released);
+    copy.is_busy = false;
+    if (!qp_recording && copy.is_made) { /* it has ended meanwhile */
+        unlink(copy.path);
+        copy.is_made = false;
+    }
+    if (qp_clock_ns(qp_clock_elapsed(from, qp_clock_ticks())) > SLOW_NS) {
+        copy.interval_s *= 2;
+        copy.next_s = copy.interval_s;
+    }
+}
+#else
+void qp_checkpoint_restart(void) {}
+
+void qp_checkpoint_turn(void) {}
+#endif

@@ -1,0 +1,409 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* mremap */
+#endif
+#include "sharing/shared_region.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "memory/region.h"
+#include "runtime/clock.h"
+#include "runtime/compiler.h"
+#include "threads/thread_usage.h"
+
+bool qp_share_awaited;
+int64_t qp_written_bytes;
+
+static struct {
+    char directories[QP_SHARED_PATH_BYTES];
+    char name[QP_SHARED_PATH_BYTES];
+    char path[QP_SHARED_PATH_BYTES];  /* of the file; empty: there is none */
+    char parts[QP_SHARED_PATH_BYTES]; /* what the paths of parts begin with */
+    uint32_t part_count;
+    bool may_have_room_later; /* the process had no descriptor to spare */
+    bool is_lost;             /* in this child of a fork there was no memory for its own */
+} shared;
+
+const char *qp_region_path(void)
+{
+    return shared.path;
+}
+
+void qp_region_end_part(void)
+{
+    qp_release_store(&qp_head->part_ended, qp_head->part_begun);
+}
+
+#ifdef __linux__
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* statfs(2); <linux/magic.h> is not where only the C library's headers are. */
+#define TMPFS 0x01021994
+
+bool qp_write_at(int file, const char *bytes, size_t length, long long at)
+{
+    while (length) {
+        ssize_t written = pwrite(file, bytes, length, (off_t)at);
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written <= 0) {
+            return false;
+        }
+        bytes += written;
+        length -= (size_t)written;
+        at += written;
+        qp_written_bytes += written;
+    }
+    return true;
+}
+
+bool qp_may_be_written(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+           (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= qp_region_bytes());
+}
+
+bool qp_prepare_file(int file)
+{
+    return qp_may_be_written() && ftruncate(file, (off_t)qp_region_bytes()) == 0;
+}
+
+/* Writes the header and the rows that there are, and makes the file as large as the region. */
+static bool write_region(int file)
+{
+    const char *memory = (const char *)qp_head;
+    bool written =
+        qp_prepare_file(file) && qp_write_at(file, memory, (size_t)(qp_table_start[0] - memory), 0);
+    for (int i = 0; written && i < QP_TABLES; i++) {
+        size_t bytes = (qp_table_bytes((qp_table)i) + QP_PAGE - 1) / QP_PAGE * QP_PAGE;
+        written = qp_write_at(file, qp_table_start[i], bytes, qp_table_start[i] - memory);
+    }
+    return written;
+}
+
+int qp_above_standard(int file)
+{
+    if (file < 0 || file > 2) {
+        return file;
+    }
+    int higher = fcntl(file, F_DUPFD_CLOEXEC, 3);
+    close(file);
+    return higher;
+}
+
+static size_t read_file(const char *path, char *text, size_t bytes)
+{
+    int file = qp_above_standard(open(path, O_RDONLY | O_CLOEXEC));
+    ssize_t size = file < 0 ? -1 : read(file, text, bytes - 1);
+    if (file >= 0) {
+        close(file);
+    }
+    text[size > 0 ? size : 0] = 0;
+    return size > 0 ? (size_t)size : 0;
+}
+
+/* For who must know whether it lives. */
+void qp_region_identify(void)
+{
+    char text[1024];
+    qp_head->pid = getpid();
+    qp_head->start_time = 0;
+    read_file("/proc/self/stat", text, sizeof text);
+    const char *at = strrchr(text, ')'); /* the name may hold anything */
+    for (int field = 2; at && field < 22; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    if (at) {
+        qp_head->start_time = strtoll(at, NULL, 10);
+    }
+    struct stat namespace;
+    qp_head->pid_namespace = stat("/proc/self/ns/pid", &namespace) == 0 ? namespace.st_ino : 0;
+    size_t size = read_file("/proc/sys/kernel/random/boot_id", text, sizeof qp_head->boot);
+    memset(qp_head->boot, 0, sizeof qp_head->boot);
+    memcpy(qp_head->boot, text, size && text[size - 1] == '\n' ? size - 1 : size);
+}
+
+/* A new file in a directory without a name, or where that cannot be with the region's; only its
+ * owner may read it, whatever the program's umask is. -1: there is none. */
+static int open_new(const char *directory, bool *is_named)
+{
+    int file = -1;
+#ifdef O_TMPFILE
+    file = open(directory, O_TMPFILE | O_CLOEXEC | O_RDWR, 0600);
+#endif
+    *is_named = file < 0;
+    if (*is_named) {
+        file = open(shared.path, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_RDWR, 0600);
+    }
+    if (file < 0) {
+        shared.may_have_room_later |= errno == EMFILE || errno == ENFILE;
+        return -1;
+    }
+    file = qp_above_standard(file);
+    if (file >= 0 && fchmod(file, 0600) != 0) {
+        close(file);
+        file = -1;
+    }
+    if (file < 0 && *is_named) {
+        unlink(shared.path);
+    }
+    return file;
+}
+
+/* Gives a file its name, when what belongs in it is in it: whoever finds it finds a whole one. */
+static bool name_file(int file)
+{
+    char opened[64];
+    snprintf(opened, sizeof opened, "/proc/self/fd/%d", file);
+    return linkat(AT_FDCWD, opened, AT_FDCWD, shared.path, AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* A new file in a directory, if that is on a memory file system; -1: there is none. `is_named`: it
+ * has its name already. */
+static int make_file(const char *directory, size_t length, bool *is_named)
+{
+    char place[QP_SHARED_PATH_BYTES];
+    uint64_t random = qp_clock_ticks() * 0x9E3779B97F4A7C15u ^ (uint64_t)getpid();
+    int needed = snprintf(shared.path, sizeof shared.path, "%.*s/%s-%ld-%08x", (int)length,
+                          directory, shared.name, (long)getpid(), (unsigned)(random >> 32));
+    struct statfs facts;
+    if (needed >= (int)sizeof shared.path) {
+        return -1;
+    }
+    snprintf(place, sizeof place, "%.*s", (int)length, directory);
+    int file = open_new(place, is_named);
+    if (file >= 0 && (fstatfs(file, &facts) != 0 || facts.f_type != TMPFS)) {
+        if (*is_named) {
+            unlink(shared.path);
+        }
+        close(file);
+        return -1;
+    }
+    return file;
+}
+
+/* Puts a file with what the region holds in the region's place. */
+static bool share_file(int file, bool *is_named)
+{
+    qp_thread_usage_lock(); /* no other thread writes to the memory meanwhile */
+    bool is_shared = write_region(file) && (*is_named = *is_named || name_file(file)) &&
+                     mmap(qp_head, qp_region_bytes(), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
+    if (is_shared) {
+        qp_region_moved(true);
+    }
+    qp_thread_usage_unlock();
+    return is_shared;
+}
+
+/* The region becomes memory of the process's own again, with the rows of the first so many tables.
+ * Safe in the child of a fork: it takes no lock, and looks at no row that its parent adds
+ * meanwhile. */
+static bool make_own(int tables)
+{
+    size_t bytes = qp_region_bytes();
+    char *memory = (char *)qp_head;
+    char *own = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (own == MAP_FAILED) { /* an empty one, not the parent's */
+        mmap(memory, bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        return false;
+    }
+    memcpy(own, memory, (size_t)(qp_table_start[0] - memory));
+    for (int i = 0; i < tables; i++) {
+        memcpy(own + (qp_table_start[i] - memory), qp_table_start[i], qp_table_bytes((qp_table)i));
+    }
+    if (mremap(own, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, memory) == MAP_FAILED) {
+        mmap(memory, bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        munmap(own, bytes);
+        return false;
+    }
+    return true;
+}
+
+void qp_region_unshare(void)
+{
+    qp_share_awaited = false;
+    if (shared.path[0]) {
+        qp_thread_usage_lock();
+        make_own(QP_TABLES);
+        qp_region_moved(false);
+        qp_thread_usage_unlock();
+        shared.path[0] = 0;
+    }
+}
+
+/* In the child of a fork, before anything else runs there: what it counts is not its parent's. */
+static void leave_to_parent(void)
+{
+    if (shared.path[0]) {
+        shared.is_lost = !make_own(QP_FIRST_SUMS);
+        qp_region_left();
+        shared.path[0] = 0;
+    }
+}
+
+bool qp_region_is_lost(void)
+{
+    bool is_lost = shared.is_lost;
+    shared.is_lost = false;
+    return is_lost;
+}
+
+void qp_region_share_again(void)
+{
+    qp_share_awaited = qp_share_awaited || (shared.may_have_room_later && !shared.path[0]);
+}
+
+void qp_region_share(void)
+{
+    static bool watches_forks;
+    qp_share_awaited = false;
+    shared.may_have_room_later = false;
+    if (!watches_forks) {
+        watches_forks = pthread_atfork(NULL, NULL, leave_to_parent) == 0;
+    }
+    if (shared.path[0] || !watches_forks) {
+        return;
+    }
+    qp_region_identify();
+    int64_t before = qp_written_bytes;
+    const char *directory = shared.directories;
+    while (*directory) {
+        size_t length = strcspn(directory, "\n");
+        bool is_named = false;
+        int file = make_file(directory, length, &is_named);
+        bool is_shared = file >= 0 && share_file(file, &is_named);
+        if (file >= 0) {
+            close(file);
+        }
+        if (is_shared) {
+            qp_thread_usage_leave_out(qp_written_bytes - before);
+            return;
+        }
+        if (file >= 0 && is_named) {
+            unlink(shared.path);
+        }
+        directory += length + (directory[length] != 0);
+    }
+    shared.path[0] = 0;
+}
+
+static bool copy(char to[QP_SHARED_PATH_BYTES], const char *from)
+{
+    size_t bytes = strlen(from) + 1;
+    bool fits = bytes <= QP_SHARED_PATH_BYTES;
+    memcpy(to, fits ? from : "", fits ? bytes : 1);
+    return fits && *from;
+}
+
+void qp_region_share_in(const char *directories, const char *name, const char *parts)
+{
+    bool is_wanted = copy(shared.directories, directories) && copy(shared.name, name);
+    qp_share_awaited = is_wanted && !shared.path[0];
+    shared.may_have_room_later = false;
+    copy(shared.parts, parts);
+}
+
+static bool write_part(const char *path)
+{
+    const uint32_t state = QP_REGION_PART;
+    int flags = O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_WRONLY;
+    int file = qp_above_standard(open(path, flags, 0600));
+    if (file < 0) {
+        return false;
+    }
+    bool written =
+        fchmod(file, 0600) == 0 && write_region(file) &&
+        qp_write_at(file, (const char *)&state, sizeof state, offsetof(qp_header, state));
+    if (close(file) != 0 || !written) {
+        unlink(path);
+        return false;
+    }
+    return true;
+}
+
+bool qp_region_begin_part(void)
+{
+    char path[QP_SHARED_PATH_BYTES + 32], unfinished[QP_SHARED_PATH_BYTES + 40];
+    if (!shared.parts[0]) {
+        return false;
+    }
+    uint32_t number = ++shared.part_count;
+    snprintf(path, sizeof path, "%s-%u.live", shared.parts, (unsigned)number);
+    snprintf(unfinished, sizeof unfinished, "%s.new", path);
+    if (!write_part(unfinished)) {
+        return false;
+    }
+    qp_release_store(&qp_head->part_begun, number); /* first: with its name the part counts */
+    if (rename(unfinished, path) != 0) {
+        unlink(unfinished);
+        qp_region_end_part();
+        return false;
+    }
+    return true;
+}
+#else
+void qp_region_share(void)
+{
+    qp_share_awaited = false;
+}
+
+bool qp_write_at(int file, const char *bytes, size_t length, long long at)
+{
+    (void)file;
+    (void)bytes;
+    (void)length;
+    (void)at;
+    return false;
+}
+
+bool qp_may_be_written(void)
+{
+    return false;
+}
+
+bool qp_prepare_file(int file)
+{
+    (void)file;
+    return false;
+}
+
+void qp_region_identify(void) {}
+
+void qp_region_share_in(const char *directories, const char *name, const char *parts)
+{
+    (void)directories;
+    (void)name;
+    (void)parts;
+}
+
+void qp_region_unshare(void) {}
+
+void qp_region_share_again(void) {}
+
+bool qp_region_is_lost(void)
+{
+    return false;
+}
+
+bool qp_region_begin_part(void)
+{
+    return false;
+}
+#endif

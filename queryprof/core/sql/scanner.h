@@ -1,0 +1,171 @@
+/* The state of a scan over a SQL text, and what its characters are. */
+#ifndef QP_SQL_SCANNER_H
+#define QP_SQL_SCANNER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "sql/words.h"
+
+typedef enum {
+    NOTHING,
+    WORD,
+    KEYWORD,
+    QUOTED,
+    LITERAL,
+    PARAMETER,
+    OPERATOR,
+    OPEN,
+    CLOSE,
+    COMMA,
+    DOT,
+    SEMICOLON
+} token_kind;
+
+/* What a comma or semicolon separates here: equal neighbours in such a list fold into one. */
+typedef enum { SCRIPT, VALUES, IN_LIST, PARENTHESES } scope_kind;
+
+/* What stands in a clause, which decides whether a word in quotes is a name there. */
+typedef enum {
+    EXPRESSIONS,
+    TABLES,      /* of a FROM */
+    NAMES,       /* of columns */
+    DEFINITIONS, /* of columns: each begins with a name */
+    SIZES,       /* of a type */
+    ASSIGNMENTS, /* of a SET */
+    ORDER        /* of an ORDER BY or GROUP BY */
+} clause_kind;
+
+typedef struct {
+    scope_kind kind;
+    clause_kind clause;
+    bool item_open;    /* item_start is set */
+    bool has_previous; /* previous_start to previous_end is a kept item */
+    size_t item_start;
+    size_t previous_start;
+    size_t previous_end;
+    token_kind previous_last;
+} scope;
+
+/* Deeper parentheses than these are copied without folding their lists. */
+enum { SCOPES = 64, LONGEST_NAME = 1000 /* in the parentheses of a parameter */ };
+
+typedef struct {
+    const unsigned char *at;
+    const unsigned char *end;
+    char *out;
+    size_t length;
+    bool full;
+    token_kind last;
+    bool last_is_in;            /* the last token is the keyword IN */
+    const char *keyword;        /* the last keyword of the statement, upper case; or "" */
+    const char *keyword_before; /* the one before it; or "" */
+    const char *verb;           /* the statement's first keyword; or "" */
+    clause_kind opens;          /* what a parenthesis after the name here holds */
+    qp_dialect dialect;         /* of the text ... */
+    qp_text_kind kind;          /* ... from here on */
+    bool dot_follows_name;      /* the last dot does, and no literal */
+    const qp_sql_words *words;  /* of the whole text; NULL: they are being collected into `found` */
+    qp_sql_words *found;
+    const char *name; /* the last word that is no keyword, in the text; NULL: none yet */
+    size_t name_length;
+    scope scopes[SCOPES];
+    int depth;       /* of the innermost scope in `scopes` */
+    size_t unfolded; /* open parentheses beyond SCOPES */
+} scanner;
+
+static inline bool is_space(unsigned char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static inline bool is_digit(unsigned char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static inline bool is_word_start(unsigned char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
+}
+
+static inline bool is_word(unsigned char c)
+{
+    return is_word_start(c) || is_digit(c) || c == '$';
+}
+
+static inline size_t skip_quoted(const unsigned char *at, const unsigned char *end,
+                                 unsigned char close)
+{
+    const unsigned char *p = at + 1;
+    while (p < end) {
+        if (*p == close) {
+            if (close != ']' && p + 1 < end && p[1] == close) {
+                p += 2;
+                continue;
+            }
+            return (size_t)(p + 1 - at);
+        }
+        p++;
+    }
+    return (size_t)(end - at); /* never closed: all the rest belongs to it */
+}
+
+/* The end of the comment that begins here. */
+static inline const unsigned char *skip_comment(scanner *s, const unsigned char *at)
+{
+    int depth = 1;
+    at += 2;
+    while (depth && s->end - at >= 2) {
+        if (at[0] == '*' && at[1] == '/') {
+            depth--;
+            at += 2;
+        } else if (at[0] == '/' && at[1] == '*' && s->dialect != QP_SQLITE) {
+            if (s->dialect == QP_ANY_SQL) { /* one in it, or not */
+                s->kind = QP_TEXT_NO_SQL;
+            }
+            depth += s->dialect == QP_STANDARD_SQL;
+            at += 2;
+        } else {
+            at++;
+        }
+    }
+    return depth ? s->end : at;
+}
+
+static inline const unsigned char *skip_blanks(scanner *s, const unsigned char *at)
+{
+    while (at < s->end) {
+        if (is_space(*at)) {
+            at++;
+        } else if (s->end - at >= 2 && at[0] == '-' && at[1] == '-') {
+            const void *line_end = memchr(at, '\n', (size_t)(s->end - at));
+            at = line_end ? (const unsigned char *)line_end + 1 : s->end;
+        } else if (s->end - at >= 2 && at[0] == '/' && at[1] == '*') {
+            at = skip_comment(s, at);
+        } else {
+            break;
+        }
+    }
+    return at;
+}
+
+/* Whether an operator that takes two operands can stand here. */
+static inline bool after_operand(const scanner *s)
+{
+    return s->last == WORD || s->last == QUOTED || s->last == LITERAL || s->last == PARAMETER ||
+           s->last == CLOSE;
+}
+
+static inline clause_kind clause_of(const scanner *s)
+{
+    return s->unfolded ? EXPRESSIONS : s->scopes[s->depth].clause;
+}
+
+static inline bool is_keyword(const char *keyword, const char *wanted)
+{
+    return strcmp(keyword, wanted) == 0;
+}
+
+#endif

@@ -1,0 +1,122 @@
+#include "sql/tokens.h"
+
+size_t qp_dollar_quoted_length(const scanner *s)
+{
+    const unsigned char *p = s->at + 1;
+    while (p < s->end && is_word(*p) && *p != '$') {
+        p++;
+    }
+    if (*s->at != '$' || p == s->end || *p != '$') {
+        return 0;
+    }
+    size_t tag = (size_t)(p + 1 - s->at);
+    for (p++; (p = memchr(p, '$', (size_t)(s->end - p))) && (size_t)(s->end - p) >= tag; p++) {
+        if (!memcmp(p, s->at, tag)) {
+            return (size_t)(p - s->at) + tag;
+        }
+    }
+    return (size_t)(s->end - s->at);
+}
+
+size_t qp_parameter_length(const scanner *s)
+{
+    const unsigned char *p = s->at + 1;
+    if (*s->at == '?') {
+        while (p < s->end && is_digit(*p)) {
+            p++;
+        }
+        return (size_t)(p - s->at);
+    }
+    if (p >= s->end || !is_word(*p)) {
+        return 0;
+    }
+    while (p < s->end && is_word(*p)) {
+        p++;
+        if (*s->at == '$' && s->end - p > 2 && p[0] == ':' && p[1] == ':' && is_word(p[2])) {
+            p += 2;
+        }
+    }
+    if (*s->at == '$' && p < s->end && *p == '(') {
+        const unsigned char *q = p + 1;
+        while (q < s->end && q - p < LONGEST_NAME && *q != ')' && !is_space(*q)) {
+            q++;
+        }
+        p = q < s->end && *q == ')' ? q + 1 : p;
+    }
+    return (size_t)(p - s->at);
+}
+
+bool qp_number_starts(const unsigned char *at, const unsigned char *end)
+{
+    return at < end && (is_digit(*at) || (*at == '.' && end - at > 1 && is_digit(at[1])));
+}
+
+void qp_skip_number(scanner *s)
+{
+    bool hexadecimal = s->end - s->at > 1 && s->at[0] == '0' && (s->at[1] | 32) == 'x';
+    while (s->at < s->end && (is_word(*s->at) || *s->at == '.')) {
+        unsigned char c = *s->at++;
+        if ((c | 32) == 'e' && !hexadecimal && s->end - s->at > 1 &&
+            (*s->at == '+' || *s->at == '-') && is_digit(s->at[1])) {
+            s->at++;
+        }
+    }
+}
+
+size_t qp_operator_length(const scanner *s)
+{
+    static const char *const pairs[] = {"||", "<=", ">=", "<>", "!=", "==", "<<", ">>", "->", "::"};
+    if (s->end - s->at >= 3 && !memcmp(s->at, "->>", 3)) {
+        return 3;
+    }
+    for (size_t i = 0; s->end - s->at >= 2 && i < sizeof pairs / sizeof *pairs; i++) {
+        if (!memcmp(s->at, pairs[i], 2)) {
+            return 2;
+        }
+    }
+    return 1;
+}
+
+size_t qp_format_length(const scanner *s)
+{
+    const unsigned char *p = s->at + 1;
+    if (*s->at != '%' || after_operand(s)) {
+        return 0;
+    }
+    if (p < s->end && *p == '(') {
+        size_t room = s->end - p < LONGEST_NAME ? (size_t)(s->end - p) : LONGEST_NAME;
+        const unsigned char *close = memchr(p, ')', room);
+        p = close ? close + 1 : s->end;
+    }
+    bool ends =
+        p < s->end && (*p == 's' || *p == 'b' || *p == 't') && (p + 1 == s->end || !is_word(p[1]));
+    return ends ? (size_t)(p + 1 - s->at) : 0;
+}
+
+bool qp_at_signed_number(scanner *s)
+{
+    if ((*s->at != '-' && *s->at != '+') || after_operand(s)) {
+        return false;
+    }
+    return qp_number_starts(skip_blanks(s, s->at + 1), s->end);
+}
+
+size_t qp_escaped_length(const scanner *s)
+{
+    const unsigned char *p = s->at + 1, *end = s->end;
+    while (p < end && (*p != '\'' || (p + 1 < end && p[1] == '\''))) {
+        p += (*p == '\\' || *p == '\'') && end - p > 1 ? 2 : 1;
+    }
+    return (size_t)((p < end ? p + 1 : end) - s->at);
+}
+
+size_t qp_quoted_length(scanner *s, unsigned char close)
+{
+    size_t length = skip_quoted(s->at, s->end, close);
+    for (size_t i = 1; s->dialect == QP_ANY_SQL && i < length; i++) {
+        if (s->at[i] == close && s->at[i - 1] == '\\') {
+            s->kind = QP_TEXT_NO_SQL;
+        }
+    }
+    return length;
+}

@@ -1,0 +1,82 @@
+#include "sqlite/column_names.h"
+
+#include <string.h>
+
+#include "runtime/allocation.h"
+#include "sql/fingerprint.h"
+#include "sqlite/library.h"
+
+enum { LONGEST_NAME = 256 };
+
+/* A word as a C string, without the second of two quotes; false: it is too long. */
+static bool copy_name(char to[LONGEST_NAME], const qp_word *word)
+{
+    size_t length = 0;
+    for (size_t i = 0; i < word->length; i++) {
+        char c = word->text[i];
+        if (length == LONGEST_NAME - 1) {
+            return false;
+        }
+        to[length++] = c;
+        i += (c == '"' || c == '`') && i + 1 < word->length && word->text[i + 1] == c;
+    }
+    to[length] = 0;
+    return true;
+}
+
+/* A text's UTF-8, or NULL where it is no text or has none; raises nothing. */
+static const char *utf8_of(PyObject *sql, Py_ssize_t *length)
+{
+    if (!sql || !PyUnicode_Check(sql)) {
+        return NULL;
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    const char *bytes = PyUnicode_AsUTF8AndSize(sql, length);
+    PyErr_Restore(type, value, traceback); /* also drops an error of the above */
+    return bytes;
+}
+
+qp_column_question *qp_columns_question(PyObject *sql)
+{
+    Py_ssize_t length;
+    const char *bytes = utf8_of(sql, &length);
+    const qp_sql_words *words = bytes ? qp_fingerprint_words(bytes, (size_t)length) : NULL;
+    qp_column_question *question = words ? qp_allocate(1, sizeof *question) : NULL;
+    if (!question) {
+        return NULL;
+    }
+    question->table_count = words->table_count;
+    memcpy(question->tables, words->tables, sizeof question->tables);
+    for (int i = 0; i < words->hidden_count; i++) {
+        const qp_word *word = &words->hidden[i];
+        if (!qp_column_is_known(words, qp_word_hash(word->text, word->length))) {
+            question->words[question->word_count++] = *word;
+        }
+    }
+    return question;
+}
+
+void qp_columns_ask(qp_column_question *question, void *db)
+{
+    char table[LONGEST_NAME], column[LONGEST_NAME];
+    for (int i = 0; qp_sqlite.table_column_metadata && i < question->word_count; i++) {
+        for (int j = 0; j < question->table_count; j++) {
+            question->is_column[i][j] =
+                copy_name(table, &question->tables[j]) && copy_name(column, &question->words[i]) &&
+                qp_sqlite.table_column_metadata(db, NULL, table, column, NULL, NULL, NULL, NULL,
+                                                NULL) == 0;
+        }
+    }
+}
+
+void qp_columns_learn(const qp_column_question *question)
+{
+    for (int i = 0; i < question->word_count; i++) {
+        for (int j = 0; j < question->table_count; j++) {
+            if (question->is_column[i][j]) {
+                qp_column_learn(&question->tables[j], &question->words[i]);
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+/* Which words of a SQL text are columns of its tables, as SQLite has them in its schema.
+ *
+ * SQLite alone can tell whether a word in double quotes is a name or a string. It is asked when a
+ * statement with the text starts: then it has the schema in memory, and opens and locks nothing for
+ * the answer (https://www.sqlite.org/c3ref/table_column_metadata.html); and the GIL is not held,
+ * for which another thread may wait that has a shared cache's mutex. Columns of views are not among
+ * them.
+ */
+#ifndef QP_SQLITE_COLUMN_NAMES_H
+#define QP_SQLITE_COLUMN_NAMES_H
+
+#include <Python.h>
+#include <stdbool.h>
+
+#include "sql/words.h"
+
+/* The question about one text, into whose UTF-8 the words point. */
+typedef struct qp_column_question {
+    qp_word tables[QP_WORDS_KEPT];
+    qp_word words[QP_WORDS_KEPT];
+    int table_count;
+    int word_count;
+    bool is_column[QP_WORDS_KEPT][QP_WORDS_KEPT]; /* the answer, by word and table */
+} qp_column_question;
+
+/* The question about a text (borrowed: any object; it must stay until the answer). The caller owns
+ * it (qp_release). NULL: no word of it is in quotes that may enclose a value, or no memory. With
+ * the GIL; never raises. */
+qp_column_question *qp_columns_question(PyObject *sql);
+
+/* Asks it on a connection (sqlite3 *), with its mutex and without the GIL. */
+void qp_columns_ask(qp_column_question *question, void *db);
+
+/* Learns the answer. With the GIL. */
+void qp_columns_learn(const qp_column_question *question);
+
+#endif

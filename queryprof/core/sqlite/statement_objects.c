@@ -1,0 +1,131 @@
+#include "sqlite/statement_objects.h"
+
+#include <stdbool.h>
+
+#include "sqlite/library.h"
+
+enum { STATEMENTS_SEARCHED = 64 };
+
+static struct {
+    PyTypeObject *type;       /* owned; NULL: not watched */
+    PyTypeObject *cache_type; /* borrowed from functools: of the connection's last statements */
+    destructor deallocate;
+    qp_statement_ends *ends;
+} watched;
+
+/* The sqlite3_stmt * of a statement object: its first field. */
+static void *statement_of(PyObject *object)
+{
+    return *(void **)((char *)object + sizeof(PyObject));
+}
+
+static void on_deallocate(PyObject *object)
+{
+    void *statement = statement_of(object);
+    destructor deallocate = watched.deallocate;
+    PyObject_GC_UnTrack(object); /* `ends` may give the GIL away: nothing must find it then */
+    if (statement) {
+        watched.ends(statement);
+    }
+    deallocate(object);
+}
+
+enum { LOOKS = 1024 /* at what a connection's cache holds, some three for each statement */ };
+
+typedef struct {
+    const void *statement;
+    PyObject *found; /* borrowed */
+    int looks;
+} search;
+
+static int look_at(PyObject *visited, void *context)
+{
+    search *s = context;
+    if (Py_IS_TYPE(visited, watched.type) && statement_of(visited) == s->statement) {
+        s->found = visited;
+    }
+    return s->found != NULL || ++s->looks == LOOKS;
+}
+
+/* Looks for it in a cache that a connection refers to. */
+static int look_into(PyObject *visited, void *context)
+{
+    search *s = context;
+    if (!s->found && Py_IS_TYPE(visited, watched.cache_type)) {
+        watched.cache_type->tp_traverse(visited, look_at, context);
+    }
+    return s->found != NULL;
+}
+
+/* Traversing is what the garbage collector does to every object: it calls no code of the program.
+ */
+static void traverse(PyObject *object, visitproc visit, search *s)
+{
+    traverseproc function = object ? Py_TYPE(object)->tp_traverse : NULL;
+    if (!s->found && function) {
+        function(object, visit, s);
+    }
+}
+
+PyObject *qp_statement_object(PyObject *connection, PyObject *cursor, const void *statement)
+{
+    search s = {.statement = statement};
+    if (watched.type) {
+        traverse(cursor, look_at, &s);
+        traverse(connection, look_into, &s);
+    }
+    return s.found;
+}
+
+/* The type of the caches that functools.lru_cache makes; NULL: unknown. */
+static PyTypeObject *find_cache_type(void)
+{
+    PyObject *module = PyImport_ImportModule("_functools");
+    PyObject *type = module ? PyObject_GetAttrString(module, "_lru_cache_wrapper") : NULL;
+    PyErr_Clear();
+    Py_XDECREF(type); /* the module keeps it */
+    Py_XDECREF(module);
+    return type && PyType_Check(type) ? (PyTypeObject *)type : NULL;
+}
+
+static bool belongs_to(void *db, const void *wanted)
+{
+    void *statement = qp_sqlite.next_stmt(db, NULL);
+    for (int i = 0; statement && statement != wanted && i < STATEMENTS_SEARCHED; i++) {
+        statement = qp_sqlite.next_stmt(db, statement);
+    }
+    return wanted && statement == wanted;
+}
+
+const char *qp_statement_objects_watch(PyObject *connection, qp_statement_ends *ends)
+{
+    void *db;
+    const char *reason = qp_sqlite_connection(connection, &db);
+    if (reason) {
+        return reason;
+    }
+    /* Calling a connection prepares a statement and returns its object. */
+    PyObject *object = PyObject_CallFunction(connection, "s", "SELECT 1");
+    PyTypeObject *type = object ? Py_TYPE(object) : NULL;
+    PyErr_Clear();
+    watched.cache_type = find_cache_type();
+    if (!object || (size_t)type->tp_basicsize < sizeof(PyObject) + sizeof(void *) ||
+        !belongs_to(db, statement_of(object)) || !watched.cache_type) {
+        reason = "the layout of the driver's statements is not known";
+    } else if (!watched.type) {
+        watched.type = (PyTypeObject *)Py_NewRef((PyObject *)type);
+        watched.deallocate = type->tp_dealloc;
+        watched.ends = ends;
+        type->tp_dealloc = on_deallocate;
+    }
+    Py_XDECREF(object);
+    return reason;
+}
+
+void qp_statement_objects_unwatch(void)
+{
+    if (watched.type && watched.type->tp_dealloc == on_deallocate) {
+        watched.type->tp_dealloc = watched.deallocate;
+        Py_CLEAR(watched.type);
+    } /* else somebody is on top of us, and calls us: our function stays in use */
+}

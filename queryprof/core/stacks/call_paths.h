@@ -1,0 +1,28 @@
+/* Call paths: the innermost frames of the program's own code, and whole stacks, as the thread runs
+ * them now.
+ */
+#ifndef QP_STACKS_CALL_PATHS_H
+#define QP_STACKS_CALL_PATHS_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stacks/stacks.h"
+
+enum { QP_PATH_FRAMES_MAX = 8 };
+
+/* Forgets where frames led before: code objects are dropped, or recording stops. */
+void qp_callpath_forget(void);
+
+/* Sets the number of frames in a call path. */
+void qp_callpath_configure(int frames);
+
+/* The call path of the thread's running frame. Returns false when the call is not the
+ * program's. */
+bool qp_callpath_find(PyThreadState *tstate, uint32_t *path);
+
+/* The whole stack of the thread. */
+uint32_t qp_stack_find(PyThreadState *tstate);
+
+#endif

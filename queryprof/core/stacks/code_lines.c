@@ -1,0 +1,225 @@
+#include "stacks/code_lines.h"
+
+#include <string.h>
+
+#include "memory/region.h"
+#include "memory/texts.h"
+#include "runtime/allocation.h"
+#include "runtime/index.h"
+#include "stacks/frames.h"
+
+enum {
+    CODES = 16384, /* code objects known */
+    PLACES = 16384 /* instructions of them whose lines are known */
+};
+
+enum { RECENT_CODES = 128 };
+
+typedef struct {
+    PyCodeObject *code; /* owned */
+    uint8_t kind;
+    bool is_guess; /* without its globals */
+} known_code;
+
+typedef struct {
+    const PyCodeObject *code; /* identity of one that is known */
+    int instruction;
+    uint32_t line;
+} known_place;
+
+static struct {
+    known_code recent[RECENT_CODES]; /* borrowed from `codes`, by address: found at once */
+    known_code *codes;
+    uint32_t code_count;
+    qp_index code_index;
+    known_place *places;
+    uint32_t place_count;
+    qp_index place_index;
+    qp_index line_index; /* of the rows, by content */
+} table;
+
+static qp_line_row *lines(void)
+{
+    return qp_rows(QP_LINE_ROWS);
+}
+
+static uint64_t hash_line(const qp_line_row *line)
+{
+    return qp_hash_mix(qp_hash_mix(line->function, line->file), line->line);
+}
+
+/* The number of a line; it takes over the row's kind, which may have been a guess. */
+static uint32_t add_line(const qp_line_row *wanted)
+{
+    uint32_t slot = qp_index_begin(&table.line_index, hash_line(wanted));
+    for (; table.line_index.slots[slot]; slot = qp_index_next(&table.line_index, slot)) {
+        uint32_t number = table.line_index.slots[slot] - 1;
+        qp_line_row *known = &lines()[number];
+        if (known->function == wanted->function && known->file == wanted->file &&
+            known->line == wanted->line) {
+            known->kind = wanted->kind;
+            return number;
+        }
+    }
+    bool has_texts = wanted->function != QP_TEXT_FULL && wanted->file != QP_TEXT_FULL;
+    uint32_t number = has_texts ? qp_rows_add(QP_LINE_ROWS, 1) : UINT32_MAX;
+    if (number == UINT32_MAX) {
+        return QP_LINE_OTHER;
+    }
+    lines()[number] = *wanted;
+    table.line_index.slots[slot] = number + 1;
+    return number;
+}
+
+bool qp_code_lines_start(void)
+{
+    table.codes = qp_allocate(CODES, sizeof *table.codes);
+    table.places = qp_allocate(PLACES, sizeof *table.places);
+    if (!table.codes || !table.places || !qp_index_start(&table.code_index, 2 * CODES) ||
+        !qp_index_start(&table.place_index, 2 * PLACES) ||
+        !qp_index_start(&table.line_index, 2 * QP_LINES)) {
+        return false;
+    }
+    const qp_line_row other = {.function = qp_text_of("(other)", 7), .kind = QP_CODE_LIBRARY};
+    return add_line(&other) == QP_LINE_OTHER;
+}
+
+static void forget_places(void)
+{
+    memset(table.place_index.slots, 0, 2 * PLACES * sizeof *table.place_index.slots);
+    table.place_count = 0;
+}
+
+void qp_code_lines_forget(void)
+{
+    memset(table.recent, 0, sizeof table.recent);
+    memset(table.code_index.slots, 0, 2 * CODES * sizeof *table.code_index.slots);
+    forget_places();
+    uint32_t count = table.code_count;
+    table.code_count = 0;
+    /* What is dropped may run code of the program, which may look for code objects. */
+    PyCodeObject **dropped = qp_allocate(count, sizeof *dropped);
+    for (uint32_t i = 0; dropped && i < count; i++) {
+        dropped[i] = table.codes[i].code;
+    }
+    for (uint32_t i = 0; dropped && i < count; i++) {
+        Py_DECREF((PyObject *)dropped[i]);
+    } /* without memory they stay alive */
+    qp_release(dropped);
+}
+
+void qp_code_lines_stop(void)
+{
+    if (table.codes && table.places && table.code_index.slots && table.place_index.slots) {
+        qp_code_lines_forget();
+    }
+    qp_code_classes_forget();
+    qp_release(table.codes);
+    qp_release(table.places);
+    qp_index_stop(&table.code_index);
+    qp_index_stop(&table.place_index);
+    qp_index_stop(&table.line_index);
+    memset(&table, 0, sizeof table);
+}
+
+bool qp_code_lines_nearly_full(void)
+{
+    return table.code_count > CODES - CODES / 4;
+}
+
+static known_code *find_in_table(PyCodeObject *code, PyObject *globals)
+{
+    uint32_t slot = qp_index_begin(&table.code_index, qp_hash_mix(0, (uintptr_t)code));
+    for (; table.code_index.slots[slot]; slot = qp_index_next(&table.code_index, slot)) {
+        known_code *known = &table.codes[table.code_index.slots[slot] - 1];
+        if (known->code == code) {
+            if (known->is_guess && globals) {
+                known->kind = (uint8_t)qp_code_classify(code, globals);
+                known->is_guess = false;
+                forget_places();
+            }
+            return known;
+        }
+    }
+    if (table.code_count == CODES) {
+        return NULL;
+    }
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    known_code *added = &table.codes[table.code_count];
+    added->kind = (uint8_t)qp_code_classify(code, globals);
+    added->code = (PyCodeObject *)Py_NewRef((PyObject *)code);
+    added->is_guess = !globals && qp_code_is_generated(code);
+    table.code_index.slots[slot] = ++table.code_count;
+    PyErr_Restore(type, value, traceback);
+    return added;
+}
+
+static inline const known_code *find_code(PyCodeObject *code, PyObject *globals)
+{
+    known_code *recent = &table.recent[((uintptr_t)code >> 5) & (RECENT_CODES - 1)];
+    if (recent->code != code || recent->is_guess) {
+        const known_code *known = find_in_table(code, globals);
+        if (!known) {
+            return NULL;
+        }
+        *recent = *known;
+    }
+    return recent;
+}
+
+bool qp_code_find(PyCodeObject *code, PyObject *globals, qp_code_class *kind)
+{
+    const known_code *known = find_code(code, globals);
+    *kind = known ? (qp_code_class)known->kind : QP_CODE_LIBRARY;
+    return known != NULL;
+}
+
+qp_code_class qp_code_kind(PyCodeObject *code)
+{
+    qp_code_class kind;
+    /* What has no file is generated, or the main program's. */
+    PyObject *main = qp_code_is_generated(code) ? PyImport_AddModule("__main__") : NULL;
+    qp_code_find(code, main ? PyModule_GetDict(main) : NULL, &kind);
+    PyErr_Clear();
+    return kind;
+}
+
+uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_class kind)
+{
+    const qp_line_row row = {.function = function, .file = file, .line = line, .kind = kind};
+    return add_line(&row);
+}
+
+static uint32_t make_line(PyCodeObject *code, int instruction)
+{
+    const known_code *known = find_code(code, NULL);
+    int line = instruction == QP_NO_INSTRUCTION ? 0 : PyCode_Addr2Line(code, instruction);
+    const qp_line_row row = {.function = qp_text_of_str(code->co_qualname),
+                             .file = qp_text_of_str(code->co_filename),
+                             .line = line > 0 ? (uint32_t)line : 0,
+                             .kind = known ? known->kind : QP_CODE_LIBRARY};
+    return add_line(&row);
+}
+
+uint32_t qp_line_of(PyCodeObject *code, int instruction)
+{
+    uint64_t hash = qp_hash_mix((uintptr_t)code, (uint64_t)instruction);
+    uint32_t slot = qp_index_begin(&table.place_index, hash);
+    for (; table.place_index.slots[slot]; slot = qp_index_next(&table.place_index, slot)) {
+        const known_place *known = &table.places[table.place_index.slots[slot] - 1];
+        if (known->code == code && known->instruction == instruction) {
+            return known->line;
+        }
+    }
+    uint32_t line = make_line(code, instruction);
+    if (table.place_count == PLACES) {
+        forget_places();
+        slot = qp_index_begin(&table.place_index, hash);
+    }
+    if (find_code(code, NULL)) { /* else its address may come to mean another */
+        table.places[table.place_count] = (known_place){code, instruction, line};
+        table.place_index.slots[slot] = ++table.place_count;
+    }
+    return line;
+}

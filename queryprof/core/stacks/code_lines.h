@@ -1,0 +1,43 @@
+/* From code objects to lines: whose code an object is, and which line of it an instruction belongs
+ * to.
+ *
+ * A line is known by its function, file and number, and stays for the whole recording. The code
+ * objects are a cache, which may be emptied at any time; while one is in it, it is kept alive, so
+ * that an address means one thing.
+ */
+#ifndef QP_STACKS_CODE_LINES_H
+#define QP_STACKS_CODE_LINES_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory/tables.h"
+#include "stacks/code_owners.h"
+
+enum { QP_LINE_OTHER = 0 /* what came after the table was full */ };
+
+bool qp_code_lines_start(void);
+void qp_code_lines_stop(void);
+
+/* Whose a code object is; `globals` may be NULL. False: the cache is full, and it is not known.
+ * Raises nothing. */
+bool qp_code_find(PyCodeObject *code, PyObject *globals, qp_code_class *kind);
+
+/* The same without a frame that runs it: a library's if it is not known. */
+qp_code_class qp_code_kind(PyCodeObject *code);
+
+/* The line of an instruction (a byte offset, as PyFrame_GetLasti gives it) of a code object that
+ * was found. Raises nothing. */
+uint32_t qp_line_of(PyCodeObject *code, int instruction);
+
+/* The line with this content, which is added if need be; QP_LINE_OTHER: there is no room. */
+uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_class kind);
+
+/* Whether the cache should be emptied at the next occasion. */
+bool qp_code_lines_nearly_full(void);
+
+/* Empties the cache; drops references, which may run code of the program. */
+void qp_code_lines_forget(void);
+
+#endif

@@ -1,0 +1,186 @@
+#include "stacks/code_owners.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "runtime/allocation.h"
+
+enum { PREFIXES = 64 };
+
+typedef struct {
+    char *text; /* owned */
+    size_t length;
+    uint8_t kind;
+} prefix;
+
+static struct {
+    prefix prefixes[PREFIXES];
+    int prefix_count;
+    char *directory; /* owned */
+    bool typed_in;   /* a main program without a file is the user's */
+} table;
+
+void qp_code_classes_forget(void)
+{
+    for (int i = 0; i < table.prefix_count; i++) {
+        qp_release(table.prefixes[i].text);
+    }
+    qp_release(table.directory);
+    table.directory = NULL;
+    table.prefix_count = 0;
+}
+
+/* The bytes of a path (a new reference), also of one that is not UTF-8; NULL with an exception. */
+static PyObject *bytes_of(PyObject *path)
+{
+    PyObject *bytes = PyUnicode_AsEncodedString(path, "utf-8", "surrogateescape");
+    if (!bytes) {
+        PyErr_Clear();
+        bytes = PyUnicode_AsEncodedString(path, "utf-8", "surrogatepass");
+    }
+    return bytes;
+}
+
+/* A copy of a path's bytes (the caller owns it: qp_release), or NULL with an exception. */
+static char *copy_path(PyObject *path, size_t *length)
+{
+    PyObject *bytes = bytes_of(path);
+    size_t size = bytes ? (size_t)PyBytes_GET_SIZE(bytes) : 0;
+    char *copy = bytes ? qp_allocate(size + 1, 1) : NULL;
+    if (copy) {
+        memcpy(copy, PyBytes_AS_STRING(bytes), size);
+        *length = size;
+    } else if (bytes) {
+        PyErr_NoMemory();
+    }
+    Py_XDECREF(bytes);
+    return copy;
+}
+
+int qp_code_classes_configure(PyObject *prefixes, PyObject *directory, bool typed_in)
+{
+    size_t length;
+    qp_code_classes_forget();
+    table.typed_in = typed_in;
+    table.directory = copy_path(directory, &length);
+    if (!table.directory) {
+        return -1;
+    }
+    Py_ssize_t count = PyList_Size(prefixes);
+    if (count < 0 || count > PREFIXES) {
+        PyErr_Format(PyExc_ValueError, "at most %d prefixes, got %zd", PREFIXES, count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *text;
+        int kind;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(prefixes, i), "Ui", &text, &kind)) {
+            return -1;
+        }
+        prefix *next = &table.prefixes[table.prefix_count];
+        next->text = copy_path(text, &next->length);
+        if (!next->text) {
+            return -1;
+        }
+        next->kind = (uint8_t)kind;
+        table.prefix_count++;
+    }
+    return 0;
+}
+
+static bool is_installed(const char *file)
+{
+    return strstr(file, "site-packages") || strstr(file, "dist-packages");
+}
+
+/* The class of a file's path. */
+static qp_code_class classify_path(const char *file, size_t size)
+{
+    char absolute[4096];
+    if (file[0] != '/' && file[0] != '\\' && !(size > 1 && file[1] == ':')) {
+        PyOS_snprintf(absolute, sizeof absolute, "%s/%s", table.directory, file);
+        file = absolute;
+    }
+    const prefix *longest = NULL;
+    for (int i = 0; i < table.prefix_count; i++) {
+        const prefix *p = &table.prefixes[i];
+        if (!strncmp(p->text, file, p->length) && (!longest || p->length > longest->length)) {
+            longest = p;
+        }
+    }
+    if (!longest) {
+        return QP_CODE_LIBRARY;
+    }
+    /* A virtual environment inside the working directory holds libraries; a root inside the
+     * installation, which somebody asked for, does not. */
+    if (longest->kind == QP_CODE_USER && is_installed(file + longest->length)) {
+        return QP_CODE_LIBRARY;
+    }
+    return longest->kind;
+}
+
+/* The file of the module that globals are of (borrowed), or NULL. */
+static PyObject *file_of(PyObject *globals)
+{
+    PyObject *file =
+        globals && PyDict_CheckExact(globals) ? PyDict_GetItemString(globals, "__file__") : NULL;
+    return file && PyUnicode_Check(file) ? file : NULL;
+}
+
+/* Whether globals are those of a program that has no file: -c, standard input, a notebook. */
+static bool is_typed_in(PyObject *globals)
+{
+    PyObject *name =
+        globals && PyDict_CheckExact(globals) ? PyDict_GetItemString(globals, "__name__") : NULL;
+    if (!table.typed_in || !name || !PyUnicode_Check(name) ||
+        PyUnicode_CompareWithASCIIString(name, "__main__") != 0) {
+        return false;
+    }
+    PyObject *file = file_of(globals); /* of standard input: <stdin> */
+    return !file || (PyUnicode_GET_LENGTH(file) && PyUnicode_READ_CHAR(file, 0) == '<');
+}
+
+static qp_code_class classify_file(PyObject *path)
+{
+    PyObject *bytes = bytes_of(path);
+    qp_code_class class = QP_CODE_LIBRARY;
+    if (bytes) {
+        class = classify_path(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
+    } else {
+        PyErr_Clear(); /* no memory */
+    }
+    Py_XDECREF(bytes);
+    return class;
+}
+
+bool qp_code_is_generated(PyCodeObject *code)
+{
+    return PyUnicode_GET_LENGTH(code->co_filename) &&
+           PyUnicode_READ_CHAR(code->co_filename, 0) == '<';
+}
+
+static bool begins_with(PyObject *text, const char *start)
+{
+    PyObject *prefix = PyUnicode_FromString(start);
+    bool begins = prefix && PyUnicode_Tailmatch(text, prefix, 0, PY_SSIZE_T_MAX, -1) == 1;
+    Py_XDECREF(prefix);
+    PyErr_Clear(); /* no memory */
+    return begins;
+}
+
+qp_code_class qp_code_classify(PyCodeObject *code, PyObject *globals)
+{
+    if (is_typed_in(globals)) {
+        return QP_CODE_USER;
+    }
+    if (!qp_code_is_generated(code)) {
+        return classify_file(code->co_filename);
+    }
+    /* <frozen ...>, <string>, <attrs generated ...>: made by the interpreter or by a library, in
+     * whatever module. Tests in docstrings are the module's own. */
+    PyObject *file = begins_with(code->co_filename, "<doctest ") ? file_of(globals) : NULL;
+    /* A console of a library's is known by its innermost frame, if there is none of the program. */
+    return file                                         ? classify_file(file)
+           : begins_with(code->co_filename, "<frozen ") ? QP_CODE_STANDARD
+                                                        : QP_CODE_LIBRARY;
+}

@@ -1,0 +1,31 @@
+/* Whose code is: by the directory that its file is in. */
+#ifndef QP_STACKS_CODE_OWNERS_H
+#define QP_STACKS_CODE_OWNERS_H
+
+#include <Python.h>
+#include <stdbool.h>
+
+typedef enum {
+    QP_CODE_USER = 0,     /* the program's own */
+    QP_CODE_LIBRARY = 1,  /* installed packages */
+    QP_CODE_STANDARD = 2, /* the standard library, frozen modules */
+    QP_CODE_SELF = 3,     /* queryprof */
+    QP_CODE_IGNORED = 4   /* calls from here are not the program's (coverage's own data) */
+} qp_code_class;
+
+/* Sets how file names are classed: a list of (prefix, kind) with str prefixes, of which the longest
+ * match counts; the directory that relative file names are under; and whether a main program
+ * without a file is the user's. Returns 0, or -1 with an exception. */
+int qp_code_classes_configure(PyObject *prefixes, PyObject *directory, bool typed_in);
+void qp_code_classes_forget(void);
+
+/* Whether a code object has no file: its class depends on the globals that it runs in. */
+bool qp_code_is_generated(PyCodeObject *code);
+
+/* The class of a code object. Code without a file is the user's where the globals (may be NULL) are
+ * those of a main program without one (-c, standard input, a notebook), or of a module whose
+ * docstrings are tested; else a library has generated it, whatever module it runs in. Frozen
+ * modules are the standard library's. Raises nothing. */
+qp_code_class qp_code_classify(PyCodeObject *code, PyObject *globals);
+
+#endif

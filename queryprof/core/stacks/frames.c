@@ -1,0 +1,261 @@
+#include "stacks/frames.h"
+
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x03100000 && !defined(Py_GIL_DISABLED)
+#define LAYOUT_IS_KNOWN 1
+#define Py_BUILD_CORE 1
+#if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_interpframe.h>
+#else
+#include <internal/pycore_frame.h>
+#endif
+#undef Py_BUILD_CORE
+#else
+#define LAYOUT_IS_KNOWN 0
+#endif
+
+static bool direct;
+
+#if LAYOUT_IS_KNOWN
+static inline _PyInterpreterFrame *complete(_PyInterpreterFrame *frame)
+{
+    while (frame && _PyFrame_IsIncomplete(frame)) {
+        frame = frame->previous;
+    }
+    return frame;
+}
+
+/* The innermost record, which may be the interpreter's own. */
+static inline _PyInterpreterFrame *innermost(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return tstate->current_frame;
+#else
+    return tstate->cframe->current_frame;
+#endif
+}
+
+static inline _PyInterpreterFrame *record_running(PyThreadState *tstate)
+{
+    return complete(innermost(tstate));
+}
+
+/* Borrowed from the record; of the interpreter's own records it may be no code. */
+static inline PyCodeObject *record_code(const _PyInterpreterFrame *record)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return (PyCodeObject *)PyStackRef_AsPyObjectBorrow(record->f_executable);
+#elif PY_VERSION_HEX >= 0x030D0000
+    return (PyCodeObject *)record->f_executable;
+#else
+    return record->f_code;
+#endif
+}
+
+static inline qp_frame_mark mark_of(const _PyInterpreterFrame *record)
+{
+    if (!record) {
+        return (qp_frame_mark){NULL, NULL};
+    }
+#if PY_VERSION_HEX >= 0x030D0000
+    return (qp_frame_mark){record_code(record), record->instr_ptr};
+#else
+    return (qp_frame_mark){record_code(record), record->prev_instr};
+#endif
+}
+
+static inline int record_instruction(_PyInterpreterFrame *record)
+{
+    int instruction = _PyInterpreterFrame_LASTI(record);
+    return instruction < 0 ? -1 : instruction * (int)sizeof(_Py_CODEUNIT);
+}
+#endif
+
+/* NULL: the interpreter has made no object of it, as compilers do. */
+static inline bool is_compiled(PyFrameObject *frame)
+{
+    return frame && !PyFrame_Check(frame);
+}
+
+qp_frame *qp_frame_running(PyThreadState *tstate)
+{
+#if LAYOUT_IS_KNOWN
+    if (direct) {
+        return record_running(tstate);
+    }
+#endif
+    return PyThreadState_GetFrame(tstate);
+}
+
+const void *qp_frame_identity(PyThreadState *tstate)
+{
+#if LAYOUT_IS_KNOWN
+    if (direct) {
+        return innermost(tstate);
+    }
+#endif
+    PyFrameObject *frame = PyThreadState_GetFrame(tstate);
+    Py_XDECREF((PyObject *)frame); /* it goes on running */
+    return frame;
+}
+
+const void *qp_frame_cheap_identity(PyThreadState *tstate)
+{
+    return direct ? qp_frame_identity(tstate) : NULL;
+}
+
+bool qp_frame_is_running(PyThreadState *tstate, const void *identity)
+{
+#if LAYOUT_IS_KNOWN
+    if (direct) {
+        const _PyInterpreterFrame *record = innermost(tstate);
+        while (record && record != identity) {
+            record = record->previous;
+        }
+        return record != NULL;
+    }
+#endif
+    qp_frame *frame = qp_frame_running(tstate);
+    while (frame && frame != identity) {
+        frame = qp_frame_outer(frame);
+    }
+    qp_frame_release(frame);
+    return frame != NULL;
+}
+
+qp_frame *qp_frame_outer(qp_frame *frame)
+{
+#if LAYOUT_IS_KNOWN
+    if (direct) {
+        return complete(((_PyInterpreterFrame *)frame)->previous);
+    }
+#endif
+    PyFrameObject *outer = PyFrame_GetBack(frame);
+    Py_DECREF((PyObject *)frame);
+    return outer;
+}
+
+void qp_frame_release(qp_frame *frame)
+{
+    if (!direct) {
+        Py_XDECREF((PyObject *)frame);
+    }
+}
+
+PyCodeObject *qp_frame_code(qp_frame *frame)
+{
+#if LAYOUT_IS_KNOWN
+    if (direct) {
+        return record_code(frame);
+    }
+#endif
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    Py_DECREF((PyObject *)code); /* the running frame keeps it */
+    return code;
+}
+
+PyObject *qp_frame_globals(qp_frame *frame)
+{
+#if LAYOUT_IS_KNOWN
+    if (direct) {
+        return ((_PyInterpreterFrame *)frame)->f_globals;
+    }
+#endif
+    PyObject *globals = PyFrame_GetGlobals(frame);
+    Py_XDECREF(globals); /* the running frame keeps them */
+    return globals;
+}
+
+int qp_frame_instruction(qp_frame *frame)
+{
+#if LAYOUT_IS_KNOWN
+    if (direct) {
+        PyFrameObject *object = ((_PyInterpreterFrame *)frame)->frame_obj;
+        return is_compiled(object) ? QP_NO_INSTRUCTION : record_instruction(frame);
+    }
+#endif
+    return is_compiled(frame) ? QP_NO_INSTRUCTION : PyFrame_GetLasti(frame);
+}
+
+int qp_frames_mark(PyThreadState *tstate, const qp_frame *last, qp_frame_mark *marks, int room)
+{
+    int count = 0;
+#if LAYOUT_IS_KNOWN
+    const _PyInterpreterFrame *record = direct ? innermost(tstate) : NULL;
+    for (bool more = direct; more; record = record ? record->previous : NULL) {
+        if (count == room) {
+            return 0;
+        }
+        marks[count++] = mark_of(record);
+        more = record && record != last; /* without `last` the end of the stack is marked too */
+    }
+#else
+    (void)tstate, (void)last, (void)marks, (void)room;
+#endif
+    return count;
+}
+
+bool qp_frames_match(PyThreadState *tstate, const qp_frame_mark *marks, int count)
+{
+#if LAYOUT_IS_KNOWN
+    const _PyInterpreterFrame *record = innermost(tstate);
+    for (int i = 0; i < count; i++) {
+        qp_frame_mark now = mark_of(record);
+        if (now.code != marks[i].code || now.position != marks[i].position) {
+            return false;
+        }
+        record = record ? record->previous : NULL;
+    }
+    return count > 0;
+#else
+    (void)tstate, (void)marks, (void)count;
+    return false;
+#endif
+}
+
+uint32_t qp_frames_hash(PyThreadState *tstate)
+{
+#if LAYOUT_IS_KNOWN
+    const _PyInterpreterFrame *record = direct ? innermost(tstate) : NULL;
+    uintptr_t hash = 0;
+    for (int i = 0; record && i < 3; i++, record = record->previous) {
+        hash = hash * 31 + ((uintptr_t)mark_of(record).position >> 1);
+    }
+    return (uint32_t)hash;
+#else
+    (void)tstate;
+    return 0;
+#endif
+}
+
+void qp_frames_start(PyThreadState *tstate)
+{
+    direct = false;
+#if LAYOUT_IS_KNOWN
+    _PyInterpreterFrame *record = record_running(tstate);
+    PyFrameObject *frame = PyThreadState_GetFrame(tstate);
+    bool same = true;
+    while (same && record && frame) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        same = code == record_code(record) && PyFrame_GetLasti(frame) == record_instruction(record);
+        Py_DECREF((PyObject *)code);
+        PyFrameObject *outer = PyFrame_GetBack(frame);
+        Py_DECREF((PyObject *)frame);
+        frame = outer;
+        record = complete(record->previous);
+    }
+    direct = same && !record && !frame;
+    Py_XDECREF((PyObject *)frame);
+#else
+    (void)tstate;
+#endif
+}
+
+void qp_frames_use_public(void)
+{
+    direct = false;
+}
+
+bool qp_frames_are_direct(void)
+{
+    return direct;
+}

@@ -1,0 +1,18 @@
+/* The frames of greenlets beyond the running one: SQLAlchemy's async engine, for one, runs the
+ * driver in a greenlet whose own stack holds no frame of who asked; its parents' do.
+ */
+#ifndef QP_STACKS_GREENLETS_H
+#define QP_STACKS_GREENLETS_H
+
+#include <Python.h>
+#include <stdbool.h>
+
+/* Looks at a frame; `globals` may be NULL. True: enough has been seen. */
+typedef bool qp_frame_visitor(void *context, PyCodeObject *code, PyObject *globals,
+                              int instruction);
+
+/* Calls `visit` for each frame of the running greenlet's parents, innermost first, until it returns
+ * true; the objects are borrowed. Returns whether there are parents. Raises nothing. */
+bool qp_greenlets_visit(qp_frame_visitor *visit, void *context);
+
+#endif

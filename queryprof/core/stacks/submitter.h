@@ -1,0 +1,35 @@
+/* Where work came from that runs elsewhere than it was asked for: in a worker thread, or in a
+ * coroutine that another greenlet awaits. Its queries belong there, too.
+ */
+#ifndef QP_STACKS_SUBMITTER_H
+#define QP_STACKS_SUBMITTER_H
+
+#include <Python.h>
+#include <stdint.h>
+
+#include "runtime/thread_local.h"
+
+typedef struct qp_origin {
+    uint32_t recording;      /* the numbers are valid in this one alone; 0: it is not known */
+    uint32_t path;           /* the call path of who asked */
+    int64_t span;            /* the value of the span's context variable there; 0: none */
+    PyObject *note;          /* what a library says about its next statements; or NULL */
+    uint64_t calls;          /* of the driver, made by the work */
+    struct qp_origin *below; /* while the work runs: of other work that began before it */
+    const void *frame;       /* identity of the Python frame that runs it, or NULL */
+} qp_origin;
+
+/* The work begins, and ends, in the running thread; in any order where greenlets switch. The owner
+ * of the origin keeps it in between. */
+void qp_origin_enter(qp_origin *origin);
+void qp_origin_leave(qp_origin *origin);
+
+/* That of the work inside which the thread is now, or NULL; work of other greenlets waits. */
+qp_origin *qp_origin_running(void);
+
+static inline qp_origin *qp_origin_now(void)
+{
+    return qp_here.origin ? qp_origin_running() : NULL;
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* Who made a task of an event loop, where a library's coroutine runs in it: its frames are the
+ * library's and the loop's, and the program's line stands where the task was made
+ * (`asyncio.gather(*[database.execute(...) for ...])`).
+ *
+ * The call path of that line is the value of a context variable while the task is made: the task
+ * copies its context, and so do the tasks that it makes.
+ */
+#ifndef QP_STACKS_TASK_CREATORS_H
+#define QP_STACKS_TASK_CREATORS_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/thread_local.h"
+
+enum { QP_TASK_PATH_BITS = 32 };
+
+/* The context variable: its value is the number of a recording, times 2^32, and of a call path
+ * there; NULL until such a task is made. */
+extern PyObject *qp_task_variable;
+
+/* Whether a code object is that of the function that runs a loop's callbacks: a task's own frames
+ * are inside it. */
+bool qp_task_is_boundary(const PyCodeObject *code);
+
+/* Says which one that is; a reference is taken. */
+void qp_task_boundary_is(PyCodeObject *code);
+
+/* The call path of who handed the work to this thread, or made the task that runs; QP_PATH_NONE: it
+ * is not known, or none. Never raises. */
+uint32_t qp_path_behind_find(void);
+
+static inline uint32_t qp_path_behind(void)
+{
+    return qp_here.origin || qp_task_variable ? qp_path_behind_find() : 0;
+}
+
+void qp_task_makers_stop(void);
+
+#endif

@@ -1,0 +1,239 @@
+#include "statements/schemas.h"
+
+#include <string.h>
+
+#include "sql/fingerprint.h"
+
+#ifndef _WIN32
+#include <sys/stat.h>
+#endif
+
+enum { FILES = 128 };
+
+static struct {
+    uint64_t identity; /* hash of path and inode; 0: free */
+    qp_lineage lineage;
+} files[FILES];
+
+static uint64_t unknown_changes; /* each is unlike any other */
+static uint64_t elsewhere;       /* the state of all connections changes with it */
+
+/* Murmur3's finalizer (https://github.com/aappleby/smhasher): every bit of the input counts. */
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+    uint64_t x = a * 0x9E3779B97F4A7C15u ^ b;
+    x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;
+    x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
+    return (x ^ x >> 33) | 1;
+}
+
+static uint64_t hash_text(const char *text)
+{
+    uint64_t hash = 0;
+    for (; *text; text++) {
+        hash = mix(hash, (unsigned char)*text);
+    }
+    return hash;
+}
+
+static void change(qp_lineage *lineage, uint64_t event)
+{
+    lineage->state = mix(lineage->state, event);
+    lineage->count = 0;
+}
+
+static void change_as_never_before(qp_lineage *lineage)
+{
+    change(lineage, ++unknown_changes << 1);
+}
+
+static void ensure(qp_lineage *lineage, uint64_t event)
+{
+    for (uint32_t i = 0; i < lineage->count; i++) {
+        if (lineage->done[i] == event) {
+            return;
+        }
+    }
+    lineage->state = mix(lineage->state, event);
+    if (lineage->count < QP_SCHEMA_REPEATABLE) {
+        lineage->done[lineage->count++] = event;
+    }
+}
+
+/* Tells a file from others; whether it has anything in it. Never opens it: closing a file drops
+ * the locks that the process has on it (https://www.sqlite.org/howtocorrupt.html, 2.2). */
+static uint64_t identify(const char *path, bool *is_empty)
+{
+    uint64_t identity = hash_text(path);
+    *is_empty = false;
+#ifndef _WIN32
+    struct stat status;
+    if (stat(path, &status) == 0) {
+        identity = mix(mix(identity, (uint64_t)status.st_dev), (uint64_t)status.st_ino);
+        *is_empty = status.st_size == 0;
+    }
+#endif
+    return identity;
+}
+
+/* The place of a file's schema; that of another one is given up when there is no more room. */
+static uint16_t place_of(const char *path)
+{
+    bool is_empty;
+    uint64_t identity = identify(path, &is_empty);
+    int place = (int)(identity % FILES);
+    for (int i = 0; i < FILES; i++) {
+        int at = (int)((identity + (uint64_t)i) % FILES);
+        if (files[at].identity == identity) {
+            if (is_empty) { /* made again, or what is in it is not in the file yet */
+                change_as_never_before(&files[at].lineage);
+            }
+            return (uint16_t)(at + 1);
+        }
+        if (!files[at].identity) {
+            place = at;
+            break;
+        }
+    }
+    if (files[place].identity) {
+        change_as_never_before(&files[place].lineage);
+    } else {
+        files[place].lineage.state = is_empty ? 0 : identity;
+    }
+    files[place].identity = identity;
+    return (uint16_t)(place + 1);
+}
+
+static void know(qp_schema *schema, const char *path)
+{
+    schema->is_known = true;
+    schema->file = path[0] ? place_of(path) : 0;
+}
+
+uint64_t qp_schema_state(qp_schema *schema, const char *path)
+{
+    if (!schema->is_known) {
+        know(schema, path);
+    }
+    return mix(schema->own.state + elsewhere,
+               schema->file ? files[schema->file - 1].lineage.state : 0);
+}
+
+void qp_schema_note(qp_schema *schema, qp_schema_change what, uint64_t event)
+{
+    bool is_shared = schema->file && what != QP_SCHEMA_ASIDE;
+    qp_lineage *lineage = is_shared ? &files[schema->file - 1].lineage : &schema->own;
+    bool was_open = schema->is_open;
+    schema->is_open = what < QP_SCHEMA_ELSEWHERE;
+    switch (what) {
+    case QP_SCHEMA_ENSURED:
+        ensure(lineage, event);
+        break;
+    case QP_SCHEMA_ASIDE:
+    case QP_SCHEMA_CHANGED:
+        change(lineage, event);
+        break;
+    case QP_SCHEMA_UNKNOWN:
+        change_as_never_before(lineage);
+        break;
+    case QP_SCHEMA_ELSEWHERE:
+        elsewhere = mix(elsewhere, ++unknown_changes);
+        break;
+    case QP_SCHEMA_ROLLED_BACK:
+        if (was_open) {
+            change(&schema->own, what);
+            change(lineage, what);
+        }
+        break;
+    case QP_SCHEMA_COMMITTED:
+    case QP_SCHEMA_KEPT:
+        break;
+    }
+}
+
+static bool begins(const char *form, uint32_t length, const char *word)
+{
+    size_t size = strlen(word);
+    return length >= size && !memcmp(form, word, size);
+}
+
+static bool contains(const char *form, uint32_t length, const char *word)
+{
+    size_t size = strlen(word);
+    const char *end = form + length;
+    const char *at = form;
+    while ((at = memchr(at, word[0], (size_t)(end - at))) && (size_t)(end - at) >= size) {
+        if (!memcmp(at, word, size)) {
+            return true;
+        }
+        at++;
+    }
+    return false;
+}
+
+/* Whether it has one of the words, up to a NULL. */
+static bool contains_one(const char *form, uint32_t length, const char *const *words)
+{
+    while (*words && !contains(form, length, *words)) {
+        words++;
+    }
+    return *words != NULL;
+}
+
+static bool begins_with_one(const char *form, uint32_t length, const char *const *words)
+{
+    while (*words && !begins(form, length, *words)) {
+        words++;
+    }
+    return *words != NULL;
+}
+
+static qp_schema_change change_of_script(const char *form, uint32_t length)
+{
+    static const char *const creating[] = {"CREATE ", "VIRTUAL ", NULL};
+    static const char *const other[] = {"DROP ",   "ALTER ",  "ATTACH ", "DETACH ",
+                                        "ANALYZE", "PRAGMA ", "TEMP",    NULL};
+    bool is_cut = length >= QP_STATEMENT_BYTES - 1;
+    if (is_cut || contains_one(form, length, other)) {
+        return QP_SCHEMA_CHANGED;
+    }
+    if (!contains_one(form, length, creating)) {
+        return QP_SCHEMA_KEPT;
+    }
+    return contains(form, length, "IF NOT EXISTS") ? QP_SCHEMA_ENSURED : QP_SCHEMA_CHANGED;
+}
+
+qp_schema_change qp_schema_change_of(const char *form, uint32_t length, bool is_script)
+{
+    static const char *const changing[] = {"CREATE ", "DROP ", "ALTER ", NULL};
+    /* What ANALYZE finds depends on the rows; what ATTACH brings on the file. */
+    static const char *const unknown[] = {"ANALYZE", "ATTACH ", "DETACH ", "PRAGMA optimize", NULL};
+    static const char *const planning[] = {"case_sensitive_like", "automatic_index",
+                                           "reverse_unordered_selects", "writable_schema", NULL};
+    static const char *const ending[] = {"COMMIT", "END", NULL};
+    static const char *const elsewhere_too[] = {"(backup)", "(deserialize)", NULL};
+    if (is_script) {
+        return change_of_script(form, length);
+    }
+    if (begins_with_one(form, length, changing)) {
+        return begins(form, length, "CREATE TEMP")       ? QP_SCHEMA_ASIDE
+               : contains(form, length, "IF NOT EXISTS") ? QP_SCHEMA_ENSURED
+                                                         : QP_SCHEMA_CHANGED;
+    }
+    if (begins_with_one(form, length, unknown)) {
+        return QP_SCHEMA_UNKNOWN;
+    }
+    if (begins(form, length, "PRAGMA ")) {
+        return contains_one(form, length, planning) ? QP_SCHEMA_ASIDE : QP_SCHEMA_KEPT;
+    }
+    if (begins(form, length, "(close)")) {
+        return QP_SCHEMA_ROLLED_BACK; /* what was not committed */
+    }
+    if (begins(form, length, "ROLLBACK")) {
+        return contains(form, length, " TO ") ? QP_SCHEMA_CHANGED : QP_SCHEMA_ROLLED_BACK;
+    }
+    if (begins_with_one(form, length, ending)) {
+        return QP_SCHEMA_COMMITTED;
+    }
+    return begins_with_one(form, length, elsewhere_too) ? QP_SCHEMA_ELSEWHERE : QP_SCHEMA_KEPT;
+}

@@ -1,0 +1,51 @@
+/* Schemas: which tables and indexes a connection sees, as a number that is the same whenever they
+ * are known to be the same, and another one when they may be others.
+ *
+ * What has changed a schema since the database was empty tells it: the number is a hash of those
+ * statements. Connections to one file share it; a file that had something in it when it was first
+ * seen has one of its own. Used with the GIL.
+ */
+#ifndef QP_STATEMENTS_SCHEMAS_H
+#define QP_STATEMENTS_SCHEMAS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { QP_SCHEMA_REPEATABLE = 24 };
+
+/* What has changed a schema so far. */
+typedef struct {
+    uint64_t state; /* hash of all of it */
+    uint32_t count;
+    uint64_t done[QP_SCHEMA_REPEATABLE]; /* that change nothing when they are done again */
+} qp_lineage;
+
+/* A connection's. Zeroed: nothing is known yet. */
+typedef struct {
+    bool is_known;
+    bool is_open;   /* changed in a transaction, perhaps, that may be rolled back */
+    uint16_t file;  /* 1 + the place of its file's; 0: a database of its own */
+    qp_lineage own; /* what is the connection's alone (TEMP, ATTACH, PRAGMA), or in no file */
+} qp_schema;
+
+typedef enum {
+    QP_SCHEMA_KEPT,      /* the statement changes no schema */
+    QP_SCHEMA_CHANGED,   /* of the database */
+    QP_SCHEMA_ENSURED,   /* the same, but not when it is done again: IF NOT EXISTS */
+    QP_SCHEMA_ASIDE,     /* of the connection alone */
+    QP_SCHEMA_UNKNOWN,   /* by something that the statement does not tell */
+    QP_SCHEMA_ELSEWHERE, /* the same, and of any connection */
+    QP_SCHEMA_COMMITTED,
+    QP_SCHEMA_ROLLED_BACK
+} qp_schema_change;
+
+/* What a statement, or a script of several (its normal form, `length` bytes), does to schemas. */
+qp_schema_change qp_schema_change_of(const char *form, uint32_t length, bool is_script);
+
+/* The number of the schema that a connection sees; `path` is its file ("" without one). */
+uint64_t qp_schema_state(qp_schema *schema, const char *path);
+
+/* Notes a change; `event` tells the statement from others. */
+void qp_schema_note(qp_schema *schema, qp_schema_change change, uint64_t event);
+
+#endif

@@ -1,0 +1,303 @@
+#include "statements/statements.h"
+
+#include <string.h>
+
+#include "memory/region.h"
+#include "memory/texts.h"
+#include "runtime/allocation.h"
+#include "runtime/clock.h"
+#include "runtime/index.h"
+#include "runtime/recording.h"
+#include "runtime/thread_local.h"
+#include "sql/fingerprint.h"
+
+enum {
+    CACHE_SETS = 2048,
+    CACHE_WAYS = 2,
+    KEPT_TEXT_LENGTH = 256 /* longer texts are known by hash and length, and not kept alive */
+};
+
+typedef struct {
+    PyObject *text; /* owned; NULL when empty or too long to keep */
+    Py_hash_t hash;
+    Py_ssize_t length; /* -1: empty */
+    uint32_t statement;
+} cached_text;
+
+static struct {
+    qp_index index; /* of the rows, by text */
+    cached_text *cache;
+    char *scratch; /* QP_STATEMENT_BYTES for one fingerprint */
+} table;
+
+static const qp_statement_row *statement(uint32_t number)
+{
+    return (const qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + number;
+}
+
+static bool contains(const char *text, size_t length, const char *word)
+{
+    size_t wanted = strlen(word);
+    for (size_t i = 0; i + wanted <= length; i++) {
+        if (!memcmp(text + i, word, wanted)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By its first word: it changes rows, and returns none. */
+static bool changes_rows(const char *form, size_t length)
+{
+    static const char *const words[] = {"INSERT ", "UPDATE ", "DELETE ", "MERGE ", "REPLACE "};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t prefix = strlen(words[i]);
+        if (length > prefix && !memcmp(form, words[i], prefix)) {
+            return !contains(form, length, " RETURNING ");
+        }
+    }
+    return false;
+}
+
+/* SQLite allows a change after a WITH, and nowhere inside a query. */
+static bool changes_after_with(const char *form, size_t length)
+{
+    static const char *const words[] = {" INSERT ", " UPDATE ", " DELETE FROM ", " REPLACE INTO "};
+    bool changes = false;
+    for (size_t i = 0; length > 5 && !memcmp(form, "WITH ", 5) && i < 4; i++) {
+        changes = changes || contains(form, length, words[i]);
+    }
+    return changes && !contains(form, length, " RETURNING ");
+}
+
+static uint32_t intern(const char *form, size_t length)
+{
+    uint32_t slot = qp_index_begin(&table.index, qp_hash_bytes(form, length));
+    for (; table.index.slots[slot]; slot = qp_index_next(&table.index, slot)) {
+        uint32_t number = table.index.slots[slot] - 1;
+        uint32_t known_length;
+        const char *known = qp_statement_form(number, &known_length);
+        if (known_length == length && !memcmp(known, form, length)) {
+            return number;
+        }
+    }
+    if (qp_row_count(QP_STATEMENT_ROWS) == QP_STATEMENTS) {
+        return QP_STATEMENT_OTHER;
+    }
+    qp_text text = qp_text_add(form, length);
+    uint32_t number = text == QP_TEXT_FULL ? UINT32_MAX : qp_rows_add(QP_STATEMENT_ROWS, 1);
+    if (number == UINT32_MAX) {
+        return QP_STATEMENT_OTHER;
+    }
+    ((qp_statement_row *)qp_rows(QP_STATEMENT_ROWS))[number] =
+        (qp_statement_row){.text = text,
+                           .changes_rows = changes_rows(form, length),
+                           .changes_uncounted = changes_after_with(form, length)};
+    table.index.slots[slot] = number + 1;
+    return number;
+}
+
+bool qp_statements_start(void)
+{
+    table.cache = qp_allocate(CACHE_SETS * CACHE_WAYS, sizeof *table.cache);
+    table.scratch = qp_allocate(QP_STATEMENT_BYTES, 1);
+    if (!qp_index_start(&table.index, 2 * QP_STATEMENTS) || !qp_sql_words_start() || !table.cache ||
+        !table.scratch) {
+        qp_statements_stop();
+        return false;
+    }
+    for (size_t i = 0; i < CACHE_SETS * CACHE_WAYS; i++) {
+        table.cache[i].length = -1;
+    }
+    qp_statement_of_name("(other)");
+    qp_statement_of_name("(unknown)");
+    return true;
+}
+
+void qp_statements_stop(void)
+{
+    for (size_t i = 0; table.cache && i < CACHE_SETS * CACHE_WAYS; i++) {
+        Py_CLEAR(table.cache[i].text);
+    }
+    qp_index_stop(&table.index);
+    qp_release(table.cache);
+    qp_release(table.scratch);
+    qp_sql_words_stop();
+    memset(&table, 0, sizeof table);
+}
+
+uint32_t qp_statement_of_name(const char *name)
+{
+    return intern(name, strlen(name));
+}
+
+/* Scans a text that is not in the cache. */
+static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind)
+{
+    Py_ssize_t length;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *escaped = NULL;
+    const char *bytes = PyUnicode_AsUTF8AndSize(sql, &length);
+    if (!bytes) { /* lone surrogates: the driver will refuse it, but its error has a statement */
+        PyErr_Clear();
+        escaped = PyUnicode_AsEncodedString(sql, "utf-8", "backslashreplace");
+        bytes = escaped ? PyBytes_AS_STRING(escaped) : NULL;
+        length = escaped ? PyBytes_GET_SIZE(escaped) : 0;
+    }
+    uint32_t number = QP_STATEMENT_UNKNOWN;
+    if (bytes) {
+        number = intern(table.scratch,
+                        qp_fingerprint(bytes, (size_t)length, dialect, kind, table.scratch));
+    }
+    Py_XDECREF(escaped);
+    PyErr_Restore(type, value, traceback); /* also drops an error of the escaping */
+    return number;
+}
+
+static bool is_cached(const cached_text *entry, PyObject *sql, Py_hash_t hash, Py_ssize_t length)
+{
+    if (entry->text == sql) {
+        return true;
+    }
+    if (entry->hash != hash || entry->length != length) {
+        return false;
+    }
+    return !entry->text || (PyUnicode_KIND(entry->text) == PyUnicode_KIND(sql) &&
+                            !memcmp(PyUnicode_DATA(entry->text), PyUnicode_DATA(sql),
+                                    (size_t)length * PyUnicode_KIND(sql)));
+}
+
+/* A str's own hash and not the subclass's: no code of the program runs. Most texts have theirs
+ * already, where the public header declares it. */
+static inline Py_hash_t hash_of(PyObject *sql)
+{
+    Py_hash_t hash = ((PyASCIIObject *)sql)->hash;
+    return hash != -1 ? hash : PyUnicode_Type.tp_hash(sql);
+}
+
+static inline uint32_t statement_of(PyObject *sql, qp_dialect dialect)
+{
+    if (!sql || !PyUnicode_Check(sql)) {
+        return QP_STATEMENT_UNKNOWN;
+    }
+    Py_hash_t hash = hash_of(sql);
+    Py_ssize_t length = PyUnicode_GET_LENGTH(sql);
+    cached_text *set = &table.cache[((size_t)hash & (CACHE_SETS - 1)) * CACHE_WAYS];
+    if (is_cached(&set[0], sql, hash, length)) {
+        if (set[0].statement == QP_STATEMENT_OTHER) {
+            qp_head->folded_statements++;
+        }
+        return set[0].statement;
+    }
+    cached_text entry;
+    if (is_cached(&set[1], sql, hash, length)) {
+        entry = set[1];
+        set[1] = set[0];
+    } else {
+        uint64_t from = qp_clock_ticks();
+        entry = (cached_text){
+            .hash = hash, .length = length, .statement = scan(sql, dialect, QP_TEXT_SQL)};
+        qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
+        if (length <= KEPT_TEXT_LENGTH && PyUnicode_CheckExact(sql)) {
+            entry.text = Py_NewRef(sql);
+        }
+        PyObject *evicted = set[1].text;
+        set[1] = set[0];
+        Py_XDECREF(evicted); /* an exact str: no code of the program runs */
+    }
+    set[0] = entry; /* the most recent one is looked at first */
+    if (entry.statement == QP_STATEMENT_OTHER) {
+        qp_head->folded_statements++;
+    }
+    return entry.statement;
+}
+
+uint32_t qp_statement_of_object(PyObject *sql)
+{
+    return statement_of(sql, QP_SQLITE);
+}
+
+/* The text of a query that is no str (a new reference), or NULL. Raises nothing. */
+static PyObject *text_of(PyObject *query)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *text = NULL;
+    if (PyBytes_Check(query)) {
+        text = PyUnicode_DecodeUTF8(PyBytes_AS_STRING(query), PyBytes_GET_SIZE(query), "replace");
+    } else if (PyObject_HasAttrString(query, "as_string")) {
+        bool was_muted = qp_here.muted;
+        qp_here.muted = true;
+        text = PyObject_CallMethod(query, "as_string", "O", Py_None);
+        qp_here.muted = was_muted;
+    }
+    PyErr_Clear(); /* then the statement stays unknown */
+    PyErr_Restore(type, value, traceback);
+    return text;
+}
+
+uint32_t qp_statement_of_query(PyObject *query, qp_dialect dialect)
+{
+    if (!query || PyUnicode_Check(query)) {
+        return statement_of(query, dialect);
+    }
+    PyObject *text = text_of(query);
+    /* Its code may have ended the recording. */
+    uint32_t statement = table.cache ? statement_of(text, dialect) : QP_STATEMENT_UNKNOWN;
+    Py_XDECREF(text);
+    return statement;
+}
+
+bool qp_statement_changes_rows(uint32_t number)
+{
+    return statement(number)->changes_rows;
+}
+
+/* Gives a text that is in the cache another statement. */
+static void cache_again(PyObject *sql, uint32_t statement)
+{
+    Py_hash_t hash = hash_of(sql);
+    Py_ssize_t length = PyUnicode_GET_LENGTH(sql);
+    cached_text *set = &table.cache[((size_t)hash & (CACHE_SETS - 1)) * CACHE_WAYS];
+    for (int way = 0; way < CACHE_WAYS; way++) {
+        if (is_cached(&set[way], sql, hash, length)) {
+            set[way].statement = statement;
+        }
+    }
+}
+
+bool qp_statement_changes_uncounted(uint32_t number)
+{
+    return statement(number)->changes_uncounted;
+}
+
+uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns)
+{
+    if (!columns) {
+        return number;
+    }
+    qp_columns_learn(columns);
+    /* Also where nothing was learned: another text may have been taken since this one's scan. */
+    uint32_t taken = scan(sql, QP_SQLITE, QP_TEXT_SQL);
+    if (taken != number) {
+        cache_again(sql, taken);
+    }
+    return taken;
+}
+
+uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_dialect dialect, qp_text_kind kind)
+{
+    bool is_text = sql && PyUnicode_Check(sql) && number > QP_STATEMENT_UNKNOWN;
+    return is_text ? scan(sql, dialect, kind) : number;
+}
+
+bool qp_statement_is_known(uint32_t number)
+{
+    return number < qp_row_count(QP_STATEMENT_ROWS);
+}
+
+const char *qp_statement_form(uint32_t number, uint32_t *length)
+{
+    return qp_text_bytes(statement(number)->text, length);
+}

@@ -1,0 +1,60 @@
+/* Statements: from the SQL object a program passes to the number of its fingerprint.
+ *
+ * Two tables: a cache from SQL texts to statements, so that a text is scanned once; and the
+ * statements themselves, told apart by their fingerprints, numbered from 0 and never forgotten.
+ */
+#ifndef QP_STATEMENTS_STATEMENTS_H
+#define QP_STATEMENTS_STATEMENTS_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory/tables.h"
+#include "sql/words.h"
+#include "sqlite/column_names.h"
+
+enum {
+    QP_STATEMENT_OTHER = 0,  /* "(other)": what came after the table was full */
+    QP_STATEMENT_UNKNOWN = 1 /* "(unknown)": rows fetched from a cursor executed unseen */
+};
+
+/* Allocates the tables; false without memory. */
+bool qp_statements_start(void);
+
+/* Gives back the tables and the references to SQL texts. */
+void qp_statements_stop(void);
+
+/* The statement of `sql`, which stays the caller's: any object; what is no str counts as
+ * QP_STATEMENT_UNKNOWN. Never raises. */
+uint32_t qp_statement_of_object(PyObject *sql);
+
+/* The statement of what a driver in Python takes for a query: besides str also UTF-8 bytes, and
+ * objects that are text when asked (psycopg's Composable has `as_string`). Never raises. */
+uint32_t qp_statement_of_query(PyObject *query, qp_dialect dialect);
+
+/* Whether a statement changes rows and returns none: by its first word. */
+bool qp_statement_changes_rows(uint32_t statement);
+
+/* Whether it changes rows that the standard library's driver does not count: a WITH before it. */
+bool qp_statement_changes_uncounted(uint32_t statement);
+
+/* The statement with this normal form, for operations that have no SQL text. */
+uint32_t qp_statement_of_name(const char *name);
+
+/* The statement of a text (`sql`, as for qp_statement_of_object) after its first execution, when
+ * SQLite has taken it; `number` is that of before. `columns` says which of the words in quotes that
+ * were hidden are columns; NULL: there is none, or it is unknown. Never raises. */
+uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns);
+
+/* The same of a text that was refused. It depends on nothing else, so it is the same in every run.
+ */
+uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_dialect dialect,
+                              qp_text_kind kind);
+
+bool qp_statement_is_known(uint32_t statement);
+
+/* The normal form of a statement, `*length` bytes of it; valid for as long as recording is on. */
+const char *qp_statement_form(uint32_t statement, uint32_t *length);
+
+#endif

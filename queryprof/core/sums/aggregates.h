@@ -1,0 +1,94 @@
+/* Aggregates: what was measured, added up by (statement, call path, operation, span, thread), for
+ * the whole recording.
+ *
+ * A bounded table. From three quarters of it on, what is new shares its thread with all others;
+ * from seven eighths on its call path, too; in the end only operations are told apart.
+ */
+#ifndef QP_SUMS_AGGREGATES_H
+#define QP_SUMS_AGGREGATES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory/changes.h"
+#include "memory/histogram.h"
+#include "memory/tables.h"
+#include "runtime/operations.h"
+
+/* Makes the tables; false without memory. */
+bool qp_aggregates_start(void);
+void qp_aggregates_stop(void);
+
+/* The entry of a key, or that which takes in what finds no room. Valid until qp_aggregates_forget.
+ */
+qp_aggregate *qp_aggregate_of(const qp_key *key);
+
+/* The entry for an operation that serves rows of what `began` began; as qp_aggregate_of. */
+qp_aggregate *qp_aggregate_serving(const qp_aggregate *began, qp_operation operation);
+
+/* The row of an entry. */
+uint32_t qp_aggregate_number(const qp_aggregate *entry);
+
+/* Moves an entry's extremes to those of before: they begin again with the mark. */
+void qp_aggregate_renew_extremes(qp_aggregate *entry);
+
+static inline void qp_aggregate_change(qp_aggregate *entry)
+{
+    if (qp_row_changes(QP_AGGREGATE_ROWS, entry)) {
+        qp_aggregate_renew_extremes(entry);
+    }
+}
+
+/* Adds calls that took from `min_ns` to `max_ns` each. */
+static inline void qp_aggregate_add(qp_aggregate *to, int64_t calls, int64_t total_ns,
+                                    int64_t self_ns, int64_t rows, int64_t min_ns, int64_t max_ns)
+{
+    qp_aggregate_change(to);
+    if (min_ns < to->now.min_ns) {
+        to->now.min_ns = min_ns;
+    }
+    if (max_ns > to->now.max_ns) {
+        to->now.max_ns = max_ns;
+    }
+    to->count += calls;
+    to->rows += rows;
+    to->total_ns += total_ns;
+    to->self_ns += self_ns;
+}
+
+static inline void qp_aggregate_count_error(qp_aggregate *to)
+{
+    qp_aggregate_change(to);
+    to->errors++;
+}
+
+/* Moves an execution in the distribution of durations from `from_ns` (negative: it is new) to
+ * `to_ns`, which is not shorter. */
+void qp_aggregate_move(qp_aggregate *entry, int64_t from_ns, int64_t to_ns);
+
+/* Adds counters to others. */
+static inline void qp_counters_add(qp_counters *to, const qp_counters *from)
+{
+    to->vm_steps += from->vm_steps;
+    to->full_scan_steps += from->full_scan_steps;
+    to->sorts += from->sorts;
+    to->automatic_indexes += from->automatic_indexes;
+    to->reprepares += from->reprepares;
+    to->page_fetches += from->page_fetches;
+    to->counted += from->counted;
+    to->page_fetch_samples += from->page_fetch_samples;
+}
+
+/* Adds counters to an entry. */
+void qp_aggregate_count(qp_aggregate *entry, const qp_counters *counters);
+
+/* Drops all entries: their rows are emptied. */
+void qp_aggregates_forget(void);
+
+/* The number of times that entries were dropped: what is older is not valid. */
+extern uint32_t qp_aggregates_generation;
+
+/* Whether it is time to write the entries out and drop them. */
+bool qp_aggregates_nearly_full(void);
+
+#endif

@@ -1,0 +1,13 @@
+/* Errors: how often which type of exception came out of what. */
+#ifndef QP_SUMS_ERRORS_H
+#define QP_SUMS_ERRORS_H
+
+#include <Python.h>
+#include <stdbool.h>
+
+#include "memory/tables.h"
+
+/* Counts an exception of this type under a key. No code of the program runs. */
+void qp_error_count(const qp_key *key, PyObject *exception_type);
+
+#endif

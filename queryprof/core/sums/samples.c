@@ -1,0 +1,159 @@
+#include "sums/samples.h"
+
+#include <string.h>
+
+#include "memory/region.h"
+#include "memory/texts.h"
+#include "runtime/allocation.h"
+#include "runtime/clock.h"
+#include "runtime/compiler.h"
+#include "runtime/index.h"
+
+enum {
+    VALUE_BYTES = QP_TEXT_BYTES / 5 * 2, /* of the texts, for SQL and parameters of exemplars */
+    SAMPLE_SLOTS = 2 * QP_STACK_SAMPLES
+};
+
+static struct {
+    uint16_t (*kept)[QP_EXEMPLARS_KEPT]; /* by statement: 1 + rows; 0: none */
+    int64_t *floor_ns;                   /* by statement: what the slowest all reached */
+    int64_t *notable_ticks;              /* by statement */
+    qp_index samples;
+    uint32_t value_bytes;
+} table;
+
+static qp_exemplar_row *exemplars(void)
+{
+    return qp_rows(QP_EXEMPLAR_ROWS);
+}
+
+bool qp_samples_start(void)
+{
+    table.kept = qp_allocate(QP_STATEMENTS, sizeof *table.kept);
+    table.floor_ns = qp_allocate(QP_STATEMENTS, sizeof *table.floor_ns);
+    table.notable_ticks = qp_allocate(QP_STATEMENTS, sizeof *table.notable_ticks);
+    return table.kept && table.floor_ns && table.notable_ticks &&
+           qp_index_start(&table.samples, SAMPLE_SLOTS);
+}
+
+void qp_samples_stop(void)
+{
+    qp_release(table.kept);
+    qp_release(table.floor_ns);
+    qp_release(table.notable_ticks);
+    qp_index_stop(&table.samples);
+    memset(&table, 0, sizeof table);
+}
+
+void qp_samples_forget(void)
+{
+    for (uint32_t i = 0; i < qp_row_count(QP_EXEMPLAR_ROWS); i++) {
+        uint32_t statement = exemplars()[i].key.statement;
+        memset(table.kept[statement], 0, sizeof *table.kept);
+        table.floor_ns[statement] = table.notable_ticks[statement] = 0;
+    }
+    if (qp_row_count(QP_STACK_SAMPLE_ROWS)) {
+        memset(table.samples.slots, 0, SAMPLE_SLOTS * sizeof *table.samples.slots);
+    }
+    qp_rows_clear(QP_EXEMPLAR_ROWS);
+    qp_rows_clear(QP_STACK_SAMPLE_ROWS);
+}
+
+int64_t qp_exemplar_floor_ns(uint32_t statement)
+{
+    return table.floor_ns[statement];
+}
+
+int64_t qp_notable_ticks(uint32_t statement)
+{
+    return table.notable_ticks[statement];
+}
+
+/* With all places of a statement taken, its fastest exemplar is what the next must exceed. */
+static void raise_floor(uint32_t statement)
+{
+    const uint16_t *kept = table.kept[statement];
+    int64_t least_ns = INT64_MAX;
+    for (int i = 0; i < QP_EXEMPLARS_KEPT; i++) {
+        int64_t ns = kept[i] ? exemplars()[kept[i] - 1].duration_ns : 0;
+        least_ns = ns < least_ns ? ns : least_ns;
+    }
+    table.floor_ns[statement] = least_ns;
+    table.notable_ticks[statement] =
+        qp_clock_ticks_of(least_ns < QP_SLOW_NS ? least_ns : QP_SLOW_NS);
+}
+
+/* The exemplar with this serial number; else a free one; else the fastest. NULL: no room. */
+static qp_exemplar_row *place_for(const qp_exemplar_row *of)
+{
+    uint16_t *kept = table.kept[of->key.statement];
+    qp_exemplar_row *fastest = NULL;
+    for (int i = 0; i < QP_EXEMPLARS_KEPT; i++) {
+        if (!kept[i]) {
+            uint32_t added = qp_rows_add(QP_EXEMPLAR_ROWS, 1);
+            if (added == UINT32_MAX) {
+                break;
+            }
+            kept[i] = (uint16_t)(added + 1);
+            exemplars()[added].sql = exemplars()[added].parameters = QP_TEXT_FULL;
+            return &exemplars()[added];
+        }
+        qp_exemplar_row *e = &exemplars()[kept[i] - 1];
+        if (e->serial == of->serial) {
+            return e;
+        }
+        fastest = !fastest || e->duration_ns < fastest->duration_ns ? e : fastest;
+    }
+    return fastest;
+}
+
+/* Writes a text where another was, if it fits there; else adds it, while there is room for values.
+ */
+static qp_text value_text(qp_text old, PyObject *value)
+{
+    uint32_t bytes = 0;
+    qp_text text =
+        value ? qp_text_over(old, value, VALUE_BYTES - table.value_bytes, &bytes) : QP_TEXT_FULL;
+    table.value_bytes += bytes;
+    return text;
+}
+
+void qp_exemplar_keep(const qp_exemplar_row *of, PyObject *sql, PyObject *parameters)
+{
+    qp_exemplar_row *e = place_for(of);
+    if (!e || (e->serial && e->serial != of->serial && e->duration_ns >= of->duration_ns)) {
+        return;
+    }
+    qp_change_begins(e);
+    if (e->serial == of->serial) {
+        e->duration_ns = of->duration_ns;
+        e->rows = of->rows;
+    } else {
+        qp_exemplar_row now = *of;
+        now.sequence = e->sequence;
+        now.sql = value_text(e->sql, sql);
+        now.parameters = value_text(e->parameters, parameters);
+        *e = now;
+    }
+    qp_change_ends(e);
+    raise_floor(of->key.statement);
+}
+
+void qp_stack_sample_add(uint32_t statement, uint32_t stack, int64_t executions, int64_t ns)
+{
+    qp_stack_sample_row *rows = qp_rows(QP_STACK_SAMPLE_ROWS);
+    uint32_t slot = qp_index_begin(&table.samples, qp_hash_mix(qp_hash_mix(0, statement), stack));
+    for (; table.samples.slots[slot]; slot = qp_index_next(&table.samples, slot)) {
+        qp_stack_sample_row *known = &rows[table.samples.slots[slot] - 1];
+        if (known->statement == statement && known->stack == stack) {
+            known->executions += executions;
+            known->ns += ns;
+            return;
+        }
+    }
+    uint32_t added = qp_rows_add(QP_STACK_SAMPLE_ROWS, 1);
+    if (added != UINT32_MAX) {
+        rows[added] = (qp_stack_sample_row){statement, stack, executions, ns};
+        table.samples.slots[slot] = added + 1;
+    }
+}

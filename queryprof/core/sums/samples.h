@@ -1,0 +1,41 @@
+/* Samples: the slowest executions of each statement (exemplars), and whole stacks of slow
+ * executions and of 1 in 64 of the rest (stack samples).
+ */
+#ifndef QP_SUMS_SAMPLES_H
+#define QP_SUMS_SAMPLES_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory/tables.h"
+
+enum {
+    QP_STACK_SAMPLING = 64,        /* 1 execution in so many has its stack taken */
+    QP_SLOW_NS = 10 * 1000 * 1000, /* every execution from here on has */
+    QP_EXEMPLARS_KEPT = 5          /* of each statement */
+};
+
+/* Allocates the tables; false without memory. */
+bool qp_samples_start(void);
+void qp_samples_stop(void);
+
+/* What an execution of the statement must exceed to be among its slowest. */
+int64_t qp_exemplar_floor_ns(uint32_t statement);
+
+/* The same in ticks of the clock, or QP_SLOW_NS where that is less: from here on an execution
+ * deserves to be looked at, at once. */
+int64_t qp_notable_ticks(uint32_t statement);
+
+/* Keeps an execution, or its new duration when one with this serial number is kept already; `of`
+ * says all but the texts. `sql` and `parameters` are borrowed, NULL: they are not kept. */
+void qp_exemplar_keep(const qp_exemplar_row *of, PyObject *sql, PyObject *parameters);
+
+/* Adds to what a stack stands for: executions and time, already weighted (both may be negative,
+ * to correct what was added before). */
+void qp_stack_sample_add(uint32_t statement, uint32_t stack, int64_t executions, int64_t ns);
+
+/* Drops what was kept. */
+void qp_samples_forget(void);
+
+#endif

@@ -1,0 +1,65 @@
+#include "sums/timeline.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "memory/region.h"
+#include "runtime/compiler.h"
+
+enum { FIRST_WIDTH_SHIFT = 27 /* 2^27 ns: 134 ms, so that a minute fits before coarsening */ };
+
+static qp_interval_row *half(uint32_t number)
+{
+    return (qp_interval_row *)qp_rows(QP_TIMELINE_ROWS) + (size_t)number * QP_TIMELINE_INTERVALS;
+}
+
+bool qp_timeline_start(int64_t unix_ns)
+{
+    qp_rows_clear(QP_TIMELINE_ROWS);
+    qp_head->timeline_half = 0;
+    qp_head->timeline_shift[0] = FIRST_WIDTH_SHIFT;
+    qp_head->timeline_first[0] = unix_ns >> FIRST_WIDTH_SHIFT;
+    return qp_rows_add(QP_TIMELINE_ROWS, 2 * QP_TIMELINE_INTERVALS) == 0;
+}
+
+/* Makes every interval twice as wide: neighbours with the same half number join. They join in the
+ * other half of the table, which is valid from then on: a reader never sees a part of it. */
+static QP_COLD void coarsen(void)
+{
+    uint32_t old = qp_head->timeline_half, new = 1 - old;
+    int64_t old_first = qp_head->timeline_first[old], first = old_first >> 1;
+    memset(half(new), 0, QP_TIMELINE_INTERVALS * sizeof *half(new));
+    for (int64_t i = 0; i < QP_TIMELINE_INTERVALS; i++) {
+        const qp_interval_row *from = &half(old)[i];
+        qp_interval_row *into = &half(new)[((old_first + i) >> 1) - first];
+        into->calls += from->calls;
+        into->rows += from->rows;
+        into->self_ns += from->self_ns;
+    }
+    qp_head->timeline_first[new] = first;
+    qp_head->timeline_shift[new] = qp_head->timeline_shift[old] + 1;
+    atomic_thread_fence(memory_order_release);
+    qp_head->timeline_half = new;
+}
+
+static int64_t position_of(int64_t unix_ns)
+{
+    uint32_t now = qp_head->timeline_half;
+    return (unix_ns >> qp_head->timeline_shift[now]) - qp_head->timeline_first[now];
+}
+
+void qp_timeline_add(int64_t unix_ns, int64_t calls, int64_t rows, int64_t self_ns)
+{
+    int64_t position = position_of(unix_ns);
+    if (position < 0) {
+        position = 0; /* the wall clock was set back */
+    }
+    while (position >= QP_TIMELINE_INTERVALS) {
+        coarsen();
+        position = position_of(unix_ns);
+    }
+    qp_interval_row *interval = &half(qp_head->timeline_half)[position];
+    interval->calls += calls;
+    interval->rows += rows;
+    interval->self_ns += self_ns;
+}

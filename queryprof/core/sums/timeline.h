@@ -1,0 +1,17 @@
+/* The timeline: database work by the wall clock, in at most 512 intervals that coarsen as the
+ * run grows. Intervals are powers of two of nanoseconds and aligned to the epoch, so that the
+ * timelines of different processes add up exactly.
+ */
+#ifndef QP_SUMS_TIMELINE_H
+#define QP_SUMS_TIMELINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Forgets everything; the first interval is the one that `unix_ns` lies in. False without room. */
+bool qp_timeline_start(int64_t unix_ns);
+
+/* Adds calls that ended about `unix_ns`. */
+void qp_timeline_add(int64_t unix_ns, int64_t calls, int64_t rows, int64_t self_ns);
+
+#endif

@@ -1,0 +1,282 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* RUSAGE_THREAD */
+#endif
+#include "threads/thread_usage.h"
+
+#include "memory/region.h"
+#include "runtime/recording.h"
+#include "runtime/thread_local.h"
+
+static qp_thread_row *threads(void)
+{
+    return qp_rows(QP_THREAD_ROWS);
+}
+
+static void add(qp_usage *to, const qp_usage *usage)
+{
+    to->user_ns += usage->user_ns;
+    to->system_ns += usage->system_ns;
+    to->voluntary_switches += usage->voluntary_switches;
+    to->involuntary_switches += usage->involuntary_switches;
+    to->read_bytes += usage->read_bytes;
+    to->written_bytes += usage->written_bytes;
+    to->read_calls += usage->read_calls;
+    to->write_calls += usage->write_calls;
+}
+
+/* Adds to the threads of a name; with the lock. */
+static void add_to_name(uint16_t thread, const qp_usage *usage)
+{
+    if (thread < qp_row_count(QP_THREAD_ROWS)) {
+        threads()[thread].is_used = true;
+        add(&threads()[thread].usage, usage);
+    }
+}
+
+static int64_t more(int64_t now, int64_t before)
+{
+    return now > before ? now - before : 0;
+}
+
+static qp_usage less(const qp_usage *now, const qp_usage *base)
+{
+    return (qp_usage){more(now->user_ns, base->user_ns),
+                      more(now->system_ns, base->system_ns),
+                      more(now->voluntary_switches, base->voluntary_switches),
+                      more(now->involuntary_switches, base->involuntary_switches),
+                      more(now->read_bytes, base->read_bytes),
+                      more(now->written_bytes, base->written_bytes),
+                      more(now->read_calls, base->read_calls),
+                      more(now->write_calls, base->write_calls)};
+}
+
+#ifdef __linux__
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "runtime/cpu_time.h"
+
+static struct {
+    pthread_mutex_t lock;
+    uint64_t last_thread; /* the number of the newest thread when recording began */
+    uint32_t next;        /* where a free row is looked for first */
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void qp_thread_usage_lock(void)
+{
+    pthread_mutex_lock(&table.lock);
+}
+
+void qp_thread_usage_unlock(void)
+{
+    pthread_mutex_unlock(&table.lock);
+}
+
+static int64_t ns_of(struct timeval time)
+{
+    return (int64_t)time.tv_sec * 1000000000 + (int64_t)time.tv_usec * 1000;
+}
+
+/* Returns how many bytes it has read itself. */
+static int64_t read_io(qp_usage *usage)
+{
+    char text[512];
+    int file = open("/proc/thread-self/io", O_RDONLY | O_CLOEXEC);
+    ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0) {
+        close(file);
+    }
+    text[size > 0 ? size : 0] = 0;
+    long long figures[4];
+    if (sscanf(text, "rchar: %lld wchar: %lld syscr: %lld syscw: %lld", &figures[0], &figures[1],
+               &figures[2], &figures[3]) == 4) {
+        usage->read_bytes = figures[0];
+        usage->written_bytes = figures[1];
+        usage->read_calls = figures[2];
+        usage->write_calls = figures[3];
+    }
+    return size > 0 ? size : 0;
+}
+
+/* What the running thread has used in its life. */
+static bool read_usage(qp_usage *usage, int64_t *read_bytes)
+{
+    struct rusage used;
+    *read_bytes = 0;
+    if (getrusage(RUSAGE_THREAD, &used) != 0) {
+        return false;
+    }
+    *usage = (qp_usage){.user_ns = ns_of(used.ru_utime),
+                        .system_ns = ns_of(used.ru_stime),
+                        .voluntary_switches = used.ru_nvcsw,
+                        .involuntary_switches = used.ru_nivcsw};
+    *read_bytes = read_io(usage);
+    return true;
+}
+
+/* What was read to know it is not the thread's. */
+static void leave_out_reading(qp_task_row *task, int64_t read_bytes)
+{
+    task->base.read_bytes += read_bytes;
+    task->base.read_calls += read_bytes != 0;
+    qp_head->own_read_bytes += read_bytes;
+}
+
+/* The row of the running thread, if it is its own still; or NULL. */
+static qp_task_row *own_row(void)
+{
+    if (qp_here.usage_recording != qp_recording ||
+        qp_here.usage_row >= qp_row_count(QP_TASK_ROWS)) {
+        return NULL;
+    }
+    qp_task_row *task = (qp_task_row *)qp_rows(QP_TASK_ROWS) + qp_here.usage_row;
+    return task->kernel_id && task->recording == qp_here.usage_recording ? task : NULL;
+}
+
+static uint32_t free_row(void)
+{
+    const qp_task_row *tasks = qp_rows(QP_TASK_ROWS);
+    uint32_t count = qp_row_count(QP_TASK_ROWS);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = (table.next + i) % count;
+        if (!tasks[at].kernel_id) {
+            table.next = at + 1;
+            return at;
+        }
+    }
+    return qp_rows_add(QP_TASK_ROWS, 1);
+}
+
+void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording)
+{
+    qp_thread_usage_lock();
+    qp_here.usage_row = free_row();
+    qp_here.usage_recording = recording;
+    if (qp_here.usage_row != UINT32_MAX) {
+        qp_task_row *task = (qp_task_row *)qp_rows(QP_TASK_ROWS) + qp_here.usage_row;
+        *task = (qp_task_row){
+            .thread = name, .recording = recording, .kernel_id = qp_thread_kernel_id()};
+        if (id <= table.last_thread) {
+            int64_t read_bytes;
+            read_usage(&task->base, &read_bytes);
+            leave_out_reading(task, read_bytes);
+        }
+    }
+    qp_thread_usage_unlock();
+}
+
+void qp_thread_usage_note(void)
+{
+    qp_usage now;
+    int64_t read_bytes;
+    qp_thread_usage_lock();
+    qp_task_row *task = own_row();
+    if (task && read_usage(&now, &read_bytes)) {
+        task->usage = less(&now, &task->base);
+        leave_out_reading(task, read_bytes);
+    }
+    qp_thread_usage_unlock();
+}
+
+void qp_thread_usage_leave_out(int64_t written_bytes)
+{
+    qp_thread_usage_lock();
+    qp_task_row *task = own_row();
+    if (task) {
+        task->base.written_bytes += written_bytes;
+    }
+    qp_head->own_written_bytes += written_bytes;
+    qp_thread_usage_unlock();
+}
+
+void qp_thread_usage_end(void)
+{
+    qp_usage now;
+    int64_t read_bytes;
+    bool is_known = read_usage(&now, &read_bytes);
+    qp_thread_usage_lock();
+    qp_task_row *task = own_row();
+    if (task) {
+        qp_usage used = less(&now, &task->base);
+        task->kernel_id = 0;
+        qp_head->own_read_bytes += read_bytes;
+        if (is_known) {
+            add_to_name((uint16_t)task->thread, &used);
+        }
+    }
+    qp_thread_usage_unlock();
+}
+
+void qp_thread_usage_count(int64_t kernel_id, uint16_t name, const qp_usage *now,
+                           const qp_usage *before)
+{
+    qp_thread_usage_lock();
+    qp_task_row *task = qp_rows(QP_TASK_ROWS);
+    const qp_task_row *end = task + qp_row_count(QP_TASK_ROWS);
+    while (task < end && task->kernel_id != kernel_id) {
+        task++;
+    }
+    qp_usage used = less(now, task < end ? &task->base : before);
+    if (task < end) {
+        add(&task->base, &used);
+        task->usage = (qp_usage){0};
+    }
+    add_to_name(name, &used);
+    qp_thread_usage_unlock();
+}
+
+void qp_thread_usage_start(void)
+{
+    PyThreadState *newest = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    table.last_thread = PyThreadState_GetID(newest);
+    table.next = 0;
+}
+
+void qp_thread_usage_after_fork(void)
+{
+    table.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* its holder may be gone */
+}
+#else
+void qp_thread_usage_lock(void) {}
+
+void qp_thread_usage_unlock(void) {}
+
+void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording)
+{
+    (void)id, (void)name, (void)recording;
+}
+
+void qp_thread_usage_note(void) {}
+
+void qp_thread_usage_leave_out(int64_t written_bytes)
+{
+    (void)written_bytes;
+}
+
+void qp_thread_usage_end(void) {}
+
+void qp_thread_usage_count(int64_t kernel_id, uint16_t name, const qp_usage *now,
+                           const qp_usage *before)
+{
+    (void)kernel_id;
+    const qp_usage used = less(now, before);
+    add_to_name(name, &used);
+}
+
+void qp_thread_usage_start(void) {}
+
+void qp_thread_usage_after_fork(void) {}
+#endif
+
+void qp_thread_usage_forget(void)
+{
+    qp_thread_usage_lock();
+    for (uint32_t i = 0; i < qp_row_count(QP_THREAD_ROWS); i++) {
+        threads()[i].is_used = false;
+        threads()[i].usage = (qp_usage){0};
+    }
+    qp_thread_usage_unlock();
+}

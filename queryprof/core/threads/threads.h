@@ -1,0 +1,72 @@
+/* The threads that call the driver: records and names. */
+#ifndef QP_THREADS_THREADS_H
+#define QP_THREADS_THREADS_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/recording.h"
+#include "runtime/thread_local.h"
+
+struct qp_active;
+struct qp_call;
+struct qp_execution;
+struct qp_lane;
+
+typedef struct qp_thread {
+    PyThreadState *tstate;        /* whose record it is */
+    uint16_t number;              /* of its name */
+    uint32_t recording;           /* `number` is valid in this recording alone */
+    uint32_t random;              /* state of its generator, never 0 */
+    struct qp_execution *serving; /* whose rows it was served last; check its cursor */
+    struct qp_active *active;     /* the probed call in progress that began last */
+    uint32_t awaited_path;        /* where the awaited call was made that begins next */
+    struct qp_call *free_calls;   /* owned: calls to be used again; may be NULL */
+    struct qp_lane *lane;         /* of the event loop that runs in it, or NULL */
+    volatile bool ended;          /* its operating-system thread is gone: use it again */
+    struct qp_thread *next;       /* in the list of all records */
+} qp_thread;
+
+/* The running thread's record (owned by the list of records) for the interpreter that records,
+ * or NULL: another interpreter's thread, or no memory. Never raises. */
+qp_thread *qp_thread_record(uint32_t recording);
+
+/* The first of all records, with the GIL; NULL: there is none. */
+const qp_thread *qp_threads_first(void);
+
+/* The running thread's record, or NULL: what it does is not recorded. */
+static inline qp_thread *qp_thread_here(void)
+{
+    if (!qp_recording || qp_here.muted) {
+        return NULL;
+    }
+    qp_thread *thread = qp_here.thread;
+    if (thread && thread->recording == qp_recording && thread->tstate == PyThreadState_Get()) {
+        return thread;
+    }
+    return qp_thread_record(qp_recording);
+}
+
+enum { QP_THREAD_OTHER = 1 /* "(other)" */ };
+
+/* Forgets the names of threads; `owner` is the interpreter that records from now on. */
+int qp_threads_start(PyInterpreterState *owner);
+void qp_threads_stop(void);
+
+/* The next of a thread's pseudo-random numbers (xorshift; Marsaglia, 2003). */
+static inline uint32_t qp_thread_random(qp_thread *thread)
+{
+    uint32_t x = thread->random;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return thread->random = x;
+}
+
+bool qp_thread_is_known(uint16_t thread);
+
+/* The number of a thread's name. Raises nothing. */
+uint16_t qp_thread_number(PyObject *name);
+
+#endif

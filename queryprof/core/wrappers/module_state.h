@@ -1,0 +1,13 @@
+/* The types that the module makes. */
+#ifndef QP_WRAPPERS_MODULE_STATE_H
+#define QP_WRAPPERS_MODULE_STATE_H
+
+#include <Python.h>
+
+typedef struct {
+    PyTypeObject *wrapper_type; /* owned, as all of them */
+    PyTypeObject *awaited_type;
+    PyTypeObject *handoff_type;
+} qp_module_state;
+
+#endif
