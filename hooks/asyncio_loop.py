@@ -76,7 +76,7 @@ class AsyncioLoop:
         abandon()
         if _core.on_gc in gc.callbacks:
             gc.callbacks.remove(_core.on_gc)
-        _core.forget_handles()
+        _core.clear_handles()
 
     def _adopt(self, events: ModuleType, loop_type: type[base_events.BaseEventLoop]) -> None:
         """Goes on with a loop that runs in this thread already."""

@@ -38,7 +38,7 @@ class LazyLoads:
         loader = getattr(strategies, names[0]) if names else None
         if loader is None or "_emit_lazyload" not in vars(loader):
             raise DriverError("lazy loads are not named: SQLAlchemy is too old, or too new")
-        runner = _core.note_runner(loader.__dict__["_emit_lazyload"], describe)
+        runner = _core.label_runner(loader.__dict__["_emit_lazyload"], describe)
         self._replaced.set(loader, "_emit_lazyload", runner)
 
     def detach(self) -> None:

@@ -292,7 +292,7 @@ class Session:
             if is_end:
                 _core.end_region()
             else:
-                _core.settle()
+                _core.flush()
 
     def end_part(self) -> bool:
         """Puts what was recorded up to now into a file of its own; False: it cannot be written."""

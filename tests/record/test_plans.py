@@ -63,12 +63,12 @@ def test_a_statement_is_asked_about_once_for_each_schema() -> None:
             connection.execute(SELECT, (number,)).fetchall()
             connection.execute(f"SELECT b FROM t WHERE a = {number}").fetchall()
         assert trees(met()) == {"SCAN t\n"}
-        assert _core.plans_asked() == 1
+        assert _core.plans_requested() == 1
         connection.execute("CREATE INDEX i ON t (a)")
         for cursor in (connection.cursor(), connection.cursor()):
             cursor.execute(SELECT, (1,)).fetchall()
             assert trees(met()) == {"SEARCH t USING INDEX i (a=?)\n"}
-        assert _core.plans_asked() == 2
+        assert _core.plans_requested() == 2
         connection.close()
 
 
@@ -84,7 +84,7 @@ def test_equal_databases_are_asked_once() -> None:
                 connection.commit()
                 connection.close()
             assert trees(met()) == {"SEARCH t USING INDEX i (a=?)\n"}, "met in every interval"
-        assert _core.plans_asked() <= 4  # the two statements, in memory and in a file
+        assert _core.plans_requested() <= 4  # the two statements, in memory and in a file
 
 
 def test_connections_to_one_file_are_asked_once() -> None:
@@ -95,7 +95,7 @@ def test_connections_to_one_file_are_asked_once() -> None:
             connection = with_table("x.db")
             connection.execute(SELECT, (1,)).fetchall()
             connection.close()
-        assert _core.plans_asked() <= 2
+        assert _core.plans_requested() <= 2
 
 
 def _shared() -> tuple[sqlite3.Connection, sqlite3.Connection]:

@@ -171,11 +171,12 @@ static int attach_slot(attachment *a, PyWrapperDescrObject *wrapper, const qp_pr
 static PyObject *stand_in_for(PyObject *found, const qp_probe *probe, const qp_module_state *types)
 {
     if (!Py_IS_TYPE(found, &PyClassMethod_Type)) {
-        return qp_probe_call(types->wrapper_type, probe, found, types->awaited_type);
+        return qp_probe_call(types->wrapper_type, probe, found, types->coroutine_proxy_type);
     }
     PyObject *function = PyObject_GetAttrString(found, "__func__");
     PyObject *inner =
-        function ? qp_probe_call(types->wrapper_type, probe, function, types->awaited_type) : NULL;
+        function ? qp_probe_call(types->wrapper_type, probe, function, types->coroutine_proxy_type)
+                 : NULL;
     PyObject *outer = inner ? PyClassMethod_New(inner) : NULL;
     Py_XDECREF(inner);
     Py_XDECREF(function);

@@ -8,6 +8,7 @@
 #include "loops/steps.h"
 #include "loops/watchdog.h"
 #include "runtime/clock.h"
+#include "runtime/exception.h"
 #include "wrappers/module_state.h"
 #include "wrappers/wrapper.h"
 
@@ -23,20 +24,21 @@ static PyObject *handle_runner(PyObject *module, PyObject *args)
     return qp_handle_runner(state->wrapper_type, original, handle, timer, task, heartbeat);
 }
 
-static PyObject *forget_handles(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *clear_handles(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    qp_handles_forget();
+    qp_handles_clear();
     Py_RETURN_NONE;
 }
 
-/* A lane for a loop that runs now; NULL: it is not recorded. */
-static qp_lane *enter(PyObject *kind, PyObject *loop, bool has_steps)
+/* A running_loop for a loop that runs now; NULL: it is not recorded. */
+static qp_running_loop *enter(PyObject *kind, PyObject *loop, bool has_steps)
 {
     bool muted = qp_here.muted; /* hooks attach muted; the loop is the program's */
     qp_here.muted = false;
-    qp_lane *lane = qp_thread_here() ? qp_lane_enter(kind, loop, has_steps) : NULL;
+    qp_running_loop *running_loop =
+        qp_thread_here() ? qp_running_loop_enter(kind, loop, has_steps) : NULL;
     qp_here.muted = muted;
-    return lane;
+    return running_loop;
 }
 
 /* Whether a loop's time is that of its library: of one with a clock of its own it cannot be told
@@ -67,35 +69,32 @@ static PyObject *tell_start(PyObject *on_start, PyObject *loop)
 /* Calls what ends the heartbeat. What is not of ours stays set, in the place of what was. */
 static void tell_end(PyObject *on_end)
 {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     PyObject *result = on_end && on_end != Py_None ? PyObject_CallNoArgs(on_end) : NULL;
     Py_XDECREF(result);
     Py_XDECREF(on_end);
     if (qp_own_error_dropped()) {
-        PyErr_Restore(type, value, traceback);
+        qp_exception_put_back(&exception);
     } else {
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(traceback);
+        qp_exception_drop(&exception);
     }
 }
 
 /* A loop starts: its heartbeat starts now, or with the first step that ends when a beat is due. */
-static void start_beats(qp_lane *lane, PyObject *loop, PyObject *extra)
+static void start_beats(qp_running_loop *running_loop, PyObject *loop, PyObject *extra)
 {
     PyObject *on_start = PyTuple_GET_ITEM(extra, 2), *time = PyTuple_GET_ITEM(extra, 3);
     if (time == Py_None) {
-        lane->end_beats = tell_start(on_start, loop);
-        lane->has_clock = lane->end_beats && lane->end_beats != Py_None;
+        running_loop->end_beats = tell_start(on_start, loop);
+        running_loop->has_clock = running_loop->end_beats && running_loop->end_beats != Py_None;
         return;
     }
-    lane->has_clock = has_clock(loop, time);
-    if (lane->has_clock) {
+    running_loop->has_clock = has_clock(loop, time);
+    if (running_loop->has_clock) {
         double beat_s = PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(extra, 4));
-        lane->beat_due_ticks =
-            lane->settled_ticks + (uint64_t)qp_clock_ticks_of((int64_t)(beat_s * 1e9));
-        lane->start_beats = Py_NewRef(on_start);
+        running_loop->beat_due_ticks =
+            running_loop->settled_ticks + (uint64_t)qp_clock_ticks_of((int64_t)(beat_s * 1e9));
+        running_loop->start_beats = Py_NewRef(on_start);
     }
 }
 
@@ -107,24 +106,25 @@ static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flag
     qp_wrapper *self = (qp_wrapper *)callable;
     PyObject *wrapped = Py_NewRef(self->wrapped);
     PyObject *extra = Py_NewRef(self->extra);
-    qp_lane *lane = NULL;
+    qp_running_loop *running_loop = NULL;
     if (PyVectorcall_NARGS(flagged) > 0 && !qp_here.muted) {
-        lane = enter(PyTuple_GET_ITEM(extra, 0), args[0], PyTuple_GET_ITEM(extra, 1) == Py_True);
+        running_loop =
+            enter(PyTuple_GET_ITEM(extra, 0), args[0], PyTuple_GET_ITEM(extra, 1) == Py_True);
     }
-    if (lane) {
-        start_beats(lane, args[0], extra);
+    if (running_loop) {
+        start_beats(running_loop, args[0], extra);
     }
     bool is_interrupted = PyErr_Occurred() != NULL;
     PyObject *result = is_interrupted ? NULL : PyObject_Vectorcall(wrapped, args, flagged, names);
-    if (lane) {
-        PyObject *on_end = lane->end_beats;
-        lane->end_beats = NULL;
+    if (running_loop) {
+        PyObject *on_end = running_loop->end_beats;
+        running_loop->end_beats = NULL;
         tell_end(on_end);
         if (PyErr_Occurred()) {
             Py_CLEAR(result);
         }
     }
-    qp_lane_leave(lane);
+    qp_running_loop_leave(running_loop);
     Py_DECREF(extra);
     Py_DECREF(wrapped);
     return result;
@@ -164,16 +164,16 @@ static PyObject *enter_loop(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "UOpp:enter_loop", &kind, &loop, &has_steps, &adopted)) {
         return NULL;
     }
-    qp_lane *lane = enter(kind, loop, has_steps);
-    if (lane) {
-        lane->is_adopted = adopted;
+    qp_running_loop *running_loop = enter(kind, loop, has_steps);
+    if (running_loop) {
+        running_loop->is_adopted = adopted;
     }
-    return PyBool_FromLong(lane != NULL);
+    return PyBool_FromLong(running_loop != NULL);
 }
 
 static PyObject *leave_loop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    qp_lane_leave(qp_lane_here());
+    qp_running_loop_leave(qp_running_loop_here());
     Py_RETURN_NONE;
 }
 
@@ -184,12 +184,12 @@ static PyObject *loop_beat(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "d|i:loop_beat", &lag_s, &times)) {
         return NULL;
     }
-    const qp_lane *lane = qp_lane_here();
-    for (int i = 0; lane && i < times; i++) {
-        qp_loop_beat(lane->loop, lag_s > 0 ? (int64_t)(lag_s * 1e9) : 0);
+    const qp_running_loop *running_loop = qp_running_loop_here();
+    for (int i = 0; running_loop && i < times; i++) {
+        qp_loop_beat(running_loop->loop, lag_s > 0 ? (int64_t)(lag_s * 1e9) : 0);
     }
     return PyLong_FromUnsignedLongLong(
-        lane ? atomic_load_explicit(&lane->step_number, memory_order_relaxed) : 0);
+        running_loop ? atomic_load_explicit(&running_loop->step_number, memory_order_relaxed) : 0);
 }
 
 static PyObject *loop_timer(PyObject *Py_UNUSED(module), PyObject *args)
@@ -198,20 +198,20 @@ static PyObject *loop_timer(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "d:loop_timer", &lag_s)) {
         return NULL;
     }
-    const qp_lane *lane = qp_lane_here();
-    if (lane) {
-        qp_loop_timer(lane->loop, lag_s > 0 ? (int64_t)(lag_s * 1e9) : 0);
+    const qp_running_loop *running_loop = qp_running_loop_here();
+    if (running_loop) {
+        qp_loop_timer(running_loop->loop, lag_s > 0 ? (int64_t)(lag_s * 1e9) : 0);
     }
     Py_RETURN_NONE;
 }
 
-/* The step in progress that a hook tells the begin and the end of, one for each lane. */
+/* The step in progress that a hook tells the begin and the end of, one for each running_loop. */
 static qp_step told[QP_LANES];
 
-static qp_step *told_in(const qp_lane *lane)
+static qp_step *told_in(const qp_running_loop *running_loop)
 {
     int count;
-    return &told[lane - qp_lanes(&count)];
+    return &told[running_loop - qp_running_loops(&count)];
 }
 
 static PyObject *await_beat(PyObject *Py_UNUSED(module), PyObject *args)
@@ -220,28 +220,29 @@ static PyObject *await_beat(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "d:await_beat", &due_s)) {
         return NULL;
     }
-    qp_lane *lane = qp_lane_here();
-    if (lane) {
-        if (lane->step == told_in(lane)) {
-            qp_step_end(lane->step);
+    qp_running_loop *running_loop = qp_running_loop_here();
+    if (running_loop) {
+        if (running_loop->step == told_in(running_loop)) {
+            qp_step_end(running_loop->step);
         }
-        qp_step_await_beat(told_in(lane), lane, qp_clock_ticks_at((int64_t)(due_s * 1e9)));
+        qp_step_await_beat(told_in(running_loop), running_loop,
+                           qp_clock_ticks_at((int64_t)(due_s * 1e9)));
     }
     Py_RETURN_NONE;
 }
 
-static qp_step *begin_told(qp_lane *lane, PyObject *code)
+static qp_step *begin_told(qp_running_loop *running_loop, PyObject *code)
 {
-    if (!lane || lane->step) {
+    if (!running_loop || running_loop->step) {
         return NULL; /* inside a step of another loop that it runs on */
     }
-    qp_step_begin(told_in(lane), lane, code, code, code);
-    return lane->step;
+    qp_step_begin(told_in(running_loop), running_loop, code, code, code);
+    return running_loop->step;
 }
 
 static PyObject *step_begin(PyObject *Py_UNUSED(module), PyObject *code)
 {
-    begin_told(qp_lane_here(), code);
+    begin_told(qp_running_loop_here(), code);
     Py_RETURN_NONE;
 }
 
@@ -251,7 +252,7 @@ static PyObject *run_step(PyObject *callable, PyObject *const *args, size_t flag
 {
     qp_wrapper *self = (qp_wrapper *)callable;
     PyObject *wrapped = Py_NewRef(self->wrapped);
-    qp_step *step = begin_told(qp_lane_here(), self->extra);
+    qp_step *step = begin_told(qp_running_loop_here(), self->extra);
     PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
     if (step) {
         qp_step_end(step);
@@ -271,9 +272,9 @@ static PyObject *step_runner(PyObject *module, PyObject *original)
 
 static PyObject *step_end(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    qp_lane *lane = qp_lane_here();
-    if (lane && lane->step == told_in(lane)) {
-        qp_step_end(lane->step);
+    qp_running_loop *running_loop = qp_running_loop_here();
+    if (running_loop && running_loop->step == told_in(running_loop)) {
+        qp_step_end(running_loop->step);
     }
     Py_RETURN_NONE;
 }
@@ -285,12 +286,13 @@ static PyObject *on_gc(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "sO:on_gc", &phase, &info)) {
         return NULL;
     }
-    qp_lane *lane = qp_lane_here();
-    if (lane && phase[2] == 'a') { /* start, not stop */
-        lane->gc_started_ticks = qp_clock_ticks();
-    } else if (lane && lane->gc_started_ticks) {
-        lane->gc_ticks += qp_clock_elapsed(lane->gc_started_ticks, qp_clock_ticks());
-        lane->gc_started_ticks = 0;
+    qp_running_loop *running_loop = qp_running_loop_here();
+    if (running_loop && phase[2] == 'a') { /* start, not stop */
+        running_loop->gc_started_ticks = qp_clock_ticks();
+    } else if (running_loop && running_loop->gc_started_ticks) {
+        running_loop->gc_ticks +=
+            qp_clock_elapsed(running_loop->gc_started_ticks, qp_clock_ticks());
+        running_loop->gc_started_ticks = 0;
     }
     Py_RETURN_NONE;
 }
@@ -317,7 +319,7 @@ static PyObject *watchdog_stop(PyObject *Py_UNUSED(module), PyObject *args)
 
 PyMethodDef qp_loop_functions[] = {
     {"handle_runner", handle_runner, METH_VARARGS, NULL},
-    {"forget_handles", forget_handles, METH_NOARGS, NULL},
+    {"clear_handles", clear_handles, METH_NOARGS, NULL},
     {"task_runner", task_runner, METH_VARARGS, NULL},
     {"loop_runner", loop_runner, METH_VARARGS, NULL},
     {"enter_loop", enter_loop, METH_VARARGS, NULL},

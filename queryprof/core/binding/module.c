@@ -75,10 +75,10 @@ static PyObject *configure(PyObject *Py_UNUSED(module), PyObject *args)
     int frames, typed_in;
     if (!PyArg_ParseTuple(args, "O!iUp:configure", &PyList_Type, &prefixes, &frames, &directory,
                           &typed_in) ||
-        !qp_require_recording() || qp_code_classes_configure(prefixes, directory, typed_in) < 0) {
+        !qp_require_recording() || qp_code_owners_configure(prefixes, directory, typed_in) < 0) {
         return NULL;
     }
-    qp_callpath_configure(frames);
+    qp_call_path_configure(frames);
     Py_RETURN_NONE;
 }
 
@@ -166,9 +166,9 @@ static PyObject *plans_allow(PyObject *Py_UNUSED(module), PyObject *share)
     Py_RETURN_NONE;
 }
 
-static PyObject *plans_asked(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *plans_requested(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    return PyLong_FromUnsignedLongLong(qp_plans_asked());
+    return PyLong_FromUnsignedLongLong(qp_plans_requested());
 }
 
 static PyObject *set_muted(PyObject *Py_UNUSED(module), PyObject *args)
@@ -279,7 +279,7 @@ static PyMethodDef functions[] = {
     {"counters_stop", counters_stop, METH_NOARGS, NULL},
     {"counters_start_private", counters_start_private, METH_NOARGS, NULL},
     {"plans_allow", plans_allow, METH_O, NULL},
-    {"plans_asked", plans_asked, METH_NOARGS, NULL},
+    {"plans_requested", plans_requested, METH_NOARGS, NULL},
     {"set_muted", set_muted, METH_VARARGS, NULL},
     {"fingerprint", fingerprint, METH_O, NULL},
     {"histogram_bucket", histogram_bucket, METH_O, NULL},
@@ -320,9 +320,9 @@ static int execute(PyObject *module)
     }
     qp_module_state *state = PyModule_GetState(module);
     state->wrapper_type = qp_wrapper_type(module);
-    state->awaited_type = qp_awaited_type(module);
+    state->coroutine_proxy_type = qp_coroutine_proxy_type(module);
     state->handoff_type = qp_handoff_type(module);
-    if (!state->wrapper_type || !state->awaited_type || !state->handoff_type ||
+    if (!state->wrapper_type || !state->coroutine_proxy_type || !state->handoff_type ||
         PyModule_AddFunctions(module, qp_table_functions) < 0 ||
         PyModule_AddFunctions(module, qp_work_functions) < 0) {
         return -1;
@@ -334,7 +334,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 {
     qp_module_state *state = PyModule_GetState(module);
     Py_VISIT(state->wrapper_type);
-    Py_VISIT(state->awaited_type);
+    Py_VISIT(state->coroutine_proxy_type);
     Py_VISIT(state->handoff_type);
     return 0;
 }
@@ -343,7 +343,7 @@ static int clear(PyObject *module)
 {
     qp_module_state *state = PyModule_GetState(module);
     Py_CLEAR(state->wrapper_type);
-    Py_CLEAR(state->awaited_type);
+    Py_CLEAR(state->coroutine_proxy_type);
     Py_CLEAR(state->handoff_type);
     return 0;
 }

@@ -10,12 +10,12 @@
 #include "sharing/checkpoint.h"
 #include "sharing/shared_region.h"
 
-static PyObject *settle(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *flush(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     if (!qp_require_recording()) {
         return NULL;
     }
-    qp_recorder_settle();
+    qp_recorder_flush();
     Py_RETURN_NONE;
 }
 
@@ -84,7 +84,7 @@ static PyObject *end_region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unu
     if (!qp_require_recording()) {
         return NULL;
     }
-    qp_recorder_settle();
+    qp_recorder_flush();
     qp_head->state = QP_REGION_ENDED;
     Py_RETURN_NONE;
 }
@@ -108,8 +108,8 @@ static PyObject *changes(PyObject *Py_UNUSED(module), PyObject *watches)
     if (!qp_require_recording()) {
         return NULL;
     }
-    qp_recorder_settle();
-    return qp_changes_take(watches == Py_True);
+    qp_recorder_flush();
+    return qp_changes_drain(watches == Py_True);
 }
 
 static PyObject *plans_met(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
@@ -118,7 +118,7 @@ static PyObject *plans_met(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unus
 }
 
 PyMethodDef qp_table_functions[] = {
-    {"settle", settle, METH_NOARGS, NULL},
+    {"flush", flush, METH_NOARGS, NULL},
     {"region", region, METH_NOARGS, NULL},
     {"region_path", region_path, METH_NOARGS, NULL},
     {"share_region", share_region, METH_VARARGS, NULL},

@@ -37,7 +37,7 @@ static PyObject *span_end(PyObject *Py_UNUSED(module), PyObject *args)
         return NULL;
     }
     qp_span_stop(span);
-    qp_executions_settle(); /* what was fetched in it */
+    qp_executions_flush(); /* what was fetched in it */
     qp_span_end(span, failed);
     Py_RETURN_NONE;
 }
@@ -60,7 +60,7 @@ static PyObject *span_figures(PyObject *Py_UNUSED(module), PyObject *number)
         return NULL;
     }
     int64_t executions, database_ns;
-    qp_executions_settle();
+    qp_executions_flush();
     qp_span_figures(span, &executions, &database_ns);
     return Py_BuildValue("(LL)", (long long)executions, (long long)database_ns);
 }
@@ -73,7 +73,7 @@ static PyObject *span_watch(PyObject *module, PyObject *args)
         return NULL;
     }
     const qp_module_state *state = PyModule_GetState(module);
-    return qp_span_watch(state->awaited_type, span, Py_NewRef(coroutine));
+    return qp_span_watch(state->coroutine_proxy_type, span, Py_NewRef(coroutine));
 }
 
 static PyObject *handover_runner(PyObject *module, PyObject *args)
@@ -89,13 +89,13 @@ static PyObject *handover_runner(PyObject *module, PyObject *args)
     return qp_handover_runner(module, original, kind, position, is_awaited, is_timed, is_database);
 }
 
-static PyObject *note_runner(PyObject *module, PyObject *args)
+static PyObject *label_runner(PyObject *module, PyObject *args)
 {
     PyObject *original, *describe;
-    if (!PyArg_ParseTuple(args, "OO:note_runner", &original, &describe)) {
+    if (!PyArg_ParseTuple(args, "OO:label_runner", &original, &describe)) {
         return NULL;
     }
-    return qp_note_runner(module, original, describe);
+    return qp_label_runner(module, original, describe);
 }
 
 /* Reads a usage as the stub has it; false with an exception. */
@@ -132,7 +132,7 @@ PyMethodDef qp_work_functions[] = {
     {"span_figures", span_figures, METH_O, NULL},
     {"span_watch", span_watch, METH_VARARGS, NULL},
     {"handover_runner", handover_runner, METH_VARARGS, NULL},
-    {"note_runner", note_runner, METH_VARARGS, NULL},
+    {"label_runner", label_runner, METH_VARARGS, NULL},
     {"count_thread", count_thread, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

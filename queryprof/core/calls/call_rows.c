@@ -23,7 +23,7 @@ int64_t qp_rows_served(const qp_call *call, PyObject *result)
 static QP_COLD int64_t rows_told(const qp_call *call, PyObject *result)
 {
     uint32_t statement = call->execution->meter.key.statement;
-    if (!result || !qp_statement_changes_rows(statement)) {
+    if (!result || !qp_statement(statement)->changes_rows) {
         return 0;
     }
     bool was_muted = qp_here.muted;
@@ -65,6 +65,6 @@ int64_t qp_rows_changed(const qp_call *call, PyObject *result)
     }
     bool is_uncounted =
         call->active.operation == QP_EXECUTESCRIPT ||
-        (changed < 0 && qp_statement_changes_uncounted(call->execution->meter.key.statement));
+        (changed < 0 && qp_statement(call->execution->meter.key.statement)->changes_uncounted);
     return is_uncounted ? rows_uncounted(call) : changed > 0 ? changed : 0;
 }

@@ -66,8 +66,8 @@ static void forget(qp_watcher *watcher)
     qp_release(self);
 }
 
-PyObject *qp_awaited_call(const qp_wrapper *probe, PyObject *coroutine, PyObject *receiver,
-                          PyObject *argument, PyObject *parameters)
+PyObject *qp_coroutine_call(const qp_wrapper *probe, PyObject *coroutine, PyObject *receiver,
+                            PyObject *argument, PyObject *parameters)
 {
     awaited_call *self = PyCoro_CheckExact(coroutine) ? qp_allocate(1, sizeof *self) : NULL;
     if (!self) {
@@ -80,8 +80,8 @@ PyObject *qp_awaited_call(const qp_wrapper *probe, PyObject *coroutine, PyObject
     self->parameters = Py_XNewRef(parameters);
     const qp_thread *thread = qp_thread_here();
     if (thread) {
-        qp_callpath_find(thread->tstate, &self->path);
+        qp_call_path_find(thread->tstate, &self->path);
         self->recording = qp_recording;
     }
-    return qp_awaited((PyTypeObject *)probe->extra, coroutine, &self->watcher);
+    return qp_coroutine_proxy((PyTypeObject *)probe->extra, coroutine, &self->watcher);
 }

@@ -10,7 +10,7 @@
 
 /* The coroutine of a call of `probe`'s function, measured; takes the reference. The arguments are
  * as for qp_call_begin; references are taken. */
-PyObject *qp_awaited_call(const qp_wrapper *probe, PyObject *coroutine, PyObject *receiver,
-                          PyObject *argument, PyObject *parameters);
+PyObject *qp_coroutine_call(const qp_wrapper *probe, PyObject *coroutine, PyObject *receiver,
+                            PyObject *argument, PyObject *parameters);
 
 #endif

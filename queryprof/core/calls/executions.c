@@ -7,6 +7,8 @@
 #include "runtime/allocation.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
+#include "runtime/exception.h"
+#include "runtime/index.h"
 #include "runtime/thread_local.h"
 #include "stacks/call_paths.h"
 #include "sums/samples.h"
@@ -42,13 +44,13 @@ bool qp_executions_start(void)
         return false;
     }
     table.young = calls();
-    qp_executions_forget();
+    qp_executions_clear();
     return true;
 }
 
 static uint32_t set_of(const void *cursor)
 {
-    return (uint32_t)((uint64_t)(uintptr_t)cursor * 0x9E3779B97F4A7C15u >> 48) & (SETS - 1);
+    return (uint32_t)((uint64_t)(uintptr_t)cursor * QP_GOLDEN_RATIO >> 48) & (SETS - 1);
 }
 
 static qp_execution *find_old(const void *cursor)
@@ -117,7 +119,7 @@ qp_execution *qp_execution_keep(const qp_execution *e)
     }
     qp_execution *old = &calls()[*row];
     if (table.cursors[set][way]) {
-        qp_execution_settle(old, NULL, NULL, NULL);
+        qp_execution_flush(old, NULL, NULL, NULL);
     }
     table.cursors[set][way] = e->cursor;
     *old = *e;
@@ -127,7 +129,7 @@ qp_execution *qp_execution_keep(const qp_execution *e)
 /* Settles a young execution and makes its place free. */
 static void retire(qp_execution *e)
 {
-    qp_execution_settle(e, NULL, NULL, NULL);
+    qp_execution_flush(e, NULL, NULL, NULL);
     if (e->cursor) {
         qp_execution_keep(e);
         e->cursor = NULL;
@@ -221,8 +223,7 @@ static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parame
         qp_exemplar_keep(&row, NULL, NULL);
         return;
     }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     bool was_muted = qp_here.muted;
     qp_here.muted = true; /* a garbage collection here may run the program's code */
     PyObject *shown = show_parameters(parameters);
@@ -231,7 +232,7 @@ static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parame
         qp_exemplar_keep(&row, sql, shown);
     }
     Py_XDECREF(shown);
-    PyErr_Restore(type, value, traceback);
+    qp_exception_put_back(&exception);
 }
 
 /* Slow executions count once, 1 in 64 of the others 64 times. */
@@ -346,8 +347,7 @@ static void keep_samples(qp_execution *e, PyThreadState *tstate, PyObject *sql,
     sample_stack(e);
 }
 
-void qp_execution_settle(qp_execution *e, PyThreadState *tstate, PyObject *sql,
-                         PyObject *parameters)
+void qp_execution_flush(qp_execution *e, PyThreadState *tstate, PyObject *sql, PyObject *parameters)
 {
     bool settled = e->stage == QP_STAGE_SETTLED && !e->pending.calls;
     if (e->ignored || settled || e->stage < QP_STAGE_BEGUN) {
@@ -372,15 +372,15 @@ void qp_execution_settle(qp_execution *e, PyThreadState *tstate, PyObject *sql,
     keep_samples(e, tstate, sql, parameters);
 }
 
-void qp_executions_settle(void)
+void qp_executions_flush(void)
 {
     for (int i = 0; i < QP_YOUNG; i++) {
-        qp_execution_settle(&table.young[i], NULL, NULL, NULL);
+        qp_execution_flush(&table.young[i], NULL, NULL, NULL);
     }
     for (uint32_t set = 0; set < SETS; set++) {
         for (int way = 0; table.unsettled[set] && way < WAYS; way++) {
             if (table.cursors[set][way]) {
-                qp_execution_settle(&calls()[table.rows[set][way]], NULL, NULL, NULL);
+                qp_execution_flush(&calls()[table.rows[set][way]], NULL, NULL, NULL);
             }
         }
         table.unsettled[set] = false;
@@ -420,7 +420,7 @@ static void forget(bool in_use_too)
     }
 }
 
-void qp_executions_forget(void)
+void qp_executions_clear(void)
 {
     forget(false);
 }

@@ -38,14 +38,14 @@ qp_execution *qp_execution_of(const void *cursor);
 /* Brings an execution's pending rows and its duration to the aggregates, and keeps it as an
  * exemplar or stack sample where it deserves that. `tstate` is the running thread's while the
  * execution's own frames run, else NULL; `sql` and `parameters` are borrowed, may be NULL. */
-void qp_execution_settle(qp_execution *execution, PyThreadState *tstate, PyObject *sql,
-                         PyObject *parameters);
+void qp_execution_flush(qp_execution *execution, PyThreadState *tstate, PyObject *sql,
+                        PyObject *parameters);
 
 /* Counts an error of the call that began an execution, which is settled. */
 void qp_execution_failed(qp_execution *execution);
 
 /* Settles all executions. */
-void qp_executions_settle(void);
+void qp_executions_flush(void);
 
 /* Notes that an execution has pending rows again, since it was last settled. */
 void qp_execution_pends(const qp_execution *execution);
@@ -55,7 +55,7 @@ void qp_execution_abandon(qp_execution *execution);
 
 /* Forgets all executions but those of calls in progress, which abandon theirs at their ends; rows
  * fetched from their cursors later belong to "(unknown)". */
-void qp_executions_forget(void);
+void qp_executions_clear(void);
 
 /* In a forked child: also those of calls in progress, which use none from here on. */
 void qp_executions_after_fork(void);

@@ -8,6 +8,7 @@
 #include "runtime/allocation.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
+#include "runtime/exception.h"
 #include "runtime/recording.h"
 #include "sqlite/library.h"
 #include "statements/statements.h"
@@ -26,20 +27,20 @@ QP_COLD void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours)
     qp_execution *e = call->execution;
     call->active.has_more = true;
     call->connection = Py_NewRef(connection);
-    call->plan.tracker = NULL;
+    call->plan.traced = NULL;
     call->plan.explanation = (qp_explanation){0};
     uint32_t statement = e->meter.key.statement;
     qp_counters_attach(connection);
     call->script_rows = total_changes(call, connection);
     if (ours && !qp_plan_known(connection, statement)) {
         qp_explanation *wanted = &call->plan.explanation;
-        bool is_asked = call->probe->source == QP_SOURCE_TEXT && qp_counters_tracker(connection);
+        bool is_asked = call->probe->source == QP_SOURCE_TEXT && qp_counters_connection(connection);
         wanted->columns = is_asked ? qp_columns_question(call->active.sql) : NULL;
         wanted->wants_plan =
-            qp_plan_ask(&call->plan, connection, statement, call->active.operation);
+            qp_plan_request(&call->plan, connection, statement, call->active.operation);
         e->meter.explanation = wanted->wants_plan || wanted->columns ? wanted : NULL;
     }
-    call->tells_ends = e->meter.drops && qp_counters_tell_ends(connection, true);
+    call->tells_ends = e->meter.drops && qp_counters_trace_ends(connection, true);
     e->meter.counts = e->meter.drops ? call->tells_ends : e->meter.counts;
     qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
 }
@@ -84,16 +85,16 @@ static qp_text_kind kind_of_failed(const qp_call *call)
     if (call->execution->meter.counted) {
         return QP_TEXT_SQL; /* it has started */
     }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    const char *name = type && PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : "";
-    PyObject *message = message_of(value);
+    qp_exception exception = qp_exception_take();
+    const PyObject *type = exception.type;
+    const char *name = type && PyType_Check(type) ? ((const PyTypeObject *)type)->tp_name : "";
+    PyObject *message = message_of(exception.value);
     const char *text = message ? PyUnicode_AsUTF8(message) : NULL;
     bool is_sql =
         call->probe->stands_in ? !contains(name, syntax) : text && contains(text, of_names);
     bool is_taken = (text && contains(text, after)) || strstr(name, "IntegrityError");
     qp_text_kind kind = is_taken ? QP_TEXT_SQL : is_sql ? QP_TEXT_UNKNOWN_NAMES : QP_TEXT_NO_SQL;
-    PyErr_Restore(type, value, traceback); /* also drops an error of the encoding */
+    qp_exception_put_back(&exception); /* also drops an error of the encoding */
     return kind;
 }
 
@@ -124,7 +125,7 @@ static void know_statement(qp_call *call, PyObject *result)
 {
     PyObject *connection = qp_connection_of(call);
     if (connection && call->recording == qp_recording) {
-        qp_counters_know(connection, result ? result : call->self, &call->active);
+        qp_counters_identify(connection, result ? result : call->self, &call->active);
     }
     call->active.statement = NULL;
 }
@@ -135,7 +136,7 @@ static void take_answers(qp_call *call)
     if (call->execution) {
         call->execution->meter.explanation = NULL;
     }
-    if (call->plan.tracker && call->recording == qp_recording) {
+    if (call->plan.traced && call->recording == qp_recording) {
         qp_plan_answer(&call->plan, call->connection, call->execution->meter.key.statement,
                        call->active.sql);
     }
@@ -156,14 +157,13 @@ QP_COLD int64_t qp_first_run_end(qp_call *call, PyObject *result)
     }
     call->script_rows = total_changes(call, call->connection) - call->script_rows;
     if (call->tells_ends) {
-        qp_counters_tell_ends(call->connection, false);
+        qp_counters_trace_ends(call->connection, false);
     }
     take_answers(call);
     ticks = call->plan.explanation.ticks;
     qp_own_ticks += ticks + qp_clock_elapsed(from, qp_clock_ticks());
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     Py_CLEAR(call->connection); /* may be the last reference: then it is closed here */
-    PyErr_Restore(type, value, traceback);
+    qp_exception_put_back(&exception);
     return ticks;
 }

@@ -94,7 +94,7 @@ static inline bool begin_rows(qp_call *call)
         return false;
     }
     if (e->pending.calls && e->pending.operation != call->active.operation) {
-        qp_execution_settle(e, NULL, NULL, NULL);
+        qp_execution_flush(e, NULL, NULL, NULL);
     }
     e->in_use = true;
     enter(call, &e->meter);
@@ -134,7 +134,7 @@ static inline void leave(qp_call *call)
     call->active.below = NULL;
 }
 
-/* Tells who else is to know of an execution: its span, its statement's note, its origin. */
+/* Tells who else is to know of an execution: its span, its statement's note, its submitter. */
 static QP_COLD void count_elsewhere(const qp_execution *e, bool is_query)
 {
     if (e->ignored) {
@@ -142,11 +142,11 @@ static QP_COLD void count_elsewhere(const qp_execution *e, bool is_query)
     }
     if (is_query) {
         qp_span_count(e->span, e->meter.key.statement, e->meter.key.path);
-        qp_note_statement(e->meter.key.statement);
+        qp_label_statement(e->meter.key.statement);
     }
-    qp_origin *origin = qp_origin_now();
-    if (origin) {
-        origin->calls++;
+    qp_submitter *submitter = qp_submitter_now();
+    if (submitter) {
+        submitter->calls++;
     }
 }
 
@@ -155,7 +155,7 @@ static inline bool begin_execution(qp_call *call)
 {
     qp_thread *thread = call->thread;
     uint32_t path;
-    bool ours = qp_callpath_find(thread->tstate, &path);
+    bool ours = qp_call_path_find(thread->tstate, &path);
     call->active.frame = qp_frame_identity(thread->tstate);
     if (thread->active && nest(call)) {
         return false;
@@ -192,7 +192,7 @@ static inline bool begin_execution(qp_call *call)
         .sampled = random % PAGE_SAMPLING == 0,
     };
     e->span = span;
-    if (span || qp_note_variable || qp_here.origin) {
+    if (span || qp_label_variable || qp_here.submitter) {
         count_elsewhere(e, call->probe->source == QP_SOURCE_TEXT);
     }
     PyObject *connection = qp_connection_of(call);
@@ -218,8 +218,8 @@ static inline bool start(qp_call *call, const qp_probe *probe, PyObject *self, P
     if (probe->source == QP_SOURCE_ROWS) {
         return begin_rows(call);
     }
-    if (qp_orphans_due) {
-        qp_orphans_collect();
+    if (qp_pending_counters_due) {
+        qp_pending_counters_collect();
     }
     call->parameters = parameters;
     if (probe->source == QP_SOURCE_EXIT) {
@@ -338,7 +338,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
         p->errors += count_error(&key);
     }
     if (ticks >= e->notable_ticks) {
-        qp_execution_settle(e, call->thread->tstate, NULL, NULL);
+        qp_execution_flush(e, call->thread->tstate, NULL, NULL);
         e->notable_ticks = INT64_MAX; /* its stack is taken; the rest waits for a settling */
     } else {
         e->notable_ticks -= ticks;
@@ -377,7 +377,7 @@ static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t tic
     /* Once its stack is taken, the rest waits for a settling. */
     e->notable_ticks = notable ? INT64_MAX : notable_ticks - ticks;
     if (notable || e->sampled_stack || !result || e == &call->spare) {
-        qp_execution_settle(e, call->thread->tstate, call->active.sql, call->parameters);
+        qp_execution_flush(e, call->thread->tstate, call->active.sql, call->parameters);
     }
     if (e == &call->spare && e->cursor) {
         call->thread->serving = qp_execution_keep(e);
@@ -390,8 +390,8 @@ static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t tic
 /* A call that held up an event loop. */
 static void note_in_step(const qp_call *call, int64_t ticks)
 {
-    qp_step *step = call->thread->lane->step;
-    if (step && call->thread->lane->recording == qp_recording) {
+    qp_step *step = call->thread->running_loop->step;
+    if (step && call->thread->running_loop->recording == qp_recording) {
         const qp_key *key = call->execution ? &call->execution->meter.key : NULL;
         qp_step_database(step, key ? key->statement : QP_STATEMENT_UNKNOWN,
                          key ? key->path : QP_PATH_NONE, ticks);
@@ -422,7 +422,7 @@ bool qp_call_goes_on(qp_call *call)
     return true;
 }
 
-void qp_calls_forget(void)
+void qp_calls_clear(void)
 {
     for (const qp_thread *thread = qp_threads_first(); thread; thread = thread->next) {
         for (qp_active *a = thread->active; a; a = a->below) {
@@ -452,7 +452,7 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     if (call->outer) {
         call->outer->nested_ticks += ticks;
         call->outer = NULL;
-    } else if (thread->lane && !call->probe->is_awaited) {
+    } else if (thread->running_loop && !call->probe->is_awaited) {
         note_in_step(call, ticks);
     }
     if (call->active.has_more) {

@@ -34,7 +34,7 @@ qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument
 void qp_call_end(qp_call *call, PyObject *result);
 
 /* Recording ends: what SQLite reports of the calls in progress is no more counted. */
-void qp_calls_forget(void);
+void qp_calls_clear(void);
 
 /* In a forked child: the running thread's calls in progress have no execution from here on. */
 void qp_calls_after_fork(void);
@@ -83,7 +83,7 @@ static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
     qp_pending_rows *p = &e->pending;
     int64_t ticks = qp_clock_elapsed(call->start_ticks, end_ticks);
     qp_thread *thread = call->thread;
-    if (!result || call->nested_ticks || thread->active != &call->active || thread->lane ||
+    if (!result || call->nested_ticks || thread->active != &call->active || thread->running_loop ||
         call->recording != qp_recording || ticks >= e->notable_ticks || !qp_clock.counter ||
         end_ticks >= qp_turn_due_ticks) {
         qp_call_end(call, result);

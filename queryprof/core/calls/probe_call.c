@@ -19,7 +19,8 @@ static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t fl
     if (probe->is_awaited) {
         PyObject *coroutine = PyObject_Vectorcall(wrapped, args, flagged, names);
         Py_DECREF(wrapped);
-        return coroutine ? qp_awaited_call(self, coroutine, receiver, argument, parameters) : NULL;
+        return coroutine ? qp_coroutine_call(self, coroutine, receiver, argument, parameters)
+                         : NULL;
     }
     qp_call *call = qp_call_begin(probe, receiver, argument, parameters);
     PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
@@ -31,9 +32,9 @@ static PyObject *call_probe(PyObject *callable, PyObject *const *args, size_t fl
 }
 
 PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped,
-                        PyTypeObject *awaited_type)
+                        PyTypeObject *coroutine_proxy_type)
 {
-    PyObject *self = qp_wrapper_new(type, call_probe, wrapped, (PyObject *)awaited_type);
+    PyObject *self = qp_wrapper_new(type, call_probe, wrapped, (PyObject *)coroutine_proxy_type);
     qp_probe *held = self ? qp_wrapper_hold(self, sizeof *held, probe->cursor_type) : NULL;
     if (!held) {
         Py_XDECREF(self);

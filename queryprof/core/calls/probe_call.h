@@ -9,8 +9,9 @@
 #include "calls/probe.h"
 
 /* A new wrapper of that type around `wrapped` (a reference is taken), which is measured.
- * `awaited_type` makes the objects that stand in for its coroutines. NULL with an exception. */
+ * `coroutine_proxy_type` makes the objects that stand in for its coroutines. NULL with an
+ * exception. */
 PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped,
-                        PyTypeObject *awaited_type);
+                        PyTypeObject *coroutine_proxy_type);
 
 #endif

@@ -24,7 +24,7 @@ static struct {
     int count;
 } kinds;
 
-void qp_handoffs_forget(void)
+void qp_handoffs_clear(void)
 {
     qp_rows_clear(QP_HANDOFF_ROWS);
 }
@@ -52,8 +52,8 @@ static qp_handoff_row *row_of(uint8_t kind, uint32_t path, uint16_t span)
 /* A wrapped function. */
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
-    PyObject *function; /* owned */
-    qp_origin origin;   /* its note is owned */
+    PyObject *function;     /* owned */
+    qp_submitter submitter; /* its note is owned */
     uint8_t kind;
     bool is_awaited;
     bool is_timed;
@@ -72,13 +72,13 @@ typedef struct {
 /* Adds up what became of it, once. */
 static void conclude(handoff *self)
 {
-    bool ours = qp_recording && self->origin.recording == qp_recording && !self->concluded;
+    bool ours = qp_recording && self->submitter.recording == qp_recording && !self->concluded;
     self->concluded = true;
-    if (!ours || !self->is_timed || (!self->origin.calls && !self->is_database)) {
+    if (!ours || !self->is_timed || (!self->submitter.calls && !self->is_database)) {
         return;
     }
-    uint16_t span = (uint16_t)(self->origin.span & 0xffff);
-    qp_handoff_row *s = row_of(self->kind, self->origin.path, span);
+    uint16_t span = (uint16_t)(self->submitter.span & 0xffff);
+    qp_handoff_row *s = row_of(self->kind, self->submitter.path, span);
     if (!s) {
         return;
     }
@@ -109,13 +109,13 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
     bool enters = !self->is_running;
     if (enters) {
         self->is_running = true;
-        qp_origin_enter(&self->origin);
+        qp_submitter_enter(&self->submitter);
     }
     self->started_ticks = qp_clock_ticks();
     PyObject *result = PyObject_Vectorcall(function, args, flagged, names);
     self->ended_ticks = qp_clock_ticks();
     if (enters) {
-        qp_origin_leave(&self->origin);
+        qp_submitter_leave(&self->submitter);
         self->is_running = false;
     }
     self->was_run = true;
@@ -142,14 +142,14 @@ static int traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(((handoff *)self)->function);
-    Py_VISIT(((handoff *)self)->origin.note);
+    Py_VISIT(((handoff *)self)->submitter.note);
     return 0;
 }
 
 static int clear(PyObject *self)
 {
     Py_CLEAR(((handoff *)self)->function);
-    Py_CLEAR(((handoff *)self)->origin.note);
+    Py_CLEAR(((handoff *)self)->submitter.note);
     return 0;
 }
 
@@ -200,10 +200,10 @@ typedef struct {
     bool is_timed;
     bool is_database;
     PyTypeObject *handoff_type; /* borrowed from the module, as the next one */
-    PyTypeObject *awaited_type;
+    PyTypeObject *coroutine_proxy_type;
 } handover;
 
-/* The function with its origin (a new reference), or NULL: then it is handed over as it is. */
+/* The function with its submitter (a new reference), or NULL: then it is handed over as it is. */
 static handoff *wrap(const handover *where, PyObject *function)
 {
     qp_thread *thread = qp_thread_here();
@@ -221,7 +221,7 @@ static handoff *wrap(const handover *where, PyObject *function)
     self->is_awaited = where->is_awaited;
     self->is_timed = where->is_timed;
     self->is_database = where->is_database;
-    qp_origin_here(thread, &self->origin);
+    qp_submitter_here(thread, &self->submitter);
     self->handed_ticks = qp_clock_ticks();
     return self;
 }
@@ -260,7 +260,7 @@ static PyObject *watch(const handover *where, PyObject *coroutine, handoff *hand
     }
     w->watcher = (qp_watcher){ignore, ignore, take_result, forget_waiter};
     w->handoff = (handoff *)Py_NewRef((PyObject *)handed);
-    return qp_awaited(where->awaited_type, coroutine, &w->watcher);
+    return qp_coroutine_proxy(where->coroutine_proxy_type, coroutine, &w->watcher);
 }
 
 static PyObject *hand_over(PyObject *callable, PyObject *const *args, size_t flagged,
@@ -321,7 +321,7 @@ PyObject *qp_handover_runner(PyObject *module, PyObject *original, const char *k
                       .is_timed = is_timed,
                       .is_database = is_database,
                       .handoff_type = state->handoff_type,
-                      .awaited_type = state->awaited_type};
+                      .coroutine_proxy_type = state->coroutine_proxy_type};
     PyObject *extra = PyBytes_FromStringAndSize((const char *)&where, sizeof where);
     PyObject *runner =
         extra ? qp_wrapper_new(state->wrapper_type, hand_over, original, extra) : NULL;

@@ -14,7 +14,7 @@
 PyTypeObject *qp_handoff_type(PyObject *module);
 
 /* Drops what was added up. */
-void qp_handoffs_forget(void);
+void qp_handoffs_clear(void);
 
 /* A new callable that stands in for `original`, to which functions are handed over.
  *

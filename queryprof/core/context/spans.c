@@ -81,7 +81,7 @@ static qp_span_row *spans(void)
     return qp_rows(QP_SPAN_ROWS);
 }
 
-void qp_spans_forget(void)
+void qp_spans_clear(void)
 {
     for (uint32_t i = 0; i < qp_row_count(QP_SPAN_ROWS); i++) {
         spans()[i] = (qp_span_row){.name = spans()[i].name};
@@ -130,9 +130,9 @@ static int64_t value_here(void)
 int64_t qp_span_find(void)
 {
     int64_t span = qp_span_variable ? value_here() : 0;
-    const qp_origin *origin = span ? NULL : qp_origin_now();
-    if (origin && origin->recording == qp_recording) {
-        span = origin->span;
+    const qp_submitter *submitter = span ? NULL : qp_submitter_now();
+    if (submitter && submitter->recording == qp_recording) {
+        span = submitter->span;
     }
     return span;
 }
@@ -153,11 +153,12 @@ static uint32_t reserve(void)
  * loop runs in it. */
 static uint64_t step_of(const qp_thread *thread)
 {
-    const qp_lane *lane = thread->lane;
-    if (!lane || lane->recording != qp_recording) {
+    const qp_running_loop *running_loop = thread->running_loop;
+    if (!running_loop || running_loop->recording != qp_recording) {
         return 0;
     }
-    return lane->step && lane->loop->has_steps ? lane->step->number : UINT64_MAX;
+    return running_loop->step && running_loop->loop->has_steps ? running_loop->step->number
+                                                               : UINT64_MAX;
 }
 
 int64_t qp_span_begin(PyObject *name)
@@ -365,7 +366,7 @@ static void forget(qp_watcher *self)
     qp_release(self);
 }
 
-PyObject *qp_span_watch(PyTypeObject *awaited_type, int64_t span, PyObject *coroutine)
+PyObject *qp_span_watch(PyTypeObject *coroutine_proxy_type, int64_t span, PyObject *coroutine)
 {
     running_span *s = running(span);
     cpu_watcher *w = s && PyCoro_CheckExact(coroutine) ? qp_allocate(1, sizeof *w) : NULL;
@@ -375,7 +376,7 @@ PyObject *qp_span_watch(PyTypeObject *awaited_type, int64_t span, PyObject *coro
     s->is_watched = true;
     w->watcher = (qp_watcher){go_on, stop_for_now, end, forget};
     w->span = span;
-    return qp_awaited(awaited_type, coroutine, &w->watcher);
+    return qp_coroutine_proxy(coroutine_proxy_type, coroutine, &w->watcher);
 }
 
 bool qp_span_name_is_known(uint16_t number)

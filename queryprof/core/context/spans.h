@@ -22,7 +22,7 @@ bool qp_spans_start(void);
 void qp_spans_stop(void);
 
 /* Drops what was added up; names and numbers stay. */
-void qp_spans_forget(void);
+void qp_spans_clear(void);
 
 /* In a forked child: no span is running. */
 void qp_spans_after_fork(void);
@@ -49,8 +49,9 @@ void qp_span_status(int64_t span, int status);
 /* Its executions that are settled, and the time in the driver; zeros when it is not running. */
 void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns);
 
-/* A coroutine whose running is the span's CPU time; takes the reference (see qp_awaited). */
-PyObject *qp_span_watch(PyTypeObject *awaited_type, int64_t span, PyObject *coroutine);
+/* A coroutine whose running is the span's CPU time; takes the reference (see qp_coroutine_proxy).
+ */
+PyObject *qp_span_watch(PyTypeObject *coroutine_proxy_type, int64_t span, PyObject *coroutine);
 
 /* Moves an execution that was counted in a span to another statement. */
 void qp_span_recount(int64_t span, uint32_t from, uint32_t to, uint32_t path);
@@ -61,7 +62,7 @@ int64_t qp_span_find(void);
 
 static inline int64_t qp_span_value(void)
 {
-    return qp_span_variable || qp_here.origin ? qp_span_find() : 0;
+    return qp_span_variable || qp_here.submitter ? qp_span_find() : 0;
 }
 
 /* The number of its name; 0: none. */

@@ -2,6 +2,7 @@
 
 #include "memory/region.h"
 #include "memory/texts.h"
+#include "runtime/exception.h"
 #include "runtime/recording.h"
 #include "runtime/thread_local.h"
 #include "stacks/submitter.h"
@@ -9,23 +10,22 @@
 #include "wrappers/module_state.h"
 #include "wrappers/wrapper.h"
 
-PyObject *qp_note_variable;
+PyObject *qp_label_variable;
 
 static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, PyObject *names)
 {
     qp_wrapper *self = (qp_wrapper *)callable;
     PyObject *original = Py_NewRef(self->wrapped);
     PyObject *note = PyObject_Vectorcall(self->extra, args, flagged, names);
-    PyObject *token = note && note != Py_None ? PyContextVar_Set(qp_note_variable, note) : NULL;
+    PyObject *token = note && note != Py_None ? PyContextVar_Set(qp_label_variable, note) : NULL;
     PyErr_Clear(); /* then there is no note */
     PyObject *result = PyObject_Vectorcall(original, args, flagged, names);
     if (token) {
-        PyObject *type, *value, *traceback;
-        PyErr_Fetch(&type, &value, &traceback);
-        if (PyContextVar_Reset(qp_note_variable, token) < 0) {
+        qp_exception exception = qp_exception_take();
+        if (PyContextVar_Reset(qp_label_variable, token) < 0) {
             PyErr_Clear(); /* another context runs: its note is its own */
         }
-        PyErr_Restore(type, value, traceback);
+        qp_exception_put_back(&exception);
     }
     Py_XDECREF(token);
     Py_XDECREF(note);
@@ -33,35 +33,35 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
     return result;
 }
 
-PyObject *qp_note_runner(PyObject *module, PyObject *original, PyObject *describe)
+PyObject *qp_label_runner(PyObject *module, PyObject *original, PyObject *describe)
 {
     const qp_module_state *state = PyModule_GetState(module);
-    if (!qp_note_variable) {
-        qp_note_variable = PyContextVar_New("queryprof.note", NULL);
+    if (!qp_label_variable) {
+        qp_label_variable = PyContextVar_New("queryprof.note", NULL);
     }
-    return qp_note_variable ? qp_wrapper_new(state->wrapper_type, run, original, describe) : NULL;
+    return qp_label_variable ? qp_wrapper_new(state->wrapper_type, run, original, describe) : NULL;
 }
 
-PyObject *qp_note_running(void)
+PyObject *qp_label_running(void)
 {
     PyObject *note = NULL;
-    if (qp_note_variable && PyContextVar_Get(qp_note_variable, NULL, &note) < 0) {
+    if (qp_label_variable && PyContextVar_Get(qp_label_variable, NULL, &note) < 0) {
         PyErr_Clear(); /* no context: no note */
     }
-    const qp_origin *origin = note ? NULL : qp_origin_now();
-    if (origin) {
-        note = Py_XNewRef(origin->note);
+    const qp_submitter *submitter = note ? NULL : qp_submitter_now();
+    if (submitter) {
+        note = Py_XNewRef(submitter->note);
     }
     return note;
 }
 
-void qp_note_statement(uint32_t statement)
+void qp_label_statement(uint32_t statement)
 {
     qp_statement_row *row = (qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + statement;
     if (row->note != QP_TEXT_NONE) {
         return;
     }
-    PyObject *note = qp_note_running();
+    PyObject *note = qp_label_running();
     if (note && PyUnicode_Check(note) && qp_recording) { /* a collection may have ended it */
         qp_text text = qp_text_of_str(note);
         row->note = text == QP_TEXT_FULL ? QP_TEXT_NONE : text;

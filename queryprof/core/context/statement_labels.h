@@ -9,16 +9,16 @@
 #include <stdint.h>
 
 /* The context variable whose value is the running note, a str; NULL: no library tells any. */
-extern PyObject *qp_note_variable;
+extern PyObject *qp_label_variable;
 
 /* A new callable that stands in for `original`: while it runs, the note is what `describe` returns
  * for the same arguments. NULL with an exception. */
-PyObject *qp_note_runner(PyObject *module, PyObject *original, PyObject *describe);
+PyObject *qp_label_runner(PyObject *module, PyObject *original, PyObject *describe);
 
 /* The running note (a new reference), or NULL. Never raises. */
-PyObject *qp_note_running(void);
+PyObject *qp_label_running(void);
 
 /* Keeps the running note for a statement: the first one stays. */
-void qp_note_statement(uint32_t statement);
+void qp_label_statement(uint32_t statement);
 
 #endif

@@ -4,11 +4,11 @@
 #include "context/statement_labels.h"
 #include "stacks/call_paths.h"
 
-void qp_origin_here(qp_thread *thread, qp_origin *origin)
+void qp_submitter_here(qp_thread *thread, qp_submitter *submitter)
 {
-    origin->recording = qp_recording;
-    qp_callpath_find(thread->tstate, &origin->path);
-    origin->span = qp_span_value();
-    origin->note = qp_note_running();
-    origin->calls = 0;
+    submitter->recording = qp_recording;
+    qp_call_path_find(thread->tstate, &submitter->path);
+    submitter->span = qp_span_value();
+    submitter->note = qp_label_running();
+    submitter->calls = 0;
 }

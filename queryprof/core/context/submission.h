@@ -6,6 +6,6 @@
 #include "threads/threads.h"
 
 /* Notes where the running thread is; the note becomes a new reference. Never raises. */
-void qp_origin_here(qp_thread *thread, qp_origin *origin);
+void qp_submitter_here(qp_thread *thread, qp_submitter *submitter);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 
+#include "runtime/exception.h"
 #include "stacks/call_paths.h"
 #include "stacks/code_lines.h"
 #include "stacks/task_creators.h"
@@ -24,7 +25,7 @@ static PyObject *note_maker(void)
 {
     qp_thread *thread = qp_thread_here();
     uint32_t path = QP_PATH_NONE;
-    if (!thread || !qp_callpath_find(thread->tstate, &path) || path <= QP_PATH_OTHER) {
+    if (!thread || !qp_call_path_find(thread->tstate, &path) || path <= QP_PATH_OTHER) {
         return NULL;
     }
     if (!qp_task_variable) {
@@ -46,12 +47,11 @@ static PyObject *make_task(PyObject *callable, PyObject *const *args, size_t fla
     PyObject *token = notes ? note_maker() : NULL;
     PyObject *result = PyObject_Vectorcall(original, args, flagged, names);
     if (token) {
-        PyObject *type, *value, *traceback;
-        PyErr_Fetch(&type, &value, &traceback);
+        qp_exception exception = qp_exception_take();
         if (!qp_task_variable || PyContextVar_Reset(qp_task_variable, token) < 0) {
             PyErr_Clear(); /* another context runs, or recording has ended */
         }
-        PyErr_Restore(type, value, traceback);
+        qp_exception_put_back(&exception);
         Py_DECREF(token);
     }
     Py_DECREF(original);

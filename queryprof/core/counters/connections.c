@@ -6,25 +6,26 @@
 #include "counters/pending_counters.h"
 #include "runtime/allocation.h"
 #include "runtime/assertion.h"
+#include "runtime/index.h"
 
 enum { TRACKERS = 1024 /* connections open at once whose statements are counted */ };
 
 static struct {
-    PyThread_type_lock lock; /* of what follows; never held while waiting for anything */
-    qp_tracker **trackers;   /* each allocated when it is first needed, and kept */
-    void *dbs[TRACKERS];     /* trackers[i]->db again, close together to search */
+    PyThread_type_lock lock;            /* of what follows; never held while waiting for anything */
+    qp_traced_connection **connections; /* each allocated when it is first needed, and kept */
+    void *dbs[TRACKERS];                /* connections[i]->db again, close together to search */
     int used;
 } state;
 
-bool qp_trackers_start(void)
+bool qp_traced_connections_start(void)
 {
     if (!state.lock) {
         state.lock = PyThread_allocate_lock();
     }
-    if (!state.trackers) {
-        state.trackers = qp_allocate(TRACKERS, sizeof *state.trackers);
+    if (!state.connections) {
+        state.connections = qp_allocate(TRACKERS, sizeof *state.connections);
     }
-    return state.lock && state.trackers;
+    return state.lock && state.connections;
 }
 
 static int place_of(const void *db)
@@ -37,15 +38,15 @@ static int place_of(const void *db)
     return -1;
 }
 
-qp_tracker *qp_tracker_of(const void *db)
+qp_traced_connection *qp_traced_of(const void *db)
 {
     PyThread_acquire_lock(state.lock, WAIT_LOCK);
     int place = db ? place_of(db) : -1;
     PyThread_release_lock(state.lock);
-    return place < 0 ? NULL : state.trackers[place];
+    return place < 0 ? NULL : state.connections[place];
 }
 
-/* A place for a connection's tracker; -1: there is none. */
+/* A place for a connection's traced; -1: there is none. */
 static int take_place(const void *db)
 {
     int place = place_of(db); /* found: its trace was displaced, so its end was never told */
@@ -53,17 +54,17 @@ static int take_place(const void *db)
         place = place_of(NULL);
     }
     if (place < 0 && state.used < TRACKERS) {
-        state.trackers[state.used] = qp_allocate(1, sizeof(qp_tracker));
-        place = state.trackers[state.used] ? state.used++ : -1;
+        state.connections[state.used] = qp_allocate(1, sizeof(qp_traced_connection));
+        place = state.connections[state.used] ? state.used++ : -1;
     }
     return place;
 }
 
-qp_tracker *qp_tracker_take(void *db, uint32_t epoch)
+qp_traced_connection *qp_traced_take(void *db, uint32_t epoch)
 {
     PyThread_acquire_lock(state.lock, WAIT_LOCK);
     int place = take_place(db);
-    qp_tracker *taken = place < 0 ? NULL : state.trackers[place];
+    qp_traced_connection *taken = place < 0 ? NULL : state.connections[place];
     if (taken) {
         qp_release(taken->path);
         memset(taken, 0, sizeof *taken);
@@ -74,42 +75,42 @@ qp_tracker *qp_tracker_take(void *db, uint32_t epoch)
     return taken;
 }
 
-void qp_tracker_release(qp_tracker *tracker)
+void qp_traced_release(qp_traced_connection *traced)
 {
     PyThread_acquire_lock(state.lock, WAIT_LOCK);
-    int place = place_of(tracker->db);
-    tracker->db = NULL;
+    int place = place_of(traced->db);
+    traced->db = NULL;
     if (place >= 0) {
         state.dbs[place] = NULL;
     }
     PyThread_release_lock(state.lock);
 }
 
-void qp_trackers_visit(void (*visit)(qp_tracker *tracker))
+void qp_traced_connections_visit(void (*visit)(qp_traced_connection *traced))
 {
     PyThread_acquire_lock(state.lock, WAIT_LOCK);
     for (int i = 0; i < state.used; i++) {
         if (state.dbs[i]) {
-            visit(state.trackers[i]);
+            visit(state.connections[i]);
         }
     }
     PyThread_release_lock(state.lock);
 }
 
-/* The places where a statement can be: QP_TRACKER_WAYS of them. */
-static qp_counted_statement *set_of_statement(qp_tracker *tracker, const void *statement)
+/* The places where a statement can be: QP_CONNECTION_WAYS of them. */
+static qp_counted_statement *set_of_statement(qp_traced_connection *traced, const void *statement)
 {
-    uint64_t hash = (uint64_t)(uintptr_t)statement * 0x9E3779B97F4A7C15u;
-    return &tracker->statements[(hash >> 60 & (QP_TRACKER_SETS - 1)) * QP_TRACKER_WAYS];
+    uint64_t hash = (uint64_t)(uintptr_t)statement * QP_GOLDEN_RATIO;
+    return &traced->statements[(hash >> 60 & (QP_CONNECTION_SETS - 1)) * QP_CONNECTION_WAYS];
 }
 
-qp_counted_statement *qp_tracker_find(qp_tracker *tracker, const void *statement)
+qp_counted_statement *qp_traced_find(qp_traced_connection *traced, const void *statement)
 {
-    if (tracker->last && tracker->last->statement == statement) {
-        return tracker->last;
+    if (traced->last && traced->last->statement == statement) {
+        return traced->last;
     }
-    qp_counted_statement *set = set_of_statement(tracker, statement);
-    for (int way = 0; way < QP_TRACKER_WAYS; way++) {
+    qp_counted_statement *set = set_of_statement(traced, statement);
+    for (int way = 0; way < QP_CONNECTION_WAYS; way++) {
         if (set[way].statement == statement) {
             return &set[way];
         }
@@ -117,7 +118,7 @@ qp_counted_statement *qp_tracker_find(qp_tracker *tracker, const void *statement
     return NULL;
 }
 
-void qp_trackers_after_fork(void)
+void qp_traced_connections_after_fork(void)
 {
     if (state.lock) {
         state.lock = PyThread_allocate_lock(); /* the old one may be held by a lost thread */
@@ -132,7 +133,7 @@ static const int counter_codes[QP_COUNTERS] = {
     [REPREPARES] = QP_STMTSTATUS_REPREPARE,
 };
 
-uint32_t qp_tracker_page_fetches(const qp_tracker *t)
+uint32_t qp_traced_page_fetches(const qp_traced_connection *t)
 {
     int hits = 0, misses = 0, peak;
     t->sqlite->db_status(t->db, QP_DBSTATUS_CACHE_HIT, &hits, &peak, 0);
@@ -142,7 +143,7 @@ uint32_t qp_tracker_page_fetches(const qp_tracker *t)
 
 #ifdef QP_FAULT_INJECTION
 /* Whether a statement is among those of a connection that SQLite has not finalized. */
-static bool is_living(const qp_tracker *t, const void *statement)
+static bool is_living(const qp_traced_connection *t, const void *statement)
 {
     void *living = t->sqlite->next_stmt(t->db, NULL);
     while (living && living != statement) {
@@ -152,7 +153,7 @@ static bool is_living(const qp_tracker *t, const void *statement)
 }
 #endif
 
-qp_counters qp_tracker_read(qp_tracker *t, qp_counted_statement *s)
+qp_counters qp_traced_read(qp_traced_connection *t, qp_counted_statement *s)
 {
     QP_ASSERT(is_living(t, s->statement));
     uint32_t done[QP_COUNTERS];
@@ -177,36 +178,36 @@ qp_counters qp_tracker_read(qp_tracker *t, qp_counted_statement *s)
 }
 
 /* Reads counters where there is no GIL: they wait for the next probed call. */
-void qp_tracker_read_aside(qp_tracker *t, qp_counted_statement *s)
+void qp_traced_read_aside(qp_traced_connection *t, qp_counted_statement *s)
 {
-    qp_counters counters = qp_tracker_read(t, s);
-    qp_orphan_keep(&s->key, &counters);
+    qp_counters counters = qp_traced_read(t, s);
+    qp_pending_counters_keep(&s->key, &counters);
 }
 
 /* Ends the counting of page fetches. While the statement has rows to give, others' fetches would
  * be taken for its own; `over` says that this run of it has ended. */
-void qp_tracker_end_sample(qp_tracker *t, bool over)
+void qp_traced_end_sample(qp_traced_connection *t, bool over)
 {
     qp_counted_statement *s = t->sampled;
     t->sampled = NULL;
     if (s && (over || (!s->transient && !t->sqlite->stmt_busy(s->statement)))) {
-        s->page_fetches += (qp_tracker_page_fetches(t) - t->pages_at_start) & 0x7fffffff;
+        s->page_fetches += (qp_traced_page_fetches(t) - t->pages_at_start) & 0x7fffffff;
         s->page_fetch_samples++;
     }
 }
 
-static uint32_t runs_of(const qp_tracker *t, void *statement)
+static uint32_t runs_of(const qp_traced_connection *t, void *statement)
 {
     return (uint32_t)t->sqlite->stmt_status(statement, QP_STMTSTATUS_RUN, 0);
 }
 
 /* A place for a statement that is not known; who makes room is read. */
-qp_counted_statement *qp_tracker_place(qp_tracker *t, void *statement, const qp_key *key,
-                                       bool transient)
+qp_counted_statement *qp_traced_place(qp_traced_connection *t, void *statement, const qp_key *key,
+                                      bool transient)
 {
     qp_counted_statement *set = set_of_statement(t, statement);
-    qp_counted_statement *s = &set[t->evictions % QP_TRACKER_WAYS];
-    for (int way = 0; way < QP_TRACKER_WAYS; way++) {
+    qp_counted_statement *s = &set[t->evictions % QP_CONNECTION_WAYS];
+    for (int way = 0; way < QP_CONNECTION_WAYS; way++) {
         if (!set[way].statement) {
             s = &set[way];
             break;
@@ -216,11 +217,11 @@ qp_counted_statement *qp_tracker_place(qp_tracker *t, void *statement, const qp_
         }
     }
     if (t->sampled == s) {
-        qp_tracker_end_sample(t, false);
+        qp_traced_end_sample(t, false);
     }
     if (s->statement) {
         if (!s->transient) {
-            qp_tracker_read_aside(t, s);
+            qp_traced_read_aside(t, s);
         }
         t->evictions++;
     }
@@ -231,18 +232,18 @@ qp_counted_statement *qp_tracker_place(qp_tracker *t, void *statement, const qp_
     return s;
 }
 
-void qp_tracker_end(qp_tracker *t, qp_counted_statement *s)
+void qp_traced_end(qp_traced_connection *t, qp_counted_statement *s)
 {
     uint32_t runs = runs_of(t, s->statement);
     if (!t->traces_ends || runs == s->runs) { /* or this SQLite does not count them */
-        qp_tracker_drop(s);
+        qp_traced_drop(s);
         return;
     }
     s->is_over = true;
     s->runs = runs;
 }
 
-void qp_tracker_read_base(const qp_tracker *t, void *statement, uint32_t base[QP_COUNTERS])
+void qp_traced_read_base(const qp_traced_connection *t, void *statement, uint32_t base[QP_COUNTERS])
 {
     for (int i = 0; i < QP_COUNTERS; i++) {
         base[i] = (uint32_t)t->sqlite->stmt_status(statement, counter_codes[i], 0);

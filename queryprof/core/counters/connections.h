@@ -1,4 +1,4 @@
-/* The connections whose statements are counted: a bounded table of trackers. */
+/* The connections whose statements are counted: a bounded table of connections. */
 #ifndef QP_COUNTERS_CONNECTIONS_H
 #define QP_COUNTERS_CONNECTIONS_H
 
@@ -12,9 +12,9 @@
 
 enum {
     QP_COUNTERS = 5, /* that SQLite keeps for each statement */
-    QP_TRACKER_SETS = 16,
-    QP_TRACKER_WAYS = 4, /* sets x ways statements of one connection are known at once */
-    QP_TRACKER_STATEMENTS = QP_TRACKER_SETS * QP_TRACKER_WAYS
+    QP_CONNECTION_SETS = 16,
+    QP_CONNECTION_WAYS = 4, /* sets x ways statements of one connection are known at once */
+    QP_CONNECTION_STATEMENTS = QP_CONNECTION_SETS * QP_CONNECTION_WAYS
 };
 
 /* A prepared statement, and its owner since its counters were last read. A statement that
@@ -51,34 +51,34 @@ typedef struct {
     uint32_t evictions;
     bool reprepared;  /* a statement was prepared again: the schema has changed */
     qp_schema schema; /* with the GIL */
-    qp_counted_statement statements[QP_TRACKER_STATEMENTS];
-} qp_tracker;
+    qp_counted_statement statements[QP_CONNECTION_STATEMENTS];
+} qp_traced_connection;
 
 /* Allocates the table, once; false without memory. */
-bool qp_trackers_start(void);
+bool qp_traced_connections_start(void);
 
-/* The tracker of a connection, or NULL. What it holds may change at once. */
-qp_tracker *qp_tracker_of(const void *db);
+/* The traced of a connection, or NULL. What it holds may change at once. */
+qp_traced_connection *qp_traced_of(const void *db);
 
-/* A tracker for a new connection, empty; NULL: there are too many. */
-qp_tracker *qp_tracker_take(void *db, uint32_t epoch);
+/* A traced for a new connection, empty; NULL: there are too many. */
+qp_traced_connection *qp_traced_take(void *db, uint32_t epoch);
 
-/* Gives a tracker back: its connection goes. */
-void qp_tracker_release(qp_tracker *tracker);
+/* Gives a traced back: its connection goes. */
+void qp_traced_release(qp_traced_connection *traced);
 
-/* Calls `visit` for each tracker in use; `visit` must not wait. The tracker's connection may be
+/* Calls `visit` for each traced in use; `visit` must not wait. The traced's connection may be
  * gone: the end of one whose trace was displaced is never told. */
-void qp_trackers_visit(void (*visit)(qp_tracker *tracker));
+void qp_traced_connections_visit(void (*visit)(qp_traced_connection *traced));
 
-/* The place of a statement among those of its tracker, or NULL. */
-qp_counted_statement *qp_tracker_find(qp_tracker *tracker, const void *statement);
+/* The place of a statement among those of its traced, or NULL. */
+qp_counted_statement *qp_traced_find(qp_traced_connection *traced, const void *statement);
 
 /* A place for a statement that is not known, with this key; what makes room is read first. */
-qp_counted_statement *qp_tracker_place(qp_tracker *t, void *statement, const qp_key *key,
-                                       bool transient);
+qp_counted_statement *qp_traced_place(qp_traced_connection *t, void *statement, const qp_key *key,
+                                      bool transient);
 
 /* Forgets a statement. */
-static inline void qp_tracker_drop(qp_counted_statement *s)
+static inline void qp_traced_drop(qp_counted_statement *s)
 {
     s->held = NULL;
     s->statement = NULL;
@@ -86,7 +86,7 @@ static inline void qp_tracker_drop(qp_counted_statement *s)
 
 /* Whether the statement that starts at the address of one that has ended is the same: a new one
  * has run less often. True: it runs again. */
-static inline bool qp_tracker_runs_again(const qp_tracker *t, qp_counted_statement *s)
+static inline bool qp_traced_runs_again(const qp_traced_connection *t, qp_counted_statement *s)
 {
     if (!s->is_over ||
         (uint32_t)t->sqlite->stmt_status(s->statement, QP_STMTSTATUS_RUN, 0) != s->runs) {
@@ -96,27 +96,28 @@ static inline bool qp_tracker_runs_again(const qp_tracker *t, qp_counted_stateme
     return true;
 }
 
-/* Ends a transient statement, which has been read: it is known longer, if its tracker is told of
+/* Ends a transient statement, which has been read: it is known longer, if its traced is told of
  * all ends. */
-void qp_tracker_end(qp_tracker *t, qp_counted_statement *s);
+void qp_traced_end(qp_traced_connection *t, qp_counted_statement *s);
 
-/* What a statement of the tracker did since the last reading; from here it counts from zero. */
-qp_counters qp_tracker_read(qp_tracker *t, qp_counted_statement *s);
+/* What a statement of the traced did since the last reading; from here it counts from zero. */
+qp_counters qp_traced_read(qp_traced_connection *t, qp_counted_statement *s);
 
 /* The same where there is no GIL: the counters wait for the next probed call. */
-void qp_tracker_read_aside(qp_tracker *t, qp_counted_statement *s);
+void qp_traced_read_aside(qp_traced_connection *t, qp_counted_statement *s);
 
 /* The counters that a statement (sqlite3_stmt *) has now. */
-void qp_tracker_read_base(const qp_tracker *t, void *statement, uint32_t base[QP_COUNTERS]);
+void qp_traced_read_base(const qp_traced_connection *t, void *statement,
+                         uint32_t base[QP_COUNTERS]);
 
 /* Pages that the connection has fetched so far; wraps around. */
-uint32_t qp_tracker_page_fetches(const qp_tracker *t);
+uint32_t qp_traced_page_fetches(const qp_traced_connection *t);
 
 /* Ends the counting of page fetches. While the statement has rows to give, others' fetches would
  * be taken for its own; `over` says that this run of it has ended. */
-void qp_tracker_end_sample(qp_tracker *t, bool over);
+void qp_traced_end_sample(qp_traced_connection *t, bool over);
 
 /* Makes a new lock in a forked child. */
-void qp_trackers_after_fork(void);
+void qp_traced_connections_after_fork(void);
 
 #endif

@@ -5,6 +5,7 @@
 #include "counters/connections.h"
 #include "counters/pending_counters.h"
 #include "runtime/assertion.h"
+#include "runtime/exception.h"
 #include "runtime/thread_local.h"
 #include "sqlite/change_counter.h"
 #include "sqlite/library.h"
@@ -52,24 +53,24 @@ static qp_counted_statement counted_from(const qp_active *call)
 }
 
 /* Reads a statement that is about to be gone; with its connection's mutex. */
-static void read_last(qp_tracker *t, const void *db, const void *statement)
+static void read_last(qp_traced_connection *t, const void *db, const void *statement)
 {
     bool ours = qp_counting.is_on && t->db == db && t->epoch == qp_counting.epoch;
-    qp_counted_statement *s = ours ? qp_tracker_find(t, statement) : NULL;
+    qp_counted_statement *s = ours ? qp_traced_find(t, statement) : NULL;
     qp_active *call = ours && !s ? qp_call_that_started(statement) : NULL;
     if (call) { /* it is the driver's, which does not keep it */
         qp_counted_statement last = counted_from(call);
         if (last.statement) {
-            qp_tracker_read_aside(t, &last);
+            qp_traced_read_aside(t, &last);
         }
         call->statement = NULL;
     }
     if (s) {
         if (t->sampled == s) {
-            qp_tracker_end_sample(t, true);
+            qp_traced_end_sample(t, true);
         }
-        qp_tracker_read_aside(t, s);
-        qp_tracker_drop(s);
+        qp_traced_read_aside(t, s);
+        qp_traced_drop(s);
     }
 }
 
@@ -80,7 +81,7 @@ static void statement_ends(void *statement)
         return;
     }
     void *db = qp_sqlite.db_handle(statement); /* alive as long as its statement is */
-    qp_tracker *t = qp_tracker_of(db);
+    qp_traced_connection *t = qp_traced_of(db);
     if (!t) {
         return;
     }
@@ -97,15 +98,15 @@ static void statement_ends(void *statement)
         qp_sqlite.mutex_leave(mutex);
         PyEval_RestoreThread(released);
     }
-    if (qp_orphans_due) {
-        qp_orphans_collect();
+    if (qp_pending_counters_due) {
+        qp_pending_counters_collect();
     }
 }
 
 const char *qp_counters_start(const char *library, PyObject *connection)
 {
     const char *reason = qp_sqlite_find(library);
-    if (!reason && (!qp_orphans_start() || !qp_trackers_start())) {
+    if (!reason && (!qp_pending_counters_start() || !qp_traced_connections_start())) {
         reason = "not enough memory";
     }
     if (!reason) {
@@ -130,7 +131,7 @@ void qp_counters_stop(void)
         private.counted[--private.count]->cancel_auto_extension((void (*)(void))on_open_private);
     }
     if (qp_counting.is_on) {
-        qp_counters_settle();
+        qp_counters_flush();
         qp_counting.is_on = false;
         qp_sqlite.cancel_auto_extension((void (*)(void))on_open);
         qp_statement_objects_unwatch();
@@ -164,7 +165,7 @@ const char *qp_counters_start_private(void)
 void qp_counters_attach(PyObject *connection)
 {
     void *db = qp_counting.is_on ? qp_connection_db(connection) : NULL;
-    qp_tracker *t = db ? qp_tracker_of(db) : NULL;
+    qp_traced_connection *t = db ? qp_traced_of(db) : NULL;
     if (!db || (t && t->epoch == qp_counting.epoch) || qp_connection_has_callback(connection)) {
         return;
     }
@@ -176,22 +177,22 @@ void qp_counters_attach(PyObject *connection)
     }
     t = qp_trace_connection(db, &qp_sqlite, false);
     if (t) {
-        qp_schema_note(&t->schema, QP_SCHEMA_UNKNOWN, 0); /* what is in it was made before */
+        qp_schema_apply(&t->schema, QP_SCHEMA_UNKNOWN, 0); /* what is in it was made before */
     }
     qp_sqlite.mutex_leave(mutex);
 }
 
 /* Puts a statement among those that are counted; with its connection's mutex, and held. */
-static void place_held(qp_tracker *t, const qp_active *call)
+static void place_held(qp_traced_connection *t, const qp_active *call)
 {
-    if (t->db != call->db || t->epoch != qp_counting.epoch || qp_tracker_find(t, call->statement)) {
+    if (t->db != call->db || t->epoch != qp_counting.epoch || qp_traced_find(t, call->statement)) {
         return;
     }
     const qp_counted_statement counted = counted_from(call);
     if (!counted.statement) {
         return;
     }
-    qp_counted_statement *s = qp_tracker_place(t, counted.statement, &counted.key, false);
+    qp_counted_statement *s = qp_traced_place(t, counted.statement, &counted.key, false);
     *s = counted;
     s->held = s->statement;
     t->last = s;
@@ -201,10 +202,10 @@ static void place_held(qp_tracker *t, const qp_active *call)
     }
 }
 
-void qp_counters_know(PyObject *connection, PyObject *cursor, const qp_active *call)
+void qp_counters_identify(PyObject *connection, PyObject *cursor, const qp_active *call)
 {
     const void *db = qp_connection_db(connection);
-    qp_tracker *t = qp_counting.is_on && db == call->db ? qp_tracker_of(db) : NULL;
+    qp_traced_connection *t = qp_counting.is_on && db == call->db ? qp_traced_of(db) : NULL;
     PyObject *object = t ? qp_statement_object(connection, cursor, call->statement) : NULL;
     if (!object) {
         return; /* it is not the driver's, or another thread has closed the connection */
@@ -218,8 +219,7 @@ void qp_counters_know(PyObject *connection, PyObject *cursor, const qp_active *c
     }
     /* As in statement_ends. Our reference keeps the statement, which keeps the connection's mutex.
      */
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     Py_INCREF(object);
     PyThreadState *released = PyEval_SaveThread();
     t->sqlite->mutex_enter(mutex);
@@ -227,23 +227,23 @@ void qp_counters_know(PyObject *connection, PyObject *cursor, const qp_active *c
     t->sqlite->mutex_leave(mutex);
     PyEval_RestoreThread(released);
     Py_DECREF(object);
-    PyErr_Restore(type, value, traceback);
+    qp_exception_put_back(&exception);
 }
 
-qp_tracker *qp_counters_tracker(PyObject *connection)
+qp_traced_connection *qp_counters_connection(PyObject *connection)
 {
-    qp_tracker *t = qp_counting.is_on ? qp_tracker_of(qp_connection_db(connection)) : NULL;
+    qp_traced_connection *t = qp_counting.is_on ? qp_traced_of(qp_connection_db(connection)) : NULL;
     return t && !qp_connection_has_callback(connection) ? t : NULL;
 }
 
-bool qp_counters_explained(qp_tracker *t, const qp_explanation *explanation)
+bool qp_counters_explained(qp_traced_connection *t, const qp_explanation *explanation)
 {
-    /* A statement that is among the tracker's has not gone: see read_last. */
+    /* A statement that is among the traced's has not gone: see read_last. */
     void *mutex = t->db ? t->sqlite->db_mutex(t->db) : NULL;
     if (!mutex || t->sqlite->mutex_try(mutex) != 0) {
         return false;
     }
-    const qp_counted_statement *s = qp_tracker_find(t, explanation->statement);
+    const qp_counted_statement *s = qp_traced_find(t, explanation->statement);
     bool same =
         s && !s->transient &&
         t->sqlite->stmt_status(s->statement, QP_STMTSTATUS_REPREPARE, 0) == explanation->reprepares;
@@ -251,9 +251,9 @@ bool qp_counters_explained(qp_tracker *t, const qp_explanation *explanation)
     return same;
 }
 
-bool qp_counters_tell_ends(PyObject *connection, bool ends)
+bool qp_counters_trace_ends(PyObject *connection, bool ends)
 {
-    qp_tracker *t = qp_counters_tracker(connection);
+    qp_traced_connection *t = qp_counters_connection(connection);
     if (!t) {
         return false; /* a callback of the program may have taken the place of ours */
     }
@@ -272,9 +272,9 @@ bool qp_counters_tell_ends(PyObject *connection, bool ends)
 
 /* The connection, or NULL when it has no statement object that keeps it alive. With the GIL no
  * statement object goes, and before it goes it is taken out. */
-static void *living_connection(const qp_tracker *t)
+static void *living_connection(const qp_traced_connection *t)
 {
-    for (int i = 0; i < QP_TRACKER_STATEMENTS; i++) {
+    for (int i = 0; i < QP_CONNECTION_STATEMENTS; i++) {
         void *statement = t->statements[i].held;
         if (statement) {
             return t->sqlite->db_handle(statement);
@@ -283,7 +283,7 @@ static void *living_connection(const qp_tracker *t)
     return NULL;
 }
 
-static void settle_tracker(qp_tracker *t)
+static void settle_tracker(qp_traced_connection *t)
 {
     void *db = t->epoch == qp_counting.epoch ? living_connection(t) : NULL;
     /* Whoever runs something on the connection may be waiting for the GIL: try, and never wait. */
@@ -292,28 +292,28 @@ static void settle_tracker(qp_tracker *t)
         return;
     }
     if (t->sampled && !t->sqlite->stmt_busy(t->sampled->statement)) {
-        qp_tracker_end_sample(t, true);
+        qp_traced_end_sample(t, true);
     }
-    for (int i = 0; i < QP_TRACKER_STATEMENTS; i++) {
+    for (int i = 0; i < QP_CONNECTION_STATEMENTS; i++) {
         qp_counted_statement *s = &t->statements[i];
         if (s->statement && !s->transient) {
-            qp_counters counters = qp_tracker_read(t, s);
+            qp_counters counters = qp_traced_read(t, s);
             qp_counters_add_to(s->key, &counters);
         }
     }
     t->sqlite->mutex_leave(mutex);
 }
 
-void qp_counters_settle(void)
+void qp_counters_flush(void)
 {
     if (qp_counting.is_on) {
-        qp_trackers_visit(settle_tracker);
+        qp_traced_connections_visit(settle_tracker);
     }
 }
 
 void qp_counters_after_fork(void)
 {
-    qp_orphans_after_fork();
-    qp_trackers_after_fork();
+    qp_pending_counters_after_fork();
+    qp_traced_connections_after_fork();
     qp_counting.epoch++;
 }

@@ -42,24 +42,24 @@ void qp_counters_attach(PyObject *connection);
  * what it has done, if the driver holds it in a statement object: in the cursor (borrowed, may be
  * anything) or among those that the connection keeps. What a virtual table has prepared in the
  * meantime is not held so. */
-void qp_counters_know(PyObject *connection, PyObject *cursor, const qp_active *call);
+void qp_counters_identify(PyObject *connection, PyObject *cursor, const qp_active *call);
 
 /* Makes a sqlite3.Connection tell also when its statements end, for calls that prepare statements
  * and drop them by themselves; calls of several threads may overlap. False: it is not counted, or
  * busy. */
-bool qp_counters_tell_ends(PyObject *connection, bool ends);
+bool qp_counters_trace_ends(PyObject *connection, bool ends);
 
-/* The tracker of a connection's statements; NULL: it is not counted, or the program has set a
+/* The traced of a connection's statements; NULL: it is not counted, or the program has set a
  * callback on it which would be told of what is asked besides. `connection` is borrowed. */
-qp_tracker *qp_counters_tracker(PyObject *connection);
+qp_traced_connection *qp_counters_connection(PyObject *connection);
 
 /* Whether an explained statement has run as it was explained: SQLite finds out that its schema is
  * no longer the database's only after it has told that the statement starts. */
-bool qp_counters_explained(qp_tracker *tracker, const qp_explanation *explanation);
+bool qp_counters_explained(qp_traced_connection *traced, const qp_explanation *explanation);
 
 /* Adds what was counted up to now to the aggregates; connections that run something just now
  * are left for the next time. */
-void qp_counters_settle(void);
+void qp_counters_flush(void);
 
 /* In a forked child: makes new locks, and forgets what is the parent's. */
 void qp_counters_after_fork(void);

@@ -10,24 +10,24 @@
 #include "sums/aggregates.h"
 #include "threads/threads.h"
 
-enum { ORPHANS = 512, ORPHANS_DUE = 16 };
+enum { PENDING = 512, PENDING_DUE = 16 };
 
 typedef struct {
     qp_key key;
     qp_counters counters;
-} orphan;
+} pending_counters;
 
 static struct {
     PyThread_type_lock lock; /* never held while waiting for anything */
-    orphan orphans[ORPHANS];
+    pending_counters pending[PENDING];
     int count;
 } table;
 
 static uint64_t lost; /* guarded as the table */
 
-volatile bool qp_orphans_due = false;
+volatile bool qp_pending_counters_due = false;
 
-bool qp_orphans_start(void)
+bool qp_pending_counters_start(void)
 {
     if (!table.lock) {
         table.lock = PyThread_allocate_lock();
@@ -35,25 +35,25 @@ bool qp_orphans_start(void)
     return table.lock != NULL;
 }
 
-void qp_orphans_after_fork(void)
+void qp_pending_counters_after_fork(void)
 {
     if (table.lock) {
         table.lock = PyThread_allocate_lock(); /* the old one may be held by a lost thread */
     }
     table.count = 0;
-    qp_orphans_due = false;
+    qp_pending_counters_due = false;
     lost = 0;
 }
 
-void qp_orphan_keep(const qp_key *key, const qp_counters *counters)
+void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters)
 {
     PyThread_acquire_lock(table.lock, WAIT_LOCK);
-    orphan *last = table.count ? &table.orphans[table.count - 1] : NULL;
+    pending_counters *last = table.count ? &table.pending[table.count - 1] : NULL;
     if (last && qp_same_key(&last->key, key)) {
         qp_counters_add(&last->counters, counters);
-    } else if (table.count < ORPHANS) {
-        table.orphans[table.count++] = (orphan){*key, *counters};
-        qp_orphans_due = table.count >= ORPHANS_DUE;
+    } else if (table.count < PENDING) {
+        table.pending[table.count++] = (pending_counters){*key, *counters};
+        qp_pending_counters_due = table.count >= PENDING_DUE;
     } else {
         lost++;
     }
@@ -70,17 +70,17 @@ void qp_counters_add_to(qp_key key, const qp_counters *counters)
     }
 }
 
-void qp_orphans_collect(void)
+void qp_pending_counters_collect(void)
 {
-    static orphan taken[ORPHANS]; /* filled and emptied under the GIL */
+    static pending_counters taken[PENDING]; /* filled and emptied under the GIL */
     if (!table.lock) {
         return;
     }
     PyThread_acquire_lock(table.lock, WAIT_LOCK);
     int count = table.count;
-    memcpy(taken, table.orphans, (size_t)count * sizeof *taken);
+    memcpy(taken, table.pending, (size_t)count * sizeof *taken);
     table.count = 0;
-    qp_orphans_due = false;
+    qp_pending_counters_due = false;
     PyThread_release_lock(table.lock);
     for (int i = 0; i < count; i++) {
         qp_counters_add_to(taken[i].key, &taken[i].counters);

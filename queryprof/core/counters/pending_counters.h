@@ -8,20 +8,20 @@
 #include "memory/tables.h"
 
 /* Makes the lock, once; false without memory. */
-bool qp_orphans_start(void);
+bool qp_pending_counters_start(void);
 
 /* Makes a new one in a forked child, and forgets what is the parent's. */
-void qp_orphans_after_fork(void);
+void qp_pending_counters_after_fork(void);
 
 /* Keeps counters for a key; needs no GIL. */
-void qp_orphan_keep(const qp_key *key, const qp_counters *counters);
+void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters);
 
 /* Whether so many keys wait that they are to be collected now; a loop over one statement adds to
  * one, until they are settled. */
-extern volatile bool qp_orphans_due;
+extern volatile bool qp_pending_counters_due;
 
 /* Adds those that wait to their aggregates; with the GIL, as the next one. */
-void qp_orphans_collect(void);
+void qp_pending_counters_collect(void);
 
 /* Adds counters to their aggregate. */
 void qp_counters_add_to(qp_key key, const qp_counters *counters);

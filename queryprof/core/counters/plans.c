@@ -8,6 +8,8 @@
 #include "runtime/allocation.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
+#include "runtime/exception.h"
+#include "runtime/index.h"
 #include "statements/statements.h"
 
 enum {
@@ -59,7 +61,7 @@ void qp_plans_allow(double share)
     table.share = share;
 }
 
-uint64_t qp_plans_asked(void)
+uint64_t qp_plans_requested(void)
 {
     return table.asked;
 }
@@ -67,7 +69,7 @@ uint64_t qp_plans_asked(void)
 /* The entry of a statement under a schema, or the free one where it would be. */
 static known_plan *find(uint64_t schema, uint32_t statement)
 {
-    uint64_t slot = (schema ^ statement * 0x9E3779B97F4A7C15u) % KNOWN_SLOTS;
+    uint64_t slot = (schema ^ statement * QP_GOLDEN_RATIO) % KNOWN_SLOTS;
     while (table.known[slot].schema &&
            (table.known[slot].schema != schema || table.known[slot].statement != statement)) {
         slot = (slot + 1) % KNOWN_SLOTS;
@@ -97,32 +99,19 @@ static bool is_affordable(void)
     return table.share >= 1 || (double)qp_clock_ns(table.asked_ticks) < allowed_ns;
 }
 
-/* Whether EXPLAIN QUERY PLAN takes a statement. */
-static bool can_be_explained(const char *form, uint32_t length)
+static const char *path_of(const qp_traced_connection *traced)
 {
-    static const char *const words[] = {"SELECT ", "INSERT ", "UPDATE ",
-                                        "DELETE ", "WITH ",   "REPLACE "};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (length > 8 && !strncmp(form, words[i], strlen(words[i]))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static const char *path_of(const qp_tracker *tracker)
-{
-    return tracker->path ? tracker->path : "";
+    return traced->path ? traced->path : "";
 }
 
 /* The number of the schema that the connection sees now. */
-static uint64_t schema_of(qp_tracker *tracker)
+static uint64_t schema_of(qp_traced_connection *traced)
 {
-    if (tracker->reprepared) {
-        tracker->reprepared = false;
-        qp_schema_note(&tracker->schema, QP_SCHEMA_CHANGED, 0);
+    if (traced->reprepared) {
+        traced->reprepared = false;
+        qp_schema_apply(&traced->schema, QP_SCHEMA_CHANGED, 0);
     }
-    return qp_schema_state(&tracker->schema, path_of(tracker));
+    return qp_schema_state(&traced->schema, path_of(traced));
 }
 
 static void keep_from_asking(const void *db, uint32_t statement)
@@ -130,32 +119,31 @@ static void keep_from_asking(const void *db, uint32_t statement)
     *qp_plan_place(db, statement) = (qp_plan_cached){db, qp_plan_generation | statement};
 }
 
-QP_COLD bool qp_plan_ask(qp_plan_question *question, PyObject *connection, uint32_t statement,
-                         qp_operation operation)
+QP_COLD bool qp_plan_request(qp_plan_question *question, PyObject *connection, uint32_t statement,
+                             qp_operation operation)
 {
     const void *db = qp_connection_db(connection);
-    uint32_t length;
-    const char *form = qp_statement_form(statement, &length);
-    question->change = qp_schema_change_of(form, length, operation == QP_EXECUTESCRIPT);
-    if (question->change == QP_SCHEMA_KEPT && (!table.share || !can_be_explained(form, length))) {
+    const qp_statement_row *row = qp_statement(statement);
+    question->change = operation == QP_EXECUTESCRIPT ? row->script_change : row->schema_change;
+    if (question->change == QP_SCHEMA_KEPT && (!table.share || !row->can_be_explained)) {
         keep_from_asking(db, statement);
         return false;
     }
-    qp_tracker *tracker = qp_counters_tracker(connection);
-    if (!tracker) {
+    qp_traced_connection *traced = qp_counters_connection(connection);
+    if (!traced) {
         keep_from_asking(db, statement); /* for this interval */
         return false;
     }
     bool ends =
         question->change == QP_SCHEMA_COMMITTED || question->change == QP_SCHEMA_ROLLED_BACK;
-    if (ends && !tracker->schema.is_open) {
+    if (ends && !traced->schema.is_open) {
         keep_from_asking(db, statement); /* until a schema changes */
         return false;
     }
-    uint64_t schema = schema_of(tracker); /* also of what is about to be changed */
+    uint64_t schema = schema_of(traced); /* also of what is about to be changed */
     if (question->change != QP_SCHEMA_KEPT) {
-        question->tracker = tracker;
-        question->schema = tracker->schema;
+        question->traced = traced;
+        question->schema = traced->schema;
         return false;
     }
     const known_plan *known = find(schema, statement);
@@ -172,7 +160,7 @@ QP_COLD bool qp_plan_ask(qp_plan_question *question, PyObject *connection, uint3
         return false;
     }
     table.asked++;
-    question->tracker = tracker;
+    question->traced = traced;
     return true;
 }
 
@@ -216,41 +204,41 @@ static bool reads_a_table(const char *tree)
 
 /* Whether a plan reads a table of a database that should be empty still: what is kept in memory
  * may be shared with connections that have filled it. */
-static bool is_shared(const qp_tracker *tracker, const char *tree)
+static bool is_shared(const qp_traced_connection *traced, const char *tree)
 {
-    return !tracker->schema.file && !tracker->schema.own.state && reads_a_table(tree);
+    return !traced->schema.file && !traced->schema.own.state && reads_a_table(tree);
 }
 
 /* Keeps a plan; an empty one too: there is nothing to look for in it, or SQLite gives none. */
-static void keep(qp_tracker *tracker, uint32_t statement, const char *tree)
+static void keep(qp_traced_connection *traced, uint32_t statement, const char *tree)
 {
-    if (is_shared(tracker, tree)) {
-        qp_schema_note(&tracker->schema, QP_SCHEMA_UNKNOWN, 0);
+    if (is_shared(traced, tree)) {
+        qp_schema_apply(&traced->schema, QP_SCHEMA_UNKNOWN, 0);
     }
     uint32_t place = 0;
     if (tree[0]) {
-        place = place_of(statement, path_of(tracker), tree);
+        place = place_of(statement, path_of(traced), tree);
         if (place) {
             table.is_met[place - 1] = true;
         }
     }
-    remember(schema_of(tracker), statement, place);
-    keep_from_asking(tracker->db, statement);
+    remember(schema_of(traced), statement, place);
+    keep_from_asking(traced->db, statement);
 }
 
 QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, uint32_t statement,
                             PyObject *argument)
 {
-    qp_tracker *tracker = question->tracker;
+    qp_traced_connection *traced = question->traced;
     /* Another thread may be closing it: the driver takes it off the connection first. */
-    bool is_open = tracker->db && qp_connection_db(connection) == tracker->db;
+    bool is_open = traced->db && qp_connection_db(connection) == traced->db;
     if (question->change != QP_SCHEMA_KEPT) {
         bool is_text = argument && PyUnicode_Check(argument);
         uint64_t event = is_text ? (uint64_t)PyUnicode_Type.tp_hash(argument) : statement;
         /* Of a connection that is closed, what it has changed in its file. */
-        qp_schema_note(is_open ? &tracker->schema : &question->schema, question->change, event);
-        if (is_open && qp_sqlite.get_autocommit(tracker->db)) {
-            tracker->schema.is_open = false;
+        qp_schema_apply(is_open ? &traced->schema : &question->schema, question->change, event);
+        if (is_open && qp_sqlite.get_autocommit(traced->db)) {
+            traced->schema.is_open = false;
         }
         if (question->change != QP_SCHEMA_COMMITTED) {
             qp_plan_generation += ONE_GENERATION;
@@ -262,15 +250,14 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, ui
     if (!explanation->statement) {
         return; /* it failed before it started */
     }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    if (is_open && qp_counters_explained(tracker, explanation)) {
-        keep(tracker, statement, explanation->tree ? explanation->tree : "");
+    qp_exception exception = qp_exception_take();
+    if (is_open && qp_counters_explained(traced, explanation)) {
+        keep(traced, statement, explanation->tree ? explanation->tree : "");
     } /* else it is asked again the next time */
-    PyErr_Restore(type, value, traceback); /* also drops an error of the decoding */
+    qp_exception_put_back(&exception); /* also drops an error of the decoding */
 }
 
-void qp_plans_forget(void)
+void qp_plans_clear(void)
 {
     qp_rows_clear(QP_PLAN_ROWS);
     memset(table.known, 0, KNOWN_SLOTS * sizeof *table.known);

@@ -32,8 +32,8 @@ extern uint64_t qp_plan_generation; /* a multiple of 2^32 */
 /* What a call wants to know, or to tell, of a plan. */
 typedef struct {
     qp_explanation explanation;
-    qp_tracker *tracker; /* of the connection; NULL: the call has no question */
-    qp_schema schema;    /* the connection's, when the call began */
+    qp_traced_connection *traced; /* of the connection; NULL: the call has no question */
+    qp_schema schema;             /* the connection's, when the call began */
     qp_schema_change change;
 } qp_plan_question;
 
@@ -51,9 +51,9 @@ static inline bool qp_plan_known(PyObject *connection, uint32_t statement)
 }
 
 /* Fills in the question of a call that is not known; where to explain is `explanation`, if `asks`
- * is returned. `question->tracker` says whether it must be answered. */
-bool qp_plan_ask(qp_plan_question *question, PyObject *connection, uint32_t statement,
-                 qp_operation operation);
+ * is returned. `question->traced` says whether it must be answered. */
+bool qp_plan_request(qp_plan_question *question, PyObject *connection, uint32_t statement,
+                     qp_operation operation);
 
 /* Keeps what the call has brought: after it, whether it failed or not. `connection` is the one that
  * was asked, `argument` its SQL (both borrowed, the latter may be NULL). Keeps the exception that
@@ -73,9 +73,9 @@ bool qp_plans_start(void);
 void qp_plans_stop(void);
 
 /* Drops all plans. */
-void qp_plans_forget(void);
+void qp_plans_clear(void);
 
 /* Questions asked so far. */
-uint64_t qp_plans_asked(void);
+uint64_t qp_plans_requested(void);
 
 #endif

@@ -43,7 +43,7 @@ static inline qp_meter *meter_here(void)
 /* The call whose statement may start here, and its meter; NULL: none. `is_inside`: a part of a
  * statement starts, or a statement inside another. Calls of other greenlets are in progress, too.
  */
-static qp_active *asking(const qp_tracker *t, const void *statement, qp_meter **meter,
+static qp_active *asking(const qp_traced_connection *t, const void *statement, qp_meter **meter,
                          bool *is_inside)
 {
     qp_active *found = NULL;
@@ -68,7 +68,7 @@ static qp_active *asking(const qp_tracker *t, const void *statement, qp_meter **
 }
 
 /* Drops what an earlier recording, or a parent process, has left. */
-static void renew(qp_tracker *t)
+static void renew(qp_traced_connection *t)
 {
     t->epoch = qp_counting.epoch;
     t->last = t->sampled = NULL;
@@ -76,7 +76,7 @@ static void renew(qp_tracker *t)
     memset(t->statements, 0, sizeof t->statements);
 }
 
-static QP_COLD void statement_started(qp_tracker *t, void *statement)
+static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
 {
     bool is_inside;
     qp_meter *meter;
@@ -89,18 +89,18 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
     if (t->epoch != qp_counting.epoch) {
         renew(t);
     }
-    qp_counted_statement *s = qp_tracker_find(t, statement);
+    qp_counted_statement *s = qp_traced_find(t, statement);
     if (t->sampled) {
-        qp_tracker_end_sample(t, t->sampled == s);
+        qp_traced_end_sample(t, t->sampled == s);
     }
-    if (s && s->transient && !qp_tracker_runs_again(t, s)) { /* it is another at this address */
-        qp_tracker_drop(s);
+    if (s && s->transient && !qp_traced_runs_again(t, s)) { /* it is another at this address */
+        qp_traced_drop(s);
         s = NULL;
     }
     if (!meter || !meter->counts) { /* what it does now is not counted */
         if (s) {
-            qp_tracker_read_aside(t, s);
-            qp_tracker_drop(s);
+            qp_traced_read_aside(t, s);
+            qp_traced_drop(s);
         }
         return;
     }
@@ -110,12 +110,12 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
     }
     if (s && !is_known) {
         if (!s->transient) { /* such a one was read as it ended */
-            qp_tracker_read_aside(t, s);
+            qp_traced_read_aside(t, s);
         }
         s->key = meter->key;
     } else if (!s && meter->drops) {
-        s = qp_tracker_place(t, statement, &meter->key, true);
-        qp_tracker_read_base(t, statement, s->base);
+        s = qp_traced_place(t, statement, &meter->key, true);
+        qp_traced_read_base(t, statement, s->base);
     }
     if (s) {
         t->last = s->transient && !t->traces_ends ? NULL : s;
@@ -124,7 +124,7 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
         call->statement = statement;
         call->has_more = true;
         call->begins_counting = !meter->counted;
-        qp_tracker_read_base(t, statement, call->base);
+        qp_traced_read_base(t, statement, call->base);
     }
     meter->counted = true;
     meter->main = statement;
@@ -134,27 +134,27 @@ static QP_COLD void statement_started(qp_tracker *t, void *statement)
     }
     if (meter->sampled && !s) {
         t->unproved = statement;
-        call->pages_at_start = qp_tracker_page_fetches(t);
+        call->pages_at_start = qp_traced_page_fetches(t);
     } else if (meter->sampled && (!s->transient || t->traces_ends)) {
         t->sampled = s;
-        t->pages_at_start = qp_tracker_page_fetches(t);
+        t->pages_at_start = qp_traced_page_fetches(t);
     }
 }
 
-static QP_COLD void statement_ended(qp_tracker *t, void *statement)
+static QP_COLD void statement_ended(qp_traced_connection *t, void *statement)
 {
     qp_meter *meter = meter_here();
-    qp_counted_statement *s = t->epoch == qp_counting.epoch ? qp_tracker_find(t, statement) : NULL;
+    qp_counted_statement *s = t->epoch == qp_counting.epoch ? qp_traced_find(t, statement) : NULL;
     if (s && s->is_over) { /* another at this address, or one that was not to be counted now */
-        qp_tracker_drop(s);
+        qp_traced_drop(s);
         s = NULL;
     }
     if (s) {
         if (t->sampled == s) {
-            qp_tracker_end_sample(t, true);
+            qp_traced_end_sample(t, true);
         }
-        qp_tracker_read_aside(t, s);
-        qp_tracker_end(t, s);
+        qp_traced_read_aside(t, s);
+        qp_traced_end(t, s);
     }
     if (meter && meter->main == statement) {
         meter->main = NULL;
@@ -166,34 +166,35 @@ static QP_COLD void statement_ended(qp_tracker *t, void *statement)
 
 /* The program closes a connection. SQLite keeps it alive, and would go on to tell of it, while a
  * statement of it is not finished: what that has done is read now, and the trace taken off. */
-static QP_COLD void connection_closed(qp_tracker *t)
+static QP_COLD void connection_closed(qp_traced_connection *t)
 {
     if (qp_counting.is_on && t->epoch == qp_counting.epoch) {
-        qp_tracker_end_sample(t, true);
-        for (int i = 0; i < QP_TRACKER_STATEMENTS; i++) {
+        qp_traced_end_sample(t, true);
+        for (int i = 0; i < QP_CONNECTION_STATEMENTS; i++) {
             qp_counted_statement *s = &t->statements[i];
             if (s->statement && !s->transient) {
-                qp_tracker_read_aside(t, s);
+                qp_traced_read_aside(t, s);
             }
         }
     }
     t->sqlite->trace_v2(t->db, 0, NULL, NULL);
-    qp_tracker_release(t);
+    qp_traced_release(t);
 }
 
 /* Whether a statement starts again for the same owner: a loop over one statement. */
-static inline bool starts_again(const qp_tracker *t, const void *statement, const qp_meter *meter)
+static inline bool starts_again(const qp_traced_connection *t, const void *statement,
+                                const qp_meter *meter)
 {
     const qp_counted_statement *s = t->last;
     return meter && !meter->main && s && s->statement == statement &&
            qp_same_key(&s->key, &meter->key) && meter->counts && !meter->sampled && !t->sampled &&
            !meter->explanation && t->epoch == qp_counting.epoch &&
-           (!s->transient || qp_tracker_runs_again(t, t->last));
+           (!s->transient || qp_traced_runs_again(t, t->last));
 }
 
 static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSED(detail))
 {
-    qp_tracker *t = context;
+    qp_traced_connection *t = context;
     if (event == QP_TRACE_STMT) {
         qp_meter *meter = meter_here();
         if (starts_again(t, subject, meter)) {
@@ -211,7 +212,7 @@ static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSE
     return 0;
 }
 
-void qp_trace_again(qp_tracker *t)
+void qp_trace_again(qp_traced_connection *t)
 {
     bool ends = t->traces_ends || t->tellers;
     unsigned events = QP_TRACE_STMT | QP_TRACE_CLOSE | (ends ? QP_TRACE_PROFILE : 0);
@@ -226,9 +227,10 @@ static char *copy_path(const char *path)
     return copy ? memcpy(copy, path, length) : NULL;
 }
 
-qp_tracker *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite, bool traces_ends)
+qp_traced_connection *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite,
+                                          bool traces_ends)
 {
-    qp_tracker *t = sqlite->db_mutex(db) ? qp_tracker_take(db, qp_counting.epoch) : NULL;
+    qp_traced_connection *t = sqlite->db_mutex(db) ? qp_traced_take(db, qp_counting.epoch) : NULL;
     if (t) {
         t->sqlite = sqlite;
         t->traces_ends = traces_ends;

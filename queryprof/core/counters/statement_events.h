@@ -3,12 +3,13 @@
  * https://www.sqlite.org/c3ref/trace_v2.html).
  *
  * The callback runs without the GIL. It touches only the calls that are in progress in its own
- * thread, and the connection's tracker, which the connection's mutex guards.
+ * thread, and the connection's traced, which the connection's mutex guards.
  *
  * A statement that starts is the call's own if it has the call's text. Others start in the same
  * call: the driver's BEGIN, and what a virtual table asks when it is connected, while the program's
  * statement is being prepared. Text alone is no proof that the statement lives on: it is kept past
- * the callback only after qp_counters_know has found it in one of the driver's statement objects.
+ * the callback only after qp_counters_identify has found it in one of the driver's statement
+ * objects.
  */
 #ifndef QP_COUNTERS_STATEMENT_EVENTS_H
 #define QP_COUNTERS_STATEMENT_EVENTS_H
@@ -53,10 +54,11 @@ extern struct qp_counting {
 /* Takes a connection's (sqlite3 *) events. `traces_ends`: of the end of every statement, too. NULL:
  * there are too many connections, or SQLite was built without mutexes, and a statement could be
  * gone while another thread reads it. */
-qp_tracker *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite, bool traces_ends);
+qp_traced_connection *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite,
+                                          bool traces_ends);
 
-/* Registers again for the events that the tracker wants; with its connection's mutex. */
-void qp_trace_again(qp_tracker *tracker);
+/* Registers again for the events that the traced wants; with its connection's mutex. */
+void qp_trace_again(qp_traced_connection *traced);
 
 /* The meter of the call that began last in this thread, or NULL. */
 qp_meter *qp_meter_here(void);

@@ -5,6 +5,7 @@
 #include "loops/stalls.h"
 #include "loops/steps.h"
 #include "runtime/clock.h"
+#include "runtime/exception.h"
 #include "wrappers/wrapper.h"
 
 enum { WRAPPERS = 4 /* bound methods and partial functions looked into, one in another */ };
@@ -132,22 +133,23 @@ static PyObject *what_runs(PyObject *callback)
     return code ? code : Py_NewRef(callback);
 }
 
-static void begin(qp_step *step, qp_lane *lane, PyObject *handle, PyObject *callback)
+static void begin(qp_step *step, qp_running_loop *running_loop, PyObject *handle,
+                  PyObject *callback)
 {
     PyObject *what = what_runs(callback);
     double due_s;
     if (PyCode_Check(what)) {
-        qp_step_begin(step, lane, what, what, what);
+        qp_step_begin(step, running_loop, what, what, what);
     } else if (PyCFunction_Check(what)) {
-        qp_step_begin(step, lane, ((PyCFunctionObject *)what)->m_ml, NULL, what);
+        qp_step_begin(step, running_loop, ((PyCFunctionObject *)what)->m_ml, NULL, what);
     } else {
         PyObject *type = (PyObject *)Py_TYPE(what);
-        qp_step_begin(step, lane, type, type, what);
+        qp_step_begin(step, running_loop, type, type, what);
     }
     Py_DECREF(what);
-    if (Py_TYPE(handle) == known.timer_type && lane->has_clock && is_due(handle, &due_s)) {
+    if (Py_TYPE(handle) == known.timer_type && running_loop->has_clock && is_due(handle, &due_s)) {
         int64_t lag_ns = qp_clock_monotonic_of(step->start_ticks) - (int64_t)(due_s * 1e9);
-        qp_loop_timer(lane->loop, lag_ns > 0 ? lag_ns : 0);
+        qp_loop_timer(running_loop->loop, lag_ns > 0 ? lag_ns : 0);
     }
 }
 
@@ -157,9 +159,7 @@ typedef struct {
     PyObject_HEAD PyObject *handle; /* owned, like all here */
     PyObject *context;
     PyObject *args;
-    PyObject *type;
-    PyObject *value;
-    PyObject *traceback;
+    qp_exception exception;
 } raiser;
 
 static void put_back(raiser *self)
@@ -179,8 +179,8 @@ static PyObject *raise_again(PyObject *object, PyObject *Py_UNUSED(args))
 {
     raiser *self = (raiser *)Py_NewRef(object); /* the handle may have held the only reference */
     put_back(self);
-    PyErr_Restore(self->type, self->value, self->traceback);
-    self->type = self->value = self->traceback = NULL;
+    qp_exception_put_back(&self->exception);
+    self->exception = (qp_exception){0};
     Py_DECREF((PyObject *)self);
     return NULL;
 }
@@ -191,9 +191,7 @@ static int raiser_clear(PyObject *object)
     Py_CLEAR(self->handle);
     Py_CLEAR(self->context);
     Py_CLEAR(self->args);
-    Py_CLEAR(self->type);
-    Py_CLEAR(self->value);
-    Py_CLEAR(self->traceback);
+    qp_exception_drop(&self->exception);
     return 0;
 }
 
@@ -228,24 +226,21 @@ static PyTypeObject *raiser_type; /* owned; made with the first runner */
 /* Lets asyncio's own function do with the exception that is set what it does with one. */
 static PyObject *fail(PyObject *original, PyObject *handle)
 {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     raiser *stand_in = (raiser *)raiser_type->tp_alloc(raiser_type, 0);
     /* A callback that has cancelled its own handle has taken the arguments away. */
     PyObject *args = stand_in ? PyTuple_New(0) : NULL;
     if (!args) {
         Py_XDECREF((PyObject *)stand_in);
         PyErr_Clear();
-        PyErr_Restore(type, value, traceback);
+        qp_exception_put_back(&exception);
         return NULL;
     }
     if (PyTuple_CheckExact(*slot(handle, known.args))) {
         Py_SETREF(args, Py_NewRef(*slot(handle, known.args)));
     }
     stand_in->handle = Py_NewRef(handle);
-    stand_in->type = type;
-    stand_in->value = value;
-    stand_in->traceback = traceback;
+    stand_in->exception = exception;
     stand_in->context = *slot(handle, known.context);
     stand_in->args = *slot(handle, known.args);
     *slot(handle, known.context) = Py_NewRef((PyObject *)stand_in);
@@ -272,12 +267,12 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
     Py_INCREF(context);
     PyObject *callback = Py_NewRef(*slot(handle, known.callback));
     PyObject *arguments = Py_NewRef(*slot(handle, known.args));
-    qp_lane *lane = qp_lane_here();
-    bool measured = lane && lane->object == *slot(handle, known.loop) &&
+    qp_running_loop *running_loop = qp_running_loop_here();
+    bool measured = running_loop && running_loop->object == *slot(handle, known.loop) &&
                     Py_TYPE(callback) != known.heartbeat_type;
     qp_step *step = measured ? qp_step_reserve() : NULL;
     if (step) {
-        begin(step, lane, handle, callback);
+        begin(step, running_loop, handle, callback);
     }
     PyObject *result = NULL;
     if (PyContext_Enter(context) == 0) {
@@ -298,7 +293,8 @@ static PyObject *run_handle(PyObject *callable, PyObject *const *args, size_t fl
     } else {
         result = fail(original, handle);
     }
-    if (step && result && lane->start_beats && !qp_lane_start_beats(lane, step_started_ticks)) {
+    if (step && result && running_loop->start_beats &&
+        !qp_running_loop_start_beats(running_loop, step_started_ticks)) {
         Py_CLEAR(result);
     }
     Py_DECREF(arguments);
@@ -331,7 +327,7 @@ static PyTypeObject *find_partial_type(void)
     return (PyTypeObject *)type;
 }
 
-void qp_handles_forget(void)
+void qp_handles_clear(void)
 {
     known.handle_type = NULL; /* the types stay: a step may be in progress */
 }
@@ -368,6 +364,6 @@ PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
     Py_XSETREF(known.heartbeat_type, (PyTypeObject *)Py_NewRef((PyObject *)heartbeat_type));
     Py_INCREF((PyObject *)handle_type);
     known.handle_type = handle_type;
-    qp_stalls_know_timers(is_due);
+    qp_stalls_use_timers(is_due);
     return qp_wrapper_new(stand_in_type, run_handle, original, NULL);
 }

@@ -14,6 +14,6 @@ PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
                            PyTypeObject *task_type, PyTypeObject *heartbeat_type);
 
 /* Gives back the types. */
-void qp_handles_forget(void);
+void qp_handles_clear(void);
 
 #endif

@@ -6,12 +6,14 @@
 #include "memory/texts.h"
 #include "runtime/clock.h"
 #include "runtime/cpu_time.h"
+#include "runtime/exception.h"
 
 int64_t qp_stall_ns = 50 * 1000 * 1000;
 
 static struct {
-    qp_lane lanes[QP_LANES]; /* for ever: the watchdog looks at them whenever it likes */
-    _Atomic int used;        /* the first so many */
+    qp_running_loop
+        running_loops[QP_LANES]; /* for ever: the watchdog looks at them whenever it likes */
+    _Atomic int used;            /* the first so many */
 } table;
 
 static qp_loop *loops(void)
@@ -19,10 +21,10 @@ static qp_loop *loops(void)
     return qp_rows(QP_LOOP_ROWS);
 }
 
-qp_lane *qp_lanes(int *count)
+qp_running_loop *qp_running_loops(int *count)
 {
     *count = atomic_load(&table.used);
-    return table.lanes;
+    return table.running_loops;
 }
 
 /* The row of a kind of loop in threads of a name; the last one stands for all others when the table
@@ -57,60 +59,60 @@ static PyObject *attribute(PyObject *object, const char *name, const char *type_
     return value;
 }
 
-static void settle(qp_lane *lane)
+static void settle(qp_running_loop *running_loop)
 {
-    uint64_t now = lane->is_adopted ? lane->last_ticks : qp_clock_ticks();
-    lane->loop->run_ticks += qp_clock_elapsed(lane->settled_ticks, now);
-    lane->settled_ticks = now > lane->settled_ticks ? now : lane->settled_ticks;
+    uint64_t now = running_loop->is_adopted ? running_loop->last_ticks : qp_clock_ticks();
+    running_loop->loop->run_ticks += qp_clock_elapsed(running_loop->settled_ticks, now);
+    running_loop->settled_ticks =
+        now > running_loop->settled_ticks ? now : running_loop->settled_ticks;
 }
 
-/* Takes a lane out of those of its thread; with greenlets it need not be the innermost. */
-static void unlink_lane(const qp_lane *lane)
+/* Takes a running_loop out of those of its thread; with greenlets it need not be the innermost. */
+static void unlink_lane(const qp_running_loop *running_loop)
 {
-    qp_lane **place = &lane->thread->lane;
-    while (*place && *place != lane) {
+    qp_running_loop **place = &running_loop->thread->running_loop;
+    while (*place && *place != running_loop) {
         place = &(*place)->outer;
     }
     if (*place) {
-        *place = lane->outer;
+        *place = running_loop->outer;
     }
 }
 
-void qp_lane_leave(qp_lane *lane)
+void qp_running_loop_leave(qp_running_loop *running_loop)
 {
-    if (!lane) {
+    if (!running_loop) {
         return;
     }
     /* The same loop's, which a later recording has found running: no hook sees it stop. */
-    qp_lane *innermost = lane->thread->lane;
-    if (innermost && innermost != lane && innermost->is_adopted &&
-        innermost->object == lane->object) {
-        qp_lane_leave(innermost);
+    qp_running_loop *innermost = running_loop->thread->running_loop;
+    if (innermost && innermost != running_loop && innermost->is_adopted &&
+        innermost->object == running_loop->object) {
+        qp_running_loop_leave(innermost);
     }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    if (lane->recording == qp_recording) {
-        settle(lane);
+    qp_exception exception = qp_exception_take();
+    if (running_loop->recording == qp_recording) {
+        settle(running_loop);
     }
-    atomic_store(&lane->started_ticks, 0);
-    unlink_lane(lane);
-    lane->in_use = false;
-    Py_CLEAR(lane->ready);
-    Py_CLEAR(lane->timers);
-    Py_CLEAR(lane->object);
-    Py_CLEAR(lane->start_beats);
-    Py_CLEAR(lane->end_beats);
-    PyErr_Restore(type, value, traceback);
+    atomic_store(&running_loop->started_ticks, 0);
+    unlink_lane(running_loop);
+    running_loop->in_use = false;
+    Py_CLEAR(running_loop->ready);
+    Py_CLEAR(running_loop->timers);
+    Py_CLEAR(running_loop->object);
+    Py_CLEAR(running_loop->start_beats);
+    Py_CLEAR(running_loop->end_beats);
+    qp_exception_put_back(&exception);
 }
 
-qp_lane *qp_lane_enter(PyObject *kind, PyObject *object, bool has_steps)
+qp_running_loop *qp_running_loop_enter(PyObject *kind, PyObject *object, bool has_steps)
 {
     qp_thread *thread = qp_thread_here();
-    if (thread && thread->lane && thread->lane->is_adopted) {
-        qp_lane_leave(thread->lane);
+    if (thread && thread->running_loop && thread->running_loop->is_adopted) {
+        qp_running_loop_leave(thread->running_loop);
     }
     int at = 0;
-    while (at < QP_LANES && table.lanes[at].in_use) {
+    while (at < QP_LANES && table.running_loops[at].in_use) {
         at++;
     }
     qp_loop *loop = thread && at < QP_LANES ? find_loop(kind, thread->number) : NULL;
@@ -118,28 +120,28 @@ qp_lane *qp_lane_enter(PyObject *kind, PyObject *object, bool has_steps)
         PyErr_Clear(); /* no memory: the loop goes unrecorded */
         return NULL;
     }
-    qp_lane *lane = &table.lanes[at];
-    memset(lane, 0, sizeof *lane);
+    qp_running_loop *running_loop = &table.running_loops[at];
+    memset(running_loop, 0, sizeof *running_loop);
     if (at >= atomic_load(&table.used)) {
         atomic_store(&table.used, at + 1);
     }
-    lane->recording = qp_recording;
-    lane->thread = thread;
-    lane->loop = loop;
-    lane->loop->has_steps = has_steps;
-    lane->loop->runs++;
-    lane->object = Py_NewRef(object);
+    running_loop->recording = qp_recording;
+    running_loop->thread = thread;
+    running_loop->loop = loop;
+    running_loop->loop->has_steps = has_steps;
+    running_loop->loop->runs++;
+    running_loop->object = Py_NewRef(object);
     if (has_steps) {
-        lane->ready = attribute(object, "_ready", "collections.deque");
-        lane->timers = attribute(object, "_scheduled", "list");
+        running_loop->ready = attribute(object, "_ready", "collections.deque");
+        running_loop->timers = attribute(object, "_scheduled", "list");
     }
-    lane->kernel_id = qp_thread_kernel_id();
-    lane->outer = thread->lane;
-    lane->settled_ticks = qp_clock_ticks();
-    lane->has_clock = true;
-    lane->in_use = true;
-    thread->lane = lane;
-    return lane;
+    running_loop->kernel_id = qp_thread_kernel_id();
+    running_loop->outer = thread->running_loop;
+    running_loop->settled_ticks = qp_clock_ticks();
+    running_loop->has_clock = true;
+    running_loop->in_use = true;
+    thread->running_loop = running_loop;
+    return running_loop;
 }
 
 bool qp_own_error_dropped(void)
@@ -150,18 +152,19 @@ bool qp_own_error_dropped(void)
     return !PyErr_Occurred();
 }
 
-bool qp_lane_start_beats(qp_lane *lane, uint64_t busy_since_ticks)
+bool qp_running_loop_start_beats(qp_running_loop *running_loop, uint64_t busy_since_ticks)
 {
-    PyObject *start = lane->start_beats;
-    if (!start || lane->last_ticks < lane->beat_due_ticks || lane != qp_lane_here()) {
+    PyObject *start = running_loop->start_beats;
+    if (!start || running_loop->last_ticks < running_loop->beat_due_ticks ||
+        running_loop != qp_running_loop_here()) {
         return true;
     }
-    lane->start_beats = NULL;
-    double due_s = (double)qp_clock_monotonic_of(lane->beat_due_ticks) * 1e-9;
+    running_loop->start_beats = NULL;
+    double due_s = (double)qp_clock_monotonic_of(running_loop->beat_due_ticks) * 1e-9;
     double busy_since_s = (double)qp_clock_monotonic_of(busy_since_ticks) * 1e-9;
-    PyObject *end = PyObject_CallFunction(start, "Odd", lane->object, due_s, busy_since_s);
+    PyObject *end = PyObject_CallFunction(start, "Odd", running_loop->object, due_s, busy_since_s);
     Py_DECREF(start);
-    Py_XSETREF(lane->end_beats, end);
+    Py_XSETREF(running_loop->end_beats, end);
     return end || qp_own_error_dropped();
 }
 
@@ -180,16 +183,16 @@ uint32_t qp_loop_number(const qp_loop *loop)
     return (uint32_t)(loop - loops());
 }
 
-void qp_loops_settle(void)
+void qp_loops_flush(void)
 {
     for (int i = 0; i < table.used; i++) {
-        if (table.lanes[i].in_use && table.lanes[i].recording == qp_recording) {
-            settle(&table.lanes[i]);
+        if (table.running_loops[i].in_use && table.running_loops[i].recording == qp_recording) {
+            settle(&table.running_loops[i]);
         }
     }
 }
 
-void qp_loops_forget(void)
+void qp_loops_clear(void)
 {
     for (uint32_t i = 0; i < qp_row_count(QP_LOOP_ROWS); i++) {
         qp_loop *loop = &loops()[i];
@@ -200,11 +203,11 @@ void qp_loops_forget(void)
 void qp_loops_after_fork(void)
 {
     for (int i = 0; i < table.used; i++) {
-        qp_lane *lane = &table.lanes[i];
-        lane->recording = 0;
-        atomic_store(&lane->started_ticks, 0);
-        if (lane->thread != qp_here.thread) {
-            lane->in_use = false; /* what it owns may be in any state: left alone */
+        qp_running_loop *running_loop = &table.running_loops[i];
+        running_loop->recording = 0;
+        atomic_store(&running_loop->started_ticks, 0);
+        if (running_loop->thread != qp_here.thread) {
+            running_loop->in_use = false; /* what it owns may be in any state: left alone */
         }
     }
 }

@@ -1,8 +1,8 @@
-/* Event loops: what is known of each kind of loop in threads of each name, and the lanes in which
- * they run.
+/* Event loops: what is known of each kind of loop in threads of each name, and the running_loops in
+ * which they run.
  *
- * A lane is one running loop in one thread: from when it starts until it stops. Its sums are
- * those of all loops of its kind in threads of that name, so that a program which starts ten
+ * A running_loop is one running loop in one thread: from when it starts until it stops. Its sums
+ * are those of all loops of its kind in threads of that name, so that a program which starts ten
  * thousand loops, one after the other, needs no more room than one that starts one.
  */
 #ifndef QP_LOOPS_LOOPS_H
@@ -21,7 +21,7 @@ enum { QP_LANES = 256 };
 
 struct qp_step;
 
-typedef struct qp_lane {
+typedef struct qp_running_loop {
     /* For the watchdog, which reads without the GIL: when the step in progress began, or the next
      * heartbeat is due where steps cannot be seen (0: neither), and which step that is. */
     _Atomic uint64_t started_ticks;
@@ -44,7 +44,7 @@ typedef struct qp_lane {
     PyObject *ready;      /* owned deque of the callbacks that are ready, or NULL */
     PyObject *timers;     /* owned list of the timers, or NULL */
     struct qp_step *step; /* in progress, or NULL; owned by its caller */
-    struct qp_lane *outer;
+    struct qp_running_loop *outer;
     int64_t gc_ticks; /* spent in garbage collections */
     uint64_t gc_started_ticks;
     uint64_t settled_ticks; /* up to when run_ticks is */
@@ -54,39 +54,39 @@ typedef struct qp_lane {
                             * was due; NULL: it has started, or there is none */
     PyObject *end_beats;   /* owned: what ends it, or None; NULL: it has not started */
     uint64_t beat_due_ticks; /* when the first beat is due */
-} qp_lane;
+} qp_running_loop;
 
 /* Steps from this many nanoseconds on are stalls. */
 extern int64_t qp_stall_ns;
 
-/* The lane of the running thread, or NULL: no loop that is recorded runs in it. */
-static inline qp_lane *qp_lane_here(void)
+/* The running_loop of the running thread, or NULL: no loop that is recorded runs in it. */
+static inline qp_running_loop *qp_running_loop_here(void)
 {
     qp_thread *thread = qp_here.thread;
-    qp_lane *lane = thread ? thread->lane : NULL;
-    return lane && !qp_here.muted && lane->recording == qp_recording &&
+    qp_running_loop *running_loop = thread ? thread->running_loop : NULL;
+    return running_loop && !qp_here.muted && running_loop->recording == qp_recording &&
                    thread->tstate == PyThreadState_Get()
-               ? lane
+               ? running_loop
                : NULL;
 }
 
-/* A lane for a loop that starts to run in the running thread; NULL: it is not recorded. `kind` is
- * a str. Never raises. */
-qp_lane *qp_lane_enter(PyObject *kind, PyObject *loop, bool has_steps);
+/* A running_loop for a loop that starts to run in the running thread; NULL: it is not recorded.
+ * `kind` is a str. Never raises. */
+qp_running_loop *qp_running_loop_enter(PyObject *kind, PyObject *loop, bool has_steps);
 
 /* The loop has stopped; NULL is ignored. Keeps the exception that is set. */
-void qp_lane_leave(qp_lane *lane);
+void qp_running_loop_leave(qp_running_loop *running_loop);
 
-/* The lanes that were ever used; they stay. Needs no GIL. */
-qp_lane *qp_lanes(int *count);
+/* The running_loops that were ever used; they stay. Needs no GIL. */
+qp_running_loop *qp_running_loops(int *count);
 
 /* Drops the exception that our own Python code has raised: what runs is the program's, and must
  * run. False: it is none of ours (an interrupt), and stays. */
 bool qp_own_error_dropped(void);
 
-/* Starts the heartbeat of a lane whose step has ended, where that is due: most loops that a program
- * starts end before. False with an exception, as above. */
-bool qp_lane_start_beats(qp_lane *lane, uint64_t busy_since_ticks);
+/* Starts the heartbeat of a running_loop whose step has ended, where that is due: most loops that a
+ * program starts end before. False with an exception, as above. */
+bool qp_running_loop_start_beats(qp_running_loop *running_loop, uint64_t busy_since_ticks);
 
 /* Notes a timer's or a heartbeat's lag. */
 void qp_loop_timer(qp_loop *loop, int64_t lag_ns);
@@ -96,10 +96,10 @@ void qp_loop_beat(qp_loop *loop, int64_t lag_ns);
 uint32_t qp_loop_number(const qp_loop *loop);
 
 /* Brings the running loops' run time up to now. */
-void qp_loops_settle(void);
+void qp_loops_flush(void);
 
 /* Drops what was added up; the loops stay. */
-void qp_loops_forget(void);
+void qp_loops_clear(void);
 
 /* In a forked child: what was measured is the parent's, and so are the loops that run: asyncio
  * runs none of them on there. */

@@ -5,18 +5,19 @@
 #include "memory/region.h"
 #include "runtime/clock.h"
 #include "runtime/cpu_time.h"
+#include "runtime/exception.h"
 #include "stacks/call_paths.h"
 
 static const uint32_t UNSEEN = UINT32_MAX; /* instead of a line */
 
 static qp_timer_is_due *timer_is_due; /* NULL: timers cannot be looked into */
 
-void qp_stalls_forget(void)
+void qp_stalls_clear(void)
 {
     qp_rows_clear(QP_STALL_ROWS);
 }
 
-void qp_stalls_know_timers(qp_timer_is_due *is_due)
+void qp_stalls_use_timers(qp_timer_is_due *is_due)
 {
     timer_is_due = is_due;
 }
@@ -36,7 +37,7 @@ static const qp_step_site *most_seen(const qp_step *step)
 static uint32_t path_of(const qp_step *step)
 {
     const qp_step_site *most = most_seen(step);
-    const qp_cause *longest = NULL;
+    const qp_step_query *longest = NULL;
     for (int i = 0; i < step->causes.known; i++) {
         if (!longest || step->causes.cause[i].ticks > longest->ticks) {
             longest = &step->causes.cause[i];
@@ -52,7 +53,7 @@ static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
     qp_stall_row *rows = qp_rows(QP_STALL_ROWS);
     uint32_t count = qp_row_count(QP_STALL_ROWS);
     uint32_t line = step->sums ? step->sums->line : UNSEEN;
-    uint32_t loop = qp_loop_number(step->lane->loop);
+    uint32_t loop = qp_loop_number(step->running_loop->loop);
     for (uint32_t i = 0; i < count; i++) {
         if (rows[i].loop == loop && rows[i].path == path && rows[i].line == line) {
             return &rows[i];
@@ -70,19 +71,19 @@ static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
 
 static void add_cpu(qp_stall_row *to, const qp_step *step)
 {
-    const qp_lane *lane = step->lane;
-    int64_t cpu_ns = qp_cpu_wanted_ns(lane->kernel_id);
-    if (cpu_ns >= 0 && atomic_load(&lane->seen_number) == step->number) {
-        to->cpu_ns += cpu_ns - lane->seen_cpu_ns;
-        to->cpu_of_ns += qp_clock_ns(qp_clock_elapsed(lane->seen_ticks, qp_clock_ticks()));
+    const qp_running_loop *running_loop = step->running_loop;
+    int64_t cpu_ns = qp_cpu_wanted_ns(running_loop->kernel_id);
+    if (cpu_ns >= 0 && atomic_load(&running_loop->seen_number) == step->number) {
+        to->cpu_ns += cpu_ns - running_loop->seen_cpu_ns;
+        to->cpu_of_ns += qp_clock_ns(qp_clock_elapsed(running_loop->seen_ticks, qp_clock_ticks()));
     }
 }
 
 /* The timers that were due while the step ran waited from then on. */
 static void add_timers(qp_stall_row *to, const qp_step *step, int64_t ns)
 {
-    PyObject *timers = step->lane->timers;
-    if (!timers || !step->lane->has_clock || !timer_is_due) {
+    PyObject *timers = step->running_loop->timers;
+    if (!timers || !step->running_loop->has_clock || !timer_is_due) {
         return;
     }
     double began_s = (double)qp_clock_monotonic_of(step->start_ticks) * 1e-9;
@@ -103,19 +104,19 @@ static void add_end(qp_stall_row *to, const qp_step *step, int64_t ns)
     if (most && ns == to->max_ns) {
         to->stack = most->stack;
     }
-    to->gc_ns += qp_clock_ns(step->lane->gc_ticks - step->gc_ticks_before);
+    to->gc_ns += qp_clock_ns(step->running_loop->gc_ticks - step->gc_ticks_before);
     to->delayed += step->waiting;
     to->delay_ns += step->waiting * ns;
     for (int i = 0; i < step->sites; i++) {
         to->samples += step->site[i].hits;
     }
     to->gil_ns += qp_clock_ns(step->gil_ticks);
-    qp_causes_join(&to->causes, &step->causes);
+    qp_step_queries_join(&to->causes, &step->causes);
     add_cpu(to, step);
     add_timers(to, step, ns);
 }
 
-void qp_stall_settle(qp_step *step, int64_t ns, bool ended)
+void qp_stall_flush(qp_step *step, int64_t ns, bool ended)
 {
     bool is_new = step->settled_ns == 0;
     uint32_t path = is_new ? path_of(step) : step->settled_path;
@@ -128,10 +129,9 @@ void qp_stall_settle(qp_step *step, int64_t ns, bool ended)
     step->settled_ns = ns;
     step->settled_path = path;
     if (ended) {
-        PyObject *type, *value, *traceback;
-        PyErr_Fetch(&type, &value, &traceback);
+        qp_exception exception = qp_exception_take();
         add_end(to, step, ns);
-        PyErr_Restore(type, value, traceback);
+        qp_exception_put_back(&exception);
     } else {
         const qp_step_site *most = most_seen(step);
         to->max_ns = ns > to->max_ns ? ns : to->max_ns;
@@ -141,17 +141,19 @@ void qp_stall_settle(qp_step *step, int64_t ns, bool ended)
     }
 }
 
-void qp_stalls_settle(void)
+void qp_stalls_flush(void)
 {
     uint64_t now = qp_clock_ticks();
     int count;
-    qp_lane *lanes = qp_lanes(&count);
+    qp_running_loop *running_loops = qp_running_loops(&count);
     for (int i = 0; i < count; i++) {
-        qp_lane *lane = &lanes[i];
-        qp_step *step = lane->in_use && lane->recording == qp_recording ? lane->step : NULL;
+        qp_running_loop *running_loop = &running_loops[i];
+        qp_step *step = running_loop->in_use && running_loop->recording == qp_recording
+                            ? running_loop->step
+                            : NULL;
         int64_t ns = step ? qp_clock_ns(qp_clock_elapsed(step->start_ticks, now)) : 0;
         if (ns >= qp_stall_ns && step->sites) {
-            qp_stall_settle(step, ns, false);
+            qp_stall_flush(step, ns, false);
         }
     }
 }

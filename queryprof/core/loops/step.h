@@ -19,7 +19,7 @@ typedef struct {
 
 typedef struct qp_step {
     struct qp_step *outer; /* when free, the next one */
-    qp_lane *lane;
+    qp_running_loop *running_loop;
     qp_step_row *sums; /* NULL: what runs cannot be seen, only that the loop is late */
     uint64_t number;
     uint64_t start_ticks;
@@ -31,7 +31,7 @@ typedef struct qp_step {
     int sites;
     qp_step_site site[QP_STEP_SITES];
     int64_t longest_ticks; /* of the calls of the driver inside it */
-    qp_causes causes;
+    qp_step_queries causes;
 } qp_step;
 
 #endif

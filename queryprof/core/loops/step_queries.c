@@ -21,11 +21,11 @@ static qp_cause_row *row_of(qp_cause_list *list, uint32_t statement, uint32_t pa
     return &rows[added];
 }
 
-void qp_causes_join(qp_cause_list *to, const qp_causes *from)
+void qp_step_queries_join(qp_cause_list *to, const qp_step_queries *from)
 {
     to->database_ticks += from->total_ticks;
     for (int i = 0; i < from->known; i++) {
-        const qp_cause *cause = &from->cause[i];
+        const qp_step_query *cause = &from->cause[i];
         qp_cause_row *row = row_of(to, cause->statement, cause->path);
         if (row) {
             row->calls += cause->calls;

@@ -13,21 +13,21 @@ typedef struct {
     uint32_t path;
     int64_t calls;
     int64_t ticks;
-} qp_cause;
+} qp_step_query;
 
 /* Of one step: the first QP_CAUSES_LISTED pairs; the rest is in the total alone. */
 typedef struct {
     int64_t total_ticks;
     int known;
-    qp_cause cause[QP_CAUSES_LISTED];
-} qp_causes;
+    qp_step_query cause[QP_CAUSES_LISTED];
+} qp_step_queries;
 
-static inline void qp_causes_add(qp_causes *to, uint32_t statement, uint32_t path, int64_t calls,
-                                 int64_t ticks)
+static inline void qp_step_queries_add(qp_step_queries *to, uint32_t statement, uint32_t path,
+                                       int64_t calls, int64_t ticks)
 {
     to->total_ticks += ticks;
     for (int i = 0; i < to->known; i++) {
-        qp_cause *cause = &to->cause[i];
+        qp_step_query *cause = &to->cause[i];
         if (cause->statement == statement && cause->path == path) {
             cause->calls += calls;
             cause->ticks += ticks;
@@ -35,11 +35,11 @@ static inline void qp_causes_add(qp_causes *to, uint32_t statement, uint32_t pat
         }
     }
     if (to->known < QP_CAUSES_LISTED) {
-        to->cause[to->known++] = (qp_cause){statement, path, calls, ticks};
+        to->cause[to->known++] = (qp_step_query){statement, path, calls, ticks};
     }
 }
 
 /* Adds those of one step to a list of rows, of so many at most, too. */
-void qp_causes_join(qp_cause_list *to, const qp_causes *from);
+void qp_step_queries_join(qp_cause_list *to, const qp_step_queries *from);
 
 #endif

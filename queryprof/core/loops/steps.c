@@ -11,6 +11,7 @@
 #include "runtime/assertion.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
+#include "runtime/index.h"
 #include "sharing/shared_region.h"
 #include "stacks/call_paths.h"
 #include "stacks/code_lines.h"
@@ -65,7 +66,7 @@ qp_step *qp_step_reserve(void)
 
 void qp_step_release(qp_step *step)
 {
-    QP_ASSERT(step->lane->step != step);
+    QP_ASSERT(step->running_loop->step != step);
     step->outer = free_steps;
     free_steps = step;
 }
@@ -85,7 +86,7 @@ static QP_COLD uint32_t first_line(PyObject *what)
 
 static uint32_t slot_of(const qp_loop *loop, const void *identity)
 {
-    uint64_t mixed = ((uintptr_t)identity ^ (uintptr_t)loop << 7) * 0x9E3779B97F4A7C15u;
+    uint64_t mixed = ((uintptr_t)identity ^ (uintptr_t)loop << 7) * QP_GOLDEN_RATIO;
     return (uint32_t)(mixed >> 40) & (SLOTS - 1);
 }
 
@@ -134,15 +135,15 @@ static QP_COLD void launch(void)
     }
 }
 
-static inline void begin(qp_step *step, qp_lane *lane, uint64_t start_ticks)
+static inline void begin(qp_step *step, qp_running_loop *running_loop, uint64_t start_ticks)
 {
     if (qp_watchdog_awaited || qp_share_awaited) {
         launch();
     }
-    step->outer = lane->step;
-    step->lane = lane;
+    step->outer = running_loop->step;
+    step->running_loop = running_loop;
     step->number = ++table.steps;
-    step->gc_ticks_before = lane->gc_ticks;
+    step->gc_ticks_before = running_loop->gc_ticks;
     step->gil_ticks = 0;
     step->settled_ns = 0;
     step->sites = 0;
@@ -150,29 +151,29 @@ static inline void begin(qp_step *step, qp_lane *lane, uint64_t start_ticks)
     step->causes.total_ticks = 0;
     step->longest_ticks = 0;
     step->start_ticks = start_ticks;
-    lane->step = step;
-    atomic_store_explicit(&lane->step_number, step->number, memory_order_relaxed);
-    atomic_store_explicit(&lane->started_ticks, start_ticks, memory_order_release);
+    running_loop->step = step;
+    atomic_store_explicit(&running_loop->step_number, step->number, memory_order_relaxed);
+    atomic_store_explicit(&running_loop->started_ticks, start_ticks, memory_order_release);
     if (atomic_load_explicit(&qp_watchdog_sleeps, memory_order_relaxed)) {
         qp_watchdog_wake();
     }
 }
 
-void qp_step_begin(qp_step *step, qp_lane *lane, const void *identity, PyObject *keeper,
-                   PyObject *what)
+void qp_step_begin(qp_step *step, qp_running_loop *running_loop, const void *identity,
+                   PyObject *keeper, PyObject *what)
 {
-    qp_step_row *sums = find_sums(lane->loop, identity);
-    step->sums = sums ? sums : add_sums(lane->loop, identity, keeper, what);
+    qp_step_row *sums = find_sums(running_loop->loop, identity);
+    step->sums = sums ? sums : add_sums(running_loop->loop, identity, keeper, what);
     /* Py_SIZE of a deque is its length; all but the last added wait for this step. */
-    step->waiting = lane->ready ? Py_SIZE(lane->ready) : 0;
-    begin(step, lane, qp_clock_ticks());
+    step->waiting = running_loop->ready ? Py_SIZE(running_loop->ready) : 0;
+    begin(step, running_loop, qp_clock_ticks());
 }
 
-void qp_step_await_beat(qp_step *step, qp_lane *lane, uint64_t due_ticks)
+void qp_step_await_beat(qp_step *step, qp_running_loop *running_loop, uint64_t due_ticks)
 {
     step->sums = NULL;
     step->waiting = 0;
-    begin(step, lane, due_ticks);
+    begin(step, running_loop, due_ticks);
 }
 
 /* The longest begins again with the mark. */
@@ -186,23 +187,24 @@ static void renew_longest(qp_step_row *sums)
 void qp_step_end(qp_step *step)
 {
     uint64_t now = qp_clock_ticks();
-    qp_lane *lane = step->lane;
+    qp_running_loop *running_loop = step->running_loop;
     int64_t ns = qp_clock_ns(qp_clock_elapsed(step->start_ticks, now));
     if (!step->sums) { /* what is seen of a step that cannot be: it was no shorter than this */
         int64_t longest_ns = qp_clock_ns(step->longest_ticks);
         ns = longest_ns > ns ? longest_ns : ns;
     }
-    lane->step = step->outer;
-    atomic_store_explicit(&lane->started_ticks, step->outer ? step->outer->start_ticks : 0,
+    running_loop->step = step->outer;
+    atomic_store_explicit(&running_loop->started_ticks, step->outer ? step->outer->start_ticks : 0,
                           memory_order_release);
     if (step->outer) {
-        atomic_store_explicit(&lane->step_number, step->outer->number, memory_order_relaxed);
+        atomic_store_explicit(&running_loop->step_number, step->outer->number,
+                              memory_order_relaxed);
     }
-    if (lane->recording != qp_recording) {
+    if (running_loop->recording != qp_recording) {
         return; /* recording ended meanwhile */
     }
-    qp_loop *loop = lane->loop;
-    lane->last_ticks = now;
+    qp_loop *loop = running_loop->loop;
+    running_loop->last_ticks = now;
     qp_step_row *sums = step->sums;
     if (sums) {
         loop->busy_ticks += step->outer ? 0 : qp_clock_elapsed(step->start_ticks, now);
@@ -213,40 +215,41 @@ void qp_step_end(qp_step *step)
             renew_longest(sums);
         }
         qp_distribution_add(&sums->durations, ns);
-        sums->gc_ticks += lane->gc_ticks - step->gc_ticks_before;
+        sums->gc_ticks += running_loop->gc_ticks - step->gc_ticks_before;
         if (step->causes.total_ticks) {
-            qp_causes_join(&sums->causes, &step->causes);
+            qp_step_queries_join(&sums->causes, &step->causes);
         }
     }
     if (ns >= qp_stall_ns || step->settled_ns) {
-        qp_stall_settle(step, ns, true);
+        qp_stall_flush(step, ns, true);
     }
 }
 
-/* Whether a lane's thread still has its state: a greenlet may wait in a step whose thread has
- * ended. */
-static bool has_thread(const qp_lane *lane)
+/* Whether a running_loop's thread still has its state: a greenlet may wait in a step whose thread
+ * has ended. */
+static bool has_thread(const qp_running_loop *running_loop)
 {
     PyThreadState *tstate = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
-    while (tstate &&
-           (tstate != lane->thread->tstate ||
-            (lane->kernel_id && tstate->native_thread_id != (unsigned long)lane->kernel_id))) {
+    while (tstate && (tstate != running_loop->thread->tstate ||
+                      (running_loop->kernel_id &&
+                       tstate->native_thread_id != (unsigned long)running_loop->kernel_id))) {
         tstate = PyThreadState_Next(tstate);
     }
     return tstate != NULL;
 }
 
-void qp_step_sample(qp_lane *lane, uint64_t number, uint64_t asked_ticks)
+void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks)
 {
-    qp_step *step = lane->in_use && lane->recording == qp_recording ? lane->step : NULL;
+    qp_step *step =
+        running_loop->in_use && running_loop->recording == qp_recording ? running_loop->step : NULL;
     if (!step || step->number != number ||
         qp_clock_ns(qp_clock_elapsed(step->start_ticks, asked_ticks)) < qp_stall_ns ||
-        !has_thread(lane)) {
+        !has_thread(running_loop)) {
         return; /* it has ended meanwhile */
     }
-    PyThreadState *tstate = lane->thread->tstate;
+    PyThreadState *tstate = running_loop->thread->tstate;
     uint32_t path;
-    qp_callpath_find(tstate, &path);
+    qp_call_path_find(tstate, &path);
     step->gil_ticks += qp_clock_elapsed(asked_ticks, qp_clock_ticks());
     int at = 0;
     while (at < step->sites && step->site[at].path != path) {
@@ -259,11 +262,11 @@ void qp_step_sample(qp_lane *lane, uint64_t number, uint64_t asked_ticks)
         step->site[step->sites++] = (qp_step_site){.path = path, .stack = qp_stack_find(tstate)};
     }
     step->site[at].hits++;
-    qp_stalls_settle(); /* it may never end */
-    qp_loops_settle();
+    qp_stalls_flush(); /* it may never end */
+    qp_loops_flush();
 }
 
-void qp_steps_forget(void)
+void qp_steps_clear(void)
 {
     for (uint32_t i = 0; i < qp_row_count(QP_STEP_ROWS); i++) {
         qp_step_row *sums = sums_of(i);

@@ -14,14 +14,14 @@
 qp_step *qp_step_reserve(void);
 void qp_step_release(qp_step *step);
 
-/* A step begins in a lane. `identity` tells what runs from what else runs, and is kept from
+/* A step begins in a running_loop. `identity` tells what runs from what else runs, and is kept from
  * meaning another thing by `keeper` (may be NULL); `what` is the code object, or the callable that
  * has none. */
-void qp_step_begin(qp_step *step, qp_lane *lane, const void *identity, PyObject *keeper,
-                   PyObject *what);
+void qp_step_begin(qp_step *step, qp_running_loop *running_loop, const void *identity,
+                   PyObject *keeper, PyObject *what);
 
 /* A span of time in which a loop's steps cannot be seen begins; a heartbeat is due then. */
-void qp_step_await_beat(qp_step *step, qp_lane *lane, uint64_t due_ticks);
+void qp_step_await_beat(qp_step *step, qp_running_loop *running_loop, uint64_t due_ticks);
 
 /* The step ends; keeps the exception that is set. */
 void qp_step_end(qp_step *step);
@@ -29,16 +29,16 @@ void qp_step_end(qp_step *step);
 /* Notes a call of the driver in the step. */
 static inline void qp_step_database(qp_step *step, uint32_t statement, uint32_t path, int64_t ticks)
 {
-    qp_causes_add(&step->causes, statement, path, 1, ticks);
+    qp_step_queries_add(&step->causes, statement, path, 1, ticks);
     step->longest_ticks = ticks > step->longest_ticks ? ticks : step->longest_ticks;
 }
 
-/* Notes where the step of this number is in a lane, if it still runs and is a stall; `asked_ticks`
- * is when the GIL was asked for. With the GIL. */
-void qp_step_sample(qp_lane *lane, uint64_t number, uint64_t asked_ticks);
+/* Notes where the step of this number is in a running_loop, if it still runs and is a stall;
+ * `asked_ticks` is when the GIL was asked for. With the GIL. */
+void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks);
 
 /* Drops what was added up; what ran stays known. */
-void qp_steps_forget(void);
+void qp_steps_clear(void);
 
 /* Allocates the table; false without memory. */
 bool qp_steps_start(void);

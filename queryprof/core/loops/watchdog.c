@@ -10,43 +10,43 @@ enum { IDLE_TURNS = 25 };
 static const double SHARE_OF_A_THRESHOLD = 0.5;
 static const double MARGIN_S = 50e-6; /* so that a step is over the threshold, not almost */
 
-static qp_background *present; /* owned; NULL: none */
+static qp_native_thread *present; /* owned; NULL: none */
 static qp_watchdog_look *look;
 
 bool qp_watchdog_awaited;
 _Atomic bool qp_watchdog_sleeps;
 
 /* Looks where a step is; waits for the GIL first. */
-static void sample(qp_lane *lane, uint64_t number, uint64_t asked_ticks)
+static void sample(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
     qp_here.muted = true;
-    look(lane, number, asked_ticks);
+    look(running_loop, number, asked_ticks);
     PyGILState_Release(gil);
 }
 
-/* Looks at a lane; the ticks at which it wants to be looked at again, 0: at any time. */
-static uint64_t watch(qp_lane *lane)
+/* Looks at a running_loop; the ticks at which it wants to be looked at again, 0: at any time. */
+static uint64_t watch(qp_running_loop *running_loop)
 {
-    uint64_t started = atomic_load_explicit(&lane->started_ticks, memory_order_acquire);
-    uint64_t number = atomic_load_explicit(&lane->step_number, memory_order_relaxed);
+    uint64_t started = atomic_load_explicit(&running_loop->started_ticks, memory_order_acquire);
+    uint64_t number = atomic_load_explicit(&running_loop->step_number, memory_order_relaxed);
     uint64_t now = qp_clock_ticks();
     if (!started) {
         return 0;
     }
-    if (lane->watched_number != number) {
-        lane->watched_number = number;
-        lane->watched_ns = qp_stall_ns;
-        lane->seen_cpu_ns = qp_cpu_wanted_ns(lane->kernel_id);
-        lane->seen_ticks = now;
-        atomic_store(&lane->seen_number, lane->seen_cpu_ns < 0 ? 0 : number);
+    if (running_loop->watched_number != number) {
+        running_loop->watched_number = number;
+        running_loop->watched_ns = qp_stall_ns;
+        running_loop->seen_cpu_ns = qp_cpu_wanted_ns(running_loop->kernel_id);
+        running_loop->seen_ticks = now;
+        atomic_store(&running_loop->seen_number, running_loop->seen_cpu_ns < 0 ? 0 : number);
     }
     int64_t elapsed_ns = qp_clock_ns(qp_clock_elapsed(started, now));
-    if (elapsed_ns >= lane->watched_ns) {
-        lane->watched_ns = elapsed_ns + qp_stall_ns;
-        sample(lane, number, now);
+    if (elapsed_ns >= running_loop->watched_ns) {
+        running_loop->watched_ns = elapsed_ns + qp_stall_ns;
+        sample(running_loop, number, now);
     }
-    return started + (uint64_t)qp_clock_ticks_of(lane->watched_ns);
+    return started + (uint64_t)qp_clock_ticks_of(running_loop->watched_ns);
 }
 
 /* The thread sleeps until a step that runs becomes a stall, or for most of a threshold, which no
@@ -57,11 +57,11 @@ static double turn(void *Py_UNUSED(unused))
     static int idle_turns;
     uint64_t next = 0, steps = 0;
     int count;
-    qp_lane *lanes = qp_lanes(&count);
+    qp_running_loop *running_loops = qp_running_loops(&count);
     for (int i = 0; i < count; i++) {
-        uint64_t wanted = watch(&lanes[i]);
+        uint64_t wanted = watch(&running_loops[i]);
         next = wanted && (!next || wanted < next) ? wanted : next;
-        steps += atomic_load_explicit(&lanes[i].step_number, memory_order_relaxed);
+        steps += atomic_load_explicit(&running_loops[i].step_number, memory_order_relaxed);
     }
     idle_turns = next || steps != last_steps ? 0 : idle_turns + 1;
     last_steps = steps;
@@ -79,7 +79,7 @@ void qp_watchdog_wake(void)
 {
     atomic_store(&qp_watchdog_sleeps, false);
     if (present) {
-        qp_background_wake(present);
+        qp_native_thread_wake(present);
     }
 }
 
@@ -88,7 +88,7 @@ int qp_watchdog_start(double threshold_s, qp_watchdog_look *function)
     look = function;
     qp_stall_ns = (int64_t)(threshold_s * 1e9);
     atomic_store(&qp_watchdog_sleeps, false);
-    present = qp_background_new(turn, NULL, threshold_s * SHARE_OF_A_THRESHOLD);
+    present = qp_native_thread_new(turn, NULL, threshold_s * SHARE_OF_A_THRESHOLD);
     qp_watchdog_awaited = present != NULL;
     return present ? 0 : -1;
 }
@@ -96,18 +96,18 @@ int qp_watchdog_start(double threshold_s, qp_watchdog_look *function)
 void qp_watchdog_launch(void)
 {
     qp_watchdog_awaited = false;
-    if (present && !qp_background_launch(present)) {
+    if (present && !qp_native_thread_launch(present)) {
         PySys_WriteStderr("queryprof: no thread can be started: stalls are not seen\n");
     }
 }
 
 void qp_watchdog_stop(double timeout_s)
 {
-    qp_background *stopped = present;
+    qp_native_thread *stopped = present;
     present = NULL;
     qp_watchdog_awaited = false;
     if (stopped) {
-        qp_background_stop(stopped, timeout_s);
+        qp_native_thread_stop(stopped, timeout_s);
     }
 }
 

@@ -8,9 +8,10 @@
 
 #include "loops/loops.h"
 
-/* Looks at the step of a number that has run on in a lane; with the GIL, which was asked for then.
+/* Looks at the step of a number that has run on in a running_loop; with the GIL, which was asked
+ * for then.
  */
-typedef void qp_watchdog_look(qp_lane *lane, uint64_t number, uint64_t asked_ticks);
+typedef void qp_watchdog_look(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks);
 
 /* Gets ready; the thread starts with the next loop that runs. Steps from `threshold_s` on are
  * stalls. 0, or -1 with an exception. */

@@ -29,7 +29,7 @@ bool qp_changes_start(void)
     if (!changes.log) {
         changes.log = qp_map(LOG_BYTES);
     }
-    qp_changes_forget();
+    qp_changes_clear();
     return changes.log != NULL;
 }
 
@@ -38,10 +38,10 @@ void qp_changes_stop(void)
     if (changes.log && changes.used) {
         qp_map_again(changes.log, LOG_BYTES);
     }
-    qp_changes_forget();
+    qp_changes_clear();
 }
 
-void qp_changes_forget(void)
+void qp_changes_clear(void)
 {
     changes.used = 0;
     changes.is_watched = false;
@@ -101,7 +101,7 @@ bool qp_changes_seal(void)
     return true;
 }
 
-PyObject *qp_changes_take(bool watches)
+PyObject *qp_changes_drain(bool watches)
 {
     PyObject *rows = changes.sealed ? changes.sealed : PyList_New(0);
     changes.sealed = NULL;

@@ -32,7 +32,7 @@ static inline bool qp_row_changes(qp_table table, void *row)
 /* Sets a mark. A new list of the rows that have changed since the last one, as (table, number of
  * the row, the row's bytes then, its bytes now); NULL with an exception. `watches`: they
  * will be asked for again. */
-PyObject *qp_changes_take(bool watches);
+PyObject *qp_changes_drain(bool watches);
 
 /* Rows are about to be emptied, and what has changed must be kept; false with an exception. */
 bool qp_changes_seal(void);
@@ -42,6 +42,6 @@ bool qp_changes_start(void);
 void qp_changes_stop(void);
 
 /* In a forked child: changes are not watched. */
-void qp_changes_forget(void);
+void qp_changes_clear(void);
 
 #endif

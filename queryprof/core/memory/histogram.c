@@ -78,7 +78,7 @@ void qp_histogram_uncount(qp_histogram *from, int64_t ns)
     }
 }
 
-void qp_histograms_forget(void)
+void qp_histograms_clear(void)
 {
     qp_rows_clear(QP_SPREAD_ROWS);
     qp_rows_clear(QP_OCTAVE_ROWS);

@@ -71,7 +71,7 @@ void qp_histogram_uncount(qp_histogram *from, int64_t ns);
 
 /* Empties all of those that are spread out; the rows that they belong to are emptied by whose they
  * are. */
-void qp_histograms_forget(void);
+void qp_histograms_clear(void);
 
 static inline void qp_distribution_add(qp_distribution *to, int64_t ns)
 {

@@ -75,9 +75,12 @@ enum {
 /* A statement: what is left of a SQL text when literals do not count. */
 typedef struct {
     qp_text text;
-    qp_text note;               /* what a library told of it; QP_TEXT_NONE: nothing */
-    uint32_t changes_rows;      /* and returns none */
-    uint32_t changes_uncounted; /* rows that the standard library's driver does not count */
+    qp_text note;         /* what a library told of it; QP_TEXT_NONE: nothing */
+    uint8_t changes_rows; /* this and the next four: see statements/kinds.h */
+    uint8_t changes_uncounted;
+    uint8_t can_be_explained;
+    uint8_t schema_change;
+    uint8_t script_change;
 } qp_statement_row;
 
 /* A line of code: where a frame of a call path or stack was. */
@@ -85,7 +88,7 @@ typedef struct {
     qp_text function; /* its qualified name */
     qp_text file;
     uint32_t line; /* 0: unknown */
-    uint32_t kind; /* qp_code_class */
+    uint32_t kind; /* qp_code_owner */
 } qp_line_row;
 
 /* A stack of frames: its innermost one, and the stack around that (0: it is the outermost). */

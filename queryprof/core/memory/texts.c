@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "memory/region.h"
+#include "runtime/exception.h"
 #include "runtime/index.h"
 
 enum { NAMES = 65536 /* equal ones are found again among so many */ };
@@ -87,21 +88,19 @@ static const char *utf8_of(PyObject *str, Py_ssize_t *length, PyObject **owner)
 
 qp_text qp_text_of_str(PyObject *str)
 {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     Py_ssize_t length;
     PyObject *owner;
     const char *bytes = utf8_of(str, &length, &owner);
     qp_text text = qp_text_of(bytes, (size_t)length);
     Py_XDECREF(owner);
-    PyErr_Restore(type, value, traceback); /* also drops an error of the above */
+    qp_exception_put_back(&exception); /* also drops an error of the above */
     return text;
 }
 
 qp_text qp_text_over(qp_text old, PyObject *str, uint32_t most, uint32_t *added)
 {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     Py_ssize_t length;
     PyObject *owner;
     const char *bytes = utf8_of(str, &length, &owner);
@@ -118,6 +117,6 @@ qp_text qp_text_over(qp_text old, PyObject *str, uint32_t most, uint32_t *added)
         *added = text == QP_TEXT_FULL ? 0 : (uint32_t)length;
     }
     Py_XDECREF(owner);
-    PyErr_Restore(type, value, traceback);
+    qp_exception_put_back(&exception);
     return text;
 }

@@ -21,6 +21,6 @@ double qp_probe_cost_ns(void)
         double ns = (double)qp_clock_ns(qp_clock_elapsed(from, qp_clock_ticks())) / COST_CALLS;
         least_ns = ns < least_ns ? ns : least_ns;
     }
-    qp_recorder_forget();
+    qp_recorder_clear();
     return least_ns;
 }

@@ -47,8 +47,8 @@ static void write_head(void)
 static void forget_code(void)
 {
     if (qp_code_lines_nearly_full()) {
-        qp_callpath_forget();
-        qp_code_lines_forget();
+        qp_call_path_clear();
+        qp_code_lines_clear();
     }
 }
 
@@ -57,8 +57,8 @@ static bool cannot_write; /* parts: what finds no room is added up with what els
 /* What is done now and then. */
 static bool turn(uint64_t now_ticks)
 {
-    qp_recorder_settle();
-    qp_thread_usage_note();
+    qp_recorder_flush();
+    qp_thread_usage_read();
     qp_head->turn_unix_ns = qp_clock_unix_ns(now_ticks);
     qp_head->turns++;
     int64_t written = qp_written_bytes;
@@ -115,16 +115,16 @@ void qp_recorder_stop(void)
     qp_recording = 0;
     qp_turn_stop();
     qp_checkpoint_to("", 0, false);
-    qp_calls_forget();
+    qp_calls_clear();
     qp_spans_stop();
-    qp_task_makers_stop();
+    qp_task_creators_stop();
     qp_steps_stop();
     qp_threads_stop();
     qp_samples_stop();
     qp_plans_stop();
     qp_aggregates_stop();
     qp_changes_stop();
-    qp_callpath_forget();
+    qp_call_path_clear();
     qp_stacks_stop();
     qp_code_lines_stop();
     qp_statements_stop();
@@ -141,26 +141,26 @@ bool qp_recorder_is_on(void)
 /* Empties all sums; what they are of keeps its number. */
 static void forget_sums(void)
 {
-    qp_samples_forget();
-    qp_stalls_forget();
-    qp_steps_forget();
-    qp_loops_forget();
+    qp_samples_clear();
+    qp_stalls_clear();
+    qp_steps_clear();
+    qp_loops_clear();
     qp_rows_clear(QP_CAUSE_ROWS);
     qp_rows_clear(QP_ERROR_ROWS);
-    qp_aggregates_forget();
-    qp_handoffs_forget();
-    qp_spans_forget();
-    qp_thread_usage_forget();
-    qp_histograms_forget();
+    qp_aggregates_clear();
+    qp_handoffs_clear();
+    qp_spans_clear();
+    qp_thread_usage_clear();
+    qp_histograms_clear();
     qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
     qp_head->folded_statements = qp_head->folded_calls = 0;
 }
 
-void qp_recorder_forget(void)
+void qp_recorder_clear(void)
 {
-    qp_executions_forget();
+    qp_executions_clear();
     forget_sums();
-    qp_plans_forget();
+    qp_plans_clear();
 }
 
 void qp_recorder_after_fork(void)
@@ -175,7 +175,7 @@ void qp_recorder_after_fork(void)
     qp_loops_after_fork();
     qp_spans_after_fork();
     qp_executions_after_fork();
-    qp_changes_forget();
+    qp_changes_clear();
     qp_aggregates_stop();
     qp_samples_stop();
     bool is_lost = qp_region_is_lost();
@@ -183,26 +183,26 @@ void qp_recorder_after_fork(void)
         qp_recorder_stop();
         return;
     }
-    qp_recorder_forget();
+    qp_recorder_clear();
     qp_head->unasked_plans = 0;
     qp_head->turns = 0;
     begin();
 }
 
-void qp_recorder_settle(void)
+void qp_recorder_flush(void)
 {
-    qp_stalls_settle();
-    qp_loops_settle();
-    qp_orphans_collect();
-    qp_counters_settle();
-    qp_executions_settle();
+    qp_stalls_flush();
+    qp_loops_flush();
+    qp_pending_counters_collect();
+    qp_counters_flush();
+    qp_executions_flush();
     qp_clock_calibrate();
     write_head();
 }
 
 bool qp_recorder_end_part(void)
 {
-    qp_recorder_settle();
+    qp_recorder_flush();
     if (!qp_changes_seal() || !qp_region_begin_part()) {
         PyErr_Clear();
         return false;

@@ -17,13 +17,13 @@ bool qp_recorder_is_on(void);
 void qp_recorder_after_fork(void);
 
 /* Brings what is in flight to the tables, before they are read. */
-void qp_recorder_settle(void);
+void qp_recorder_flush(void);
 
 /* Writes what was recorded up to now to a file of its own, and empties the sums; false: it cannot
  * be written, and they stay. */
 bool qp_recorder_end_part(void);
 
 /* Forgets what was recorded up to now. */
-void qp_recorder_forget(void);
+void qp_recorder_clear(void);
 
 #endif

@@ -46,10 +46,13 @@ static inline uint32_t qp_index_next(const qp_index *index, uint32_t slot)
     return (slot + 1) & index->mask;
 }
 
-/* Mixes a value into a hash, by multiplication with 2^64 / golden ratio. */
+/* 2^64 / golden ratio: what is multiplied with it is spread over all bits (Knuth, TAOCP 6.4). */
+#define QP_GOLDEN_RATIO 0x9E3779B97F4A7C15u
+
+/* Mixes a value into a hash. */
 static inline uint64_t qp_hash_mix(uint64_t hash, uint64_t value)
 {
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ value) * QP_GOLDEN_RATIO;
     return hash ^ (hash >> 32);
 }
 

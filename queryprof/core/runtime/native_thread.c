@@ -16,7 +16,7 @@
 #include <unistd.h>
 #endif
 
-struct qp_background {
+struct qp_native_thread {
     PyThread_type_lock wake; /* held; released to make the thread look up */
     PyThread_type_lock done; /* held until the thread has ended */
     _Atomic bool ending;
@@ -32,7 +32,7 @@ struct qp_background {
 
 static void run(void *argument)
 {
-    qp_background *self = argument;
+    qp_native_thread *self = argument;
     double interval_s = self->interval_s;
     for (;;) {
         PY_TIMEOUT_T interval_us = interval_s < 0 ? -1 : (PY_TIMEOUT_T)(interval_s * 1e6);
@@ -46,17 +46,17 @@ static void run(void *argument)
 }
 
 #ifdef _WIN32
-static bool start_thread(qp_background *self)
+static bool start_thread(qp_native_thread *self)
 {
     return PyThread_start_new_thread(run, self) != PYTHREAD_INVALID_THREAD_ID;
 }
 
-static void join_thread(qp_background *Py_UNUSED(self)) {}
+static void join_thread(qp_native_thread *Py_UNUSED(self)) {}
 #else
 static void *run_thread(void *self)
 {
 #ifdef __linux__
-    ((qp_background *)self)->kernel_id = syscall(SYS_gettid);
+    ((qp_native_thread *)self)->kernel_id = syscall(SYS_gettid);
     pthread_setname_np(pthread_self(), "queryprof"); /* what it uses is not the program's */
 #endif
     run(self);
@@ -65,7 +65,7 @@ static void *run_thread(void *self)
 
 /* The thread takes no signals: one that it got would not wake the program's main thread, which
  * alone runs Python's handlers. */
-static bool start_thread(qp_background *self)
+static bool start_thread(qp_native_thread *self)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -76,7 +76,7 @@ static bool start_thread(qp_background *self)
 }
 
 /* Python counts the threads of the system at a fork, and warns: it must be gone, not going. */
-static void join_thread(qp_background *self)
+static void join_thread(qp_native_thread *self)
 {
     pthread_join(self->thread, NULL);
 #ifdef __linux__
@@ -88,7 +88,7 @@ static void join_thread(qp_background *self)
 }
 #endif
 
-static void release(qp_background *self)
+static void release(qp_native_thread *self)
 {
     if (self->wake) {
         PyThread_free_lock(self->wake);
@@ -99,9 +99,9 @@ static void release(qp_background *self)
     PyMem_RawFree(self);
 }
 
-qp_background *qp_background_new(double (*turn)(void *), void *argument, double interval_s)
+qp_native_thread *qp_native_thread_new(double (*turn)(void *), void *argument, double interval_s)
 {
-    qp_background *self = PyMem_RawCalloc(1, sizeof *self);
+    qp_native_thread *self = PyMem_RawCalloc(1, sizeof *self);
     if (self) {
         self->wake = PyThread_allocate_lock();
         self->done = PyThread_allocate_lock();
@@ -117,7 +117,7 @@ qp_background *qp_background_new(double (*turn)(void *), void *argument, double 
     return NULL;
 }
 
-bool qp_background_launch(qp_background *self)
+bool qp_native_thread_launch(qp_native_thread *self)
 {
     PyThread_acquire_lock(self->wake, WAIT_LOCK);
     PyThread_acquire_lock(self->done, WAIT_LOCK);
@@ -125,14 +125,14 @@ bool qp_background_launch(qp_background *self)
     return self->is_running;
 }
 
-void qp_background_wake(qp_background *self)
+void qp_native_thread_wake(qp_native_thread *self)
 {
     if (self->is_running) {
         PyThread_release_lock(self->wake);
     }
 }
 
-bool qp_background_stop(qp_background *self, double timeout_s)
+bool qp_native_thread_stop(qp_native_thread *self, double timeout_s)
 {
     bool ended = true;
     if (self->is_running) {

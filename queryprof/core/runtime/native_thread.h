@@ -9,21 +9,21 @@
 #include <Python.h>
 #include <stdbool.h>
 
-typedef struct qp_background qp_background;
+typedef struct qp_native_thread qp_native_thread;
 
-/* Ready to be launched (owned by the caller until qp_background_stop); NULL with an exception.
+/* Ready to be launched (owned by the caller until qp_native_thread_stop); NULL with an exception.
  * `turn` is called without the GIL, for the first time after `interval_s`; it returns after how
  * many seconds it shall be called again (negative: when it is woken). */
-qp_background *qp_background_new(double (*turn)(void *), void *argument, double interval_s);
+qp_native_thread *qp_native_thread_new(double (*turn)(void *), void *argument, double interval_s);
 
 /* Starts the thread; with the GIL. False: the system refuses. */
-bool qp_background_launch(qp_background *self);
+bool qp_native_thread_launch(qp_native_thread *self);
 
 /* Makes the thread take its turn now, if it has been launched. */
-void qp_background_wake(qp_background *self);
+void qp_native_thread_wake(qp_native_thread *self);
 
 /* Stops the thread and waits for it, at most `timeout_s` seconds, without the GIL. False: a turn
  * hangs; the thread, and what its turns need, must stay. Gives `self` back. */
-bool qp_background_stop(qp_background *self, double timeout_s);
+bool qp_native_thread_stop(qp_native_thread *self, double timeout_s);
 
 #endif

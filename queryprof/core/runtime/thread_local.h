@@ -22,11 +22,12 @@
 #endif
 
 struct qp_thread;
-struct qp_origin;
+struct qp_submitter;
 
 typedef struct {
     struct qp_thread *thread; /* its record; owned by the pool of records */
-    struct qp_origin *origin; /* of the innermost work that it does for another; owned by that */
+    struct qp_submitter
+        *submitter;           /* of the innermost work that it does for another; owned by that */
     bool muted;               /* the profiler's own work: nothing is recorded */
     uint32_t usage_recording; /* in this recording ... */
     uint32_t usage_row;       /* ... it notes what it uses in this row; UINT32_MAX: none */

@@ -4,6 +4,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
+#include "runtime/exception.h"
 #include "runtime/recording.h"
 #include "runtime/thread_local.h"
 
@@ -43,13 +44,12 @@ QP_COLD void qp_turn(void)
     if (!qp_recording || qp_here.muted) {
         return;
     }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     uint64_t now_ticks = qp_clock_ticks();
     wait();
     bool was_muted = qp_here.muted;
     qp_here.muted = true;
     has_use_for_more = turn_work(now_ticks);
     qp_here.muted = was_muted;
-    PyErr_Restore(type, value, traceback);
+    qp_exception_put_back(&exception);
 }

@@ -11,6 +11,7 @@
 #include "memory/region.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
+#include "runtime/index.h"
 #include "threads/thread_usage.h"
 
 bool qp_share_awaited;
@@ -176,7 +177,7 @@ static bool name_file(int file)
 static int make_file(const char *directory, size_t length, bool *is_named)
 {
     char place[QP_SHARED_PATH_BYTES];
-    uint64_t random = qp_clock_ticks() * 0x9E3779B97F4A7C15u ^ (uint64_t)getpid();
+    uint64_t random = qp_clock_ticks() * QP_GOLDEN_RATIO ^ (uint64_t)getpid();
     int needed = snprintf(shared.path, sizeof shared.path, "%.*s/%s-%ld-%08x", (int)length,
                           directory, shared.name, (long)getpid(), (unsigned)(random >> 32));
     struct statfs facts;

@@ -1,6 +1,7 @@
 #include "sql/words.h"
 
 #include "runtime/allocation.h"
+#include "runtime/index.h"
 
 enum { SLOTS = 32768 /* columns known to a process; half of them are used at most */ };
 
@@ -75,7 +76,7 @@ static bool has(const large_set *set, uint64_t hash)
 
 static uint64_t column_hash(uint64_t table, uint64_t column)
 {
-    uint64_t hash = (table ^ (column >> 17 | column << 47)) * 0x9E3779B97F4A7C15u;
+    uint64_t hash = (table ^ (column >> 17 | column << 47)) * QP_GOLDEN_RATIO;
     return hash ? hash : 1;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/allocation.h"
+#include "runtime/exception.h"
 #include "sql/fingerprint.h"
 #include "sqlite/library.h"
 
@@ -30,10 +31,9 @@ static const char *utf8_of(PyObject *sql, Py_ssize_t *length)
     if (!sql || !PyUnicode_Check(sql)) {
         return NULL;
     }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     const char *bytes = PyUnicode_AsUTF8AndSize(sql, length);
-    PyErr_Restore(type, value, traceback); /* also drops an error of the above */
+    qp_exception_put_back(&exception); /* also drops an error of the above */
     return bytes;
 }
 
@@ -57,7 +57,7 @@ qp_column_question *qp_columns_question(PyObject *sql)
     return question;
 }
 
-void qp_columns_ask(qp_column_question *question, void *db)
+void qp_columns_request(qp_column_question *question, void *db)
 {
     char table[LONGEST_NAME], column[LONGEST_NAME];
     for (int i = 0; qp_sqlite.table_column_metadata && i < question->word_count; i++) {

@@ -29,7 +29,7 @@ typedef struct qp_column_question {
 qp_column_question *qp_columns_question(PyObject *sql);
 
 /* Asks it on a connection (sqlite3 *), with its mutex and without the GIL. */
-void qp_columns_ask(qp_column_question *question, void *db);
+void qp_columns_request(qp_column_question *question, void *db);
 
 /* Learns the answer. With the GIL. */
 void qp_columns_learn(const qp_column_question *question);

@@ -112,7 +112,7 @@ void qp_explain(qp_explanation *explanation, void *db, void *statement)
     uint64_t from = qp_clock_ticks();
     explanation->statement = statement;
     if (explanation->columns) {
-        qp_columns_ask(explanation->columns, db);
+        qp_columns_request(explanation->columns, db);
     }
     if (explanation->wants_plan) {
         read_plan(explanation, db, statement);

@@ -20,8 +20,9 @@ enum { WALKS = 128, WALK_WAYS = 2, WALK_MARKS = 20 };
 /* Where the same frames led before. */
 typedef struct {
     qp_frame_mark marks[WALK_MARKS];
-    int marked;      /* 0: nothing is known */
-    uint32_t origin; /* the path in the thread that handed the work over, or that made the task */
+    int marked; /* 0: nothing is known */
+    uint32_t
+        submitter; /* the path in the thread that handed the work over, or that made the task */
     uint32_t path;
     bool ours;
 } known_walk;
@@ -31,14 +32,14 @@ static struct {
     int frames;
 } table;
 
-void qp_callpath_forget(void)
+void qp_call_path_clear(void)
 {
     memset(table.walks, 0, sizeof table.walks);
 }
 
-void qp_callpath_configure(int frames)
+void qp_call_path_configure(int frames)
 {
-    qp_callpath_forget();
+    qp_call_path_clear();
     table.frames = frames < 1 ? 1 : frames > QP_PATH_FRAMES_MAX ? QP_PATH_FRAMES_MAX : frames;
 }
 
@@ -64,7 +65,7 @@ static bool has_all(const search *s)
 static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int instruction)
 {
     search *s = context;
-    qp_code_class kind;
+    qp_code_owner kind;
     if (!qp_code_find(code, globals, &kind)) {
         s->full = true;
     } else if (kind == QP_CODE_USER) {
@@ -80,10 +81,10 @@ static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int in
 }
 
 /* Goes on with a path from elsewhere. */
-static void look_behind(search *s, uint32_t origin)
+static void look_behind(search *s, uint32_t submitter)
 {
     const qp_line_row *lines = qp_rows(QP_LINE_ROWS);
-    for (uint32_t at = origin; at > QP_PATH_OTHER && s->ours && !has_all(s);
+    for (uint32_t at = submitter; at > QP_PATH_OTHER && s->ours && !has_all(s);
          at = qp_stack_outer(at)) {
         if (lines[qp_stack_line(at)].kind == QP_CODE_USER) {
             s->user[s->users++] = qp_stack_line(at);
@@ -92,7 +93,7 @@ static void look_behind(search *s, uint32_t origin)
 }
 
 /* Without a frame of the program, the library's own frames are better than nothing. */
-static uint32_t path_of(const search *s, uint32_t origin)
+static uint32_t path_of(const search *s, uint32_t submitter)
 {
     uint32_t lines[QP_PATH_FRAMES_MAX];
     if (s->users) {
@@ -106,7 +107,7 @@ static uint32_t path_of(const search *s, uint32_t origin)
         const place *at = &s->library[count];
         lines[count++] = qp_line_of(at->code, at->instruction);
     }
-    for (uint32_t at = origin; at > QP_PATH_OTHER && count < (uint32_t)table.frames;
+    for (uint32_t at = submitter; at > QP_PATH_OTHER && count < (uint32_t)table.frames;
          at = qp_stack_outer(at)) {
         lines[count++] = qp_stack_line(at);
     }
@@ -115,7 +116,7 @@ static uint32_t path_of(const search *s, uint32_t origin)
 
 static QP_COLD void find_path(PyThreadState *tstate, known_walk *walk)
 {
-    bool is_task = walk->origin != QP_PATH_NONE && !qp_origin_now();
+    bool is_task = walk->submitter != QP_PATH_NONE && !qp_submitter_now();
     search s = {.ours = true};
     qp_frame *frame = qp_frame_running(tstate);
     bool enough = false;
@@ -126,41 +127,41 @@ static QP_COLD void find_path(PyThreadState *tstate, known_walk *walk)
         frame = enough ? frame : qp_frame_outer(frame);
     }
     bool has_parents = !enough && !frame && qp_greenlets_visit(look_at, &s);
-    look_behind(&s, walk->origin);
+    look_behind(&s, walk->submitter);
     /* A code object that no table keeps alive may go, and its address come to mean another; and
      * equal frames may have different parents. */
     bool marks = !s.full && !has_parents;
-    walk->path = path_of(&s, walk->origin);
+    walk->path = path_of(&s, walk->submitter);
     walk->marked = marks ? qp_frames_mark(tstate, frame, walk->marks, WALK_MARKS) : 0;
     walk->ours = s.ours;
     qp_frame_release(frame);
 }
 
-static inline bool leads_there(const known_walk *walk, PyThreadState *tstate, uint32_t origin)
+static inline bool leads_there(const known_walk *walk, PyThreadState *tstate, uint32_t submitter)
 {
-    return walk->origin == origin && qp_frames_match(tstate, walk->marks, walk->marked);
+    return walk->submitter == submitter && qp_frames_match(tstate, walk->marks, walk->marked);
 }
 
 /* A walk that is not the latest from these frames: the one before, or a new one. */
-static QP_COLD void find_other(PyThreadState *tstate, uint32_t origin, known_walk *ways)
+static QP_COLD void find_other(PyThreadState *tstate, uint32_t submitter, known_walk *ways)
 {
-    if (leads_there(&ways[1], tstate, origin)) {
+    if (leads_there(&ways[1], tstate, submitter)) {
         known_walk found = ways[1];
         ways[1] = ways[0];
         ways[0] = found;
         return;
     }
     ways[1] = ways[0];
-    ways[0].origin = origin;
+    ways[0].submitter = submitter;
     find_path(tstate, &ways[0]);
 }
 
-bool qp_callpath_find(PyThreadState *tstate, uint32_t *path)
+bool qp_call_path_find(PyThreadState *tstate, uint32_t *path)
 {
-    uint32_t origin = qp_path_behind();
-    known_walk *ways = table.walks[(qp_frames_hash(tstate) + origin) & (WALKS - 1)];
-    if (!leads_there(&ways[0], tstate, origin)) {
-        find_other(tstate, origin, ways);
+    uint32_t submitter = qp_path_behind();
+    known_walk *ways = table.walks[(qp_frames_hash(tstate) + submitter) & (WALKS - 1)];
+    if (!leads_there(&ways[0], tstate, submitter)) {
+        find_other(tstate, submitter, ways);
     }
     *path = ways[0].path;
     return ways[0].ours;
@@ -173,7 +174,7 @@ uint32_t qp_stack_find(PyThreadState *tstate)
     qp_frame *frame = qp_frame_running(tstate);
     while (frame && count < STACK_DEPTH) {
         PyCodeObject *code = qp_frame_code(frame);
-        qp_code_class kind;
+        qp_code_owner kind;
         if (qp_code_find(code, qp_frame_globals(frame), &kind) && kind != QP_CODE_SELF) {
             lines[count++] = qp_line_of(code, qp_frame_instruction(frame));
         }

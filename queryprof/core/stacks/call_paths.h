@@ -13,14 +13,14 @@
 enum { QP_PATH_FRAMES_MAX = 8 };
 
 /* Forgets where frames led before: code objects are dropped, or recording stops. */
-void qp_callpath_forget(void);
+void qp_call_path_clear(void);
 
 /* Sets the number of frames in a call path. */
-void qp_callpath_configure(int frames);
+void qp_call_path_configure(int frames);
 
 /* The call path of the thread's running frame. Returns false when the call is not the
  * program's. */
-bool qp_callpath_find(PyThreadState *tstate, uint32_t *path);
+bool qp_call_path_find(PyThreadState *tstate, uint32_t *path);
 
 /* The whole stack of the thread. */
 uint32_t qp_stack_find(PyThreadState *tstate);

@@ -5,6 +5,7 @@
 #include "memory/region.h"
 #include "memory/texts.h"
 #include "runtime/allocation.h"
+#include "runtime/exception.h"
 #include "runtime/index.h"
 #include "stacks/frames.h"
 
@@ -90,7 +91,7 @@ static void forget_places(void)
     table.place_count = 0;
 }
 
-void qp_code_lines_forget(void)
+void qp_code_lines_clear(void)
 {
     memset(table.recent, 0, sizeof table.recent);
     memset(table.code_index.slots, 0, 2 * CODES * sizeof *table.code_index.slots);
@@ -111,9 +112,9 @@ void qp_code_lines_forget(void)
 void qp_code_lines_stop(void)
 {
     if (table.codes && table.places && table.code_index.slots && table.place_index.slots) {
-        qp_code_lines_forget();
+        qp_code_lines_clear();
     }
-    qp_code_classes_forget();
+    qp_code_owners_clear();
     qp_release(table.codes);
     qp_release(table.places);
     qp_index_stop(&table.code_index);
@@ -144,14 +145,13 @@ static known_code *find_in_table(PyCodeObject *code, PyObject *globals)
     if (table.code_count == CODES) {
         return NULL;
     }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     known_code *added = &table.codes[table.code_count];
     added->kind = (uint8_t)qp_code_classify(code, globals);
     added->code = (PyCodeObject *)Py_NewRef((PyObject *)code);
     added->is_guess = !globals && qp_code_is_generated(code);
     table.code_index.slots[slot] = ++table.code_count;
-    PyErr_Restore(type, value, traceback);
+    qp_exception_put_back(&exception);
     return added;
 }
 
@@ -168,16 +168,16 @@ static inline const known_code *find_code(PyCodeObject *code, PyObject *globals)
     return recent;
 }
 
-bool qp_code_find(PyCodeObject *code, PyObject *globals, qp_code_class *kind)
+bool qp_code_find(PyCodeObject *code, PyObject *globals, qp_code_owner *kind)
 {
     const known_code *known = find_code(code, globals);
-    *kind = known ? (qp_code_class)known->kind : QP_CODE_LIBRARY;
+    *kind = known ? (qp_code_owner)known->kind : QP_CODE_LIBRARY;
     return known != NULL;
 }
 
-qp_code_class qp_code_kind(PyCodeObject *code)
+qp_code_owner qp_code_kind(PyCodeObject *code)
 {
-    qp_code_class kind;
+    qp_code_owner kind;
     /* What has no file is generated, or the main program's. */
     PyObject *main = qp_code_is_generated(code) ? PyImport_AddModule("__main__") : NULL;
     qp_code_find(code, main ? PyModule_GetDict(main) : NULL, &kind);
@@ -185,7 +185,7 @@ qp_code_class qp_code_kind(PyCodeObject *code)
     return kind;
 }
 
-uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_class kind)
+uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_owner kind)
 {
     const qp_line_row row = {.function = function, .file = file, .line = line, .kind = kind};
     return add_line(&row);

@@ -22,22 +22,22 @@ void qp_code_lines_stop(void);
 
 /* Whose a code object is; `globals` may be NULL. False: the cache is full, and it is not known.
  * Raises nothing. */
-bool qp_code_find(PyCodeObject *code, PyObject *globals, qp_code_class *kind);
+bool qp_code_find(PyCodeObject *code, PyObject *globals, qp_code_owner *kind);
 
 /* The same without a frame that runs it: a library's if it is not known. */
-qp_code_class qp_code_kind(PyCodeObject *code);
+qp_code_owner qp_code_kind(PyCodeObject *code);
 
 /* The line of an instruction (a byte offset, as PyFrame_GetLasti gives it) of a code object that
  * was found. Raises nothing. */
 uint32_t qp_line_of(PyCodeObject *code, int instruction);
 
 /* The line with this content, which is added if need be; QP_LINE_OTHER: there is no room. */
-uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_class kind);
+uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_owner kind);
 
 /* Whether the cache should be emptied at the next occasion. */
 bool qp_code_lines_nearly_full(void);
 
 /* Empties the cache; drops references, which may run code of the program. */
-void qp_code_lines_forget(void);
+void qp_code_lines_clear(void);
 
 #endif

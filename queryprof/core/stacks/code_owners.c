@@ -20,7 +20,7 @@ static struct {
     bool typed_in;   /* a main program without a file is the user's */
 } table;
 
-void qp_code_classes_forget(void)
+void qp_code_owners_clear(void)
 {
     for (int i = 0; i < table.prefix_count; i++) {
         qp_release(table.prefixes[i].text);
@@ -57,10 +57,10 @@ static char *copy_path(PyObject *path, size_t *length)
     return copy;
 }
 
-int qp_code_classes_configure(PyObject *prefixes, PyObject *directory, bool typed_in)
+int qp_code_owners_configure(PyObject *prefixes, PyObject *directory, bool typed_in)
 {
     size_t length;
-    qp_code_classes_forget();
+    qp_code_owners_clear();
     table.typed_in = typed_in;
     table.directory = copy_path(directory, &length);
     if (!table.directory) {
@@ -94,7 +94,7 @@ static bool is_installed(const char *file)
 }
 
 /* The class of a file's path. */
-static qp_code_class classify_path(const char *file, size_t size)
+static qp_code_owner classify_path(const char *file, size_t size)
 {
     char absolute[4096];
     if (file[0] != '/' && file[0] != '\\' && !(size > 1 && file[1] == ':')) {
@@ -140,10 +140,10 @@ static bool is_typed_in(PyObject *globals)
     return !file || (PyUnicode_GET_LENGTH(file) && PyUnicode_READ_CHAR(file, 0) == '<');
 }
 
-static qp_code_class classify_file(PyObject *path)
+static qp_code_owner classify_file(PyObject *path)
 {
     PyObject *bytes = bytes_of(path);
-    qp_code_class class = QP_CODE_LIBRARY;
+    qp_code_owner class = QP_CODE_LIBRARY;
     if (bytes) {
         class = classify_path(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
     } else {
@@ -168,7 +168,7 @@ static bool begins_with(PyObject *text, const char *start)
     return begins;
 }
 
-qp_code_class qp_code_classify(PyCodeObject *code, PyObject *globals)
+qp_code_owner qp_code_classify(PyCodeObject *code, PyObject *globals)
 {
     if (is_typed_in(globals)) {
         return QP_CODE_USER;

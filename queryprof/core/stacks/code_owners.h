@@ -11,13 +11,13 @@ typedef enum {
     QP_CODE_STANDARD = 2, /* the standard library, frozen modules */
     QP_CODE_SELF = 3,     /* queryprof */
     QP_CODE_IGNORED = 4   /* calls from here are not the program's (coverage's own data) */
-} qp_code_class;
+} qp_code_owner;
 
 /* Sets how file names are classed: a list of (prefix, kind) with str prefixes, of which the longest
  * match counts; the directory that relative file names are under; and whether a main program
  * without a file is the user's. Returns 0, or -1 with an exception. */
-int qp_code_classes_configure(PyObject *prefixes, PyObject *directory, bool typed_in);
-void qp_code_classes_forget(void);
+int qp_code_owners_configure(PyObject *prefixes, PyObject *directory, bool typed_in);
+void qp_code_owners_clear(void);
 
 /* Whether a code object has no file: its class depends on the globals that it runs in. */
 bool qp_code_is_generated(PyCodeObject *code);
@@ -26,6 +26,6 @@ bool qp_code_is_generated(PyCodeObject *code);
  * those of a main program without one (-c, standard input, a notebook), or of a module whose
  * docstrings are tested; else a library has generated it, whatever module it runs in. Frozen
  * modules are the standard library's. Raises nothing. */
-qp_code_class qp_code_classify(PyCodeObject *code, PyObject *globals);
+qp_code_owner qp_code_classify(PyCodeObject *code, PyObject *globals);
 
 #endif

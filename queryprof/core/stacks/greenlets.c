@@ -1,5 +1,7 @@
 #include "stacks/greenlets.h"
 
+#include "runtime/exception.h"
+
 enum { PARENTS = 16, FRAMES = 250 };
 
 /* The greenlet library's module (a new reference), or NULL: it is not loaded. */
@@ -44,8 +46,7 @@ static bool visit_frames(PyFrameObject *frame, qp_frame_visitor *visit, void *co
 
 bool qp_greenlets_visit(qp_frame_visitor *visit, void *context)
 {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     bool found = false, has_parents = false;
     PyObject *module = library();
     PyObject *greenlet = module ? PyObject_CallMethod(module, "getcurrent", NULL) : NULL;
@@ -63,6 +64,6 @@ bool qp_greenlets_visit(qp_frame_visitor *visit, void *context)
     Py_XDECREF(greenlet);
     Py_XDECREF(greenlet_type);
     Py_XDECREF(module);
-    PyErr_Restore(type, value, traceback); /* also drops an error of the above */
+    qp_exception_put_back(&exception); /* also drops an error of the above */
     return has_parents;
 }

@@ -3,31 +3,31 @@
 #include "runtime/assertion.h"
 #include "stacks/frames.h"
 
-void qp_origin_enter(qp_origin *origin)
+void qp_submitter_enter(qp_submitter *submitter)
 {
-    origin->frame = qp_frame_cheap_identity(PyThreadState_Get());
-    origin->below = qp_here.origin;
-    qp_here.origin = origin;
+    submitter->frame = qp_frame_cheap_identity(PyThreadState_Get());
+    submitter->below = qp_here.submitter;
+    qp_here.submitter = submitter;
 }
 
-void qp_origin_leave(qp_origin *origin)
+void qp_submitter_leave(qp_submitter *submitter)
 {
-    qp_origin **place = &qp_here.origin;
-    while (*place && *place != origin) {
+    qp_submitter **place = &qp_here.submitter;
+    while (*place && *place != submitter) {
         place = &(*place)->below;
     }
-    QP_ASSERT(*place == origin); /* it ends in the thread in which it began */
+    QP_ASSERT(*place == submitter); /* it ends in the thread in which it began */
     if (*place) {
-        *place = origin->below;
+        *place = submitter->below;
     }
 }
 
-qp_origin *qp_origin_running(void)
+qp_submitter *qp_submitter_running(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
-    qp_origin *origin = qp_here.origin;
-    while (origin && origin->frame && !qp_frame_is_running(tstate, origin->frame)) {
-        origin = origin->below;
+    qp_submitter *submitter = qp_here.submitter;
+    while (submitter && submitter->frame && !qp_frame_is_running(tstate, submitter->frame)) {
+        submitter = submitter->below;
     }
-    return origin;
+    return submitter;
 }

@@ -9,27 +9,27 @@
 
 #include "runtime/thread_local.h"
 
-typedef struct qp_origin {
-    uint32_t recording;      /* the numbers are valid in this one alone; 0: it is not known */
-    uint32_t path;           /* the call path of who asked */
-    int64_t span;            /* the value of the span's context variable there; 0: none */
-    PyObject *note;          /* what a library says about its next statements; or NULL */
-    uint64_t calls;          /* of the driver, made by the work */
-    struct qp_origin *below; /* while the work runs: of other work that began before it */
-    const void *frame;       /* identity of the Python frame that runs it, or NULL */
-} qp_origin;
+typedef struct qp_submitter {
+    uint32_t recording;         /* the numbers are valid in this one alone; 0: it is not known */
+    uint32_t path;              /* the call path of who asked */
+    int64_t span;               /* the value of the span's context variable there; 0: none */
+    PyObject *note;             /* what a library says about its next statements; or NULL */
+    uint64_t calls;             /* of the driver, made by the work */
+    struct qp_submitter *below; /* while the work runs: of other work that began before it */
+    const void *frame;          /* identity of the Python frame that runs it, or NULL */
+} qp_submitter;
 
 /* The work begins, and ends, in the running thread; in any order where greenlets switch. The owner
- * of the origin keeps it in between. */
-void qp_origin_enter(qp_origin *origin);
-void qp_origin_leave(qp_origin *origin);
+ * of the submitter keeps it in between. */
+void qp_submitter_enter(qp_submitter *submitter);
+void qp_submitter_leave(qp_submitter *submitter);
 
 /* That of the work inside which the thread is now, or NULL; work of other greenlets waits. */
-qp_origin *qp_origin_running(void);
+qp_submitter *qp_submitter_running(void);
 
-static inline qp_origin *qp_origin_now(void)
+static inline qp_submitter *qp_submitter_now(void)
 {
-    return qp_here.origin ? qp_origin_running() : NULL;
+    return qp_here.submitter ? qp_submitter_running() : NULL;
 }
 
 #endif

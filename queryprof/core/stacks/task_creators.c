@@ -19,7 +19,7 @@ void qp_task_boundary_is(PyCodeObject *code)
     Py_XSETREF(boundary_code, (PyCodeObject *)Py_NewRef((PyObject *)code));
 }
 
-void qp_task_makers_stop(void)
+void qp_task_creators_stop(void)
 {
     Py_CLEAR(qp_task_variable);
     Py_CLEAR(boundary_code);
@@ -40,9 +40,9 @@ static uint32_t task_path(void)
 
 QP_COLD uint32_t qp_path_behind_find(void)
 {
-    const qp_origin *origin = qp_origin_now();
-    if (origin) {
-        return origin->recording == qp_recording ? origin->path : QP_PATH_NONE;
+    const qp_submitter *submitter = qp_submitter_now();
+    if (submitter) {
+        return submitter->recording == qp_recording ? submitter->path : QP_PATH_NONE;
     }
     return qp_task_variable ? task_path() : QP_PATH_NONE;
 }

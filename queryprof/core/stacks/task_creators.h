@@ -33,9 +33,9 @@ uint32_t qp_path_behind_find(void);
 
 static inline uint32_t qp_path_behind(void)
 {
-    return qp_here.origin || qp_task_variable ? qp_path_behind_find() : 0;
+    return qp_here.submitter || qp_task_variable ? qp_path_behind_find() : 0;
 }
 
-void qp_task_makers_stop(void);
+void qp_task_creators_stop(void);
 
 #endif

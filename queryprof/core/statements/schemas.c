@@ -1,8 +1,6 @@
 #include "statements/schemas.h"
 
-#include <string.h>
-
-#include "sql/fingerprint.h"
+#include "runtime/index.h"
 
 #ifndef _WIN32
 #include <sys/stat.h>
@@ -21,7 +19,7 @@ static uint64_t elsewhere;       /* the state of all connections changes with it
 /* Murmur3's finalizer (https://github.com/aappleby/smhasher): every bit of the input counts. */
 static uint64_t mix(uint64_t a, uint64_t b)
 {
-    uint64_t x = a * 0x9E3779B97F4A7C15u ^ b;
+    uint64_t x = a * QP_GOLDEN_RATIO ^ b;
     x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;
     x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
     return (x ^ x >> 33) | 1;
@@ -119,7 +117,7 @@ uint64_t qp_schema_state(qp_schema *schema, const char *path)
                schema->file ? files[schema->file - 1].lineage.state : 0);
 }
 
-void qp_schema_note(qp_schema *schema, qp_schema_change what, uint64_t event)
+void qp_schema_apply(qp_schema *schema, qp_schema_change what, uint64_t event)
 {
     bool is_shared = schema->file && what != QP_SCHEMA_ASIDE;
     qp_lineage *lineage = is_shared ? &files[schema->file - 1].lineage : &schema->own;
@@ -149,91 +147,4 @@ void qp_schema_note(qp_schema *schema, qp_schema_change what, uint64_t event)
     case QP_SCHEMA_KEPT:
         break;
     }
-}
-
-static bool begins(const char *form, uint32_t length, const char *word)
-{
-    size_t size = strlen(word);
-    return length >= size && !memcmp(form, word, size);
-}
-
-static bool contains(const char *form, uint32_t length, const char *word)
-{
-    size_t size = strlen(word);
-    const char *end = form + length;
-    const char *at = form;
-    while ((at = memchr(at, word[0], (size_t)(end - at))) && (size_t)(end - at) >= size) {
-        if (!memcmp(at, word, size)) {
-            return true;
-        }
-        at++;
-    }
-    return false;
-}
-
-/* Whether it has one of the words, up to a NULL. */
-static bool contains_one(const char *form, uint32_t length, const char *const *words)
-{
-    while (*words && !contains(form, length, *words)) {
-        words++;
-    }
-    return *words != NULL;
-}
-
-static bool begins_with_one(const char *form, uint32_t length, const char *const *words)
-{
-    while (*words && !begins(form, length, *words)) {
-        words++;
-    }
-    return *words != NULL;
-}
-
-static qp_schema_change change_of_script(const char *form, uint32_t length)
-{
-    static const char *const creating[] = {"CREATE ", "VIRTUAL ", NULL};
-    static const char *const other[] = {"DROP ",   "ALTER ",  "ATTACH ", "DETACH ",
-                                        "ANALYZE", "PRAGMA ", "TEMP",    NULL};
-    bool is_cut = length >= QP_STATEMENT_BYTES - 1;
-    if (is_cut || contains_one(form, length, other)) {
-        return QP_SCHEMA_CHANGED;
-    }
-    if (!contains_one(form, length, creating)) {
-        return QP_SCHEMA_KEPT;
-    }
-    return contains(form, length, "IF NOT EXISTS") ? QP_SCHEMA_ENSURED : QP_SCHEMA_CHANGED;
-}
-
-qp_schema_change qp_schema_change_of(const char *form, uint32_t length, bool is_script)
-{
-    static const char *const changing[] = {"CREATE ", "DROP ", "ALTER ", NULL};
-    /* What ANALYZE finds depends on the rows; what ATTACH brings on the file. */
-    static const char *const unknown[] = {"ANALYZE", "ATTACH ", "DETACH ", "PRAGMA optimize", NULL};
-    static const char *const planning[] = {"case_sensitive_like", "automatic_index",
-                                           "reverse_unordered_selects", "writable_schema", NULL};
-    static const char *const ending[] = {"COMMIT", "END", NULL};
-    static const char *const elsewhere_too[] = {"(backup)", "(deserialize)", NULL};
-    if (is_script) {
-        return change_of_script(form, length);
-    }
-    if (begins_with_one(form, length, changing)) {
-        return begins(form, length, "CREATE TEMP")       ? QP_SCHEMA_ASIDE
-               : contains(form, length, "IF NOT EXISTS") ? QP_SCHEMA_ENSURED
-                                                         : QP_SCHEMA_CHANGED;
-    }
-    if (begins_with_one(form, length, unknown)) {
-        return QP_SCHEMA_UNKNOWN;
-    }
-    if (begins(form, length, "PRAGMA ")) {
-        return contains_one(form, length, planning) ? QP_SCHEMA_ASIDE : QP_SCHEMA_KEPT;
-    }
-    if (begins(form, length, "(close)")) {
-        return QP_SCHEMA_ROLLED_BACK; /* what was not committed */
-    }
-    if (begins(form, length, "ROLLBACK")) {
-        return contains(form, length, " TO ") ? QP_SCHEMA_CHANGED : QP_SCHEMA_ROLLED_BACK;
-    }
-    if (begins_with_one(form, length, ending)) {
-        return QP_SCHEMA_COMMITTED;
-    }
-    return begins_with_one(form, length, elsewhere_too) ? QP_SCHEMA_ELSEWHERE : QP_SCHEMA_KEPT;
 }

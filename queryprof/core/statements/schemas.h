@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "statements/kinds.h"
+
 enum { QP_SCHEMA_REPEATABLE = 24 };
 
 /* What has changed a schema so far. */
@@ -28,24 +30,10 @@ typedef struct {
     qp_lineage own; /* what is the connection's alone (TEMP, ATTACH, PRAGMA), or in no file */
 } qp_schema;
 
-typedef enum {
-    QP_SCHEMA_KEPT,      /* the statement changes no schema */
-    QP_SCHEMA_CHANGED,   /* of the database */
-    QP_SCHEMA_ENSURED,   /* the same, but not when it is done again: IF NOT EXISTS */
-    QP_SCHEMA_ASIDE,     /* of the connection alone */
-    QP_SCHEMA_UNKNOWN,   /* by something that the statement does not tell */
-    QP_SCHEMA_ELSEWHERE, /* the same, and of any connection */
-    QP_SCHEMA_COMMITTED,
-    QP_SCHEMA_ROLLED_BACK
-} qp_schema_change;
-
-/* What a statement, or a script of several (its normal form, `length` bytes), does to schemas. */
-qp_schema_change qp_schema_change_of(const char *form, uint32_t length, bool is_script);
-
 /* The number of the schema that a connection sees; `path` is its file ("" without one). */
 uint64_t qp_schema_state(qp_schema *schema, const char *path);
 
 /* Notes a change; `event` tells the statement from others. */
-void qp_schema_note(qp_schema *schema, qp_schema_change change, uint64_t event);
+void qp_schema_apply(qp_schema *schema, qp_schema_change change, uint64_t event);
 
 #endif

@@ -1,11 +1,14 @@
 #include "statements/statements.h"
 
+#include "statements/kinds.h"
+
 #include <string.h>
 
 #include "memory/region.h"
 #include "memory/texts.h"
 #include "runtime/allocation.h"
 #include "runtime/clock.h"
+#include "runtime/exception.h"
 #include "runtime/index.h"
 #include "runtime/recording.h"
 #include "runtime/thread_local.h"
@@ -30,44 +33,9 @@ static struct {
     char *scratch; /* QP_STATEMENT_BYTES for one fingerprint */
 } table;
 
-static const qp_statement_row *statement(uint32_t number)
+const qp_statement_row *qp_statement(uint32_t number)
 {
     return (const qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + number;
-}
-
-static bool contains(const char *text, size_t length, const char *word)
-{
-    size_t wanted = strlen(word);
-    for (size_t i = 0; i + wanted <= length; i++) {
-        if (!memcmp(text + i, word, wanted)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* By its first word: it changes rows, and returns none. */
-static bool changes_rows(const char *form, size_t length)
-{
-    static const char *const words[] = {"INSERT ", "UPDATE ", "DELETE ", "MERGE ", "REPLACE "};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        size_t prefix = strlen(words[i]);
-        if (length > prefix && !memcmp(form, words[i], prefix)) {
-            return !contains(form, length, " RETURNING ");
-        }
-    }
-    return false;
-}
-
-/* SQLite allows a change after a WITH, and nowhere inside a query. */
-static bool changes_after_with(const char *form, size_t length)
-{
-    static const char *const words[] = {" INSERT ", " UPDATE ", " DELETE FROM ", " REPLACE INTO "};
-    bool changes = false;
-    for (size_t i = 0; length > 5 && !memcmp(form, "WITH ", 5) && i < 4; i++) {
-        changes = changes || contains(form, length, words[i]);
-    }
-    return changes && !contains(form, length, " RETURNING ");
 }
 
 static uint32_t intern(const char *form, size_t length)
@@ -89,10 +57,8 @@ static uint32_t intern(const char *form, size_t length)
     if (number == UINT32_MAX) {
         return QP_STATEMENT_OTHER;
     }
-    ((qp_statement_row *)qp_rows(QP_STATEMENT_ROWS))[number] =
-        (qp_statement_row){.text = text,
-                           .changes_rows = changes_rows(form, length),
-                           .changes_uncounted = changes_after_with(form, length)};
+    ((qp_statement_row *)qp_rows(QP_STATEMENT_ROWS))[number] = qp_statement_kinds(form, length);
+    ((qp_statement_row *)qp_rows(QP_STATEMENT_ROWS))[number].text = text;
     table.index.slots[slot] = number + 1;
     return number;
 }
@@ -135,8 +101,7 @@ uint32_t qp_statement_of_name(const char *name)
 static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind)
 {
     Py_ssize_t length;
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     PyObject *escaped = NULL;
     const char *bytes = PyUnicode_AsUTF8AndSize(sql, &length);
     if (!bytes) { /* lone surrogates: the driver will refuse it, but its error has a statement */
@@ -151,7 +116,7 @@ static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind)
                         qp_fingerprint(bytes, (size_t)length, dialect, kind, table.scratch));
     }
     Py_XDECREF(escaped);
-    PyErr_Restore(type, value, traceback); /* also drops an error of the escaping */
+    qp_exception_put_back(&exception); /* also drops an error of the escaping */
     return number;
 }
 
@@ -221,8 +186,7 @@ uint32_t qp_statement_of_object(PyObject *sql)
 /* The text of a query that is no str (a new reference), or NULL. Raises nothing. */
 static PyObject *text_of(PyObject *query)
 {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     PyObject *text = NULL;
     if (PyBytes_Check(query)) {
         text = PyUnicode_DecodeUTF8(PyBytes_AS_STRING(query), PyBytes_GET_SIZE(query), "replace");
@@ -233,7 +197,7 @@ static PyObject *text_of(PyObject *query)
         qp_here.muted = was_muted;
     }
     PyErr_Clear(); /* then the statement stays unknown */
-    PyErr_Restore(type, value, traceback);
+    qp_exception_put_back(&exception);
     return text;
 }
 
@@ -249,11 +213,6 @@ uint32_t qp_statement_of_query(PyObject *query, qp_dialect dialect)
     return statement;
 }
 
-bool qp_statement_changes_rows(uint32_t number)
-{
-    return statement(number)->changes_rows;
-}
-
 /* Gives a text that is in the cache another statement. */
 static void cache_again(PyObject *sql, uint32_t statement)
 {
@@ -265,11 +224,6 @@ static void cache_again(PyObject *sql, uint32_t statement)
             set[way].statement = statement;
         }
     }
-}
-
-bool qp_statement_changes_uncounted(uint32_t number)
-{
-    return statement(number)->changes_uncounted;
 }
 
 uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns)
@@ -299,5 +253,5 @@ bool qp_statement_is_known(uint32_t number)
 
 const char *qp_statement_form(uint32_t number, uint32_t *length)
 {
-    return qp_text_bytes(statement(number)->text, length);
+    return qp_text_bytes(qp_statement(number)->text, length);
 }

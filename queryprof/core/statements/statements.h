@@ -33,12 +33,6 @@ uint32_t qp_statement_of_object(PyObject *sql);
  * objects that are text when asked (psycopg's Composable has `as_string`). Never raises. */
 uint32_t qp_statement_of_query(PyObject *query, qp_dialect dialect);
 
-/* Whether a statement changes rows and returns none: by its first word. */
-bool qp_statement_changes_rows(uint32_t statement);
-
-/* Whether it changes rows that the standard library's driver does not count: a WITH before it. */
-bool qp_statement_changes_uncounted(uint32_t statement);
-
 /* The statement with this normal form, for operations that have no SQL text. */
 uint32_t qp_statement_of_name(const char *name);
 
@@ -53,6 +47,9 @@ uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_dialect dialect
                               qp_text_kind kind);
 
 bool qp_statement_is_known(uint32_t statement);
+
+/* What is known of a statement; valid for as long as recording is on. */
+const qp_statement_row *qp_statement(uint32_t statement);
 
 /* The normal form of a statement, `*length` bytes of it; valid for as long as recording is on. */
 const char *qp_statement_form(uint32_t statement, uint32_t *length);

@@ -41,7 +41,7 @@ static uint64_t hash_key(const qp_key *key)
     uint64_t words[2];
     _Static_assert(sizeof words == sizeof *key, "a key has no padding");
     memcpy(words, key, sizeof words);
-    uint64_t hash = (words[0] ^ (words[1] * 0xC2B2AE3D27D4EB4Fu)) * 0x9E3779B97F4A7C15u;
+    uint64_t hash = (words[0] ^ (words[1] * 0xC2B2AE3D27D4EB4Fu)) * QP_GOLDEN_RATIO;
     return hash ^ (hash >> 32);
 }
 
@@ -179,7 +179,7 @@ void qp_aggregate_count(qp_aggregate *entry, const qp_counters *counters)
     qp_counters_add(&entry->counters, counters);
 }
 
-void qp_aggregates_forget(void)
+void qp_aggregates_clear(void)
 {
     uint32_t count = qp_row_count(QP_AGGREGATE_ROWS);
     for (uint32_t number = QP_OPERATIONS; number < count; number++) { /* mostly few */

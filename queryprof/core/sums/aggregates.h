@@ -19,7 +19,7 @@
 bool qp_aggregates_start(void);
 void qp_aggregates_stop(void);
 
-/* The entry of a key, or that which takes in what finds no room. Valid until qp_aggregates_forget.
+/* The entry of a key, or that which takes in what finds no room. Valid until qp_aggregates_clear.
  */
 qp_aggregate *qp_aggregate_of(const qp_key *key);
 
@@ -83,7 +83,7 @@ static inline void qp_counters_add(qp_counters *to, const qp_counters *from)
 void qp_aggregate_count(qp_aggregate *entry, const qp_counters *counters);
 
 /* Drops all entries: their rows are emptied. */
-void qp_aggregates_forget(void);
+void qp_aggregates_clear(void);
 
 /* The number of times that entries were dropped: what is older is not valid. */
 extern uint32_t qp_aggregates_generation;

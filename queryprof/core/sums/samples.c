@@ -45,7 +45,7 @@ void qp_samples_stop(void)
     memset(&table, 0, sizeof table);
 }
 
-void qp_samples_forget(void)
+void qp_samples_clear(void)
 {
     for (uint32_t i = 0; i < qp_row_count(QP_EXEMPLAR_ROWS); i++) {
         uint32_t statement = exemplars()[i].key.statement;

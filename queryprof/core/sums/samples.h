@@ -36,6 +36,6 @@ void qp_exemplar_keep(const qp_exemplar_row *of, PyObject *sql, PyObject *parame
 void qp_stack_sample_add(uint32_t statement, uint32_t stack, int64_t executions, int64_t ns);
 
 /* Drops what was kept. */
-void qp_samples_forget(void);
+void qp_samples_clear(void);
 
 #endif

@@ -168,7 +168,7 @@ void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording)
     qp_thread_usage_unlock();
 }
 
-void qp_thread_usage_note(void)
+void qp_thread_usage_read(void)
 {
     qp_usage now;
     int64_t read_bytes;
@@ -249,7 +249,7 @@ void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording)
     (void)id, (void)name, (void)recording;
 }
 
-void qp_thread_usage_note(void) {}
+void qp_thread_usage_read(void) {}
 
 void qp_thread_usage_leave_out(int64_t written_bytes)
 {
@@ -271,7 +271,7 @@ void qp_thread_usage_start(void) {}
 void qp_thread_usage_after_fork(void) {}
 #endif
 
-void qp_thread_usage_forget(void)
+void qp_thread_usage_clear(void)
 {
     qp_thread_usage_lock();
     for (uint32_t i = 0; i < qp_row_count(QP_THREAD_ROWS); i++) {

@@ -20,7 +20,7 @@ void qp_thread_usage_unlock(void);
 void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording);
 
 /* Notes what the running thread has used up to now. */
-void qp_thread_usage_note(void);
+void qp_thread_usage_read(void);
 
 /* So many bytes that the running thread has written are not the program's. */
 void qp_thread_usage_leave_out(int64_t written_bytes);
@@ -39,7 +39,7 @@ void qp_thread_usage_count(int64_t kernel_id, uint16_t name, const qp_usage *now
 void qp_thread_usage_start(void);
 
 /* Drops what was noted. */
-void qp_thread_usage_forget(void);
+void qp_thread_usage_clear(void);
 
 /* In a forked child: makes a new lock. */
 void qp_thread_usage_after_fork(void);

@@ -10,6 +10,7 @@
 #include "memory/numbered_names.h"
 #include "memory/region.h"
 #include "runtime/allocation.h"
+#include "runtime/exception.h"
 #include "runtime/thread_local.h"
 #include "threads/thread_usage.h"
 
@@ -112,26 +113,24 @@ uint16_t qp_thread_number(PyObject *name)
     enum {
         KEPT = 64 + 2 /* names as they are; a pool may have thousands, told apart by numbers */
     };
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     bool folds = qp_row_count(QP_THREAD_ROWS) >= KEPT && !qp_name_has(&state.names, name);
     PyObject *kept = folds ? without_digits(name) : Py_NewRef(name);
     uint16_t number = kept ? qp_name_number(&state.names, kept) : 0;
     Py_XDECREF(kept);
-    PyErr_Restore(type, value, traceback); /* also drops an error of the above */
+    qp_exception_put_back(&exception); /* also drops an error of the above */
     return number;
 }
 
 static void name_record(qp_thread *record)
 {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    qp_exception exception = qp_exception_take();
     qp_here.muted = true;
     PyObject *name = running_thread_name();
     record->number = name ? qp_thread_number(name) : 0;
     Py_XDECREF(name);
     qp_here.muted = false;
-    PyErr_Restore(type, value, traceback);
+    qp_exception_put_back(&exception);
 }
 
 static qp_thread *new_record(void)

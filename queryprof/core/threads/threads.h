@@ -12,20 +12,20 @@
 struct qp_active;
 struct qp_call;
 struct qp_execution;
-struct qp_lane;
+struct qp_running_loop;
 
 typedef struct qp_thread {
-    PyThreadState *tstate;        /* whose record it is */
-    uint16_t number;              /* of its name */
-    uint32_t recording;           /* `number` is valid in this recording alone */
-    uint32_t random;              /* state of its generator, never 0 */
-    struct qp_execution *serving; /* whose rows it was served last; check its cursor */
-    struct qp_active *active;     /* the probed call in progress that began last */
-    uint32_t awaited_path;        /* where the awaited call was made that begins next */
-    struct qp_call *free_calls;   /* owned: calls to be used again; may be NULL */
-    struct qp_lane *lane;         /* of the event loop that runs in it, or NULL */
-    volatile bool ended;          /* its operating-system thread is gone: use it again */
-    struct qp_thread *next;       /* in the list of all records */
+    PyThreadState *tstate;                /* whose record it is */
+    uint16_t number;                      /* of its name */
+    uint32_t recording;                   /* `number` is valid in this recording alone */
+    uint32_t random;                      /* state of its generator, never 0 */
+    struct qp_execution *serving;         /* whose rows it was served last; check its cursor */
+    struct qp_active *active;             /* the probed call in progress that began last */
+    uint32_t awaited_path;                /* where the awaited call was made that begins next */
+    struct qp_call *free_calls;           /* owned: calls to be used again; may be NULL */
+    struct qp_running_loop *running_loop; /* of the event loop that runs in it, or NULL */
+    volatile bool ended;                  /* its operating-system thread is gone: use it again */
+    struct qp_thread *next;               /* in the list of all records */
 } qp_thread;
 
 /* The running thread's record (owned by the list of records) for the interpreter that records,

@@ -195,12 +195,12 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-PyTypeObject *qp_awaited_type(PyObject *module)
+PyTypeObject *qp_coroutine_proxy_type(PyObject *module)
 {
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
 }
 
-PyObject *qp_awaited(PyTypeObject *type, PyObject *coroutine, qp_watcher *watcher)
+PyObject *qp_coroutine_proxy(PyTypeObject *type, PyObject *coroutine, qp_watcher *watcher)
 {
     awaited *self = (awaited *)type->tp_alloc(type, 0);
     if (!self) {

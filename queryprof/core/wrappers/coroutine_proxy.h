@@ -17,10 +17,10 @@ typedef struct qp_watcher {
 } qp_watcher;
 
 /* Makes the heap type; a new reference, or NULL with an exception. */
-PyTypeObject *qp_awaited_type(PyObject *module);
+PyTypeObject *qp_coroutine_proxy_type(PyObject *module);
 
 /* A new object of that type around a coroutine, whose reference it takes, as it takes the watcher.
  * Without memory the coroutine itself is returned, and the watcher is forgotten. */
-PyObject *qp_awaited(PyTypeObject *type, PyObject *coroutine, qp_watcher *watcher);
+PyObject *qp_coroutine_proxy(PyTypeObject *type, PyObject *coroutine, qp_watcher *watcher);
 
 #endif

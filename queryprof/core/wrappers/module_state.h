@@ -6,7 +6,7 @@
 
 typedef struct {
     PyTypeObject *wrapper_type; /* owned, as all of them */
-    PyTypeObject *awaited_type;
+    PyTypeObject *coroutine_proxy_type;
     PyTypeObject *handoff_type;
 } qp_module_state;
 

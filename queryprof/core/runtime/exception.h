@@ -1,0 +1,36 @@
+/* The exception that is set while code of ours runs, which must neither see nor lose it. */
+#ifndef QP_RUNTIME_EXCEPTION_H
+#define QP_RUNTIME_EXCEPTION_H
+
+#include <Python.h>
+
+/* All owned; NULL where none was set. */
+typedef struct {
+    PyObject *type;
+    PyObject *value;
+    PyObject *traceback;
+} qp_exception;
+
+/* Takes the exception that is set, and leaves none. */
+static inline qp_exception qp_exception_take(void)
+{
+    qp_exception taken;
+    PyErr_Fetch(&taken.type, &taken.value, &taken.traceback);
+    return taken;
+}
+
+/* Sets it again, and gives back its references; drops what was set since. */
+static inline void qp_exception_put_back(const qp_exception *taken)
+{
+    PyErr_Restore(taken->type, taken->value, taken->traceback);
+}
+
+/* Gives back its references; what was set since stays. */
+static inline void qp_exception_drop(qp_exception *taken)
+{
+    Py_CLEAR(taken->type);
+    Py_CLEAR(taken->value);
+    Py_CLEAR(taken->traceback);
+}
+
+#endif

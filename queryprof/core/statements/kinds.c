@@ -1,0 +1,121 @@
+#include "statements/kinds.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "sql/fingerprint.h"
+
+typedef struct {
+    const char *text;
+    size_t length;
+} normal_form;
+
+static bool begins(const normal_form *form, const char *word)
+{
+    size_t size = strlen(word);
+    return form->length >= size && !memcmp(form->text, word, size);
+}
+
+static bool contains(const normal_form *form, const char *word)
+{
+    size_t size = strlen(word);
+    const char *end = form->text + form->length;
+    const char *at = form->text;
+    while ((at = memchr(at, word[0], (size_t)(end - at))) && (size_t)(end - at) >= size) {
+        if (!memcmp(at, word, size)) {
+            return true;
+        }
+        at++;
+    }
+    return false;
+}
+
+typedef bool test(const normal_form *form, const char *word);
+
+/* Whether the test is true for one of the words, up to a NULL. */
+static bool any(test *is_it, const normal_form *form, const char *const *words)
+{
+    while (*words && !is_it(form, *words)) {
+        words++;
+    }
+    return *words != NULL;
+}
+
+static bool changes_rows(const normal_form *form)
+{
+    static const char *const words[] = {"INSERT ", "UPDATE ",  "DELETE ",
+                                        "MERGE ",  "REPLACE ", NULL};
+    return any(begins, form, words) && !contains(form, " RETURNING ");
+}
+
+/* SQLite allows a change after a WITH, and nowhere inside a query. */
+static bool changes_after_with(const normal_form *form)
+{
+    static const char *const words[] = {" INSERT ", " UPDATE ", " DELETE FROM ", " REPLACE INTO ",
+                                        NULL};
+    return begins(form, "WITH ") && any(contains, form, words) && !contains(form, " RETURNING ");
+}
+
+static bool can_be_explained(const normal_form *form)
+{
+    static const char *const words[] = {"SELECT ", "INSERT ",  "UPDATE ", "DELETE ",
+                                        "WITH ",   "REPLACE ", NULL};
+    return any(begins, form, words);
+}
+
+static qp_schema_change change_of_script(const normal_form *form)
+{
+    static const char *const creating[] = {"CREATE ", "VIRTUAL ", NULL};
+    static const char *const other[] = {"DROP ",   "ALTER ",  "ATTACH ", "DETACH ",
+                                        "ANALYZE", "PRAGMA ", "TEMP",    NULL};
+    bool is_cut = form->length >= QP_STATEMENT_BYTES - 1;
+    if (is_cut || any(contains, form, other)) {
+        return QP_SCHEMA_CHANGED;
+    }
+    if (!any(contains, form, creating)) {
+        return QP_SCHEMA_KEPT;
+    }
+    return contains(form, "IF NOT EXISTS") ? QP_SCHEMA_ENSURED : QP_SCHEMA_CHANGED;
+}
+
+static qp_schema_change change_of(const normal_form *form)
+{
+    static const char *const changing[] = {"CREATE ", "DROP ", "ALTER ", NULL};
+    /* What ANALYZE finds depends on the rows; what ATTACH brings on the file. */
+    static const char *const unknown[] = {"ANALYZE", "ATTACH ", "DETACH ", "PRAGMA optimize", NULL};
+    static const char *const planning[] = {"case_sensitive_like", "automatic_index",
+                                           "reverse_unordered_selects", "writable_schema", NULL};
+    static const char *const ending[] = {"COMMIT", "END", NULL};
+    static const char *const elsewhere_too[] = {"(backup)", "(deserialize)", NULL};
+    if (any(begins, form, changing)) {
+        return begins(form, "CREATE TEMP")       ? QP_SCHEMA_ASIDE
+               : contains(form, "IF NOT EXISTS") ? QP_SCHEMA_ENSURED
+                                                 : QP_SCHEMA_CHANGED;
+    }
+    if (any(begins, form, unknown)) {
+        return QP_SCHEMA_UNKNOWN;
+    }
+    if (begins(form, "PRAGMA ")) {
+        return any(contains, form, planning) ? QP_SCHEMA_ASIDE : QP_SCHEMA_KEPT;
+    }
+    if (begins(form, "(close)")) {
+        return QP_SCHEMA_ROLLED_BACK; /* what was not committed */
+    }
+    if (begins(form, "ROLLBACK")) {
+        return contains(form, " TO ") ? QP_SCHEMA_CHANGED : QP_SCHEMA_ROLLED_BACK;
+    }
+    if (any(begins, form, ending)) {
+        return QP_SCHEMA_COMMITTED;
+    }
+    return any(begins, form, elsewhere_too) ? QP_SCHEMA_ELSEWHERE : QP_SCHEMA_KEPT;
+}
+
+qp_statement_row qp_statement_kinds(const char *text, size_t length)
+{
+    const normal_form form = {text, length};
+    return (qp_statement_row){.changes_rows = changes_rows(&form),
+                              .changes_uncounted = changes_after_with(&form),
+                              .can_be_explained = can_be_explained(&form),
+                              .schema_change = (uint8_t)change_of(&form),
+                              .script_change = (uint8_t)change_of_script(&form)};
+}

@@ -1,0 +1,32 @@
+/* What a statement does, by the words of its normal form: looked at once, when it gets its number.
+ */
+#ifndef QP_STATEMENTS_KINDS_H
+#define QP_STATEMENTS_KINDS_H
+
+#include <stddef.h>
+
+#include "memory/tables.h"
+
+/* What it does to the schema of a database. */
+typedef enum {
+    QP_SCHEMA_KEPT,      /* the statement changes no schema */
+    QP_SCHEMA_CHANGED,   /* of the database */
+    QP_SCHEMA_ENSURED,   /* the same, but not when it is done again: IF NOT EXISTS */
+    QP_SCHEMA_ASIDE,     /* of the connection alone */
+    QP_SCHEMA_UNKNOWN,   /* by something that the statement does not tell */
+    QP_SCHEMA_ELSEWHERE, /* the same, and of any connection */
+    QP_SCHEMA_COMMITTED,
+    QP_SCHEMA_ROLLED_BACK
+} qp_schema_change;
+
+/* A row without a text, with what a statement of this normal form does:
+ *
+ * - `changes_rows`: it changes rows and returns none;
+ * - `changes_uncounted`: it changes rows that the standard library's driver does not count (a WITH
+ *   stands before the change);
+ * - `can_be_explained`: EXPLAIN QUERY PLAN takes it;
+ * - `schema_change`: what it does to the schema; `script_change`: the same of a script of several
+ *   statements. */
+qp_statement_row qp_statement_kinds(const char *form, size_t length);
+
+#endif
