@@ -10,7 +10,7 @@ NEW_PYTHONS := 3.14 3.15
 TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat' -p no:cacheprovider
 POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
 
-.PHONY: help demo test package wheels bench bench-pythons responsiveness compat lint docs sanitize \
+.PHONY: help demo test package wheels bench bench-check bench-pythons responsiveness compat lint docs sanitize \
         test-new-pythons test-arm64 clean
 
 help:
@@ -65,6 +65,9 @@ test-new-pythons: ## the tests on CPython 3.14 and 3.15, from Debian's sid in a 
 
 test-arm64: ## the core's tests on arm64, emulated, from Debian's sid in a folder of its own (as root, an hour)
 	tests/in-debian.sh arm64 3.14 env QUERYPROF_EXAMPLES=10 pytest $(TEST_OPTIONS) tests/record
+
+bench-check: $(BIN)/queryprof ## fails when a call or a step takes more instructions than is kept (valgrind; a minute)
+	$(BIN)/python benchmarks/instructions.py
 
 bench-pythons: $(BIN)/queryprof ## what recording costs on each CPython from 3.11 to 3.15 (as root)
 	$(BIN)/python -m nox --session bench -- $(POINT_SELECT)

@@ -1,0 +1,131 @@
+"""How many instructions the core takes for a call and for a step, counted by callgrind: `make bench-check`.
+
+A count does not depend on what else the machine does, so that a change of a hundredth is seen. Each case
+runs for two numbers of rounds in processes of their own; the difference, divided by the rounds between, is the
+cost of one. Only instructions of the core's own library count (https://valgrind.org/docs/manual/cl-format.html).
+
+The counts depend on processor, compiler and Python: the kept ones (benchmarks/instructions.json) are found
+by these three. Exit status 1: a count has grown by more than a hundredth; 2: none is kept.
+
+    python benchmarks/instructions.py [--keep]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+KEPT = Path(__file__).with_suffix(".json")
+LIMIT = 1.01
+ROUNDS = (2000, 6000)
+
+START = "import sys\nrounds = int(sys.argv[1])\nimport queryprof\nqueryprof.install('x.qprof')\n"
+CONNECT = """import sqlite3
+cursor = sqlite3.connect(":memory:").cursor()
+cursor.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
+cursor.executemany("INSERT INTO t VALUES (?, ?)", [(i, i) for i in range(100)])
+"""
+CASES = {
+    "execute and fetch": f"""{START}{CONNECT}
+for i in range(rounds):
+    cursor.execute("SELECT b FROM t WHERE a = ?", (i % 100,)).fetchone()
+""",
+    "fetch of one row": f"""{START}{CONNECT}
+cursor.execute("SELECT 1 FROM t, t AS u LIMIT ?", (rounds,))
+while cursor.fetchone():
+    pass
+""",
+    "execute in a span": f"""{START}{CONNECT}
+for i in range(rounds):
+    with queryprof.span("work"):
+        cursor.execute("SELECT b FROM t WHERE a = ?", (i % 100,))
+""",
+    "step of a loop": f"""{START}
+import asyncio
+async def main():
+    for i in range(rounds):
+        await asyncio.sleep(0)
+asyncio.run(main())
+""",
+}
+
+
+def of_core(profile: str) -> int:
+    """The instructions in a callgrind profile that were run in the core's own code."""
+    total, is_core, names = 0, False, {}
+    lines = iter(profile.splitlines())
+    for line in lines:
+        if found := re.match(r"ob=\((\d+)\)(?: (.*))?", line):
+            number, path = found.groups()
+            names.setdefault(number, path)
+            is_core = "/queryprof/core/_core." in (names[number] or "")
+        elif found := re.match(r"cob=\((\d+)\) (.*)", line):
+            names.setdefault(*found.groups())
+        elif line.startswith("calls="):
+            next(lines)  # the cost of what was called
+        elif is_core and (found := re.match(r"[+*\d-]\S* (\d+)", line)):
+            total += int(found[1])
+    return total
+
+
+def instructions(source: str, rounds: int) -> int:
+    """What the core takes for a program of so many rounds."""
+    with tempfile.TemporaryDirectory() as directory:
+        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=out", sys.executable, "-c",
+                   source, str(rounds)]  # fmt: skip
+        # The same addresses and hashes every time.
+        environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONMALLOC": "malloc"}
+        result = subprocess.run(
+            command, cwd=directory, env=environment, capture_output=True, text=True, check=False
+        )
+        if result.returncode:
+            raise click.ClickException(f"valgrind failed:\n{result.stderr}")
+        return of_core(Path(directory, "out").read_text())
+
+
+def here() -> str:
+    """Processor, compiler and Python."""
+    compiler = os.environ.get("CC", "gcc")
+    version = subprocess.run(
+        [compiler, "-dumpfullversion"], capture_output=True, text=True, check=True
+    )
+    python = ".".join(platform.python_version_tuple()[:2])
+    return f"{platform.machine()}, {compiler} {version.stdout.strip()}, Python {python}"
+
+
+@click.command()
+@click.option("--keep", is_flag=True, help="Keep the counts as those to compare with.")
+def main(keep: bool) -> None:
+    """Counts, prints, and compares with what is kept."""
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    before = kept.get(here())
+    if not before and not keep:
+        click.echo(
+            f"no counts are kept for {here()}: run this with --keep on the version before", err=True
+        )
+        sys.exit(2)
+    counts, grown = {}, False
+    for name, source in CASES.items():
+        few, many = (instructions(source, rounds) for rounds in ROUNDS)
+        counts[name] = round((many - few) / (ROUNDS[1] - ROUNDS[0]), 1)
+        was = (before or {}).get(name)
+        grown |= was is not None and counts[name] > was * LIMIT
+        change = f"  was {was:8.1f}  {counts[name] / was - 1:+.1%}" if was else ""
+        click.echo(f"{name:20} {counts[name]:8.1f} instructions{change}")
+    if keep:
+        KEPT.write_text(json.dumps({**kept, here(): counts}, indent=2) + "\n")
+    elif grown:
+        click.echo("more than a hundredth above what is kept", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
