@@ -191,10 +191,10 @@ def test_no_module_is_named_as_another_library() -> None:
 
 
 def test_files_are_one_idea() -> None:
-    """No file of ours is past 500 lines."""
+    """No file of ours is past 400 lines, 600 for one of tests."""
     sources = [*MODULES.values(), *CORE.rglob("*.[ch]")]
     lengths = {str(path): len(path.read_text().splitlines()) for path in sources}
-    assert not {path: length for path, length in lengths.items() if length > 500}
+    assert not {path: length for path, length in lengths.items() if length > 400}
 
 
 def test_public_names() -> None:

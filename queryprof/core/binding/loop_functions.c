@@ -4,7 +4,6 @@
 #include "context/task_runner.h"
 #include "loops/asyncio_handles.h"
 #include "loops/loops.h"
-#include "loops/stalls.h"
 #include "loops/steps.h"
 #include "loops/watchdog.h"
 #include "runtime/clock.h"

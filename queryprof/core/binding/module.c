@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "attach/attach.h"
-#include "calls/probe.h"
+#include "calls/execution_samples.h"
 #include "context/handoffs.h"
 #include "counters/counters.h"
 #include "counters/plans.h"
@@ -19,8 +19,6 @@
 #include "stacks/call_paths.h"
 #include "stacks/code_owners.h"
 #include "stacks/frames.h"
-#include "statements/statements.h"
-#include "sums/aggregates.h"
 #include "wrappers/coroutine_proxy.h"
 #include "wrappers/module_state.h"
 #include "wrappers/wrapper.h"

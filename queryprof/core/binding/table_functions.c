@@ -8,6 +8,7 @@
 #include "memory/texts.h"
 #include "recording/recorder.h"
 #include "sharing/checkpoint.h"
+#include "sharing/region_file.h"
 #include "sharing/shared_region.h"
 
 static PyObject *flush(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))

@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 
+#include "calls/call_stack.h"
 #include "calls/probe.h"
 #include "runtime/allocation.h"
 #include "stacks/call_paths.h"

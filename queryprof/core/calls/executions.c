@@ -2,20 +2,17 @@
 
 #include <string.h>
 
+#include "calls/execution_samples.h"
 #include "context/spans.h"
 #include "memory/region.h"
 #include "runtime/allocation.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
-#include "runtime/exception.h"
 #include "runtime/index.h"
-#include "runtime/thread_local.h"
-#include "stacks/call_paths.h"
-#include "sums/samples.h"
 #include "sums/timeline.h"
 #include "threads/threads.h"
 
-enum { SETS = 512, WAYS = 8, PARAMETERS_SHOWN = 20 };
+enum { SETS = 512, WAYS = 8 };
 
 static struct {
     qp_execution *young;          /* QP_YOUNG rows, the first of the table */
@@ -23,7 +20,6 @@ static struct {
     const void *(*cursors)[WAYS]; /* of the old ones; one cache line a set */
     uint16_t (*rows)[WAYS];       /* of the table; 0: none yet */
     bool unsettled[SETS];         /* where something may be pending among the old ones */
-    bool keep_parameters;
 } table;
 
 static qp_execution *calls(void)
@@ -168,85 +164,6 @@ qp_execution *qp_execution_reserve(void)
     return NULL;
 }
 
-static bool is_plain(PyObject *value)
-{
-    return value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) ||
-           PyFloat_CheckExact(value) || PyUnicode_CheckExact(value) || PyBytes_CheckExact(value);
-}
-
-/* A new str that shows one bound value; only built-in types are asked for their repr. */
-static PyObject *show_value(PyObject *value)
-{
-    return is_plain(value) ? PyObject_Repr(value)
-                           : PyUnicode_FromFormat("<%s>", Py_TYPE(value)->tp_name);
-}
-
-/* A new str that shows the parameters of an execution, or NULL; never leaves an exception. */
-static PyObject *show_parameters(PyObject *parameters)
-{
-    PyObject *shown = PyList_New(0);
-    Py_ssize_t position = 0, index = 0;
-    PyObject *key = NULL, *value = NULL;
-    bool pairs = parameters && PyDict_CheckExact(parameters);
-    bool sequence = parameters && (PyTuple_CheckExact(parameters) || PyList_CheckExact(parameters));
-    while (shown && index < PARAMETERS_SHOWN) {
-        if (pairs ? !PyDict_Next(parameters, &position, &key, &value)
-                  : !sequence || index >= PySequence_Fast_GET_SIZE(parameters)) {
-            break;
-        }
-        PyObject *part = show_value(pairs ? value : PySequence_Fast_GET_ITEM(parameters, index));
-        if (part && pairs && PyUnicode_CheckExact(key)) {
-            Py_SETREF(part, PyUnicode_FromFormat("%U=%U", key, part));
-        }
-        if (!part || PyList_Append(shown, part) < 0) {
-            Py_CLEAR(shown);
-        }
-        Py_XDECREF(part);
-        index++;
-    }
-    PyObject *comma = PyUnicode_FromString(", ");
-    PyObject *text = shown && comma ? PyUnicode_Join(comma, shown) : NULL;
-    Py_XDECREF(comma);
-    Py_XDECREF(shown);
-    return text;
-}
-
-static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parameters)
-{
-    const qp_exemplar_row row = {.key = e->meter.key,
-                                 .serial = e->serial,
-                                 .started_unix_ns = qp_clock_unix_ns(e->started_ticks),
-                                 .duration_ns = e->duration_ns,
-                                 .rows = e->fetched,
-                                 .stack = e->stack};
-    if (!table.keep_parameters || !sql || !PyUnicode_Check(sql)) {
-        qp_exemplar_keep(&row, NULL, NULL);
-        return;
-    }
-    qp_exception exception = qp_exception_take();
-    bool was_muted = qp_here.muted;
-    qp_here.muted = true; /* a garbage collection here may run the program's code */
-    PyObject *shown = show_parameters(parameters);
-    qp_here.muted = was_muted;
-    if (qp_recording) { /* which may have ended the recording */
-        qp_exemplar_keep(&row, sql, shown);
-    }
-    Py_XDECREF(shown);
-    qp_exception_put_back(&exception);
-}
-
-/* Slow executions count once, 1 in 64 of the others 64 times. */
-static void sample_stack(qp_execution *e)
-{
-    int64_t weight = e->duration_ns >= QP_SLOW_NS ? 1 : e->sampled_stack ? QP_STACK_SAMPLING : 0;
-    if (weight && e->stack) {
-        qp_stack_sample_add(e->meter.key.statement, e->stack, weight - e->stack_weight,
-                            weight * e->duration_ns - e->stack_ns);
-        e->stack_weight = weight;
-        e->stack_ns = weight * e->duration_ns;
-    }
-}
-
 /* What goes on the timeline: one look at it for all that is settled together. */
 typedef struct {
     uint64_t ticks;
@@ -330,23 +247,6 @@ static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *
     e->settled_ns = e->duration_ns;
 }
 
-/* Keeps an execution as exemplar and as stack sample, where it deserves that. */
-static void keep_samples(qp_execution *e, PyThreadState *tstate, PyObject *sql,
-                         PyObject *parameters)
-{
-    bool exemplar = e->duration_ns > qp_exemplar_floor_ns(e->meter.key.statement);
-    if (!exemplar && !e->sampled_stack && e->duration_ns < QP_SLOW_NS) {
-        return;
-    }
-    if (tstate && !e->stack) {
-        e->stack = qp_stack_find(tstate);
-    }
-    if (exemplar) {
-        keep_exemplar(e, sql, parameters);
-    }
-    sample_stack(e);
-}
-
 void qp_execution_flush(qp_execution *e, PyThreadState *tstate, PyObject *sql, PyObject *parameters)
 {
     bool settled = e->stage == QP_STAGE_SETTLED && !e->pending.calls;
@@ -369,7 +269,7 @@ void qp_execution_flush(qp_execution *e, PyThreadState *tstate, PyObject *sql, P
     if (e->span) {
         qp_span_add_database(e->span, plotted.self_ns);
     }
-    keep_samples(e, tstate, sql, parameters);
+    qp_execution_sample(e, tstate, sql, parameters);
 }
 
 void qp_executions_flush(void)
@@ -432,9 +332,4 @@ void qp_executions_after_fork(void)
         memset(table.rows, 0, SETS * sizeof *table.rows);
     }
     forget(true);
-}
-
-void qp_executions_keep_parameters(bool keep)
-{
-    table.keep_parameters = keep;
 }

@@ -60,7 +60,4 @@ void qp_executions_clear(void);
 /* In a forked child: also those of calls in progress, which use none from here on. */
 void qp_executions_after_fork(void);
 
-/* Whether SQL and parameters of exemplars are kept (the program's secrets; off by default). */
-void qp_executions_keep_parameters(bool keep);
-
 #endif

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "calls/call_rows.h"
+#include "calls/call_stack.h"
 #include "calls/first_run.h"
 #include "context/spans.h"
 #include "context/statement_labels.h"
 #include "loops/loops.h"
 #include "loops/steps.h"
-#include "runtime/allocation.h"
 #include "runtime/assertion.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
@@ -30,36 +30,6 @@ enum {
 
 static uint64_t executions; /* begun so far: serial numbers */
 
-/* The call in progress inside which the thread is now: those of greenlets that wait are not. */
-static QP_COLD qp_call *enclosing(const qp_thread *thread)
-{
-    qp_active *active = thread->active;
-    while (active && active->frame && !qp_frame_is_running(thread->tstate, active->frame)) {
-        active = active->below;
-    }
-    return (qp_call *)active;
-}
-
-/* Whether a call is part of the one in which it is made: one driver function calling another. */
-static bool is_part_of(const qp_call *call, const qp_call *outer)
-{
-    if (qp_operation_serves_rows(call->active.operation)) {
-        return outer->self == call->self && outer->active.operation == QP_FETCHALL;
-    }
-    return outer->active.sql == call->active.sql &&
-           outer->active.operation == call->active.operation &&
-           (outer->active.frame == call->active.frame || call->probe->stands_in);
-}
-
-/* Other calls of the thread are in progress. True: this one is part of one of them. */
-static QP_COLD bool nest(qp_call *call)
-{
-    call->outer = enclosing(call->thread);
-    call->active.below = call->thread->active;
-    return call->outer && is_part_of(call, call->outer);
-}
-
-/* The call is in progress from here; its own time starts last. */
 static inline void enter(qp_call *call, qp_meter *meter)
 {
     call->active.meter = meter;
@@ -78,7 +48,7 @@ static inline qp_execution *served_by(const qp_thread *thread, const void *curso
 /* An operation that serves rows: it belongs to what its cursor executed. */
 static inline bool begin_rows(qp_call *call)
 {
-    if (call->thread->active && nest(call)) {
+    if (call->thread->active && qp_call_nest(call)) {
         return false;
     }
     qp_execution *e = call->self ? served_by(call->thread, call->self) : NULL;
@@ -117,23 +87,6 @@ static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uin
     return call->recording == qp_recording;
 }
 
-/* Takes a call out of those in progress; with greenlets it need not be the innermost. */
-static inline void leave(qp_call *call)
-{
-    qp_active **place = &call->thread->active;
-    if (*place == &call->active && !call->active.below) {
-        *place = NULL;
-        return;
-    }
-    while (*place && *place != &call->active) {
-        place = &(*place)->below;
-    }
-    if (*place) {
-        *place = call->active.below;
-    }
-    call->active.below = NULL;
-}
-
 /* Tells who else is to know of an execution: its span, its statement's note, its submitter. */
 static QP_COLD void count_elsewhere(const qp_execution *e, bool is_query)
 {
@@ -157,7 +110,7 @@ static inline bool begin_execution(qp_call *call)
     uint32_t path;
     bool ours = qp_call_path_find(thread->tstate, &path);
     call->active.frame = qp_frame_identity(thread->tstate);
-    if (thread->active && nest(call)) {
+    if (thread->active && qp_call_nest(call)) {
         return false;
     }
     uint32_t statement;
@@ -229,40 +182,11 @@ static inline bool start(qp_call *call, const qp_probe *probe, PyObject *self, P
     return begin_execution(call);
 }
 
-#ifdef QP_FAULT_INJECTION
-static bool is_active(const qp_call *call)
-{
-    const qp_active *a = call->thread->active;
-    while (a && a != &call->active) {
-        a = a->below;
-    }
-    return a != NULL;
-}
-#endif
-
-static inline void give_back(qp_call *call)
-{
-    QP_ASSERT(!is_active(call));
-    call->next_free = call->thread->free_calls;
-    call->thread->free_calls = call;
-}
-
-/* A call for the thread to use, among its free ones from here on; false without memory. */
-static QP_COLD bool add_call(qp_thread *thread)
-{
-    qp_call *call = qp_allocate(1, sizeof *call);
-    if (call) {
-        call->thread = thread;
-        give_back(call);
-    }
-    return call != NULL;
-}
-
 qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument,
                        PyObject *parameters)
 {
     qp_thread *thread = qp_thread_here();
-    if (!thread || (!thread->free_calls && !add_call(thread))) {
+    if (!thread || (!thread->free_calls && !qp_call_add(thread))) {
         return NULL;
     }
     qp_call *call = thread->free_calls;
@@ -272,7 +196,7 @@ qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument
     if (!start(call, probe, self, argument, parameters)) {
         call->outer = NULL;
         call->active.below = NULL;
-        give_back(call);
+        qp_call_give_back(call);
         return NULL;
     }
     return call;
@@ -398,52 +322,11 @@ static void note_in_step(const qp_call *call, int64_t ticks)
     }
 }
 
-void qp_call_pause(qp_call *call)
-{
-    leave(call);
-}
-
-bool qp_call_goes_on(qp_call *call)
-{
-    bool is_recorded = call->recording == qp_recording;
-    call->outer = NULL;
-    if (!is_recorded || qp_here.thread != call->thread) { /* or it goes on in another thread */
-        if (call->execution) {
-            qp_execution_abandon(call->execution);
-        }
-        give_back(call);
-        return false;
-    }
-    call->active.frame = qp_frame_identity(call->thread->tstate);
-    if (call->thread->active) {
-        nest(call);
-    }
-    call->thread->active = &call->active;
-    return true;
-}
-
-void qp_calls_clear(void)
-{
-    for (const qp_thread *thread = qp_threads_first(); thread; thread = thread->next) {
-        for (qp_active *a = thread->active; a; a = a->below) {
-            a->meter = NULL;
-        }
-    }
-}
-
-void qp_calls_after_fork(void)
-{
-    for (qp_active *a = qp_here.thread ? qp_here.thread->active : NULL; a; a = a->below) {
-        a->meter = NULL;
-        ((qp_call *)a)->execution = NULL;
-    }
-}
-
 static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
 {
     int64_t ticks = qp_clock_elapsed(call->start_ticks, now);
     qp_thread *thread = call->thread;
-    leave(call);
+    qp_call_leave(call);
     /* Not by the probe: it may be another function's, if recording stopped meanwhile. */
     bool serves = qp_operation_serves_rows(call->active.operation);
     if (!serves && (!result || call->active.has_more)) {
@@ -477,7 +360,7 @@ void qp_call_end(qp_call *call, PyObject *result)
 {
     uint64_t now = qp_clock_ticks();
     finish(call, result, now);
-    give_back(call);
+    qp_call_give_back(call);
     if (now >= qp_turn_due_ticks) {
         qp_turn();
     }

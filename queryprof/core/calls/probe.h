@@ -33,12 +33,6 @@ qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument
  * for and there was none), and takes the call back. Keeps the exception that is set. */
 void qp_call_end(qp_call *call, PyObject *result);
 
-/* Recording ends: what SQLite reports of the calls in progress is no more counted. */
-void qp_calls_clear(void);
-
-/* In a forked child: the running thread's calls in progress have no execution from here on. */
-void qp_calls_after_fork(void);
-
 /* Whether the thread goes on with the rows that it was served last, so that no table need be
  * looked at: the path that almost every fetch takes. */
 static inline bool qp_fetch_continues(const qp_thread *thread, PyObject *self,
@@ -50,11 +44,6 @@ static inline bool qp_fetch_continues(const qp_thread *thread, PyObject *self,
            !thread->active && thread->free_calls &&
            (!e->pending.calls || e->pending.operation == operation);
 }
-
-/* Leaves a call in progress for a while, and takes it up again, where other code runs between its
- * parts: an awaited call. False: it cannot be taken up, nor ended, and is given back. */
-void qp_call_pause(qp_call *call);
-bool qp_call_goes_on(qp_call *call);
 
 /* Starts measuring such a fetch. */
 static inline qp_call *qp_fetch_begin(const qp_probe *probe, qp_thread *thread)

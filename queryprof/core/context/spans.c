@@ -12,7 +12,6 @@
 #include "runtime/cpu_time.h"
 #include "runtime/thread_local.h"
 #include "sharing/shared_region.h"
-#include "stacks/call_paths.h"
 #include "stacks/submitter.h"
 #include "threads/threads.h"
 #include "wrappers/coroutine_proxy.h"

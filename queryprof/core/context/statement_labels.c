@@ -6,7 +6,6 @@
 #include "runtime/recording.h"
 #include "runtime/thread_local.h"
 #include "stacks/submitter.h"
-#include "statements/statements.h"
 #include "wrappers/module_state.h"
 #include "wrappers/wrapper.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "context/spans.h"
-#include "stacks/call_paths.h"
 #include "statements/statements.h"
 #include "sums/aggregates.h"
 #include "threads/threads.h"

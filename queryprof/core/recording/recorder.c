@@ -1,5 +1,6 @@
 #include "recording/recorder.h"
 
+#include "calls/call_stack.h"
 #include "calls/executions.h"
 #include "calls/probe.h"
 #include "context/handoffs.h"
@@ -17,6 +18,7 @@
 #include "runtime/recording.h"
 #include "runtime/turn.h"
 #include "sharing/checkpoint.h"
+#include "sharing/region_file.h"
 #include "sharing/shared_region.h"
 #include "stacks/call_paths.h"
 #include "stacks/code_lines.h"

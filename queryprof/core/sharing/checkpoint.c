@@ -11,6 +11,7 @@
 #include "memory/region.h"
 #include "runtime/clock.h"
 #include "runtime/recording.h"
+#include "sharing/region_file.h"
 #include "sharing/shared_region.h"
 
 enum { SLICE = 64 * QP_PAGE, SLOW_NS = 20 * 1000 * 1000 /* a disk that is in demand */ };

@@ -12,10 +12,10 @@
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
 #include "runtime/index.h"
+#include "sharing/region_file.h"
 #include "threads/thread_usage.h"
 
 bool qp_share_awaited;
-int64_t qp_written_bytes;
 
 static struct {
     char directories[QP_SHARED_PATH_BYTES];
@@ -52,36 +52,6 @@ void qp_region_end_part(void)
 /* statfs(2); <linux/magic.h> is not where only the C library's headers are. */
 #define TMPFS 0x01021994
 
-bool qp_write_at(int file, const char *bytes, size_t length, long long at)
-{
-    while (length) {
-        ssize_t written = pwrite(file, bytes, length, (off_t)at);
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written <= 0) {
-            return false;
-        }
-        bytes += written;
-        length -= (size_t)written;
-        at += written;
-        qp_written_bytes += written;
-    }
-    return true;
-}
-
-bool qp_may_be_written(void)
-{
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-           (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= qp_region_bytes());
-}
-
-bool qp_prepare_file(int file)
-{
-    return qp_may_be_written() && ftruncate(file, (off_t)qp_region_bytes()) == 0;
-}
-
 /* Writes the header and the rows that there are, and makes the file as large as the region. */
 static bool write_region(int file)
 {
@@ -93,48 +63,6 @@ static bool write_region(int file)
         written = qp_write_at(file, qp_table_start[i], bytes, qp_table_start[i] - memory);
     }
     return written;
-}
-
-int qp_above_standard(int file)
-{
-    if (file < 0 || file > 2) {
-        return file;
-    }
-    int higher = fcntl(file, F_DUPFD_CLOEXEC, 3);
-    close(file);
-    return higher;
-}
-
-static size_t read_file(const char *path, char *text, size_t bytes)
-{
-    int file = qp_above_standard(open(path, O_RDONLY | O_CLOEXEC));
-    ssize_t size = file < 0 ? -1 : read(file, text, bytes - 1);
-    if (file >= 0) {
-        close(file);
-    }
-    text[size > 0 ? size : 0] = 0;
-    return size > 0 ? (size_t)size : 0;
-}
-
-/* For who must know whether it lives. */
-void qp_region_identify(void)
-{
-    char text[1024];
-    qp_head->pid = getpid();
-    qp_head->start_time = 0;
-    read_file("/proc/self/stat", text, sizeof text);
-    const char *at = strrchr(text, ')'); /* the name may hold anything */
-    for (int field = 2; at && field < 22; field++) {
-        at = strchr(at + 1, ' ');
-    }
-    if (at) {
-        qp_head->start_time = strtoll(at, NULL, 10);
-    }
-    struct stat namespace;
-    qp_head->pid_namespace = stat("/proc/self/ns/pid", &namespace) == 0 ? namespace.st_ino : 0;
-    size_t size = read_file("/proc/sys/kernel/random/boot_id", text, sizeof qp_head->boot);
-    memset(qp_head->boot, 0, sizeof qp_head->boot);
-    memcpy(qp_head->boot, text, size && text[size - 1] == '\n' ? size - 1 : size);
 }
 
 /* A new file in a directory without a name, or where that cannot be with the region's; only its
@@ -364,28 +292,6 @@ void qp_region_share(void)
 {
     qp_share_awaited = false;
 }
-
-bool qp_write_at(int file, const char *bytes, size_t length, long long at)
-{
-    (void)file;
-    (void)bytes;
-    (void)length;
-    (void)at;
-    return false;
-}
-
-bool qp_may_be_written(void)
-{
-    return false;
-}
-
-bool qp_prepare_file(int file)
-{
-    (void)file;
-    return false;
-}
-
-void qp_region_identify(void) {}
 
 void qp_region_share_in(const char *directories, const char *name, const char *parts)
 {

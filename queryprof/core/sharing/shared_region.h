@@ -22,21 +22,6 @@ extern bool qp_share_awaited;
  * that is too long counts as empty, and there is no file. */
 void qp_region_share_in(const char *directories, const char *name, const char *parts);
 
-/* Bytes that were written so. */
-extern int64_t qp_written_bytes;
-
-/* Writes all bytes at a place of a file; false if it cannot. */
-bool qp_write_at(int file, const char *bytes, size_t length, long long at);
-
-/* Whether a file may become as large as the region: beyond the limit there is a signal. */
-bool qp_may_be_written(void);
-
-/* Makes a new file as large as the region; false if it cannot be, or is limited to less. */
-bool qp_prepare_file(int file);
-
-/* Says in the header which process this is. */
-void qp_region_identify(void);
-
 /* Makes the region a file; with the GIL. */
 void qp_region_share(void);
 
@@ -45,11 +30,6 @@ void qp_region_share_again(void);
 
 /* In a forked child, once: whether there was no memory for a region of its own. */
 bool qp_region_is_lost(void);
-
-/* The same file under a number above those of the standard streams, which the program may have
- * closed, and which others of its threads may write to; takes what open() returned, and may return
- * -1. */
-int qp_above_standard(int file);
 
 /* The file's path; empty: there is none. */
 const char *qp_region_path(void);

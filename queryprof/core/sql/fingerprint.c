@@ -4,177 +4,10 @@
 #include <string.h>
 
 #include "sql/keywords.h"
+#include "sql/normal_form.h"
 #include "sql/positions.h"
 #include "sql/scanner.h"
 #include "sql/tokens.h"
-
-static bool wants_space(token_kind last, token_kind next)
-{
-    if (last == NOTHING || last == OPEN || last == DOT) {
-        return false;
-    }
-    if (next == COMMA || next == SEMICOLON || next == CLOSE || next == DOT) {
-        return false;
-    }
-    return !(next == OPEN && (last == WORD || last == QUOTED));
-}
-
-static void put(scanner *s, token_kind kind, const char *text, size_t length)
-{
-    size_t space = wants_space(s->last, kind);
-    if (s->full || s->length + space + length > QP_STATEMENT_BYTES) {
-        s->full = true;
-        return;
-    }
-    if (space) {
-        s->out[s->length++] = ' ';
-    }
-    for (int depth = s->depth; depth >= 0 && !s->scopes[depth].item_open; depth--) {
-        s->scopes[depth].item_open = true;
-        s->scopes[depth].item_start = s->length;
-    }
-    memcpy(s->out + s->length, text, length);
-    s->length += length;
-    if (kind == DOT) {
-        s->dot_follows_name = s->last == WORD || s->last == QUOTED;
-    }
-    s->last = kind;
-    s->last_is_in = false;
-    if (kind == WORD || kind == QUOTED) {
-        qp_clause_after_name(s);
-    } else if (kind != KEYWORD && kind != DOT) {
-        s->opens = EXPRESSIONS;
-    }
-}
-
-static size_t skip_parameter_name(const char *at, size_t length)
-{
-    size_t n = 1;
-    if (*at == '%' && length > 1 && at[1] == '(') { /* %(name)s */
-        const char *close = memchr(at, ')', length);
-        n = close ? (size_t)(close - at) + 1 : n;
-    }
-    while (n < length && (is_word((unsigned char)at[n]) || (at[n] == ':' && n + 1 < length))) {
-        n++;
-    }
-    return n;
-}
-
-/* Whether two items of a list are the same but for the names of their parameters. */
-static bool same_item(const char *a, size_t a_length, const char *b, size_t b_length)
-{
-    size_t i = 0, j = 0;
-    char quote = 0;
-    while (i < a_length && j < b_length) {
-        bool both = !quote && strchr("?:@$%", a[i]) && a[i] && strchr("?:@$%", b[j]) && b[j];
-        if (both) {
-            i += skip_parameter_name(a + i, a_length - i);
-            j += skip_parameter_name(b + j, b_length - j);
-            continue;
-        }
-        if (a[i] != b[j]) {
-            return false;
-        }
-        if (quote) {
-            quote = a[i] == quote ? 0 : quote;
-        } else if (a[i] == '"' || a[i] == '`') {
-            quote = a[i];
-        } else if (a[i] == '[') {
-            quote = ']';
-        }
-        i++;
-        j++;
-    }
-    return i == a_length && j == b_length;
-}
-
-/* Ends the current item of a list and drops it when it repeats the one before. */
-static void end_item(scanner *s, scope *list)
-{
-    if (!list->item_open || s->full) {
-        return;
-    }
-    list->item_open = false;
-    if (list->has_previous &&
-        same_item(s->out + list->previous_start, list->previous_end - list->previous_start,
-                  s->out + list->item_start, s->length - list->item_start)) {
-        s->length = list->previous_end;
-        s->last = list->previous_last;
-        return;
-    }
-    list->has_previous = true;
-    list->previous_start = list->item_start;
-    list->previous_end = s->length;
-    list->previous_last = s->last;
-}
-
-static void open_scope(scanner *s, scope_kind kind)
-{
-    if (s->unfolded || s->depth + 1 >= SCOPES) {
-        s->unfolded++;
-        return;
-    }
-    s->scopes[++s->depth] = (scope){.kind = kind};
-}
-
-/* Ends a VALUES list that is the innermost scope: its rows are over. */
-static void close_values(scanner *s)
-{
-    while (!s->unfolded && s->scopes[s->depth].kind == VALUES) {
-        end_item(s, &s->scopes[s->depth]);
-        s->depth--;
-    }
-}
-
-static void put_open(scanner *s)
-{
-    /* IN is remembered until here: put() forgets it. */
-    bool in_list = s->last_is_in;
-    clause_kind clause = qp_clause_opened(s);
-    put(s, OPEN, "(", 1);
-    open_scope(s, in_list ? IN_LIST : PARENTHESES);
-    if (!s->unfolded) {
-        s->scopes[s->depth].clause = clause;
-    }
-}
-
-static void put_close(scanner *s)
-{
-    if (s->unfolded) {
-        s->unfolded--;
-    } else {
-        close_values(s);
-        if (s->depth > 0) {
-            if (s->scopes[s->depth].kind == IN_LIST) {
-                end_item(s, &s->scopes[s->depth]);
-            }
-            s->depth--;
-        }
-    }
-    put(s, CLOSE, ")", 1);
-}
-
-static void put_separator(scanner *s, token_kind kind, const char *text, scope_kind list)
-{
-    if (kind == SEMICOLON) {
-        close_values(s);
-        s->verb = s->keyword = s->keyword_before = "";
-        s->scopes[0].clause = EXPRESSIONS;
-    }
-    scope *innermost = &s->scopes[s->depth];
-    bool separates =
-        !s->unfolded && (innermost->kind == list || (kind == COMMA && innermost->kind == IN_LIST));
-    if (separates) {
-        end_item(s, innermost);
-        innermost->item_open = true; /* the separator itself starts no item */
-    }
-    if (s->last != NOTHING && !(kind == SEMICOLON && s->last == SEMICOLON)) {
-        put(s, kind, text, 1);
-    }
-    if (separates) {
-        innermost->item_open = false;
-    }
-}
 
 /* Whether a verb is not the statement's own, which follows it. */
 static bool explains(const char *verb)
@@ -189,19 +22,19 @@ static void put_word(scanner *s, const unsigned char *word, size_t length)
         bool is_shown = qp_word_is_shown(s, word, length);
         s->name = (const char *)word;
         s->name_length = length;
-        put(s, is_shown ? WORD : LITERAL, is_shown ? (const char *)word : "?",
-            is_shown ? length : 1);
+        qp_put(s, is_shown ? WORD : LITERAL, is_shown ? (const char *)word : "?",
+               is_shown ? length : 1);
         return;
     }
     if (is_keyword(keyword, "FROM") && s->last == KEYWORD && is_keyword(s->keyword, "DISTINCT")) {
-        put(s, OPERATOR, keyword, length); /* IS DISTINCT FROM compares */
+        qp_put(s, OPERATOR, keyword, length); /* IS DISTINCT FROM compares */
         return;
     }
     scope *innermost = &s->scopes[s->depth];
     if (strcmp(keyword, "NULL") == 0 && (s->last == OPEN || s->last == COMMA) && !s->unfolded) {
         bool in_row = s->depth > 0 && s->scopes[s->depth - 1].kind == VALUES;
         if (in_row || innermost->kind == IN_LIST) {
-            put(s, LITERAL, "?", 1);
+            qp_put(s, LITERAL, "?", 1);
             return;
         }
     }
@@ -211,16 +44,16 @@ static void put_word(scanner *s, const unsigned char *word, size_t length)
         innermost->kind = PARENTHESES; /* IN (SELECT ...): no list of values */
     }
     if (!s->unfolded && innermost->kind == VALUES) {
-        close_values(s);
+        qp_close_values(s);
     }
     qp_clause_after_keyword(s, keyword);
-    put(s, KEYWORD, keyword, length);
+    qp_put(s, KEYWORD, keyword, length);
     s->keyword_before = s->keyword;
     s->keyword = keyword;
     s->verb = *s->verb && !explains(s->verb) ? s->verb : keyword;
     s->last_is_in = !strcmp(keyword, "IN");
     if (values) {
-        open_scope(s, VALUES);
+        qp_open_scope(s, VALUES);
     }
 }
 
@@ -234,7 +67,7 @@ static void put_word_or_prefixed_literal(scanner *s)
     if (length == 1 && s->at < s->end && *s->at == '\'') { /* x'00ff' */
         s->at += (*start | 32) == 'e' && s->dialect != QP_SQLITE ? qp_escaped_length(s)
                                                                  : qp_quoted_length(s, '\'');
-        put(s, LITERAL, "?", 1);
+        qp_put(s, LITERAL, "?", 1);
     } else {
         put_word(s, start, length);
     }
@@ -246,7 +79,8 @@ static void put_quoted(scanner *s, unsigned char quote)
     const unsigned char *end = s->at + length;
     size_t inside = length > 1 ? length - 2 : 0;
     bool is_name = qp_quoted_is_name(s, s->at + 1, inside, (char)quote, end);
-    put(s, is_name ? QUOTED : LITERAL, is_name ? (const char *)s->at : "?", is_name ? length : 1);
+    qp_put(s, is_name ? QUOTED : LITERAL, is_name ? (const char *)s->at : "?",
+           is_name ? length : 1);
     s->at = end;
 }
 
@@ -263,7 +97,7 @@ static void put_number(scanner *s)
                    (s->last == COMMA && clause_of(s) == ORDER);
     bool is_size = clause_of(s) == SIZES;
     bool is_shown = length < LONGEST && ((is_item && ends) || is_size);
-    put(s, LITERAL, is_shown ? (const char *)start : "?", is_shown ? length : 1);
+    qp_put(s, LITERAL, is_shown ? (const char *)start : "?", is_shown ? length : 1);
 }
 
 /* Whether the PRAGMA takes a name in parentheses: of a table or an index. */
@@ -284,14 +118,14 @@ static bool takes_name(const scanner *s)
 static void put_pragma_value(scanner *s)
 {
     bool in_parentheses = *s->at == '(';
-    put(s, in_parentheses ? OPEN : OPERATOR, (const char *)s->at, 1);
-    put(s, LITERAL, "?", 1);
+    qp_put(s, in_parentheses ? OPEN : OPERATOR, (const char *)s->at, 1);
+    qp_put(s, LITERAL, "?", 1);
     while (s->at < s->end && *s->at != ';') {
         bool quoted = *s->at == '\'' || *s->at == '"' || *s->at == '`';
         s->at += quoted ? skip_quoted(s->at, s->end, *s->at) : 1;
     }
     if (in_parentheses) {
-        put(s, CLOSE, ")", 1);
+        qp_put(s, CLOSE, ")", 1);
     }
 }
 
@@ -303,12 +137,12 @@ static void scan_token(scanner *s)
         put_pragma_value(s);
     } else if (c == '\'') {
         s->at += qp_quoted_length(s, '\'');
-        put(s, LITERAL, "?", 1);
+        qp_put(s, LITERAL, "?", 1);
     } else if (c == '"' || c == '`' || c == '[') {
         put_quoted(s, c);
     } else if (c == '$' && (length = qp_dollar_quoted_length(s))) {
         s->at += length;
-        put(s, LITERAL, "?", 1);
+        qp_put(s, LITERAL, "?", 1);
     } else if (qp_number_starts(s->at, s->end)) {
         put_number(s);
     } else if (is_word_start(c)) {
@@ -317,32 +151,32 @@ static void scan_token(scanner *s)
                 (length = qp_parameter_length(s))) ||
                (length = qp_format_length(s))) {
         bool is_shown = s->kind != QP_TEXT_NO_SQL || length == 1;
-        put(s, is_shown ? PARAMETER : LITERAL, is_shown ? (const char *)s->at : "?",
-            is_shown ? length : 1);
+        qp_put(s, is_shown ? PARAMETER : LITERAL, is_shown ? (const char *)s->at : "?",
+               is_shown ? length : 1);
         s->at += length;
     } else if (qp_at_signed_number(s)) {
         s->at++;
     } else if (c == '(') {
         s->at++;
-        put_open(s);
+        qp_put_open(s);
     } else if (c == ')') {
         s->at++;
-        put_close(s);
+        qp_put_close(s);
     } else if (c == ',') {
         s->at++;
-        put_separator(s, COMMA, ",", VALUES);
+        qp_put_separator(s, COMMA, ",", VALUES);
     } else if (c == ';') {
         s->at++;
-        put_separator(s, SEMICOLON, ";", SCRIPT);
+        qp_put_separator(s, SEMICOLON, ";", SCRIPT);
     } else if (c == '.') {
         s->at++;
-        put(s, DOT, ".", 1);
+        qp_put(s, DOT, ".", 1);
     } else {
         if (c == '#' && s->dialect == QP_ANY_SQL) { /* MySQL's comment, or an operator */
             s->kind = QP_TEXT_NO_SQL;
         }
         length = qp_operator_length(s);
-        put(s, OPERATOR, (const char *)s->at, length);
+        qp_put(s, OPERATOR, (const char *)s->at, length);
         s->at += length;
     }
 }
@@ -366,9 +200,9 @@ static size_t scan(const char *sql, size_t length, qp_dialect dialect, qp_text_k
         scan_token(&s);
         s.at = skip_blanks(&s, s.at);
     }
-    close_values(&s);
+    qp_close_values(&s);
     if (s.depth == 0) {
-        end_item(&s, &s.scopes[0]);
+        qp_end_item(&s, &s.scopes[0]);
     }
     while (s.length && (out[s.length - 1] == ';' || out[s.length - 1] == ' ')) {
         s.length--;

@@ -10,8 +10,6 @@
 #include "sql/words.h"
 
 /* Statements are told apart by this many bytes of their normal form; longer ones are cut. */
-enum { QP_STATEMENT_BYTES = 16384 };
-
 /* Writes the statement of `sql` (any bytes at all, `length` of them) to `out`, which holds
  * QP_STATEMENT_BYTES, and returns how many bytes it wrote. Linear time, no allocation. The
  * caller owns both texts. With the GIL.

@@ -12,6 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The most that is kept of a normal form. */
+enum { QP_STATEMENT_BYTES = 16384 };
+
 /* What is known of a text: how far its words can be trusted to be names. */
 typedef enum {
     QP_TEXT_SQL,           /* it has been taken, or nothing is known yet */

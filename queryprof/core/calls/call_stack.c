@@ -1,0 +1,97 @@
+#include "calls/call_stack.h"
+
+#include "calls/executions.h"
+#include "runtime/allocation.h"
+#include "runtime/compiler.h"
+#include "stacks/frames.h"
+
+/* The call in progress inside which the thread is now: those of greenlets that wait are not. */
+static QP_COLD qp_call *enclosing(const qp_thread *thread)
+{
+    qp_active *active = thread->active;
+    while (active && active->frame && !qp_frame_is_running(thread->tstate, active->frame)) {
+        active = active->below;
+    }
+    return (qp_call *)active;
+}
+
+/* Whether a call is part of the one in which it is made: one driver function calling another. */
+static bool is_part_of(const qp_call *call, const qp_call *outer)
+{
+    if (qp_operation_serves_rows(call->active.operation)) {
+        return outer->self == call->self && outer->active.operation == QP_FETCHALL;
+    }
+    return outer->active.sql == call->active.sql &&
+           outer->active.operation == call->active.operation &&
+           (outer->active.frame == call->active.frame || call->probe->stands_in);
+}
+
+QP_COLD bool qp_call_nest(qp_call *call)
+{
+    call->outer = enclosing(call->thread);
+    call->active.below = call->thread->active;
+    return call->outer && is_part_of(call, call->outer);
+}
+
+/* The call is in progress from here; its own time starts last. */
+#ifdef QP_FAULT_INJECTION
+bool qp_call_is_active(const qp_call *call)
+{
+    const qp_active *a = call->thread->active;
+    while (a && a != &call->active) {
+        a = a->below;
+    }
+    return a != NULL;
+}
+#endif
+
+QP_COLD bool qp_call_add(qp_thread *thread)
+{
+    qp_call *call = qp_allocate(1, sizeof *call);
+    if (call) {
+        call->thread = thread;
+        qp_call_give_back(call);
+    }
+    return call != NULL;
+}
+
+void qp_call_pause(qp_call *call)
+{
+    qp_call_leave(call);
+}
+
+bool qp_call_goes_on(qp_call *call)
+{
+    bool is_recorded = call->recording == qp_recording;
+    call->outer = NULL;
+    if (!is_recorded || qp_here.thread != call->thread) { /* or it goes on in another thread */
+        if (call->execution) {
+            qp_execution_abandon(call->execution);
+        }
+        qp_call_give_back(call);
+        return false;
+    }
+    call->active.frame = qp_frame_identity(call->thread->tstate);
+    if (call->thread->active) {
+        qp_call_nest(call);
+    }
+    call->thread->active = &call->active;
+    return true;
+}
+
+void qp_calls_clear(void)
+{
+    for (const qp_thread *thread = qp_threads_first(); thread; thread = thread->next) {
+        for (qp_active *a = thread->active; a; a = a->below) {
+            a->meter = NULL;
+        }
+    }
+}
+
+void qp_calls_after_fork(void)
+{
+    for (qp_active *a = qp_here.thread ? qp_here.thread->active : NULL; a; a = a->below) {
+        a->meter = NULL;
+        ((qp_call *)a)->execution = NULL;
+    }
+}

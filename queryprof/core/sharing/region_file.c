@@ -1,0 +1,111 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* pwrite, ftruncate, O_CLOEXEC */
+#endif
+#include "sharing/region_file.h"
+
+#include "memory/region.h"
+
+int64_t qp_written_bytes;
+
+#ifdef __linux__
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool qp_write_at(int file, const char *bytes, size_t length, long long at)
+{
+    while (length) {
+        ssize_t written = pwrite(file, bytes, length, (off_t)at);
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written <= 0) {
+            return false;
+        }
+        bytes += written;
+        length -= (size_t)written;
+        at += written;
+        qp_written_bytes += written;
+    }
+    return true;
+}
+
+bool qp_may_be_written(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+           (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= qp_region_bytes());
+}
+
+bool qp_prepare_file(int file)
+{
+    return qp_may_be_written() && ftruncate(file, (off_t)qp_region_bytes()) == 0;
+}
+
+int qp_above_standard(int file)
+{
+    if (file < 0 || file > 2) {
+        return file;
+    }
+    int higher = fcntl(file, F_DUPFD_CLOEXEC, 3);
+    close(file);
+    return higher;
+}
+
+static size_t read_file(const char *path, char *text, size_t bytes)
+{
+    int file = qp_above_standard(open(path, O_RDONLY | O_CLOEXEC));
+    ssize_t size = file < 0 ? -1 : read(file, text, bytes - 1);
+    if (file >= 0) {
+        close(file);
+    }
+    text[size > 0 ? size : 0] = 0;
+    return size > 0 ? (size_t)size : 0;
+}
+
+void qp_region_identify(void)
+{
+    char text[1024];
+    qp_head->pid = getpid();
+    qp_head->start_time = 0;
+    read_file("/proc/self/stat", text, sizeof text);
+    const char *at = strrchr(text, ')'); /* the name may hold anything */
+    for (int field = 2; at && field < 22; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    if (at) {
+        qp_head->start_time = strtoll(at, NULL, 10);
+    }
+    struct stat namespace;
+    qp_head->pid_namespace = stat("/proc/self/ns/pid", &namespace) == 0 ? namespace.st_ino : 0;
+    size_t size = read_file("/proc/sys/kernel/random/boot_id", text, sizeof qp_head->boot);
+    memset(qp_head->boot, 0, sizeof qp_head->boot);
+    memcpy(qp_head->boot, text, size && text[size - 1] == '\n' ? size - 1 : size);
+}
+#else
+bool qp_write_at(int file, const char *bytes, size_t length, long long at)
+{
+    (void)file;
+    (void)bytes;
+    (void)length;
+    (void)at;
+    return false;
+}
+
+bool qp_may_be_written(void)
+{
+    return false;
+}
+
+bool qp_prepare_file(int file)
+{
+    (void)file;
+    return false;
+}
+
+void qp_region_identify(void) {}
+#endif

@@ -1,0 +1,29 @@
+/* How a normal form is written: spaces between its tokens where they belong, and a list whose items
+ * are alike with one of them.
+ */
+#ifndef QP_SQL_NORMAL_FORM_H
+#define QP_SQL_NORMAL_FORM_H
+
+#include <stddef.h>
+
+#include "sql/scanner.h"
+
+/* Writes a token. */
+void qp_put(scanner *s, token_kind kind, const char *text, size_t length);
+
+/* Writes a parenthesis, and opens or closes its scope. */
+void qp_put_open(scanner *s);
+void qp_put_close(scanner *s);
+
+/* Writes a comma or semicolon, which separates the items of such a list. */
+void qp_put_separator(scanner *s, token_kind kind, const char *text, scope_kind list);
+
+void qp_open_scope(scanner *s, scope_kind kind);
+
+/* Ends a VALUES list that is the innermost scope: its rows are over. */
+void qp_close_values(scanner *s);
+
+/* Ends the current item of a list, and drops it when it repeats the one before. */
+void qp_end_item(scanner *s, scope *list);
+
+#endif
