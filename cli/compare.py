@@ -94,23 +94,23 @@ def judge(
     failed = regressions(comparison, fail_on or GATES)
     places = Places(*sides[1], *sides[0])
     if form == "json":
-        from queryprof.report.comparison_json import comparison_json
+        from queryprof.report.json.comparison import comparison_json
 
         click.echo(comparison_json(comparison))
     elif form == "markdown":
-        from queryprof.report.comparison_markdown import comparison_markdown
+        from queryprof.report.comparison.markdown import comparison_markdown
 
         click.echo(comparison_markdown(comparison, places))
     elif form == "junit":
-        from queryprof.report.comparison_junit import comparison_junit
+        from queryprof.report.comparison.junit import comparison_junit
 
         click.echo(comparison_junit(comparison, failed, places))
     elif form == "github":
-        from queryprof.report.comparison_github import comparison_github
+        from queryprof.report.comparison.github import comparison_github
 
         click.echo(comparison_github(failed, places), nl=bool(failed))
     else:
-        from queryprof.report.comparison_terminal import print_comparison
+        from queryprof.report.terminal.comparison import print_comparison
 
         print_comparison(comparison, places, top=top)
     if failed:

@@ -43,7 +43,7 @@ def report(
     gc.disable()  # a large trace is 100,000 objects that all stay to the end
     profile = read_profile(file)
     if form == "json":
-        from queryprof.report.json_report import json_report
+        from queryprof.report.json.report import json_report
 
         click.echo(json_report(profile, dimension, sort, top))
     elif form == "csv":
@@ -55,14 +55,14 @@ def report(
 
         click.echo(markdown_report(profile, dimension, sort, top))
     elif loop:
-        from queryprof.report.loop_terminal import print_loops
+        from queryprof.report.terminal.loops import print_loops
 
         print_loops(profile, top=top or TOP_TABLE)
     elif dimension is None:
-        from queryprof.report.terminal import print_report
+        from queryprof.report.terminal.report import print_report
 
         print_report(profile, top=top or TOP_TABLE, sort=sort)
     else:
-        from queryprof.report.terminal import print_view
+        from queryprof.report.terminal.report import print_view
 
         print_view(profile, dimension, top=top or 2 * TOP_TABLE, sort=sort)

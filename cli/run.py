@@ -64,7 +64,7 @@ def run(
         if not merged:
             click.echo("queryprof: no Python process was recorded", err=True)
         elif not no_report:
-            from queryprof.report.terminal import print_report
+            from queryprof.report.terminal.report import print_report
             from queryprof.trace.reader import read_profile
 
             print_report(read_profile(parts.output), file=sys.stderr)
@@ -79,5 +79,5 @@ def run(
 
 def _import_report() -> None:
     """While the program runs: half of what `run` takes of an empty script's time are imports."""
-    import queryprof.report.terminal
+    import queryprof.report.terminal.report
     import queryprof.trace.reader  # noqa: F401

@@ -31,7 +31,7 @@ POLL_S = 0.05
 Processes = Sequence[tuple[str, subprocess.Popen[str]]]
 """Each with its name."""
 
-WORKER = (sys.executable, "-P", "-m", "queryprof.hooks.scenario_worker")
+WORKER = (sys.executable, "-P", "-m", "queryprof.cli.scenario_worker")
 
 
 @click.group()
@@ -61,7 +61,7 @@ def run_scenario(file: str, against: str | None, **judgement: Any) -> None:
             judge(earlier, [trace], **judgement)
             return
     from queryprof.report.inert import visible
-    from queryprof.report.terminal import print_report
+    from queryprof.report.terminal.report import print_report
     from queryprof.trace.reader import read_profile
 
     print_report(read_profile(trace))

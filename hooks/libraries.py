@@ -18,25 +18,25 @@ DRIVERS = ("apsw", "pysqlite3", "sqlcipher3", "sqlean", "libsql", "psycopg", "du
 """The drivers among them."""
 
 HOMES = {
-    "apsw": "queryprof.hooks.own_sqlite:apsw_hook",
-    "pysqlite3._sqlite3": "queryprof.hooks.own_sqlite:pysqlite3_hook",
-    "sqlcipher3._sqlite3": "queryprof.hooks.own_sqlite:sqlcipher3_hook",
-    "sqlean._sqlite3": "queryprof.hooks.own_sqlite:sqlean_hook",
-    "psycopg": "queryprof.hooks.drivers:psycopg_hook",
-    "duckdb": "queryprof.hooks.drivers:duckdb_hook",
-    "libsql": "queryprof.hooks.drivers:libsql_hook",
+    "apsw": "queryprof.hooks.drivers.own_sqlite:apsw_hook",
+    "pysqlite3._sqlite3": "queryprof.hooks.drivers.own_sqlite:pysqlite3_hook",
+    "sqlcipher3._sqlite3": "queryprof.hooks.drivers.own_sqlite:sqlcipher3_hook",
+    "sqlean._sqlite3": "queryprof.hooks.drivers.own_sqlite:sqlean_hook",
+    "psycopg": "queryprof.hooks.drivers.pep249:psycopg_hook",
+    "duckdb": "queryprof.hooks.drivers.pep249:duckdb_hook",
+    "libsql": "queryprof.hooks.drivers.pep249:libsql_hook",
     "concurrent.futures.thread": "queryprof.hooks.executors:thread_pool_hook",
     "twisted.python.threadpool": "queryprof.hooks.executors:twisted_hook",
     "anyio._backends._asyncio": "queryprof.hooks.executors:anyio_hook",
     "aiosqlite.core": "queryprof.hooks.executors:aiosqlite_hook",
     "sqlalchemy.orm.strategies": "queryprof.hooks.sqlalchemy_loads:LazyLoads",
-    "asyncio.base_events": "queryprof.hooks.asyncio_loop:AsyncioLoop",
+    "asyncio.base_events": "queryprof.hooks.event_loops.asyncio_loop:AsyncioLoop",
     "multiprocessing.util": "queryprof.hooks.worker_processes:WorkerProcesses",
-    "uvloop": "queryprof.hooks.uvloop_loop:UvloopLoop",
-    "trio._core._run": "queryprof.hooks.trio_loop:TrioLoop",
-    "twisted.internet.base": "queryprof.hooks.twisted_loop:base_hook",
-    "twisted.internet.posixbase": "queryprof.hooks.twisted_loop:posixbase_hook",
-    "twisted.internet.selectreactor": "queryprof.hooks.twisted_loop:selectreactor_hook",
+    "uvloop": "queryprof.hooks.event_loops.uvloop_loop:UvloopLoop",
+    "trio._core._run": "queryprof.hooks.event_loops.trio_loop:TrioLoop",
+    "twisted.internet.base": "queryprof.hooks.event_loops.twisted_loop:base_hook",
+    "twisted.internet.posixbase": "queryprof.hooks.event_loops.twisted_loop:posixbase_hook",
+    "twisted.internet.selectreactor": "queryprof.hooks.event_loops.twisted_loop:selectreactor_hook",
 }
 """By the module that must be imported first: the module, and the function in it, that makes the
 hook.

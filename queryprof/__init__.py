@@ -25,9 +25,9 @@ if TYPE_CHECKING:
         SettingsError,
         TraceError,
     )
-    from queryprof.hooks.asgi_middleware import AsgiMiddleware
-    from queryprof.hooks.loops import loop_lag
-    from queryprof.hooks.wsgi_middleware import WsgiMiddleware
+    from queryprof.hooks.event_loops.lag import loop_lag
+    from queryprof.hooks.web.asgi_middleware import AsgiMiddleware
+    from queryprof.hooks.web.wsgi_middleware import WsgiMiddleware
     from queryprof.version import __version__
 
 __all__ = [
@@ -59,9 +59,9 @@ _HOMES = {
         "uninstall",
     ),
     "queryprof.core.span": ("span",),
-    "queryprof.hooks.loops": ("loop_lag",),
-    "queryprof.hooks.asgi_middleware": ("AsgiMiddleware",),
-    "queryprof.hooks.wsgi_middleware": ("WsgiMiddleware",),
+    "queryprof.hooks.event_loops.lag": ("loop_lag",),
+    "queryprof.hooks.web.asgi_middleware": ("AsgiMiddleware",),
+    "queryprof.hooks.web.wsgi_middleware": ("WsgiMiddleware",),
     "queryprof.errors": (
         "DriverError",
         "QueryprofError",

@@ -79,7 +79,7 @@ def instrument(
     Raises:
         DriverError: recording is on, the module is imported, and has not these types.
     """
-    from queryprof.hooks.drivers import named_driver
+    from queryprof.hooks.drivers.pep249 import named_driver
     from queryprof.hooks.libraries import DRIVERS
 
     if module in ("sqlite3", *DRIVERS) and cursors is None and connections is None:
@@ -159,7 +159,7 @@ class Recording:
 
     def report(self, file: TextIO | None = None, top: int = 10) -> None:
         """Prints the ranked report to `file` (standard output)."""
-        from queryprof.report.terminal import print_report
+        from queryprof.report.terminal.report import print_report
 
         print_report(self.profile, file=file, top=top)
 

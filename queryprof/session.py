@@ -17,11 +17,11 @@ from queryprof.core.recorder import complain, muted, start_core
 from queryprof.core.settings import Settings, read_settings
 from queryprof.core.thread_usage import ThreadMeter
 from queryprof.errors import SessionError
-from queryprof.hooks.heartbeat import interval
+from queryprof.hooks.drivers.sqlite3_driver import Sqlite3Driver
+from queryprof.hooks.drivers.unmeasured import unmeasured_modules
+from queryprof.hooks.event_loops.heartbeat import interval
 from queryprof.hooks.imports import ImportHooks
 from queryprof.hooks.libraries import library_hooks
-from queryprof.hooks.sqlite3_driver import Sqlite3Driver
-from queryprof.hooks.unmeasured import unmeasured_modules
 from queryprof.trace.facts import Facts
 from queryprof.trace.regions import (
     checkpoint_of,

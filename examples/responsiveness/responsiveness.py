@@ -30,7 +30,7 @@ from rich.table import Table
 
 from queryprof.analysis.loops import spread_of
 from queryprof.model import Distribution
-from queryprof.report.loop_terminal import chart
+from queryprof.report.terminal.loops import chart
 from queryprof.report.units import duration
 from queryprof.trace.reader import read_profile
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import CallSite, call_site, helpers_of
 from queryprof.analysis.histogram import bucket_bounds
-from queryprof.analysis.spread import Spread, spread_of
+from queryprof.analysis.summary import Spread, spread_of
 from queryprof.model import Distribution, Frame, Loop, Profile, Stall, Step
 
 DATABASE = "database"

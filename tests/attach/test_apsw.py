@@ -11,7 +11,7 @@ import pytest
 
 import queryprof
 from conftest import by_operation, only
-from queryprof.hooks.own_sqlite import APSW_TYPES
+from queryprof.hooks.drivers.own_sqlite import APSW_TYPES
 from queryprof.model import Profile
 
 

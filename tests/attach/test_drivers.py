@@ -17,8 +17,8 @@ from postgresql import binaries, server
 import queryprof
 from conftest import Run, by_operation, only
 from queryprof.core import _core
-from queryprof.hooks.driver import Driver
-from queryprof.hooks.drivers import DUCKDB, PSYCOPG
+from queryprof.hooks.drivers.driver import Driver
+from queryprof.hooks.drivers.pep249 import DUCKDB, PSYCOPG
 from queryprof.model import Profile
 
 HERE = Path(__file__).name

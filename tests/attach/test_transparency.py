@@ -21,7 +21,7 @@ import queryprof
 from conftest import by_operation
 from queryprof.core import _core
 from queryprof.errors import SessionError
-from queryprof.hooks.sqlite3_driver import BLOB_METHODS, CONNECTION_METHODS, CURSOR_METHODS
+from queryprof.hooks.drivers.sqlite3_driver import BLOB_METHODS, CONNECTION_METHODS, CURSOR_METHODS
 
 OWNERS = (
     (sqlite3.Cursor, CURSOR_METHODS),
@@ -329,8 +329,9 @@ def hooked() -> dict[str, object]:
     """Everything that a hook may replace in the libraries that are here, by name."""
     import importlib
 
-    from queryprof.hooks import executors, own_sqlite
-    from queryprof.hooks.drivers import DUCKDB, LIBSQL, PSYCOPG
+    from queryprof.hooks import executors
+    from queryprof.hooks.drivers import own_sqlite
+    from queryprof.hooks.drivers.pep249 import DUCKDB, LIBSQL, PSYCOPG
 
     own = (own_sqlite.apsw_hook(), own_sqlite.pysqlite3_hook(), own_sqlite.sqlcipher3_hook(),
            own_sqlite.sqlean_hook())  # fmt: skip

@@ -22,7 +22,7 @@ import pytest
 
 import queryprof
 from queryprof.analysis.loops import find_loops
-from queryprof.hooks.heartbeat import Heartbeat, beating
+from queryprof.hooks.event_loops.heartbeat import Heartbeat, beating
 from queryprof.model import Loop, Profile, Stall
 from queryprof.session import session
 from queryprof.trace.reader import read_profile

@@ -46,7 +46,9 @@ def linked(name: str, sources: list[Path], *flags: str) -> Path:
     """A library of these sources, and beside it one of the names that it wants of Python, and the loader."""
     # Its own folder, for Python's headers have the C library's names of the system beside them.
     include = ("-I", CORE, "-isystem", sysconfig.get_path("include"))
-    objects = {source: Path(f"{source.parent.name}-{source.stem}.o").resolve() for source in sources}
+    objects = {
+        source: Path(f"{source.parent.name}-{source.stem}.o").resolve() for source in sources
+    }
     with ThreadPoolExecutor(2) as pool:
         for _ in pool.map(
             lambda pair: compile_with_musl(*FLAGS, *flags, *include, "-c", pair[0], "-o", pair[1]),

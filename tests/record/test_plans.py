@@ -24,7 +24,7 @@ from queryprof.analysis.plans import normal_form
 from queryprof.core import _core
 from queryprof.core.recorder import muted
 from queryprof.model import Plan
-from queryprof.report.plan_words import marked_steps
+from queryprof.report.text.plans import marked_steps
 from queryprof.session import session
 from queryprof.trace.changes import Changes
 from queryprof.trace.descriptions import Descriptions

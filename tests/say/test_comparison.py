@@ -21,9 +21,9 @@ from conftest import Run
 from queryprof.analysis.bootstrap import ratio_interval
 from queryprof.analysis.comparison import Change, Comparison, Verdict, compare, regressions
 from queryprof.model import Distribution, Frame, Interval, Loop, Plan, Profile, Stall, Thread
-from queryprof.report.comparison_json import comparison_json
-from queryprof.report.comparison_terminal import print_comparison
+from queryprof.report.json.comparison import comparison_json
 from queryprof.report.places import Places
+from queryprof.report.terminal.comparison import print_comparison
 
 pytestmark = pytest.mark.once
 

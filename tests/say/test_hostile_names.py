@@ -45,18 +45,18 @@ from queryprof.model import (
     UsageInterval,
 )
 from queryprof.report import inert
-from queryprof.report.comparison_github import comparison_github
-from queryprof.report.comparison_json import comparison_json
-from queryprof.report.comparison_junit import comparison_junit
-from queryprof.report.comparison_markdown import comparison_markdown
-from queryprof.report.comparison_terminal import print_comparison
+from queryprof.report.comparison.github import comparison_github
+from queryprof.report.comparison.junit import comparison_junit
+from queryprof.report.comparison.markdown import comparison_markdown
 from queryprof.report.csv_report import csv_report
-from queryprof.report.failures import budget_message, regression_message, stall_message
-from queryprof.report.json_report import json_report
-from queryprof.report.loop_terminal import print_loops
+from queryprof.report.json.comparison import comparison_json
+from queryprof.report.json.report import json_report
 from queryprof.report.markdown_report import markdown_report
 from queryprof.report.places import Places
-from queryprof.report.terminal import print_report, print_view
+from queryprof.report.terminal.comparison import print_comparison
+from queryprof.report.terminal.loops import print_loops
+from queryprof.report.terminal.report import print_report, print_view
+from queryprof.report.text.failures import budget_message, regression_message, stall_message
 from queryprof.trace.baseline_file import Baseline, read_baseline, write_baseline
 
 pytestmark = pytest.mark.once

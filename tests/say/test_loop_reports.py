@@ -12,13 +12,13 @@ import pytest
 from say.by_hand import golden, process
 
 from queryprof.analysis.loops import category_of, cumulative, find_loops
-from queryprof.analysis.spread import spread_of
+from queryprof.analysis.summary import spread_of
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Cause, Distribution, Frame, Loop, Profile, Stall, Step, Thread
-from queryprof.report.json_report import json_report
-from queryprof.report.loop_terminal import chart, print_loops
+from queryprof.report.json.report import json_report
 from queryprof.report.places import Places
-from queryprof.report.terminal import print_report
+from queryprof.report.terminal.loops import chart, print_loops
+from queryprof.report.terminal.report import print_report
 
 pytestmark = pytest.mark.once
 

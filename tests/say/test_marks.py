@@ -13,7 +13,7 @@ import queryprof
 from queryprof.analysis.bottlenecks import Bottleneck, rank_bottlenecks
 from queryprof.analysis.work import find_handoffs
 from queryprof.model import Counters, Distribution, Handoff, Profile
-from queryprof.report.plan_words import marked_steps
+from queryprof.report.text.plans import marked_steps
 
 USERS = 5000
 TICKETS = 2000

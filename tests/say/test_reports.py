@@ -35,10 +35,10 @@ from queryprof.model import (
     UsageInterval,
 )
 from queryprof.report.csv_report import csv_report
-from queryprof.report.json_report import json_report
+from queryprof.report.json.report import json_report
 from queryprof.report.markdown_report import markdown_report
 from queryprof.report.places import Places
-from queryprof.report.terminal import print_report, print_view
+from queryprof.report.terminal.report import print_report, print_view
 from queryprof.report.units import average, duration
 
 pytestmark = pytest.mark.once

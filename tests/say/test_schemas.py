@@ -11,12 +11,13 @@ from say.by_hand import WRITE
 from say.json_schema import schema_text
 
 import queryprof.report
-from queryprof.report import comparison_json, report_document
+from queryprof.report.json.comparison import Document as ComparisonDocument
+from queryprof.report.json.report_types import Document as ReportDocument
 
 FOLDER = Path(queryprof.report.__path__[0])
 SCHEMAS = {
-    "report-schema.json": (report_document.Document, "queryprof report"),
-    "comparison-schema.json": (comparison_json.Document, "queryprof comparison"),
+    "report-schema.json": (ReportDocument, "queryprof report"),
+    "comparison-schema.json": (ComparisonDocument, "queryprof comparison"),
 }
 
 

@@ -1,0 +1,1 @@
+"""Attaching to database drivers."""

@@ -1,0 +1,113 @@
+"""Attaches to drivers that have a SQLite for themselves: APSW, and those with the types of sqlite3.
+
+Such a SQLite shows its functions to its extensions alone: so it loads the core as one, on a connection
+of ours. Connections that were open before are measured, but their counters are unknown.
+"""
+
+from __future__ import annotations
+
+from queryprof.core import _core
+from queryprof.core.recorder import muted
+from queryprof.hooks.drivers.driver import Driver, DriverHook, find_type
+from queryprof.hooks.drivers.sqlite3_driver import BLOB_METHODS, CONNECTION_METHODS, CURSOR_METHODS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+ENTRY_POINT = "qp_sqlite_extension"
+
+SQLITE3_TYPES = {"Cursor": CURSOR_METHODS, "Connection": CONNECTION_METHODS, "Blob?": BLOB_METHODS}
+
+APSW_TYPES = {
+    "Cursor": {
+        "execute": "execute",
+        "executemany": "executemany",
+        "fetchone": "fetchone",
+        "fetchall": "fetchall",
+        "__next__": "next",
+    },
+    "Connection": {
+        "__init__": "connect",
+        "execute": "execute",
+        "executemany": "executemany",
+        "__enter__": "begin",
+        "__exit__": "exit",
+        "close": "close",
+        "backup": "backup",
+        "blob_open": "blob open",
+        "serialize": "serialize",
+        "deserialize": "deserialize",
+    },
+    "Backup": {"step": "backup", "finish": "backup"},
+    "Blob": {
+        "read": "blob read", "readall": "blob read", "read_into": "blob read",
+        "readinto": "blob read", "write": "blob write",
+    },
+}  # fmt: skip
+
+
+class OwnSqliteHook(DriverHook):
+    """Keeps the probes on such a driver, and counts on its new connections. That ends with the counters of
+    sqlite3, for all drivers together.
+
+    Args:
+        connect: what makes a connection, by its name in the module.
+
+    Attributes:
+        counters_off: why the counters are unknown, or None: they are on.
+    """
+
+    def __init__(
+        self, module: str, types: Mapping[str, Mapping[str, str]], connect: str = "connect"
+    ) -> None:
+        super().__init__(Driver(module, types, functions={}))
+        self._connect = connect
+        self._cursor_type: type | None = None
+        self.counters_off: str | None = "not attached"
+
+    def attach(self, module: ModuleType) -> None:
+        """Patches the driver's types; all of them or none.
+
+        Raises:
+            DriverError: it has not what it should have.
+        """
+        self.counters_off = self._start_counters(module)
+        self._cursor_type = find_type(module, "Cursor")  # which may tell how many rows changed
+        super().attach(module)
+
+    def _attach(self, owner: type, _name: str, methods: Mapping[str, str]) -> None:
+        self.probes.attach(owner, methods, self._cursor_type, has_own_sqlite=True)
+
+    def _start_counters(self, module: ModuleType) -> str | None:
+        import _sqlite3  # noqa: F401  # beside whose SQLite it is counted
+
+        try:
+            with muted():
+                connection = getattr(module, self._connect)(":memory:")
+                enable = getattr(connection, "enable_load_extension", None)
+                enable = enable or connection.enableloadextension  # APSW's name before 3.43
+                enable(True)
+                loading = (_core.__file__, ENTRY_POINT)
+                connection.cursor().execute("SELECT load_extension(?, ?)", loading).fetchall()
+                connection.close()
+        except Exception as error:
+            return f"its SQLite does not load the core: {error}"
+        return _core.counters_start_private()
+
+
+def apsw_hook() -> OwnSqliteHook:
+    return OwnSqliteHook("apsw", APSW_TYPES, connect="Connection")
+
+
+def pysqlite3_hook() -> OwnSqliteHook:
+    return OwnSqliteHook("pysqlite3._sqlite3", SQLITE3_TYPES)
+
+
+def sqlcipher3_hook() -> OwnSqliteHook:
+    return OwnSqliteHook("sqlcipher3._sqlite3", SQLITE3_TYPES)
+
+
+def sqlean_hook() -> OwnSqliteHook:
+    return OwnSqliteHook("sqlean._sqlite3", SQLITE3_TYPES)

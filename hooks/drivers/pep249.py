@@ -1,0 +1,116 @@
+"""The drivers that queryprof knows, and those that a program names.
+
+Those of SQLite, but for libsql, are attached to by themselves (sqlite3_driver, own_sqlite), for its
+counters.
+"""
+
+from __future__ import annotations
+
+from queryprof.errors import DriverError
+from queryprof.hooks.drivers.driver import (
+    CONNECTION_METHODS,
+    CURSOR_METHODS,
+    Driver,
+    DriverHook,
+    find_type,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+_ASYNC_CURSOR = {**CURSOR_METHODS, "__anext__": "next"}
+_ASYNC_CONNECTION = {**CONNECTION_METHODS, "connect": "connect", "__aexit__": "exit"}
+
+PSYCOPG = Driver(
+    "psycopg",
+    {
+        "Cursor": CURSOR_METHODS,
+        "ServerCursor": CURSOR_METHODS,
+        "Connection": {**CONNECTION_METHODS, "connect": "connect"},
+        "Transaction": {"__enter__": "begin", "__exit__": "exit"},
+        "AsyncCursor": _ASYNC_CURSOR,
+        "AsyncServerCursor": _ASYNC_CURSOR,
+        "AsyncConnection": _ASYNC_CONNECTION,
+        "AsyncTransaction": {"__aenter__": "begin", "__aexit__": "exit"},
+    },
+    quotes_names=True,
+)
+
+DUCKDB = Driver(
+    "duckdb",
+    {"DuckDBPyConnection": {**CURSOR_METHODS, **CONNECTION_METHODS, "begin": "begin"}},
+    {**CURSOR_METHODS, **CONNECTION_METHODS, "begin": "begin", "connect": "connect"},
+    quotes_names=True,
+)
+
+LIBSQL = Driver(
+    "libsql",
+    {
+        "Cursor": {**CURSOR_METHODS, "executescript": "executescript"},
+        "Connection": {**CONNECTION_METHODS, "executescript": "executescript"},
+    },
+)
+
+CURSOR_PLACES = ("Cursor", "cursors.Cursor", "cursor.Cursor", "_cursor.Cursor")
+CONNECTION_PLACES = (
+    "Connection", "connections.Connection", "connection.Connection", "_connection.Connection",
+)  # fmt: skip
+"""Where drivers keep the types that `connect` and `cursor` give, as a rule."""
+
+
+def psycopg_hook() -> DriverHook:
+    return DriverHook(PSYCOPG)
+
+
+def duckdb_hook() -> DriverHook:
+    return DriverHook(DUCKDB)
+
+
+def libsql_hook() -> DriverHook:
+    return DriverHook(LIBSQL)
+
+
+def named_driver(
+    module: str, cursors: Sequence[str] | None, connections: Sequence[str] | None
+) -> DriverHook:
+    """A hook for a driver that a program names.
+
+    Args:
+        cursors, connections: dotted names of the types in the module; None: where drivers keep
+            them as a rule.
+    """
+    if cursors is None and connections is None:
+        return FoundDriverHook(module)
+    types = {
+        **dict.fromkeys(cursors or (), CURSOR_METHODS),
+        **dict.fromkeys(connections or (), CONNECTION_METHODS),
+    }
+    return DriverHook(Driver(module, types))
+
+
+class FoundDriverHook(DriverHook):
+    """The probes on a driver of which only the name is known."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__(Driver(module, {}))
+
+    def attach(self, module: ModuleType) -> None:
+        """Looks for the types, and attaches to them.
+
+        Raises:
+            DriverError: they are not where drivers keep them.
+        """
+        places = ((CURSOR_PLACES, CURSOR_METHODS), (CONNECTION_PLACES, CONNECTION_METHODS))
+        types = {}
+        for names, methods in places:
+            name = next((name for name in names if find_type(module, name)), None)
+            if name is None:
+                raise DriverError(
+                    f"{self.module}: no {names[0]} is found in it; name the types:"
+                    f' queryprof.instrument("{self.module}", cursors=[...], connections=[...])'
+                )
+            types[name] = methods
+        self.driver = Driver(self.module, types)
+        super().attach(module)

@@ -1,0 +1,72 @@
+"""Attaches to the standard library's sqlite3: every method by which it reaches the database.
+
+It patches the types of the C module _sqlite3 in place. It knows nothing of what is done with
+what is measured.
+"""
+
+from __future__ import annotations
+
+from queryprof.core import _core
+from queryprof.core.recorder import muted
+from queryprof.hooks.drivers import driver
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+CURSOR_METHODS = {**driver.CURSOR_METHODS, "executescript": "executescript"}
+CONNECTION_METHODS = {
+    **driver.CONNECTION_METHODS,
+    "__init__": "connect",
+    "executescript": "executescript",
+    "backup": "backup",
+    "blobopen": "blob open",
+    "serialize": "serialize",
+    "deserialize": "deserialize",
+}
+BLOB_METHODS = {
+    "read": "blob read",
+    "write": "blob write",
+    "__getitem__": "blob read",
+    "__setitem__": "blob write",
+}
+
+
+class Sqlite3Driver:
+    """The probes on sqlite3, and SQLite's counters of its connections.
+
+    Args:
+        attached: called with SQLite's version, and why its counters are unknown or None: they are on.
+    """
+
+    module = "_sqlite3"
+
+    def __init__(self, attached: Callable[[str, str | None], None]) -> None:
+        self._probes = driver.Probes()
+        self._attached = attached
+
+    def attach(self, module: ModuleType) -> None:
+        """Patches the types; all of them or none."""
+        try:
+            self._probes.attach(module.Cursor, CURSOR_METHODS, module.Cursor)
+            self._probes.attach(module.Connection, CONNECTION_METHODS, module.Cursor)
+            self._probes.attach(module.Blob, BLOB_METHODS)
+            with muted():
+                connection = module.connect(":memory:")
+                counters_off = _core.counters_start(library_of(module), connection)
+                connection.close()
+            self._attached(module.sqlite_version, counters_off)
+        except BaseException:
+            self.detach()
+            raise
+
+    def detach(self) -> None:
+        """Puts every type back as it was."""
+        _core.counters_stop()
+        self._probes.detach()
+
+
+def library_of(module: ModuleType) -> str | None:
+    """The shared library that leads to the module's SQLite; None: the interpreter itself."""
+    return getattr(module, "__file__", None)

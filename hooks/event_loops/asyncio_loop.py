@@ -1,0 +1,90 @@
+"""Attaches to asyncio's own event loops: every step, every timer, and a heartbeat.
+
+Handle._run, which runs each callback and each step of a task, is replaced by a C function;
+run_forever tells when a loop starts and stops, create_task who makes a task of a library's coroutine.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from time import monotonic
+
+from queryprof.core import _core
+from queryprof.hooks.event_loops.heartbeat import Heartbeat, abandon, interval
+from queryprof.hooks.replacing import Replacements
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, base_events
+    from collections.abc import Callable
+    from types import ModuleType
+
+KIND = "asyncio"
+
+
+def start_heartbeat(
+    loop: AbstractEventLoop, due_s: float, busy_since_s: float
+) -> Callable[[], None]:
+    """Starts the heartbeat of a loop that runs; returns what ends it.
+
+    Args:
+        due_s: when its first beat is due, in seconds of the monotonic clock; may be over.
+        busy_since_s: since when the loop has been busy.
+    """
+    heartbeat = Heartbeat(KIND, loop.call_at, loop.is_running)
+    heartbeat.start_from(due_s, busy_since_s)
+    return heartbeat.stop
+
+
+class AsyncioLoop:
+    """The measuring of asyncio's loops."""
+
+    module = "asyncio.base_events"
+    """What must be imported before there is anything to attach to."""
+
+    def __init__(self) -> None:
+        self._replaced = Replacements()
+
+    def attach(self, base_events: ModuleType) -> None:
+        """Replaces the functions; all of them or none.
+
+        Raises:
+            TypeError: asyncio is not as it is known.
+        """
+        from _asyncio import Task
+
+        events = sys.modules["asyncio.events"]
+        handle, loop = events.Handle, base_events.BaseEventLoop
+        runner = _core.handle_runner(
+            handle.__dict__["_run"], handle, events.TimerHandle, Task, Heartbeat
+        )
+        self._replaced.set(handle, "_run", runner)
+        run_forever = _core.loop_runner(
+            loop.__dict__["run_forever"], KIND, True, start_heartbeat, loop.time, interval.s
+        )
+        self._replaced.set(loop, "run_forever", run_forever)
+        boundary = loop.__dict__["_run_once"].__code__
+        create_task = _core.task_runner(loop.__dict__["create_task"], boundary)
+        self._replaced.set(loop, "create_task", create_task)
+        gc.callbacks.append(_core.on_gc)
+        self._adopt(events, loop)
+
+    def detach(self) -> None:
+        """Puts the functions back."""
+        self._replaced.undo()
+        abandon()
+        if _core.on_gc in gc.callbacks:
+            gc.callbacks.remove(_core.on_gc)
+        _core.clear_handles()
+
+    def _adopt(self, events: ModuleType, loop_type: type[base_events.BaseEventLoop]) -> None:
+        """Goes on with a loop that runs in this thread already."""
+        try:
+            running = events.get_running_loop()
+        except RuntimeError:
+            return  # none runs
+        if not isinstance(running, loop_type) or not _core.enter_loop(KIND, running, True, True):
+            return
+        if getattr(running.time, "__func__", None) is loop_type.time:
+            start_heartbeat(running, monotonic() + interval.s, 0.0)

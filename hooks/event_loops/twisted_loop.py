@@ -1,0 +1,94 @@
+"""Attaches to Twisted's reactors: what runs their delayed calls and their input and output, how
+late the delayed calls are, and a heartbeat.
+
+A reactor on top of asyncio is measured as asyncio.
+"""
+
+from __future__ import annotations
+
+from queryprof.core import _core
+from queryprof.hooks.event_loops.heartbeat import Heartbeat
+from queryprof.hooks.replacing import Replacements
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+KIND = "twisted"
+
+STEPS = {
+    "twisted.internet.base": ("ReactorBase", "runUntilCurrent"),
+    "twisted.internet.posixbase": ("_PollLikeMixin", "_doReadOrWrite"),
+    "twisted.internet.selectreactor": ("SelectReactor", "_doReadOrWrite"),
+}
+"""By module: the class and its method each call of which is a step."""
+
+
+def start_heartbeat(reactor: Any) -> Callable[[], None]:
+    """Starts the heartbeat of a reactor that is about to run; returns what ends it."""
+
+    def call_at(due_s: float, beat: Heartbeat) -> object:
+        from time import monotonic
+
+        return _Cancellable(reactor.callLater(max(0.0, due_s - monotonic()), tick, beat))
+
+    def tick(beat: Heartbeat) -> None:
+        now_s = reactor.seconds()
+        for call in reactor.getDelayedCalls():
+            if call.active() and call.getTime() < now_s:
+                _core.loop_timer(now_s - call.getTime())
+        beat()
+
+    heartbeat = Heartbeat(KIND, call_at, lambda: bool(reactor.running))
+    heartbeat.start()
+    return heartbeat.stop
+
+
+class _Cancellable:
+    """A delayed call that may be cancelled after it was called."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def cancel(self) -> None:
+        if self._call.active():
+            self._call.cancel()
+
+
+class TwistedLoop:
+    """The measuring of what one of Twisted's modules runs.
+
+    Args:
+        module: a key of STEPS.
+    """
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self._replaced = Replacements()
+
+    def attach(self, module: ModuleType) -> None:
+        """Replaces the methods."""
+        class_name, method = STEPS[self.module]
+        owner = getattr(module, class_name)
+        self._replaced.set(owner, method, _core.step_runner(vars(owner)[method]))
+        if "mainLoop" in vars(owner):
+            runner = _core.loop_runner(vars(owner)["mainLoop"], KIND, True, start_heartbeat)
+            self._replaced.set(owner, "mainLoop", runner)
+
+    def detach(self) -> None:
+        """Puts them back."""
+        self._replaced.undo()
+
+
+def base_hook() -> TwistedLoop:
+    return TwistedLoop("twisted.internet.base")
+
+
+def posixbase_hook() -> TwistedLoop:
+    return TwistedLoop("twisted.internet.posixbase")
+
+
+def selectreactor_hook() -> TwistedLoop:
+    return TwistedLoop("twisted.internet.selectreactor")

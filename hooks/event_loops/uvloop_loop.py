@@ -1,0 +1,56 @@
+"""Attaches to uvloop, whose handles are its own: its steps cannot be seen, so the heartbeat tells
+how late it is, and what the database was asked since the last beat tells why.
+"""
+
+from __future__ import annotations
+
+from queryprof.core import _core
+from queryprof.hooks.event_loops.heartbeat import Heartbeat
+from queryprof.hooks.replacing import Replacements
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+    from types import ModuleType
+
+KIND = "uvloop"
+
+
+def start_heartbeat(loop: AbstractEventLoop) -> Callable[[], None] | None:
+    """Starts the heartbeat of a loop that is about to run; returns what ends it."""
+    if loop.is_closed():
+        return None
+    heartbeat = Heartbeat(KIND, loop.call_at, loop.is_running, _core.await_beat)
+    heartbeat.start()
+    return heartbeat.stop
+
+
+class UvloopLoop:
+    """The measuring of uvloop's loops."""
+
+    module = "uvloop"
+
+    def __init__(self) -> None:
+        self._replaced = Replacements()
+
+    def attach(self, uvloop: ModuleType) -> None:
+        """Replaces run_forever of the loop's Python class."""
+        runner = _core.loop_runner(uvloop.Loop.run_forever, KIND, False, start_heartbeat)
+        self._replaced.set(uvloop.Loop, "run_forever", runner)
+        self._adopt(uvloop.Loop)
+
+    def detach(self) -> None:
+        """Puts the function back."""
+        self._replaced.undo()
+
+    def _adopt(self, loop_type: type[AbstractEventLoop]) -> None:
+        """Goes on with a loop that runs in this thread already."""
+        from asyncio import get_running_loop
+
+        try:
+            running = get_running_loop()
+        except RuntimeError:
+            return  # none runs
+        if isinstance(running, loop_type) and _core.enter_loop(KIND, running, False, True):
+            start_heartbeat(running)

@@ -1,0 +1,96 @@
+"""The pytest plugin's front: its options, marker and fixture.
+
+pytest imports this module in every run where queryprof is installed, so it imports nothing until
+it is asked; hooks/pytest_recorder.py does the work.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queryprof.hooks.pytest_plugin.queries import Queries
+    from queryprof.hooks.pytest_plugin.recorder import TestRecorder
+
+NAME = "queryprof-recorder"
+MARKER = (
+    "queryprof(max_queries, max_repeats, no_full_scans, max_stall_ms, baseline): what the test may"
+    " ask of the database: executions, executions of one statement from one line, scans of large"
+    " tables; how long an event loop may stand still; whether it is held to the baseline"
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("queryprof", "what tests ask of the database")
+    group.addoption(
+        "--queryprof", action="store_true", help="show the tests that ask most of the database"
+    )
+    group.addoption(
+        "--queryprof-save",
+        action="store_true",
+        help="write what each test asks to the baseline (queryprof-baseline.json)",
+    )
+    group.addoption(
+        "--queryprof-verify",
+        action="store_true",
+        help="with --queryprof-save: run the tests a second time, and fail if they do not ask the"
+        " same again",
+    )
+    group.addoption("--queryprof-save-to", metavar="FILE", help=argparse.SUPPRESS)
+    group.addoption(
+        "--queryprof-check",
+        action="store_true",
+        help="fail tests that ask more than the baseline says",
+    )
+    parser.addini("queryprof_baseline", "path of the baseline", default="queryprof-baseline.json")
+    parser.addini(
+        "queryprof_fail_on", "what must not get worse: counts, plans, vmsteps, stalls, time", type="args",
+        default=["counts", "plans", "vmsteps"],
+    )  # fmt: skip
+    parser.addini(
+        "queryprof_ignore", "patterns of statements to leave out, matched at their start",
+        type="linelist", default=[],
+    )  # fmt: skip
+    parser.addini(
+        "queryprof_vmsteps_tolerance",
+        "percent that VM steps may rise between different versions of SQLite",
+        default="5",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", MARKER)
+    options = ("queryprof", "queryprof_save", "queryprof_save_to", "queryprof_check")
+    if config.getoption("queryprof_verify") and not config.getoption("queryprof_save"):
+        raise pytest.UsageError("queryprof: --queryprof-verify goes with --queryprof-save")
+    if any(config.getoption(option) for option in options):
+        _recorder(config)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if any(item.get_closest_marker("queryprof") for item in items):
+        _recorder(config)
+
+
+def _recorder(config: pytest.Config) -> TestRecorder:
+    """The run's recorder, made when it is first wanted."""
+    recorder: TestRecorder | None = config.pluginmanager.get_plugin(NAME)
+    if recorder is None:
+        from queryprof.errors import QueryprofError
+        from queryprof.hooks.pytest_plugin.recorder import TestRecorder
+
+        try:
+            recorder = TestRecorder(config)
+        except QueryprofError as error:
+            raise pytest.UsageError(f"queryprof: {error}") from error
+        config.pluginmanager.register(recorder, NAME)
+    return recorder
+
+
+@pytest.fixture
+def queryprof(request: pytest.FixtureRequest) -> Queries:
+    """What the test has asked of the database so far: `.queries`, `.count()`, `.at_most(3)`."""
+    return _recorder(request.config).queries()

@@ -1,0 +1,269 @@
+"""Holds a test to its budgets and its baseline, and keeps the baseline.
+
+It is imported when more is wanted of a test than how much it asked: by a marker, a check, a baseline to be
+saved, or because something in it is suspicious.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import astuple
+from threading import current_thread
+from typing import Any
+
+import pytest
+
+from queryprof.analysis.baseline import (
+    Figures,
+    TestFigures,
+    count_queries,
+    figures_from,
+    figures_of,
+    fold_names,
+    numbers_of,
+)
+from queryprof.analysis.deviations import deviations
+from queryprof.analysis.rules import REPEATS, Rules
+from queryprof.core.settings import read_settings
+from queryprof.errors import QueryprofError
+from queryprof.hooks.pytest_plugin.times import TestTimes
+from queryprof.hooks.pytest_plugin.verification import Verification, verify
+from queryprof.model import Step
+from queryprof.report.text.causes import cause_of
+from queryprof.report.text.failures import (
+    budget_message,
+    regression_message,
+    slower_message,
+    stall_line,
+    stall_message,
+)
+from queryprof.trace.baseline_file import Baseline, read_baseline, write_baseline
+from queryprof.trace.changes import Part
+from queryprof.trace.descriptions import Descriptions
+
+BUDGETS = frozenset({"max_queries", "max_repeats", "max_stall_ms", "no_full_scans", "baseline"})
+
+SHUFFLERS = ("randomly", "random_order", "random-order", "reverse")
+"""Plugins by which tests run in another order each time, by their names."""
+
+Report = dict[str, Any]
+"""What a phase of a test asked, as pytest's reports can carry it: names and numbers."""
+
+
+def is_shuffled(config: pytest.Config) -> bool:
+    """Whether the tests of a process may run in another order than in another run: shuffled, or
+    shared out among workers.
+    """
+    return any(config.pluginmanager.hasplugin(name) for name in SHUFFLERS) or hasattr(
+        config, "workerinput"
+    )
+
+
+class Asked:
+    """What one test asked, part by part; described when it is wanted."""
+
+    def __init__(self, parts: list[Part], descriptions: Descriptions, rules: Rules) -> None:
+        self._parts = parts
+        self._descriptions = descriptions
+        self._rules = rules
+
+    def figures(self, with_sites: bool = True) -> dict[str, Figures]:
+        """Of all parts together."""
+        return self._figures_of(self._parts, with_sites)
+
+    def figures_by_part(self) -> list[TestFigures]:
+        return [self._figures_of([part], with_sites=True) for part in self._parts]
+
+    def _figures_of(self, parts: list[Part], with_sites: bool) -> dict[str, Figures]:
+        aggregates = [one for part in parts for one in self._descriptions.aggregates(part)]
+        plans = [plan for part in parts for plan in self._descriptions.plans(part)]
+        return figures_of(aggregates, self._rules, plans, with_sites, current_thread().name)
+
+    def longer_than(self, stall_ms: float) -> tuple[Step, ...]:
+        """What an event loop ran for longer in one step, the longest first."""
+        steps = [step for part in self._parts for step in self._descriptions.steps(part)]
+        found = [step for step in steps if step.durations.max_ns > stall_ms * 1e6]
+        return tuple(sorted(found, key=lambda step: -step.durations.max_ns))
+
+
+class Gate:
+    """Judges tests.
+
+    Args:
+        path: of the baseline; checks: tests are held to it; saves: they make it.
+
+    Raises:
+        QueryprofError: the baseline cannot be read, or what is to be checked needs more than there
+            is.
+    """
+
+    def __init__(
+        self, config: pytest.Config, rules: Rules, path: str, *, checks: bool, saves: bool
+    ) -> None:
+        self._config = config
+        self._rules = rules
+        self._path = path
+        self._checks, self._saves = checks, saves
+        self._baseline = read_baseline(path) if checks else None
+        times = "time" in rules.fail_on and (saves or checks)
+        self._times = TestTimes(config) if times else None
+        self._stall_ms = read_settings().stall_ms
+        self._is_shuffled = is_shuffled(config)
+        self._known_descriptions: Descriptions | None = None
+
+    def asked(self, parts: list[Part]) -> Asked:
+        """What these parts of a test asked."""
+        if self._known_descriptions is None:
+            self._known_descriptions = Descriptions()
+        return Asked(parts, self._known_descriptions, self._rules)
+
+    def judge(self, item: pytest.Item, parts: list[Part], report: Report, has_passed: bool) -> str:
+        """Adds to a test's report what is worth telling of it; why it fails that has passed up to
+        now, or the empty string.
+        """
+        marker = item.get_closest_marker("queryprof")
+        is_held = marker is None or marker.kwargs.get("baseline", True)
+        asked = self.asked(parts)
+        figures = asked.figures(with_sites=False)
+        if any(one.executions > REPEATS for one in figures.values()):
+            figures = asked.figures()
+        stalls = asked.longer_than(self._stall_ms)
+        report["repeated"] = [
+            (statement, site.executions, f"{site.frame.function} {site.frame.file}:{site.frame.line}")
+            for statement, one in figures.items()
+            for site in one.sites
+            if site.executions > REPEATS and site.frame
+        ]  # fmt: skip
+        report["stalls"] = [(step.durations.max_ns, stall_line(step)) for step in stalls]
+        report["scans"] = [
+            (statement, ", ".join(one.scanned_tables))
+            for statement, one in figures.items()
+            if one.scans_a_large_table
+        ]
+        if self._saves and is_held:
+            report["statements"] = numbers_of(fold_names(figures))
+        if not has_passed:
+            return ""
+        return (
+            self._over_budget(item, asked)
+            or self._stalled(item, asked, stalls)
+            or (self._regressed(item.nodeid, asked, figures, report) if is_held else "")
+            or self._slower(item.nodeid, asked, report["database_ns"])
+        )
+
+    def _over_budget(self, item: pytest.Item, asked: Asked) -> str:
+        marker = item.get_closest_marker("queryprof")
+        if marker is None:
+            return ""
+        unknown = sorted(set(marker.kwargs) - BUDGETS)
+        if unknown or marker.args:
+            return (
+                f"queryprof marker of {item.nodeid}: {', '.join(unknown) or 'a value'} is no"
+                f" budget; there are {', '.join(sorted(BUDGETS))}, each by name"
+            )
+        figures = asked.figures()
+        exceeded = []
+        queries = marker.kwargs.get("max_queries")
+        if queries is not None and count_queries(figures) > queries:
+            exceeded.append((f"{count_queries(figures)} queries, max_queries={queries}:", figures))
+        repeats = marker.kwargs.get("max_repeats")
+        if repeats is not None:
+            over = {s: f for s, f in figures.items() if f.repeats > repeats}
+            if over:
+                exceeded.append((f"repeated from one line, max_repeats={repeats}:", over))
+        if marker.kwargs.get("no_full_scans"):
+            over = {s: f for s, f in figures.items() if f.scans_a_large_table}
+            if over:
+                exceeded.append(("scans of large tables, no_full_scans:", over))
+        return budget_message(item.nodeid, exceeded) if exceeded else ""
+
+    def _stalled(self, item: pytest.Item, asked: Asked, stalls: tuple[Step, ...]) -> str:
+        marker = item.get_closest_marker("queryprof")
+        budget = marker.kwargs.get("max_stall_ms") if marker else None
+        if budget is not None:
+            stalls = asked.longer_than(budget)
+            return stall_message(item.nodeid, f"max_stall_ms={budget}", stalls) if stalls else ""
+        if self._checks and "stalls" in self._rules.fail_on and stalls:
+            return stall_message(item.nodeid, f"stall_ms={self._stall_ms:g}", stalls)
+        return ""
+
+    def _regressed(
+        self, test: str, asked: Asked, figures: dict[str, Figures], report: Report
+    ) -> str:
+        if self._baseline is None:
+            return ""
+        known = self._baseline.tests.get(test)
+        if known is None:
+            report["is_new"] = bool(figures)
+            return ""
+        before = fold_names(figures_from(known))
+        same = self._baseline.sqlite_version == sqlite3.sqlite_version
+        found = deviations(before, fold_names(figures), self._rules, same)
+        if any(deviation.reasons for deviation in found):  # who reads it wants to know where
+            found = deviations(before, fold_names(asked.figures()), self._rules, same)
+        worse = [deviation for deviation in found if deviation.reasons]
+        report["is_better"] = bool(found) and not worse
+        report["causes"] = [
+            astuple(cause_of(deviation, self._is_shuffled)) for deviation in worse
+        ]  # fmt: skip
+        return regression_message(test, worse) if worse else ""
+
+    def _slower(self, test: str, asked: Asked, database_ns: int) -> str:
+        if self._times is None or not self._checks:
+            return ""
+        longest_ns = self._times.slower_than(test, database_ns)
+        if longest_ns is None:
+            return ""
+        return slower_message(test, database_ns, longest_ns, asked.figures())
+
+    # -- at the end of the run -------------------------------------------------------------
+
+    def keep_times(self, passed: Mapping[str, Report]) -> None:
+        """Keeps how long the tests that passed were in the database, where that is wanted."""
+        if self._times is not None:
+            self._times.keep({test: report["database_ns"] for test, report in passed.items()})
+
+    def has_seen_nothing(self, reports: Mapping[str, Report]) -> bool:
+        """A gate that has seen no query where the baseline has some has not been a gate."""
+        if self._baseline is None:
+            return False
+        expected = [test for test in reports if self._baseline.tests.get(test)]
+        return bool(expected) and not any(reports[test]["executions"] for test in expected)
+
+    def save(
+        self, passed: Mapping[str, Report], others: Collection[str], ran_in: Iterable[str]
+    ) -> None:
+        """Writes the baseline: what passed now, and of the old what was not asked to run or did not
+        run to its end.
+
+        Args:
+            others: tests that were deselected or have failed.
+            ran_in: the files of which tests ran.
+
+        Raises:
+            BaselineError: it cannot be written.
+        """
+        try:
+            old = read_baseline(self._path).tests
+        except QueryprofError:
+            old = {}  # there is none, or it is damaged: that is why it is written again
+        files = set(ran_in)
+        kept = {
+            test: statements
+            for test, statements in old.items()
+            if test in others or test.partition("::")[0] not in files
+        }
+        tests = {**kept, **_asking(passed)}
+        write_baseline(self._path, Baseline(sqlite3.sqlite_version, tests))
+
+    def verify(self, passed: Mapping[str, Report]) -> Verification:
+        """Runs the tests a second time. Raises QueryprofError."""
+        return verify(self._config, _asking(passed), self._rules)
+
+
+def _asking(passed: Mapping[str, Report]) -> dict[str, Any]:
+    """What each test asked that asked something."""
+    return {
+        test: report["statements"] for test, report in passed.items() if report["statements"]
+    }  # fmt: skip

@@ -1,0 +1,153 @@
+"""Whether a baseline repeats: the same pytest command once more, in a process of its own.
+
+A process of its own makes everything again that may differ from run to run: fixtures of every
+scope, the order of tests and of sets, workers, names that are made at import.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from queryprof.analysis.baseline import figures_from
+from queryprof.analysis.deviations import Deviation, unstable
+from queryprof.analysis.rules import Rules
+from queryprof.errors import BaselineError, QueryprofError
+from queryprof.report.text.causes import cut, tests_in_words
+from queryprof.trace.baseline_file import Tests, read_baseline
+
+SHOWN = 20
+"""Statements that are not stable, named in the summary."""
+
+LAST_LINES = 15
+"""Of the output of a second run that came to no end."""
+
+RUN_PYTEST = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a second run showed.
+
+    Attributes:
+        tests: how many asked something of the database in both runs.
+        missing: tests that the second run has not, or in which they did not pass.
+        differing: (test, what differs).
+    """
+
+    tests: int
+    missing: tuple[str, ...]
+    differing: tuple[tuple[str, Deviation], ...]
+
+    @property
+    def is_stable(self) -> bool:
+        return not self.missing and not self.differing
+
+    def lines(self) -> list[str]:
+        """What is not stable, each statement once, with its tests."""
+        if self.is_stable:
+            return [f"a second run asked the same: {self.tests:,} tests are stable"]
+        lines = []
+        if self.missing:
+            lines.append(
+                f"asked nothing in the second run, or did not pass: {tests_in_words(self.missing)}"
+            )
+        groups: dict[tuple[str, str], list[str]] = {}
+        for test, deviation in self.differing:
+            key = (cut(deviation.statement), ", ".join(_differences(deviation)))
+            groups.setdefault(key, []).append(test)
+        ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+        for (statement, differences), tests in ranked[:SHOWN]:
+            lines.append(f"In {tests_in_words(tests)}: {statement}")
+            lines.append(f"    {differences}")
+        if len(ranked) > SHOWN:
+            lines.append(f"... and {len(ranked) - SHOWN:,} more statements")
+        unsteady = len({test for test, _ in self.differing} | set(self.missing))
+        lines.append(
+            f"{unsteady:,} tests ask something else in a second run, so --queryprof-check would fail:"
+            " make them repeatable, or leave them out: @pytest.mark.queryprof(baseline=False)"
+        )
+        return lines
+
+
+def verify(config: pytest.Config, first: Tests, rules: Rules) -> Verification:
+    """Runs the tests again and compares.
+
+    Args:
+        first: what each test that passed asked in this run.
+
+    Raises:
+        QueryprofError: the second run came to no end.
+    """
+    second = _run_again(config)
+    both = [test for test in first if test in second]
+    return Verification(
+        tests=len(both),
+        missing=tuple(test for test in first if test not in second),
+        differing=tuple(
+            (test, deviation)
+            for test in both
+            for deviation in unstable(figures_from(first[test]), figures_from(second[test]), rules)
+        ),
+    )
+
+
+def _run_again(config: pytest.Config) -> Tests:
+    """What each test asks in a run of the same command in a child process."""
+    with TemporaryDirectory(prefix="queryprof-") as directory:
+        path = Path(directory) / "baseline.json"
+        result = subprocess.run(
+            [*_interpreter(), *_arguments(config), "--queryprof-save-to", str(path)],
+            cwd=config.invocation_params.dir,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        try:
+            return read_baseline(str(path)).tests
+        except BaselineError as error:
+            lines = "\n".join(result.stdout.splitlines()[-LAST_LINES:])
+            raise QueryprofError(
+                f"the second run of the tests ended with status {result.returncode} before it"
+                f" saved anything:\n{lines}"
+            ) from error
+
+
+def _interpreter() -> list[str]:
+    """Python as this run was started: `python -m pytest` puts the working directory before all
+    other places of modules, and the script `pytest` does not.
+    """
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if main is not None and main.name == "pytest.__main__":
+        return [sys.executable, "-m", "pytest"]
+    return [sys.executable, "-P", "-c", RUN_PYTEST]
+
+
+def _arguments(config: pytest.Config) -> list[str]:
+    """The command's arguments, and what keeps the second run's files from the first one's."""
+    arguments = [os.fspath(argument) for argument in config.invocation_params.args]
+    if config.pluginmanager.hasplugin("_cov"):
+        arguments.append("--no-cov")
+    if config.getoption("xmlpath", None):
+        arguments.append(f"--junitxml={os.devnull}")
+    return arguments
+
+
+def _differences(deviation: Deviation) -> list[str]:
+    """What differs, in words without a direction."""
+    if deviation.before is None:
+        return ["in one of the two runs only"]
+    words = {"a worse plan": "another plan"}
+    return [
+        words.get(reason, reason.replace("more ", "another number of "))
+        for reason in deviation.reasons
+    ]

@@ -1,0 +1,1 @@
+"""Spans for the requests of web applications."""

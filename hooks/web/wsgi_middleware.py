@@ -1,0 +1,125 @@
+"""WSGI middleware (PEP 3333): a span for each request of any application.
+
+app.wsgi_app = queryprof.WsgiMiddleware(app.wsgi_app)     # Flask
+application = queryprof.WsgiMiddleware(get_wsgi_application())  # Django
+"""
+
+from __future__ import annotations
+
+from queryprof.core import _core
+from queryprof.core.span import span
+from queryprof.hooks.web.routes import wsgi_route
+from queryprof.hooks.web.server_timing import server_timing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+MARK = "queryprof.span"
+"""In a request's environ: it has a span already, of a middleware further out."""
+
+
+class WsgiMiddleware:
+    """Wraps an application; while nothing is recorded, it only passes requests on.
+
+    Args:
+        app: the WSGI application.
+        server_timing: whether responses get a Server-Timing header, which browsers show: the
+            database time and the number of queries until the headers are sent.
+    """
+
+    def __init__(self, app: Any, *, server_timing: bool = False) -> None:
+        self.app = app
+        self._server_timing = server_timing
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if not _core.is_on() or MARK in environ:
+            return self.app(environ, start_response)  # type: ignore[no-any-return]
+        request = _Request(self, environ, start_response)
+        return request.run(environ)
+
+
+class _Request:
+    """One request, from the call of the application to the end of its response.
+
+    The span is entered in the context that the server calls in, and no copy of it: what the
+    application keeps in context variables stays there.
+    """
+
+    def __init__(
+        self, middleware: WsgiMiddleware, environ: dict[str, Any], start_response: Any
+    ) -> None:
+        self._app = middleware.app
+        self._server_timing = middleware._server_timing  # noqa: SLF001
+        self._start_response = start_response
+        self._span = span(f"{environ.get('REQUEST_METHOD', '?')} {wsgi_route(self._app, environ)}")
+        self._ended = False
+
+    def run(self, environ: dict[str, Any]) -> Iterable[bytes]:
+        environ[MARK] = True
+        self._span.__enter__()
+        try:
+            body: Iterable[bytes] = self._app(environ, self._start)
+        except BaseException as error:
+            self.end(error)
+            raise
+        # A file is sent by the server as it likes best: it must get the very wrapper.
+        wrapper = environ.get("wsgi.file_wrapper")
+        is_file = isinstance(wrapper, type) and isinstance(body, wrapper)
+        if is_file or isinstance(body, (list, tuple)):
+            self.end()
+            return body
+        return _Body(self, body)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Ends the span, once."""
+        if not self._ended:
+            self._ended = True
+            try:
+                self._span.__exit__(type(error) if error else None, error, None)
+            except ValueError:
+                pass  # the server closes the response in another context: nothing to put back
+
+    def _start(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        if status[:3].isdigit():
+            self._span.set_status(int(status[:3]))
+        if self._server_timing:
+            headers = [*headers, ("Server-Timing", server_timing(*self._span.figures()))]
+        if exc_info is None:
+            return self._start_response(status, headers)
+        return self._start_response(status, headers, exc_info)
+
+
+class _Body:
+    """A response that is made while it is sent."""
+
+    def __init__(self, request: _Request, body: Iterable[bytes]) -> None:
+        self._request = request
+        self._body = body
+        self._parts: Iterator[bytes] | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        if self._parts is None:
+            self._parts = iter(self._body)
+        try:
+            return next(self._parts)
+        except StopIteration:
+            raise
+        except BaseException as error:
+            self._request.end(error)
+            raise
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._body, name)
+
+    def close(self) -> None:
+        try:
+            close = getattr(self._body, "close", None)
+            if close is not None:
+                close()
+        finally:
+            self._request.end()

@@ -1,0 +1,28 @@
+"""Regressions as annotations of a pull request, in GitHub's workflow commands.
+
+(https://docs.github.com/actions/reference/workflow-commands-for-github-actions)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from queryprof.analysis.comparison import Change, StatementChange
+from queryprof.report.inert import github_data, github_property
+from queryprof.report.places import Places
+from queryprof.report.text.comparison import title, told
+
+
+def comparison_github(failed: Iterable[StatementChange | Change], places: Places) -> str:
+    """One annotation a regression, at the line of its call site."""
+    return "\n".join(_annotation(change, places) for change in failed)
+
+
+def _annotation(change: StatementChange | Change, places: Places) -> str:
+    sites = change.sites if isinstance(change, StatementChange) else ()
+    frame = sites[0].site.frame if sites else None
+    place = ""
+    if frame:
+        line = f"line={frame.line}," if frame.line else ""
+        place = f"file={github_property(places.file(frame.file))},{line}"
+    return f"::error {place}title=queryprof::{github_data(f'{title(change)}: {told(change)}')}"

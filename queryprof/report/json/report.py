@@ -1,0 +1,180 @@
+"""The report as JSON: everything, with units in the names (report_document.py says what)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from queryprof.analysis.bottlenecks import rank_bottlenecks
+from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.loops import LoopFinding, Share, StallFinding, find_loops
+from queryprof.analysis.overview import overview_of
+from queryprof.analysis.summary import Spread
+from queryprof.analysis.totals import Totals
+from queryprof.analysis.views import DIMENSIONS, Row, view_by
+from queryprof.analysis.work import SpanFinding, find_handoffs, find_spans, usage_by_name
+from queryprof.model import Exemplar, Frame, Profile, ThreadUsage
+from queryprof.report.json import report_types as to
+from queryprof.report.json.writing import all_made, document_text, made
+
+
+def json_report(
+    profile: Profile, dimension: str | None = None, sort: str = "total", top: int | None = None
+) -> str:
+    """The report as a JSON document.
+
+    Args:
+        dimension: the one view to include; None: all.
+        top: how many bottlenecks, and rows of each view, at the most; None: all.
+    """
+    overview = overview_of(profile)
+    ranking = rank_bottlenecks(profile, sort, top)
+    dimensions = DIMENSIONS if dimension is None else (dimension,)
+    document = made(
+        to.Document,
+        overview,
+        format_version=1,
+        profiler_ns_estimate=overview.profiler_ns,
+        processes=all_made(to.Process, profile.processes),
+        vital_few=ranking.vital,
+        bottlenecks=tuple(
+            made(to.Bottleneck, found, site=_site(found.site), totals=_totals(found.totals))
+            for found in ranking.bottlenecks
+        ),
+        views={
+            name: tuple(map(_row, view_by(profile, name, sort, top).rows)) for name in dimensions
+        },
+        loops=tuple(_loop(found, top) for found in find_loops(profile)),
+        spans=tuple(map(_span, find_spans(profile)[:top])),
+        handoffs=tuple(
+            made(
+                to.Handoff, found, site=_site(found.site), queue=_spread(found.queue),
+                run=_spread(found.run), handback=_spread(found.handback), total=_spread(found.total),
+            )
+            for found in find_handoffs(profile)[:top]
+        ),
+        threads=tuple(_usage(*item) for item in list(usage_by_name(profile).items())[:top]),
+        notes=dict(profile.notes),
+        plans=tuple(
+            made(to.Plan, plan, tree=tuple(plan.tree.splitlines())) for plan in profile.plans
+        ),
+        error_counts=tuple(
+            made(to.ErrorCount, error, path=_frames(error.path)) for error in profile.errors
+        ),
+        exemplars=tuple(map(_exemplar, profile.exemplars[:top])),
+        timeline=to.Timeline(
+            profile.timeline_width_ns, all_made(to.Interval, profile.timeline)
+        ),
+    )  # fmt: skip
+    return document_text(document, indent=1)
+
+
+def _frame(frame: Frame) -> to.Frame:
+    return made(to.Frame, frame, line=frame.line or None)
+
+
+def _frames(frames: Iterable[Frame]) -> tuple[to.Frame, ...]:
+    return tuple(map(_frame, frames))
+
+
+def _site(site: CallSite) -> to.Site:
+    return to.Site(
+        _frame(site.frame) if site.frame else None, _frames(site.callers), _frames(site.helpers)
+    )
+
+
+def _totals(totals: Totals) -> to.Totals:
+    known = bool(totals.counted)
+    return made(
+        to.Totals,
+        totals,
+        counted_executions=totals.counted,
+        vm_steps=totals.vm_steps_sum if known else None,
+        full_scan_steps=totals.full_scan_steps_sum if known else None,
+        sorts=totals.sorts_sum if known else None,
+        automatic_indexes=totals.automatic_indexes_sum if known else None,
+        page_fetches_per_execution_estimate=totals.page_fetches,
+    )
+
+
+def _row(row: Row) -> to.Row:
+    callers = tuple(to.Caller(_site(one.site), _totals(one.totals)) for one in row.callers)
+    return made(to.Row, row, totals=_totals(row.totals), callers=callers)
+
+
+def _exemplar(exemplar: Exemplar) -> to.Exemplar:
+    return made(
+        to.Exemplar,
+        exemplar,
+        span=exemplar.span or None,
+        thread=exemplar.thread.name,
+        stack=_frames(exemplar.stack),
+    )
+
+
+def _spread(spread: Spread) -> to.Spread:
+    return made(to.Spread, spread)
+
+
+def _loop(finding: LoopFinding, top: int | None) -> to.Loop:
+    loop = finding.loop
+    return made(
+        to.Loop,
+        loop,
+        thread=loop.thread.name,
+        busy_ns=loop.busy_ns if loop.has_steps else None,
+        utilization=finding.utilization,
+        steps=loop.steps if loop.has_steps else None,
+        waiting_mean=finding.mean_waiting,
+        waiting_max=loop.waiting_max if finding.mean_waiting is not None else None,
+        beat_lag=_spread(finding.beat_lag),
+        timer_lag=_spread(finding.timer_lag),
+        stalls=tuple(map(_stall, finding.stalls[:top])),
+        functions=tuple(
+            made(
+                to.Function, found.step, function=_frame(found.step.function), share=found.share,
+                durations=_spread(found.spread), total_ns=found.step.durations.total_ns,
+                causes=tuple(map(_cause, found.causes)),
+            )
+            for found in finding.functions[:top]
+        ),
+    )  # fmt: skip
+
+
+def _stall(finding: StallFinding) -> to.Stall:
+    stall = finding.stall
+    return made(
+        to.Stall,
+        stall,
+        function=_frame(stall.function) if stall.function.function else None,
+        seen_at=_frames(stall.path),
+        category=finding.category,
+        share=finding.share,
+        mean_ns=finding.mean_ns,
+        cpu_share=stall.cpu_ns / stall.cpu_of_ns if stall.cpu_of_ns else None,
+        delayed=finding.delayed,
+        delay_ns=finding.delay_ns,
+        stack=_frames(stall.stack),
+        causes=tuple(map(_cause, finding.causes)),
+    )
+
+
+def _cause(share: Share) -> to.Cause:
+    return made(to.Cause, share, site=_frame(share.site.frame) if share.site.frame else None)
+
+
+def _span(finding: SpanFinding) -> to.Span:
+    numbers = finding.queries
+    return made(
+        to.Span,
+        finding.span,
+        statuses={str(status): count for status, count in finding.span.statuses.items()},
+        wall=_spread(finding.wall),
+        cpu_mean_ns=finding.cpu_ns,
+        queries=to.Queries(numbers.mean_ns, numbers.p50_ns, numbers.p95_ns, numbers.max_ns),
+        repeats=tuple(made(to.Repeat, found, site=_site(found.site)) for found in finding.repeats),
+    )
+
+
+def _usage(name: str, usage: ThreadUsage) -> to.Usage:
+    intervals = all_made(to.UsageInterval, usage.timeline)
+    return made(to.Usage, usage, name=name, timeline=to.UsageTimeline(usage.width_ns, intervals))

@@ -1,0 +1,102 @@
+"""A comparison for a terminal, with rich."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+
+from queryprof.analysis.comparison import Change, Comparison, StatementChange, Verdict
+from queryprof.report.places import Places
+from queryprof.report.terminal.comparison_chart import side_by_side
+from queryprof.report.terminal.console import (
+    Text,
+    console_for,
+    heading,
+    lines_of,
+    plain_table,
+    write,
+)
+from queryprof.report.terminal.report import highlighted
+from queryprof.report.text.comparison import cautions, metric_name, ratio, summary, value
+from queryprof.report.text.plans import plan_change, plans_before_and_after
+from queryprof.report.units import average
+
+CHARTED_INTERVALS = 4
+"""Of a shorter run a chart says nothing: an interval is an eighth of a second or more."""
+
+STYLES = {
+    Verdict.WORSE: "bold red",
+    Verdict.BETTER: "bold green",
+    Verdict.SAME: "dim",
+    Verdict.UNCLEAR: "yellow",
+}
+
+
+def print_comparison(
+    comparison: Comparison,
+    places: Places,
+    file: TextIO | None = None,
+    top: int = 10,
+    width: int | None = None,
+) -> None:
+    """Prints what changed: the statements, new and gone ones first, and the whole runs.
+
+    Args:
+        top: how many statements at the most.
+        width: columns; by default the terminal's, or 80.
+    """
+    console = console_for(file, width)
+    runs = f"{comparison.before_runs} and {comparison.after_runs} runs"
+    parts: list[RenderableType] = [
+        Text.assemble(("queryprof compare", "bold"), f"  {runs}, before and after"),
+        Text(summary(comparison)),
+        *(Text(f"! {caution}", style="yellow") for caution in cautions(comparison)),
+    ]
+    told = [c for c in comparison.statements if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
+    parts += [_card(change, places, console.width) for change in told[:top]]
+    if len(told) > top:
+        parts.append(heading(f"{len(told) - top} more changed: --top {len(told)}", "dim"))
+    parts.append(_table("\nThe whole run", comparison.whole))
+    if all(len(course) >= CHARTED_INTERVALS for course in comparison.courses):
+        title = "The database's share of the time, from the start of the first run of each side"
+        parts.append(heading(title))
+        parts.append(lines_of(side_by_side(*comparison.courses, console.width)))
+    write(console, parts)
+
+
+def _card(change: StatementChange, places: Places, width: int) -> RenderableType:
+    kind = {"new": "new statement", "gone": "gone", "known": str(change.verdict)}[change.kind]
+    told = [c for c in change.changes if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
+    inside: list[RenderableType] = [highlighted(change.statement, width - 7)]
+    inside += [
+        Text.assemble(
+            (places.site(site.site), "cyan"),
+            f"  {average(site.before)} -> {average(site.after)} executions",
+            overflow="fold",
+        )
+        for site in change.sites
+    ]
+    if told:
+        inside.append(_table("", tuple(told)))
+    plans = plans_before_and_after(change.plans.before, change.plans.after)
+    inside += [Text(line, style="yellow" if "now" in line[:8] else "") for line in plans]
+    if meaning := plan_change(change.plans.before, change.plans.after):
+        inside.append(Text(meaning))
+    head = heading(kind, STYLES[change.verdict])
+    return Group(head, Padding(Group(*inside), (0, 0, 0, 5)))
+
+
+def _table(title: str, changes: tuple[Change, ...]) -> RenderableType:
+    table = plain_table(title)
+    table.add_column("metric", no_wrap=True)
+    for name in ("before", "after", "change"):
+        table.add_column(name, justify="right", no_wrap=name != "change")
+    table.add_column("verdict", no_wrap=True)
+    for change in changes:
+        table.add_row(
+            metric_name(change), value(change, change.before), value(change, change.after),
+            ratio(change), Text(str(change.verdict), style=STYLES[change.verdict]),
+        )  # fmt: skip
+    return table

@@ -1,0 +1,189 @@
+"""The report on event loops for a terminal."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TextIO
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+
+from queryprof.analysis.loops import LoopFinding, cumulative, find_loops
+from queryprof.analysis.summary import Spread
+from queryprof.model import Distribution, Profile
+from queryprof.report.places import Places
+from queryprof.report.terminal.console import (
+    Table,
+    Text,
+    console_for,
+    heading,
+    lines_of,
+    plain_table,
+    write,
+)
+from queryprof.report.text.loops import many_short, verdict
+from queryprof.report.units import average, count, counted, duration, percent
+
+CHART_HEIGHT = 10
+COLOURS = ("cyan", "red", "green", "yellow")
+CHART_MARGIN = 22
+"""Columns beside a chart that its axis takes."""
+
+LATE_NS = 10_000_000
+"""A heartbeat that is so late is worth a sentence."""
+
+NOTHING_RAN = "No event loop ran."
+
+
+def print_loops(
+    profile: Profile, file: TextIO | None = None, top: int = 10, width: int | None = None
+) -> None:
+    """Prints what kept each event loop standing still, and how late it was.
+
+    Args:
+        top: how many stalls, and functions, of each loop at the most.
+        width: columns; by default the terminal's, or 80.
+    """
+    console = console_for(file, width)
+    places = Places(profile)
+    findings = find_loops(profile)
+    parts: list[RenderableType] = []
+    for finding in findings:
+        parts += _loop(finding, profile, places, top, console.width)
+    write(console, parts or [Text(NOTHING_RAN)])
+
+
+def loop_summary(profile: Profile, places: Places, shown: int = 3) -> list[RenderableType]:
+    """The worst stalls of all loops, for the first screen; nothing when there are none."""
+    stalls = [stall for finding in find_loops(profile) for stall in finding.stalls]
+    worst = sorted(stalls, key=lambda finding: -finding.stall.total_ns)[:shown]
+    if not worst:
+        return []
+    title = f"The event loop stalled ({counted(len(stalls), 'place')}; all: --loop)"
+    parts: list[RenderableType] = [heading(title)]
+    return parts + [Padding(Text(verdict(stall, places)), (0, 0, 0, 5)) for stall in worst]
+
+
+def _loop(
+    finding: LoopFinding, profile: Profile, places: Places, top: int, width: int
+) -> list[RenderableType]:
+    loop = finding.loop
+    pids = {process.id: process.pid for process in profile.processes}
+    process = f", process {pids.get(loop.thread.process_id, '?')}" if len(pids) > 1 else ""
+    busy = percent(finding.utilization) if finding.utilization is not None else "?"
+    parts: list[RenderableType] = [
+        heading(f"{loop.kind} in {loop.thread.name}{process}"),
+        Text.assemble(
+            f"ran {duration(loop.run_ns)}, busy ", (busy, "bold"),
+            f", {count(loop.steps)} steps" if loop.has_steps else ", its steps cannot be seen",
+            f", {average(finding.mean_waiting)} callbacks ready at a step (at most"
+            f" {count(loop.waiting_max)})" if finding.mean_waiting is not None else "",
+        ),
+        _lags(finding),
+    ]  # fmt: skip
+    if finding.stalls:
+        parts.append(heading("What kept it standing still, by total time"))
+    for rank, stall in enumerate(finding.stalls[:top], 1):
+        head = Text.assemble(
+            (f"{rank:>3}  ", "bold"), (f"{percent(stall.share):>6}", "bold red"),
+            f"  {duration(stall.stall.total_ns)} in {counted(stall.stall.count, 'stall')},"
+            f" longest {duration(stall.stall.max_ns)}: ", (stall.category, "bold"),
+        )  # fmt: skip
+        parts += [head, Padding(Text(verdict(stall, places)), (0, 0, 0, 5))]
+    if len(finding.stalls) > top:
+        parts.append(Text(f"{len(finding.stalls) - top} more: --top {len(finding.stalls)}"))
+    parts += _delays(finding, places, top)
+    words = many_short(finding, LATE_NS)
+    if words:
+        parts.append(Text(words))
+    elif not finding.stalls:
+        parts.append(Text("It never stalled for longer than the threshold.", style="green"))
+    if finding.functions:
+        parts.append(_functions(finding, places, top))
+    if loop.beat_lag.count:
+        title = "How late it was: share of the heartbeats (%) up to a lag"
+        parts += [heading(title), lines_of(chart({loop.kind: loop.beat_lag}, width).splitlines())]
+    return parts
+
+
+def _delays(finding: LoopFinding, places: Places, top: int) -> list[RenderableType]:
+    """What made others wait, by how long they waited altogether; nothing if none did."""
+    found = sorted((s for s in finding.stalls if s.delay_ns), key=lambda s: -s.delay_ns)
+    if not found:
+        return []
+    table = plain_table("\nWhat made others wait, by their waiting")
+    for name in ("waited", "callbacks", "each"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("because of", overflow="fold", ratio=1)
+    for stall in found[:top]:
+        place = stall.site.frame or stall.stall.function
+        table.add_row(
+            duration(stall.delay_ns), count(stall.delayed), duration(stall.mean_delay_ns),
+            places.frame(place),
+        )  # fmt: skip
+    return [table]
+
+
+def _lags(finding: LoopFinding) -> Table:
+    table = plain_table("")
+    table.add_column("lag", no_wrap=True)
+    for name in ("count", "mean", "p50", "p95", "p99", "max"):
+        table.add_column(name, justify="right", no_wrap=True)
+
+    def add(name: str, spread: Spread) -> None:
+        table.add_row(
+            name, count(spread.count), duration(spread.mean_ns), duration(spread.p50_ns),
+            duration(spread.p95_ns), duration(spread.p99_ns), duration(spread.max_ns),
+        )  # fmt: skip
+
+    add("heartbeat", finding.beat_lag)
+    add("timers", finding.timer_lag)
+    return table
+
+
+def _functions(finding: LoopFinding, places: Places, top: int) -> RenderableType:
+    table = plain_table("\nWhat ran, by total time")
+    for name in ("share", "total", "steps", "mean", "max", "database"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("function", overflow="fold", ratio=1)
+    for found in finding.functions[:top]:
+        durations = found.step.durations
+        table.add_row(
+            percent(found.share), duration(durations.total_ns), count(durations.count),
+            duration(found.spread.mean_ns), duration(durations.max_ns),
+            percent(found.step.database_ns / durations.total_ns if durations.total_ns else 0.0),
+            places.frame(found.step.function),
+        )  # fmt: skip
+    return Group(table)
+
+
+def chart(lags: dict[str, Distribution], width: int) -> str:
+    """The distribution functions of some lags on the same axes; lag on a logarithmic scale."""
+    import plotille  # with its colour maps: much for a report without loops
+
+    figure = plotille.Figure()
+    figure.width = max(20, width - CHART_MARGIN)
+    figure.height = CHART_HEIGHT
+    figure.with_colors = len(lags) > 1 and not os.environ.get("NO_COLOR")
+    figure.color_mode = "names"
+    figure.x_label, figure.y_label = "lag", "%"
+    points = {
+        name: [(math.log10(max(ns, 1000)), 100 * share) for ns, share in cumulative(lag)]
+        for name, lag in lags.items()
+        if lag.count
+    }
+    ends = [x for line in points.values() for x, _ in line]
+    low, high = (math.floor(min(ends)), math.ceil(max(ends) + 1e-9)) if ends else (3, 4)
+    figure.set_x_limits(low, max(high, low + 1))
+    figure.set_y_limits(0, 100)
+    figure.x_ticks_fkt = lambda value, _: duration(10**value).replace(" ", "")
+    figure.y_ticks_fkt = lambda value, _: f"{value:.0f}"
+    for (name, line), colour in zip(points.items(), COLOURS, strict=False):
+        steps = [(low, 0.0), *line, (max(high, low + 1), 100.0)]
+        figure.plot(
+            [x for x, _ in steps], [y for _, y in steps], label=name,
+            lc=colour if figure.with_colors else None,
+            marker=name[0] if len(points) > 1 else None,
+        )  # fmt: skip
+    return str(figure.show(legend=len(points) > 1))

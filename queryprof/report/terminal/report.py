@@ -1,0 +1,270 @@
+"""The report for a terminal, with rich: as wide as the terminal, plain text when it is none.
+
+The profiled program imports rich only when it asks for a report.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+
+from queryprof.analysis.bottlenecks import Bottleneck, Ranking, rank_bottlenecks
+from queryprof.analysis.overview import Overview, overview_of
+from queryprof.analysis.views import Caller, Row, View, view_by
+from queryprof.model import Profile
+from queryprof.report.inert import visible
+from queryprof.report.places import Places
+from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
+from queryprof.report.terminal.loops import loop_summary
+from queryprof.report.terminal.work import spans, threads, work_summary
+from queryprof.report.text.plans import marked_steps
+from queryprof.report.units import average, count, counted, duration, percent, seconds
+
+SQL_LINES = 6
+"""A longer statement is cut; `--format json` has it whole."""
+
+PLAN_LINES = 8
+"""The same of a plan."""
+
+WIDE = 110
+"""From this width on, tables have all their columns."""
+
+
+def print_report(
+    profile: Profile,
+    file: TextIO | None = None,
+    top: int = 10,
+    sort: str = "total",
+    width: int | None = None,
+) -> None:
+    """Prints what should be fixed, and below it the breakdowns.
+
+    Args:
+        top: how many statements at the most.
+        width: columns; by default the terminal's, or 80.
+    """
+    console = console_for(file, width)
+    places = Places(profile)
+    overview = overview_of(profile)
+    parts: list[RenderableType] = [*_overview(overview)]
+    if overview.calls:
+        ranking = rank_bottlenecks(profile, sort, top)
+        parts.append(_vital_few(ranking, profile.notes, places, sort, console.width))
+        parts.append(_statements(view_by(profile, "statement", sort, top), places))
+        parts.append(_operations(view_by(profile, "operation"), places))
+    parts += work_summary(profile, places)
+    if profile.loops:
+        parts += loop_summary(profile, places)
+    write(console, parts)
+
+
+def print_view(
+    profile: Profile,
+    dimension: str,
+    file: TextIO | None = None,
+    top: int = 20,
+    sort: str = "total",
+    width: int | None = None,
+) -> None:
+    """Prints one breakdown: by statement, callsite, operation, thread or span."""
+    console = console_for(file, width)
+    places = Places(profile)
+    view = view_by(profile, dimension, sort, top)
+    overview = overview_of(profile)
+    parts: list[RenderableType] = [*_overview(overview)]
+    wide = console.width >= WIDE
+    if dimension == "span":
+        parts += spans(profile, places, top, wide)
+    elif dimension == "thread":
+        parts += threads(profile, places, top, wide)
+    if overview.calls and dimension == "operation":
+        parts.append(_operations(view, places))
+    elif overview.calls:
+        parts.append(_view(view, places, console.width))
+    write(console, parts)
+
+
+def _overview(overview: Overview) -> Iterable[RenderableType]:
+    command = shlex.join(overview.command)
+    yield Text.assemble(("queryprof", "bold"), "  ", command or "(no process)", overflow="fold")
+    processes = f" in {overview.processes} processes" if overview.processes > 1 else ""
+    yield Text.assemble(
+        "ran ", (duration(overview.run_ns), "bold"), processes, ", ",
+        (duration(overview.database_ns), "bold"),
+        f" in the database ({percent(overview.database_share)} of the run time): ",
+        (counted(overview.executions, "execution"), "bold"), " of ",
+        (counted(overview.statements, "statement"), "bold"), ", ",
+        f"{counted(overview.rows, 'row')}, {counted(overview.errors, 'error')}",
+    )  # fmt: skip
+    yield Text(
+        f"queryprof itself cost about {duration(overview.profiler_ns)}"
+        f" ({percent(overview.profiler_ns / overview.process_ns if overview.process_ns else 0)};"
+        " an estimate: calls x calibrated cost, new statements, and its writing)",
+        style="dim",
+    )
+    for caution in overview.cautions:
+        yield Text(f"! {caution}", style="yellow")
+
+
+def _vital_few(
+    ranking: Ranking, notes: Mapping[str, str], places: Places, sort: str, width: int
+) -> RenderableType:
+    shown = ranking.bottlenecks[: ranking.vital if sort == "total" else None]
+    title = (
+        f"The vital few: {ranking.vital} of {ranking.count} statements and call sites"
+        f" make up {percent(ranking.vital_share)} of the database time"
+        if sort == "total"
+        else f"Statements and call sites by {sort}"
+    )
+    parts: list[RenderableType] = [heading(title)]
+    parts += [_card(found, notes.get(found.statement), places, width) for found in shown]
+    left = ranking.vital - len(shown)
+    if sort == "total" and left > 0:
+        parts.append(heading(f"{left} more of the vital few: --top {ranking.vital}", "dim"))
+    return Group(*parts)
+
+
+def _card(bottleneck: Bottleneck, note: str | None, places: Places, width: int) -> RenderableType:
+    totals = bottleneck.totals
+    head = Text.assemble(
+        (f"{bottleneck.rank:>3}  ", "bold"),
+        (f"{percent(bottleneck.share):>6}", "bold red" if bottleneck.share > 0.2 else "bold"),
+        f"  (cumulative {percent(bottleneck.cumulative_share)})  ",
+        (duration(totals.self_ns), "bold"), f" in {counted(totals.executions, 'execution')}",
+        (f", {counted(totals.errors, 'error')}" if totals.errors else "", "red"),
+    )  # fmt: skip
+    site = Text.assemble((places.site(bottleneck.site), "bold cyan"), overflow="fold")
+    for caller in bottleneck.callers[:1]:
+        site.append(f"  <- {places.frame(caller[0])}")
+    if bottleneck.site.helpers:
+        through = ", ".join(map(places.frame, reversed(bottleneck.site.helpers)))
+        site.append(f"  (through {through})", style="dim")
+    each = (
+        f"mean {duration(totals.mean_ns)}  p50 {duration(totals.p50_ns)}"
+        f"  p95 {duration(totals.p95_ns)}  p99 {duration(totals.p99_ns)}"
+        f"  max {duration(totals.max_ns)}"
+        + (f"  (its own: mean {duration(totals.self_mean_ns)})" if totals.has_calls_inside else "")
+    )
+    work = (
+        f"rows {average(totals.rows_each)}  VM steps {average(totals.vm_steps)}"
+        f"  full-scan steps {average(totals.full_scan_steps)}"
+        f"  page fetches {average(totals.page_fetches)}  (per execution)"
+    )
+    inside: list[RenderableType] = [
+        site, highlighted(bottleneck.statement, width - 7),
+        *([Text(note, style="yellow")] if note else []), Text(each), Text(work),
+        *_plan(bottleneck),
+    ]  # fmt: skip
+    return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))
+
+
+def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
+    """How SQLite runs the statement, with what is bad about it."""
+    steps = list(marked_steps(bottleneck.plans, bottleneck.mark))
+    lines: list[RenderableType] = [
+        Text.assemble(
+            (f"plan  {step}" if not number else f"      {step}", "yellow" if sign else "dim"),
+            (f"  ! {sign}" if sign else "", "bold yellow"),
+        )
+        for number, (step, sign) in enumerate(steps[:PLAN_LINES])
+    ]
+    if len(steps) > PLAN_LINES:
+        lines.append(Text(f"      ... ({len(steps) - PLAN_LINES} more lines)", style="dim"))
+    return lines
+
+
+def highlighted(statement: str, width: int) -> RenderableType:
+    """The statement in colour, folded to the width and cut after a few lines."""
+    from rich.syntax import Syntax  # with its lexers: much for a report without statements
+
+    text = Syntax("", "sql", theme="ansi_dark", background_color="default").highlight(
+        visible(statement)
+    )
+    text.rstrip()
+    text.no_wrap = False
+    lines = text.wrap(Console(width=width), width)
+    if len(lines) > SQL_LINES:
+        more = Text(f"... ({len(lines) - SQL_LINES} more lines)", "dim")
+        return Group(*lines[:SQL_LINES], more)
+    return Group(*lines)
+
+
+def _statements(view: View, places: Places) -> RenderableType:
+    parts: list[RenderableType] = [heading("The top statements and their most expensive callers")]
+    for row in view.rows:
+        head = Text.assemble(
+            (f"{percent(row.share):>6}", "bold"), f"  {duration(row.totals.self_ns):>8}  ",
+            row.name, no_wrap=True, overflow="ellipsis",
+        )  # fmt: skip
+        parts.append(head)
+        parts += [_caller(caller, places) for caller in row.callers]
+    if view.count > len(view.rows):
+        parts.append(Text(f"{view.count - len(view.rows)} more: --top {view.count}", style="dim"))
+    return Group(*parts)
+
+
+def _caller(caller: Caller, places: Places) -> RenderableType:
+    behind = "".join(f"  <- {places.frame(frame)}" for frame in caller.site.callers[:1])
+    return Text.assemble(
+        f"        {duration(caller.totals.self_ns):>8}  {counted(caller.totals.calls, 'call'):>11}  ",
+        (places.site(caller.site), "cyan"), behind, no_wrap=True, overflow="ellipsis",
+    )  # fmt: skip
+
+
+def _operations(view: View, places: Places) -> RenderableType:
+    table = plain_table("\nBy operation")
+    table.add_column("operation", no_wrap=True)
+    for name in ("calls", "total (s)", "max", "average", "min"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in view.rows:
+        totals = row.totals
+        table.add_row(
+            row.name, count(totals.calls), seconds(totals.total_ns), duration(totals.max_call_ns),
+            duration(totals.mean_call_ns), duration(totals.min_call_ns),
+        )  # fmt: skip
+    parts: list[RenderableType] = [table, heading("Who called them")]
+    for row in view.rows:
+        parts.append(Text(row.name))
+        parts += [_caller(caller, places) for caller in row.callers]
+    return Group(*parts)
+
+
+def _view(view: View, places: Places, width: int) -> RenderableType:
+    table = plain_table(f"\nDatabase time by {view.dimension}")
+    table.add_column("share", justify="right", no_wrap=True)
+    table.add_column("total", justify="right", no_wrap=True)
+    table.add_column("count", justify="right", no_wrap=True)
+    wide = width >= WIDE
+    names = ("mean", "p50", "p95", "p99", "max", "rows", "VM steps") if wide else ("mean", "p99")
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column(view.dimension, overflow="fold", ratio=1)
+    for row in view.rows:
+        totals = row.totals
+        figures = {
+            "mean": duration(totals.mean_ns),
+            "p50": duration(totals.p50_ns),
+            "p95": duration(totals.p95_ns),
+            "p99": duration(totals.p99_ns),
+            "max": duration(totals.max_ns),
+            "rows": average(totals.rows_each),
+            "VM steps": average(totals.vm_steps),
+        }
+        table.add_row(
+            percent(row.share), duration(totals.self_ns), count(totals.executions),
+            *(figures[name] for name in names), _row_name(row, view, places),
+        )  # fmt: skip
+    parts: list[RenderableType] = [table]
+    if view.count > len(view.rows):
+        parts.append(Text(f"{view.count - len(view.rows)} more: --top {view.count}", style="dim"))
+    return Group(*parts)
+
+
+def _row_name(row: Row, view: View, places: Places) -> Text:
+    if view.dimension == "callsite" and row.callers:
+        return Text(places.site(row.callers[0].site))
+    return Text(row.name[:500])

@@ -1,0 +1,207 @@
+"""The report on where work belongs, for a terminal: spans, work handed to threads, what threads use."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+
+from queryprof.analysis.work import (
+    HandoffFinding,
+    RepeatFinding,
+    SpanFinding,
+    busy,
+    find_handoffs,
+    find_repeats,
+    find_spans,
+    usage_by_name,
+)
+from queryprof.model import Profile
+from queryprof.report.places import Places
+from queryprof.report.terminal.console import Text, heading, plain_table
+from queryprof.report.units import average, count, counted, duration, percent, size
+
+SHOWN = 3
+"""Of what there is, on the first screen."""
+
+BARS = "▁▂▃▄▅▆▇█"
+SPARKLINE_WIDTH = 16
+STATEMENT_COLUMNS = 72
+HOUR_NS = 3_600_000_000_000
+RATE_FROM_NS = 10_000_000_000
+"""A shorter run says nothing of an hour."""
+
+
+def work_summary(profile: Profile, places: Places) -> list[RenderableType]:
+    """Queries in loops and work that waits for threads, for the first screen; nothing if there is
+    none.
+    """
+    parts: list[RenderableType] = []
+    repeats = find_repeats(profile)
+    if repeats:
+        parts.append(
+            heading(
+                f"The same query again and again in one span ({counted(len(repeats), 'place')};"
+                " all: --by span)"
+            )
+        )
+        parts += [_repeat(found, places) for found in repeats[:SHOWN]]
+    handoffs = find_handoffs(profile)
+    if handoffs:
+        parts.append(
+            heading(f"Work handed to threads ({counted(len(handoffs), 'place')}; all: --by thread)")
+        )
+        parts += [_handoff(found, places) for found in handoffs[:SHOWN]]
+    return parts
+
+
+def spans(profile: Profile, places: Places, top: int, wide: bool) -> list[RenderableType]:
+    """The spans as a table, and the queries in loops; nothing without spans that have ended."""
+    found = find_spans(profile)
+    if not found:
+        return []
+    table = plain_table("\nSpans, by wall time")
+    names = ["count", "mean", "p95", "database", "queries", "p95", "max"]
+    if wide:
+        names = ["count", "mean", "p95", "max", "CPU", "database", "queries", "p95", "max"]
+        names += ["errors", "statuses"]
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("span", overflow="fold", ratio=1)
+    for finding in found[:top]:
+        table.add_row(*_span(finding, wide), finding.span.name[:500])
+    parts: list[RenderableType] = [table]
+    if len(found) > top:
+        parts.append(Text(f"{len(found) - top} more: --top {len(found)}", style="dim"))
+    repeats = find_repeats(profile)
+    if repeats:
+        parts.append(heading("The same query again and again in one span"))
+        parts += [_repeat(finding, places) for finding in repeats[:top]]
+    return parts
+
+
+def _span(found: SpanFinding, wide: bool) -> list[str]:
+    wall, queries = found.wall, found.queries
+    figures = [count(found.span.count), duration(wall.mean_ns), duration(wall.p95_ns)]
+    if wide:
+        figures += [duration(wall.max_ns), duration(found.cpu_ns)]
+    figures += [
+        percent(found.database_share), average(queries.mean_ns), average(queries.p95_ns),
+        average(queries.max_ns),
+    ]  # fmt: skip
+    if wide:
+        statuses = ", ".join(f"{s}: {n:,}" for s, n in sorted(found.span.statuses.items()))
+        figures += [count(found.span.errors), statuses]
+    return figures
+
+
+def _repeat(found: RepeatFinding, places: Places) -> RenderableType:
+    times = average(round(found.each, 1))
+    head = Text.assemble(
+        (f"{times} times", "bold red"), f" in each of {counted(found.spans, 'span')}",
+        f" {found.span} (at most {count(found.most)}): a query in a loop?",
+    )  # fmt: skip
+    site = Text(places.site(found.site), "cyan")
+    for caller in found.site.callers[:1]:
+        site.append(f"  <- {places.frame(caller)}", "default")
+    lines = [head, site, Text(found.statement)]
+    for line in lines[2:]:
+        line.truncate(STATEMENT_COLUMNS, overflow="ellipsis")
+    return Padding(Group(*lines), (0, 0, 0, 5))
+
+
+def _handoff(found: HandoffFinding, places: Places) -> RenderableType:
+    lines = [
+        Text.assemble(
+            (places.site(found.site), "bold cyan"), f"  {found.kind}: {counted(found.count, 'time')}",
+            f", {duration(found.total.mean_ns)} each",
+            (f", {counted(found.errors, 'error')}" if found.errors else "", "red"),
+            f", {count(found.cancelled)} cancelled" if found.cancelled else "",
+        ),
+        Text.assemble(
+            "waited for the thread ", (duration(found.queue.mean_ns), "bold"),
+            f" (p95 {duration(found.queue.p95_ns)}, max {duration(found.queue.max_ns)}),"
+            f" ran {duration(found.run.mean_ns)}",
+            f", waited for the loop {duration(found.handback.mean_ns)}"
+            if found.handback.count else "",
+        ),
+    ]  # fmt: skip
+    if found.queues:
+        sign = (
+            "one connection serves too many tasks"
+            if found.kind == "aiosqlite"
+            else "there are too few threads"
+        )
+        lines.append(Text(f"! waits for the thread longer than it runs: {sign}", "bold yellow"))
+    return Padding(Group(*lines), (0, 0, 0, 5))
+
+
+def threads(profile: Profile, places: Places, top: int, wide: bool) -> list[RenderableType]:
+    """What the threads use, and the work handed to them; nothing where the system tells nothing."""
+    parts: list[RenderableType] = []
+    usage = usage_by_name(profile)
+    if usage:
+        table = plain_table("\nWhat the threads used")
+        names = ["CPU", "system", "read", "written"]
+        if wide:
+            names = [
+                "user",
+                "system",
+                "waited",
+                "made to wait",
+                "read",
+                "calls",
+                "written",
+                "calls",
+            ]
+        for name in names:
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_column("busy", no_wrap=True, min_width=SPARKLINE_WIDTH)
+        table.add_column("thread", overflow="fold", ratio=1)
+        part_ns, cpu_ns = busy(profile, SPARKLINE_WIDTH)
+        highest = max((value for line in cpu_ns.values() for value in line), default=0)
+        for name, used in list(usage.items())[:top]:
+            figures = [
+                duration(used.user_ns + used.system_ns), duration(used.system_ns),
+                size(used.read_bytes), size(used.written_bytes),
+            ]  # fmt: skip
+            if wide:
+                figures = [
+                    duration(used.user_ns), duration(used.system_ns),
+                    count(used.voluntary_switches), count(used.involuntary_switches),
+                    size(used.read_bytes), count(used.read_calls),
+                    size(used.written_bytes), count(used.write_calls),
+                ]  # fmt: skip
+            table.add_row(*figures, sparkline(cpu_ns[name], highest), name)
+        parts.append(table)
+        scale = f"{duration(highest)} in {duration(part_ns)}"
+        parts.append(Text(f"busy: CPU time over the run; the highest bar is {scale}", "dim"))
+    parts += _processes(profile)
+    handoffs = find_handoffs(profile)
+    if handoffs:
+        parts.append(heading("Work handed to threads, by total time"))
+        parts += [_handoff(found, places) for found in handoffs[:top]]
+    return parts
+
+
+def _processes(profile: Profile) -> list[RenderableType]:
+    """What the processes read and wrote, and what that makes in an hour."""
+    known = [p for p in profile.processes if p.read_bytes is not None]
+    if not known:
+        return []
+    wall_ns = max(p.end_unix_ns for p in known) - min(p.start_unix_ns for p in known)
+    read = sum(p.read_bytes or 0 for p in known)
+    written = sum(p.written_bytes or 0 for p in known)
+    who = "process" if len(known) == 1 else f"{len(known)} processes"
+    text = f"The {who} read {size(read)} and wrote {size(written)}"
+    if wall_ns >= RATE_FROM_NS:
+        hourly = HOUR_NS / wall_ns / 1e6
+        text += f": {read * hourly:,.1f} MB and {written * hourly:,.1f} MB an hour"
+    return [Text(text)]
+
+
+def sparkline(values: list[float], highest: float) -> str:
+    """A bar for each value, the highest of all as high as can be; a space for nothing."""
+    if not highest:
+        return " " * len(values)
+    steps = (round(value / highest * (len(BARS) - 1)) for value in values)
+    return "".join(BARS[s] if v else " " for s, v in zip(steps, values, strict=True))

@@ -1,0 +1,1 @@
+"""Sentences about findings, for every renderer."""

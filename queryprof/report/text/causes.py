@@ -1,0 +1,140 @@
+"""Why tests ask more than their baseline: each cause once, with all tests that it fails."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from queryprof.analysis.baseline import Figures, Site
+from queryprof.analysis.deviations import Deviation
+from queryprof.report.places import numbered
+from queryprof.report.text.plans import plan_change, plans_before_and_after
+
+LONGEST_STATEMENT = 300
+SHOWN_CAUSES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What is worse about one statement, in words that are the same in each test.
+
+    Attributes:
+        why: lines on what it may come from; place: the line that asks, with its source.
+    """
+
+    statement: str
+    reasons: tuple[str, ...]
+    why: tuple[str, ...]
+    place: tuple[str, ...] = ()
+
+
+def cause_of(deviation: Deviation, is_shuffled: bool = False) -> Cause:
+    """The cause of a deviation.
+
+    Args:
+        is_shuffled: whether tests run in an order that changes from run to run.
+    """
+    after = deviation.after
+    why = [_meaning(deviation.before, after, is_shuffled)] if after else []
+    if deviation.before and after:
+        why += plans_before_and_after(deviation.before.plans, after.plans)
+    elif after:
+        why += [f"its plan  {'; '.join(step.strip() for step in p)}" for p in after.plans]
+    if deviation.instead_of:
+        why.append(f"no longer asked: {cut(deviation.instead_of)}")
+    place = site_lines(after.sites[0], with_executions=False) if after and after.sites else ()
+    return Cause(
+        cut(deviation.statement), deviation.reasons, tuple(filter(None, why)), tuple(place)
+    )
+
+
+def cause_lines(found: Iterable[tuple[str, Cause]]) -> list[str]:
+    """The causes, those of most tests first, each with its tests: (test, cause) as they come."""
+    groups: dict[tuple[str, tuple[str, ...]], list[tuple[str, Cause]]] = {}
+    for test, cause in found:
+        groups.setdefault((cause.statement, cause.why), []).append((test, cause))
+    ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    lines = []
+    for (statement, why), members in ranked[:SHOWN_CAUSES]:
+        reasons = dict.fromkeys(reason for _, cause in members for reason in cause.reasons)
+        place = min(members, key=lambda member: _natural(member[0]))[1].place
+        lines.append(f"In {tests_in_words([test for test, _ in members])}: {statement}")
+        lines += [f"    {line}" for line in (", ".join(reasons), *why, *place)]
+    if len(ranked) > SHOWN_CAUSES:
+        lines.append(f"... and {len(ranked) - SHOWN_CAUSES:,} more statements")
+    return lines
+
+
+def tests_in_words(tests: Sequence[str]) -> str:
+    """How many tests, and the first and the last of them."""
+    ordered = sorted(set(tests), key=_natural)
+    first, last = ordered[0], ordered[-1]
+    if len(ordered) == 1:
+        return first
+    file, _, name = last.rpartition("::")
+    if first.rpartition("::")[0] == file:
+        last = name
+    between = "," if len(ordered) == 2 else " ..."
+    return f"{len(ordered):,} tests ({first}{between} {last})"
+
+
+def _natural(test: str) -> list[tuple[int, str]]:
+    """A key that has test[2] before test[10]."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", test)]
+
+
+def _meaning(before: Figures | None, after: Figures, is_shuffled: bool) -> str:
+    """What such a change usually is."""
+    if before is None:
+        return (
+            "It runs several times from one line: is it in a loop that one query could replace?"
+            if after.repeats > 1
+            else ""
+        )
+    changed_plan = plan_change(before.plans, after.plans)
+    if changed_plan:
+        return changed_plan[0].upper() + changed_plan[1:]
+    if after.full_scan_steps and not before.full_scan_steps:
+        return (
+            "It scans a table that it searched before: is an index gone, or is there a function"
+            " or another collation around the column?"
+        )
+    if after.executions > before.executions:
+        return "It runs more often: a loop around it, or a prefetch that is gone?"
+    if after.rows > before.rows:
+        others = ", or did another test leave rows behind" if is_shuffled else ""
+        return f"It returns more rows: is a WHERE or LIMIT gone{others}?"
+    return "It takes more work for the same rows: has its plan, an index or a sort changed?"
+
+
+def site_lines(site: Site, with_executions: bool = True) -> list[str]:
+    """The line that asks, and its source where that can be read."""
+    times = f"{site.executions} x " if with_executions else ""
+    frame = site.frame
+    if frame is None:
+        return [f"{times}from an unknown place"]
+    line = f"{times}{frame.function} {numbered(file_of(frame.file), frame.line)}"
+    if with_executions and site.caller:
+        line += (
+            f"  <- {site.caller.function} {numbered(file_of(site.caller.file), site.caller.line)}"
+        )
+    try:
+        source = linecache.getline(frame.file, frame.line).strip()
+    except ValueError:  # no file can have such a name
+        source = ""
+    return [line, f"    {source}"] if source else [line]
+
+
+def file_of(path: str) -> str:
+    """A file, relative to the working directory if it is inside."""
+    return path.removeprefix(os.path.join(os.getcwd(), ""))
+
+
+def cut(statement: str) -> str:
+    """A statement, its end left out when it is long."""
+    return (
+        statement if len(statement) <= LONGEST_STATEMENT else statement[:LONGEST_STATEMENT] + "..."
+    )

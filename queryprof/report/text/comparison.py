@@ -1,0 +1,94 @@
+"""A comparison in words and figures that every format of it shares."""
+
+from __future__ import annotations
+
+from queryprof.analysis.comparison import (
+    MIN_TIMED_RUNS,
+    Change,
+    Comparison,
+    StatementChange,
+    Verdict,
+)
+from queryprof.report.places import Places
+from queryprof.report.text.plans import plan_change
+from queryprof.report.units import UNKNOWN, average, duration, size
+
+
+def metric_name(change: Change) -> str:
+    """A metric as people call it."""
+    return change.metric.removesuffix("_ns").replace("_per_database_s", "/s").replace("_", " ")
+
+
+def value(change: Change, side: float | None) -> str:
+    """A metric's value with its unit."""
+    if change.metric.endswith("_bytes"):
+        return size(side)
+    return duration(side) if change.metric.endswith("_ns") else average(side)
+
+
+def ratio(change: Change) -> str:
+    """The change in percent; with the interval where there is one."""
+    if change.ratio is None:
+        known = change.before is not None and change.after is not None
+        return "new" if known and change.after else UNKNOWN if not known else "="
+    percent = (change.ratio - 1) * 100
+    if change.interval is None:
+        return "=" if percent == 0 else f"{percent:+,.1f}%"
+    low, high = ((bound - 1) * 100 for bound in change.interval)
+    return f"{percent:+,.1f}% ({low:+,.1f} to {high:+,.1f})"
+
+
+def what_changed(change: StatementChange) -> str:
+    """What got worse or better of a statement, in one line."""
+    told = [c for c in change.changes if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
+    worse = [c for c in told if c.verdict is Verdict.WORSE] or told
+    parts = [
+        f"{metric_name(c)} {value(c, c.before)} -> {value(c, c.after)}"
+        for c in worse
+        if change.kind == "known" or c.metric == "executions"
+    ]
+    plan = plan_change(change.plans.before, change.plans.after)
+    return "; ".join([*parts, plan] if plan else parts)
+
+
+def title(change: StatementChange | Change) -> str:
+    """What changed: a statement, or a metric of the whole run."""
+    return change.statement if isinstance(change, StatementChange) else metric_name(change)
+
+
+def told(change: StatementChange | Change) -> str:
+    """How it changed, in one line."""
+    if isinstance(change, StatementChange):
+        return what_changed(change)
+    return f"{value(change, change.before)} -> {value(change, change.after)} {ratio(change)}"
+
+
+def where(change: StatementChange, places: Places) -> str:
+    """The call site whose executions changed most; empty when none is known."""
+    return places.site(change.sites[0].site) if change.sites else ""
+
+
+def summary(comparison: Comparison) -> str:
+    """How much changed, in one sentence."""
+    kinds = [change.kind for change in comparison.statements]
+    verdicts = [change.verdict for change in comparison.statements]
+    parts = [
+        f"{kinds.count('new')} new",
+        f"{kinds.count('gone')} gone",
+        f"{verdicts.count(Verdict.WORSE)} worse",
+        f"{verdicts.count(Verdict.BETTER)} better",
+    ]
+    return f"{len(kinds)} statements: {', '.join(parts)}"
+
+
+def cautions(comparison: Comparison) -> list[str]:
+    """What a reader must know to believe the verdicts."""
+    found = []
+    if min(comparison.before_runs, comparison.after_runs) < MIN_TIMED_RUNS:
+        found.append(
+            f"times are unclear: a verdict on them needs {MIN_TIMED_RUNS} runs a side"
+            f" (here {comparison.before_runs} and {comparison.after_runs})"
+        )
+    if not comparison.same_sqlite:
+        found.append("the runs had different versions of SQLite: VM steps may drift")
+    return found

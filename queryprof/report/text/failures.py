@@ -1,0 +1,94 @@
+"""What a person reads when a test asks more of the database than it may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from queryprof.analysis.baseline import TestFigures
+from queryprof.analysis.deviations import Deviation
+from queryprof.model import BASELINE_FIGURES, Step
+from queryprof.report.inert import visible
+from queryprof.report.places import numbered
+from queryprof.report.text.causes import cut, file_of, site_lines
+from queryprof.report.units import duration, percent
+
+SHOWN_STATEMENTS = 5
+SHOWN_SITES = 3
+
+
+def regression_message(test: str, found: Sequence[Deviation]) -> str:
+    """Why a test failed against its baseline: each statement with what is worse, and its line.
+    What it may come from is said at the end of the run, once for all tests (causes.py).
+    """
+    lines = [f"{test} asks more of the database than its baseline:"]
+    for deviation in found[:SHOWN_STATEMENTS]:
+        lines += _deviation(deviation)
+    if len(found) > SHOWN_STATEMENTS:
+        lines.append(f"  ... and {len(found) - SHOWN_STATEMENTS} more statements")
+    return _text(lines)
+
+
+def budget_message(test: str, exceeded: Iterable[tuple[str, TestFigures]]) -> str:
+    """Why a budget is exceeded, with the queries that did it."""
+    parts = [[f"{test} exceeds its budget:" if test else "the budget is exceeded:"]]
+    parts += [[reason, *_query_lines(figures)] for reason, figures in exceeded]
+    return _text(*parts)
+
+
+def stall_message(test: str, budget: str, stalls: Iterable[Step]) -> str:
+    """Why an event loop stalled for too long, with what ran."""
+    lines = [f"  {duration(step.durations.max_ns):>8}  {stall_line(step)}" for step in stalls]
+    advice = "Move what waits or computes off the loop (aiosqlite, or asyncio.to_thread)."
+    head = f"{test} keeps its event loop standing still, {budget}:"
+    return _text([head], lines, [advice])
+
+
+def slower_message(test: str, ns: int, longest_ns: int, figures: TestFigures) -> str:
+    """Why a test failed for its database time, with what it asked."""
+    head = (
+        f"{test} was {duration(ns)} in the database, and never more than {duration(longest_ns)} in"
+        " its earlier runs on this machine:"
+    )
+    return _text([head, *_query_lines(figures)])
+
+
+def stall_line(step: Step) -> str:
+    """What ran without a break, and what of it was the database."""
+    line = f"{step.function.function} {numbered(file_of(step.function.file), step.function.line)}"
+    if step.causes and step.durations.total_ns:
+        cause = max(step.causes, key=lambda c: c.ns)
+        share = percent(cause.ns / step.durations.total_ns)
+        line += f", {share} of it in {cut(cause.statement)}"
+        if cause.path:
+            line += f" at {numbered(file_of(cause.path[0].file), cause.path[0].line)}"
+    return line
+
+
+def _text(*parts: Iterable[str]) -> str:
+    """Parts with an empty line between them; each of their strings is one line."""
+    return "\n\n".join("\n".join(visible(line) for line in part) for part in parts)
+
+
+def _query_lines(figures: TestFigures) -> list[str]:
+    """The queries, most executions first, each with the lines that asked."""
+    lines = []
+    for statement, one in sorted(figures.items(), key=lambda item: -item[1].executions):
+        lines.append(f"  {one.executions:>5} x {cut(statement)}")
+        for site in one.sites[:SHOWN_SITES]:
+            lines += [f"          {line}" for line in site_lines(site)]
+    return lines
+
+
+def _deviation(deviation: Deviation) -> list[str]:
+    changes = [r for r in deviation.reasons if r.startswith("a ")]
+    for name in BASELINE_FIGURES:
+        before = getattr(deviation.before, name, None)
+        after = getattr(deviation.after, name, None)
+        if before != after and after is not None:
+            was = "?" if before is None else f"{before:,}"
+            was = f"{was} -> " if deviation.before else ""
+            changes.append(f"{name.replace('_', ' ').replace('vm', 'VM')} {was}{after:,}")
+    lines = [f"  {cut(deviation.statement)}", f"      {', '.join(changes)}"]
+    for site in deviation.after.sites[:SHOWN_SITES] if deviation.after else ():
+        lines += [f"      {line}" for line in site_lines(site)]
+    return lines
