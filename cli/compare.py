@@ -80,7 +80,8 @@ def judge(
     vmsteps_tolerance: float, top: int, form: str,
 ) -> None:  # fmt: skip
     """Compares trace files, says what changed, and exits with 1 when something got worse."""
-    from queryprof.analysis.comparison import Tolerance, compare, measured_nothing, regressions
+    from queryprof.analysis.changes import Tolerance
+    from queryprof.analysis.comparison import compare, measured_nothing, regressions
     from queryprof.report.places import Places
     from queryprof.trace.reader import read_profile
 

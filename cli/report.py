@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
 from queryprof.analysis.totals import SORT_KEYS
 from queryprof.analysis.views import DIMENSIONS
 
-TOP_TABLE = 10
+RENDERERS = {
+    "json": "queryprof.report.json.report:json_report",
+    "csv": "queryprof.report.csv_report:csv_report",
+    "markdown": "queryprof.report.markdown_report:markdown_report",
+}
+"""Imported when they are asked for: a command starts with what it needs."""
 
 
 @click.command()
@@ -20,7 +27,7 @@ TOP_TABLE = 10
 @click.option("--loop", is_flag=True, help="The event loops: lag, and what stood in their way.")
 @click.option("--top", type=click.IntRange(min=1), help="How many rows at the most.")
 @click.option(
-    "--format", "form", type=click.Choice(("table", "json", "csv", "markdown")), default="table",
+    "--format", "form", type=click.Choice(("table", *RENDERERS)), default="table",
     show_default=True,
 )  # fmt: skip
 def report(
@@ -29,6 +36,7 @@ def report(
     """Ranks what the trace FILE says: which statements and call sites the time went to."""
     import gc
 
+    from queryprof.analysis.report import TOP_SHOWN, Report
     from queryprof.report.inert import visible
     from queryprof.trace.reader import read_profile
     from queryprof.trace.recovery import bring_in
@@ -41,28 +49,19 @@ def report(
             err=True,
         )
     gc.disable()  # a large trace is 100,000 objects that all stay to the end
-    profile = read_profile(file)
-    if form == "json":
-        from queryprof.report.json.report import json_report
-
-        click.echo(json_report(profile, dimension, sort, top))
-    elif form == "csv":
-        from queryprof.report.csv_report import csv_report
-
-        click.echo(csv_report(profile, dimension, sort, top))
-    elif form == "markdown":
-        from queryprof.report.markdown_report import markdown_report
-
-        click.echo(markdown_report(profile, dimension, sort, top))
+    shown = top or ((2 * TOP_SHOWN if dimension else TOP_SHOWN) if form == "table" else None)
+    found = Report(read_profile(file), sort, shown)
+    if form in RENDERERS:
+        module, _, name = RENDERERS[form].partition(":")
+        click.echo(getattr(import_module(module), name)(found, dimension))
     elif loop:
         from queryprof.report.terminal.loops import print_loops
 
-        print_loops(profile, top=top or TOP_TABLE)
-    elif dimension is None:
-        from queryprof.report.terminal.report import print_report
-
-        print_report(profile, top=top or TOP_TABLE, sort=sort)
+        print_loops(found)
     else:
-        from queryprof.report.terminal.report import print_view
+        from queryprof.report.terminal.report import print_report, print_view
 
-        print_view(profile, dimension, top=top or 2 * TOP_TABLE, sort=sort)
+        if dimension is None:
+            print_report(found)
+        else:
+            print_view(found, dimension)

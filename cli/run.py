@@ -64,10 +64,11 @@ def run(
         if not merged:
             click.echo("queryprof: no Python process was recorded", err=True)
         elif not no_report:
+            from queryprof.analysis.report import TOP_SHOWN, Report
             from queryprof.report.terminal.report import print_report
             from queryprof.trace.reader import read_profile
 
-            print_report(read_profile(parts.output), file=sys.stderr)
+            print_report(Report(read_profile(parts.output), top=TOP_SHOWN), file=sys.stderr)
             if parts.keeps_output:
                 click.echo(f"\ntrace: {visible(os.path.relpath(parts.output))}", err=True)
         parts.remove()

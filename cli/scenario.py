@@ -60,11 +60,12 @@ def run_scenario(file: str, against: str | None, **judgement: Any) -> None:
         if earlier:
             judge(earlier, [trace], **judgement)
             return
+    from queryprof.analysis.report import TOP_SHOWN, Report
     from queryprof.report.inert import visible
     from queryprof.report.terminal.report import print_report
     from queryprof.trace.reader import read_profile
 
-    print_report(read_profile(trace))
+    print_report(Report(read_profile(trace), top=TOP_SHOWN))
     click.echo(f"\ntrace: {visible(os.path.relpath(trace))}", err=True)
 
 

@@ -159,9 +159,10 @@ class Recording:
 
     def report(self, file: TextIO | None = None, top: int = 10) -> None:
         """Prints the ranked report to `file` (standard output)."""
+        from queryprof.analysis.report import Report
         from queryprof.report.terminal.report import print_report
 
-        print_report(self.profile, file=file, top=top)
+        print_report(Report(self.profile, top=top), file)
 
 
 def profile(path: str | os.PathLike[str] | None = None) -> Recording:

@@ -35,7 +35,7 @@ MAY_IMPORT = {
     # The one place that joins attach, record and keep, and the public functions above it:
     "queryprof.session": {"queryprof.core", "queryprof.errors", "queryprof.hooks",
                           "queryprof.trace"},
-    "queryprof.api": {"queryprof.core", "queryprof.errors", "queryprof.hooks.autoload",
+    "queryprof.api": {"queryprof.analysis", "queryprof.core", "queryprof.errors", "queryprof.hooks.autoload",
                       "queryprof.hooks.libraries",
                       "queryprof.hooks.drivers.pep249", "queryprof.model", "queryprof.report", "queryprof.session",
                       "queryprof.trace"},

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from queryprof.analysis.call_sites import CallSite, call_site, helpers_of
+from queryprof.analysis.call_sites import CallSite, Function, call_site
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement
 from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, called_groups, self_ns_of
@@ -60,9 +60,13 @@ class Ranking:
     database_ns: int
 
 
-def rank_bottlenecks(profile: Profile, sort: str = "total", top: int | None = None) -> Ranking:
+def rank_bottlenecks(
+    profile: Profile,
+    helpers: frozenset[Function],
+    sort: str = "total",
+    top: int | None = None,
+) -> Ranking:
     """Ranks (statement, call site) by a sort key, and describes the first `top` (None: all)."""
-    helpers = helpers_of(profile)
     groups = called_groups(profile.aggregates, _key(helpers))
     plans = plans_by_statement(profile.plans)
     database_ns = self_ns_of(profile.aggregates)
@@ -106,7 +110,7 @@ Place = tuple[str, str, int]
 
 
 def _key(
-    helpers: frozenset[tuple[str, str]],
+    helpers: frozenset[Function],
 ) -> Callable[[Aggregate], tuple[str, Place | None]]:
     def key(aggregate: Aggregate) -> tuple[str, Place | None]:
         frame = call_site(aggregate.path, helpers).frame
@@ -117,7 +121,7 @@ def _key(
 
 
 def _callers(
-    members: list[Aggregate], helpers: frozenset[tuple[str, str]]
+    members: list[Aggregate], helpers: frozenset[Function]
 ) -> tuple[tuple[Frame, int], ...]:
     """The callers of the call site with their time, most expensive first."""
     spent: dict[Frame, int] = {}

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from queryprof.model import Aggregate, CallPath, Frame, Profile
+from queryprof.model import Aggregate, CallPath, Frame
 
 HELPER_STATEMENTS = 4
 """A helper runs at least so many different statements ..."""
@@ -98,19 +98,6 @@ def find_helpers(aggregates: Iterable[Aggregate]) -> frozenset[Function]:
         if not found:
             return helpers
         helpers |= found
-
-
-_latest: tuple[Profile | None, frozenset[Function]] = (None, frozenset())
-
-
-def helpers_of(profile: Profile) -> frozenset[Function]:
-    """The database helpers of a profile; those of the latest one are kept, for a report wants them
-    for each of its parts.
-    """
-    global _latest  # noqa: PLW0603 one entry, replaced as a whole
-    if _latest[0] is not profile:
-        _latest = (profile, find_helpers(profile.aggregates))
-    return _latest[1]
 
 
 def _uses(paths: Mapping[CallPath, set[str]], helpers: frozenset[Function]) -> dict[Function, _Use]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from queryprof.analysis.call_sites import CallSite, call_site, helpers_of
+from queryprof.analysis.call_sites import CallSite, Function, call_site
 from queryprof.analysis.histogram import bucket_bounds
-from queryprof.analysis.summary import Spread, spread_of
+from queryprof.analysis.summary import Summary, summary_of
 from queryprof.model import Distribution, Frame, Loop, Profile, Stall, Step
 
 DATABASE = "database"
@@ -68,7 +68,7 @@ class FunctionFinding:
 
     step: Step
     share: float
-    spread: Spread
+    summary: Summary
     causes: tuple[Share, ...]
 
 
@@ -84,15 +84,14 @@ class LoopFinding:
     loop: Loop
     utilization: float | None
     mean_waiting: float | None
-    beat_lag: Spread
-    timer_lag: Spread
+    beat_lag: Summary
+    timer_lag: Summary
     stalls: tuple[StallFinding, ...]
     functions: tuple[FunctionFinding, ...]
 
 
-def find_loops(profile: Profile) -> tuple[LoopFinding, ...]:
+def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopFinding, ...]:
     """What is to be said of each loop, the one with most time in stalls first."""
-    helpers = helpers_of(profile)
 
     def site(path: tuple[Frame, ...]) -> CallSite:
         return call_site(path, helpers)
@@ -131,8 +130,8 @@ def find_loops(profile: Profile) -> tuple[LoopFinding, ...]:
             mean_waiting=loop.waiting / loop.steps
             if loop.kind in QUEUES_SEEN and loop.steps
             else None,
-            beat_lag=spread_of(loop.beat_lag),
-            timer_lag=spread_of(loop.timer_lag),
+            beat_lag=summary_of(loop.beat_lag),
+            timer_lag=summary_of(loop.timer_lag),
             stalls=tuple(
                 stall_finding(stall, stalled_ns)
                 for stall in sorted(loop.stalls, key=lambda stall: -stall.total_ns)
@@ -141,7 +140,7 @@ def find_loops(profile: Profile) -> tuple[LoopFinding, ...]:
                 FunctionFinding(
                     step,
                     step.durations.total_ns / loop.busy_ns if loop.busy_ns else 0.0,
-                    spread_of(step.durations),
+                    summary_of(step.durations),
                     shares(step, step.durations.total_ns),
                 )
                 for step in sorted(loop.functions, key=lambda step: -step.durations.total_ns)

@@ -9,7 +9,7 @@ from queryprof.model import Distribution
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Summary:
     """A distribution of durations, in ns; None when there were none."""
 
     count: int
@@ -20,14 +20,14 @@ class Spread:
     max_ns: int | None
 
 
-def spread_of(distribution: Distribution) -> Spread:
+def summary_of(distribution: Distribution) -> Summary:
     """Mean and percentiles; those from the histogram are right to 4%."""
     known = distribution.count > 0
 
     def at(share: float) -> int | None:
         return percentile(distribution.histogram, share, distribution.max_ns) if known else None
 
-    return Spread(
+    return Summary(
         count=distribution.count,
         mean_ns=distribution.total_ns / distribution.count if known else None,
         p50_ns=at(0.50),

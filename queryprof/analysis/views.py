@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from queryprof.analysis.call_sites import CallSite, call_site, helpers_of
+from queryprof.analysis.call_sites import CallSite, Function, call_site
 from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, called_groups, group_by, self_ns_of
 from queryprof.model import Aggregate, Frame, Profile
 
@@ -42,11 +42,16 @@ class View:
 DIMENSIONS = ("statement", "callsite", "operation", "thread", "span")
 
 
-def view_by(profile: Profile, dimension: str, sort: str = "total", top: int | None = None) -> View:
+def view_by(
+    profile: Profile,
+    helpers: frozenset[Function],
+    dimension: str,
+    sort: str = "total",
+    top: int | None = None,
+) -> View:
     """The profile's totals by a dimension (one of DIMENSIONS) in the order of a sort key: the
     first `top` rows (None: all).
     """
-    helpers = helpers_of(profile)
     names = _names(profile, dimension, helpers)
     database_ns = self_ns_of(profile.aggregates)
     measure = SORT_KEYS[sort]
@@ -60,9 +65,7 @@ def view_by(profile: Profile, dimension: str, sort: str = "total", top: int | No
     return View(dimension, tuple(rows), len(groups))
 
 
-def top_callers(
-    members: list[Aggregate], helpers: frozenset[tuple[str, str]]
-) -> tuple[Caller, ...]:
+def top_callers(members: list[Aggregate], helpers: frozenset[Function]) -> tuple[Caller, ...]:
     """The call sites that spent most time, at most TOP_CALLERS."""
     by_place = group_by(members, lambda a: _place(call_site(a.path, helpers).frame))
     groups = sorted(by_place.items(), key=lambda item: (-self_ns_of(item[1]), item[0]))
@@ -77,7 +80,7 @@ def _place(frame: Frame | None) -> tuple[str, int, str]:
 
 
 def _names(
-    profile: Profile, dimension: str, helpers: frozenset[tuple[str, str]]
+    profile: Profile, dimension: str, helpers: frozenset[Function]
 ) -> Callable[[Aggregate], Hashable]:
     many = len(profile.processes) > 1
     pids = {process.id: process.pid for process in profile.processes}

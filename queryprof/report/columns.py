@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queryprof.analysis.bottlenecks import rank_bottlenecks
+from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals
-from queryprof.analysis.views import view_by
-from queryprof.model import Profile
 from queryprof.report.places import Places
 
 Cell = str | int | float | None
@@ -18,12 +16,10 @@ FIGURES = (
 )  # fmt: skip
 
 
-def table_of(
-    profile: Profile, dimension: str | None, sort: str, top: int | None
-) -> tuple[Sequence[str], list[Sequence[Cell]]]:
+def table_of(report: Report, dimension: str | None) -> tuple[Sequence[str], list[Sequence[Cell]]]:
     """Column names and rows: of the ranking (dimension None), or of a view."""
     if dimension is None:
-        places = Places(profile)
+        places = Places(report.profile)
         names = ("rank", "share", "cumulative_share", "function", "place", *FIGURES, "statement")
         return names, [
             (
@@ -35,11 +31,10 @@ def table_of(
                 *_figures(b.totals),
                 b.statement,
             )
-            for b in rank_bottlenecks(profile, sort, top).bottlenecks
+            for b in report.ranking.bottlenecks
         ]
     return (dimension, "share", *FIGURES), [
-        (row.name, row.share, *_figures(row.totals))
-        for row in view_by(profile, dimension, sort, top).rows
+        (row.name, row.share, *_figures(row.totals)) for row in report.view(dimension).rows
     ]
 
 

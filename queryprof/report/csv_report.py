@@ -5,16 +5,14 @@ from __future__ import annotations
 import csv
 import io
 
-from queryprof.model import Profile
+from queryprof.analysis.report import Report
 from queryprof.report.columns import table_of
 from queryprof.report.inert import csv_cell
 
 
-def csv_report(
-    profile: Profile, dimension: str | None = None, sort: str = "total", top: int | None = None
-) -> str:
+def csv_report(report: Report, dimension: str | None = None) -> str:
     """The ranking, or one view, as CSV."""
-    names, rows = table_of(profile, dimension, sort, top)
+    names, rows = table_of(report, dimension)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)

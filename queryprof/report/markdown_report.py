@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from queryprof.analysis.overview import overview_of
-from queryprof.model import Profile
+from queryprof.analysis.report import Report
 from queryprof.report.columns import Cell, table_of
 from queryprof.report.inert import markdown, markdown_code
 from queryprof.report.units import average, count, duration, percent
@@ -11,12 +10,10 @@ from queryprof.report.units import average, count, duration, percent
 LEFT_OUT = frozenset({"calls", "total_ns", "errors", "p50_ns"})
 
 
-def markdown_report(
-    profile: Profile, dimension: str | None = None, sort: str = "total", top: int | None = None
-) -> str:
+def markdown_report(report: Report, dimension: str | None = None) -> str:
     """The overview and the ranking, or one view, as Markdown."""
-    overview = overview_of(profile)
-    names, rows = table_of(profile, dimension, sort, top)
+    overview = report.overview
+    names, rows = table_of(report, dimension)
     kept = [position for position, name in enumerate(names) if name not in LEFT_OUT]
     head = (
         f"Ran {duration(overview.run_ns)}, {duration(overview.database_ns)} in the database"

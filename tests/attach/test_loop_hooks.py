@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import queryprof
-from queryprof.analysis.loops import find_loops
+from queryprof.analysis.report import Report
 from queryprof.model import Loop, Profile
 from queryprof.trace.reader import read_profile
 
@@ -30,7 +30,7 @@ ASK = f"def ask():\n    c.execute({SLOW!r}).fetchall()\n"
 
 def categories(loop: Loop) -> list[tuple[str, int]]:
     """(category, line where it was seen) of each stall, the longest first."""
-    (finding,) = find_loops(Profile((), (), loops=(loop,)))
+    (finding,) = Report(Profile((), (), loops=(loop,))).loops
     found = [(s.category, s.site.frame.line if s.site.frame else 0) for s in finding.stalls]
     return sorted(found)
 

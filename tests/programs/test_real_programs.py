@@ -20,7 +20,7 @@ import airportsdata
 import pytest
 
 from conftest import QUERYPROF, Run, by_operation
-from queryprof.analysis.bottlenecks import rank_bottlenecks
+from queryprof.analysis.report import Report
 from queryprof.trace.reader import read_profile
 
 SITE_PACKAGES = Path(airportsdata.__file__).parent.parent
@@ -166,7 +166,7 @@ def test_datasette_answers_requests(airports: Path) -> None:
     asked = [a for a in profile.aggregates if a.statement.startswith("SELECT name FROM airport")]
     assert all("datasette" in a.path[0].file for a in asked)
     assert all(a.thread.name != "MainThread" for a in asked)
-    ranked = rank_bottlenecks(profile, top=20).bottlenecks
+    ranked = Report(profile, top=20).ranking.bottlenecks
     sites = {(b.site.frame.file, b.site.frame.line) for b in ranked if b.site.frame}
     assert len(sites) >= len(ranked) / 2
 

@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 import queryprof
-from queryprof.analysis.loops import find_loops
+from queryprof.analysis.report import Report
 from queryprof.hooks.event_loops.heartbeat import Heartbeat, beating
 from queryprof.model import Loop, Profile, Stall
 from queryprof.session import session
@@ -105,7 +105,7 @@ def test_what_blocks_the_loop_is_found_with_its_line() -> None:
         assert set(took_ns) == set(stalls)
         categories = {
             f.stall.function.function.rpartition(".")[2]: f.category
-            for f in find_loops(profile)[0].stalls
+            for f in Report(profile).loops[0].stalls
         }
         if categories == expected_categories:
             break
@@ -496,7 +496,7 @@ def test_a_loop_that_keeps_the_collector_busy_says_so() -> None:
             gc.collect()
         del junk
 
-    (finding,) = find_loops(record(main))
+    (finding,) = Report(record(main)).loops
     (stall,) = finding.stalls
     assert stall.category == "garbage collection"
 

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from say.by_hand import aggregate, process, profile_of
 
-from queryprof.analysis.bottlenecks import rank_bottlenecks
 from queryprof.analysis.histogram import bucket_bounds, percentile
 from queryprof.analysis.overview import overview_of
+from queryprof.analysis.report import Report
 from queryprof.analysis.totals import add_up
-from queryprof.analysis.views import view_by
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Distribution, Profile, Span
 
@@ -47,9 +46,9 @@ def test_percentile_of_nothing_is_unknown() -> None:
 
 def test_the_vital_few_are_the_smallest_set_of_80_percent() -> None:
     """Largest first, up to and with the one that reaches 80% of the time."""
-    ranking = rank_bottlenecks(
+    ranking = Report(
         profile_of(*(aggregate(f"S{n}", ns=ns) for n, ns in enumerate([50, 5, 25, 15, 5])))
-    )
+    ).ranking
     assert [b.statement for b in ranking.bottlenecks[: ranking.vital]] == ["S0", "S2", "S3"]
     assert [round(b.cumulative_share, 2) for b in ranking.bottlenecks] == [
         0.5, 0.75, 0.9, 0.95, 1.0,
@@ -58,9 +57,9 @@ def test_the_vital_few_are_the_smallest_set_of_80_percent() -> None:
 
 def test_fetches_are_ranked_with_their_statement() -> None:
     """One bottleneck has the time of the execute and of the fetches, and counts executions."""
-    ranking = rank_bottlenecks(
+    ranking = Report(
         profile_of(aggregate("S", ns=10), aggregate("S", ns=90, operation="next", count=1000))
-    )
+    ).ranking
     (bottleneck,) = ranking.bottlenecks
     assert (bottleneck.totals.executions, bottleneck.totals.self_ns) == (1, 100)
     assert bottleneck.totals.mean_ns == 100
@@ -73,7 +72,7 @@ def test_sort_keys(sort: str) -> None:
         aggregate("A", ns=1000, count=1), aggregate("B", ns=2000, count=100), aggregate("C", ns=10)
     )
     first = {"total": "B", "count": "B", "max": "A", "p99": "A", "vmsteps": "B"}[sort]
-    assert rank_bottlenecks(profile, sort).bottlenecks[0].statement == first
+    assert Report(profile, sort).ranking.bottlenecks[0].statement == first
 
 
 def test_views_add_up_to_the_whole() -> None:
@@ -82,7 +81,7 @@ def test_views_add_up_to_the_whole() -> None:
         aggregate("A", span="x"), aggregate("A", operation="next"), aggregate("B", span="y")
     )
     for dimension in ("statement", "callsite", "operation", "thread", "span"):
-        view = view_by(profile, dimension)
+        view = Report(profile).view(dimension)
         assert statistics.fsum(row.share for row in view.rows) == pytest.approx(1)
         assert sum(row.totals.self_ns for row in view.rows) == 300
 
@@ -113,7 +112,7 @@ def test_spans_that_never_end_are_a_caution() -> None:
 
 def test_the_vital_few_say_what_they_make_up() -> None:
     """Which is at least 80%, and may be much more."""
-    ranking = rank_bottlenecks(profile_of(aggregate("A", ns=993), aggregate("B", ns=7)))
+    ranking = Report(profile_of(aggregate("A", ns=993), aggregate("B", ns=7))).ranking
     assert (ranking.vital, ranking.vital_share) == (1, 0.993)
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from say.by_hand import MAIN, QUERY, aggregate
 
 import queryprof
-from queryprof.analysis.bottlenecks import rank_bottlenecks
 from queryprof.analysis.call_sites import call_site, find_helpers
+from queryprof.analysis.report import Report
 from queryprof.model import Aggregate, Frame
 
 
@@ -180,7 +180,7 @@ def test_real_programs(program: str, sites: set[str], helpers: set[str], tmp_pat
     with queryprof.profile() as recording:
         exec(code, {"conn": conn})
     conn.close()
-    found = [b.site for b in rank_bottlenecks(recording.profile).bottlenecks if " t" in b.statement]
+    found = [b.site for b in Report(recording.profile).ranking.bottlenecks if " t" in b.statement]
     assert {site.frame.function for site in found if site.frame} == sites
     seen_through = find_helpers(recording.profile.aggregates)
     assert {function for _, function in seen_through} == helpers

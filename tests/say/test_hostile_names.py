@@ -23,8 +23,10 @@ from say.by_hand import aggregate, process
 
 import queryprof as qp
 from queryprof.analysis.baseline import Figures, Site
-from queryprof.analysis.comparison import Comparison, compare, regressions
+from queryprof.analysis.changes import Comparison
+from queryprof.analysis.comparison import compare, regressions
 from queryprof.analysis.deviations import Deviation
+from queryprof.analysis.report import Report
 from queryprof.cli.compare import GATES
 from queryprof.errors import QueryprofError
 from queryprof.model import (
@@ -134,11 +136,11 @@ def printed(print_: Callable[..., None], *arguments: object, **options: object) 
 
 
 def terminal_reports(profile: Profile, before: Profile) -> Iterator[str]:
-    yield printed(print_report, profile, width=160)
-    yield printed(print_report, profile, width=80)
-    yield printed(print_loops, profile, width=80)
+    yield printed(print_report, Report(profile), width=160)
+    yield printed(print_report, Report(profile), width=80)
+    yield printed(print_loops, Report(profile), width=80)
     for dimension in DIMENSIONS:
-        yield printed(print_view, profile, dimension, width=80)
+        yield printed(print_view, Report(profile), dimension, width=80)
     comparison = compare([before], [profile])
     yield printed(print_comparison, comparison, Places(profile, before), width=80)
 
@@ -151,7 +153,7 @@ def test_a_terminal_shows_names_and_obeys_none(name: str) -> None:
     for text in terminal_reports(after, before):
         assert not CONTROL.search(text), name
         assert "##[" not in text
-    report = printed(print_report, after, width=160)
+    report = printed(print_report, Report(after), width=160)
     assert "\n  99.9%  forged" not in report
 
 
@@ -169,7 +171,7 @@ def test_markup_is_shown_as_it_is() -> None:
     """Rich's markup and emoji codes are characters of a name."""
     name = "[red]a[/red] [/b] :smile:"
     for dimension in ("thread", "span", "statement"):
-        assert name in printed(print_view, profile_of(name), dimension, width=160)
+        assert name in printed(print_view, Report(profile_of(name)), dimension, width=160)
 
 
 @FUZZED
@@ -177,10 +179,10 @@ def test_markup_is_shown_as_it_is() -> None:
 def test_json_is_exact(name: str) -> None:
     """Names come back as they were, and the text can be printed in any encoding."""
     for dimension in (None, *DIMENSIONS):
-        text = json_report(profile_of(name), dimension)
+        text = json_report(Report(profile_of(name)), dimension)
         assert text.isascii()
         assert not CONTROL.search(text)
-    document = json.loads(json_report(profile_of(name)))
+    document = json.loads(json_report(Report(profile_of(name))))
     assert document["spans"][0]["name"] == name
     assert document["command"] == [name, name]
     comparison = compare([profile_of("plain", 2)], [profile_of(name)])
@@ -194,7 +196,7 @@ def test_json_is_exact(name: str) -> None:
 def test_csv_has_no_formulas(name: str) -> None:
     """A spreadsheet computes nothing; each row is one line; numbers stay numbers."""
     for dimension in (None, *DIMENSIONS):
-        text = csv_report(profile_of(name), dimension)
+        text = csv_report(Report(profile_of(name)), dimension)
         assert not CONTROL.search(text)
         rows = list(csv.reader(io.StringIO(text)))
         assert len({len(row) for row in rows}) == 1
@@ -216,7 +218,9 @@ def made_of(markdown: str) -> set[str]:
 @given(NAMES)
 def test_markdown_is_a_table_without_html(name: str) -> None:
     """A name ends no cell and no row, and is no tag outside of code."""
-    texts = [markdown_report(profile_of(name), dimension) for dimension in (None, *DIMENSIONS)]
+    texts = [
+        markdown_report(Report(profile_of(name)), dimension) for dimension in (None, *DIMENSIONS)
+    ]
     places = Places(profile_of(name))
     for text in (*texts, *(comparison_markdown(found, places) for found in comparisons(name))):
         assert not CONTROL.search(text)

@@ -11,8 +11,9 @@ import jsonschema
 import pytest
 from say.by_hand import golden, process
 
-from queryprof.analysis.loops import category_of, cumulative, find_loops
-from queryprof.analysis.summary import spread_of
+from queryprof.analysis.loops import category_of, cumulative
+from queryprof.analysis.report import Report
+from queryprof.analysis.summary import summary_of
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Cause, Distribution, Frame, Loop, Profile, Stall, Step, Thread
 from queryprof.report.json.report import json_report
@@ -75,14 +76,14 @@ def profile_of(*loops: Loop) -> Profile:
 @pytest.mark.parametrize("width", [80, 160])
 def test_the_report_on_loops(width: int) -> None:
     text = io.StringIO()
-    print_loops(profile_of(loop()), file=text, width=width)
+    print_loops(Report(profile_of(loop())), file=text, width=width)
     golden(f"loops-{width}.txt", text.getvalue())
     assert max(map(len, text.getvalue().splitlines())) <= width
 
 
 def test_the_first_screen_names_the_worst_stalls() -> None:
     text = io.StringIO()
-    print_report(profile_of(loop()), file=text, width=80)
+    print_report(Report(profile_of(loop())), file=text, width=80)
     words = " ".join(text.getvalue().split())
     assert "The event loop stalled (2 places; all: --loop)" in words
     assert (
@@ -98,9 +99,9 @@ def test_what_cannot_be_seen_is_unknown() -> None:
         timer_lag=Distribution(), stalls=(stall(function=NOTHING, path=(), causes=()),),
     )  # fmt: skip
     text = io.StringIO()
-    print_loops(profile_of(unseen), file=text, width=80)
+    print_loops(Report(profile_of(unseen)), file=text, width=80)
     assert "busy ?, its steps cannot be seen" in text.getvalue()
-    document = json.loads(json_report(profile_of(unseen)))["loops"][0]
+    document = json.loads(json_report(Report(profile_of(unseen))))["loops"][0]
     assert document["utilization"] is document["steps"] is document["waiting_mean"] is None
     assert document["timer_lag"]["mean_ns"] is None
     assert document["stalls"][0]["function"] is None
@@ -110,26 +111,30 @@ def test_many_short_steps_in_a_row_are_named() -> None:
     """No stall, and yet late: what adds up is said."""
     busy = loop(stalls=(), beat_lag=distribution(*[40 * MS] * 50))
     text = io.StringIO()
-    print_loops(profile_of(busy), file=text, width=80)
+    print_loops(Report(profile_of(busy)), file=text, width=80)
     assert "many steps in a row add up" in " ".join(text.getvalue().split())
     text = io.StringIO()
-    print_loops(profile_of(loop(stalls=(), beat_lag=distribution(1000))), file=text, width=80)
+    print_loops(
+        Report(profile_of(loop(stalls=(), beat_lag=distribution(1000)))), file=text, width=80
+    )
     assert "It never stalled" in text.getvalue()
 
 
 def test_no_loop() -> None:
     text = io.StringIO()
-    print_loops(profile_of(), file=text, width=80)
+    print_loops(Report(profile_of()), file=text, width=80)
     assert text.getvalue() == "No event loop ran.\n"
 
 
 def test_json_follows_its_schema() -> None:
     schema = json.loads(files("queryprof.report").joinpath("report-schema.json").read_text())
-    document = json.loads(json_report(profile_of(loop())))
+    document = json.loads(json_report(Report(profile_of(loop()))))
     jsonschema.validate(document, schema)
     (found,) = document["loops"]
     assert [s["category"] for s in found["stalls"]] == ["database", "waiting"]
-    assert len(json.loads(json_report(profile_of(loop()), top=1))["loops"][0]["stalls"]) == 1
+    assert (
+        len(json.loads(json_report(Report(profile_of(loop()), top=1)))["loops"][0]["stalls"]) == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,7 +154,7 @@ def test_categories(changes: dict[str, object], category: str) -> None:
 
 def test_the_worst_loop_comes_first() -> None:
     quiet = loop(thread=Thread(1, "quiet"), stalls=())
-    found = find_loops(profile_of(quiet, loop()))
+    found = Report(profile_of(quiet, loop())).loops
     assert [f.loop.thread.name for f in found] == ["MainThread", "quiet"]
     assert sum(s.share for s in found[0].stalls) == pytest.approx(1)
 
@@ -158,7 +163,7 @@ def test_a_distribution_function_rises_to_one() -> None:
     points = list(cumulative(distribution(5, 100, 100, 7000)))
     assert [share for _, share in points] == [0.25, 0.75, 1.0]
     assert points[-1][0] <= 7000
-    assert spread_of(Distribution()).p50_ns is None
+    assert summary_of(Distribution()).p50_ns is None
 
 
 def test_a_chart_of_two_loops_tells_them_apart_without_colour(
@@ -178,7 +183,7 @@ def test_places_of_several_processes() -> None:
     other = replace(process(2), directory="/app")
     profile = Profile((process(), other), (), loops=(loop(), loop(thread=Thread(2, "MainThread"))))
     text = io.StringIO()
-    print_loops(profile, file=text, width=100)
+    print_loops(Report(profile), file=text, width=100)
     assert "asyncio in MainThread, process 101" in text.getvalue()
     assert "asyncio in MainThread, process 102" in text.getvalue()
     assert Places(profile).where(ASK) == "db.py:7"

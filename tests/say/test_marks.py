@@ -10,8 +10,8 @@ import pytest
 from say.by_hand import MAIN, aggregate, process, profile_of
 
 import queryprof
-from queryprof.analysis.bottlenecks import Bottleneck, rank_bottlenecks
-from queryprof.analysis.work import find_handoffs
+from queryprof.analysis.bottlenecks import Bottleneck
+from queryprof.analysis.report import Report
 from queryprof.model import Counters, Distribution, Handoff, Profile
 from queryprof.report.text.plans import marked_steps
 
@@ -53,7 +53,7 @@ def marked(database: sqlite3.Connection) -> Marked:
             for number in range(times):
                 cursor.execute(sql, (number,) if "?" in sql else ()).fetchall()
         (found,) = (
-            b for b in rank_bottlenecks(recording.profile).bottlenecks if "FROM" in b.statement
+            b for b in Report(recording.profile).ranking.bottlenecks if "FROM" in b.statement
         )
         if not plan_is_known:  # as where a callback of the program's own is in the way
             found = replace(found, plans=())
@@ -145,7 +145,7 @@ def test_what_is_nothing_to_the_run_is_not_marked() -> None:
         profile = profile_of(
             replace(aggregate("A", ns=ns), counters=scan), aggregate("B", ns=other_ns)
         )
-        return [b.mark for b in rank_bottlenecks(profile).bottlenecks if b.statement == "A"]
+        return [b.mark for b in Report(profile).ranking.bottlenecks if b.statement == "A"]
 
     assert marks(5_000_000, 5_000_000)[0] is not None
     assert marks(5_000_000, 5_000_000_000) == [None]
@@ -166,4 +166,4 @@ def test_waiting_for_a_thread_is_a_sign_when_it_costs(
 
     handoff = Handoff("aiosqlite", (MAIN,), "", count, 0, 0, times(wait_ns), times(1000), times(0), times(wait_ns))  # fmt: skip
     profile = Profile((process(),), (), handoffs=(handoff,))
-    assert [found.queues for found in find_handoffs(profile)] == [queues]
+    assert [found.queues for found in Report(profile).handoffs] == [queues]

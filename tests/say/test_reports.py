@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 from say.by_hand import golden
 
+from queryprof.analysis.report import Report
 from queryprof.model import (
     Aggregate,
     Counters,
@@ -127,7 +128,7 @@ def profile() -> Profile:
 def test_the_report_in_a_terminal(profile: Profile, width: int) -> None:
     """The first screen answers what to fix; no line is wider than the terminal."""
     text = io.StringIO()
-    print_report(profile, file=text, width=width)
+    print_report(Report(profile), file=text, width=width)
     golden(f"report-{width}.txt", text.getvalue())
     assert max(map(len, text.getvalue().splitlines())) <= width
     assert "\x1b" not in text.getvalue()
@@ -138,7 +139,7 @@ def test_the_report_in_a_terminal(profile: Profile, width: int) -> None:
 def test_a_view_in_a_terminal(profile: Profile, dimension: str, width: int) -> None:
     """Each breakdown fits the width."""
     text = io.StringIO()
-    print_view(profile, dimension, file=text, width=width)
+    print_view(Report(profile), dimension, file=text, width=width)
     golden(f"by-{dimension}-{width}.txt", text.getvalue())
     assert max(map(len, text.getvalue().splitlines())) <= width
 
@@ -149,46 +150,46 @@ def test_an_empty_profile(profile: Profile) -> None:
     for aggregates in ((), (known,)):  # what was ignored may have left a name, and no call
         empty = Profile(profile.processes, aggregates)
         text = io.StringIO()
-        print_report(empty, file=text, width=80)
-        print_view(empty, "statement", file=text, width=80)
+        print_report(Report(empty), file=text, width=80)
+        print_view(Report(empty), "statement", file=text, width=80)
         assert text.getvalue().count("No database calls were recorded.") == 2
-        assert "No database calls were recorded." in markdown_report(empty)
-        assert "|" not in markdown_report(empty)
-        document = json.loads(json_report(empty))
+        assert "No database calls were recorded." in markdown_report(Report(empty))
+        assert "|" not in markdown_report(Report(empty))
+        document = json.loads(json_report(Report(empty)))
         assert document["cautions"] == ["No database calls were recorded."]
         assert (document["bottlenecks"], document["statements"]) == ([], 0)
-        assert len(csv_report(empty).splitlines()) == 1
-        assert "(unknown)" not in text.getvalue() + markdown_report(empty)
+        assert len(csv_report(Report(empty)).splitlines()) == 1
+        assert "(unknown)" not in text.getvalue() + markdown_report(Report(empty))
 
 
 def test_json_follows_its_schema(profile: Profile) -> None:
     """The documented schema holds, also for an empty profile; what is unknown is null."""
     schema = json.loads(files("queryprof.report").joinpath("report-schema.json").read_text())
     for each in (profile, Profile((), ()), Profile(profile.processes, ())):
-        document = json.loads(json_report(each))
+        document = json.loads(json_report(Report(each)))
         jsonschema.validate(document, schema)
-    document = json.loads(json_report(profile))
+    document = json.loads(json_report(Report(profile)))
     first = document["bottlenecks"][0]
     assert first["totals"]["executions"] == 12_000
     assert first["site"]["frame"]["line"] == 17
     assert document["bottlenecks"][1]["totals"]["vm_steps"] is None
-    assert len(json.loads(json_report(profile, top=1))["bottlenecks"]) == 1
+    assert len(json.loads(json_report(Report(profile, top=1)))["bottlenecks"]) == 1
 
 
 def test_csv_is_a_table(profile: Profile) -> None:
     """One row a bottleneck, exact figures, empty for unknown, nothing a spreadsheet runs."""
-    rows = list(csv.DictReader(io.StringIO(csv_report(profile))))
+    rows = list(csv.DictReader(io.StringIO(csv_report(Report(profile)))))
     assert rows[0]["self_ns"] == "5061000000"
     assert rows[1]["vm_steps_per_execution"] == ""
     assert {row["statement"] for row in rows} >= {"COMMIT", ODD}
-    golden("report.csv", csv_report(profile))
+    golden("report.csv", csv_report(Report(profile)))
     formula = Profile(profile.processes, (_aggregate("=cmd()", (MAIN,), "execute", 1, 1),))
-    assert "'=cmd()" in csv_report(formula)
+    assert "'=cmd()" in csv_report(Report(formula))
 
 
 def test_markdown_is_a_table_whatever_the_sql(profile: Profile) -> None:
     """Bars and backquotes in SQL do not break the table."""
-    text = markdown_report(profile)
+    text = markdown_report(Report(profile))
     golden("report.md", text + "\n")
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len({line.replace("\\|", "").count("|") for line in table}) == 1

@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from queryprof.analysis.comparison import Change as Found
-from queryprof.analysis.comparison import Comparison, SiteChange
-from queryprof.analysis.comparison import StatementChange as FoundStatement
+from queryprof.analysis.changes import Change as Found
+from queryprof.analysis.changes import Comparison, SiteChange
+from queryprof.analysis.changes import StatementChange as FoundStatement
 from queryprof.report.json.writing import document_text, made
 
 Verdict = Literal["better", "worse", "same", "unclear"]

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from queryprof.analysis.bottlenecks import rank_bottlenecks
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.loops import LoopFinding, Share, StallFinding, find_loops
-from queryprof.analysis.overview import overview_of
-from queryprof.analysis.summary import Spread
+from queryprof.analysis.loops import LoopFinding, Share, StallFinding
+from queryprof.analysis.report import Report
+from queryprof.analysis.spans import SpanFinding
+from queryprof.analysis.summary import Summary
 from queryprof.analysis.totals import Totals
-from queryprof.analysis.views import DIMENSIONS, Row, view_by
-from queryprof.analysis.work import SpanFinding, find_handoffs, find_spans, usage_by_name
-from queryprof.model import Exemplar, Frame, Profile, ThreadUsage
+from queryprof.analysis.views import DIMENSIONS, Row
+from queryprof.model import Exemplar, Frame, ThreadUsage
 from queryprof.report.json import report_types as to
 from queryprof.report.json.writing import all_made, document_text, made
 
 
-def json_report(
-    profile: Profile, dimension: str | None = None, sort: str = "total", top: int | None = None
-) -> str:
+def json_report(report: Report, dimension: str | None = None) -> str:
     """The report as a JSON document.
 
     Args:
         dimension: the one view to include; None: all.
-        top: how many bottlenecks, and rows of each view, at the most; None: all.
     """
-    overview = overview_of(profile)
-    ranking = rank_bottlenecks(profile, sort, top)
+    profile, top, overview, ranking = report.profile, report.top, report.overview, report.ranking
     dimensions = DIMENSIONS if dimension is None else (dimension,)
     document = made(
         to.Document,
@@ -41,18 +36,18 @@ def json_report(
             for found in ranking.bottlenecks
         ),
         views={
-            name: tuple(map(_row, view_by(profile, name, sort, top).rows)) for name in dimensions
+            name: tuple(map(_row, report.view(name).rows)) for name in dimensions
         },
-        loops=tuple(_loop(found, top) for found in find_loops(profile)),
-        spans=tuple(map(_span, find_spans(profile)[:top])),
+        loops=tuple(_loop(found, top) for found in report.loops),
+        spans=tuple(map(_span, report.spans[:top])),
         handoffs=tuple(
             made(
-                to.Handoff, found, site=_site(found.site), queue=_spread(found.queue),
-                run=_spread(found.run), handback=_spread(found.handback), total=_spread(found.total),
+                to.Handoff, found, site=_site(found.site), queue=_summary(found.queue),
+                run=_summary(found.run), handback=_summary(found.handback), total=_summary(found.total),
             )
-            for found in find_handoffs(profile)[:top]
+            for found in report.handoffs[:top]
         ),
-        threads=tuple(_usage(*item) for item in list(usage_by_name(profile).items())[:top]),
+        threads=tuple(_usage(*item) for item in list(report.threads.items())[:top]),
         notes=dict(profile.notes),
         plans=tuple(
             made(to.Plan, plan, tree=tuple(plan.tree.splitlines())) for plan in profile.plans
@@ -111,8 +106,8 @@ def _exemplar(exemplar: Exemplar) -> to.Exemplar:
     )
 
 
-def _spread(spread: Spread) -> to.Spread:
-    return made(to.Spread, spread)
+def _summary(summary: Summary) -> to.Summary:
+    return made(to.Summary, summary)
 
 
 def _loop(finding: LoopFinding, top: int | None) -> to.Loop:
@@ -126,13 +121,13 @@ def _loop(finding: LoopFinding, top: int | None) -> to.Loop:
         steps=loop.steps if loop.has_steps else None,
         waiting_mean=finding.mean_waiting,
         waiting_max=loop.waiting_max if finding.mean_waiting is not None else None,
-        beat_lag=_spread(finding.beat_lag),
-        timer_lag=_spread(finding.timer_lag),
+        beat_lag=_summary(finding.beat_lag),
+        timer_lag=_summary(finding.timer_lag),
         stalls=tuple(map(_stall, finding.stalls[:top])),
         functions=tuple(
             made(
                 to.Function, found.step, function=_frame(found.step.function), share=found.share,
-                durations=_spread(found.spread), total_ns=found.step.durations.total_ns,
+                durations=_summary(found.summary), total_ns=found.step.durations.total_ns,
                 causes=tuple(map(_cause, found.causes)),
             )
             for found in finding.functions[:top]
@@ -168,7 +163,7 @@ def _span(finding: SpanFinding) -> to.Span:
         to.Span,
         finding.span,
         statuses={str(status): count for status, count in finding.span.statuses.items()},
-        wall=_spread(finding.wall),
+        wall=_summary(finding.wall),
         cpu_mean_ns=finding.cpu_ns,
         queries=to.Queries(numbers.mean_ns, numbers.p50_ns, numbers.p95_ns, numbers.max_ns),
         repeats=tuple(made(to.Repeat, found, site=_site(found.site)) for found in finding.repeats),

@@ -146,7 +146,7 @@ class Exemplar:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Summary:
     """A distribution of durations; null when there were none."""
 
     count: int
@@ -199,7 +199,7 @@ class Function:
 
     function: Frame
     share: Annotated[float, "of the loop's busy time"]
-    durations: Spread
+    durations: Summary
     total_ns: int
     database_ns: int
     gc_ns: int
@@ -219,8 +219,8 @@ class Loop:
     steps: int | None
     waiting_mean: Annotated[float | None, "callbacks that were ready when a step began"]
     waiting_max: int | None
-    beat_lag: Spread
-    timer_lag: Spread
+    beat_lag: Summary
+    timer_lag: Summary
     stalls: tuple[Stall, ...]
     functions: tuple[Function, ...]
 
@@ -254,7 +254,7 @@ class Span:
     count: int
     errors: Annotated[int, "left by an exception"]
     statuses: Annotated[Mapping[str, int], "requests by HTTP status"]
-    wall: Spread
+    wall: Summary
     cpu_mean_ns: Annotated[float | None, "null: not known of any"]
     database_ns: Annotated[int, "inner spans and other threads included"]
     queries: Queries
@@ -270,10 +270,10 @@ class Handoff:
     count: int
     errors: int
     cancelled: Annotated[int, "never ran, or its end was not waited for"]
-    queue: Annotated[Spread, "waiting for a thread"]
-    run: Annotated[Spread, "running"]
-    handback: Annotated[Spread, "waiting for the event loop to take the result"]
-    total: Annotated[Spread, "from being handed over to the end of that"]
+    queue: Annotated[Summary, "waiting for a thread"]
+    run: Annotated[Summary, "running"]
+    handback: Annotated[Summary, "waiting for the event loop to take the result"]
+    total: Annotated[Summary, "from being handed over to the end of that"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TextIO
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
-from queryprof.analysis.comparison import Change, Comparison, StatementChange, Verdict
+from queryprof.analysis.changes import Change, Comparison, StatementChange, Verdict
 from queryprof.report.places import Places
 from queryprof.report.terminal.comparison_chart import side_by_side
 from queryprof.report.terminal.console import (

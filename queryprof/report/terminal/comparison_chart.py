@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 import plotille
 
-from queryprof.analysis.comparison import Course
+from queryprof.analysis.changes import Course
 
 HEIGHT = 8
 MARGIN = 14

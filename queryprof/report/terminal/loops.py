@@ -9,9 +9,10 @@ from typing import TextIO
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
-from queryprof.analysis.loops import LoopFinding, cumulative, find_loops
-from queryprof.analysis.summary import Spread
-from queryprof.model import Distribution, Profile
+from queryprof.analysis.loops import LoopFinding, cumulative
+from queryprof.analysis.report import Report
+from queryprof.analysis.summary import Summary
+from queryprof.model import Distribution
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import (
     Table,
@@ -36,27 +37,23 @@ LATE_NS = 10_000_000
 NOTHING_RAN = "No event loop ran."
 
 
-def print_loops(
-    profile: Profile, file: TextIO | None = None, top: int = 10, width: int | None = None
-) -> None:
+def print_loops(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
     """Prints what kept each event loop standing still, and how late it was.
 
     Args:
-        top: how many stalls, and functions, of each loop at the most.
         width: columns; by default the terminal's, or 80.
     """
     console = console_for(file, width)
-    places = Places(profile)
-    findings = find_loops(profile)
+    places = Places(report.profile)
     parts: list[RenderableType] = []
-    for finding in findings:
-        parts += _loop(finding, profile, places, top, console.width)
+    for finding in report.loops:
+        parts += _loop(finding, report, places, console.width)
     write(console, parts or [Text(NOTHING_RAN)])
 
 
-def loop_summary(profile: Profile, places: Places, shown: int = 3) -> list[RenderableType]:
+def loop_summary(report: Report, places: Places, shown: int = 3) -> list[RenderableType]:
     """The worst stalls of all loops, for the first screen; nothing when there are none."""
-    stalls = [stall for finding in find_loops(profile) for stall in finding.stalls]
+    stalls = [stall for finding in report.loops for stall in finding.stalls]
     worst = sorted(stalls, key=lambda finding: -finding.stall.total_ns)[:shown]
     if not worst:
         return []
@@ -65,11 +62,9 @@ def loop_summary(profile: Profile, places: Places, shown: int = 3) -> list[Rende
     return parts + [Padding(Text(verdict(stall, places)), (0, 0, 0, 5)) for stall in worst]
 
 
-def _loop(
-    finding: LoopFinding, profile: Profile, places: Places, top: int, width: int
-) -> list[RenderableType]:
-    loop = finding.loop
-    pids = {process.id: process.pid for process in profile.processes}
+def _loop(finding: LoopFinding, report: Report, places: Places, width: int) -> list[RenderableType]:
+    loop, top = finding.loop, report.top
+    pids = {process.id: process.pid for process in report.profile.processes}
     process = f", process {pids.get(loop.thread.process_id, '?')}" if len(pids) > 1 else ""
     busy = percent(finding.utilization) if finding.utilization is not None else "?"
     parts: list[RenderableType] = [
@@ -91,7 +86,7 @@ def _loop(
             f" longest {duration(stall.stall.max_ns)}: ", (stall.category, "bold"),
         )  # fmt: skip
         parts += [head, Padding(Text(verdict(stall, places)), (0, 0, 0, 5))]
-    if len(finding.stalls) > top:
+    if top and len(finding.stalls) > top:
         parts.append(Text(f"{len(finding.stalls) - top} more: --top {len(finding.stalls)}"))
     parts += _delays(finding, places, top)
     words = many_short(finding, LATE_NS)
@@ -107,7 +102,7 @@ def _loop(
     return parts
 
 
-def _delays(finding: LoopFinding, places: Places, top: int) -> list[RenderableType]:
+def _delays(finding: LoopFinding, places: Places, top: int | None) -> list[RenderableType]:
     """What made others wait, by how long they waited altogether; nothing if none did."""
     found = sorted((s for s in finding.stalls if s.delay_ns), key=lambda s: -s.delay_ns)
     if not found:
@@ -131,10 +126,10 @@ def _lags(finding: LoopFinding) -> Table:
     for name in ("count", "mean", "p50", "p95", "p99", "max"):
         table.add_column(name, justify="right", no_wrap=True)
 
-    def add(name: str, spread: Spread) -> None:
+    def add(name: str, summary: Summary) -> None:
         table.add_row(
-            name, count(spread.count), duration(spread.mean_ns), duration(spread.p50_ns),
-            duration(spread.p95_ns), duration(spread.p99_ns), duration(spread.max_ns),
+            name, count(summary.count), duration(summary.mean_ns), duration(summary.p50_ns),
+            duration(summary.p95_ns), duration(summary.p99_ns), duration(summary.max_ns),
         )  # fmt: skip
 
     add("heartbeat", finding.beat_lag)
@@ -142,7 +137,7 @@ def _lags(finding: LoopFinding) -> Table:
     return table
 
 
-def _functions(finding: LoopFinding, places: Places, top: int) -> RenderableType:
+def _functions(finding: LoopFinding, places: Places, top: int | None) -> RenderableType:
     table = plain_table("\nWhat ran, by total time")
     for name in ("share", "total", "steps", "mean", "max", "database"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -151,7 +146,7 @@ def _functions(finding: LoopFinding, places: Places, top: int) -> RenderableType
         durations = found.step.durations
         table.add_row(
             percent(found.share), duration(durations.total_ns), count(durations.count),
-            duration(found.spread.mean_ns), duration(durations.max_ns),
+            duration(found.summary.mean_ns), duration(durations.max_ns),
             percent(found.step.database_ns / durations.total_ns if durations.total_ns else 0.0),
             places.frame(found.step.function),
         )  # fmt: skip

@@ -6,16 +6,16 @@ The profiled program imports rich only when it asks for a report.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 
-from queryprof.analysis.bottlenecks import Bottleneck, Ranking, rank_bottlenecks
-from queryprof.analysis.overview import Overview, overview_of
-from queryprof.analysis.views import Caller, Row, View, view_by
-from queryprof.model import Profile
+from queryprof.analysis.bottlenecks import Bottleneck
+from queryprof.analysis.overview import Overview
+from queryprof.analysis.report import Report
+from queryprof.analysis.views import Caller, Row, View
 from queryprof.report.inert import visible
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
@@ -34,57 +34,40 @@ WIDE = 110
 """From this width on, tables have all their columns."""
 
 
-def print_report(
-    profile: Profile,
-    file: TextIO | None = None,
-    top: int = 10,
-    sort: str = "total",
-    width: int | None = None,
-) -> None:
+def print_report(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
     """Prints what should be fixed, and below it the breakdowns.
 
     Args:
-        top: how many statements at the most.
         width: columns; by default the terminal's, or 80.
     """
     console = console_for(file, width)
-    places = Places(profile)
-    overview = overview_of(profile)
-    parts: list[RenderableType] = [*_overview(overview)]
-    if overview.calls:
-        ranking = rank_bottlenecks(profile, sort, top)
-        parts.append(_vital_few(ranking, profile.notes, places, sort, console.width))
-        parts.append(_statements(view_by(profile, "statement", sort, top), places))
-        parts.append(_operations(view_by(profile, "operation"), places))
-    parts += work_summary(profile, places)
-    if profile.loops:
-        parts += loop_summary(profile, places)
+    places = Places(report.profile)
+    parts: list[RenderableType] = [*_overview(report.overview)]
+    if report.overview.calls:
+        parts.append(_vital_few(report, places, console.width))
+        parts.append(_statements(report.view("statement"), places))
+        parts.append(_operations(report.operations, places))
+    parts += work_summary(report, places)
+    parts += loop_summary(report, places)
     write(console, parts)
 
 
 def print_view(
-    profile: Profile,
-    dimension: str,
-    file: TextIO | None = None,
-    top: int = 20,
-    sort: str = "total",
-    width: int | None = None,
+    report: Report, dimension: str, file: TextIO | None = None, width: int | None = None
 ) -> None:
     """Prints one breakdown: by statement, callsite, operation, thread or span."""
     console = console_for(file, width)
-    places = Places(profile)
-    view = view_by(profile, dimension, sort, top)
-    overview = overview_of(profile)
-    parts: list[RenderableType] = [*_overview(overview)]
+    places = Places(report.profile)
+    parts: list[RenderableType] = [*_overview(report.overview)]
     wide = console.width >= WIDE
     if dimension == "span":
-        parts += spans(profile, places, top, wide)
+        parts += spans(report, places, wide)
     elif dimension == "thread":
-        parts += threads(profile, places, top, wide)
-    if overview.calls and dimension == "operation":
-        parts.append(_operations(view, places))
-    elif overview.calls:
-        parts.append(_view(view, places, console.width))
+        parts += threads(report, places, wide)
+    if report.overview.calls and dimension == "operation":
+        parts.append(_operations(report.view(dimension), places))
+    elif report.overview.calls:
+        parts.append(_view(report.view(dimension), places, console.width))
     write(console, parts)
 
 
@@ -110,9 +93,8 @@ def _overview(overview: Overview) -> Iterable[RenderableType]:
         yield Text(f"! {caution}", style="yellow")
 
 
-def _vital_few(
-    ranking: Ranking, notes: Mapping[str, str], places: Places, sort: str, width: int
-) -> RenderableType:
+def _vital_few(report: Report, places: Places, width: int) -> RenderableType:
+    ranking, notes, sort = report.ranking, report.profile.notes, report.sort
     shown = ranking.bottlenecks[: ranking.vital if sort == "total" else None]
     title = (
         f"The vital few: {ranking.vital} of {ranking.count} statements and call sites"

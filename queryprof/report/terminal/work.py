@@ -5,16 +5,10 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
-from queryprof.analysis.work import (
-    HandoffFinding,
-    RepeatFinding,
-    SpanFinding,
-    busy,
-    find_handoffs,
-    find_repeats,
-    find_spans,
-    usage_by_name,
-)
+from queryprof.analysis.handoffs import HandoffFinding
+from queryprof.analysis.report import Report
+from queryprof.analysis.spans import RepeatFinding, SpanFinding
+from queryprof.analysis.threads import busy
 from queryprof.model import Profile
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, heading, plain_table
@@ -31,12 +25,12 @@ RATE_FROM_NS = 10_000_000_000
 """A shorter run says nothing of an hour."""
 
 
-def work_summary(profile: Profile, places: Places) -> list[RenderableType]:
+def work_summary(report: Report, places: Places) -> list[RenderableType]:
     """Queries in loops and work that waits for threads, for the first screen; nothing if there is
     none.
     """
     parts: list[RenderableType] = []
-    repeats = find_repeats(profile)
+    repeats = report.repeats
     if repeats:
         parts.append(
             heading(
@@ -45,7 +39,7 @@ def work_summary(profile: Profile, places: Places) -> list[RenderableType]:
             )
         )
         parts += [_repeat(found, places) for found in repeats[:SHOWN]]
-    handoffs = find_handoffs(profile)
+    handoffs = report.handoffs
     if handoffs:
         parts.append(
             heading(f"Work handed to threads ({counted(len(handoffs), 'place')}; all: --by thread)")
@@ -54,9 +48,9 @@ def work_summary(profile: Profile, places: Places) -> list[RenderableType]:
     return parts
 
 
-def spans(profile: Profile, places: Places, top: int, wide: bool) -> list[RenderableType]:
+def spans(report: Report, places: Places, wide: bool) -> list[RenderableType]:
     """The spans as a table, and the queries in loops; nothing without spans that have ended."""
-    found = find_spans(profile)
+    found, top = report.spans, report.top
     if not found:
         return []
     table = plain_table("\nSpans, by wall time")
@@ -70,9 +64,9 @@ def spans(profile: Profile, places: Places, top: int, wide: bool) -> list[Render
     for finding in found[:top]:
         table.add_row(*_span(finding, wide), finding.span.name[:500])
     parts: list[RenderableType] = [table]
-    if len(found) > top:
+    if top and len(found) > top:
         parts.append(Text(f"{len(found) - top} more: --top {len(found)}", style="dim"))
-    repeats = find_repeats(profile)
+    repeats = report.repeats
     if repeats:
         parts.append(heading("The same query again and again in one span"))
         parts += [_repeat(finding, places) for finding in repeats[:top]]
@@ -135,10 +129,10 @@ def _handoff(found: HandoffFinding, places: Places) -> RenderableType:
     return Padding(Group(*lines), (0, 0, 0, 5))
 
 
-def threads(profile: Profile, places: Places, top: int, wide: bool) -> list[RenderableType]:
+def threads(report: Report, places: Places, wide: bool) -> list[RenderableType]:
     """What the threads use, and the work handed to them; nothing where the system tells nothing."""
     parts: list[RenderableType] = []
-    usage = usage_by_name(profile)
+    usage, top = report.threads, report.top
     if usage:
         table = plain_table("\nWhat the threads used")
         names = ["CPU", "system", "read", "written"]
@@ -157,7 +151,7 @@ def threads(profile: Profile, places: Places, top: int, wide: bool) -> list[Rend
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("busy", no_wrap=True, min_width=SPARKLINE_WIDTH)
         table.add_column("thread", overflow="fold", ratio=1)
-        part_ns, cpu_ns = busy(profile, SPARKLINE_WIDTH)
+        part_ns, cpu_ns = busy(usage, SPARKLINE_WIDTH)
         highest = max((value for line in cpu_ns.values() for value in line), default=0)
         for name, used in list(usage.items())[:top]:
             figures = [
@@ -175,8 +169,8 @@ def threads(profile: Profile, places: Places, top: int, wide: bool) -> list[Rend
         parts.append(table)
         scale = f"{duration(highest)} in {duration(part_ns)}"
         parts.append(Text(f"busy: CPU time over the run; the highest bar is {scale}", "dim"))
-    parts += _processes(profile)
-    handoffs = find_handoffs(profile)
+    parts += _processes(report.profile)
+    handoffs = report.handoffs
     if handoffs:
         parts.append(heading("Work handed to threads, by total time"))
         parts += [_handoff(found, places) for found in handoffs[:top]]

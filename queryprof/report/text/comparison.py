@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from queryprof.analysis.comparison import (
-    MIN_TIMED_RUNS,
-    Change,
-    Comparison,
-    StatementChange,
-    Verdict,
-)
+from queryprof.analysis.changes import Change, Comparison, StatementChange, Verdict
+from queryprof.analysis.judge import MIN_TIMED_RUNS
 from queryprof.report.places import Places
 from queryprof.report.text.plans import plan_change
 from queryprof.report.units import UNKNOWN, average, duration, size

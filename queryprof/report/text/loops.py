@@ -65,5 +65,5 @@ def many_short(finding: LoopFinding, late_ns: int) -> str | None:
         f"No single step is a stall, and yet 1 in 20 heartbeats is {duration(lag)} late or more:"
         f" many steps in a row add up. {percent(first.share)} of the busy time is"
         f" {first.step.function.function}(), {first.step.durations.count:,} steps of"
-        f" {duration(first.spread.mean_ns)}."
+        f" {duration(first.summary.mean_ns)}."
     )

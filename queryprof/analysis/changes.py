@@ -1,0 +1,125 @@
+"""What has changed between runs before and runs after, as it is found and told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.plans import Steps, worse_plans
+
+
+class Verdict(StrEnum):
+    """What a change is to whoever made it."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    SAME = "same"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """What is no change: shares of the value before.
+
+    Attributes:
+        time: of timed metrics.
+        vm_steps: of VM steps between different versions of SQLite; between equal ones it is 0.
+    """
+
+    time: float = 0.05
+    vm_steps: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One metric on both sides.
+
+    Attributes:
+        metric: its name, the unit at the end (`database_ns`).
+        gate: what it belongs to when failing is asked for: counts, plans, vmsteps, io or time.
+        before, after: means over the runs; None: unknown.
+        ratio: after / before; None: unknown, or nothing before.
+        interval: of the ratio (95%); timed metrics of several runs alone.
+    """
+
+    metric: str
+    gate: str
+    before: float | None
+    after: float | None
+    ratio: float | None
+    interval: tuple[float, float] | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class SiteChange:
+    """How often a call site executes a statement in a run, before and after."""
+
+    site: CallSite
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlanChange:
+    """The different plans that a statement had before and after; empty: unknown."""
+
+    before: tuple[Steps, ...]
+    after: tuple[Steps, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        if worse_plans(self.before, self.after):
+            return Verdict.WORSE
+        return Verdict.BETTER if worse_plans(self.after, self.before) else Verdict.SAME
+
+
+@dataclass(frozen=True, slots=True)
+class StatementChange:
+    """One statement on both sides.
+
+    Attributes:
+        kind: new, gone or known.
+        sites: where its executions changed most; of a new or known statement as they are after.
+    """
+
+    statement: str
+    kind: str
+    changes: tuple[Change, ...]
+    sites: tuple[SiteChange, ...]
+    plans: PlanChange
+
+    @property
+    def verdict(self) -> Verdict:
+        """Worse as soon as a metric or the plan is, else better as soon as one is."""
+        verdicts = {self.plans.verdict, *(change.verdict for change in self.changes)}
+        for verdict in (Verdict.WORSE, Verdict.BETTER, Verdict.UNCLEAR):
+            if verdict in verdicts:
+                return verdict
+        return Verdict.SAME
+
+
+LONGEST_COURSE = 4096
+"""Intervals. A timeline has 512; with more from the start on, the clock was set meanwhile."""
+
+Course = tuple[tuple[float, float], ...]
+"""A run's way: (seconds since its start, share of the time in the database then)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Runs before and after.
+
+    Attributes:
+        whole: metrics of whole runs; of executions, unless they say otherwise.
+        statements: new ones first, then gone ones, then known ones, worst first.
+        courses: of the first run of each side.
+    """
+
+    before_runs: int
+    after_runs: int
+    same_sqlite: bool
+    whole: tuple[Change, ...]
+    statements: tuple[StatementChange, ...]
+    courses: tuple[Course, Course]

@@ -1,0 +1,84 @@
+"""Work that was handed to threads, and waited for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from queryprof.analysis.call_sites import CallSite, Function, call_site
+from queryprof.analysis.histogram import add_histograms
+from queryprof.analysis.summary import Summary, summary_of
+from queryprof.model import Distribution, Handoff, Profile
+
+QUEUE_SIGN_NS = 1_000_000
+"""A mean wait for a thread that is shorter is no sign of too few threads, ..."""
+
+QUEUE_SIGN_SHARE = 0.01
+"""... nor is one when all waits together are a smaller share of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffFinding:
+    """What one call site handed to threads of one kind.
+
+    Attributes:
+        program_ns: how long the program ran.
+        queues: whether it waits for a thread longer than it runs there: too few threads, or one
+            connection for too many tasks.
+    """
+
+    kind: str
+    site: CallSite
+    count: int
+    errors: int
+    cancelled: int
+    queue: Summary
+    run: Summary
+    handback: Summary
+    total: Summary
+    program_ns: int
+
+    @property
+    def queues(self) -> bool:
+        wait_ns = self.queue.mean_ns or 0
+        return (
+            wait_ns > (self.run.mean_ns or 0)
+            and wait_ns >= QUEUE_SIGN_NS
+            and wait_ns * self.queue.count >= QUEUE_SIGN_SHARE * self.program_ns
+        )
+
+
+def find_handoffs(profile: Profile, helpers: frozenset[Function]) -> tuple[HandoffFinding, ...]:
+    """Work handed to threads, by the time from being handed over to the end, most first."""
+    program_ns = max((process.wall_ns for process in profile.processes), default=0)
+    groups: dict[tuple[str, CallSite], list[Handoff]] = {}
+    for handoff in profile.handoffs:
+        site = call_site(handoff.path, helpers)
+        groups.setdefault((handoff.kind, CallSite(site.frame)), []).append(handoff)
+    found = [
+        HandoffFinding(
+            kind=kind,
+            site=site,
+            count=sum(h.count for h in group),
+            errors=sum(h.errors for h in group),
+            cancelled=sum(h.cancelled for h in group),
+            queue=summary_of(added(h.queue for h in group)),
+            run=summary_of(added(h.run for h in group)),
+            handback=summary_of(added(h.handback for h in group)),
+            total=summary_of(added(h.total for h in group)),
+            program_ns=program_ns,
+        )
+        for (kind, site), group in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda f: -(f.total.mean_ns or 0) * f.total.count))
+
+
+def added(distributions: Iterable[Distribution]) -> Distribution:
+    """The sum of distributions."""
+    group = list(distributions)
+    return Distribution(
+        count=sum(d.count for d in group),
+        total_ns=sum(d.total_ns for d in group),
+        max_ns=max((d.max_ns for d in group), default=0),
+        histogram=add_histograms(d.histogram for d in group),
+    )

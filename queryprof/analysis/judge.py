@@ -1,0 +1,156 @@
+"""The metrics that runs are compared by, and what a change of one is: exactly for what has no noise, by the
+interval of the ratio for times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from statistics import fmean
+
+from queryprof.analysis.bootstrap import ratio_interval
+from queryprof.analysis.changes import Change, Tolerance, Verdict
+from queryprof.analysis.totals import Totals
+from queryprof.model import Profile
+
+MIN_TIMED_RUNS = 4
+"""Runs a side for a verdict on times: with 3 a side, one in ten pairs of equal programs would
+differ by luck (2 of the 20 orders of six runs part them cleanly)."""
+
+NOISY = frozenset({"io", "time"})
+"""Gates of metrics that differ between equal runs, and are compared with statistics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    name: str
+    gate: str
+    of: Callable[[Totals], float | None]
+    more_is_better: bool = False
+
+
+def _known(counter: Callable[[Totals], int]) -> Callable[[Totals], int | None]:
+    return lambda totals: counter(totals) if totals.counted else None
+
+
+def _per_database_s(amount: Callable[[Totals], int]) -> Callable[[Totals], float | None]:
+    return lambda totals: amount(totals) / totals.self_ns * 1e9 if totals.self_ns else None
+
+
+_COUNTS = (
+    Metric("executions", "counts", lambda totals: totals.statement_executions),
+    Metric("rows", "counts", lambda totals: totals.rows),
+    Metric("errors", "counts", lambda totals: totals.errors),
+    Metric("vm_steps", "vmsteps", _known(lambda totals: totals.vm_steps_sum)),
+    Metric("full_scan_steps", "vmsteps", _known(lambda totals: totals.full_scan_steps_sum)),
+    Metric("sorts", "vmsteps", _known(lambda totals: totals.sorts_sum)),
+    Metric("automatic_indexes", "vmsteps", _known(lambda totals: totals.automatic_indexes_sum)),
+)
+_TIMES = (
+    Metric("database_ns", "time", lambda totals: totals.self_ns),
+    Metric("mean_ns", "time", lambda totals: totals.mean_ns),
+)
+WHOLE = (
+    *_COUNTS,
+    *_TIMES,
+    Metric("max_ns", "time", lambda totals: totals.max_ns),
+    Metric("min_call_ns", "time", lambda totals: totals.min_call_ns if totals.calls else None),
+    Metric("deviation_ns", "time", lambda totals: totals.deviation_ns),
+    Metric("executions_per_database_s", "time",
+            _per_database_s(lambda totals: totals.statement_executions), more_is_better=True),
+    Metric("rows_per_database_s", "time", _per_database_s(lambda totals: totals.rows),
+            more_is_better=True),
+)  # fmt: skip
+RUN = Metric("run_ns", "time", lambda _: None)
+STATEMENT = (*_COUNTS, *_TIMES)
+_NOT_ALONE = frozenset({"max_ns", "min_call_ns", "deviation_ns"})
+"""Shown, but no verdict of their own: a single execution, or the noise itself, decides them."""
+
+IO: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
+    (
+        Metric("read_bytes", "io", lambda _: None),
+        lambda p: _bytes(x.read_bytes for x in p.processes),
+    ),
+    (
+        Metric("written_bytes", "io", lambda _: None),
+        lambda p: _bytes(x.written_bytes for x in p.processes),
+    ),
+)
+"""Of whole processes."""
+
+
+def _bytes(of_processes: Iterable[int | None]) -> int | None:
+    known = [amount for amount in of_processes if amount is not None]
+    return sum(known) if known else None
+
+
+LOOPS: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
+    (
+        Metric("loop_lag_ns", "time", lambda _: None),
+        lambda p: _mean(sum(x.beat_lag.total_ns for x in p.loops),
+                        sum(x.beat_lag.count for x in p.loops)),
+    ),
+    (
+        Metric("stall_ns", "time", lambda _: None),
+        lambda p: sum(s.total_ns for x in p.loops for s in x.stalls) if p.loops else None,
+    ),
+)  # fmt: skip
+"""Of event loops: the mean lag of their heartbeats, and the time of their stalls."""
+
+
+def _mean(total: int, count: int) -> float | None:
+    return total / count if count else None
+
+
+Values = list[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Puts a metric's values of all runs together, and says what their change is."""
+
+    tolerance: Tolerance
+    same_sqlite: bool
+
+    def __call__(self, metric: Metric, before: Values, after: Values) -> Change:
+        known_before = [value for value in before if value is not None]
+        known_after = [value for value in after if value is not None]
+        if len(known_before) < len(before) or len(known_after) < len(after):
+            mean_before = fmean(known_before) if known_before else None
+            mean_after = fmean(known_after) if known_after else None
+            nothing = mean_before is None and mean_after is None
+            verdict = Verdict.SAME if nothing else Verdict.UNCLEAR
+            return Change(metric.name, metric.gate, mean_before, mean_after, None, None, verdict)
+        first, second = fmean(known_before), fmean(known_after)
+        ratio = second / first if first else None
+        interval = None
+        if metric.gate in NOISY:
+            if min(len(before), len(after)) >= MIN_TIMED_RUNS:
+                interval = ratio_interval(known_before, known_after)
+            verdict = self._timed(metric, ratio, interval)
+        else:
+            verdict = self._exact(metric, known_before, known_after)
+        return Change(metric.name, metric.gate, first, second, ratio, interval, verdict)
+
+    def _timed(
+        self, metric: Metric, ratio: float | None, interval: tuple[float, float] | None
+    ) -> Verdict:
+        if interval is None or ratio is None or metric.name in _NOT_ALONE:
+            return Verdict.UNCLEAR
+        low, high = interval
+        if low > 1 and ratio > 1 + self.tolerance.time:
+            return Verdict.BETTER if metric.more_is_better else Verdict.WORSE
+        if high < 1 and ratio < 1 / (1 + self.tolerance.time):
+            return Verdict.WORSE if metric.more_is_better else Verdict.BETTER
+        bound = 1 + self.tolerance.time
+        return Verdict.SAME if 1 / bound < low and high < bound else Verdict.UNCLEAR
+
+    def _exact(self, metric: Metric, before: list[float], after: list[float]) -> Verdict:
+        drift = self.tolerance.vm_steps if metric.gate == "vmsteps" and not self.same_sqlite else 0
+        if min(after) > max(before) * (1 + drift):
+            return Verdict.WORSE
+        if max(after) * (1 + drift) < min(before):
+            return Verdict.BETTER
+        # A program whose runs differ among themselves says nothing where they overlap.
+        steady = max(before) == min(before) and max(after) == min(after)
+        return Verdict.SAME if steady or before == after else Verdict.UNCLEAR

@@ -1,0 +1,84 @@
+"""The report on a profile: everything that is said of it, whatever renders it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from queryprof.analysis.bottlenecks import Ranking, rank_bottlenecks
+from queryprof.analysis.call_sites import Function, find_helpers
+from queryprof.analysis.handoffs import HandoffFinding, find_handoffs
+from queryprof.analysis.loops import LoopFinding, find_loops
+from queryprof.analysis.overview import Overview, overview_of
+from queryprof.analysis.spans import RepeatFinding, SpanFinding, find_repeats, find_spans
+from queryprof.analysis.threads import usage_by_name
+from queryprof.analysis.views import View, view_by
+from queryprof.model import Profile, ThreadUsage
+
+TOP_SHOWN = 10
+"""What a first screen has room for."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is said of a profile. A part is computed when a renderer first asks for it, and once.
+
+    Attributes:
+        profile: what it is about; what is said as it was recorded (plans, exemplars, errors, the
+            timeline) is taken from there.
+        sort: what the ranking and the views have first, of `analysis.totals.SORT_KEYS`.
+        top: how much of the ranking, of each view and of each list at the most; None: all.
+    """
+
+    profile: Profile
+    sort: str = "total"
+    top: int | None = None
+    _views: dict[str, View] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def helpers(self) -> frozenset[Function]:
+        """The program's database helpers, which call sites are seen through."""
+        return find_helpers(self.profile.aggregates)
+
+    @cached_property
+    def overview(self) -> Overview:
+        return overview_of(self.profile)
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        return rank_bottlenecks(self.profile, self.helpers, self.sort, self.top)
+
+    def view(self, dimension: str) -> View:
+        """The totals by a dimension, of `analysis.views.DIMENSIONS`."""
+        if dimension not in self._views:
+            self._views[dimension] = view_by(
+                self.profile, self.helpers, dimension, self.sort, self.top
+            )
+        return self._views[dimension]
+
+    @cached_property
+    def operations(self) -> View:
+        """All operations, by total time."""
+        return view_by(self.profile, self.helpers, "operation")
+
+    @cached_property
+    def loops(self) -> tuple[LoopFinding, ...]:
+        return find_loops(self.profile, self.helpers)
+
+    @cached_property
+    def spans(self) -> tuple[SpanFinding, ...]:
+        return find_spans(self.profile, self.helpers)
+
+    @cached_property
+    def repeats(self) -> tuple[RepeatFinding, ...]:
+        return find_repeats(self.spans)
+
+    @cached_property
+    def handoffs(self) -> tuple[HandoffFinding, ...]:
+        return find_handoffs(self.profile, self.helpers)
+
+    @cached_property
+    def threads(self) -> Mapping[str, ThreadUsage]:
+        """What the threads used, by the names that people see."""
+        return usage_by_name(self.profile)
