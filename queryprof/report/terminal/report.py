@@ -20,7 +20,8 @@ from queryprof.report.inert import visible
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
 from queryprof.report.terminal.loops import loop_summary
-from queryprof.report.terminal.work import spans, threads, work_summary
+from queryprof.report.terminal.spans import repeat_summary, spans
+from queryprof.report.terminal.threads import handoff_summary, threads
 from queryprof.report.text.plans import marked_steps
 from queryprof.report.units import average, count, counted, duration, percent, seconds
 
@@ -47,7 +48,7 @@ def print_report(report: Report, file: TextIO | None = None, width: int | None =
         parts.append(_vital_few(report, places, console.width))
         parts.append(_statements(report.view("statement"), places))
         parts.append(_operations(report.operations, places))
-    parts += work_summary(report, places)
+    parts += repeat_summary(report, places) + handoff_summary(report, places)
     parts += loop_summary(report, places)
     write(console, parts)
 

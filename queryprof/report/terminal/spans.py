@@ -1,0 +1,87 @@
+"""The report on spans, for a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+
+from queryprof.analysis.report import Report
+from queryprof.analysis.spans import RepeatFinding, SpanFinding
+from queryprof.report.places import Places
+from queryprof.report.terminal.console import Text, heading, plain_table
+from queryprof.report.units import average, count, counted, duration, percent
+
+SHOWN = 3
+"""Of what there is, on the first screen."""
+
+STATEMENT_COLUMNS = 72
+
+
+def repeat_summary(report: Report, places: Places) -> list[RenderableType]:
+    """Queries in loops, for the first screen; nothing if there is none."""
+    parts: list[RenderableType] = []
+    repeats = report.repeats
+    if repeats:
+        parts.append(
+            heading(
+                f"The same query again and again in one span ({counted(len(repeats), 'place')};"
+                " all: --by span)"
+            )
+        )
+        parts += [_repeat(found, places) for found in repeats[:SHOWN]]
+    return parts
+
+
+def spans(report: Report, places: Places, wide: bool) -> list[RenderableType]:
+    """The spans as a table, and the queries in loops; nothing without spans that have ended."""
+    found, top = report.spans, report.top
+    if not found:
+        return []
+    table = plain_table("\nSpans, by wall time")
+    names = ["count", "mean", "p95", "database", "queries", "p95", "max"]
+    if wide:
+        names = ["count", "mean", "p95", "max", "CPU", "database", "queries", "p95", "max"]
+        names += ["errors", "statuses"]
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("span", overflow="fold", ratio=1)
+    for finding in found[:top]:
+        table.add_row(*_span(finding, wide), finding.span.name[:500])
+    parts: list[RenderableType] = [table]
+    if top and len(found) > top:
+        parts.append(Text(f"{len(found) - top} more: --top {len(found)}", style="dim"))
+    repeats = report.repeats
+    if repeats:
+        parts.append(heading("The same query again and again in one span"))
+        parts += [_repeat(finding, places) for finding in repeats[:top]]
+    return parts
+
+
+def _span(found: SpanFinding, wide: bool) -> list[str]:
+    wall, queries = found.wall, found.queries
+    figures = [count(found.span.count), duration(wall.mean_ns), duration(wall.p95_ns)]
+    if wide:
+        figures += [duration(wall.max_ns), duration(found.cpu_ns)]
+    figures += [
+        percent(found.database_share), average(queries.mean_ns), average(queries.p95_ns),
+        average(queries.max_ns),
+    ]  # fmt: skip
+    if wide:
+        statuses = ", ".join(f"{s}: {n:,}" for s, n in sorted(found.span.statuses.items()))
+        figures += [count(found.span.errors), statuses]
+    return figures
+
+
+def _repeat(found: RepeatFinding, places: Places) -> RenderableType:
+    times = average(round(found.each, 1))
+    head = Text.assemble(
+        (f"{times} times", "bold red"), f" in each of {counted(found.spans, 'span')}",
+        f" {found.span} (at most {count(found.most)}): a query in a loop?",
+    )  # fmt: skip
+    site = Text(places.site(found.site), "cyan")
+    for caller in found.site.callers[:1]:
+        site.append(f"  <- {places.frame(caller)}", "default")
+    lines = [head, site, Text(found.statement)]
+    for line in lines[2:]:
+        line.truncate(STATEMENT_COLUMNS, overflow="ellipsis")
+    return Padding(Group(*lines), (0, 0, 0, 5))
