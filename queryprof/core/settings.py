@@ -18,23 +18,74 @@ from queryprof.errors import SettingsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 ROOTS_VARIABLE = "QUERYPROF_ROOTS"
 PARAMETERS_VARIABLE = "QUERYPROF_PARAMETERS"
 STALL_VARIABLE = "QUERYPROF_STALL_MS"
 MAXIMUM_CALL_PATH_FRAMES = 8
-SETTINGS = frozenset(
-    {"roots", "call_path_frames", "parameters", "plans", "stall_ms", "heartbeat_ms"}
-)
-DEFAULT_STALL_MS = 50.0
-DEFAULT_HEARTBEAT_MS = 100.0
 MINIMUM_MS = 1.0
 MAXIMUM_MS = 3_600_000.0
 
 
+class Kind:
+    """What values a setting may have.
+
+    Attributes:
+        wants: what a value must be, for people.
+        parse: gives a text's value; raises ValueError.
+        fits: whether a value is one.
+    """
+
+    __slots__ = ("fits", "parse", "wants")
+
+    def __init__(
+        self, wants: str, parse: Callable[[str], object], fits: Callable[[object], bool]
+    ) -> None:
+        self.wants = wants
+        self.parse = parse
+        self.fits = fits
+
+
+def _truth(text: str) -> bool:
+    """As configparser has it."""
+    words = {"1": True, "yes": True, "true": True, "on": True,
+             "0": False, "no": False, "false": False, "off": False}  # fmt: skip
+    if text.lower() not in words:
+        raise ValueError(f"Not a boolean: {text}")
+    return words[text.lower()]
+
+
+def _is_milliseconds(value: object) -> bool:
+    return type(value) in (int, float) and MINIMUM_MS <= value <= MAXIMUM_MS  # type: ignore[operator]
+
+
+def _is_frames(value: object) -> bool:
+    return type(value) is int and 1 <= value <= MAXIMUM_CALL_PATH_FRAMES
+
+
+def _is_directories(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(root, str) for root in value)
+
+
+DIRECTORIES = Kind("a list of directories", str.split, _is_directories)
+FRAMES = Kind(f"1 to {MAXIMUM_CALL_PATH_FRAMES}", int, _is_frames)
+TRUTH = Kind("true or false", _truth, lambda value: isinstance(value, bool))
+MILLISECONDS = Kind(f"{MINIMUM_MS:g} to {MAXIMUM_MS:g}", float, _is_milliseconds)
+
+SETTINGS: dict[str, tuple[Kind, object]] = {
+    "roots": (DIRECTORIES, ()),
+    "call_path_frames": (FRAMES, 6),
+    "parameters": (TRUTH, False),
+    "plans": (TRUTH, True),
+    "stall_ms": (MILLISECONDS, 50.0),
+    "heartbeat_ms": (MILLISECONDS, 100.0),
+}
+"""What a person may choose: the kind, and the value of who chooses nothing."""
+
+
 class Settings:
-    """What a person may choose.
+    """What a person has chosen; what is not given is as SETTINGS has it.
 
     Attributes:
         roots: absolute directories whose code is the program's own, besides the working
@@ -44,25 +95,36 @@ class Settings:
         plans: whether SQLite is asked for the plan of each new statement.
         stall_ms: how long a step of an event loop may take before it is a stall.
         heartbeat_ms: how often it is looked at how late an event loop is.
+
+    Raises:
+        SettingsError: a value is not of the setting's kind.
     """
 
-    __slots__ = ("call_path_frames", "heartbeat_ms", "parameters", "plans", "roots", "stall_ms")
+    __slots__ = tuple(SETTINGS)
+    roots: tuple[str, ...]
+    call_path_frames: int
+    parameters: bool
+    plans: bool
+    stall_ms: float
+    heartbeat_ms: float
 
-    def __init__(
-        self,
-        roots: tuple[str, ...] = (),
-        call_path_frames: int = 6,
-        parameters: bool = False,
-        plans: bool = True,
-        stall_ms: float = DEFAULT_STALL_MS,
-        heartbeat_ms: float = DEFAULT_HEARTBEAT_MS,
-    ) -> None:
-        self.roots = tuple(os.path.abspath(root) for root in roots)
-        self.call_path_frames = call_path_frames
-        self.parameters = parameters
-        self.plans = plans
-        self.stall_ms = stall_ms
-        self.heartbeat_ms = heartbeat_ms
+    def __init__(self, **chosen: object) -> None:
+        for name, (_, default) in SETTINGS.items():
+            setattr(self, name, _value(name, chosen.get(name, default)))
+        self.roots = tuple(os.path.abspath(root) for root in self.roots)
+
+
+def _value(name: str, value: object) -> object:
+    """The value of a setting, if it is of its kind."""
+    kind, _ = SETTINGS[name]
+    try:
+        if isinstance(value, str) and kind is not DIRECTORIES:
+            value = kind.parse(value)
+    except ValueError:
+        pass  # told below
+    if not kind.fits(value):
+        raise SettingsError(f"{name} must be {kind.wants}, not {value!r}")
+    return value
 
 
 def read_settings(
@@ -77,13 +139,21 @@ def read_settings(
     table = _pyproject(os.path.join(directory, "pyproject.toml"))
     if table is None:
         table = _setup_cfg(os.path.join(directory, "setup.cfg"))
-    settings = _from_table(table or {}, directory)
-    extra = environ.get(ROOTS_VARIABLE, "")
-    settings.roots += tuple(root for root in extra.split(os.pathsep) if root)
-    settings.parameters = settings.parameters or environ.get(PARAMETERS_VARIABLE) == "1"
+    chosen = dict(table or {})
+    unknown = sorted(set(chosen) - set(SETTINGS))
+    if unknown:
+        raise SettingsError(f"queryprof has no setting {unknown[0]!r} (in {directory})")
+    roots = _value("roots", chosen.get("roots", ()))
+    extra = environ.get(ROOTS_VARIABLE, "").split(os.pathsep)
+    chosen["roots"] = (
+        *(os.path.join(directory, root) for root in roots),  # type: ignore[attr-defined]
+        *(root for root in extra if root),
+    )
+    if environ.get(PARAMETERS_VARIABLE) == "1":
+        chosen["parameters"] = True
     if STALL_VARIABLE in environ:
-        settings.stall_ms = _milliseconds("stall_ms", environ[STALL_VARIABLE])
-    return settings
+        chosen["stall_ms"] = environ[STALL_VARIABLE]
+    return Settings(**chosen)
 
 
 def _text(path: str) -> str:
@@ -119,56 +189,9 @@ def _setup_cfg(path: str) -> Mapping[str, object] | None:
     parser = configparser.ConfigParser(interpolation=None)
     try:
         parser.read_string(text)
-        section = parser["queryprof"]
-        table: dict[str, object] = dict(section)
-        if "roots" in section:
-            table["roots"] = section["roots"].split()
-        if "call_path_frames" in section:
-            table["call_path_frames"] = section.getint("call_path_frames")
-        for name in ("stall_ms", "heartbeat_ms"):
-            if name in section:
-                table[name] = section.getfloat(name)
-        for name in ("parameters", "plans"):
-            if name in section:
-                table[name] = section.getboolean(name)
+        return {
+            name: SETTINGS[name][0].parse(value) if name in SETTINGS else value
+            for name, value in parser["queryprof"].items()
+        }
     except (configparser.Error, ValueError) as error:
         raise SettingsError(f"{path}: [queryprof]: {error}") from error
-    return table
-
-
-def _from_table(table: Mapping[str, object], directory: str) -> Settings:
-    unknown = sorted(set(table) - SETTINGS)
-    if unknown:
-        raise SettingsError(f"queryprof has no setting {unknown[0]!r} (in {directory})")
-    roots = table.get("roots", [])
-    frames = table.get("call_path_frames", 6)
-    if not isinstance(roots, list) or not all(isinstance(root, str) for root in roots):
-        raise SettingsError(f"roots must be a list of directories, not {roots!r}")
-    if type(frames) is not int or not 1 <= frames <= MAXIMUM_CALL_PATH_FRAMES:
-        raise SettingsError(
-            f"call_path_frames must be 1 to {MAXIMUM_CALL_PATH_FRAMES}, not {frames!r}"
-        )
-    return Settings(
-        tuple(os.path.join(directory, root) for root in roots),
-        frames,
-        _truth("parameters", table.get("parameters", False)),
-        _truth("plans", table.get("plans", True)),
-        _milliseconds("stall_ms", table.get("stall_ms", DEFAULT_STALL_MS)),
-        _milliseconds("heartbeat_ms", table.get("heartbeat_ms", DEFAULT_HEARTBEAT_MS)),
-    )
-
-
-def _truth(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise SettingsError(f"{name} must be true or false, not {value!r}")
-    return value
-
-
-def _milliseconds(name: str, value: object) -> float:
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        number = 0.0
-    if isinstance(value, bool) or not MINIMUM_MS <= number <= MAXIMUM_MS:
-        raise SettingsError(f"{name} must be {MINIMUM_MS:g} to {MAXIMUM_MS:g}, not {value!r}")
-    return number
