@@ -10,7 +10,7 @@ NEW_PYTHONS := 3.14 3.15
 TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat' -p no:cacheprovider
 POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
 
-.PHONY: help demo test package wheels bench bench-check bench-pythons responsiveness compat lint docs sanitize \
+.PHONY: help demo test package wheels picture bench bench-check bench-pythons responsiveness compat lint docs sanitize \
         test-new-pythons test-arm64 clean
 
 help:
@@ -54,7 +54,12 @@ lint: $(BIN)/queryprof ## ruff, mypy --strict, clang-format, actionlint (where g
 	if command -v go > /dev/null; then go run $(ACTIONLINT); fi
 	$(BIN)/python -m nox --session types
 
-docs: $(BIN)/queryprof ## runs every command that README.md and docs/ show
+picture: $(BIN)/queryprof ## draws README's picture, of a real run
+	cd examples/airports && PATH=$(CURDIR)/$(BIN):$$PATH queryprof run --no-report -o $(CURDIR)/picture.qprof python app.py
+	$(BIN)/python docs/picture.py picture.qprof
+	rm picture.qprof
+
+docs: picture ## runs every command that README.md and docs/ show, and draws README's picture
 	$(BIN)/pytest tests/test_documentation.py
 
 sanitize: $(BIN)/queryprof ## the tests of the core under ASan and UBSan, and without memory

@@ -131,6 +131,15 @@ def test_folders_of_the_core_have_an_order() -> None:
         assert {name.partition("/")[0] for name in included(path)} <= set(below), path
 
 
+def test_the_page_on_architecture_is_true() -> None:
+    """It draws the folders in their order, and names files that are there."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert re.findall(r"^\| `(\w+)/` \|", page, flags=re.MULTILINE) == list(FOLDERS)
+    places = [ROOT, CORE, ROOT / "queryprof"]
+    for name in re.findall(r"`((?:\w+/)+[\w.-]*)`", page):
+        assert any((place / name).exists() for place in places), name
+
+
 def test_files_of_the_core_have_no_cycle() -> None:
     """A header and its .c file are one."""
     left: dict[str, set[str]] = {}
