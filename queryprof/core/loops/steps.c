@@ -16,8 +16,6 @@
 #include "stacks/call_paths.h"
 #include "stacks/code_lines.h"
 
-enum { SLOTS = 2 * QP_STEPS };
-
 /* What ran in a loop. */
 typedef struct {
     const void *identity; /* NULL: the row for all others */
@@ -26,9 +24,9 @@ typedef struct {
 } known_step;
 
 static struct {
-    known_step *known;     /* by row */
-    uint16_t slots[SLOTS]; /* 1 + row, by loop and identity; 0: none */
-    uint64_t steps;        /* begun so far: their numbers */
+    known_step *known; /* by row */
+    qp_index index;    /* of rows, by loop and identity */
+    uint64_t steps;    /* begun so far: their numbers */
 } table;
 
 static qp_step
@@ -42,7 +40,7 @@ static qp_step_row *sums_of(uint32_t row)
 bool qp_steps_start(void)
 {
     table.known = qp_allocate(QP_STEPS, sizeof *table.known);
-    return table.known != NULL;
+    return table.known && qp_index_start(&table.index, 2 * QP_STEPS);
 }
 
 void qp_steps_stop(void)
@@ -51,6 +49,7 @@ void qp_steps_stop(void)
         Py_CLEAR(table.known[i].keeper);
     }
     qp_release(table.known);
+    qp_index_stop(&table.index);
     memset(&table, 0, sizeof table);
 }
 
@@ -84,10 +83,9 @@ static QP_COLD uint32_t first_line(PyObject *what)
     return qp_line_add(qp_text_of(name, strlen(name)), QP_TEXT_NONE, 0, QP_CODE_LIBRARY);
 }
 
-static uint32_t slot_of(const qp_loop *loop, const void *identity)
+static uint64_t hash_of(const qp_loop *loop, const void *identity)
 {
-    uint64_t mixed = ((uintptr_t)identity ^ (uintptr_t)loop << 7) * QP_GOLDEN_RATIO;
-    return (uint32_t)(mixed >> 40) & (SLOTS - 1);
+    return qp_hash_mix((uintptr_t)identity, (uintptr_t)loop);
 }
 
 /* A row for something that has not run before; that of all others when the table is full. NULL:
@@ -103,23 +101,23 @@ static QP_COLD qp_step_row *add_sums(const qp_loop *loop, const void *identity, 
     if (row == UINT32_MAX) {
         return qp_row_count(QP_STEP_ROWS) ? sums_of(0) : NULL;
     }
-    uint32_t slot = slot_of(loop, identity);
-    while (table.slots[slot]) {
-        slot = (slot + 1) & (SLOTS - 1);
+    uint32_t slot = qp_index_begin(&table.index, hash_of(loop, identity));
+    while (table.index.slots[slot]) {
+        slot = qp_index_next(&table.index, slot);
     }
     table.known[row] = (known_step){identity, Py_XNewRef(keeper), loop};
     *sums_of(row) = (qp_step_row){.mark = qp_mark - 1, .loop = qp_loop_number(loop), .line = line};
-    table.slots[slot] = (uint16_t)(row + 1);
+    table.index.slots[slot] = row + 1;
     return sums_of(row);
 }
 
 static inline qp_step_row *find_sums(const qp_loop *loop, const void *identity)
 {
-    uint32_t slot = slot_of(loop, identity);
-    for (; table.slots[slot]; slot = (slot + 1) & (SLOTS - 1)) {
-        const known_step *known = &table.known[table.slots[slot] - 1];
+    uint32_t slot = qp_index_begin(&table.index, hash_of(loop, identity));
+    for (; table.index.slots[slot]; slot = qp_index_next(&table.index, slot)) {
+        const known_step *known = &table.known[table.index.slots[slot] - 1];
         if (known->identity == identity && known->loop == loop) {
-            return sums_of(table.slots[slot] - 1);
+            return sums_of(table.index.slots[slot] - 1);
         }
     }
     return NULL;
