@@ -6,12 +6,14 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import queryprof
 from conftest import Run, only
+from queryprof.core import _core
 from queryprof.trace.reader import read_profile
 
 PROGRAM = """
@@ -270,3 +272,22 @@ def test_threads_never_deadlock(address: str, tmp_path: Path) -> None:
         [sys.executable, program], capture_output=True, text=True, timeout=100, check=False
     )
     assert result.stdout == "done\n", result.stderr
+
+
+def test_steps_of_an_execution_are_counted_whenever_they_are_read() -> None:
+    """Those after a reading in the middle of an execution belong to it too."""
+
+    def vm_steps(flush: Callable[[], None]) -> int:
+        with queryprof.profile() as recording, closing(sqlite3.connect(":memory:")) as connection:
+            connection.execute("CREATE TABLE t (a)")
+            connection.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(100)])
+            for _ in range(8):
+                cursor = connection.execute("SELECT a FROM t")
+                cursor.fetchmany(50)
+                flush()
+                cursor.fetchall()
+        return sum(
+            a.counters.vm_steps for a in recording.profile.aggregates if "SELECT" in a.statement
+        )
+
+    assert vm_steps(_core.flush) == vm_steps(lambda: None) > 8 * 100
