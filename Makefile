@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 TESTS := tests
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 NEW_PYTHONS := 3.14 3.15
-TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat' -p no:cacheprovider
+TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat and not slow' -p no:cacheprovider
 POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
 
-.PHONY: help demo test package wheels picture bench bench-check bench-pythons responsiveness compat lint docs sanitize \
+.PHONY: help demo test test-slow package wheels picture bench bench-check bench-pythons responsiveness compat lint docs sanitize \
         test-new-pythons test-arm64 clean
 
 help:
@@ -28,6 +28,9 @@ demo: $(BIN)/queryprof ## builds, profiles a real program over 28,000 airports, 
 
 test: $(BIN)/queryprof ## runs the tests on every Python from 3.11 to 3.15 that is here
 	$(BIN)/python -m nox --session $(TESTS)
+
+test-slow: $(BIN)/queryprof ## the tests that take long, and more random programs (ten minutes)
+	$(BIN)/python -m nox --session slow
 
 package: $(BIN)/queryprof ## sdist, wheel, an installation without a compiler, and its end
 	$(BIN)/python -m nox --session package

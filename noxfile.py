@@ -26,8 +26,11 @@ TESTS, ONCE = (
 OTHER_DRIVERS = Path("requirements-drivers.txt").read_text().splitlines()
 """Drivers under the name of one that is among those packages: each in a folder of its own."""
 
-FEWER_EXAMPLES = "100"
-"""Random programs where the first Python has run 200."""
+PYTEST = ("pytest", "-q", "-n", "3", "--dist", "worksteal")
+QUICK = "not compat and not slow"
+RANDOM = ("tests/record/test_ground_truth.py", "tests/record/test_lives.py", "tests/record/test_secrets.py",
+          "tests/keep/test_damaged_traces.py", "tests/say/test_hostile_names.py")  # fmt: skip
+"""Tests of random programs, texts and files."""
 
 LARGEST_CORE_BYTES = 400_000
 
@@ -87,15 +90,22 @@ def tests(session: nox.Session) -> None:
     is_first = session.python == PYTHONS[0]
     packages = (*TESTS, *ONCE) if is_first else TESTS
     install(session, *packages, flags="" if os.name == "nt" else "-Werror")
-    examples = "200" if is_first else FEWER_EXAMPLES
     drivers = Path(session.virtualenv.location, "drivers").resolve()
     for requirement in OTHER_DRIVERS if is_first else ():
         session.install("--no-deps", "--target", str(drivers / requirement), requirement)
     session.run(
-        "pytest", "-q", "-n", "3", "--dist", "worksteal", "-m", "not compat" if is_first else "not compat and not once",
+        *PYTEST, "-m", QUICK if is_first else f"{QUICK} and not once",
         *session.posargs,
-        env={"QUERYPROF_EXAMPLES": examples, "QUERYPROF_DRIVERS": str(drivers)},
+        env={"QUERYPROF_DRIVERS": str(drivers)},
     )  # fmt: skip
+
+
+@nox.session(python=PYTHONS[0])
+def slow(session: nox.Session) -> None:
+    """The tests that take long, and ten times the random programs."""
+    install(session, *TESTS, *ONCE, flags="-Werror")
+    session.run(*PYTEST, "-m", "slow", *session.posargs)
+    session.run(*PYTEST, *RANDOM, env={"QUERYPROF_EXAMPLES": "1000"})
 
 
 @nox.session(python=PYTHONS[0])
@@ -123,7 +133,9 @@ def sanitize(session: nox.Session) -> None:
         ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
     ).stdout.strip()
     session.run(
-        "pytest", "-q", "-p", "no:cacheprovider", "-m", "not compat",
+        *PYTEST, "-p", "no:cacheprovider", "-m", "not compat",
+        # Instructions of the sanitizers are not the core's.
+        "--ignore", "tests/attach/test_kills_at_any_moment.py",
         # DuckDB's C++ exceptions abort where libasan is loaded before libstdc++.
         "--deselect", "tests/attach/test_drivers.py::test_duckdb",
         "tests/attach", "tests/record", *session.posargs,
@@ -132,7 +144,6 @@ def sanitize(session: nox.Session) -> None:
             # CPython keeps what it interned to the end: its leaks would hide ours.
             "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
             "PYTHONMALLOC": "malloc",
-            "QUERYPROF_EXAMPLES": FEWER_EXAMPLES,
             "QUERYPROF_LONG_PROGRAMS": "1",
         },
     )  # fmt: skip

@@ -24,6 +24,9 @@ from queryprof.trace.regions import directories, is_living
 pytest_plugins = "pytester"
 collect_ignore = ["programs/shop"]  # run by pytest inside of a test
 
+EXAMPLES = int(os.environ.get("QUERYPROF_EXAMPLES", "100"))
+"""How many random programs a test of them makes."""
+
 QUERYPROF = Path(sys.executable).with_name("queryprof")
 
 

@@ -78,6 +78,7 @@ def workflow(base: str, steps: int = 3) -> dict[str, subprocess.CompletedProcess
     return done
 
 
+@pytest.mark.slow
 def test_the_workflow(base: str) -> None:
     """A harmless change passes; a regression fails in both gates, with annotations and a table."""
     source = Path("orders.py").read_text()

@@ -257,6 +257,7 @@ def test_own_memory_needs_no_file() -> None:
         assert Region(_core.region()).state == 1
 
 
+@pytest.mark.slow
 def test_a_command_is_read_again_and_again(tmp_path: Path) -> None:
     """While its runner takes the regions of its children: each child counts once, whoever has it."""
     path = tmp_path / "many.py"

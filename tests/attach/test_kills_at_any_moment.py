@@ -97,6 +97,7 @@ def changes(child: subprocess.Popen[bytes], path: str) -> Iterator[Sums]:
                 return
 
 
+@pytest.mark.slow
 def test_counts_are_exact_after_each_instruction(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

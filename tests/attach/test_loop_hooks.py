@@ -225,6 +225,7 @@ def test_what_is_attached_late_is_put_back() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_an_idle_loop_costs_next_to_nothing() -> None:
     """Ten heartbeats a second, the watchdog and a flush a second."""
 

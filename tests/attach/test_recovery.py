@@ -335,6 +335,7 @@ def test_copies_of_a_process_that_executes_itself(script: Script) -> None:
     assert asked_in_all() > 200
 
 
+@pytest.mark.slow
 def test_copies_after_a_time_without_descriptors(script: Script) -> None:
     path = script(
         NO_SHARED_MEMORY + "def work_for(seconds):\n"

@@ -103,6 +103,7 @@ def test_kills_at_random_moments_lose_nothing(script: Script) -> None:
     assert not regions_of(os.path.abspath("x.qprof"))
 
 
+@pytest.mark.slow
 def test_a_busy_process_is_read_again_and_again(script: Script) -> None:
     """Sums only grow, no name is torn, and nothing is left out but the calls in progress."""
     path = script(LOGGING)

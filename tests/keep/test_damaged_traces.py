@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from conftest import EXAMPLES
 from queryprof.cli.main import main
 from queryprof.errors import TraceError
 from queryprof.model import Profile
@@ -28,7 +29,7 @@ from queryprof.trace.schema import SCHEMA_VERSION
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLE, TABLES
 
-EXAMPLES = max(1, int(os.environ.get("QUERYPROF_EXAMPLES", "1000")) // 25)
+MOST = max(5, EXAMPLES // 25)
 LONGEST_S = 10.0
 COMMANDS = (
     ("report", "x.qprof"),
@@ -157,7 +158,7 @@ def changed(good: Path, *sqls: str, values: tuple[object, ...] = ()) -> None:
 
 
 FUZZED = settings(
-    max_examples=EXAMPLES, deadline=None,
+    max_examples=MOST, deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 ODD = st.sampled_from(

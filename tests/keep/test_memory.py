@@ -36,6 +36,7 @@ def peak_kib(path: Path, mode: str) -> int:
     return int(result.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.once
 def test_memory_is_bounded_with_100_000_different_statements(tmp_path: Path) -> None:
     """At most 32 MiB more than without, and every execution is still counted."""

@@ -116,6 +116,7 @@ def test_function(django_assert_num_queries):
 }
 
 
+@pytest.mark.slow
 def test_django(run: Run) -> None:
     """Transaction per test, database in memory, threads, pytest-django; a lost select_related.
 
@@ -218,6 +219,7 @@ def test_in_a_thread(engine, session):
 """
 
 
+@pytest.mark.slow
 def test_sqlalchemy(run: Run) -> None:
     """A session in an outer transaction, one connection in memory, a thread; a lost prefetch."""
     pytest.importorskip("sqlalchemy")
@@ -274,6 +276,7 @@ async def test_on_the_loop():
 """
 
 
+@pytest.mark.slow
 def test_pytest_asyncio(run: Run) -> None:
     """Coroutines are tests like others; what aiosqlite's thread asks is the test's."""
     pytest.importorskip("pytest_asyncio")

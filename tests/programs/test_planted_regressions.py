@@ -237,6 +237,7 @@ def a_busy_machine() -> Iterator[None]:
             process.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.once
 def test_no_false_alarm_on_a_busy_machine(check: Check) -> None:
     """0 in 50 runs."""

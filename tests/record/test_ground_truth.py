@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import threading
 from collections import Counter
@@ -14,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import queryprof
-from conftest import by_operation
+from conftest import EXAMPLES, by_operation
 
-EXAMPLES = int(os.environ.get("QUERYPROF_EXAMPLES", "1000"))
 """Random programs; fewer where the same test runs a second time (other Pythons, sanitizers)."""
 
 INSERT = "INSERT INTO t VALUES (?, ?)"

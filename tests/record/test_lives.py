@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from conftest import QUERYPROF, by_operation, only
+from conftest import EXAMPLES, QUERYPROF, by_operation, only
 from queryprof.model import Profile
 from queryprof.trace.reader import read_profile
 
 RANDOM_PROGRAMS = Path(__file__).with_name("random_programs.py")
-EXAMPLES = int(os.environ.get("QUERYPROF_EXAMPLES", "200"))
 IS_SLOW = os.environ.get("QUERYPROF_LONG_PROGRAMS") == "1"
 """Few long programs instead of many short ones: `nox -s sanitize`."""
 

@@ -329,6 +329,7 @@ def test_everything_is_put_back() -> None:
     assert callbacks == gc.callbacks
 
 
+@pytest.mark.slow
 def test_ten_thousand_loops_leave_nothing_behind() -> None:
     async def main() -> None:
         await asyncio.sleep(0)

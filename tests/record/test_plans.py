@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import queryprof
+from conftest import EXAMPLES
 from queryprof.analysis.marks import Mark
 from queryprof.analysis.plans import normal_form
 from queryprof.core import _core
@@ -163,7 +164,7 @@ actions = st.lists(
 
 
 @settings(
-    max_examples=int(os.environ.get("QUERYPROF_EXAMPLES", "150")) // 3,
+    max_examples=EXAMPLES // 2,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

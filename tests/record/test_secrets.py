@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import random
 import sqlite3
 import subprocess
@@ -16,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import queryprof
-from conftest import QUERYPROF
+from conftest import EXAMPLES, QUERYPROF
 from queryprof.trace.command_line import without_values
 
 pytestmark = pytest.mark.once
 
-EXAMPLES = max(30, int(os.environ.get("QUERYPROF_EXAMPLES", "1000")) // 4)
+MOST = max(30, EXAMPLES // 4)
 
 SETUP = """
     CREATE TABLE t (a, b, "c d"); INSERT INTO t VALUES (1, 2, 3);
@@ -97,7 +96,7 @@ def bytes_of_recording(texts: list[str], path: Path) -> bytes:
 
 
 @settings(
-    max_examples=EXAMPLES,
+    max_examples=MOST,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     deadline=None,
 )

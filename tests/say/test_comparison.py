@@ -129,6 +129,7 @@ def test_the_interval_is_in_order_and_in_reach(before: list[float], after: list[
     assert min(after) / max(before) * 0.999 <= low <= high <= max(after) / min(before) * 1.001
 
 
+@pytest.mark.slow
 @pytest.mark.once
 def test_false_alarms_are_few() -> None:
     """Of 100 comparisons of equal programs (8 noisy runs a side), few call one worse."""

@@ -22,6 +22,7 @@ from markdown_it import MarkdownIt
 from say.by_hand import aggregate, process
 
 import queryprof as qp
+from conftest import EXAMPLES
 from queryprof.analysis.baseline import Figures, Site
 from queryprof.analysis.changes import Comparison
 from queryprof.analysis.comparison import compare, regressions
@@ -63,7 +64,7 @@ from queryprof.trace.baseline_file import Baseline, read_baseline, write_baselin
 
 pytestmark = pytest.mark.once
 
-EXAMPLES = max(1, int(os.environ.get("QUERYPROF_EXAMPLES", "1000")) // 40)
+MOST = max(5, EXAMPLES // 40)
 DIMENSIONS = ("statement", "callsite", "operation", "thread", "span")
 CONTROL = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -110,7 +111,7 @@ def profile_of(name: str, count: int = 20) -> Profile:
 
 
 SETTINGS = settings(
-    max_examples=EXAMPLES, deadline=None,
+    max_examples=MOST, deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 
