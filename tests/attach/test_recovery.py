@@ -5,76 +5,39 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from attach import killed_programs
+from attach.killed_programs import (
+    DIES,
+    INSTALLS,
+    TAKES_ALL_DESCRIPTORS,
+    Script,
+    asked,
+    asked_in_all,
+    killed,
+)
 
-from conftest import QUERYPROF, Run, by_operation
+from conftest import QUERYPROF, Run
 from queryprof.errors import TraceError
 from queryprof.hooks import autoload
-from queryprof.trace import collection as collecting
-from queryprof.trace.collection import Collection
 from queryprof.trace.convert import Conversion
 from queryprof.trace.reader import read_profile
-from queryprof.trace.regions import SHARED_MEMORY, checkpoints_of, regions_of
+from queryprof.trace.regions import SHARED_MEMORY, regions_of
 from queryprof.trace.store import TraceStore
+
+script = killed_programs.script
 
 pytestmark = [
     pytest.mark.skipif(not Path(SHARED_MEMORY).is_dir(), reason="needs shared memory"),
     pytest.mark.once,
 ]
-
-Script = Callable[..., Path]
-
-ASKS = """
-import os, signal, sqlite3, sys, time
-def work(times):
-    connection = sqlite3.connect(":memory:")
-    for number in range(times):
-        connection.execute("SELECT ?", (number,)).fetchone()
-"""
-TAKES_ALL_DESCRIPTORS = """
-import resource
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-taken = []
-try:
-    while True: taken.append(os.open('/dev/null', 0))
-except OSError: pass
-"""
-DIES = "os.kill(os.getpid(), signal.SIGKILL)\n"
-SELECT = ("SELECT ?", "execute")
-
-
-@pytest.fixture
-def script(tmp_path: Path) -> Script:
-    def write(text: str, name: str = "program.py") -> Path:
-        path = tmp_path / name
-        path.write_text(ASKS + text)
-        return path
-
-    return write
-
-
-def asked(path: str = "x.qprof") -> int:
-    return by_operation(read_profile(path))[SELECT]
-
-
-def asked_in_all() -> int:
-    return sum(asked(str(path)) for path in Path().glob("*.qprof"))
-
-
-def killed(path: Path) -> None:
-    """Runs a program that records itself and is killed."""
-    subprocess.run([sys.executable, path], check=False)
-
-
-INSTALLS = "import queryprof\nqueryprof.install('x.qprof')\n"
 
 
 def test_a_bad_region_costs_itself_alone(queryprof: Run, script: Script) -> None:
@@ -313,64 +276,6 @@ def test_a_limit_of_file_sizes_with_its_signal(queryprof: Run, script: Script) -
     assert "the trace is not written" in result.stderr
 
 
-NO_SHARED_MEMORY = (
-    "import queryprof, queryprof.session\n"
-    "queryprof.session.CHECKPOINT_INTERVAL_S = 0.5\n"
-    "queryprof.session.directories = lambda: []\n"
-    "queryprof.install('x.qprof')\n"
-)
-
-
-def test_copies_of_a_process_that_executes_itself(script: Script) -> None:
-    """Each of its programs has copies of its own, though they are one process to the system."""
-    path = script(
-        f"{NO_SHARED_MEMORY}began = time.monotonic()\n"
-        "while time.monotonic() - began < 3: work(1); time.sleep(0.01)\n"
-        "if len(sys.argv) == 1: os.execv(sys.executable, [sys.executable, __file__, 'again'])\n"
-        f"{DIES}"
-    )
-    killed(path)
-    assert len(checkpoints_of("x.qprof")) == 2
-    assert read_profile("x.qprof")
-    assert asked_in_all() > 200
-
-
-@pytest.mark.slow
-def test_copies_after_a_time_without_descriptors(script: Script) -> None:
-    path = script(
-        NO_SHARED_MEMORY + "def work_for(seconds):\n"
-        "    began = time.monotonic()\n"
-        "    while time.monotonic() - began < seconds:\n"
-        "        connection.execute('SELECT ?', (1,))\n"
-        "        time.sleep(0.01)\n"
-        "connection = sqlite3.connect(':memory:')\n"
-        "work_for(2)\n"
-        f"{TAKES_ALL_DESCRIPTORS}"
-        "work_for(2)\n"
-        "for file in taken: os.close(file)\n"
-        f"work_for(2.5)\n{DIES}"
-    )
-    killed(path)
-    assert asked() > 400
-
-
-def test_a_copy_counts_once(script: Script, queryprof: Run) -> None:
-    """A process without shared memory that ends by itself has made copies before."""
-    path = script(
-        "import queryprof.session\n"
-        "session = queryprof.session.session\n"
-        "queryprof.session.directories = lambda: []\n"
-        "session._share_target()\n"
-        "began = time.monotonic()\n"
-        "times = 0\n"
-        "while time.monotonic() - began < 3: work(1); times += 1; time.sleep(0.01)\n"
-        "print(times)\n"
-    )
-    result = queryprof("run", "--no-report", "-o", "x.qprof", path)
-    assert asked() == int(result.stdout)
-    assert len(read_profile("x.qprof").processes) == 1
-
-
 def test_a_process_id_that_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The trace of an earlier child of the same recording stays; that of an earlier recording goes."""
     trace = str(tmp_path / "x.qprof")
@@ -380,48 +285,6 @@ def test_a_process_id_that_comes_again(tmp_path: Path, monkeypatch: pytest.Monke
         monkeypatch.setenv(autoload.FIRST_VARIABLE, f"7.{began_ns}")
         assert autoload._path(trace) == str(tmp_path / expected)
         (tmp_path / "x-501.qprof").unlink(missing_ok=True)
-
-
-def test_a_disk_that_is_full_for_a_while(
-    script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """What was taken before stays, and what could not be taken is taken later, once."""
-    directory = str(tmp_path / "x.parts")
-    os.mkdir(directory)
-    code = (
-        "import queryprof.session as module\n"
-        "module.session.start()\n"
-        f"module.session.open_trace({directory + '/t.qprof'!r}, None, True, {directory!r}, True)\n"
-        f"work(5)\n{DIES}"
-    )
-    for _ in range(3):
-        killed(script(code))
-    first, second, third = regions_of(directory)
-    collection = Collection(directory)
-    assert collection.take(first)
-
-    def no_room(*_: object) -> int:
-        raise sqlite3.OperationalError("database or disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TraceStore, "add_intervals", no_room)
-        with pytest.raises(sqlite3.OperationalError, match="is full"):
-            collection.take(second)
-    with monkeypatch.context() as patch:
-        patch.setattr(collecting, "TraceStore", no_store)
-        with pytest.raises(OSError, match="is full"):
-            collection.take(second)
-    assert collection.take(third)
-    assert collection.take(second)
-    assert not collection.take(second)
-    assert collection.write("x.qprof") == "x.qprof"
-    assert asked() == 15
-    assert len(read_profile("x.qprof").processes) == 3
-
-
-def no_store(path: str) -> TraceStore:
-    Path(path).touch(exist_ok=False)
-    raise TraceError(f"{path}: the trace cannot be written: database or disk is full")
 
 
 def test_an_unsound_region_leaves_nothing(script: Script, tmp_path: Path) -> None:
@@ -444,45 +307,3 @@ def test_an_unsound_region_leaves_nothing(script: Script, tmp_path: Path) -> Non
     store.close()
     assert asked("y.qprof") == 5
     assert len(read_profile("y.qprof").processes) == 1
-
-
-NAMESPACE = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c"]
-
-
-def may_unshare() -> bool:
-    try:
-        return (
-            subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
-        )
-    except OSError:
-        return False
-
-
-@pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
-def test_processes_of_another_namespace(queryprof: Run, script: Script) -> None:
-    """Whether they live cannot be told: they are taken when the command has ended, and not before."""
-    path = script(
-        "for number in range(70):\n"
-        "    if not os.fork():\n"
-        "        for turn in range(20): work(1); time.sleep(0.1)\n"
-        "        os._exit(0)\n"
-        "for number in range(70): os.wait()\n"
-    )
-    queryprof("run", "--no-report", "-o", "x.qprof", *NAMESPACE, f"exec {sys.executable} {path}")
-    assert asked() == 70 * 20
-
-
-@pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
-def test_a_container_that_is_gone(queryprof: Run, script: Script) -> None:
-    """Its memory went with it, and its copy on the disk is read."""
-    path = script(
-        f"{INSTALLS}began = time.monotonic()\n"
-        "while time.monotonic() - began < 4: work(1); time.sleep(0.01)\n" + DIES
-    )
-    subprocess.run(
-        [*NAMESPACE, f"mount -t tmpfs none {SHARED_MEMORY} && exec {sys.executable} {path}"],
-        capture_output=True, check=False,
-    )  # fmt: skip
-    assert not regions_of("x.qprof")
-    assert asked() > 50
-    assert "SELECT ?" in queryprof("report", "x.qprof").stdout

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import contextvars
-import os
 import sqlite3
 import subprocess
 import sys
@@ -13,43 +11,29 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from record.work_programs import ask, span_of
 
 import queryprof
 from conftest import only, traces_in
-from queryprof.model import Aggregate, Handoff, Profile, Span
+from queryprof.model import Aggregate, Handoff, Profile
 
 HERE = Path(__file__).name
-
-
-def ask(number: int = 1) -> int:
-    connection = sqlite3.connect(":memory:")
-    (found,) = connection.execute("SELECT ?", (number,)).fetchone()
-    connection.close()
-    return int(found)
 
 
 def functions(aggregate: Aggregate) -> list[str]:
     """The functions of a call path; what runs the tests may be a string (pytest-xdist)."""
     path = [frame for frame in aggregate.path if frame.file != "<string>"]
-    assert {Path(frame.file).name for frame in path} == {HERE}
+    assert {Path(frame.file).name for frame in path} <= {HERE, "work_programs.py"}
     return [frame.function.rpartition(".")[2] for frame in path]
 
 
 def handoff(profile: Profile, function: str) -> Handoff:
     (found,) = [h for h in profile.handoffs if h.path[0].function.endswith(function)]
-    return found
-
-
-def span_of(profile: Profile, name: str) -> Span:
-    (found,) = [span for span in profile.spans if span.name == name]
     return found
 
 
@@ -321,201 +305,3 @@ def test_greenlets_that_switch_inside_the_driver(monkeypatch: pytest.MonkeyPatch
             for one in waiting if turn % 2 else reversed(waiting):
                 one.switch()
     assert only(recording.profile, "SELECT ? AS switching").count == 100
-
-
-def test_wall_and_cpu_time() -> None:
-    """A block that computes and one that waits differ; a coroutine's is its own."""
-
-    def compute(seconds: float) -> None:
-        until = time.thread_time() + seconds
-        while time.thread_time() < until:
-            pass
-
-    @queryprof.span("coroutine")
-    async def coroutine() -> None:
-        compute(0.05)
-        await asyncio.sleep(0.1)
-
-    async def others() -> None:
-        for _ in range(10):
-            compute(0.01)
-            await asyncio.sleep(0.001)
-
-    async def main() -> None:
-        with queryprof.span("awaiting block"):
-            await asyncio.gather(coroutine(), others())
-        with queryprof.span("block"):
-            compute(0.03)
-
-    with queryprof.profile() as recording:
-        with queryprof.span("computes"):
-            compute(0.1)
-        with queryprof.span("waits"):
-            time.sleep(0.1)
-        with pytest.raises(LookupError), queryprof.span("fails"):
-            raise LookupError
-        asyncio.run(main())
-    profile = recording.profile
-    cpu_ms = {s.name: round(s.cpu_ns / 1e6) if s.cpu_count else None for s in profile.spans}
-    assert cpu_ms["computes"] in range(99, 115)
-    assert cpu_ms["waits"] in range(10)
-    assert cpu_ms["coroutine"] in range(49, 65)
-    assert cpu_ms["block"] in range(29, 45)
-    assert cpu_ms["awaiting block"] is None
-    assert span_of(profile, "waits").durations.total_ns > 99_000_000
-    assert {s.name: s.errors for s in profile.spans if s.errors} == {"fails": 1}
-
-
-SHAPE = st.recursive(
-    st.lists(st.sampled_from("ab"), max_size=15),
-    lambda inner: st.lists(st.one_of(st.sampled_from("ab"), inner), max_size=6),
-    max_leaves=20,
-)
-
-
-@settings(max_examples=30, deadline=None)
-@given(shape=SHAPE)
-def test_spans_count_what_is_in_them(shape: list[object]) -> None:
-    """Random nests of spans and queries: counts, maxima and repeats are those of a model."""
-    connection = sqlite3.connect(":memory:")
-    model: dict[str, list[tuple[int, dict[str, int]]]] = {}
-
-    def ask_a() -> None:
-        connection.execute("SELECT 1 AS a").fetchone()
-
-    def ask_b() -> None:
-        connection.execute("SELECT 1 AS b").fetchone()
-
-    def work(parts: list[object], depth: int) -> dict[str, int]:
-        name = f"depth {depth}"
-        asked = {"a": 0, "b": 0}
-        with queryprof.span(name):
-            for part in parts:
-                if isinstance(part, list):
-                    for key, count in work(part, depth + 1).items():
-                        asked[key] += count
-                else:
-                    (ask_a if part == "a" else ask_b)()
-                    asked[str(part)] += 1
-        model.setdefault(name, []).append((sum(asked.values()), asked))
-        return asked
-
-    with queryprof.profile() as recording:
-        work(shape, 0)
-    connection.close()
-    spans = {span.name: span for span in recording.profile.spans}
-    assert set(spans) == set(model)
-    for name, instances in model.items():
-        span = spans[name]
-        assert span.count == len(instances)
-        assert span.queries.total_ns == sum(count for count, _ in instances)
-        assert span.queries.max_ns == max(count for count, _ in instances)
-        for key in "ab":
-            many = [asked[key] for _, asked in instances if asked[key] > 10]
-            found = [r for r in span.repeats if r.statement == f"SELECT ? AS {key}"]
-            # One function, called from several lines: each is a call path of its own.
-            assert sum(r.executions for r in found) <= sum(many)
-            if not many:
-                assert not found
-
-
-def test_spans_in_threads_tasks_and_after_their_end() -> None:
-    """What a task or a thread asks for a span counts there; what comes after its end does not."""
-    contexts = []
-
-    def request(number: int) -> None:
-        with queryprof.span("request"):
-            contexts.append(contextvars.copy_context())
-            for _ in range(number):
-                ask()
-
-    async def task() -> None:
-        with queryprof.span("request"):
-            await asyncio.gather(*(asyncio.to_thread(ask) for _ in range(4)))
-
-    async def tasks() -> None:
-        await asyncio.gather(*(task() for _ in range(20)))
-
-    with queryprof.profile() as recording:
-        threads = [threading.Thread(target=request, args=(n,)) for n in range(1, 21)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        asyncio.run(tasks())
-        contexts[0].run(ask)  # its span has ended
-    span = span_of(recording.profile, "request")
-    assert (span.count, span.queries.total_ns, span.queries.max_ns) == (40, 210 + 80, 20)
-    executed = sum(a.count for a in recording.profile.aggregates if a.operation == "execute")
-    assert executed == 291
-    # A span of an earlier recording means nothing in this one.
-    with queryprof.profile() as recording:
-        contexts[0].run(ask)
-    assert {a.span for a in recording.profile.aggregates} == {""}
-
-
-def test_more_spans_at_once_than_there_is_room_for() -> None:
-    """The oldest are known by their names alone, and nothing else suffers."""
-    with queryprof.profile() as recording:
-        spans = [queryprof.span(f"span {n % 5}") for n in range(1500)]
-        for span in spans:
-            span.__enter__()
-        ask()
-        for span in reversed(spans):
-            span.__exit__(None, None, None)
-    assert 1000 <= sum(span.count for span in recording.profile.spans) <= 1500
-    assert only(recording.profile, "SELECT ?").span == "span 4"
-
-
-def test_what_threads_use() -> None:
-    """CPU time, switches, bytes and calls of each thread, of short-lived ones too."""
-    if not os.path.exists("/proc/self/task"):
-        pytest.skip("needs Linux")
-
-    def computes() -> None:
-        ask()
-        until = time.thread_time() + 0.5
-        while time.thread_time() < until:
-            pass
-
-    def reads() -> None:
-        ask()
-        for _ in range(1000):
-            with open(__file__, "rb", buffering=0) as file:
-                file.read(1000)
-
-    def sleeps() -> None:
-        ask()
-        for _ in range(200):
-            time.sleep(0.0001)
-
-    with queryprof.profile() as recording:
-        for work in (computes, reads, sleeps):
-            thread = threading.Thread(target=work, name=work.__name__)
-            thread.start()
-            thread.join()
-        time.sleep(0.05)
-    usage = {u.thread.name: u for u in recording.profile.thread_usage}
-    assert 490_000_000 <= usage["computes"].user_ns + usage["computes"].system_ns < 800_000_000
-    assert usage["reads"].read_bytes == 1_000_000
-    assert usage["reads"].read_calls == 1000
-    assert usage["sleeps"].voluntary_switches >= 200
-    # An emulated processor's events between threads are writes of its threads.
-    assert usage["MainThread"].written_bytes < 100
-
-
-def test_the_profilers_own_work_is_no_threads() -> None:
-    """What it takes to write the trace is not the program's."""
-    if not os.path.exists("/proc/self/task"):
-        pytest.skip("needs Linux")
-    with queryprof.profile("x.qprof"):
-        for number in range(40):
-            with closing(sqlite3.connect(":memory:")) as connection:
-                connection.execute(f"SELECT {number} AS n{number}").fetchall()
-        time.sleep(1.3)
-        ask()
-        time.sleep(1.3)
-        ask()
-    (profile,) = traces_in(Path())
-    usage = {u.thread.name: u for u in profile.thread_usage}
-    assert usage["MainThread"].written_bytes < 1000

@@ -1,0 +1,152 @@
+"""Limits that tests of the plugin's users have: budgets, stalls, times."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from pathlib import Path
+
+import pytest
+from attach import pytest_runs
+from attach.pytest_runs import Run, baseline, suite
+
+run = pytest_runs.run
+
+
+def test_budgets(run: Run) -> None:
+    """A marker in the code holds without any option; the failure lists the queries."""
+    suite()
+    text = Path("test_suite.py").read_text()
+    for marker, passes in {
+        "max_queries=5": True, "max_queries=4": False, "max_repeats=5": True,
+        "max_repeats=4": False, "no_full_scans=True": True, "max_querys=4": False,
+    }.items():  # fmt: skip
+        marked = text.replace("def test_load", f"@pytest.mark.queryprof({marker})\ndef test_load")
+        Path("test_suite.py").write_text(marked)
+        result = run("-k", "test_load")
+        assert (result.returncode == 0) == passes, f"{marker}\n{result.stdout}"
+        assert passes or "queryprof marker" in result.stdout or "5 x SELECT" in result.stdout
+
+
+def test_a_scan_exceeds_the_budget(run: Run) -> None:
+    """no_full_scans is about large tables."""
+    suite(index="")
+    text = Path("test_suite.py").read_text()
+    text = text.replace(
+        "def test_load", "@pytest.mark.queryprof(no_full_scans=True)\ndef test_load"
+    )
+    Path("test_suite.py").write_text(text)
+    result = run("-k", "test_load")
+    assert result.returncode == 1
+    assert "scans of large tables" in result.stdout
+
+
+BLOCKING = """
+import asyncio, sqlite3, time
+import pytest
+
+SLOW = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)"
+        " SELECT count(*) FROM n")
+
+async def search():
+    c = sqlite3.connect(":memory:")
+    c.execute(SLOW).fetchone()
+    c.close()
+
+async def sleep():
+    time.sleep(0.03)
+
+@pytest.mark.queryprof(max_stall_ms={budget})
+def test_search():
+    asyncio.run(search())
+
+def test_sleep():
+    asyncio.run(sleep())
+
+def test_healthy():
+    asyncio.run(asyncio.sleep(0.2))
+"""
+
+
+def test_a_blocked_event_loop_exceeds_the_budget(run: Run) -> None:
+    """With what blocked it, and where; in every run, with no option."""
+    Path("test_loop.py").write_text(BLOCKING.format(budget=20))
+    result = run()
+    assert result.returncode == 1
+    assert "test_loop.py::test_search keeps its event loop standing still" in result.stdout
+    assert "max_stall_ms=20" in result.stdout
+    assert "of it in WITH RECURSIVE" in result.stdout
+    assert "at test_loop.py:10" in result.stdout
+    assert "1 failed, 2 passed" in result.stdout
+    Path("test_loop.py").write_text(BLOCKING.format(budget=20_000))
+    assert run().returncode == 0
+
+
+def test_stalls_are_shown_and_may_fail(run: Run) -> None:
+    """The threshold is the setting's; the gate is off unless asked for."""
+    Path("test_loop.py").write_text(BLOCKING.format(budget=20_000))
+    Path("pyproject.toml").write_text("[tool.queryprof]\nstall_ms = 20\n")
+    result = run("--queryprof")
+    assert "stalled event loops" in result.stdout
+    assert "sleep test_loop.py:" in result.stdout
+    assert run("--queryprof-save").returncode == 0
+    assert run("--queryprof-check").returncode == 0
+    result = run("--queryprof-check", "-o", "queryprof_fail_on=stalls")
+    assert result.returncode == 1
+    assert "stall_ms=20" in result.stdout
+    assert "test_healthy" not in result.stdout.partition("short test summary")[2]
+
+
+def test_a_test_that_lasts_is_recorded_whole(run: Run) -> None:
+    """The flusher's thread takes what was asked meanwhile, once a second."""
+    Path("test_long.py").write_text(
+        "import sqlite3, time\n"
+        "def test_long():\n"
+        "    c = sqlite3.connect(':memory:')\n"
+        "    c.execute('CREATE TABLE t (a)')\n"
+        "    for _ in range(3):\n"
+        "        c.execute('SELECT a FROM t WHERE a = 1').fetchall()\n"
+        "        time.sleep(1.1)\n"
+        "    c.close()\n"
+    )
+    assert run("--queryprof-save").returncode == 0
+    figures = baseline()["test_long.py::test_long"]["SELECT a FROM t WHERE a = ?"]
+    assert figures["executions"] == 3
+    assert figures["plans"] == [["SCAN t"]]
+
+
+SLOW_SUITE = """
+import sqlite3, time
+
+def test_slow():
+    c = sqlite3.connect(":memory:")
+    c.create_function("wait", 0, lambda: time.sleep({seconds}))
+    c.execute("SELECT wait()").fetchall()
+    c.close()
+"""
+
+
+@pytest.mark.once
+def test_times_fail_only_when_they_stand_out(pytester: pytest.Pytester) -> None:
+    """From eight runs on this machine; the cache of pytest knows them."""
+    pytester.makeini("[pytest]\nqueryprof_fail_on = counts time\n")
+    options = ("-q", "-p", "no:hypothesispytest", "-p", "no:asyncio")
+
+    def check(seconds: float, option: str = "--queryprof-check") -> pytest.RunResult:
+        Path("test_slow.py").write_text(SLOW_SUITE.format(seconds=seconds))
+        linecache.clearcache()
+        return pytester.runpytest_inprocess(*options, option)
+
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+    assert check(0.01, "--queryprof-save").ret == 0
+    for seconds in (0.01, 0.2, 0.01, 0.012, 0.01, 0.011, 0.01):
+        assert check(seconds).ret == 0
+    assert check(0.25).ret == 0, "as long before"
+    result = check(0.6)
+    sys.dont_write_bytecode = before
+    assert result.ret == 1
+    assert "in its earlier runs on this machine" in result.stdout.str()
+    assert "test_slow.py:7" in result.stdout.str()
+    result = pytester.runpytest_subprocess(*options, "-p", "no:cacheprovider", "--queryprof-check")
+    assert result.ret == 4
+    assert "needs pytest's cache" in result.stderr.str()

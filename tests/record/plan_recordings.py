@@ -1,0 +1,37 @@
+"""A table, and the plans that were recorded."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from queryprof.core import _core
+from queryprof.model import Plan
+from queryprof.session import session
+from queryprof.trace.changes import Changes
+from queryprof.trace.descriptions import Descriptions
+
+SELECT = "SELECT b FROM t WHERE a = ?"
+
+
+@contextmanager
+def draining() -> Iterator[Callable[[], list[Plan]]]:
+    """Recording into memory; the value gives the plans met since it was last called."""
+    session.start()
+    _core.plans_allow(1.0)
+    changes, descriptions = Changes(), Descriptions()
+    try:
+        yield lambda: descriptions.plans(changes.take(with_plans=True))
+    finally:
+        session.stop()
+
+
+def trees(plans: list[Plan], statement: str = SELECT) -> set[str]:
+    return {plan.tree for plan in plans if plan.statement == statement}
+
+
+def with_table(path: str = ":memory:") -> sqlite3.Connection:
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE IF NOT EXISTS t (a, b)")
+    return connection
