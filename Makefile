@@ -10,7 +10,7 @@ NEW_PYTHONS := 3.14 3.15
 TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat and not slow' -p no:cacheprovider
 POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
 
-.PHONY: help demo test test-slow package wheels picture bench bench-check bench-pythons responsiveness compat lint docs sanitize \
+.PHONY: help demo test test-slow package wheels picture bench bench-check bench-pythons responsiveness compat lint docs site coverage release sanitize \
         test-new-pythons test-arm64 clean
 
 help:
@@ -64,6 +64,15 @@ picture: $(BIN)/queryprof ## draws README's picture, of a real run
 
 docs: picture ## runs every command that README.md and docs/ show, and draws README's picture
 	$(BIN)/pytest tests/test_documentation.py
+
+coverage: $(BIN)/queryprof ## which lines of Python and of C the tests run
+	$(BIN)/python -m nox --session coverage
+
+site: $(BIN)/queryprof ## the documentation as a site, with the API's reference, in site/
+	$(BIN)/python -m nox --session site
+
+release: $(BIN)/queryprof ## checks a version, and makes what is uploaded: docs/releasing.md
+	$(BIN)/python -m nox --session release
 
 sanitize: $(BIN)/queryprof ## the tests of the core under ASan and UBSan, and without memory
 	$(BIN)/python -m nox --session sanitize

@@ -14,7 +14,7 @@ import nox
 VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 PINNED = [
     line
-    for file in ("requirements-dev.txt", "requirements-wheels.txt")
+    for file in ("requirements-dev.txt", "requirements-extra.txt", "requirements-wheels.txt")
     for line in Path(file).read_text().splitlines()
 ]
 TESTS, ONCE = (
@@ -136,6 +136,7 @@ def sanitize(session: nox.Session) -> None:
         *PYTEST, "-p", "no:cacheprovider", "-m", "not compat",
         # Instructions of the sanitizers are not the core's.
         "--ignore", "tests/attach/test_kills_at_any_moment.py",
+        "--ignore", "tests/record/test_musl.py",  # nothing of musl's loads the sanitizers
         # DuckDB's C++ exceptions abort where libasan is loaded before libstdc++.
         "--deselect", "tests/attach/test_drivers.py::test_duckdb",
         "tests/attach", "tests/record", *session.posargs,
@@ -147,6 +148,47 @@ def sanitize(session: nox.Session) -> None:
             "QUERYPROF_LONG_PROGRAMS": "1",
         },
     )  # fmt: skip
+
+
+@nox.session(python=PYTHONS[0])
+def coverage(session: nox.Session) -> None:
+    """Which lines of Python and of C the tests run: in a copy, built to count them."""
+    install(session, *TESTS, *ONCE, "coverage", "gcovr", "pytest-cov", "setuptools")
+    copy = Path(session.create_tmp(), "copy").resolve()
+    shutil.rmtree(copy, ignore_errors=True)
+    files = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True).stdout
+    for name in files.splitlines():
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(name, copy / name)
+    session.chdir(copy)
+    session.install("--no-deps", "--no-build-isolation", "-e", ".")
+    session.run(
+        "python", "setup.py", "--quiet", "build_ext", "--inplace", "--force", "--build-temp", "objects",
+        env={"QUERYPROF_CFLAGS": "--coverage -O0 -fno-lto -g"},
+    )  # fmt: skip
+    session.run(
+        *PYTEST, "-p", "no:cacheprovider", "-m", QUICK, "--cov", "--cov-report=", *session.posargs,
+        success_codes=[0, 1],  # limits of time are not meant for such a build
+    )  # fmt: skip
+    session.run("coverage", "report", "--skip-covered", "--format=total")
+    session.run(
+        "gcovr", "--root", ".", "--object-directory", "objects", "--print-summary", silent=False
+    )
+
+
+@nox.session(python=PYTHONS[0])
+def site(session: nox.Session) -> None:
+    """The documentation as a site, with the API's reference, in site/."""
+    install(session, "mkdocs-material", "mkdocstrings-python")
+    say = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    installed = str(session.run("python", "-c", say, silent=True)).strip()
+    session.run(
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        env={"NO_MKDOCS_2_WARNING": "1", "INSTALLED": installed},
+    )
 
 
 @nox.session(python=PYTHONS[0])
@@ -199,6 +241,37 @@ def bench(session: nox.Session) -> None:
     """What recording costs the cheapest call."""
     install(session)
     session.run("python", *session.posargs)
+
+
+@nox.session(python=PYTHONS[0])
+def release(session: nox.Session) -> None:
+    """Checks that the changes name this version, and makes sdist and wheels in dist/, checked."""
+    version = Path("queryprof/version.py").read_text().split('"')[-2]
+    if f"## {version}\n" not in Path("CHANGELOG.md").read_text():
+        session.error(f"CHANGELOG.md has no section '## {version}': see docs/releasing.md")
+    if subprocess.run(["git", "status", "--porcelain"], capture_output=True, check=True).stdout:
+        session.error("there are changes that are not committed")
+    shutil.rmtree("dist", ignore_errors=True)
+    session.install(*pinned("build", "setuptools", "twine"))
+    session.run("python", "-m", "build", "--sdist", "--no-isolation", silent=True)
+    session.notify("wheels")
+    session.notify("package")
+    session.notify("check_release")
+
+
+@nox.session(python=PYTHONS[0])
+def check_release(session: nox.Session) -> None:
+    """What is in dist/, as an index takes it, and installed without a compiler."""
+    session.install(*pinned("twine"))
+    made = sorted(glob.glob("dist/*"))
+    session.run("twine", "check", "--strict", *made)
+    tag = "".join(session.run("python", "-c", SAY_TAG, silent=True).split()).replace(
+        "cpython-", "cp"
+    )  # type: ignore[union-attr]
+    (wheel,) = glob.glob(f"dist/*-{tag}-*manylinux_2_17_x86_64.whl")
+    session.install(wheel)
+    session.run("queryprof", "doctor")
+    session.log(f"{len(made)} files in dist/ can be uploaded")
 
 
 @nox.session(python=PYTHONS)
