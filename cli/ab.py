@@ -47,9 +47,9 @@ def ab(
     base: str, head: str | None, runs: int, setup: str | None, command: tuple[str, ...],
     **judgement: Any,
 ) -> None:  # fmt: skip
-    """Runs COMMAND in two revisions by turns, and compares what they ask of the database.
+    """Compares COMMAND in two revisions.
 
-    Both are checked out into temporary directories; the work tree is not touched. COMMAND starts
+    It runs in both by turns, and their database calls are compared. Both revisions are checked out into temporary directories; the work tree is not touched. COMMAND starts
     in the same directory of each revision as this one is started in.
     """
     from queryprof.cli.progress import progress

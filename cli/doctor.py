@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 def doctor() -> None:
-    """Says what queryprof can measure here, and why something is not measured."""
+    """Shows what can be measured here, and why not."""
     import sqlite3
 
     from queryprof.analysis.overview import COARSE_TICK_NS, coarse_tick

@@ -24,7 +24,7 @@ RENDERERS = {
     "--sort", type=click.Choice(tuple(SORT_KEYS)), default="total", show_default=True,
     help="What comes first.",
 )  # fmt: skip
-@click.option("--loop", is_flag=True, help="The event loops: lag, and what stood in their way.")
+@click.option("--loop", is_flag=True, help="Event loops: lag, and what blocked them.")
 @click.option("--top", type=click.IntRange(min=1), help="How many rows at the most.")
 @click.option(
     "--format", "form", type=click.Choice(("table", *RENDERERS)), default="table",
@@ -33,7 +33,7 @@ RENDERERS = {
 def report(
     file: str, dimension: str | None, sort: str, loop: bool, top: int | None, form: str
 ) -> None:
-    """Ranks what the trace FILE says: which statements and call sites the time went to."""
+    """Ranks the statements and call sites of FILE."""
     import gc
 
     from queryprof.analysis.report import TOP_SHOWN, Report

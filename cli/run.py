@@ -37,7 +37,9 @@ def run(
     roots: tuple[str, ...],
     command: tuple[str, ...],
 ) -> None:
-    """Runs COMMAND (a script, -m MODULE, or any command) and reports on its database time.
+    """Runs COMMAND and reports its database time.
+
+    COMMAND is a script, -m MODULE, -c CODE or any command that starts Pythons.
 
     The report goes to stderr; the program's own output and exit status stay as they are.
     """

@@ -36,7 +36,7 @@ WORKER = (sys.executable, "-P", "-m", "queryprof.cli.scenario_worker")
 
 @click.group()
 def scenario() -> None:
-    """Repeatable experiments: functions called at set times in groups of processes."""
+    """Runs a timed workload of several processes."""
 
 
 @scenario.command("run")

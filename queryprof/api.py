@@ -127,7 +127,7 @@ class Recording:
             if own:
                 session.settle()
             elif session.is_on and not session.end_part():
-                raise SessionError("what was recorded cannot be told: no file can be made")
+                raise SessionError("the recording cannot be loaded: no file can be made")
             with muted():
                 self._profile = self._read(session.parts()[self._parts_before :], own)
         finally:

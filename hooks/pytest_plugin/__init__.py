@@ -25,25 +25,22 @@ MARKER = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("queryprof", "what tests ask of the database")
-    group.addoption(
-        "--queryprof", action="store_true", help="show the tests that ask most of the database"
-    )
+    group.addoption("--queryprof", action="store_true", help="show the tests with most queries")
     group.addoption(
         "--queryprof-save",
         action="store_true",
-        help="write what each test asks to the baseline (queryprof-baseline.json)",
+        help="write each test's queries to the baseline (queryprof-baseline.json)",
     )
     group.addoption(
         "--queryprof-verify",
         action="store_true",
-        help="with --queryprof-save: run the tests a second time, and fail if they do not ask the"
-        " same again",
+        help="with --queryprof-save: run the tests a second time, and fail if their queries differ",
     )
     group.addoption("--queryprof-save-to", metavar="FILE", help=argparse.SUPPRESS)
     group.addoption(
         "--queryprof-check",
         action="store_true",
-        help="fail tests that ask more than the baseline says",
+        help="fail tests with more queries than their baseline",
     )
     parser.addini("queryprof_baseline", "path of the baseline", default="queryprof-baseline.json")
     parser.addini(

@@ -29,7 +29,7 @@ def identity_of(region: Region) -> Identity:
     try:
         return int(facts["pid"]), int(facts["start_unix_ns"]), str(facts["host"])
     except (KeyError, TypeError, ValueError):
-        raise TraceError(f"{region.path}: says nothing of its process") from None
+        raise TraceError(f"{region.path}: has no data of its process") from None
 
 
 def facts_of(region: Region) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def facts_of(region: Region) -> dict[str, Any]:
             return facts
     except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
         pass  # as below
-    raise TraceError(f"{region.path}: says nothing of its process")
+    raise TraceError(f"{region.path}: has no data of its process")
 
 
 def trace_of(region: Region) -> str:

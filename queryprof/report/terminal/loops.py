@@ -78,7 +78,7 @@ def _loop(finding: LoopFinding, report: Report, places: Places, width: int) -> l
         _lags(finding),
     ]  # fmt: skip
     if finding.stalls:
-        parts.append(heading("What kept it standing still, by total time"))
+        parts.append(heading("What blocked it, by total time"))
     for rank, stall in enumerate(finding.stalls[:top], 1):
         head = Text.assemble(
             (f"{rank:>3}  ", "bold"), (f"{percent(stall.share):>6}", "bold red"),
@@ -97,7 +97,7 @@ def _loop(finding: LoopFinding, report: Report, places: Places, width: int) -> l
     if finding.functions:
         parts.append(_functions(finding, places, top))
     if loop.beat_lag.count:
-        title = "How late it was: share of the heartbeats (%) up to a lag"
+        title = "Loop lag: share of the heartbeats (cumulative %)"
         parts += [heading(title), lines_of(chart({loop.kind: loop.beat_lag}, width).splitlines())]
     return parts
 
@@ -107,7 +107,7 @@ def _delays(finding: LoopFinding, places: Places, top: int | None) -> list[Rende
     found = sorted((s for s in finding.stalls if s.delay_ns), key=lambda s: -s.delay_ns)
     if not found:
         return []
-    table = plain_table("\nWhat made others wait, by their waiting")
+    table = plain_table("\nDelays caused, by total")
     for name in ("waited", "callbacks", "each"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("because of", overflow="fold", ratio=1)
@@ -138,7 +138,7 @@ def _lags(finding: LoopFinding) -> Table:
 
 
 def _functions(finding: LoopFinding, places: Places, top: int | None) -> RenderableType:
-    table = plain_table("\nWhat ran, by total time")
+    table = plain_table("\nTime by function")
     for name in ("share", "total", "steps", "mean", "max", "database"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("function", overflow="fold", ratio=1)

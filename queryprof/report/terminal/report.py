@@ -209,7 +209,7 @@ def _operations(view: View, places: Places) -> RenderableType:
             row.name, count(totals.calls), seconds(totals.total_ns), duration(totals.max_call_ns),
             duration(totals.mean_call_ns), duration(totals.min_call_ns),
         )  # fmt: skip
-    parts: list[RenderableType] = [table, heading("Who called them")]
+    parts: list[RenderableType] = [table, heading("Callers by operation")]
     for row in view.rows:
         parts.append(Text(row.name))
         parts += [_caller(caller, places) for caller in row.callers]

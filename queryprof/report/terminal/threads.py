@@ -55,9 +55,9 @@ def _handoff(found: HandoffFinding, places: Places) -> RenderableType:
         sign = (
             "one connection serves too many tasks"
             if found.kind == "aiosqlite"
-            else "there are too few threads"
+            else "the thread pool is too small"
         )
-        lines.append(Text(f"! waits for the thread longer than it runs: {sign}", "bold yellow"))
+        lines.append(Text(f"! queued longer than it ran: {sign}", "bold yellow"))
     return Padding(Group(*lines), (0, 0, 0, 5))
 
 
