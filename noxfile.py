@@ -153,7 +153,7 @@ def sanitize(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0])
 def coverage(session: nox.Session) -> None:
     """Which lines of Python and of C the tests run: in a copy, built to count them."""
-    install(session, *TESTS, *ONCE, "coverage", "gcovr", "pytest-cov", "setuptools")
+    install(session, *TESTS, *ONCE, "coverage", "gcovr", "setuptools")
     copy = Path(session.create_tmp(), "copy").resolve()
     shutil.rmtree(copy, ignore_errors=True)
     files = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True).stdout
@@ -167,9 +167,10 @@ def coverage(session: nox.Session) -> None:
         env={"QUERYPROF_CFLAGS": "--coverage -O0 -fno-lto -g"},
     )  # fmt: skip
     session.run(
-        *PYTEST, "-p", "no:cacheprovider", "-m", QUICK, "--cov", "--cov-report=", *session.posargs,
+        "coverage", "run", "-m", *PYTEST, "-p", "no:cacheprovider", "-m", QUICK, *session.posargs,
         success_codes=[0, 1],  # limits of time are not meant for such a build
     )  # fmt: skip
+    session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report", "--skip-covered", "--format=total")
     session.run(
         "gcovr", "--root", ".", "--object-directory", "objects", "--print-summary", silent=False
