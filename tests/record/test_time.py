@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import statistics
 import time
 
 import queryprof
@@ -20,7 +21,7 @@ def test_totals_agree_with_an_independent_clock() -> None:
     connection = sqlite3.connect(":memory:")
     cursor = connection.cursor()
     ratios = []
-    for _ in range(5):  # the machine may interrupt between the two clocks, so the best of some
+    for _ in range(5):
         outside_ns = 0
         with queryprof.profile() as recording:
             for _ in range(10):
@@ -31,8 +32,9 @@ def test_totals_agree_with_an_independent_clock() -> None:
         inside_ns = sum(a.total_ns for a in recording.profile.aggregates)
         ratios.append(inside_ns / outside_ns)
     connection.close()
-    best = min(ratios, key=lambda ratio: abs(1 - ratio))
-    assert 0.98 <= best <= 1.02
+    # An interruption between the two clocks is in the outer one alone.
+    assert max(ratios) <= 1.02
+    assert statistics.median(ratios) >= 0.98
     assert outside_ns > 10 * 1_000_000
 
 
