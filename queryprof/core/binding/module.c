@@ -254,6 +254,16 @@ static PyObject *after_fork(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unu
 }
 
 #ifdef QP_FAULT_INJECTION
+static PyObject *set_clock_ns(PyObject *Py_UNUSED(module), PyObject *number)
+{
+    long long ns = PyLong_AsLongLong(number);
+    if (ns == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    qp_clock_set(ns);
+    Py_RETURN_NONE;
+}
+
 static PyObject *fail_allocation_after(PyObject *Py_UNUSED(module), PyObject *args)
 {
     long successes;
@@ -290,6 +300,7 @@ static PyMethodDef functions[] = {
     {"after_fork", after_fork, METH_NOARGS, NULL},
 #ifdef QP_FAULT_INJECTION
     {"fail_allocation_after", fail_allocation_after, METH_VARARGS, NULL},
+    {"set_clock_ns", set_clock_ns, METH_O, NULL},
 #endif
     {NULL, NULL, 0, NULL},
 };

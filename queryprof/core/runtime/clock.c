@@ -20,8 +20,19 @@
 
 qp_clock_state qp_clock = {.counter = false, .ns_per_tick = 1.0};
 
+#ifdef QP_FAULT_INJECTION
+enum { IS_TESTED = true };
+#else
+enum { IS_TESTED = false };
+#endif
+
+static int64_t stopped_at_ns; /* 0: the clock runs */
+
 int64_t qp_clock_monotonic_ns(void)
 {
+    if (IS_TESTED && stopped_at_ns) {
+        return stopped_at_ns;
+    }
 #ifdef _WIN32
     static LARGE_INTEGER frequency;
     LARGE_INTEGER count;
@@ -94,9 +105,17 @@ void qp_clock_use_system(void)
     set_base();
 }
 
+#ifdef QP_FAULT_INJECTION
+void qp_clock_set(int64_t ns)
+{
+    stopped_at_ns = ns;
+    qp_clock_use_system();
+}
+#endif
+
 void qp_clock_start(void)
 {
-    if (!counter_is_invariant()) {
+    if (!counter_is_invariant() || stopped_at_ns) {
         qp_clock_use_system();
         return;
     }

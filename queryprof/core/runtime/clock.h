@@ -45,6 +45,11 @@ int64_t qp_clock_monotonic_ns(void);
 /* Forces the operating system's clock (for tests of the estimating paths). */
 void qp_clock_use_system(void);
 
+#ifdef QP_FAULT_INJECTION
+/* Uses the operating system's clock, stopped at an instant; 0: running. */
+void qp_clock_set(int64_t ns);
+#endif
+
 static QP_INLINE uint64_t qp_clock_ticks(void)
 {
 #if defined(QP_HAS_TSC)

@@ -1,0 +1,86 @@
+"""Times by a clock that the test sets: exact, and without waiting. Of the build with fault injection alone."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import queryprof
+from queryprof.core import _core
+
+MS = 1_000_000
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(_core, "set_clock_ns"), reason="needs the core built with fault injection"
+)
+
+
+@pytest.fixture
+def wait() -> Iterator[Callable[[int], None]]:
+    """Moves the clock on by so many nanoseconds."""
+    now_ns = 1_000_000_000_000
+    _core.set_clock_ns(now_ns)
+
+    def move(ns: int) -> None:
+        nonlocal now_ns
+        now_ns += ns
+        _core.set_clock_ns(now_ns)
+
+    yield move
+    _core.set_clock_ns(0)
+
+
+def test_an_execution_lasts_from_its_execute_to_its_last_fetch(wait: Callable[[int], None]) -> None:
+    """What the program does between them is not in it."""
+    with queryprof.profile() as recording:
+        connection = sqlite3.connect(":memory:")
+        connection.create_function("wait", 1, lambda ms: wait(ms * MS))
+        cursor = connection.execute("SELECT wait(7) UNION ALL SELECT wait(5)")
+        wait(1000 * MS)
+        cursor.fetchall()
+        connection.close()
+    executed, fetched = (
+        a for a in sorted(recording.profile.aggregates, key=lambda a: a.operation)
+        if a.statement.startswith("SELECT")
+    )  # fmt: skip
+    assert (executed.total_ns, fetched.total_ns) == (7 * MS, 5 * MS)
+    assert executed.execution_max_ns == 12 * MS
+
+
+def test_a_stall_is_as_long_as_its_step(wait: Callable[[int], None]) -> None:
+    """From the threshold on; what is ready waits for all of it."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_soon(wait, 49 * MS)
+        loop.call_soon(wait, 80 * MS)
+        loop.call_soon(int)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    with queryprof.profile() as recording:
+        asyncio.run(main())
+    (loop,) = recording.profile.loops
+    assert [(s.count, s.total_ns, s.max_ns) for s in loop.stalls] == [(1, 80 * MS, 80 * MS)]
+    (stall,) = loop.stalls
+    assert stall.delay_ns == stall.delayed * 80 * MS > 0
+
+
+def test_a_queue_is_as_long_as_its_wait(wait: Callable[[int], None]) -> None:
+    """In the queue of a pool, then in its thread."""
+
+    def ask() -> None:
+        connection = sqlite3.connect(":memory:")
+        connection.execute("SELECT 1").fetchall()
+        connection.close()
+        wait(3 * MS)
+
+    with queryprof.profile() as recording, ThreadPoolExecutor(1) as pool:
+        for _ in range(3):
+            pool.submit(ask).result()
+    (handoff,) = recording.profile.handoffs
+    assert (handoff.count, handoff.queue.total_ns, handoff.run.total_ns) == (3, 0, 9 * MS)
