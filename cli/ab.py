@@ -1,4 +1,4 @@
-"""`queryprof ab`: one command on two revisions by turns, and what changed between them."""
+"""`queryprof ab`: runs one command on two revisions by turns, and compares them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ RUN = (
 
 
 def turns(runs: int) -> list[int]:
-    """Which side each run is of: A B B A A B ..., so that a machine that slows down, or a cache
-    that warms up, is felt by both alike.
+    """The side of each run: A B B A A B ..., so that a machine that slows down, or a cache that
+    warms up, affects both alike.
     """
     return [side for run in range(runs) for side in ((0, 1) if run % 2 == 0 else (1, 0))]
 

@@ -1,4 +1,4 @@
-"""Runs somebody's command as if queryprof were not there: same streams, signals, exit status."""
+"""Runs a command as without queryprof: with the same streams, signals and exit status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from types import FrameType
 from queryprof.errors import QueryprofError
 
 FORWARDED = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT")
-"""Signals that are sent on to the command: whoever signals queryprof means the program."""
+"""Signals that are sent on to the command: a signal to queryprof is meant for the program."""
 
 EXIT_NOT_FOUND = 127
 EXIT_NOT_EXECUTABLE = 126
@@ -23,7 +23,7 @@ EXIT_NOT_EXECUTABLE = 126
 
 @dataclass(frozen=True)
 class Status:
-    """How a command ended: as subprocess tells it, negative for a signal."""
+    """How a command ended: the return code of subprocess, negative for a signal."""
 
     code: int
 
@@ -39,9 +39,9 @@ class Status:
 
 
 def python_command(command: Sequence[str]) -> tuple[list[str], str]:
-    """The arguments to start, and what to call the program: its script or module.
+    """The arguments to start, and the name of the program: its script or module.
 
-    A script that is no program of its own, and -m MODULE or -c CODE, are run by this Python.
+    A Python file, a directory with __main__.py, -m MODULE and -c CODE are run by this Python.
     """
     first = command[0]
     if first in ("-m", "-c"):
@@ -73,7 +73,7 @@ def run_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Sta
 
     handled = [getattr(signal, name) for name in FORWARDED if hasattr(signal, name)]
     previous = {number: signal.signal(number, forward) for number in handled}
-    # A terminal sends an interrupt to the command itself: it alone decides what that means.
+    # A terminal sends an interrupt to the command itself: that alone handles it.
     previous[signal.SIGINT] = signal.signal(signal.SIGINT, _ignore)
     try:
         try:
@@ -91,8 +91,8 @@ def run_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Sta
 
 
 def _wait(child: subprocess.Popen[bytes]) -> int:
-    """Waits for a command to end, and meanwhile handles each signal at once. One that comes just
-    before waitpid(2) begins would be handled at its end only, which may wait for that signal.
+    """Waits for a command to end, and handles each signal at once. A signal just before
+    waitpid(2) begins would be handled only at its end, which may wait for that signal.
     """
     ours, told = os.pipe()
     os.set_blocking(ours, False)
@@ -115,7 +115,7 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ignores interrupts while the block runs: who presses Ctrl-C twice has meant the program."""
+    """Ignores interrupts while the block runs: a second Ctrl-C is meant for the program."""
     previous = signal.signal(signal.SIGINT, _ignore)
     try:
         yield
@@ -133,4 +133,4 @@ def _no_core_dump() -> None:
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     except (ImportError, OSError, ValueError):
-        pass  # the program's own core file may be followed by one of ours
+        pass  # the program's core file may be followed by ours

@@ -1,4 +1,4 @@
-"""`queryprof compare`: what a change did, from traces before and after it."""
+"""`queryprof compare`: compares traces before and after a change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMATS = ("table", "json", "markdown", "junit", "github")
 
 
 def _sides(arguments: tuple[str, ...]) -> list[list[str]]:
-    """The files of both sides: BEFORE AFTER, or BEFORE... :: AFTER...; a directory is its traces."""
+    """The files of both sides: BEFORE AFTER, or BEFORE... :: AFTER...; a directory: its traces."""
     if arguments.count("::") == 1:
         middle = arguments.index("::")
         sides = [arguments[:middle], arguments[middle + 1 :]]
@@ -47,7 +47,7 @@ def _percent(_context: click.Context, _option: click.Parameter, value: float) ->
 
 
 def judging(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of whatever compares: what fails, from where on, and how it is said."""
+    """Adds the options of comparing commands: what fails, the tolerances, and the format."""
     options = (
         click.option(
             "--fail-on", multiple=True, type=click.Choice((*GATES, "nothing")),
@@ -79,7 +79,7 @@ def judge(
     before: Sequence[str], after: Sequence[str], fail_on: tuple[str, ...], time_tolerance: float,
     vmsteps_tolerance: float, top: int, form: str,
 ) -> None:  # fmt: skip
-    """Compares trace files, says what changed, and exits with 1 when something got worse."""
+    """Compares trace files, prints the changes, and exits with 1 when something got worse."""
     from queryprof.analysis.changes import Tolerance
     from queryprof.analysis.comparison import compare, measured_nothing, regressions
     from queryprof.report.places import Places

@@ -37,7 +37,7 @@ def doctor() -> None:
     source, ns_per_tick = _core.clock_source()
     cost_ns = _core.probe_cost_ns()
     counters = session.counters_off
-    session.libraries.complain = lambda _: None  # it is said below
+    session.libraries.complain = lambda _: None  # it is printed below
     drivers = [(name, _driver(name, session.libraries)) for name in DRIVERS]
     direct = _core.frames_are_direct()
     session.stop()
@@ -65,7 +65,7 @@ def doctor() -> None:
 
 
 def _driver(name: str, libraries: ImportHooks) -> str:
-    """Whether a driver is there, and measured; imports it."""
+    """A line on whether a driver is installed and measured; imports it."""
     import importlib
     import importlib.metadata
     import importlib.util
@@ -89,13 +89,13 @@ def _driver(name: str, libraries: ImportHooks) -> str:
 
 
 def _about(name: str, reasons: Mapping[str, str]) -> str | None:
-    """What is said of a driver, or of the module of it that is attached to."""
+    """The reason for a driver, or for its module that is attached to."""
     found = (text for module, text in reasons.items() if module.partition(".")[0] == name)
     return next(found, None)
 
 
 def one_line(error: Exception) -> str:
-    """What an exception says, without its line breaks."""
+    """The message of an exception, without line breaks."""
     return " ".join(str(error).split()) or type(error).__name__
 
 

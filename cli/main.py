@@ -1,4 +1,4 @@
-"""The command `queryprof`: its commands, and the one place where errors become exit codes."""
+"""The command `queryprof`: its subcommands, and the one place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMANDS = ("run", "report", "compare", "ab", "scenario", "merge", "doctor")
 
 
 class Commands(click.Group):
-    """The commands, each in the module of its name, which is imported when it is asked for: `run` is to
+    """The commands, each in the module of its name, which is imported only when used: `run` must
     start the program soon.
     """
 
@@ -61,7 +61,7 @@ def main() -> None:
     except QueryprofError as error:
         click.echo(f"queryprof: {visible(str(error))}", err=True)
         sys.exit(EXIT_ERROR)
-    except BrokenPipeError:  # the reader (a pager, head) has gone
+    except BrokenPipeError:  # the reader (a pager, head) has ended
         _drop_output()
         sys.exit(0)
     except OSError as error:
@@ -71,11 +71,11 @@ def main() -> None:
 
 
 def _drop_output() -> None:
-    """What is still to be written goes nowhere: Python must not complain of it at its end."""
+    """Discards the output that is left: Python must not print an error about it at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_anything(stream: TextIO) -> None:
-    """Lets a stream write characters that its encoding has not, as escapes."""
+    """Makes a stream write characters that are not in its encoding as escapes."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")

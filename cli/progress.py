@@ -16,7 +16,7 @@ VISIBLE_AFTER_S = 0.5
 
 @contextmanager
 def progress(what: str, steps: int) -> Iterator[Callable[[], None]]:
-    """Gives a function to call after each step; the bar comes only if the work is slow."""
+    """Yields a function to call after each step; the bar appears only if the work is slow."""
     started = time.monotonic()
     done = 0
     bar: Progress | None = None

@@ -1,4 +1,4 @@
-"""A recorded command's processes: what makes them record themselves, and how that becomes one trace."""
+"""Makes the processes of a command record themselves, and makes one trace of their recordings."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from queryprof.trace.regions import is_living, regions_of
 from queryprof.trace.store import TraceStore
 
 GRACE_S = 2.0
-"""How long processes that outlive the command (helpers of multiprocessing) are waited for."""
+"""How long `wait` waits for processes that outlive the command (helpers of multiprocessing)."""
 
 LOOK_INTERVAL_S = 1.0
 
 REGIONS_LEFT = 64
-"""With more of them, those of ended processes are taken while the command runs."""
+"""With more regions, those of ended processes are taken while the command runs."""
 
 
 class Parts:
-    """A directory beside the output, in which each process writes a trace of its own.
+    """A directory beside the output for the recordings of a command's processes.
 
     Attributes:
-        output: where the trace is, after `merge`; in the directory, and gone with it, when the null
-            device was asked for.
-        keeps_output: whether it is not.
+        output: the path of the trace, after `merge`; in the directory, and removed with it, when
+            the null device was given.
+        keeps_output: whether the output is kept: it is not the null device.
 
     Raises:
         QueryprofError: the output is no trace, or nothing can be written beside it.
@@ -67,7 +67,7 @@ class Parts:
     def environment(
         self, parameters: bool, roots: tuple[str, ...], stall_ms: float | None = None
     ) -> Mapping[str, str]:
-        """This process's environment, with what makes a Python record itself."""
+        """This process's environment, with the variables that make a Python record itself."""
         startup = next(iter(queryprof.hooks.startup.__path__))
         environment = dict(os.environ)
         python_path = environment.get("PYTHONPATH")
@@ -87,11 +87,11 @@ class Parts:
 
     @contextmanager
     def collecting(self, first: Callable[[], None] | None = None) -> Iterator[None]:
-        """While the block runs, looks at the processes once a second, and takes the regions of those
+        """While the block runs, checks the processes once a second, and takes the regions of those
         that have ended when there are many.
 
         Args:
-            first: what is to be done meanwhile, too.
+            first: called once at the beginning, in the same thread.
         """
         is_over = threading.Event()
 
@@ -102,7 +102,7 @@ class Parts:
                 self._look()
 
         thread = threading.Thread(target=look, name="queryprof collects", daemon=True)
-        # Signals are for the main thread: it is not woken by one that another thread is given.
+        # Signals are for the main thread: one that another thread receives does not wake it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         thread.start()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -123,7 +123,7 @@ class Parts:
                 if lives is False and len(paths) > REGIONS_LEFT:
                     self._collection.take(path)
             except (QueryprofError, OSError, sqlite3.Error):
-                continue  # another look will do
+                continue  # it is tried again
 
     def _add_times(self, store: TraceStore, process: int, pid: int) -> None:
         rows = [(store.id("thread", process, name), *rest) for name, *rest in self._times.rows(pid)]
@@ -131,8 +131,8 @@ class Parts:
             store.add_intervals("thread_timeline", WIDTH_NS, rows)
 
     def wait(self, timeout_s: float = GRACE_S) -> list[int]:
-        """Gives processes that outlived the command a moment; the pids of those still there, by their own
-        counting.
+        """Waits a moment for processes that outlived the command; the pids of those left, in their
+        own namespaces.
         """
         deadline = time.monotonic() + timeout_s
         while (living := self._living()) and time.monotonic() < deadline:
@@ -156,12 +156,13 @@ class Parts:
         return len(self._collection.regions) + len(self._collection.traces())
 
     def merge(self, step: Callable[[], None]) -> bool:
-        """Makes the output of what was recorded; False when nothing was.
+        """Makes the output from the recordings; False when nothing was recorded.
 
-        Where another process writes to the output, it goes beside it. `remove` the rest then.
+        If another process writes to the output, the trace is written beside it. `remove` the rest
+        then.
 
         Raises:
-            QueryprofError: it cannot be written; what was recorded stays, and it says where.
+            QueryprofError: it cannot be written; the recordings stay, at the path in the message.
         """
         living = self.wait()
         try:
@@ -186,7 +187,7 @@ class Parts:
         return output is not None
 
     def remove(self) -> None:
-        """Removes the directory with what is in it."""
+        """Removes the directory and its contents."""
         self._collection.remove()
 
 

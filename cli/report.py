@@ -1,4 +1,4 @@
-"""`queryprof report`: what a trace says."""
+"""`queryprof report`: reports on a trace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RENDERERS = {
     "csv": "queryprof.report.csv_report:csv_report",
     "markdown": "queryprof.report.markdown_report:markdown_report",
 }
-"""Imported when they are asked for: a command starts with what it needs."""
+"""Imported when used: a command starts with what it needs."""
 
 
 @click.command()

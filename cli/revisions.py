@@ -26,7 +26,7 @@ def _git(*arguments: str, directory: str = ".") -> str:
 
 
 def find_revision(name: str) -> str:
-    """The commit that a name means. Raises QueryprofError when there is none."""
+    """The commit with a name. Raises QueryprofError when there is none."""
     _git("rev-parse", "--show-toplevel")
     try:
         return _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
@@ -41,9 +41,9 @@ def has_uncommitted_changes() -> bool:
 
 @contextmanager
 def checkouts(commits: list[str]) -> Iterator[list[str]]:
-    """Checks commits out into temporary worktrees, and takes them away again.
+    """Checks commits out into temporary worktrees, and removes them afterwards.
 
-    Gives for each the directory in it that the working directory is in this repository.
+    Yields for each the directory that corresponds to the working directory in this repository.
     """
     prefix = _git("rev-parse", "--show-prefix")
     top = _git("rev-parse", "--show-toplevel")

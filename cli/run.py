@@ -49,7 +49,7 @@ def run(
     from queryprof.core.settings import read_settings
     from queryprof.report.inert import visible
 
-    read_settings()  # bad settings are told before the program runs
+    read_settings()  # invalid settings are reported before the program runs
     arguments, name = python_command(command)
     parts = Parts(output or f"{name}.qprof")
     try:
@@ -81,6 +81,6 @@ def run(
 
 
 def _import_report() -> None:
-    """While the program runs: half of what `run` takes of an empty script's time are imports."""
+    """Runs beside the program: half of the time that `run` adds to an empty script are imports."""
     import queryprof.report.terminal.report
     import queryprof.trace.reader  # noqa: F401

@@ -20,11 +20,11 @@ from queryprof.cli.scenario_file import Scenario, read_scenario
 from queryprof.errors import QueryprofError
 
 MARK = ".queryprof-scenario"
-"""In every output directory: it may be cleaned."""
+"""A file in every output directory: the directory may be cleaned."""
 
 TRACE = "scenario.qprof"
 LEAD_S = 0.2
-"""From the moment when all processes are ready to the start."""
+"""The time from when all processes are ready to the start."""
 
 POLL_S = 0.05
 
@@ -82,7 +82,7 @@ def _kept(against: str, directory: str) -> list[str]:
 
 
 def _clean(output: str) -> None:
-    """Makes the output directory, empty; never one that is somebody's."""
+    """Makes the output directory, empty; never cleans one without MARK."""
     mark = os.path.join(output, MARK)
     try:
         if os.path.isdir(output) and os.listdir(output):
@@ -140,7 +140,7 @@ def _run(described: Scenario, environment: Mapping[str, str]) -> None:
         os.close(ready_end)
         ready_end = -1
         if not _all_ready(ready, processes):
-            _stop(processes)  # one is not there to take part: told below
+            _stop(processes)  # one has ended already: reported below
         start = f"{time.monotonic() + LEAD_S:.6f}".ljust(100).encode()
         for _ in processes:
             os.write(go, start)

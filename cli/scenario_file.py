@@ -1,4 +1,4 @@
-"""Scenario files: what happens when in a repeatable experiment.
+"""Scenario files: the calls of a repeatable experiment and their times.
 
     output = "checkout"                # a directory, cleaned at the start of each run
 
@@ -28,7 +28,7 @@ from queryprof.errors import QueryprofError
 
 CALL = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 GROUP = re.compile(r"[\w-][\w -]*")
-"""It is part of files' names."""
+"""A group's name is part of file names."""
 
 MAXIMUM_PROCESSES = 1000
 
@@ -54,7 +54,7 @@ class Scenario:
 
     @property
     def directory(self) -> str:
-        """Where its processes start."""
+        """The directory that its processes start in."""
         return os.path.dirname(os.path.abspath(self.path))
 
 
@@ -62,7 +62,7 @@ def read_scenario(path: str) -> Scenario:
     """Reads a scenario file.
 
     Raises:
-        QueryprofError: there is none, or it says something that makes no sense.
+        QueryprofError: there is none, or it is invalid.
     """
     try:
         with open(path, "rb") as file:

@@ -1,7 +1,7 @@
 """One process of a scenario: calls functions at their times, each as a span.
 
-Two pipes command it: it writes a byte to the first when all modules are imported, and
-reads from the second the moment at which the scenario starts.
+Two pipes control it: it writes a byte to the first when all modules are imported, and
+reads from the second the time at which the scenario starts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 EXIT_NOT_FOUND = 3
-"""A module or function of the scenario is not there."""
+"""A module or function of the scenario was not found."""
 
 
 def _function(call: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""What the threads of recorded processes use, second by second, as it is seen from outside
+"""What the threads of recorded processes use, second by second, read from another process
 (proc_pid_stat(5), proc_pid_io(5)).
 """
 
@@ -10,14 +10,14 @@ from collections import defaultdict
 from queryprof.trace.region import Region
 
 WIDTH_NS = 1_000_000_000
-"""Of an interval."""
+"""The width of an interval."""
 
 Used = tuple[int, int, int]
 """CPU time in ns, bytes read, bytes written."""
 
 
 class ThreadTimes:
-    """Looks at processes now and then, from their beginning on."""
+    """Reads the usage of processes' threads from time to time, from their beginning on."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Used] = {}
@@ -26,7 +26,7 @@ class ThreadTimes:
         self._last_ns: dict[int, int] = {}
 
     def look(self, region: Region, now_ns: int) -> None:
-        """Notes what the threads of a region's process have used since the last look."""
+        """Adds what the threads of a region's process have used since the last call."""
         pid = int(region["pid"])
         threads = [number for (number,) in region.rows("threads", ("name",))]
         for thread, kernel_id in region.rows("tasks", ("thread", "kernel_id")):
@@ -45,7 +45,7 @@ class ThreadTimes:
 
     def rows(self, pid: int) -> list[tuple[str, int, int, int, int]]:
         """(thread's name, start_unix_ns, cpu_ns, read_bytes, written_bytes) of a process's intervals,
-        which are forgotten.
+        which are cleared.
         """
         return [
             (self._names[pid, thread], start_ns, cpu_ns, read, written)

@@ -1,12 +1,12 @@
-"""Starts recording when Python starts, if the environment asks for it: QUERYPROF.
+"""Starts recording when Python starts, if the environment has QUERYPROF.
 
     QUERYPROF=1            to queryprof-PROGRAM-PID.qprof in the working directory
     QUERYPROF=path.qprof   to that file; further processes, and programs that start while it is
                            written to, to path-PID.qprof
     QUERYPROF=/dev/null    nothing is recorded
-    QUERYPROF=directory/   a file in that directory for each process that asks a database
-                           anything, and for the one whose parent is QUERYPROF_RUNNER_PID
-                           (what `queryprof run` uses)
+    QUERYPROF=directory/   a file in that directory for each process that uses a database,
+                           and for the one whose parent is QUERYPROF_RUNNER_PID (what
+                           `queryprof run` uses)
 
 It never raises: a program runs as it would without.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 VARIABLE = "QUERYPROF"
 FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
 """Set by the first process for its children, so that one process alone writes to the path: its id, and
-when it began in ns since 1970.
+its start in ns since 1970.
 """
 
 RUNNER_VARIABLE = "QUERYPROF_RUNNER_PID"
@@ -33,7 +33,7 @@ OURSELVES = "queryprof"
 """The program that is never recorded: the command."""
 
 OPTIONS_WITH_VALUES = ("-W", "-X", "--check-hash-based-pycs")
-"""Those of Python's own that are two arguments."""
+"""The options of Python that are two arguments."""
 
 SUBINTERPRETER = "queryprof.subinterpreter"
 """The name in the ImportError of the core, in an interpreter that cannot be recorded."""
@@ -42,7 +42,7 @@ _started = False
 
 
 def start() -> None:
-    """Starts recording as the environment says; a second call does nothing."""
+    """Starts recording as set in the environment; a second call does nothing."""
     global _started
     value = os.environ.get(VARIABLE, "")
     if _started or value in ("", "0", os.devnull) or running_program() == OURSELVES:
@@ -56,7 +56,7 @@ def start() -> None:
         try:
             sys.stderr.write(f"queryprof: this process is not recorded: {error}\n")
         except Exception:
-            pass  # no stderr: there is no place to say it
+            pass  # no stderr to write to
 
 
 def _start(value: str) -> None:
@@ -108,7 +108,7 @@ def _changed_ns(path: str) -> int:
 
 
 def running_program() -> str:
-    """What to call the running program's trace: its script or module, without a path."""
+    """The name for the running program's trace: its script or module, without a path."""
     arguments: Iterator[str] = iter(getattr(sys, "orig_argv", sys.argv)[1:])
     for argument in arguments:
         if argument in OPTIONS_WITH_VALUES:

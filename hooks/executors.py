@@ -1,5 +1,5 @@
-"""Attaches to where programs hand work to other threads: the call path and the span of who handed
-it over are known there, and how long it waited for a thread.
+"""Attaches to the functions that hand work to other threads: the submitter's call path and span are
+known there, and how long the work waited for a thread.
 
 concurrent.futures is also what asyncio.to_thread and run_in_executor use; Twisted's thread pool is
 what deferToThread and adbapi use; AnyIO's threads run the plain functions of Starlette and FastAPI;
@@ -24,8 +24,8 @@ class Handover:
         owner, method: the class in the module, and its method.
         position: of the function among the arguments; a class method's class does not count.
         is_awaited: the method is a coroutine, which ends with the function's result.
-        is_timed: the function is handed over in that very call.
-        is_database: what is handed over is a call of a driver, whatever it is.
+        is_timed: the function is handed over in this call.
+        is_database: every function that is handed over is a call of a driver.
     """
 
     def __init__(
@@ -50,8 +50,8 @@ class ExecutorHook:
     """Keeps the methods of one module replaced.
 
     Args:
-        module: whose methods they are.
-        kind: what to call its threads in a report.
+        module: the module of the methods.
+        kind: the name of its threads in a report.
     """
 
     def __init__(self, module: str, kind: str, *handovers: Handover) -> None:
@@ -64,7 +64,7 @@ class ExecutorHook:
         """Replaces the methods; all of them or none.
 
         Raises:
-            DriverError: the module has not what it should have.
+            DriverError: a class or method is missing.
         """
         try:
             for handover in self.handovers:

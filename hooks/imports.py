@@ -1,7 +1,7 @@
-"""Attaches to a library when the program imports it, and at once when it has done so before.
+"""Attaches to a library when the program imports it, or at once if that is done.
 
-A finder at the head of sys.meta_path looks for the names that are waited for, and lets the other
-finders find everything. The module's loader is exchanged only while it runs that module.
+A finder at the head of sys.meta_path recognizes the names of the hooks' modules, and leaves the
+finding to the other finders. The module's loader is exchanged only while it runs that module.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         """The module that must be imported first."""
 
         def attach(self, module: ModuleType) -> None:
-            """Attaches: wholly, or not at all with an exception."""
+            """Attaches wholly, or raises an exception and attaches nothing."""
 
         def detach(self) -> None:
             """Puts everything back; does nothing when it is not attached."""
@@ -32,7 +32,7 @@ class ImportHooks:
     """Keeps hooks attached to those libraries that the program imports.
 
     Args:
-        complain: called with one line about what could not be attached to.
+        complain: called with one line about a module that could not be attached to.
     """
 
     def __init__(self, hooks: Sequence[Hook], complain: Callable[[str], None]) -> None:
@@ -47,12 +47,12 @@ class ImportHooks:
 
     @property
     def packages(self) -> set[str]:
-        """Those in which there are hooks, or will be, and none that has failed."""
+        """The packages that have hooks, or will have, without those whose hook has failed."""
         modules = {hook.module for hook in self._hooks} - set(self.failures)
         return {package_of(module) for module in modules}
 
     def attach(self) -> None:
-        """Attaches to what is there, and waits for the rest."""
+        """Attaches to the imported modules, and to the others when they are imported."""
         self._is_attached = True
         self.failures.clear()
         self.counters_off.clear()
@@ -63,7 +63,7 @@ class ImportHooks:
         """Adds a hook, which takes the place of one for the same module.
 
         Raises:
-            DriverError: the module is there, and cannot be attached to.
+            DriverError: the module is imported, and cannot be attached to.
         """
         for known in [known for known in self._hooks if known.module == hook.module]:
             self._hooks.remove(known)
@@ -75,7 +75,7 @@ class ImportHooks:
         self._hooks.append(hook)
 
     def detach(self) -> None:
-        """Detaches from everything, in the reverse order, and waits no more."""
+        """Detaches from all modules, in the reverse order, and attaches to no further ones."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         self._waiting.clear()
@@ -111,7 +111,7 @@ class ImportHooks:
     def _attach(self, hook: Hook, module: ModuleType) -> None:
         self._waiting.pop(hook.module, None)
         if not self._is_attached or hook not in self._hooks:
-            return  # it was waited for until just now
+            return  # detached in between
         try:
             hook.attach(module)
             reason = getattr(hook, "counters_off", None)
@@ -149,5 +149,5 @@ class _Loader:
 
 
 def package_of(module: str) -> str:
-    """The name of a module's package, whose part in C may have an underscore before it."""
+    """The name of a module's package, whose C module may have an underscore before it."""
     return module.partition(".")[0].lstrip("_")

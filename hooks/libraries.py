@@ -1,7 +1,7 @@
 """All libraries that queryprof attaches to when the program imports them, but for sqlite3.
 
-The module that attaches to a library is imported when the library is there: what the program does
-not use costs it nothing.
+The module that attaches to a library is imported when the library is: unused libraries cost
+nothing.
 """
 
 from __future__ import annotations
@@ -38,13 +38,11 @@ HOMES = {
     "twisted.internet.posixbase": "queryprof.hooks.event_loops.twisted_loop:posixbase_hook",
     "twisted.internet.selectreactor": "queryprof.hooks.event_loops.twisted_loop:selectreactor_hook",
 }
-"""By the module that must be imported first: the module, and the function in it, that makes the
-hook.
-"""
+"""By the module that must be imported first: the module and its function that make the hook."""
 
 
 class Later:
-    """A hook that is made when there is something to attach to.
+    """A hook that is made when its module is imported.
 
     Args:
         module: a key of HOMES.

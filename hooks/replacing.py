@@ -1,10 +1,10 @@
-"""Attributes of other people's classes and modules, replaced and put back."""
+"""Replaces attributes of other libraries' classes and modules, and puts them back."""
 
 from __future__ import annotations
 
 
 class Replacements:
-    """Remembers what was replaced."""
+    """The replaced attributes."""
 
     def __init__(self) -> None:
         self._undo: list[tuple[object, str, tuple[object, ...]]] = []

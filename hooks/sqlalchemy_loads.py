@@ -1,5 +1,5 @@
 """Attaches to SQLAlchemy's object mapper where it loads a relationship when an attribute is read: the
-statements of such a load are noted with the class and the attribute.
+statements of such a load are labelled with the class and the attribute.
 
 Nothing else of SQLAlchemy needs a hook: its statements reach the database through a driver.
 """
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 LOADERS = ("LazyLoader", "_LazyLoader")
-"""What the class is called: until 2.0, and from 2.1 on."""
+"""The name of the class: until 2.0, and from 2.1 on."""
 
 
 class LazyLoads:
-    """The noting of lazy loads."""
+    """The labelling of lazy loads."""
 
     module = "sqlalchemy.orm.strategies"
 
@@ -47,5 +47,5 @@ class LazyLoads:
 
 
 def describe(loader: Any, *_args: object, **_options: object) -> str:
-    """What a loader loads."""
+    """The label of a loader's statements."""
     return f"lazy load of {loader.parent.class_.__name__}.{loader.key}"

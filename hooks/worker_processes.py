@@ -1,5 +1,5 @@
-"""Tells when a forked worker of multiprocessing ends by itself: it leaves by os._exit, behind which
-nothing runs.
+"""Detects when a forked worker of multiprocessing ends by itself: it leaves by os._exit, after
+which nothing runs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ LAST = -1_000_000
 
 
 class _Registered:
-    """For as long as there is one, each worker that begins registers its end."""
+    """While an instance exists, each worker that begins registers a finalizer."""
 
     def __init__(self, util: ModuleType) -> None:
         self.util = util
@@ -30,7 +30,7 @@ def _at_end() -> None:
 
 
 class WorkerProcesses:
-    """The hook."""
+    """The hook for multiprocessing."""
 
     module = "multiprocessing.util"
 
@@ -38,10 +38,10 @@ class WorkerProcesses:
         self._registered: _Registered | None = None
 
     def attach(self, module: ModuleType) -> None:
-        """Has workers register their ends (multiprocessing.util.register_after_fork)."""
+        """Makes workers register a finalizer (multiprocessing.util.register_after_fork)."""
         self._registered = _Registered(module)
         module.register_after_fork(self._registered, _at_begin)
 
     def detach(self) -> None:
-        """Has no more do so: what is registered is held weakly."""
+        """Ends that: the registered object is held weakly."""
         self._registered = None

@@ -11,7 +11,7 @@
 
 A trace is read with the command `queryprof report`.
 
-pytest shall not rewrite what a recorded run has imported before it: PYTEST_DONT_REWRITE.
+pytest must not rewrite what a recorded run has imported before it: PYTEST_DONT_REWRITE.
 """
 
 TYPE_CHECKING = False
@@ -74,8 +74,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Imports a public name when it is first asked for: pytest imports this package for its
-    plugin in every run, also where no recording is wanted.
+    """Imports a public name when it is first used: pytest imports this package for its plugin in
+    every run, also without a recording.
     """
     from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""The public functions: what a program calls to record itself."""
+"""The public functions, which a program calls to record itself."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def install(path: str | os.PathLike[str] | None = None) -> None:
     Does nothing when recording is on already.
 
     Raises:
-        SettingsError: the settings of the working directory make no sense.
-        TraceError: there is something at `path` that is no trace.
+        SettingsError: the settings of the working directory are invalid.
+        TraceError: the file at `path` is no trace.
         SessionError: this process cannot be recorded.
     """
     if session.is_on:
@@ -71,13 +71,13 @@ def instrument(
         module: its name as the program imports it; it may be imported later.
         cursors, connections: the dotted names, inside the module, of the types that cursors and
             connections have ("cursors.Cursor"). By default they are looked for where drivers
-            keep them as a rule.
+            usually keep them.
 
-    A driver that is measured by itself (APSW, psycopg, ...) needs no naming, and naming it changes
-    nothing, unless types of it are named, too.
+    A driver that is measured without this call (APSW, psycopg, ...) need not be named, and naming
+    it changes nothing, unless types of it are named, too.
 
     Raises:
-        DriverError: recording is on, the module is imported, and has not these types.
+        DriverError: recording is on, the module is imported, and does not have these types.
     """
     from queryprof.hooks.drivers.pep249 import named_driver
     from queryprof.hooks.libraries import DRIVERS
@@ -88,10 +88,10 @@ def instrument(
 
 
 class Recording:
-    """What `profile` gives: a recording of one block of code.
+    """A recording of one block of code, as `profile` returns it.
 
     Attributes:
-        path: the trace file, or None when none was asked for.
+        path: the trace file; None: no trace is kept.
     """
 
     def __init__(self, path: str | None) -> None:
@@ -152,7 +152,7 @@ class Recording:
 
     @property
     def profile(self) -> Profile:
-        """What was recorded. Raises SessionError before the block has ended."""
+        """The profile of the block. Raises SessionError before it has ended."""
         if self._profile is None:
             raise SessionError("the recorded block has not ended yet")
         return self._profile

@@ -1,20 +1,20 @@
-"""What can go wrong, as classes whose messages are for people.
+"""The exceptions of queryprof; their messages are for users.
 
 QueryprofError             anything below; the command line prints it and exits with 2
 ├── SettingsError          a setting in pyproject.toml or setup.cfg, or an argument
 ├── TraceError             a trace file that cannot be read or written
 ├── BaselineError          a test suite's baseline that cannot be read or written
-├── DriverError            a database driver that is not as it is known
-└── SessionError           install, uninstall or profile at a time when it cannot be
+├── DriverError            a database driver that is not as expected
+└── SessionError           install, uninstall or profile at a time when it is impossible
 """
 
 
 class QueryprofError(Exception):
-    """An error that the person can do something about; the message is one line and says what."""
+    """An error that the user can correct; the message is one line with what to do."""
 
 
 class SettingsError(QueryprofError):
-    """A setting or argument that makes no sense."""
+    """An invalid setting or argument."""
 
 
 class TraceError(QueryprofError):
@@ -26,8 +26,8 @@ class BaselineError(QueryprofError):
 
 
 class DriverError(QueryprofError):
-    """A database driver that has not what it should have: it is not measured."""
+    """A database driver that lacks expected types or functions: it is not measured."""
 
 
 class SessionError(QueryprofError):
-    """Recording was asked for, or asked of, at a time when that cannot be."""
+    """Recording was requested, or its result, at a time when that is impossible."""

@@ -1,6 +1,6 @@
-"""The model in the middle: a Profile, plain data that everything people read is computed from.
+"""The model: a Profile, the plain data that all reports are computed from.
 
-It comes from a trace file (queryprof.trace.reader). It knows nothing of files or of reports.
+It comes from a trace file (queryprof.trace.reader), and depends on neither files nor reports.
 All times are nanoseconds; all instants nanoseconds since 1970.
 """
 
@@ -65,7 +65,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A thread of a process, by the name that `threading` knows it by."""
+    """A thread of a process, by its name in `threading`."""
 
     process_id: int
     name: str
@@ -89,7 +89,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """What the calls of one operation, for one statement from one call path, add up to.
+    """The sums of the calls of one operation, for one statement from one call path.
 
     Attributes:
         total_ns: time in the calls; self_ns: without profiled calls made inside them.
@@ -146,7 +146,7 @@ class Exemplar:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How SQLite runs a statement on a database, as EXPLAIN QUERY PLAN tells it.
+    """How SQLite runs a statement on a database, by EXPLAIN QUERY PLAN.
 
     Attributes:
         database: its file; ":memory:" when it has none.
@@ -160,7 +160,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class StackSample:
-    """What a whole stack stands for: estimates of executions and time."""
+    """A stack, with estimates of the executions and the time that it stands for."""
 
     statement: str
     stack: CallPath
@@ -220,12 +220,13 @@ class Stall:
 
     Attributes:
         function: what ran, at its first line; without a name when it cannot be seen.
-        path: where it was seen; empty when it was never looked at.
-        stack: of the longest one, when it was looked at.
-        gil_ns: how long it let no other thread run when asked to.
-        cpu_ns: how long the thread ran or was ready to run, in `cpu_of_ns` of total_ns (the rest was not watched).
-        delayed, delay_ns: callbacks and timers that had to wait, and how long altogether.
-        samples: looks at the stack.
+        path: where it was seen; empty when it was never sampled.
+        stack: of the longest one, when it was sampled.
+        gil_ns: how long it kept the GIL after another thread requested it.
+        cpu_ns: how long the thread ran or was ready to run, in `cpu_of_ns` of total_ns (the rest
+            was not watched).
+        delayed, delay_ns: callbacks and timers that had to wait, and their total wait.
+        samples: samples of the stack.
     """
 
     function: Frame
@@ -253,8 +254,8 @@ class Loop:
         has_steps: whether its steps can be seen; else busy_ns and steps are unknown, and 0.
         runs: how often a loop started; run_ns from start to stop, busy_ns of it in steps.
         waiting: callbacks that were ready when a step began, added up over the steps.
-        timer_lag: how late the program's timers started; beat_lag how late the loop was, looked
-            at ten times a second.
+        timer_lag: how late the program's timers started; beat_lag: how late the loop was, measured
+            ten times a second.
     """
 
     kind: str
@@ -313,12 +314,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """Functions that called a driver in a thread to which others handed them, by who did.
+    """Functions that were handed to a thread and called a driver there, by submitter.
 
     Attributes:
         kind: whose threads: thread pool, anyio, aiosqlite, twisted.
         path: where they were handed over.
-        errors: raised something; cancelled: never ran, or its end was not waited for.
+        errors: raised an exception; cancelled: never ran, or its end was not waited for.
         queue: waiting for a thread; run: running; handback: waiting for the event loop to take
             the result, where one does; total: from being handed over to the end of that.
     """
@@ -385,4 +386,4 @@ class Profile:
     handoffs: tuple[Handoff, ...] = ()
     thread_usage: tuple[ThreadUsage, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """By statement: what a library told of it."""
+    """By statement: its label, from a library."""

@@ -1,5 +1,5 @@
-"""A session: attaches the drivers, starts the core, and sees to it that what is recorded becomes a
-trace when the process ends, or is found by others when it has no time for that.
+"""A session: attaches the drivers, starts the core, and writes the recording to a trace when the
+process ends, or leaves it for other processes when there is no time for that.
 
 This is the one place that joins the stages attach, record and keep; the public functions and
 the environment's hook start here.
@@ -43,23 +43,23 @@ STOP_TIMEOUT_S = 5.0
 
 
 CHECKPOINT_INTERVAL_S = 10.0
-"""How old the copy on the disk may be that is left when the machine goes away."""
+"""The largest age of the copy on the disk, which is left after a crash of the machine."""
 
 
 REGIONS_LEFT, MOST_REGIONS = 16, 256
-"""Regions of a family: from so many on, a process that begins moves what the dead have left to the disk;
-and with so many, it makes none."""
+"""Regions of a family: with more than the first number, a process that begins moves those of ended
+processes to the disk; with more than the second, it makes none."""
 
 
 class Target:
-    """Where the trace of this process goes.
+    """The target of this process's trace.
 
     Attributes:
         path: the file.
-        family: what the regions of this process and of its children are found by: the path of the
-            first process's trace, or the directory of who runs it.
-        child_path: gives the path of the trace of a forked child; None: it has none.
-        even_if_empty: whether there shall be a file when nothing was recorded.
+        family: the path by which the regions of this process and of its children are found: that of
+            the first process's trace, or the directory of the runner.
+        child_path: returns the path of the trace of a forked child; None: it has none.
+        even_if_empty: whether a file is written when nothing was recorded.
         is_collected: whether `queryprof run` takes the region when the process has ended.
         checkpoint: the file that copies of this process's region go to.
     """
@@ -95,10 +95,10 @@ class Session:
         self._stall_s = 0.0
         self._lock = allocate_lock()
         self._target: Target | None = None
-        self._parts = ""  # what the paths of this process's parts begin with
+        self._parts = ""  # the prefix of the paths of this process's parts
         self._readers = 0  # of parts
         self._facts: Facts | None = None
-        self._told: set[str] = set()  # of parts that are left out
+        self._told: set[str] = set()  # why parts are left out
         self.counters_off: str | None = None
         self._meter: ThreadMeter | None = None
         self._pid = 0
@@ -112,7 +112,7 @@ class Session:
         """Starts recording; all or nothing.
 
         Raises:
-            SettingsError: the settings make no sense.
+            SettingsError: the settings are invalid.
             SessionError: this interpreter or its SQLite cannot be recorded.
         """
         settings = settings or read_settings()
@@ -143,7 +143,7 @@ class Session:
                 )
 
     def _note_sqlite(self, version: str, counters_off: str | None) -> None:
-        assert self._facts is not None  # libraries are attached while it is on
+        assert self._facts is not None  # libraries are attached while recording is on
         self.counters_off = counters_off
         self._facts.note(sqlite_version=version, counters_off=counters_off)
 
@@ -165,14 +165,14 @@ class Session:
         family: str | None = None,
         is_collected: bool = False,
     ) -> None:
-        """Says where the trace goes; see Target. What was recorded before is in it, too."""
+        """Sets the trace's target; see Target. What was recorded before is in the trace, too."""
         self._target = Target(path, family or path, child_path, even_if_empty, is_collected)
         self._share_target()
 
     @staticmethod
     def _places_left(target: Target) -> list[str]:
-        """Where a region may be: a process of a family that has left many behind moves some of them to the
-        disk, and has none of its own when that is not enough.
+        """The directories for a region: a process of a family that has left many regions moves some
+        of them to the disk, and has no region when that is not enough.
         """
         left = [] if target.is_collected else regions_of(target.family)
         if len(left) > REGIONS_LEFT:
@@ -185,7 +185,7 @@ class Session:
         target = self._target
         assert target is not None
         if target.is_collected and not os.path.isdir(target.family):
-            self._target = None  # who would collect it has ended
+            self._target = None  # the runner that would collect it has ended
             self._share("", "", self._parts)
             return
         beside = os.path.join(target.family, "part") if target.is_collected else target.family
@@ -224,13 +224,13 @@ class Session:
                 elif target is None or is_written:
                     remove(self.parts())
             _core.stop()
-            if target and is_written:  # now, that no thread makes another copy
+            if target and is_written:  # only now, when no thread makes another copy
                 remove([region, target.checkpoint])
                 if not target.is_collected:
                     self._bring_in(target)
 
     def _keep(self, target: Target) -> tuple[bool, str]:
-        """Writes the trace. One that is collected is left to who does that, if it can be found.
+        """Writes the trace. One that is collected is left to the runner, if that can find it.
 
         Returns:
             whether all of it is written, and the path of the region that is in it then.
@@ -238,7 +238,7 @@ class Session:
         is_wanted = target.even_if_empty or self.has_recorded()
         if target.is_collected:
             if not os.path.isdir(target.family) and _core.region_path():
-                return False, ""  # who would collect it has ended, and said so
+                return False, ""  # the runner that would collect it has ended
             if is_wanted:
                 _core.make_region()
             if _core.region_path() and not _is_removed(_core.region_path()):
@@ -251,7 +251,7 @@ class Session:
         return True, path
 
     def _bring_in(self, target: Target) -> None:
-        """Writes the traces of those of the family that ended without doing so."""
+        """Writes the traces of processes of the family that ended without writing them."""
         if regions_of(target.family) or checkpoints_of(target.family):
             from queryprof.trace.recovery import bring_in
 
@@ -259,13 +259,13 @@ class Session:
                 bring_in(target.family)
 
     def has_recorded(self) -> bool:
-        """Whether there is anything to keep."""
+        """Whether anything was recorded."""
         from queryprof.trace.region import Region
 
         return bool(self.parts()) or Region(_core.region()).has_anything()
 
     def parts(self) -> list[str]:
-        """The files of what was recorded before the present part, the oldest first."""
+        """The files of the parts before the present one, the oldest first."""
         directory, name = os.path.split(self._parts)
         prefix, _, pid = name.rpartition(".")
         found = parts_of(os.path.join(directory, prefix), int(pid)) if pid else []
@@ -280,7 +280,7 @@ class Session:
         return parts
 
     def settle(self, is_end: bool = False) -> None:
-        """Brings what is in flight to the tables; `is_end`: the process is about to end."""
+        """Writes pending figures to the tables; `is_end`: the process is about to end."""
         if not self.is_on:
             return
         with muted():
@@ -295,12 +295,12 @@ class Session:
                 _core.flush()
 
     def end_part(self) -> bool:
-        """Puts what was recorded up to now into a file of its own; False: it cannot be written."""
+        """Moves what was recorded so far to a file; False: it cannot be written."""
         self.settle()
         return _core.end_part()
 
     def begin_reading_parts(self) -> None:
-        """Parts stay for a reader, until `end_reading_parts`."""
+        """Keeps parts for a reader, until `end_reading_parts`."""
         self._readers += 1
 
     def end_reading_parts(self) -> None:
@@ -314,7 +314,7 @@ class Session:
         try:
             self.stop()
         except Exception as error:
-            # Python would print a traceback: a program may leave its process in any state.
+            # Python would print a traceback: a program may have left its process in any state.
             complain(f"the end of the recording: {type(error).__name__}: {error}")
 
     def _before_fork(self) -> None:
@@ -351,12 +351,12 @@ class Session:
 
 
 def _is_removed(path: str) -> bool:
-    """Whether a file is no more, as far as can be seen from this process's root."""
+    """Whether a file was removed, as far as this process can see from its root."""
     return not os.path.lexists(path) and os.path.isdir(os.path.dirname(path))
 
 
 def _temporary_directory() -> str:
-    return os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 the files have names of their own
+    return os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 the files have unique names
 
 
 session = Session()

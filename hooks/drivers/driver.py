@@ -1,8 +1,8 @@
-"""A driver in data: where a DB-API module keeps its connections and cursors, and what their
-methods do; and the hook that attaches to it.
+"""The description of a driver: where a DB-API module keeps its connections and cursors, and what
+their methods do; and the hook that attaches to it.
 
 The C types' methods are exchanged in place, functions in Python are replaced by an attribute.
-Asks for no more than PEP 249 says (https://peps.python.org/pep-0249/).
+Requires no more than PEP 249 (https://peps.python.org/pep-0249/).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CONNECTION_METHODS = {
     "__exit__": "exit",
     "close": "close",
 }
-"""What PEP 249 has, and what drivers add in the same sense."""
+"""The methods of PEP 249, and those that drivers add with the same meaning."""
 
 MODULE_FUNCTIONS = {"connect": "connect"}
 
@@ -50,14 +50,14 @@ class Probes:
         has_own_sqlite: bool = False,
         quotes_names: bool = False,
     ) -> int:
-        """Puts a probe on those of the methods that the owner itself has; returns how many.
+        """Puts a probe on each of the methods that the owner itself has; returns how many.
 
         Args:
             methods: the operation of each name.
             cursor_type: a C type whose `rowcount` and `connection` are looked for; the owner is this
                 type, or that of its connections.
-            has_own_sqlite: the driver has a SQLite for itself, not that of sqlite3.
-            quotes_names: words in double quotes are names alone, and never strings.
+            has_own_sqlite: the driver has its own SQLite, not that of sqlite3.
+            quotes_names: words in double quotes are always names, and never strings.
         """
         operations = _core.operations()
         own = vars(owner)
@@ -71,20 +71,20 @@ class Probes:
         return len(self._attachments) - before
 
     def detach(self) -> None:
-        """Takes all off, in the reverse order."""
+        """Removes all probes, in the reverse order."""
         while self._attachments:
             _core.detach(self._attachments.pop())
 
 
 class Driver:
-    """What is known of a driver.
+    """The description of a driver.
 
     Attributes:
         module: what the program imports.
         types: for each type, by its dotted name in the module, the operations of its methods;
             a type that only some versions have ends in "?".
         functions: the same for the module's own functions.
-        quotes_names: its database takes words in double quotes for names alone.
+        quotes_names: its database always takes words in double quotes for names.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class DriverHook:
         """Patches the driver's types and functions; all of them or none.
 
         Raises:
-            DriverError: it has not what it should have.
+            DriverError: a type or function is missing.
         """
         try:
             for name, methods in self.driver.types.items():

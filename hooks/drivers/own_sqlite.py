@@ -1,7 +1,7 @@
-"""Attaches to drivers that have a SQLite for themselves: APSW, and those with the types of sqlite3.
+"""Attaches to drivers that have their own SQLite: APSW, and those with the types of sqlite3.
 
-Such a SQLite shows its functions to its extensions alone: so it loads the core as one, on a connection
-of ours. Connections that were open before are measured, but their counters are unknown.
+Only extensions can call the functions of such a SQLite: so it loads the core as one, on a
+connection of ours. Connections that were open before are measured, but their counters are unknown.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ APSW_TYPES = {
 
 
 class OwnSqliteHook(DriverHook):
-    """Keeps the probes on such a driver, and counts on its new connections. That ends with the counters of
-    sqlite3, for all drivers together.
+    """Keeps the probes on such a driver, and the counters of its new connections. These end with
+    the counters of sqlite3, for all drivers together.
 
     Args:
-        connect: what makes a connection, by its name in the module.
+        connect: the name in the module of the function that makes a connection.
 
     Attributes:
         counters_off: why the counters are unknown, or None: they are on.
@@ -71,17 +71,17 @@ class OwnSqliteHook(DriverHook):
         """Patches the driver's types; all of them or none.
 
         Raises:
-            DriverError: it has not what it should have.
+            DriverError: a type or function is missing.
         """
         self.counters_off = self._start_counters(module)
-        self._cursor_type = find_type(module, "Cursor")  # which may tell how many rows changed
+        self._cursor_type = find_type(module, "Cursor")  # for its count of changed rows
         super().attach(module)
 
     def _attach(self, owner: type, _name: str, methods: Mapping[str, str]) -> None:
         self.probes.attach(owner, methods, self._cursor_type, has_own_sqlite=True)
 
     def _start_counters(self, module: ModuleType) -> str | None:
-        import _sqlite3  # noqa: F401  # beside whose SQLite it is counted
+        import _sqlite3  # noqa: F401  # the counters need its SQLite, too
 
         try:
             with muted():

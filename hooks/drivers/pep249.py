@@ -1,7 +1,7 @@
-"""The drivers that queryprof knows, and those that a program names.
+"""The drivers that queryprof supports, and those that a program names.
 
-Those of SQLite, but for libsql, are attached to by themselves (sqlite3_driver, own_sqlite), for its
-counters.
+Those of SQLite, but for libsql, have their own hooks for its counters (sqlite3_driver,
+own_sqlite).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ CURSOR_PLACES = ("Cursor", "cursors.Cursor", "cursor.Cursor", "_cursor.Cursor")
 CONNECTION_PLACES = (
     "Connection", "connections.Connection", "connection.Connection", "_connection.Connection",
 )  # fmt: skip
-"""Where drivers keep the types that `connect` and `cursor` give, as a rule."""
+"""Where drivers usually keep the types that `connect` and `cursor` return."""
 
 
 def psycopg_hook() -> DriverHook:
@@ -78,8 +78,8 @@ def named_driver(
     """A hook for a driver that a program names.
 
     Args:
-        cursors, connections: dotted names of the types in the module; None: where drivers keep
-            them as a rule.
+        cursors, connections: dotted names of the types in the module; None: where drivers usually
+            keep them.
     """
     if cursors is None and connections is None:
         return FoundDriverHook(module)
@@ -97,10 +97,10 @@ class FoundDriverHook(DriverHook):
         super().__init__(Driver(module, {}))
 
     def attach(self, module: ModuleType) -> None:
-        """Looks for the types, and attaches to them.
+        """Finds the types, and attaches to them.
 
         Raises:
-            DriverError: they are not where drivers keep them.
+            DriverError: they are not where drivers usually keep them.
         """
         places = ((CURSOR_PLACES, CURSOR_METHODS), (CONNECTION_PLACES, CONNECTION_METHODS))
         types = {}

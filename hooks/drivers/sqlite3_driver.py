@@ -1,7 +1,7 @@
 """Attaches to the standard library's sqlite3: every method by which it reaches the database.
 
-It patches the types of the C module _sqlite3 in place. It knows nothing of what is done with
-what is measured.
+It patches the types of the C module _sqlite3 in place, and does not depend on what is done with the
+measurements.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BLOB_METHODS = {
 
 
 class Sqlite3Driver:
-    """The probes on sqlite3, and SQLite's counters of its connections.
+    """The probes on sqlite3, and the counters of its connections.
 
     Args:
         attached: called with SQLite's version, and why its counters are unknown or None: they are on.

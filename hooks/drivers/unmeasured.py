@@ -1,4 +1,4 @@
-"""The database modules that a program has imported and that are not measured, by their names."""
+"""The names of database modules that a program has imported and that are not measured."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ BY_NAME = frozenset((*DRIVERS, "asyncmy", "asyncpg"))
 """Those that may not follow PEP 249."""
 
 PEP_249_GLOBALS = ("apilevel", "connect", "paramstyle")
-"""What a module must have that follows it (https://peps.python.org/pep-0249/#globals), and others have
-not.
+"""What a module that follows it must have (https://peps.python.org/pep-0249/#globals), and others
+do not have.
 """
 
 PLAIN = (FunctionType, BuiltinFunctionType, type)
-"""What says where it comes from, and runs nothing of the program's."""
+"""Types with a `__module__` that can be read without running code of the program."""
 
 
 def unmeasured_modules(measured: Collection[str]) -> list[str]:
     """The names, sorted; a module inside another one of them is left out.
 
     Args:
-        measured: packages that are measured, or on top of what is.
+        measured: packages that are measured, or use measured ones.
     """
     found: list[str] = []
     modules = {name: one for name, one in sys.modules.copy().items() if type(name) is str}

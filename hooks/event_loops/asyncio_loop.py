@@ -1,7 +1,7 @@
 """Attaches to asyncio's own event loops: every step, every timer, and a heartbeat.
 
 Handle._run, which runs each callback and each step of a task, is replaced by a C function;
-run_forever tells when a loop starts and stops, create_task who makes a task of a library's coroutine.
+run_forever gives the start and stop of a loop, create_task the submitter of a library's coroutine.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ KIND = "asyncio"
 def start_heartbeat(
     loop: AbstractEventLoop, due_s: float, busy_since_s: float
 ) -> Callable[[], None]:
-    """Starts the heartbeat of a loop that runs; returns what ends it.
+    """Starts the heartbeat of a loop that runs; returns a function that ends it.
 
     Args:
-        due_s: when its first beat is due, in seconds of the monotonic clock; may be over.
+        due_s: when its first beat is due, in seconds of the monotonic clock; may be in the past.
         busy_since_s: since when the loop has been busy.
     """
     heartbeat = Heartbeat(KIND, loop.call_at, loop.is_running)
@@ -41,7 +41,7 @@ class AsyncioLoop:
     """The measuring of asyncio's loops."""
 
     module = "asyncio.base_events"
-    """What must be imported before there is anything to attach to."""
+    """The module that must be imported before the hook can attach."""
 
     def __init__(self) -> None:
         self._replaced = Replacements()
@@ -50,7 +50,7 @@ class AsyncioLoop:
         """Replaces the functions; all of them or none.
 
         Raises:
-            TypeError: asyncio is not as it is known.
+            TypeError: asyncio is not as expected.
         """
         from _asyncio import Task
 
@@ -79,11 +79,11 @@ class AsyncioLoop:
         _core.clear_handles()
 
     def _adopt(self, events: ModuleType, loop_type: type[base_events.BaseEventLoop]) -> None:
-        """Goes on with a loop that runs in this thread already."""
+        """Measures a loop that runs in this thread already."""
         try:
             running = events.get_running_loop()
         except RuntimeError:
-            return  # none runs
+            return  # no loop runs
         if not isinstance(running, loop_type) or not _core.enter_loop(KIND, running, True, True):
             return
         if getattr(running.time, "__func__", None) is loop_type.time:

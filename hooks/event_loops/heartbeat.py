@@ -1,8 +1,8 @@
-"""The heartbeat of an event loop: a timer that says, ten times a second, how late the loop is.
+"""The heartbeat of an event loop: a timer that measures, ten times a second, how late the loop is.
 
-A loop that stands still misses beats; each is counted with the time from when it was due to when
-it could be told, so that one long standstill weighs what it weighed for everybody who waited
-(beats that were merely skipped would make it one late beat among many good ones).
+A stalled loop misses beats; each is counted with the time from when it was due to when it could be
+recorded, so that one long stall has the weight that it had for all callbacks that waited (if missed
+beats were skipped, it would be one late beat among many good ones).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 REMEMBERED = 600
-"""Beats whose lag the program may ask for: of the last minute."""
+"""Beats whose lag the program may read: those of the last minute."""
 
 MISSED_AT_MOST = 36_000
-"""Beats that are told apart after one standstill: an hour's."""
+"""Missed beats that are recorded after one stall: an hour's."""
 
 
 class Interval:
@@ -33,11 +33,11 @@ interval = Interval()
 
 
 class Beats:
-    """The beats of one running loop: tells the recorder of each, and remembers the last ones.
+    """The beats of one running loop: records each, and keeps the last ones.
 
     Args:
         kind: the loop's library.
-        is_running: says whether the loop still runs.
+        is_running: returns whether the loop still runs.
     """
 
     def __init__(self, kind: str, is_running: Callable[[], bool] = lambda: True) -> None:
@@ -47,16 +47,16 @@ class Beats:
         self.lags_s: deque[float] = deque(maxlen=REMEMBERED)
 
     def start(self) -> None:
-        """The loop starts to run."""
+        """Adds the loop to the running ones."""
         beating.append(self)
 
     def stop(self) -> None:
-        """The loop has stopped."""
+        """Removes the loop from the running ones."""
         if self in beating:
             beating.remove(self)
 
     def tell(self, due_s: float, now_s: float, busy_since_s: float = 0.0) -> float:
-        """Notes all beats from `due_s` to now; returns when the next one is due.
+        """Records all beats from `due_s` to now; returns when the next one is due.
 
         Those that were due before `busy_since_s` found the loop idle: they were not late.
         """
@@ -80,7 +80,7 @@ class Heartbeat(Beats):
     Args:
         kind: the loop's library.
         call_at: schedules a function for an instant of the monotonic clock, in seconds.
-        is_running: says whether the loop still runs.
+        is_running: returns whether the loop still runs.
         await_beat: called with the time of the next beat, where only beats show stalls.
     """
 
@@ -103,7 +103,7 @@ class Heartbeat(Beats):
         self.start_from(monotonic() + self.interval_s)
 
     def start_from(self, due_s: float, busy_since_s: float = 0.0) -> None:
-        """Tells the beats that have been due since `due_s`, and schedules the next one; see `tell`."""
+        """Records the beats that were due since `due_s`, and schedules the next one; see `tell`."""
         super().start()
         self._schedule(self.tell(due_s, monotonic(), busy_since_s))
 
@@ -125,7 +125,7 @@ class Heartbeat(Beats):
         if 0.0 <= lag_s < self.interval_s:  # one beat, as almost always
             step = _core.loop_beat(lag_s)
             self.lags_s.append(lag_s)
-            # A loop in which nothing runs is looked at half as often: waking costs the most.
+            # A loop in which nothing runs is measured half as often: waking costs the most.
             due_s += self.interval_s if step != self._last_step else 2 * self.interval_s
             self._last_step = step
         else:
@@ -140,9 +140,9 @@ class Heartbeat(Beats):
 
 
 beating: list[Beats] = []
-"""Of the loops that run now."""
+"""The beats of the running loops."""
 
 
 def abandon() -> None:
-    """Lets all hearts beat their last: a timer that is left does nothing."""
+    """Ends all heartbeats: a timer that is left does nothing."""
     beating.clear()

@@ -1,4 +1,4 @@
-"""How late the event loops are that run now."""
+"""The lag of the running event loops."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def loop_lag() -> list[Mapping[str, str | int | float]]:
-    """How late the loops of this process that run now were in the last minute.
+    """The lag of this process's running loops in the last minute.
 
     Returns:
-        for each loop: `kind` (its library), `beats` (heartbeats looked at, ten a second), and
+        for each loop: `kind` (its library), `beats` (heartbeats counted, ten a second), and
         `mean_s`, `p95_s` and `max_s` of their lag in seconds; empty while nothing is recorded.
     """
     figures: list[Mapping[str, str | int | float]] = []

@@ -1,8 +1,8 @@
 """Attaches to trio, through its Instrument interface.
 
-trio tells when each step of a task begins and ends, and when it waits for I/O. A heartbeat would
-be a task of ours in the program's tree; how late one would have been follows from these times: not
-at all while trio waits, and until it waits again while it runs.
+trio calls it when a step of a task begins and ends, and when it waits for I/O. A heartbeat would be
+our task in the program's tree; its lag is computed from these times instead: none while trio waits,
+and until it waits again while it runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KIND = "trio"
 
 
 class StepInstrument:
-    """Told by trio what it does (trio.abc.Instrument)."""
+    """Called by trio at each event (trio.abc.Instrument)."""
 
     def __init__(self) -> None:
         self._beats = Beats(KIND)
@@ -66,7 +66,7 @@ class TrioLoop:
         self._replaced = Replacements()
 
     def attach(self, run: ModuleType) -> None:
-        """Gives every run one instrument more."""
+        """Adds one instrument to every run."""
         original = run.setup_runner
 
         def setup_runner(clock: object, instruments: Any, *rest: object) -> object:

@@ -1,5 +1,5 @@
-"""Attaches to Twisted's reactors: what runs their delayed calls and their input and output, how
-late the delayed calls are, and a heartbeat.
+"""Attaches to Twisted's reactors: the methods that run their delayed calls and their input and
+output, the lag of the delayed calls, and a heartbeat.
 
 A reactor on top of asyncio is measured as asyncio.
 """
@@ -23,11 +23,11 @@ STEPS = {
     "twisted.internet.posixbase": ("_PollLikeMixin", "_doReadOrWrite"),
     "twisted.internet.selectreactor": ("SelectReactor", "_doReadOrWrite"),
 }
-"""By module: the class and its method each call of which is a step."""
+"""By module: the class, and its method whose every call is a step."""
 
 
 def start_heartbeat(reactor: Any) -> Callable[[], None]:
-    """Starts the heartbeat of a reactor that is about to run; returns what ends it."""
+    """Starts the heartbeat of a reactor that is about to run; returns a function that ends it."""
 
     def call_at(due_s: float, beat: Heartbeat) -> object:
         from time import monotonic
@@ -58,7 +58,7 @@ class _Cancellable:
 
 
 class TwistedLoop:
-    """The measuring of what one of Twisted's modules runs.
+    """The measuring of one of Twisted's modules.
 
     Args:
         module: a key of STEPS.

@@ -1,5 +1,5 @@
-"""Attaches to uvloop, whose handles are its own: its steps cannot be seen, so the heartbeat tells
-how late it is, and what the database was asked since the last beat tells why.
+"""Attaches to uvloop, which has its own handles: its steps cannot be seen, so the heartbeat
+measures its lag, and the database calls since the last beat explain it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KIND = "uvloop"
 
 
 def start_heartbeat(loop: AbstractEventLoop) -> Callable[[], None] | None:
-    """Starts the heartbeat of a loop that is about to run; returns what ends it."""
+    """Starts the heartbeat of a loop that is about to run; returns a function that ends it."""
     if loop.is_closed():
         return None
     heartbeat = Heartbeat(KIND, loop.call_at, loop.is_running, _core.await_beat)
@@ -45,12 +45,12 @@ class UvloopLoop:
         self._replaced.undo()
 
     def _adopt(self, loop_type: type[AbstractEventLoop]) -> None:
-        """Goes on with a loop that runs in this thread already."""
+        """Measures a loop that runs in this thread already."""
         from asyncio import get_running_loop
 
         try:
             running = get_running_loop()
         except RuntimeError:
-            return  # none runs
+            return  # no loop runs
         if isinstance(running, loop_type) and _core.enter_loop(KIND, running, False, True):
             start_heartbeat(running)

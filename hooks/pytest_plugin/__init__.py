@@ -1,7 +1,7 @@
 """The pytest plugin's front: its options, marker and fixture.
 
 pytest imports this module in every run where queryprof is installed, so it imports nothing until
-it is asked; hooks/pytest_recorder.py does the work.
+it is used; hooks/pytest_plugin/recorder.py does the work.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _recorder(config: pytest.Config) -> TestRecorder:
-    """The run's recorder, made when it is first wanted."""
+    """The run's recorder, made when it is first used."""
     recorder: TestRecorder | None = config.pluginmanager.get_plugin(NAME)
     if recorder is None:
         from queryprof.errors import QueryprofError
@@ -89,5 +89,5 @@ def _recorder(config: pytest.Config) -> TestRecorder:
 
 @pytest.fixture
 def queryprof(request: pytest.FixtureRequest) -> Queries:
-    """What the test has asked of the database so far: `.queries`, `.count()`, `.at_most(3)`."""
+    """The queries of the test so far: `.queries`, `.count()`, `.at_most(3)`."""
     return _recorder(request.config).queries()

@@ -1,7 +1,7 @@
-"""Holds a test to its budgets and its baseline, and keeps the baseline.
+"""Compares a test with its budgets and its baseline, and writes the baseline.
 
-It is imported when more is wanted of a test than how much it asked: by a marker, a check, a baseline to be
-saved, or because something in it is suspicious.
+It is imported when more than the counts of a test are needed: for a marker, a check, a baseline to
+be saved, or because something in the test is suspicious.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from queryprof.trace.descriptions import Descriptions
 BUDGETS = frozenset({"max_queries", "max_repeats", "max_stall_ms", "no_full_scans", "baseline"})
 
 SHUFFLERS = ("randomly", "random_order", "random-order", "reverse")
-"""Plugins by which tests run in another order each time, by their names."""
+"""The names of plugins that run tests in another order each time."""
 
 Report = dict[str, Any]
-"""What a phase of a test asked, as pytest's reports can carry it: names and numbers."""
+"""The figures of a phase of a test, in a form for pytest's reports: names and numbers."""
 
 
 def is_shuffled(config: pytest.Config) -> bool:
@@ -61,7 +61,7 @@ def is_shuffled(config: pytest.Config) -> bool:
 
 
 class Asked:
-    """What one test asked, part by part; described when it is wanted."""
+    """What one test executed, part by part; described when it is needed."""
 
     def __init__(self, parts: list[Part], descriptions: Descriptions, rules: Rules) -> None:
         self._parts = parts
@@ -69,7 +69,7 @@ class Asked:
         self._rules = rules
 
     def figures(self, with_sites: bool = True) -> dict[str, Figures]:
-        """Of all parts together."""
+        """The figures of all parts together."""
         return self._figures_of(self._parts, with_sites)
 
     def figures_by_part(self) -> list[TestFigures]:
@@ -81,7 +81,7 @@ class Asked:
         return figures_of(aggregates, self._rules, plans, with_sites, current_thread().name)
 
     def longer_than(self, stall_ms: float) -> tuple[Step, ...]:
-        """What an event loop ran for longer in one step, the longest first."""
+        """The functions with a step of an event loop that took longer, the longest first."""
         steps = [step for part in self._parts for step in self._descriptions.steps(part)]
         found = [step for step in steps if step.durations.max_ns > stall_ms * 1e6]
         return tuple(sorted(found, key=lambda step: -step.durations.max_ns))
@@ -91,11 +91,10 @@ class Gate:
     """Judges tests.
 
     Args:
-        path: of the baseline; checks: tests are held to it; saves: they make it.
+        path: of the baseline; checks: tests are compared with it; saves: it is written.
 
     Raises:
-        QueryprofError: the baseline cannot be read, or what is to be checked needs more than there
-            is.
+        QueryprofError: the baseline cannot be read, or a check needs what this run does not have.
     """
 
     def __init__(
@@ -113,14 +112,14 @@ class Gate:
         self._known_descriptions: Descriptions | None = None
 
     def asked(self, parts: list[Part]) -> Asked:
-        """What these parts of a test asked."""
+        """What a test executed in these parts."""
         if self._known_descriptions is None:
             self._known_descriptions = Descriptions()
         return Asked(parts, self._known_descriptions, self._rules)
 
     def judge(self, item: pytest.Item, parts: list[Part], report: Report, has_passed: bool) -> str:
-        """Adds to a test's report what is worth telling of it; why it fails that has passed up to
-        now, or the empty string.
+        """Adds the findings on a test to its report; returns why a test that has passed so far
+        fails, or the empty string.
         """
         marker = item.get_closest_marker("queryprof")
         is_held = marker is None or marker.kwargs.get("baseline", True)
@@ -200,7 +199,7 @@ class Gate:
         before = fold_names(figures_from(known))
         same = self._baseline.sqlite_version == sqlite3.sqlite_version
         found = deviations(before, fold_names(figures), self._rules, same)
-        if any(deviation.reasons for deviation in found):  # who reads it wants to know where
+        if any(deviation.reasons for deviation in found):  # the message shows the call sites
             found = deviations(before, fold_names(asked.figures()), self._rules, same)
         worse = [deviation for deviation in found if deviation.reasons]
         report["is_better"] = bool(found) and not worse
@@ -220,12 +219,12 @@ class Gate:
     # -- at the end of the run -------------------------------------------------------------
 
     def keep_times(self, passed: Mapping[str, Report]) -> None:
-        """Keeps how long the tests that passed were in the database, where that is wanted."""
+        """Keeps the database times of the tests that passed, if times are compared."""
         if self._times is not None:
             self._times.keep({test: report["database_ns"] for test, report in passed.items()})
 
     def has_seen_nothing(self, reports: Mapping[str, Report]) -> bool:
-        """A gate that has seen no query where the baseline has some has not been a gate."""
+        """Whether no query was seen although the baseline has some: then nothing was checked."""
         if self._baseline is None:
             return False
         expected = [test for test in reports if self._baseline.tests.get(test)]
@@ -234,8 +233,8 @@ class Gate:
     def save(
         self, passed: Mapping[str, Report], others: Collection[str], ran_in: Iterable[str]
     ) -> None:
-        """Writes the baseline: what passed now, and of the old what was not asked to run or did not
-        run to its end.
+        """Writes the baseline: the tests that passed, and of the old one those that were not
+        selected or did not run to their end.
 
         Args:
             others: tests that were deselected or have failed.
@@ -247,7 +246,7 @@ class Gate:
         try:
             old = read_baseline(self._path).tests
         except QueryprofError:
-            old = {}  # there is none, or it is damaged: that is why it is written again
+            old = {}  # there is none, or it is damaged, and written again for that reason
         files = set(ran_in)
         kept = {
             test: statements
@@ -263,7 +262,7 @@ class Gate:
 
 
 def _asking(passed: Mapping[str, Report]) -> dict[str, Any]:
-    """What each test asked that asked something."""
+    """The statements of each test that executed any."""
     return {
         test: report["statements"] for test, report in passed.items() if report["statements"]
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The fixture `queryprof`: what the running test has asked so far."""
+"""The fixture `queryprof`: what the running test has executed so far."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Queries:
     """The fixture's value.
 
     Args:
-        figures_by_part: of the running test, up to now; each call ends a part.
+        figures_by_part: returns those of the running test so far; each call ends a part.
     """
 
     def __init__(self, figures_by_part: Callable[[], list[TestFigures]]) -> None:
@@ -34,7 +34,7 @@ class Queries:
 
     @contextmanager
     def at_most(self, executions: int) -> Iterator[None]:
-        """Fails when the block asks more than so many times."""
+        """Fails when the block has more than this number of executions."""
         __tracebackhide__ = True
         before = self._figures_by_part()
         yield

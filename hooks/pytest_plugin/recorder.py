@@ -1,6 +1,6 @@
-"""Records each test apart, and sums up at the end.
+"""Records each test separately, and sums up at the end.
 
-With pytest-xdist every worker records and judges its own tests; what they found travels with their
+With pytest-xdist every worker records and judges its own tests; the results are sent with their
 reports to the process that sums up and saves.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 GATES = frozenset({"counts", "plans", "vmsteps", "stalls", "time"})
 COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-"""How a run ends that was not broken off."""
+"""The exit codes of a run that was not interrupted."""
 
 SILENT: Report = {
     "executions": 0,
@@ -39,7 +39,7 @@ SILENT: Report = {
     "stalls": (),
     "scans": (),
 }
-"""The report of a phase of a test that asked nothing: all that one can tell."""
+"""The report of a phase of a test without queries; it has all the keys."""
 
 
 def rules_of(config: pytest.Config) -> Rules:
@@ -62,7 +62,7 @@ def rules_of(config: pytest.Config) -> Rules:
 
 
 def is_suspicious(parts: list[Part]) -> bool:
-    """Whether something may be repeated, scanned or stalled in a test: then the gate looks closer."""
+    """Whether a test may have repeats, scans or stalls: then the gate analyses it."""
     sums: dict[int, tuple[int, int]] = {}
     for part in parts:
         if part.steps:
@@ -90,7 +90,7 @@ class TestRecorder:
         self._shows: bool = config.getoption("queryprof") or self._saves or self._checks
         self._known_gate: Gate | None = None
         if self._saves or self._checks:
-            self._gate()  # which says now what it cannot read
+            self._gate()  # which raises now if it cannot read the baseline
         self._changes: Changes | None = None
         self._started_session = False
         self._parts: list[Part] = []  # of the running phase
@@ -119,12 +119,12 @@ class TestRecorder:
         if self._changes is None:
             self._started_session = not session.is_on
             session.start()
-            _core.plans_allow(1.0)  # the same plans in every run, whatever they cost
+            _core.plans_allow(1.0)  # the same plans in every run, at any cost
             self._changes = Changes()
         return self._changes
 
     def _begin_phase(self, is_call: bool = False) -> None:
-        """What was asked since the last phase, between the two, counts for this one."""
+        """Begins a phase; queries between the last phase and this one count for this one."""
         self._is_call = is_call
         self._record()
         self._parts = []

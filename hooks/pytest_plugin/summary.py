@@ -1,6 +1,6 @@
-"""The end of a pytest run: the tests that ask most, and what is suspicious in them.
+"""The summary of a pytest run: the tests with most queries, and what is suspicious in them.
 
-What tests asked comes as plain data, as their reports carried it (pytest_recorder.py).
+The figures of tests are plain data, from their reports (recorder.py).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ SHOWN = 5
 """Lines of each kind."""
 
 Calls = Mapping[str, Mapping[str, Any]]
-"""Test -> what its call asked."""
+"""Test -> the figures of its call."""
 
 
 def write_most(out: pytest.TerminalReporter, calls: Calls, fixtures: Mapping[str, int]) -> None:
-    """The tests with most executions, and those with most database time."""
+    """Writes the tests with most executions, and those with most database time."""
     by_count = sorted(calls.items(), key=lambda item: -item[1]["executions"])
     by_time = sorted(calls.items(), key=lambda item: -item[1]["database_ns"])
     write_line(out, "most executions (and in its fixtures)")
@@ -37,7 +37,7 @@ def write_most(out: pytest.TerminalReporter, calls: Calls, fixtures: Mapping[str
 
 
 def write_signs(out: pytest.TerminalReporter, calls: Calls) -> None:
-    """Repeated statements, stalled event loops, scans of large tables."""
+    """Writes repeated statements, stalled event loops, scans of large tables."""
     repeated = [
         (times, statement, place, nodeid)
         for nodeid, found in calls.items()
@@ -62,7 +62,7 @@ def write_signs(out: pytest.TerminalReporter, calls: Calls) -> None:
 
 
 def write_causes(out: pytest.TerminalReporter, calls: Calls) -> None:
-    """Why tests failed against the baseline: a cause of many tests once."""
+    """Writes why tests failed against the baseline: a cause of many tests once."""
     if not any(found["causes"] for found in calls.values()):
         return
     from queryprof.report.text.causes import Cause, cause_lines
@@ -81,5 +81,5 @@ def write_causes(out: pytest.TerminalReporter, calls: Calls) -> None:
 
 
 def write_line(out: pytest.TerminalReporter, line: str, **markup: bool) -> None:
-    """Writes one line of the summary, whatever names are in it."""
+    """Writes one line of the summary, with control characters of names escaped."""
     out.write_line(visible(line), **markup)

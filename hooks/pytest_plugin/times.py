@@ -1,7 +1,7 @@
-"""How long tests were in the database in earlier runs on this machine: pytest's cache keeps it.
+"""The database times of tests in earlier runs on this machine, kept in pytest's cache.
 
-Times differ between machines and from run to run, so they are in no baseline, and one is called
-slower only when it stands out from many.
+Times differ between machines and from run to run, so they are in no baseline, and a test counts as
+slower only when its time stands out from many.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from queryprof.errors import SettingsError
 
 KEY = "queryprof/database_ns"
 KEPT = 20
-"""Runs of each test that are remembered."""
+"""Runs of each test that are kept."""
 
 NEEDED = 8
-"""Runs that must be known: that the next one of equal runs is the longest of nine happens in one of
-nine, so it must be longer by far too."""
+"""Runs that must be known: the next one of equal runs is the longest of nine in one case of
+nine, so it must be much longer, too."""
 
 FACTOR = 1.5
 NOTABLE_NS = 10_000_000
@@ -41,7 +41,7 @@ class TestTimes:
         self._known: dict[str, list[int]] = cache.get(KEY, {})
 
     def slower_than(self, test: str, database_ns: int) -> int | None:
-        """The longest time known, in ns, when this one stands out from all; else None."""
+        """The longest time known, in ns, if this one is much longer; else None."""
         known = self._known.get(test, [])
         if len(known) < NEEDED:
             return None

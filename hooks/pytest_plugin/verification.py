@@ -1,6 +1,6 @@
-"""Whether a baseline repeats: the same pytest command once more, in a process of its own.
+"""Checks that a baseline repeats: runs the same pytest command once more, in another process.
 
-A process of its own makes everything again that may differ from run to run: fixtures of every
+Another process makes everything again that may differ from run to run: fixtures of every
 scope, the order of tests and of sets, workers, names that are made at import.
 """
 
@@ -23,21 +23,21 @@ from queryprof.report.text.causes import cut, tests_in_words
 from queryprof.trace.baseline_file import Tests, read_baseline
 
 SHOWN = 20
-"""Statements that are not stable, named in the summary."""
+"""Unstable statements in the summary."""
 
 LAST_LINES = 15
-"""Of the output of a second run that came to no end."""
+"""Lines of the output of a second run that did not finish."""
 
 RUN_PYTEST = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a second run showed.
+    """The result of a second run.
 
     Attributes:
-        tests: how many asked something of the database in both runs.
-        missing: tests that the second run has not, or in which they did not pass.
+        tests: how many used the database in both runs.
+        missing: tests that are not in the second run, or did not pass in it.
         differing: (test, what differs).
     """
 
@@ -50,7 +50,7 @@ class Verification:
         return not self.missing and not self.differing
 
     def lines(self) -> list[str]:
-        """What is not stable, each statement once, with its tests."""
+        """The unstable statements, each once, with its tests."""
         if self.is_stable:
             return [f"a second run asked the same: {self.tests:,} tests are stable"]
         lines = []
@@ -80,10 +80,10 @@ def verify(config: pytest.Config, first: Tests, rules: Rules) -> Verification:
     """Runs the tests again and compares.
 
     Args:
-        first: what each test that passed asked in this run.
+        first: the figures of each test that passed in this run.
 
     Raises:
-        QueryprofError: the second run came to no end.
+        QueryprofError: the second run did not finish.
     """
     second = _run_again(config)
     both = [test for test in first if test in second]
@@ -99,7 +99,7 @@ def verify(config: pytest.Config, first: Tests, rules: Rules) -> Verification:
 
 
 def _run_again(config: pytest.Config) -> Tests:
-    """What each test asks in a run of the same command in a child process."""
+    """The figures of each test in a run of the same command in a child process."""
     with TemporaryDirectory(prefix="queryprof-") as directory:
         path = Path(directory) / "baseline.json"
         result = subprocess.run(
@@ -123,8 +123,8 @@ def _run_again(config: pytest.Config) -> Tests:
 
 
 def _interpreter() -> list[str]:
-    """Python as this run was started: `python -m pytest` puts the working directory before all
-    other places of modules, and the script `pytest` does not.
+    """The Python command of this run: `python -m pytest` puts the working directory first in
+    sys.path, and the script `pytest` does not.
     """
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     if main is not None and main.name == "pytest.__main__":
@@ -133,7 +133,9 @@ def _interpreter() -> list[str]:
 
 
 def _arguments(config: pytest.Config) -> list[str]:
-    """The command's arguments, and what keeps the second run's files from the first one's."""
+    """The command's arguments, and options that separate the second run's files from the first
+    one's.
+    """
     arguments = [os.fspath(argument) for argument in config.invocation_params.args]
     if config.pluginmanager.hasplugin("_cov"):
         arguments.append("--no-cov")

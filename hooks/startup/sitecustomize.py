@@ -7,7 +7,7 @@ import sys
 
 
 def _leave_path() -> None:
-    """Takes this directory off sys.path; the program's path is as it would be."""
+    """Removes this directory from sys.path, so that the program's path is unchanged."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Scope = MutableMapping[str, Any]
 
 MARK = "queryprof.span"
-"""In a request's scope: it has a span already, of a middleware further out."""
+"""A key in a request's scope: an outer middleware has made its span."""
 
 
 class AsgiMiddleware:

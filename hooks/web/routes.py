@@ -1,8 +1,8 @@
-"""What to call a request's span: its method and the pattern of its route, where the framework
-tells it; else its path with numbers and ids folded.
+"""The name of a request's span: its method and the pattern of its route, if the framework has it;
+else its path with numbers and ids folded.
 
-Asks the framework before it handles the request, so that all queries of the request are under one
-name. Imports no framework: it looks at what the program has imported.
+The route is resolved before the framework handles the request, so that all queries of the request
+are under one name. No framework is imported, only used when the program has imported it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     Scope = MutableMapping[str, Any]
 
 LAYERS = 32
-"""How many middlewares are looked through for the framework."""
+"""The most middlewares that are unwrapped to find the framework."""
 
 UNROUTED = 200
-"""Folded paths that get a name; the others are "(other paths)": anybody can make some up."""
+"""Folded paths that get a name; the others are "(other paths)": clients can invent any number."""
 
 _ID = re.compile(
     r"(?<=/)(?:\d+|[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}|[0-9a-f]{16,}"
@@ -64,7 +64,7 @@ def _told(ask: Callable[[], str | None]) -> str | None:
     try:
         return ask()
     except Exception:
-        return None  # no such route, or a framework that we do not know well: the path will do
+        return None  # no such route, or an unknown version of the framework: the path is used
 
 
 def _layers(app: object) -> list[Any]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MARK = "queryprof.span"
-"""In a request's environ: it has a span already, of a middleware further out."""
+"""A key in a request's environ: an outer middleware has made its span."""
 
 
 class WsgiMiddleware:
@@ -43,8 +43,8 @@ class WsgiMiddleware:
 class _Request:
     """One request, from the call of the application to the end of its response.
 
-    The span is entered in the context that the server calls in, and no copy of it: what the
-    application keeps in context variables stays there.
+    The span is entered in the server's context, and not in a copy of it: context variables that the
+    application sets stay there.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class _Request:
         except BaseException as error:
             self.end(error)
             raise
-        # A file is sent by the server as it likes best: it must get the very wrapper.
+        # A server may send a file in a special way: it must get the wrapper itself.
         wrapper = environ.get("wsgi.file_wrapper")
         is_file = isinstance(wrapper, type) and isinstance(body, wrapper)
         if is_file or isinstance(body, (list, tuple)):

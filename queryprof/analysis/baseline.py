@@ -70,12 +70,12 @@ def figures_of(
     with_sites: bool = True,
     test_thread: str = "",
 ) -> dict[str, Figures]:
-    """The figures of what was recorded during one test, and the plans that were met.
+    """The figures of the statements that one test executed, with their plans.
 
     Args:
-        with_sites: whether the call sites are wanted, which take longest to find.
-        test_thread: the thread that ran the test. What it asked without any frame of the
-            program's own is left out: a framework asked it, to prepare or clean up.
+        with_sites: whether to include the call sites, which take longest to find.
+        test_thread: the thread that ran the test. Its statements without any frame of the
+            program's own code are left out: a framework ran them, to prepare or clean up.
     """
     met = plans_by_statement(plans)
     everything = [
@@ -116,7 +116,7 @@ def _sites(began: list[Aggregate], helpers: frozenset[Function]) -> tuple[Site, 
 
 
 def numbers_of(figures: TestFigures) -> dict[str, dict[str, Any]]:
-    """The figures as a baseline file has them: what is unknown is left out."""
+    """The figures in the form of a baseline file: unknown ones are left out."""
     return {
         statement: {
             **{name: n for name in BASELINE_FIGURES if (n := getattr(one, name)) is not None},

@@ -1,8 +1,8 @@
-"""How sure a change between two sets of runs is: the bootstrap interval of the ratio of means.
+"""How certain a change between two sets of runs is: the bootstrap interval of the ratio of means.
 
 After B. Efron and R. Tibshirani, An Introduction to the Bootstrap (1993), chapter 13: the
 percentile interval. Runs, not single executions, are drawn: executions of one run share its
-luck (a busy machine, a cold cache), so they would make a change look surer than it is.
+conditions (a busy machine, a cold cache), so they would make a change look too certain.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from statistics import fmean
 RESAMPLES = 1000
 CONFIDENCE = 0.95
 SEED = 1
-"""The same runs give the same interval, always."""
+"""Fixed, so that the same runs always give the same interval."""
 
 
 def ratio_interval(before: Sequence[float], after: Sequence[float]) -> tuple[float, float] | None:

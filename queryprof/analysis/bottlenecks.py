@@ -24,7 +24,7 @@ class Bottleneck:
         rank: from 1.
         share, cumulative_share: of the database time (0 to 1); the latter with all ranks before.
         callers: the most expensive call paths behind the call site, at most five.
-        plans: the query plans of the statement, wherever it was asked; empty: unknown.
+        plans: the query plans of the statement, from all call sites; empty: unknown.
     """
 
     rank: int
@@ -38,7 +38,7 @@ class Bottleneck:
 
     @property
     def mark(self) -> Mark | None:
-        """What is wrong with its work, if that costs."""
+        """What is wrong with its work, if that costs a notable time."""
         return mark_of(self.statement, self.plans, self.totals, self.share)
 
 
@@ -47,7 +47,7 @@ class Ranking:
     """The bottlenecks, most expensive first.
 
     Attributes:
-        bottlenecks: the first of them, as many as were asked for.
+        bottlenecks: the first of them, `top` at the most.
         count: how many there are.
         vital: how many of them, most expensive first, make up VITAL_SHARE of the time or more;
             vital_share: what they do make up (0 to 1).

@@ -1,12 +1,12 @@
 """Call sites: the first frame of a call path that is not a database helper.
 
-A database helper is a function that runs what its callers bring: many programs have a
+A database helper is a function that runs the SQL that its callers pass: many programs have a
 `db.query(sql)`, or one behind another. The SQL is its caller's, so the caller is shown and
 ranked, and the helper is named beside it.
 
-How to see one: a line of it runs different statements (the SQL is a variable there), and each of
-its callers has statements of its own. An ordinary function has a line for each statement, or runs
-the same ones whoever calls it.
+How to recognize one: one line of it runs different statements (the SQL is a variable there), and
+each of its callers has its own statements. An ordinary function has a line for each statement, or
+runs the same ones for every caller.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CallSite:
 
     Attributes:
         callers: the frames outwards of it, nearest first.
-        helpers: the database helpers that were seen through, innermost first.
+        helpers: the database helpers that were skipped, innermost first.
     """
 
     frame: Frame | None
@@ -52,7 +52,7 @@ class _Use:
     """A function as the call paths show it: what it runs, by line and by calling function.
 
     Attributes:
-        callers: the next frames' functions, each with what it has this function run.
+        callers: the functions that call it, each with what this function runs for it.
     """
 
     lines: dict[int, set[str]] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class _Use:
         return set().union(*self.lines.values())
 
     def behind(self, function: Function) -> list[tuple[Function, _Use]]:
-        """Its callers, if it runs what they give it; else itself."""
+        """Its callers, if it runs the SQL that they pass; else itself."""
         if self.runs_what_it_is_given and self.callers:
             return list(self.callers.items())
         return [(function, self)]
@@ -105,13 +105,13 @@ def _uses(paths: Mapping[CallPath, set[str]], helpers: frozenset[Function]) -> d
     uses: dict[Function, _Use] = {}
     for path, statements in paths.items():
         frames = list(_without(path, helpers))
-        if len(frames) > 1:  # else there would be nothing left to show
+        if len(frames) > 1:  # else no frame would be left to show
             uses.setdefault(_function(frames[0]), _Use()).add(frames, statements)
     return uses
 
 
 def _without(path: CallPath, helpers: frozenset[Function]) -> Iterator[Frame]:
-    """The frames of a path that are no helpers, of a function that calls itself the innermost."""
+    """The frames of a path that are not helpers; of a recursive function, the innermost frame."""
     before: Function | None = None
     for frame in path:
         function = _function(frame)
@@ -121,7 +121,7 @@ def _without(path: CallPath, helpers: frozenset[Function]) -> Iterator[Frame]:
 
 
 def _is_helper(use: _Use) -> bool:
-    """Whether a function runs what is brought by its callers, or by those behind them."""
+    """Whether a function runs the SQL that its callers, or those behind them, pass."""
     if not use.runs_what_it_is_given:
         return False
     callers = list(use.callers.items())
@@ -144,7 +144,7 @@ def _bring_their_own(callers: Iterable[tuple[Function, _Use]]) -> bool:
 
 
 def call_site(path: CallPath, helpers: frozenset[Function]) -> CallSite:
-    """The call site of a call path: seen through helpers as long as a frame is left."""
+    """The call site of a call path: helpers are skipped as long as a frame is left."""
     if not path:
         return CallSite(None)
     depth = 0

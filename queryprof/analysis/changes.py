@@ -1,4 +1,4 @@
-"""What has changed between runs before and runs after, as it is found and told."""
+"""The changes between runs before and runs after: what a comparison finds and a report shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from queryprof.analysis.plans import Steps, worse_plans
 
 
 class Verdict(StrEnum):
-    """What a change is to whoever made it."""
+    """How a change is judged."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -20,7 +20,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """What is no change: shares of the value before.
+    """Differences that count as no change, as shares of the value before.
 
     Attributes:
         time: of timed metrics.
@@ -37,7 +37,7 @@ class Change:
 
     Attributes:
         metric: its name, the unit at the end (`database_ns`).
-        gate: what it belongs to when failing is asked for: counts, plans, vmsteps, io or time.
+        gate: the group of `--fail-on` that it belongs to: counts, plans, vmsteps, io or time.
         before, after: means over the runs; None: unknown.
         ratio: after / before; None: unknown, or nothing before.
         interval: of the ratio (95%); timed metrics of several runs alone.
@@ -101,10 +101,10 @@ class StatementChange:
 
 
 LONGEST_COURSE = 4096
-"""Intervals. A timeline has 512; with more from the start on, the clock was set meanwhile."""
+"""In intervals. A timeline has 512; a longer course means that the clock was set during the run."""
 
 Course = tuple[tuple[float, float], ...]
-"""A run's way: (seconds since its start, share of the time in the database then)."""
+"""A run's course: (seconds since its start, share of the time in the database then)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Comparison:
     """Runs before and after.
 
     Attributes:
-        whole: metrics of whole runs; of executions, unless they say otherwise.
+        whole: metrics of whole runs; they are of executions unless named otherwise.
         statements: new ones first, then gone ones, then known ones, worst first.
         courses: of the first run of each side.
     """

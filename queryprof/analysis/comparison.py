@@ -1,7 +1,7 @@
 """Comparing runs before a change with runs after it: metric by metric, statement by statement.
 
-Counts of work (executions, rows, VM steps) have no noise in them and are compared exactly. Times
-have, and are compared over several runs a side; with fewer a change of time is "unclear".
+Counts of work (executions, rows, VM steps) have no noise and are compared exactly. Times have
+noise, and are compared over several runs a side; with fewer a change of time is "unclear".
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from queryprof.model import Aggregate, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
 
 SITES = 3
-"""Call sites shown of a statement."""
+"""Call sites shown for a statement."""
 
 Side = list[Mapping[str, list[Aggregate]]]
 
@@ -87,7 +87,7 @@ def _course(profile: Profile) -> Course:
     width_ns = profile.timeline_width_ns
     start_ns = min(p.start_unix_ns for p in profile.processes)
     spent = {(i.start_unix_ns - start_ns) // width_ns: i.self_ns for i in profile.timeline}
-    # An interval without calls is not in the timeline, and has a place in the chart.
+    # An interval without calls is not in the timeline, but has a place in the chart.
     numbers = range(min(0, *spent), max(spent) + 1)
     if len(numbers) > LONGEST_COURSE:
         return ()
@@ -135,8 +135,8 @@ def _sites(
     sides: tuple[list[list[Aggregate]], list[list[Aggregate]]], helpers: frozenset[Function]
 ) -> tuple[SiteChange, ...]:
     """Where executions changed most. A function's lines move between revisions, and its file's
-    directory too: what is compared is its executions from all its lines; what is shown is its
-    busiest line, of after if it is there.
+    directory too: the executions from all its lines are compared, and its busiest line is shown,
+    that of after if there is one.
     """
     counts: dict[Function, list[float]] = {}
     shown: dict[Function, CallSite] = {}
@@ -158,7 +158,7 @@ def _sites(
 def regressions(
     comparison: Comparison, gates: Iterable[str]
 ) -> tuple[StatementChange | Change, ...]:
-    """What got worse, of the gates that count: whole-run metrics of time, and statements.
+    """What got worse, of the given gates: whole-run metrics of time, and statements.
 
     A new statement counts under `counts`.
     """

@@ -1,4 +1,4 @@
-"""How what a test asks differs from its baseline: only in figures without noise."""
+"""How the statements of a test differ from its baseline: only in figures without noise."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Deviation:
     """A statement whose figures are not those of the baseline.
 
     Attributes:
-        before: None: new; after: None: gone.
+        before: None: new; after: None: no longer executed.
         reasons: what is worse, in words; empty when it is better.
-        instead_of: the statement that is gone and that this one stands for, "" when there is
+        instead_of: the statement of the baseline that this one replaces, "" when there is
             none. `before` has its figures if the two differ in names alone.
     """
 
@@ -33,7 +33,7 @@ def deviations(
 ) -> list[Deviation]:
     """Where a test differs from its baseline: what is worse first.
 
-    A new statement that is equal to one that is gone but for names is compared with it.
+    A new statement that differs from a missing one in names alone is compared with it.
     """
     drift = 0.0 if same_sqlite else rules.vm_steps_tolerance
     before = {s: one for s, one in before.items() if not rules.ignore.match(s)}
@@ -67,7 +67,7 @@ def unstable(first: TestFigures, second: TestFigures, rules: Rules) -> list[Devi
 
 
 def _costs(figures: TestFigures, others: TestFigures) -> dict[str, tuple[int, ...]]:
-    """What the statements cost that the others have not."""
+    """The costs of the statements that `others` does not have."""
     return {
         statement: (one.executions, one.rows, one.full_scan_steps or 0, one.vm_steps or 0)
         for statement, one in figures.items()

@@ -1,4 +1,4 @@
-"""Work that was handed to threads, and waited for them."""
+"""Work that was handed to threads and waited for them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The metrics that runs are compared by, and what a change of one is: exactly for what has no noise, by the
-interval of the ratio for times.
+"""The metrics that runs are compared by, and the verdict on a change of one: exact where there is
+no noise, by the interval of the ratio for times.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ WHOLE = (
 RUN = Metric("run_ns", "time", lambda _: None)
 STATEMENT = (*_COUNTS, *_TIMES)
 _NOT_ALONE = frozenset({"max_ns", "min_call_ns", "deviation_ns"})
-"""Shown, but no verdict of their own: a single execution, or the noise itself, decides them."""
+"""Shown without a verdict of their own: a single execution, or the noise itself, decides them."""
 
 IO: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
     (
@@ -107,7 +107,7 @@ Values = list[float | None]
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Puts a metric's values of all runs together, and says what their change is."""
+    """Compares a metric's values of all runs, and gives the change its verdict."""
 
     tolerance: Tolerance
     same_sqlite: bool
@@ -151,6 +151,6 @@ class Judge:
             return Verdict.WORSE
         if max(after) * (1 + drift) < min(before):
             return Verdict.BETTER
-        # A program whose runs differ among themselves says nothing where they overlap.
+        # Where runs of one side differ among themselves, an overlap with the other shows nothing.
         steady = max(before) == min(before) and max(after) == min(after)
         return Verdict.SAME if steady or before == after else Verdict.UNCLEAR

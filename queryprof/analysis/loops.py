@@ -1,4 +1,4 @@
-"""Event loops: how late they were, what kept them standing still, and what everybody else paid."""
+"""Event loops: their lag, what caused their stalls, and what other callbacks had to wait."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ WAITING = "waiting"
 COMPUTING = "computing"
 HOLDING = "C code that holds the GIL"
 UNKNOWN = "unknown"
-"""What a stall was spent on, where one thing was more than half of it."""
+"""What a stall was spent on, if one thing was more than half of it."""
 
 MAJORITY = 0.5
 
 HELD_NS = 25_000_000
 """Python code lets another thread run within some switch intervals (sys.getswitchinterval, 5 ms);
-what makes one wait for longer, on average, is in C."""
+a longer wait, on average, is caused by C code."""
 
 QUEUES_SEEN = frozenset({"asyncio"})
 """Kinds of loops whose callbacks that are ready can be counted."""
@@ -30,7 +30,7 @@ QUEUES_SEEN = frozenset({"asyncio"})
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What of a stall or step went to one statement and call site."""
+    """The part of a stall or step that went to one statement and call site."""
 
     statement: str
     site: CallSite
@@ -74,10 +74,10 @@ class FunctionFinding:
 
 @dataclass(frozen=True, slots=True)
 class LoopFinding:
-    """What is to be said of a loop.
+    """The findings on a loop.
 
     Attributes:
-        utilization: share (0 to 1) of its run time that it was busy; None when it cannot be seen.
+        utilization: share (0 to 1) of its run time that it was busy; None when it is unknown.
         mean_waiting: callbacks that were ready when a step began; None where that is unknown.
     """
 
@@ -91,7 +91,7 @@ class LoopFinding:
 
 
 def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopFinding, ...]:
-    """What is to be said of each loop, the one with most time in stalls first."""
+    """The findings on each loop, the one with most time in stalls first."""
 
     def site(path: tuple[Frame, ...]) -> CallSite:
         return call_site(path, helpers)

@@ -1,6 +1,6 @@
 """Marks: the one thing about a statement's work that most likely should not be, if it costs.
 
-A plan alone says little: a sort of three rows is harmless, and a scan of a table that is wanted
+A plan alone shows little: a sort of three rows is harmless, and a scan of a table that is needed
 whole is right. A mark needs a cost: what is read, sorted or built against what is returned, and
 the statement's time against the run.
 """
@@ -17,16 +17,16 @@ from queryprof.analysis.totals import Totals
 INDEX, CORRELATED, SCAN, SORT = "index", "correlated", "scan", "sort"
 
 LEAST_SHARE = 0.01
-"""Of the database time; and ..."""
+"""This share of the database time, and ..."""
 
 LEAST_NS = 1_000_000
-"""... so much time altogether is worth a mark."""
+"""... this total time, at the least, are worth a mark."""
 
 READ_FOR_ONE = 4
-"""Rows read for each one returned, from which on more is read than is wanted."""
+"""Rows read for each row returned, from which on more is read than is needed."""
 
 MANY_ROWS = 1000
-"""To sort, or to run a subquery for."""
+"""Many to sort, or to run a subquery for."""
 
 SORT_STEPS = 8
 """VM steps of a sorter for each row that it takes, at the least; of which a LIMIT returns few."""
@@ -79,7 +79,7 @@ def mark_of(statement: str, plans: tuple[Steps, ...], totals: Totals, share: flo
 
 
 def _candidates(plans: tuple[Steps, ...], totals: Totals) -> list[tuple[str, float | None]]:
-    """The kinds whose cost is there, the one that matters first, with what they do."""
+    """The kinds of marks whose cost is high, the most important first, with their work."""
     returned = totals.rows_each or 0.0
     vm_steps, read = totals.vm_steps, totals.full_scan_steps
     built = totals.automatic_indexes_sum / totals.counted if totals.counted else None
@@ -105,7 +105,7 @@ def _candidates(plans: tuple[Steps, ...], totals: Totals) -> list[tuple[str, flo
 
 
 def _is_seen(kind: str, plans: tuple[Steps, ...]) -> bool:
-    """Whether the counters show what no plan does: a scan, where the plans are unknown."""
+    """Whether the counters alone show it: a scan, where the plans are unknown."""
     return kind == SCAN and not plans
 
 

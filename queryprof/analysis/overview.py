@@ -1,4 +1,4 @@
-"""The overview: how long the program ran, how much of it in the database, and what is not known."""
+"""The overview: how long the program ran, how much of it in the database, and what is unknown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Overview:
         database_share: of process_ns; with threads it can be more than 1.
         profiler_ns: what queryprof added: calls times the calibrated cost (an estimate), and
             the measured time of turns and new statements.
-        cautions: what a reader must know to believe the figures.
+        cautions: what limits the figures, in sentences.
     """
 
     command: tuple[str, ...]

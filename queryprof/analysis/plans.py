@@ -38,7 +38,7 @@ _REWRITES = tuple(
 )
 
 _LEFT_OUT = re.compile(r"BLOOM FILTER ON |REUSE ")
-"""Steps that only newer versions have, or tell."""
+"""Steps that only newer versions have, or print."""
 
 _SCAN = re.compile(r"SCAN (?!CONSTANT ROW|\(subquery\))(\S+)")
 _INDEXED_SCAN = re.compile(r"SCAN \S+ (?:USING|VIRTUAL)")
@@ -81,7 +81,7 @@ def worse_plans(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> tuple[St
 
 @lru_cache(maxsize=4096)
 def normal_form(tree: str) -> Steps:
-    """The steps of a plan, indented by what they are part of, as any version of SQLite means them."""
+    """The steps of a plan, indented by what they are part of, the same for any SQLite version."""
     lines = []
     for line in tree.splitlines():
         step = line.lstrip()
@@ -115,8 +115,7 @@ def is_worse(before: Steps, after: Steps) -> bool:
     """Whether a plan reads from end to end, sorts or builds an index where the other did not.
 
     A scan along an index is better than one of the table, and worse than a search. Where both
-    cost the same by these signs, the one may be worse than the other all the same: SQLite's steps
-    tell.
+    cost the same by these signs, one may still be worse than the other: SQLite's steps show it.
     """
     old, new = signs_of(before), signs_of(after)
     return (

@@ -1,8 +1,8 @@
 """Random names: what in a statement's identifiers differs from run to run, made the same.
 
 Programs and tests name tables after a uuid, a hash, a counter or the time. Literals are "?" in a
-statement already, so what is random in it stands in identifiers. Names that only chance tells from
-a word (ten random letters) are not known here; queryprof.analysis.renamed pairs them.
+statement already, so what is random in it stands in identifiers. Random names that look like words
+(ten random letters) are not recognized here; queryprof.analysis.renamed pairs them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 
 RANDOM = "<random>"
-"""What stands for the random part of a name."""
+"""The placeholder for the random part of a name."""
 
 _RANDOM = re.compile(
     r"[0-9a-fA-F]{8}([-_])[0-9a-fA-F]{4}\1[0-9a-fA-F]{4}\1[0-9a-fA-F]{4}\1[0-9a-fA-F]{12}"

@@ -23,13 +23,13 @@ Cost = tuple[int, ...]
 """Executions, rows and further figures of one statement."""
 
 _SAME_WORDS = 0.4
-"""Of two statements' words, from which share on one stands for the other."""
+"""The share of common words from which on one statement replaces another."""
 
 
 @lru_cache(maxsize=4096)
 def structure_of(statement: str) -> tuple[str | int, ...]:
     """The tokens of a statement, with a number for each identifier, in the order in which they
-    first come: equal for two statements that differ in nothing but names.
+    first come: equal for two statements that differ in names alone.
     """
     numbers: dict[str, int] = {}
     return tuple(
@@ -41,11 +41,11 @@ def structure_of(statement: str) -> tuple[str | int, ...]:
 
 
 def pair_renamed(gone: Mapping[str, Cost], new: Mapping[str, Cost]) -> dict[str, str]:
-    """New statement -> the one that is gone and equal but for names; one to one.
+    """New statement -> the missing one that differs from it in names alone; one to one.
 
     Args:
-        gone, new: statement -> what it cost, its executions first. Of many alike the most
-            expensive are paired; a statement that ran once and one that ran often are no pair.
+        gone, new: statement -> what it cost, its executions first. Of several equal ones the
+            most expensive are paired; one that ran once is not paired with one that ran often.
     """
     waiting: dict[object, list[str]] = {}
     for statement in _ordered(gone):
@@ -67,9 +67,7 @@ def _ordered(costs: Mapping[str, Cost]) -> list[str]:
 
 
 def replaced_by(statement: str, gone: Iterable[str]) -> str:
-    """Of the statements that are gone the one that a new statement most likely stands for; ""
-    when none is like it.
-    """
+    """The missing statement that a new statement most likely replaces; "" when none is similar."""
     words = set(_TOKEN.findall(statement))
     best, best_share = "", _SAME_WORDS
     for candidate in sorted(gone):

@@ -1,4 +1,4 @@
-"""The report on a profile: everything that is said of it, whatever renders it."""
+"""The report on a profile: all its figures and findings, for every renderer."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from queryprof.analysis.views import View, view_by
 from queryprof.model import Profile, ThreadUsage
 
 TOP_SHOWN = 10
-"""What a first screen has room for."""
+"""Rows that fit on a first screen."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What is said of a profile. A part is computed when a renderer first asks for it, and once.
+    """The figures and findings of a profile. Each part is computed once, when first used.
 
     Attributes:
-        profile: what it is about; what is said as it was recorded (plans, exemplars, errors, the
-            timeline) is taken from there.
-        sort: what the ranking and the views have first, of `analysis.totals.SORT_KEYS`.
-        top: how much of the ranking, of each view and of each list at the most; None: all.
+        profile: the source of the report, and of the parts that are shown as they were recorded
+            (plans, exemplars, errors, the timeline).
+        sort: the order of the ranking and the views, of `analysis.totals.SORT_KEYS`.
+        top: the most rows of the ranking, of each view and of each list; None: all.
     """
 
     profile: Profile
@@ -38,7 +38,7 @@ class Report:
 
     @cached_property
     def helpers(self) -> frozenset[Function]:
-        """The program's database helpers, which call sites are seen through."""
+        """The program's database helpers, which call sites leave out."""
         return find_helpers(self.profile.aggregates)
 
     @cached_property
@@ -80,5 +80,5 @@ class Report:
 
     @cached_property
     def threads(self) -> Mapping[str, ThreadUsage]:
-        """What the threads used, by the names that people see."""
+        """What the threads used, by their names in the report."""
         return usage_by_name(self.profile)

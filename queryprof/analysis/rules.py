@@ -1,4 +1,4 @@
-"""What a test is held to: which statements are looked at, and what counts as worse."""
+"""The rules that a test is judged by: which statements are checked, and what counts as worse."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REPEATS = 10
 sign of a query in a loop (N+1)."""
 
 SCANNED_ROWS = 1000
-"""Full-scan steps in one execution from which on a scan is called one of a large table."""
+"""Full-scan steps in one execution from which on a scan counts as one of a large table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class SpanFinding:
 
     Attributes:
         database_share: of their wall time; with threads it can be more than 1.
-        cpu_ns: of one, on average over those for which it is known; None: of none.
+        cpu_ns: of one, on average over those for which it is known; None: for none.
         queries: numbers where other summaries hold nanoseconds.
     """
 

@@ -1,4 +1,4 @@
-"""Spreads: a distribution of durations as the figures that people read."""
+"""Summaries: a distribution of durations as mean, percentiles and maximum."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from queryprof.model import Profile, ThreadUsage
 
 
 def usage_by_name(profile: Profile) -> Mapping[str, ThreadUsage]:
-    """What the threads used, by the name that people see: with the process where there are
+    """What the threads used, by their names in the report: with the process where there are
     several.
     """
     pids = {process.id: process.pid for process in profile.processes}
@@ -21,7 +21,7 @@ def usage_by_name(profile: Profile) -> Mapping[str, ThreadUsage]:
 
 def busy(usage: Mapping[str, ThreadUsage], parts: int) -> tuple[float, Mapping[str, list[float]]]:
     """How busy threads were over the run: the length of a part in ns, and by the names of
-    `usage` the CPU time in ns in each of at most so many equal parts.
+    `usage` the CPU time in ns in each of at most `parts` equal parts.
     """
     starts = [i.start_unix_ns for used in usage.values() for i in used.timeline]
     if not starts:

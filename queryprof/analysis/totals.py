@@ -1,4 +1,4 @@
-"""Totals: what a group of aggregates adds up to, with the figures that people read."""
+"""Totals: what a group of aggregates adds up to, with the figures that reports show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from queryprof.operations import FETCH_OPERATIONS, STATEMENT_OPERATIONS
 Key = TypeVar("Key", bound=Hashable)
 
 NOTABLE_SHARE = 0.95
-"""Of the time in calls: when less of it is their own, the rest is worth a word."""
+"""Share of the time in calls: when less of it is their own, the rest is worth showing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Totals:
 
 
 def add_up(aggregates: Iterable[Aggregate]) -> Totals:
-    """What the aggregates add up to."""
+    """The totals of the aggregates."""
     group = list(aggregates)
     began = [a for a in group if a.operation not in FETCH_OPERATIONS]
     called = [a for a in group if a.count]
@@ -127,7 +127,7 @@ def _deviation_ns(group: list[Aggregate], began: list[Aggregate]) -> float | Non
 def group_by(
     aggregates: Iterable[Aggregate], key: Callable[[Aggregate], Key]
 ) -> Mapping[Key, list[Aggregate]]:
-    """The aggregates by a key, in the order in which the keys first come."""
+    """The aggregates by a key, in the order in which the keys first appear."""
     groups: dict[Key, list[Aggregate]] = {}
     for aggregate in aggregates:
         groups.setdefault(key(aggregate), []).append(aggregate)
@@ -137,13 +137,13 @@ def group_by(
 def called_groups(
     aggregates: Iterable[Aggregate], key: Callable[[Aggregate], Key]
 ) -> list[tuple[Key, list[Aggregate]]]:
-    """As group_by, without groups that hold no call: statements of which a process only knows."""
+    """As group_by, without groups that hold no call, only counters."""
     groups = group_by(aggregates, key)
     return [(name, group) for name, group in groups.items() if any(a.count for a in group)]
 
 
 def self_ns_of(group: Iterable[Aggregate]) -> int:
-    """The time of a group: what most rankings go by, without adding up the rest."""
+    """The time of a group: the key of most rankings, without adding up the rest."""
     return sum(a.self_ns for a in group)
 
 
@@ -158,4 +158,4 @@ SORT_KEYS: dict[str, Callable[[list[Aggregate]], float]] = {
     "p99": _p99_ns,
     "vmsteps": lambda group: sum(a.counters.vm_steps for a in group),
 }
-"""What a ranking can be by; largest first."""
+"""What a ranking can be sorted by; largest first."""

@@ -14,7 +14,7 @@ TOP_CALLERS = 5
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A call site's part in something."""
+    """A call site's part in a row or ranking."""
 
     site: CallSite
     totals: Totals

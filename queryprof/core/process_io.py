@@ -1,4 +1,4 @@
-"""What the process, and one thread of it, has read and written, as Linux counts it
+"""What the process, or one thread of it, has read and written, as Linux counts it
 (proc_pid_io(5)).
 """
 
@@ -10,7 +10,7 @@ THREAD = "/proc/thread-self/io"
 
 def read_io(path: str) -> tuple[int, int] | None:
     """Bytes through calls that read, and through calls that write, so far; from and to the page
-    cache too. None where the system does not tell.
+    cache too. None where the system does not count them.
 
     Args:
         path: PROCESS, or THREAD for the calling thread.

@@ -1,6 +1,6 @@
 """The recorder: starts and stops the measuring core.
 
-It does not know what the probes are attached to, nor what becomes of what it records.
+It depends neither on what the probes are attached to nor on what happens with the records.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from queryprof.core.settings import Settings
 
 PLANS_SHARE = 1 / 64
-"""Of the program's time, at most so much is spent on asking for query plans."""
+"""The largest share of the program's time that reading query plans may take."""
 
 
 class muted:
-    """While it lasts, no query of this thread is recorded."""
+    """A context in which no query of this thread is recorded."""
 
     def __enter__(self) -> None:
         self._before = _core.set_muted(True)
@@ -34,7 +34,7 @@ STDERR = 2
 
 
 def _stderr_file() -> tuple[int, int, int] | None:
-    """What identifies the file behind descriptor 2; None: it is closed."""
+    """The identity of the file behind descriptor 2; None: it is closed."""
     try:
         status = os.fstat(STDERR)
     except OSError:
@@ -48,7 +48,7 @@ _stderr_at_start = _stderr_file()
 def complain(message: str) -> None:
     """Writes one line to stderr, in the program's process; never raises.
 
-    Not where the program has closed descriptor 2 and opened a file of its own there.
+    Writes nothing if the program has closed descriptor 2 and opened a file there.
     """
     stream = sys.stderr
     try:
@@ -66,7 +66,7 @@ def start_core(settings: Settings) -> float:
     """Starts the core and returns what a probed call costs here, in nanoseconds.
 
     Raises:
-        SessionError: calls do not take turns by the GIL here, as they must in the core, too.
+        SessionError: no GIL serializes the calls here, as the core requires, too.
     """
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         raise SessionError(

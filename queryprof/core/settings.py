@@ -29,11 +29,11 @@ MAXIMUM_MS = 3_600_000.0
 
 
 class Kind:
-    """What values a setting may have.
+    """The kind of a setting's values.
 
     Attributes:
-        wants: what a value must be, for people.
-        parse: gives a text's value; raises ValueError.
+        wants: what a value must be, in words.
+        parse: returns a text's value; raises ValueError.
         fits: whether a value is one.
     """
 
@@ -48,7 +48,7 @@ class Kind:
 
 
 def _truth(text: str) -> bool:
-    """As configparser has it."""
+    """A boolean in the words of configparser."""
     words = {"1": True, "yes": True, "true": True, "on": True,
              "0": False, "no": False, "false": False, "off": False}  # fmt: skip
     if text.lower() not in words:
@@ -81,20 +81,20 @@ SETTINGS: dict[str, tuple[Kind, object]] = {
     "stall_ms": (MILLISECONDS, 50.0),
     "heartbeat_ms": (MILLISECONDS, 100.0),
 }
-"""What a person may choose: the kind, and the value of who chooses nothing."""
+"""The settings: the kind and the default of each."""
 
 
 class Settings:
-    """What a person has chosen; what is not given is as SETTINGS has it.
+    """The chosen settings; others have the defaults in SETTINGS.
 
     Attributes:
         roots: absolute directories whose code is the program's own, besides the working
             directory and the script's.
         call_path_frames: how many frames of the program's own code a call path holds.
         parameters: whether SQL texts and parameters of the slowest executions are kept.
-        plans: whether SQLite is asked for the plan of each new statement.
+        plans: whether the plan of each new statement is read from SQLite.
         stall_ms: how long a step of an event loop may take before it is a stall.
-        heartbeat_ms: how often it is looked at how late an event loop is.
+        heartbeat_ms: the interval at which the lag of an event loop is measured.
 
     Raises:
         SettingsError: a value is not of the setting's kind.
@@ -121,7 +121,7 @@ def _value(name: str, value: object) -> object:
         if isinstance(value, str) and kind is not DIRECTORIES:
             value = kind.parse(value)
     except ValueError:
-        pass  # told below
+        pass  # raised below
     if not kind.fits(value):
         raise SettingsError(f"{name} must be {kind.wants}, not {value!r}")
     return value
@@ -133,7 +133,7 @@ def read_settings(
     """The settings that hold in a directory (the working directory), with the environment's.
 
     Raises:
-        SettingsError: a file cannot be read, or says something that makes no sense.
+        SettingsError: a file cannot be read, or has an invalid setting.
     """
     directory = directory or working_directory()
     table = _pyproject(os.path.join(directory, "pyproject.toml"))

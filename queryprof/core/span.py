@@ -1,4 +1,4 @@
-"""Spans: named pieces of the program's work, and what each of them asked of a database.
+"""Spans: named pieces of the program's work, with the queries of each.
 
 The running span is a context variable, so that it is right across tasks and across threads that
 run in a copy of the context (asyncio.to_thread).
@@ -25,10 +25,10 @@ _running: ContextVar[int] = ContextVar("queryprof.span")
 class span:
     """A named piece of work: a context manager, and a decorator of functions and coroutines.
 
-    Its wall time, its CPU time and its queries are measured; the innermost span is the one that
-    an execution is listed under. The CPU time is that of the thread; of a `with` block in a
-    coroutine it is unknown when the block awaits, of a decorated coroutine it is known. While
-    nothing is recorded, a span does nothing.
+    Its wall time, its CPU time and its queries are measured; an execution is listed under the
+    innermost span. The CPU time is that of the thread; of a `with` block in a coroutine it is
+    unknown when the block awaits, of a decorated coroutine it is known. While nothing is recorded,
+    a span does nothing.
 
         with queryprof.span("checkout"): ...
 
@@ -74,7 +74,7 @@ class span:
         return call  # type: ignore[return-value]
 
     def watch(self, coroutine: Awaiting) -> Awaiting:
-        """A coroutine that is all of the span's work: what it runs is the span's CPU time."""
+        """Wraps a coroutine that is all of the span's work: its CPU time is the span's."""
         return _core.span_watch(self._begun[-1][0], coroutine)
 
     def set_status(self, status: int) -> None:
@@ -87,7 +87,9 @@ class span:
 
 
 def begin(name: str) -> int:
-    """Begins a span, for who keeps its number: the running span's value; 0 while recording is off."""
+    """Begins a span whose number the caller keeps: the running span's value; 0 while recording is
+    off.
+    """
     if not _core.is_on():
         return 0
     _core.set_span_variable(_running)

@@ -1,8 +1,9 @@
 """What the threads of this process use, as Linux counts it: CPU time, context switches, bytes and
 system calls that read and write (proc_pid_stat(5), proc_pid_status(5), proc_pid_io(5)).
 
-Read from /proc directly: psutil has the CPU times alone for a thread, and no library enters the
-profiled program. Elsewhere nothing is known. Threads that end tell it themselves (thread_usage.h).
+Read from /proc directly: psutil has only the CPU times of a thread, and no library enters the
+profiled program. On other systems the usage is unknown. Threads that end record theirs themselves
+(thread_usage.h).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 TASKS = "/proc/self/task"
 OWN_THREAD = "queryprof"
 OWN_NAME = "(queryprof)"
-"""What queryprof's native threads are called, and shown as: what they use is its own."""
+"""The name of queryprof's native threads, also in reports: what they use is the profiler's."""
 
 THREADS_READ = 512
 """With more threads, the others are left out."""
@@ -30,13 +31,13 @@ NOTHING: Usage = (0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class ThreadMeter:
-    """Counts what each living thread has used since it was last asked; from its making on."""
+    """Counts what each living thread has used since the last count; at first, since the making."""
 
     def __init__(self) -> None:
         self._known = {thread: usage for thread, _, usage in _read_threads()}
 
     def count(self) -> None:
-        """Adds what was used to what is recorded of the threads of each name."""
+        """Adds the usage since the last count to the recorded usage of the threads of each name."""
         now = _read_threads()
         for thread, name, usage in now:
             _core.count_thread(thread, name, usage, self._known.get(thread, NOTHING))
@@ -59,7 +60,7 @@ def _read_threads() -> list[tuple[int, str, Usage]]:
         try:
             found.append((int(number), *_read_thread(number, names.get(int(number)))))
         except (OSError, ValueError, IndexError):
-            continue  # it has ended, or this kernel tells less
+            continue  # it has ended, or this kernel shows less
     return found
 
 
@@ -83,7 +84,7 @@ def _read_thread(number: str, name: str | None) -> tuple[str, Usage]:
 
 
 def _names() -> dict[int, str]:
-    """The names by which `threading` knows the threads, by the system's numbers."""
+    """The names of the threads in `threading`, by the system's numbers."""
     threading = sys.modules.get("threading")
     if threading is None:
         return {os.getpid(): "MainThread"}

@@ -1,6 +1,6 @@
 """Which code is the program's own: by the directory that its file is in.
 
-The longest matching prefix counts. What no prefix matches is a library. Directories named
+The longest matching prefix counts. Code that no prefix matches is a library. Directories named
 site-packages or dist-packages inside a directory of the program hold libraries too.
 """
 
@@ -13,7 +13,7 @@ USER, LIBRARY, STANDARD, SELF, IGNORED = range(5)
 """The classes of code, as the C core numbers them."""
 
 WORKER_STARTS = ("exec(eval(sys.stdin.readline()))", "from multiprocessing")
-"""What the code of `python -c` contains where execnet (pytest-xdist) or multiprocessing wrote it."""
+"""What the code of `python -c` contains if execnet (pytest-xdist) or multiprocessing wrote it."""
 
 IGNORED_PACKAGES = ("coverage",)
 """Packages whose own use of SQLite is not the program's: coverage.py keeps its data there."""
@@ -31,7 +31,7 @@ def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     directories.append((package, SELF))
     directories += [(directory, SELF) for directory in _mapped_directories(package)]
-    # A root that was asked for counts even where it is installed, so it comes after.
+    # A chosen root counts even where it is installed, so it comes after.
     directories += [(root, USER) for root in roots]
     classes = {_prefix(directory): kind for directory, kind in directories}
     return list(classes.items())

@@ -1,4 +1,4 @@
-"""The report as CSV (RFC 4180): exact figures, an empty cell for what is unknown."""
+"""The report as CSV (RFC 4180): exact figures, an empty cell for an unknown one."""
 
 from __future__ import annotations
 

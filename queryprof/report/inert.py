@@ -1,10 +1,10 @@
-r"""Names on their way out: one function for each kind of output, which makes a text mean nothing but
+r"""Escapes names for output: one function for each format, which makes a text mean nothing but
 itself there.
 
 Names of spans, threads, functions, files and tables, statements, arguments and exceptions come from
 the recorded program, and often from its clients. None of them may move the cursor of a terminal,
-end a cell or a comment, or be run by a spreadsheet. Characters that control instead of being shown
-are written as \x1b, \u202e or \n everywhere, so that a name is one line and can be read.
+end a cell or a comment, or be run by a spreadsheet. Control characters are written as \x1b, \u202e
+or \n everywhere, so that a name is one line and can be read.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _FORMULA_STARTS = ("=", "+", "@", "\t", "\r", "\uff0b", "\uff0d", "\uff1d", "\uf
 _NUMBER = re.compile(r"-[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 _INNER_FORMULA = re.compile(r"(?<=;)(?=[=+@-])")
-"""Where semicolons are taken for the ends of cells, quotes or not."""
+"""For spreadsheets that end cells at semicolons, quoted or not."""
 
 _MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*_{}[]#|~&"} | {"<": "&lt;", ">": "&gt;"})
 _TAG_OR_BAR = re.compile(r"<[/!?]|<[A-Za-z](?!>)|\\\|")
-"""What backquotes do not keep everywhere from being HTML (a bare <b> does no harm), and a bar that
-would end a table's cell, since a backslash before it takes the one that it gets."""
+"""What some renderers take for HTML in spite of backquotes (a bare <b> does no harm), and a bar
+that would end a table's cell, since a backslash before it cancels the added one."""
 LONGEST_CELL = 300
 
 
 def visible(text: str) -> str:
-    """A text whose control characters are shown as escapes, and lone surrogates too; and what
-    begins a command of a continuous integration's log (GitHub's ::name and ##[name]).
+    """A text with escapes for control characters, lone surrogates, and the beginnings of
+    commands in a continuous integration's log (GitHub's ::name and ##[name]).
     """
     return _LOG_COMMANDS.sub(_shown, _CONTROLS.sub(_shown, text))
 
@@ -58,7 +58,7 @@ def csv_cell(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """A text without the characters that Markdown would take for its own."""
+    """A text with the characters that have a meaning in Markdown escaped."""
     return visible(text).translate(_MARKDOWN)
 
 
@@ -77,7 +77,7 @@ def markdown_code(text: str) -> str:
 
 
 def _entities(text: str) -> str:
-    """A text for HTML inside Markdown: all that is punctuation to either as an entity."""
+    """A text for HTML inside Markdown: all that is punctuation in either as an entity."""
     return "".join(c if c.isalnum() or c in " .,;" else f"&#{ord(c)};" for c in text)
 
 

@@ -1,5 +1,5 @@
-"""Places in the program as people read them: function and file:line, files relative to where the
-program was started.
+"""Places in the program: function and file:line, with files relative to the working directory of
+the program.
 """
 
 import os
@@ -9,7 +9,7 @@ from queryprof.model import Frame, Profile
 
 
 class Places:
-    """Names frames of one or several profiles."""
+    """The names of frames of one or several profiles."""
 
     def __init__(self, *profiles: Profile) -> None:
         self._directories = tuple(
@@ -34,7 +34,7 @@ class Places:
         return numbered(self.file(frame.file), frame.line)
 
     def function(self, frame: Frame) -> str:
-        """A frame's function, as it is called."""
+        """The name of a frame's function."""
         plain = frame.function.startswith(("<", "("))
         return frame.function if plain else frame.function + "()"
 

@@ -1,9 +1,9 @@
-"""Numbers as people read them: durations with three digits and a unit, counts with commas."""
+"""Numbers for reports: durations with three digits and a unit, counts with commas."""
 
 UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 UNKNOWN = "?"
-"""What stands for a figure that is not known; never 0."""
+"""The text for an unknown figure; never 0."""
 
 
 def duration(ns: float | None) -> str:
@@ -29,7 +29,7 @@ def count(value: float) -> str:
 
 
 def average(value: float | None) -> str:
-    """A figure for each execution: whole where it is, else with one digit; or unknown."""
+    """A figure for each execution: with one decimal if below 100 and not whole; or unknown."""
     if value is None:
         return UNKNOWN
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}"

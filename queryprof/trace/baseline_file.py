@@ -1,7 +1,7 @@
 """The baseline of a test suite: a JSON file to be read in reviews and merged by git.
 
-One line a figure, everything sorted, nothing that differs between machines. The version of SQLite
-stands in it, because VM steps may change with it.
+One line a figure, everything sorted, nothing that differs between machines. It has the version of
+SQLite, because VM steps may change with that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_baseline(path: str) -> Baseline:
     """Reads a baseline.
 
     Raises:
-        BaselineError: there is none, or it is damaged, has marks of a merge, or is newer.
+        BaselineError: there is none, or it is damaged, has merge conflict markers, or is newer.
     """
     try:
         _refuse_odd_file(path)
@@ -104,7 +104,7 @@ def write_baseline(path: str, baseline: Baseline) -> None:
     target = os.path.realpath(path)
     beside = f"{target}.{os.getpid()}.tmp"
     try:
-        # A lone surrogate, which UTF-8 has not, becomes what JSON writes for it.
+        # A lone surrogate, which UTF-8 cannot hold, becomes its JSON escape.
         with open(beside, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             file.write(text)
         os.replace(beside, target)

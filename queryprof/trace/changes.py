@@ -1,5 +1,5 @@
-"""What was recorded since it was last asked: for those inside the recorded process who ask often and
-keep little, like the pytest plugin. A trace would cost them milliseconds each time.
+"""What was recorded since the last reading: for code inside the recorded process that reads often
+and keeps little, like the pytest plugin. A trace would cost milliseconds each time.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ FIGURES = ("statement", "operation", "count", "self_ns", "full_scan_steps")
 
 
 class Part:
-    """What changed in one taking, as the recording has it (see queryprof.trace.descriptions).
+    """What changed between two readings, in the recording's numbers (see
+    queryprof.trace.descriptions).
 
     Attributes:
         executions: of statements.
-        database_ns: in the database.
-        asked: number of a statement -> executions and full scan steps.
+        database_ns: time in the database.
+        asked: number of a statement -> executions and full-scan steps.
         aggregates, steps: rows, before and now.
-        plans: numbers of those that were met.
+        plans: numbers of the plans that were executed.
     """
 
     __slots__ = ("aggregates", "asked", "database_ns", "executions", "plans", "steps")
@@ -37,7 +38,7 @@ class Part:
 
 
 class Changes:
-    """Watches the recording of this process; one at a time."""
+    """Reads the changes in the recording of this process; one at a time."""
 
     def __init__(self) -> None:
         tables = Region(_core.region()).tables
@@ -52,7 +53,7 @@ class Changes:
         _core.plans_met()
 
     def take(self, with_plans: bool) -> Part:
-        """Takes what was recorded since the last taking; the plans, since they were last taken."""
+        """What was recorded since the last call; the plans, since the last call with plans."""
         part = Part()
         changes: list[Change] = _core.changes(True)
         for table, _, before, now in changes:
@@ -75,6 +76,6 @@ class Changes:
         return part
 
     def close(self) -> None:
-        """Watches no more."""
+        """Ends the collection of changes."""
         if _core.is_on():
             _core.changes(False)

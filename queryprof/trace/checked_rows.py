@@ -1,10 +1,10 @@
 """The rows of a trace, checked while they are read: the one way from the file's tables to Python.
 
-A trace may be damaged, or made to harm its reader. What comes out of here has the type that the
-schema declares and lies in a range that a recording can give (queryprof.trace.ranges), so that
-what computes with it needs no checks of its own. All else is a TraceError that names the table and
-the column. Reading ends: only tables are read, in the order in which they are stored, and no more
-rows and texts than the file has room for.
+A trace may be damaged, or made to harm its reader. A value that is returned here has the type that
+the schema declares and lies in a range that a recording can give (queryprof.trace.ranges), so that
+later computations need no checks. All else is a TraceError that names the table and the column.
+Reading always ends: only tables are read, in the order in which they are stored, and no more rows
+and texts than the file has room for.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OTHER_OBJECTS = (
     "SELECT name FROM sqlite_master WHERE type <> 'index'"
     " AND (type <> 'table' OR sql NOT LIKE 'CREATE TABLE %') LIMIT 1"
 )
-"""Views, triggers and virtual tables: a trace has none, and they run code of the file's."""
+"""Views, triggers and virtual tables: a trace has none, and they run code from the file."""
 
 
 class CheckedTrace:
@@ -96,8 +96,8 @@ class CheckedTrace:
             yield from chunk
 
     def resolved(self, table: str, known: Mapping[str, Mapping[Any, Any]]) -> Iterator[list[Any]]:
-        """All columns of the rows of a table, the id first where there is one; in place of the number of
-        another row stands what is known of that, by table; in place of a list of them a tuple.
+        """All columns of the rows of a table, the id first where there is one; the number of
+        another row is replaced by its value in `known`, by table, and a list of numbers by a tuple.
         """
         facts = TABLE[table]
         columns = (("id",) if facts.has_id else ()) + facts.names
@@ -118,7 +118,7 @@ class CheckedTrace:
             yield values
 
     def ids(self, table: str, rows: Iterable[tuple[Any, Value]]) -> Mapping[Any, Value]:
-        """What rows of a table stand for, by their ids; an id that leads nowhere is a TraceError."""
+        """The values of a table's rows by their ids; an unknown id is a TraceError."""
         return Ids(self, table, rows)
 
     def interval_ns(self, table: str) -> int:
@@ -130,7 +130,7 @@ class CheckedTrace:
         return width_ns
 
     def damaged(self, what: str) -> TraceError:
-        """The error that says what is wrong with the trace."""
+        """The error for a trace, with what is wrong."""
         return TraceError(f"{self._path}: damaged: {what}")
 
     def _chunks(self, sql: str, table: str) -> Iterator[list[tuple[Any, ...]]]:
@@ -153,7 +153,7 @@ class CheckedTrace:
 
 
 class Ids(dict[Key, Value]):
-    """What rows of a table stand for, by their ids; an id that leads nowhere is a TraceError."""
+    """The values of a table's rows by their ids; an unknown id is a TraceError."""
 
     def __init__(self, trace: CheckedTrace, table: str, rows: Iterable[tuple[Key, Value]]) -> None:
         super().__init__(rows)

@@ -1,8 +1,8 @@
 """What the processes of one recorded command have left, and how it becomes one trace.
 
-Who runs the command makes a directory for it, by whose path the regions of its processes are found; in
-it are parts of recordings, copies of regions, and traces of processes that had no shared memory. When
-the runner is killed, all of it stays, and is found beside the trace that it should have become.
+The runner of the command makes a directory for it, and the regions of its processes are found by
+the path of this directory; it holds parts of recordings, copies of regions, and traces of processes
+that had no shared memory. When the runner is killed, all of it stays beside the place of the trace.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 SUFFIX = ".parts"
 ENDINGS = (".qprof", ".live", ".new", "-journal")
 RUNNER = "runner"
-"""The file in the directory that says who runs the command: process id, when that started, and where."""
+"""The file in the directory that identifies the runner: process id, when that started, and where.
+"""
 
 
 class Collection:
@@ -52,7 +53,7 @@ class Collection:
 
     Args:
         directory: its path.
-        further: adds what else is known of a process, by the store, its number in it and its id.
+        further: adds more data on a process, given the store, its number in it and its id.
     """
 
     def __init__(
@@ -70,14 +71,14 @@ class Collection:
         return os.path.join(self.directory, RUNNER)
 
     def sign(self) -> None:
-        """Says that this process runs the command. Raises OSError."""
+        """Records this process as the runner of the command. Raises OSError."""
         with open(self._signature, "w", encoding="utf-8") as file:
             file.write(f"{os.getpid()} {started_at(os.getpid())}\n{place_of_process()}")
 
     @property
     def is_left(self) -> bool:
-        """Whether the process has ended that has signed, as far as can be told from here, and no process
-        runs that records itself for this directory.
+        """Whether the runner has ended, as far as this process can see, and no process is running
+        that records itself for this directory.
         """
         try:
             with open(self._signature, encoding="utf-8") as file:
@@ -91,7 +92,7 @@ class Collection:
 
     @contextmanager
     def claimed(self) -> Iterator[bool]:
-        """Whether this process alone makes something of what was left, while the block runs."""
+        """Whether this process has the directory for itself while the block runs."""
         import fcntl
 
         try:
@@ -126,8 +127,8 @@ class Collection:
         return parts
 
     def take(self, path: str) -> bool:
-        """Adds a region with its parts to what was taken, and removes them; False: another process does,
-        or it is in `skipped`.
+        """Adds a region with its parts to what was taken, and removes them; False: another process
+        does so, or it is in `skipped`.
 
         Raises:
             OSError, sqlite3.Error: it cannot be written. Nothing is lost.
@@ -148,8 +149,8 @@ class Collection:
         return True
 
     def _identities(self) -> set[Identity]:
-        """Of the processes of which there is a trace: who was killed before it removed their regions has
-        left both.
+        """Of the processes that have a trace: a runner that was killed before it removed their
+        regions has left both.
         """
         if self._taken is None:
             self._taken = {one for path in self.traces() for one in identities_in(path)}
@@ -167,7 +168,7 @@ class Collection:
                 if self._further:
                     self._further(store, process, int(region["pid"]))
         except BaseException:
-            self._conversion = None  # it knows more than the store has
+            self._conversion = None  # it has ids that the store has not
             store.abandon()
             raise
 
@@ -185,7 +186,7 @@ class Collection:
                 raise OSError(str(error)) from error
 
     def close(self) -> None:
-        """No more is taken."""
+        """Ends the taking of regions."""
         conversion, self._conversion = self._conversion, None
         if conversion is not None:
             conversion.store.close()
@@ -197,13 +198,13 @@ class Collection:
         keeps_output: bool = True,
         known: Collection_[Identity] = (),
     ) -> str | None:
-        """Makes one trace of what was taken, and returns its path: `output`, or one beside it where another
-        process writes to that. None: nothing was recorded.
+        """Makes one trace of what was taken, and returns its path: `output`, or one beside it if
+        another process writes to that. None: nothing was recorded.
 
         Args:
             step: called after each trace that is merged.
             keeps_output: whether something may stand at `output`.
-            known: processes whose traces are somewhere already.
+            known: processes that have a trace already, elsewhere.
 
         Raises:
             QueryprofError, OSError, sqlite3.Error: it cannot be written. Nothing is lost.
@@ -225,11 +226,11 @@ class Collection:
         return output
 
     def remove(self) -> None:
-        """Removes the directory, which this process has made, with what is in it."""
+        """Removes the directory, which this process has made, and its contents."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def remove_known(self) -> None:
-        """Removes the directory and what recordings leave in it; if there is anything else, that stays."""
+        """Removes the directory and what recordings leave in it; anything else stays."""
         names = names_in(self.directory)
         ours = [name for name in names if name == RUNNER or name.endswith(ENDINGS)]
         remove([os.path.join(self.directory, name) for name in ours])
@@ -240,7 +241,7 @@ class Collection:
 
 
 def beside_trace(path: str) -> Iterator[Collection]:
-    """The directories of commands whose trace should be at `path`: they run, or were killed."""
+    """The directories of commands whose trace is to be at `path`: running ones, or killed ones."""
     directory, name = os.path.split(os.path.abspath(path))
     for one in sorted(names_in(directory)):
         is_named = one.startswith(f"{name}.") and one.endswith(SUFFIX)
@@ -251,7 +252,7 @@ def beside_trace(path: str) -> Iterator[Collection]:
 
 
 def _is_trusted(path: str) -> bool:
-    """A directory of this user; for root, of any user."""
+    """Whether it is a directory of this user; for root, of any user."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -260,8 +261,8 @@ def _is_trusted(path: str) -> bool:
 
 
 def recover(collection: Collection, path: str) -> str | None:
-    """Makes the trace that a killed runner would have made, and returns its path. None: there is nothing,
-    or a process still runs, or it cannot be.
+    """Makes the trace that a killed runner would have made, and returns its path. None: nothing was
+    left, a process still runs, or the trace cannot be written.
     """
     with collection.claimed() as is_ours:
         if not is_ours or not collection.is_left:

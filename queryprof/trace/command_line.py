@@ -1,6 +1,6 @@
 """The command line of a recorded process as a trace keeps it: the program and the names of options.
 
-What is given to a program may be a secret (--password=..., a token, a customer's file), as bound
+A program's arguments may be secret (--password=..., a token, a customer's file), as bound
 parameters may.
 """
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HIDDEN = "?"
-"""What stands for a value, as in statements."""
+"""The placeholder for a value, as in statements."""
 
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 """Options of Python that take the next argument."""
 
 _IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
-"""Of long options. One that is joined to its value by anything but = is not told from it. No pattern
-of `re`: a recorded program need not import that."""
+"""Of long options. One that is joined to its value by anything but = is not split from it. No
+pattern of `re`: a recorded program need not import that."""
 
 
 def without_values(arguments: Sequence[str]) -> list[str]:
-    """The arguments of a Python process (sys.orig_argv), with `?` for what is no option's name."""
+    """The arguments of a Python process (sys.orig_argv), with `?` for all but option names."""
     shown = list(arguments[:1])
     rest = iter(arguments[1:])
     for argument in rest:

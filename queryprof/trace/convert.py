@@ -1,4 +1,4 @@
-"""From the memory of a recording to a trace: each region is added to what the trace has.
+"""From the memory of a recording to a trace: adds regions to it.
 
 What a process had noted and not yet added up when it was killed is added here, as the core would
 have done it (queryprof.trace.pending).
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 class Conversion:
-    """Adds regions to a trace: each in a transaction of its own, where none has begun. After an error it
-    is not to be used again: what it knows may be more than what the trace has.
+    """Adds regions to a trace: each in one transaction, unless one has begun. It must not be used
+    after an error: it may have ids that the trace has not.
 
     Args:
         store: of the trace.
@@ -44,11 +44,11 @@ class Conversion:
         """Adds what a region holds, and returns the id of its process.
 
         Args:
-            is_clean: whether the process ended by itself, where that is known better than the region
-                has it.
+            is_clean: whether the process ended by itself, if that is known better than by the
+                region.
 
         Raises:
-            TraceError: it holds what no recording leaves.
+            TraceError: it holds values that no recording leaves.
             sqlite3.OperationalError: the trace cannot be written.
         """
         with self.store.transaction():
@@ -112,7 +112,7 @@ def _own_left_out(bytes_of_all: object, own: int) -> int | None:
 
 
 def _last_sign_unix_ns(region: Region) -> int:
-    """When a process that did not say when it ended was last seen to do something."""
+    """The last sign of activity of a process that did not record its end."""
     ends = [
         region.unix_ns(started + ticks)
         for started, ticks in region.rows("calls", ("started_ticks", "ticks"))

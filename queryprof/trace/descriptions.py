@@ -1,4 +1,4 @@
-"""What changed in the recording of this process, in the model's words."""
+"""What changed in the recording of this process, as objects of the model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STEP = (
 
 
 class Descriptions:
-    """Describes parts of the recording of this process, and remembers names."""
+    """Describes parts of the recording of this process, and caches names."""
 
     def __init__(self) -> None:
         self._region = Region(_core.region())
@@ -70,7 +70,7 @@ class Descriptions:
         )  # fmt: skip
 
     def steps(self, part: Part) -> list[Step]:
-        """What event loops ran; causes with all that the function's steps ever asked."""
+        """The steps of event loops; their causes are those of all the function's steps so far."""
         unpack = self._step.unpack
         return [self._described_step(unpack(before), unpack(now)) for before, now in part.steps]
 
@@ -94,7 +94,7 @@ class Descriptions:
             )  # fmt: skip
 
     def plans(self, part: Part) -> list[Plan]:
-        """The plans that were met."""
+        """The plans that were executed."""
         found = []
         for number in part.plans:
             columns = ("statement", "database", "tree")

@@ -1,5 +1,5 @@
-"""What is to be known of a process that is recorded: written into its recording when that begins, and
-again when it ends.
+"""The facts of a recorded process: written into its recording when that begins, and again when it
+ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Facts:
 
     Args:
         call_cost_ns: the calibrated cost of one probed call.
-        keeps_values: whether values on the command line are kept, as parameters may be.
+        keeps_values: whether values on the command line are kept, as with parameters.
     """
 
     def __init__(self, call_cost_ns: float, keeps_values: bool) -> None:
@@ -49,12 +49,12 @@ class Facts:
 
     @property
     def identity(self) -> Identity:
-        """What tells this process's recording from all others."""
+        """The identity of this process's recording."""
         known = self._known
         return int(str(known["pid"])), int(str(known["start_unix_ns"])), str(known["host"])
 
     def begin(self) -> None:
-        """This process is recorded from now on."""
+        """Writes the facts at the beginning of the recording."""
         self._known |= {
             "pid": os.getpid(),
             "parent_pid": os.getppid(),
@@ -72,7 +72,7 @@ class Facts:
         _core.set_facts(repr(self._known))
 
     def end(self) -> None:
-        """It ends, or no more is recorded of it."""
+        """Writes the facts at the end of the process or of its recording."""
         now = read_io(PROCESS)
         self._known["end_unix_ns"] = time_ns()
         if now and self._io:

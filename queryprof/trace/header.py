@@ -1,4 +1,4 @@
-"""What a trace is known by, without opening it as a database."""
+"""Recognizes a trace, without opening it as a database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_sqlite(path: str) -> bool:
 
 
 def is_trace(path: str) -> bool:
-    """Whether the file says in its header that it is a trace. Raises OSError when unreadable."""
+    """Whether the file has the header of a trace. Raises OSError when unreadable."""
     with open(path, "rb") as file:
         header = file.read(_APPLICATION_ID_OFFSET + 4)
     number = int.from_bytes(header[_APPLICATION_ID_OFFSET:], "big")
@@ -26,7 +26,7 @@ def is_trace(path: str) -> bool:
 
 
 def address(path: str, mode: str = "ro") -> str:
-    """The path as a URI for SQLite: bytes that are not UTF-8 too, and none that names a host."""
+    """The path as a URI for SQLite: also with bytes that are not UTF-8, and never with a host."""
     from urllib.parse import quote
 
     path = os.path.abspath(path)

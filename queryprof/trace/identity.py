@@ -1,4 +1,4 @@
-"""Whose a recording is: what a region says of its process, and which processes a trace is of."""
+"""Which process a recording is of: the facts in a region, and the processes in a trace."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from queryprof.trace.region import Region
 
 Identity = tuple[int, int, str]
-"""Of a process: its id, when its recording began in ns since 1970, its host."""
+"""Of a process: its id, the begin of its recording in ns since 1970, its host."""
 
 
 def identity_of(region: Region) -> Identity:
-    """What tells the process of a region from all others.
+    """The identity of a region's process.
 
     Raises:
-        TraceError: it does not say.
+        TraceError: the region has none.
     """
     facts = facts_of(region)
     try:
@@ -33,10 +33,10 @@ def identity_of(region: Region) -> Identity:
 
 
 def facts_of(region: Region) -> dict[str, Any]:
-    """What a region says of its process.
+    """The facts of a region's process.
 
     Raises:
-        TraceError: it says nothing, or no facts.
+        TraceError: the region has none, or they are damaged.
     """
     try:
         facts = literal_eval(region.text(region["facts"]))
@@ -56,14 +56,14 @@ def trace_of(region: Region) -> str:
 
 
 def identities_in(path: str) -> list[Identity]:
-    """The processes that a trace is of; none: it is no trace, or damaged."""
+    """The processes in a trace; none: it is no trace, or damaged."""
     from queryprof.core.recorder import muted
 
     with muted():
         try:
             connection = sqlite3.connect(address(path), uri=True, timeout=0)
             try:
-                # Not of a view: in a file of another user's it might take for ever.
+                # Not of a view: in another user's file it might never end.
                 is_table = connection.execute(
                     "SELECT 1 FROM sqlite_master WHERE name = 'process' AND type = 'table'"
                 ).fetchone()

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def write_trace(
     path: str, files: Iterable[str], own: bool, since_unix_ns: int, pid: int | None = None
 ) -> str:
-    """Writes parts and regions to a trace, and returns its path: `path`, or one beside it where another
-    program has made a file since the time given. It is there as a whole, or not at all.
+    """Writes parts and regions to a trace, and returns its path: `path`, or one beside it if
+    another program has made a file since the time given. The trace is written whole, or not at all.
 
     Args:
         files: of regions and parts.
@@ -52,7 +52,7 @@ def write_trace(
 
 
 def _name(made: str, path: str) -> None:
-    """Gives a file its name, if there is none of it. Raises FileExistsError."""
+    """Gives a file its name. Raises FileExistsError if that is taken."""
     try:
         os.link(made, path)
     except FileExistsError:
@@ -64,8 +64,8 @@ def _name(made: str, path: str) -> None:
 
 @contextmanager
 def no_signal_of_limits() -> Iterator[None]:
-    """What is written beyond the limit of a file's size (RLIMIT_FSIZE) is an error for the block, and no
-    signal, which would end the program.
+    """While the block runs, a write beyond the limit of a file's size (RLIMIT_FSIZE) raises an
+    error, and sends no signal, which would end the program.
     """
     if not hasattr(signal, "SIGXFSZ"):
         yield
@@ -86,7 +86,7 @@ def add_all(
     """Adds parts and regions, then this process's own region if `own`, to a trace.
 
     Args:
-        is_clean: whether the process has ended its recording itself; None: as the region says.
+        is_clean: whether the process has ended its recording itself; None: as in the region.
     """
     conversion = Conversion(store)
     for path in files:

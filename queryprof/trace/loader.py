@@ -41,7 +41,7 @@ COUNTERS_AT = 1 + TABLE["aggregate"].names.index("counted")
 
 
 def load_profile(trace: CheckedTrace) -> Profile:
-    """The profile in an open trace, its objects each once. Raises TraceError."""
+    """The profile in an open trace, with each object once. Raises TraceError."""
     return _Loader(trace).profile()
 
 
@@ -151,7 +151,7 @@ class _Loader:
         return defaultdict(tuple, {loop: tuple(stalls) for loop, stalls in found.items()})
 
     def _distributions(self, table: str, histogram: str) -> dict[tuple[Any, str], Distribution]:
-        """By the number of whose it is, and what it is of."""
+        """By the number of the owner's row, and the kind."""
         histograms = self._histograms(histogram)
         return {
             (number, part): _made(Distribution, *figures, histograms.get((number, part), {}))

@@ -26,8 +26,8 @@ def merge_traces(
 ) -> None:
     """Writes the sum of the traces `inputs` to `output`, which may be one of them.
 
-    The output is written beside its place and renamed, so that it is whole or as it was. To the null
-    device nothing is written, but all is read.
+    The output is written to a file beside it and renamed, so that it is whole or unchanged. To the
+    null device nothing is written, but all inputs are read.
 
     Args:
         progress: called after each input.
@@ -76,7 +76,7 @@ def add_opened(store: TraceStore, source: CheckedTrace) -> None:
         numbers: dict[str, Mapping[Any, int | None]] = {}
         for table in TABLES:
             if table.name == "setting":
-                continue  # it comes with the rows that it is of
+                continue  # it is added with the rows that it belongs to
             rows = source.resolved(table.name, numbers)
             if table.name == "stack":
                 rows = ([number, ",".join(map(str, frames))] for number, frames in rows)

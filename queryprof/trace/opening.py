@@ -1,5 +1,5 @@
-"""Opens trace files: of any version, and of the present one. It changes no trace, and says in one line
-what is wrong.
+"""Opens trace files: of any version, and as one of the present version. No trace is changed; an
+error is one line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from queryprof.trace.schema import APPLICATION_ID, SCHEMA_VERSION, migration
 
 @contextmanager
 def opened_file(path: str) -> Iterator[CheckedTrace]:
-    """A trace that no process writes to any more, as one of the present version.
+    """A trace that no process writes to any more, in the present version.
 
     Raises:
         TraceError: there is no such file, it is no trace, damaged, or of a newer version.
@@ -33,7 +33,7 @@ def opened_file(path: str) -> Iterator[CheckedTrace]:
 
 @contextmanager
 def opened_as_it_is_now(path: str) -> Iterator[CheckedTrace]:
-    """A trace that another process may add to, as it is at one moment. Raises TraceError."""
+    """A trace that another process may add to, at one moment. Raises TraceError."""
     copy = sqlite3.connect(":memory:")
     try:
         connection = connect(path)
@@ -49,7 +49,7 @@ def opened_as_it_is_now(path: str) -> Iterator[CheckedTrace]:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """A connection to a trace of any version, which changes nothing. Raises TraceError."""
+    """A read-only connection to a trace of any version. Raises TraceError."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise TraceError(f"{path}: cannot be read: is no file")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def of_process(paths: Iterable[str], identity: Identity) -> tuple[list[str], dict[str, str]]:
-    """Which of these parts are of a process, and of which it cannot be told, and why: another process had
-    its id before.
+    """Which of these parts are of a process, and which cannot be read, and why. The others are of
+    an earlier process with its id.
     """
     its: list[str] = []
     unsound: dict[str, str] = {}
@@ -31,7 +31,7 @@ def of_process(paths: Iterable[str], identity: Identity) -> tuple[list[str], dic
 
 
 def files_of(parts: list[str], region: Region) -> list[str]:
-    """What a recording is made of: its parts, and the region in which it goes on."""
+    """The files of a recording: its parts, and the region in which it goes on."""
     return parts if _has_all(parts, region) else [*parts, region.path]
 
 

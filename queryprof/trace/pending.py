@@ -1,10 +1,10 @@
 """The aggregates of a region, with what a killed process had noted and not yet added up.
 
-A call notes what it measured; a few are added up together. So of a process that was killed, those
-that had ended stand beside the sums. Which of them the sums have is told by the stage of each, stored
-after all that it speaks of, and by the count that the sums' row had before (see
-queryprof/core/executions.h). So counts are exact whenever the process was killed; of the calls being
-added up just then the times may be missing, or may be there twice. The arithmetic is the core's.
+A call notes what it measured; a few are added up together. So of a process that was killed, the
+calls that had ended are beside the sums. The stage of each, stored after the values that it covers,
+and the count that the sums' row had before show which of them are in the sums (see
+queryprof/core/executions.h). So counts are exact whenever the process was killed; the times of the
+calls that were being added up may be missing, or be there twice. The arithmetic is the core's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BEGUN, SETTLING, SETTLED = 2, 3, 4
 NONE_NS = (1 << 63) - 1
-"""The shortest of no calls."""
+"""The shortest call where there is none."""
 
 KEY = ("statement", "path", "span", "thread", "operation")
 SUMS = TABLE["aggregate"].sums
@@ -51,7 +51,7 @@ class AggregateRow:
         self.count_read = sums[0]
 
     def values(self) -> tuple[float, ...]:
-        """As the trace's columns beside the key."""
+        """The values of the trace's columns beside the key."""
         shortest, *longest = self.extremes
         sums = self.sums.copy()
         sums[5] = max(sums[5], 0.0)
@@ -69,8 +69,8 @@ class AggregateRow:
         self.extremes[1] = max(self.extremes[1], most)
 
     def move(self, from_ns: int, to_ns: int) -> None:
-        """Moves an execution in the distribution; from -1: it is new. Where as many are there as
-        there will be, it is there already.
+        """Moves an execution in the distribution; from -1: it is new. If the distribution is
+        complete, it is there already.
         """
         counts = dict(self.histogram)
         is_new = from_ns < 0
@@ -78,7 +78,7 @@ class AggregateRow:
         if not is_new:
             bucket = _core.histogram_bucket(from_ns)
             if not counts.get(bucket):
-                return  # the rows were emptied since
+                return  # the rows were emptied in between
             counts[bucket] -= 1
             self.sums[5] -= float(from_ns) ** 2
         if not is_there:
@@ -90,12 +90,12 @@ class AggregateRow:
 
 
 TRIES = 20
-"""Looks at a process that goes on, until nothing has changed meanwhile."""
+"""The most readings of a running process, until nothing changes during one."""
 
 
 def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
-    """The aggregates that something was added to. Of a process that does nothing but add up, without
-    the few calls that wait for it.
+    """The aggregates that something was added to. Of a process that adds up all the time, without
+    the few calls that are not added yet.
     """
     for _ in range(TRIES):
         calls = region.packed("calls")
@@ -123,7 +123,7 @@ def _aggregate(region: Region, row: tuple[Any, ...]) -> AggregateRow:
 
 
 class _Settling:
-    """Adds the calls of a killed process that had ended to its aggregates."""
+    """Adds the ended calls of a killed process to its aggregates."""
 
     def __init__(self, region: Region, rows: list[AggregateRow]) -> None:
         self._region = region

@@ -1,8 +1,8 @@
-"""Where a trace may be written: what stands at its path already.
+"""Where a trace may be written: what is at its path already.
 
 Only a regular file that is a trace, or empty, is ever replaced, and not while a process may be writing
 to it; of a symbolic link to one, the link. A device, a pipe, a directory or a file of another kind
-stays as it is. The null device means that no trace is wanted.
+stays as it is. The null device means that no trace is written.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from queryprof.errors import TraceError
 
 JOURNAL = "-journal"
 JOURNAL_START = bytes.fromhex("d9d505f920a163d7")
-"""Zeros in its place: the journal was committed."""
+"""Zeros instead: the journal was committed."""
 
 STARTED_LATER_S = 2.0
-"""A process that started so much later than the recording has only the process id in common."""
+"""A process that started this much later than the recording is another one with the same id."""
 
 
 def is_null(path: str) -> bool:
@@ -30,7 +30,7 @@ def is_null(path: str) -> bool:
 
 
 def refuse_to_replace(path: str) -> None:
-    """Raises TraceError when what is at `path` must stay: all but a trace or an empty file."""
+    """Raises TraceError when the file at `path` must stay: all but a trace or an empty file."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -54,7 +54,7 @@ def make_room(path: str) -> str:
     stays, and the path with this process's id in its name is returned.
 
     Raises:
-        TraceError: there is something else.
+        TraceError: the file is no trace.
     """
     refuse_to_replace(path)
     if is_written(path):
@@ -74,7 +74,7 @@ def make_room(path: str) -> str:
 
 
 def _refuse_to_remove_journal(path: str) -> None:
-    """Raises TraceError when what is there is no rollback journal
+    """Raises TraceError when the file is no rollback journal
     (https://www.sqlite.org/fileformat.html#the_rollback_journal), which a killed process leaves.
     """
     try:
@@ -89,8 +89,8 @@ def _refuse_to_remove_journal(path: str) -> None:
 
 
 def retry(path: str, since_unix_ns: int, pid: int | None = None) -> str:
-    """Where to make a trace after all, when there was a file at `path`: there, if that was empty
-    before the time given, and is removed; else beside it.
+    """Where to make a trace when there is a file at `path`: there, if the file has been empty
+    since before the time given, and is removed; else beside it.
     """
     status = os.lstat(path)
     if stat.S_ISREG(status.st_mode) and not status.st_size and status.st_mtime_ns < since_unix_ns:
@@ -112,7 +112,7 @@ def beside(path: str, pid: int | None = None) -> str:
 
 def is_written(path: str) -> bool:
     """Whether a process may still be writing to the trace at `path`: one that runs here, or one of
-    another host, a container too, that has not said that it ended.
+    another host, a container too, whose end is not recorded.
     """
     from queryprof.trace.regions import has_living_region
 
@@ -136,7 +136,7 @@ def is_written(path: str) -> bool:
             finally:
                 connection.close()
         except sqlite3.Error as error:
-            return "locked" in str(error)  # by a flush of it; what cannot be read is not written
+            return "locked" in str(error)  # by a flush; an unreadable file is not being written
     here = socket.gethostname()
     return any(host != here or _runs(pid, start_ns / 1e9) for host, pid, start_ns in rows)
 

@@ -17,11 +17,11 @@ from queryprof.trace.tables import TABLES
 
 Values = Sequence[Any]
 Check = Callable[[Values], int]
-"""Raises TypeError or ValueError when a value is not what it may be."""
+"""Raises TypeError or ValueError when a value is out of range."""
 
 LARGEST_SUM = 1 << 60
-"""Of an integer column over all rows, also of a merge: 36 years in nanoseconds. SQLite makes sums
-that do not fit 64 bits real numbers."""
+"""Of an integer column over all rows, also of a merge: 36 years in nanoseconds. SQLite turns
+sums that do not fit 64 bits into real numbers."""
 
 LARGEST_REAL = 1e42
 """More than the square of LARGEST_SUM."""
@@ -33,8 +33,8 @@ COUNTS = frozenset({
 """Columns that are never below zero."""
 
 LEAST_DIFFERENCE = -(1 << 40)
-"""Of all other numbers: they are differences of two readings or corrections of what an earlier
-flush wrote, and may be a little below zero."""
+"""Of all other numbers: they are differences of two readings or corrections of an earlier flush,
+and may be a little below zero."""
 
 LATEST_NS = 1 << 62
 """An instant in the year 2116."""
@@ -104,7 +104,7 @@ def _between(least: int, most: int) -> Check:
 
 
 def _integer(total: Any) -> int:
-    """A sum that is no integer has a number among its values that is none."""
+    """The sum. Raises TypeError when it is no integer: then one of its values is none."""
     if type(total) is not int:
         raise TypeError
     return total
@@ -151,4 +151,4 @@ def _is_list_of_strings(text: str) -> bool:
 
 
 FORMS = {"argv": _lists_of_strings, "unmeasured": _lists_of_strings, "frames": _stacks}
-"""The checks of texts that are more than texts."""
+"""The checks of texts that have a form."""

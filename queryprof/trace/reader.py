@@ -1,4 +1,6 @@
-"""From a trace to a Profile, with what processes have recorded that still run, or left when they ended."""
+"""From a trace to a Profile, with the recordings of processes that still run, or that left them
+behind.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +40,12 @@ def opened(path: str) -> Iterator[CheckedTrace]:
 
 
 def _with_living(path: str) -> sqlite3.Connection:
-    """A trace, with what the processes have recorded that still run."""
+    """A trace, with the recordings of processes that still run."""
     while True:
         commands = recorded_commands(path)
         try:
             with ExitStack() as files:
-                # In this order: what is taken meanwhile is in both, and never in neither.
+                # In this order: a region that is taken in between is in both, and never in neither.
                 living = open_living(path, files)
                 taken = taken_already(path)
                 found = _sum_of(living, taken) if living or taken else None
@@ -53,7 +55,7 @@ def _with_living(path: str) -> sqlite3.Connection:
             continue
         if recorded_commands(path) == commands:
             break
-        if found is not None:  # a command has ended meanwhile, and its trace is made
+        if found is not None:  # a command has just ended, and its trace is made
             found.close()
     if found is not None:
         return found
@@ -66,7 +68,7 @@ def _with_living(path: str) -> sqlite3.Connection:
 
 
 def _sum_of(living: Mapping[Identity, list[Region]], taken: Iterable[str]) -> sqlite3.Connection:
-    """A trace in memory, of each process once."""
+    """A trace in memory, with each process once."""
     store = TraceStore(":memory:")
     try:
         for path in taken:

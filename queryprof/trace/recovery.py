@@ -1,5 +1,5 @@
-"""Brings in what processes have left behind that ended without writing their traces: they were
-killed, executed another program, or left by os._exit; and who ran them, too.
+"""Writes the traces of processes that ended without writing them: they were killed, executed
+another program, or left by os._exit; those of killed runners, too.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
 UNFINISHED = ".new"
 UNFINISHED_NS = 60_000_000_000
-"""So old is what a process that is not seen from here does not write any more."""
+"""A file of this age is no longer written to by a process that cannot be seen from here."""
 
 MOVED = 2
 """Regions that `put_aside` moves."""
 
 
 def bring_in(path: str) -> list[str]:
-    """Writes the traces of the dead of a family, each where its process would have: that of the
-    process that began with `path`, and those of its children; and that of a recorded command whose runner
-    was killed. Returns the paths of the traces.
+    """Writes the traces of the ended processes of a family, each where its process would have: that
+    of the process that began with `path`, and those of its children; and that of a recorded command
+    whose runner was killed. Returns the paths of the traces.
 
-    Never raises: what cannot be brought in stays for the next time.
+    Never raises: what cannot be written stays for the next time.
     """
     written = []
     for found in [*regions_of(path), *_newest_first(checkpoints_of(path))]:
@@ -56,7 +56,7 @@ def bring_in(path: str) -> list[str]:
             with claimed_region(found) as region:
                 if region is not None and is_living(region) is False:
                     written += _bring_in(found, region, path)
-        except Exception:  # noqa: S112 a recorded program's end may have brought us here
+        except Exception:  # noqa: S112 this may run at the end of a recorded program
             continue
     for collection in beside_trace(path):
         output = recover(collection, path)
@@ -66,7 +66,7 @@ def bring_in(path: str) -> list[str]:
 
 
 def _newest_first(copies: list[str]) -> list[str]:
-    """Of copies of one region, the first that is brought in is the one that counts."""
+    """Of the copies of one region, the first that is written to a trace counts."""
     return sorted(copies, key=_turn, reverse=True)
 
 
@@ -79,8 +79,8 @@ def _turn(path: str) -> tuple[int, int]:
 
 
 def _bring_in(found: str, region: Region, path: str) -> list[str]:
-    """Writes the trace of a region, and removes what it was made of; the paths of traces that were
-    written: none, if there is one of this process already.
+    """Writes the trace of a region, and removes the files that it was made of; returns the paths of
+    the traces: none, if there is one of this process already.
     """
     pid, trace, identity = int(region["pid"]), _place_of(region, path), identity_of(region)
     parts, _ = of_process(parts_of(trace, pid), identity)
@@ -105,8 +105,9 @@ def _others(trace: str, pid: int) -> list[str]:
 
 
 def _place_of(region: Region, path: str) -> str:
-    """Where the trace of a region belongs that was found by `path`: where it says, if that is there and
-    has a name like it; what is read from a file must not choose another.
+    """The path of the trace of a region that was found by `path`: the recorded one, if that is in
+    the same directory and has a similar name; a path that is read from a file must not lead
+    elsewhere.
     """
     path = resolved(path)
     stem, extension = os.path.splitext(path)
@@ -121,7 +122,9 @@ def _place_of(region: Region, path: str) -> str:
 
 
 def _remove_unfinished(path: str) -> None:
-    """Removes traces that processes were killed at the making of: what they are made of is there still."""
+    """Removes unfinished traces of processes that were killed while writing: their sources are
+    still there.
+    """
     directory, name = os.path.split(os.path.abspath(path))
     for one in names_in(directory):
         rest = one.removeprefix(f"{name}.").removesuffix(UNFINISHED)
@@ -133,23 +136,23 @@ def _remove_unfinished(path: str) -> None:
 
 
 def open_living(path: str, files: ExitStack) -> Mapping[Identity, list[Region]]:
-    """The regions of living processes whose trace shall be at `path`, each after its parts, by whose they are.
-    Where there is no trace, those of which it cannot be told from here whether they live, too.
+    """The regions of living processes whose trace is to be at `path`, each after its parts, by
+    process. Without a trace there, those of processes that may live, too.
 
     Args:
-        files: keeps them open, for another process may remove them meanwhile.
+        files: keeps them open, for another process may remove them.
     """
     opened: dict[Identity, list[Region]] = {}
     for identity, paths in _found_living(path):
         try:
             opened[identity] = [files.enter_context(opened_region(one)) for one in paths]
         except TraceError:
-            continue  # it was taken just now, by who takes what is left
+            continue  # another process has just taken it
     return opened
 
 
 def _found_living(path: str) -> Iterator[tuple[Identity, list[str]]]:
-    """Whose they are, and the paths of each."""
+    """The identity and the paths of each process."""
     known = set()
     for found in [*regions_of(path), *_newest_first(checkpoints_of(path))]:
         try:
@@ -181,9 +184,9 @@ def _found_living(path: str) -> Iterator[tuple[Identity, list[str]]]:
 
 
 def taken_already(path: str) -> list[str]:
-    """The traces of what was taken of a recorded command that still runs, or whose runner was killed."""
+    """The traces taken so far of a recorded command that still runs, or whose runner was killed."""
     traces = [trace for collection in beside_trace(path) for trace in collection.traces()]
-    return [trace for trace in traces if _bytes_of(trace)]  # else it is just being made
+    return [trace for trace in traces if _bytes_of(trace)]  # an empty one is just being made
 
 
 def _bytes_of(path: str) -> int:
@@ -194,13 +197,13 @@ def _bytes_of(path: str) -> int:
 
 
 def recorded_commands(path: str) -> list[str]:
-    """Those commands, by the directories of what they have left."""
+    """The directories of such commands."""
     return [collection.directory for collection in beside_trace(path)]
 
 
 def put_aside(paths: list[str], family: str) -> None:
-    """Moves the regions of the dead of a family, two of them at the most, from the memory to the disk: a program
-    that forks children which leave by os._exit would fill it. Never raises.
+    """Moves the regions of ended processes of a family, two at the most, from the memory to the
+    disk: a program that forks children which leave by os._exit would fill the memory. Never raises.
     """
     moved = 0
     for found in sorted(paths, key=_changed_ns):
@@ -246,8 +249,8 @@ def _copy_data(source: int, copy: int) -> None:
     while at < size:
         try:
             at = os.lseek(source, at, os.SEEK_DATA)
-        except OSError:  # there is nothing more
+        except OSError:  # no more data
             return
         end = os.lseek(source, at, os.SEEK_HOLE)
         data = os.pread(source, end - at, at)
-        at += os.pwrite(copy, data, at)  # of a full disk, the rest fails
+        at += os.pwrite(copy, data, at)  # on a full disk, the rest fails

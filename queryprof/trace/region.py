@@ -1,8 +1,8 @@
 """The memory of a recording, to be read: this process's own, or a file that a process shares or has
 left behind (see queryprof/core/region.h).
 
-Its tables say themselves what their rows are. What is read from a file is not trusted: nothing is
-looked at beyond what the file has.
+The region describes the rows of its tables. What is read from a file is not trusted: nothing is
+read beyond its end.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ START = struct.Struct("<8sIII")
 """Magic, version, where the description is, how long it is."""
 
 RECORDS, ENDED, PART = 1, 2, 3
-"""States: it is written to, or its process was killed; its process ended it; it is a part of a
-recording that goes on in another region."""
+"""States: the region is written to, or its process was killed; its process ended it; it is a part
+of a recording that goes on in another region."""
 
 NONE = 0
-"""The text that is none: the empty one."""
+"""The number of no text: the empty one."""
 FULL = 0xFFFFFFFF
-"""Of a text that there was no room for, and of a line that is unknown."""
+"""The number of a text that there was no room for, and of an unknown line."""
 
 HEADER: dict[type, tuple[str, ...]] = {
     int: (
@@ -46,18 +46,18 @@ HEADER: dict[type, tuple[str, ...]] = {
     ),
     bytes: ("boot", "counts"),
 }
-"""What is used of the header before anything else is."""
+"""The values of the header that are read first."""
 
 LONGEST_DESCRIPTION = 1 << 16
 TRIES = 20
-"""Looks at a row that is being changed."""
+"""The most readings of a row that is being changed."""
 
 LARGEST_FILE = 1 << 28
 SIZES = {"H": 2, "I": 4, "i": 4, "q": 8, "Q": 8, "d": 8, "t": 4, "B": 1, "s": 1}
 
 
 class Column:
-    """A column of a table: its code in `struct`, where it is in a row, how many bytes it has."""
+    """A column of a table: its code in `struct`, its offset in a row, its size in bytes."""
 
     __slots__ = ("at", "bytes", "code", "name")
 
@@ -69,7 +69,7 @@ class Column:
 
 
 class Table:
-    """A table: where it is, and what its rows are."""
+    """A table: where it is, and the columns of its rows."""
 
     __slots__ = ("_decoders", "at", "capacity", "columns", "name", "row_bytes")
 
@@ -149,7 +149,7 @@ class Region:
         self._known: dict[int, str] = {NONE: ""}
 
     def close(self) -> None:
-        """Gives the file back."""
+        """Closes the file."""
         if self.file >= 0:
             os.close(self.file)
             self.file = -1
@@ -172,7 +172,7 @@ class Region:
         self.read_head()
 
     def read_head(self) -> None:
-        """Reads what belongs to the whole recording again."""
+        """Reads the values of the whole recording again."""
         names = sorted(self._head.columns, key=lambda name: self._head.columns[name].at)
         row = self._read(self._head.at, self._head.row_bytes)
         self._values = dict(zip(names, self._head.decoder(names).unpack(row), strict=True))
@@ -201,11 +201,11 @@ class Region:
         if self._memory is not None:
             return bytes(self._memory[at : at + length])
         read = os.pread(self.file, length, at)
-        _core.memory_fence()  # a later look is later, on every processor
+        _core.memory_fence()  # a later reading is later, on every processor
         return read
 
     def packed(self, name: str) -> bytes:
-        """All rows of a table, as they are."""
+        """All rows of a table, as bytes."""
         table = self.tables[name]
         length = table.row_bytes * self.counts[name]
         packed = self._read(table.at, length)
@@ -216,9 +216,8 @@ class Region:
         return self.tables[name].unpacked(self.packed(name), columns)
 
     def whole_rows(self, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        """As `rows`, but none that was read while it was being changed: its sequence number is odd
-        then, or it is another when it is read again. One that is changed all the time is taken as it
-        is.
+        """As `rows`, but no row that was read while it was being changed: its sequence number is
+        odd then, or differs when it is read again. One that changes all the time is taken as it is.
         """
         table = self.tables[name]
         packed = self.packed(name)
@@ -233,7 +232,7 @@ class Region:
         return list(table.unpacked(again, columns))
 
     def changing(self, name: str, packed: bytes, again: bytes) -> set[int]:
-        """The rows of a table that changed between two looks at it, or were half changed."""
+        """The rows of a table that changed between two readings, or were half changed."""
         table = self.tables[name]
         numbers = table.decoder(("sequence",)).iter_unpack(again)
         found = {place for place, (number,) in enumerate(numbers) if number & 1}
@@ -263,13 +262,13 @@ class Region:
         return any(count for (count,) in self.rows("aggregates", ("count",)))
 
     def row(self, name: str, number: int, columns: Sequence[str]) -> tuple[Any, ...]:
-        """These columns of one row, which there is."""
+        """These columns of one row, which must exist."""
         table = self.tables[name]
         packed = self._read(table.at + table.row_bytes * number, table.row_bytes)
         return table.decoder(columns).unpack(packed)
 
     def text(self, number: int) -> str:
-        """A text; of one that is not there, nothing."""
+        """A text; the empty one if it is not there."""
         known = self._known.get(number)
         if known is None:
             length = int.from_bytes(self._text_bytes(number, 4), "little")
@@ -285,16 +284,16 @@ class Region:
         return self._texts[at : at + length]
 
     def ns(self, ticks: int) -> int:
-        """Nanoseconds of so many ticks of the recording's clock."""
+        """Ticks of the recording's clock in nanoseconds."""
         return int(ticks * self._values["ns_per_tick"])
 
     def unix_ns(self, ticks: int) -> int:
-        """When it was that the clock stood so."""
+        """The Unix time, in ns, of a tick of the recording's clock."""
         since = ticks - self._values["base_ticks"]
         return int(self._values["base_unix_ns"]) + int(since * self._values["ns_per_tick"])
 
     def histogram(self, spread: int, buckets: bytes, counts: bytes) -> list[tuple[int, int]]:
-        """(bucket, how many) of a histogram."""
+        """(bucket, count) pairs of a histogram."""
         if not spread:
             return [
                 pair for pair in zip(_numbers(buckets), _numbers(counts), strict=True) if pair[1]
@@ -311,7 +310,7 @@ class Region:
 
     def _spread_histograms(self) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
         if not hasattr(self, "_spreads"):
-            self.read_head()  # a row that was read just now may refer to new ones
+            self.read_head()  # a row that was just read may refer to new ones
             self._spreads = [
                 struct.unpack(f"<{len(packed) // 2}H", packed)
                 for (packed,) in self.rows("spreads", ("octaves",))

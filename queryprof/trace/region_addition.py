@@ -21,24 +21,23 @@ if TYPE_CHECKING:
     Histogram = list[tuple[int, int]]
 
 KINDS = ("user", "library", "standard", "standard", "library")
-"""What a code class of the core is called in a trace."""
+"""The names of the core's code classes in a trace."""
 
 NO_PATH = 0
 UNSEEN = ("", "", 0, "user")
-"""What ran in a loop whose steps cannot be seen."""
+"""The function of a loop whose steps cannot be seen."""
 
 RENAMED = {"frame_id": "line"}
 """Columns that have another name in a region."""
 
 LAG_SOURCES = ("timer", "beat")
 DISTRIBUTION = ("number", "total_ns", "max_ns", "spread", "bucket", "count")
-"""What the region has of a distribution, each after its name: how many, their sum, the longest, and its
-histogram.
+"""The region's columns of a distribution, after its name: count, sum, longest, and histogram.
 """
 
 
 class _Ids(dict[int, int]):
-    """Numbers by numbers: what is not known is made."""
+    """Numbers by numbers: a missing one is made."""
 
     def __init__(self, make: Callable[[int], int]) -> None:
         super().__init__()
@@ -150,10 +149,10 @@ class RegionAddition:
     def _rows(
         self, source: str, table: str, *further: str, **given: Callable[[Any], Any]
     ) -> Iterator[tuple[list[Any], tuple[Any, ...]]]:
-        """The rows of a region's table as those of the trace's, and further columns as they are.
+        """The rows of a region's table as those of the trace's, and further columns unchanged.
 
         Args:
-            given: for the columns that are made in another way, of the region's column of that name.
+            given: for columns that are converted otherwise, from the region's column of that name.
         """
         there = self._region.tables[source].columns
         names, makers = [], []
@@ -186,7 +185,7 @@ class RegionAddition:
     def _add_histograms(
         self, table: str, rows: Iterable[tuple[tuple[Any, ...], Histogram]]
     ) -> None:
-        """Adds histograms, each with the key of whose it is."""
+        """Adds histograms, each with the key of its owner."""
         self._store.add(table, [(*owner, *pair) for owner, histogram in rows for pair in histogram])
 
     def _distribution(self, row: Sequence[Any]) -> tuple[tuple[int, int, int], Histogram]:
@@ -215,13 +214,13 @@ class RegionAddition:
             stack=self._stack_if_known, sql=self._text_or, parameters=self._text_or,
         )  # fmt: skip
         found = {place: row for place, (row, (serial,)) in enumerate(rows) if serial}
-        # Its texts are written over, too: one that another took the place of meanwhile is left out.
+        # Its texts are overwritten, too: an exemplar that was replaced in between is left out.
         for place in region.changing("exemplars", packed, region.packed("exemplars")):
             found.pop(place, None)
         self._store.add("exemplar", found.values())
 
     def _stack_if_known(self, number: int) -> int | None:
-        """None: it was not taken, or came after the stacks were read."""
+        """The stack's id; None: it was not taken, or was added after the stacks were read."""
         return self._ids["stack"][number] if 0 < number < len(self._stack_rows) else None
 
     def _add_plans(self) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from queryprof.trace.region import Region
 
-SHARED_MEMORY = "/dev/shm"  # noqa: S108 files there have names of their own and one owner
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 files there have unique names and one owner
 PREFIX = "queryprof"
 PART_SUFFIX = ".live"
 
@@ -30,13 +30,13 @@ FNV_OFFSET, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
 def directories() -> list[str]:
-    """Directories that may be memory, best first."""
+    """Directories that may be in memory, best first."""
     named = [SHARED_MEMORY, os.environ.get("XDG_RUNTIME_DIR", ""), os.environ.get("TMPDIR", "")]
     return [path for path in dict.fromkeys(named) if path.startswith("/") and "\n" not in path]
 
 
 def resolved(path: str) -> str:
-    """The path of a trace, whichever way its directory was named."""
+    """The path of a trace with its directory resolved."""
     directory, name = os.path.split(os.path.abspath(path))
     return os.path.join(os.path.realpath(directory), name)
 
@@ -69,8 +69,8 @@ def parts_of(path: str, pid: int) -> list[str]:
 
 
 def checkpoint_of(path: str, pid: int) -> str:
-    """A path for the copy on the disk of what a process records for the trace at `path`. No other
-    process has it, nor has this one before it has executed another program.
+    """A path for the copy on the disk of a process's region for the trace at `path`. It is unique
+    to the process and to the program that this executes.
     """
     return f"{path}.{pid}.{time_ns() & 0xFFFFFFFFFFFF:012x}{PART_SUFFIX}"
 
@@ -94,9 +94,7 @@ def _is_checkpoint(middle: str) -> bool:
 
 
 def regions_of(path: str) -> list[str]:
-    """The regions of the trace at this path, of all processes: those that this user may read, and may
-    trust.
-    """
+    """The regions of the trace at this path, of all processes: those readable and trusted."""
     suffix = region_name(path).rpartition("-")[2]
     return [
         os.path.join(directory, name)
@@ -120,7 +118,7 @@ def _is_named(name: str, key: str) -> bool:
 
 
 def _is_trusted(path: str) -> bool:
-    """A regular file of this user that no other may read; for root, of any user."""
+    """Whether it is a regular file of this user that no other may read; for root, of any user."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -133,9 +131,7 @@ def _is_trusted(path: str) -> bool:
 
 
 def is_living(region: Region) -> bool | None:
-    """Whether the process of a region lives and has it still; None: that cannot be told from here
-    (another container).
-    """
+    """Whether the process of a region lives and still has it; None: unknown (another container)."""
     pid = int(region["pid"])
     boot = bytes(region["boot"]).rstrip(b"\0").decode("ascii", "replace")
     if boot and boot != _boot_id():
@@ -148,8 +144,8 @@ def is_living(region: Region) -> bool | None:
 
 
 def started_at(pid: int) -> int:
-    """When a process started, in ticks since the system did (field 22 of proc_pid_stat(5)); 0: it does not
-    run; -1: that cannot be told.
+    """When a process started, in ticks since the system started (field 22 of proc_pid_stat(5)); 0:
+    it does not run; -1: unknown.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -173,12 +169,12 @@ def _is_hidden(pid: int) -> bool:
 
 
 def is_process_living(pid: int, started: int) -> bool:
-    """Whether a process of this pid namespace that started then still runs; on doubt it does."""
+    """Whether a process of this pid namespace that started then still runs; if unknown, True."""
     return started_at(pid) in (started, -1)
 
 
 def _lives_elsewhere(region: Region) -> bool | None:
-    """Whether a process of another pid namespace lives: who is in the first one sees them all."""
+    """Whether a process of another pid namespace lives: in the first namespace all are visible."""
     if _pid_namespace() != FIRST_PID_NAMESPACE:
         return None
     for pid in filter(str.isdigit, names_in("/proc")):
@@ -195,15 +191,13 @@ def _lives_elsewhere(region: Region) -> bool | None:
 
 
 def place_of_process() -> str:
-    """What tells the processes that this one can see from others that have the same ids: the host, the
-    system's start, the pid namespace.
-    """
+    """The place in which process ids are unique: host, start of the system, pid namespace."""
     return f"{os.uname().nodename} {_boot_id()} {_pid_namespace()}"
 
 
 def is_in_an_environment(directory: str) -> bool:
-    """Whether a process runs that has the directory's path in its environment; on doubt none does: of
-    another user it is not to be seen.
+    """Whether a running process has the directory's path in its environment. Those of other users
+    cannot be read and do not count.
     """
     wanted = b"=" + os.fsencode(directory) + b"/\0"
     for pid in filter(str.isdigit, names_in("/proc")):
@@ -217,8 +211,8 @@ def is_in_an_environment(directory: str) -> bool:
 
 
 def _maps(pid: int, region: Region) -> bool:
-    """Whether a process has mapped a region's file, which has another name there: one that has executed
-    another program has not.
+    """Whether a process has mapped a region's file, which has another name there. It no longer has
+    after it has executed another program.
     """
     status = os.fstat(region.file)
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
@@ -247,7 +241,7 @@ def _pid_namespace() -> int:
 
 @contextmanager
 def claimed_region(path: str) -> Iterator[Region | None]:
-    """The region in a file, for this process alone to bring in and to remove; None: another does.
+    """The region in a file, locked for this process to read and remove; None: another one has it.
 
     Raises:
         TraceError: it cannot be read, or is no region.
@@ -266,7 +260,7 @@ def claimed_region(path: str) -> Iterator[Region | None]:
 
 
 def has_living_region(path: str) -> bool:
-    """Whether another process that may live records what will be written to `path`."""
+    """Whether another process that may live records for the trace at `path`."""
     from queryprof.trace.region import opened_region
 
     for found in regions_of(path):
@@ -280,7 +274,7 @@ def has_living_region(path: str) -> bool:
 
 
 def records_to(region: Region, path: str) -> bool:
-    """Whether a process that may live records in this region what will be written to `path`."""
+    """Whether a process that may live records in this region for the trace at `path`."""
     from queryprof.trace.identity import trace_of
 
     return resolved(trace_of(region)) == resolved(path) and is_living(region) is not False

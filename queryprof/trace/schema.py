@@ -1,14 +1,14 @@
 """The trace file's schema as SQL, made of its tables, and how older versions become this one.
 
-A trace is a SQLite file. Every column says its unit; all times are nanoseconds, all instants
+A trace is a SQLite file. Every column names its unit; all times are nanoseconds, all instants
 nanoseconds since 1970 (Unix time). Sums of different traces add up, so a merge is exact.
 
 History:
     1   the first version
-    2   event loops: loop, lag, step, stall and what hangs on them
+    2   event loops: loop, lag, step, stall and the tables that refer to them
     3   plan, and of process: unasked_plans, read_bytes, written_bytes
-    4   where work belongs: span_total, span_repeat, span_status, handoff, thread_usage and what
-        hangs on them
+    4   where work belongs: span_total, span_repeat, span_status, handoff, thread_usage and the
+        tables that refer to them
     5   of process: clock_tick_ns, unmeasured
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from queryprof.trace.table import Column, Table
 
 APPLICATION_ID = 0x51507266
-"""In the header of every trace ("QPrf"): tells a trace from any other SQLite file."""
+"""In the header of every trace ("QPrf"): distinguishes it from other SQLite files."""
 
 SCHEMA_VERSION = 5
 """In the header (user_version) of every trace."""

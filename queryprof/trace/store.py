@@ -1,5 +1,5 @@
-"""The trace file as something to add to: each row is added to the one that is there with its key. What
-converts recordings and what merges traces write through it.
+"""Writes trace files: a row is added to the existing one with its key. The conversion of recordings
+and the merge of traces write through it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 JOINED = {
     SUM: "{0} = {0} + excluded.{0}",
     MOST: "{0} = max({0}, excluded.{0})",
-    # An addition may have counters and no calls: then it says nothing of the shortest.
+    # An addition may have counters and no calls: then it has no shortest call.
     LEAST: "{0} = CASE WHEN excluded.count = 0 THEN {0} WHEN count = 0 THEN excluded.{0}"
     " ELSE min({0}, excluded.{0}) END",
     FIRST: "{0} = coalesce({0}, excluded.{0})",
@@ -35,7 +35,7 @@ JOINED = {
 
 
 def storable(value: object) -> object:
-    """A value as SQLite stores it: of a name that is no UTF-8, what is not is escaped."""
+    """A value as SQLite stores it: bytes of a name that are not UTF-8 are escaped."""
     if not isinstance(value, str) or value.isascii():
         return value
     return value.encode("utf-8", "backslashreplace").decode()
@@ -48,7 +48,7 @@ class TraceStore:
         path: the file, which is made with mode 0600 and must not exist; or ":memory:".
 
     Raises:
-        FileExistsError: there is one.
+        FileExistsError: the file exists.
         TraceError: the file cannot be made.
     """
 
@@ -75,7 +75,7 @@ class TraceStore:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """One for the block, which an exception rolls back; inside one that has begun, nothing."""
+        """A transaction for the block, rolled back by an exception; does nothing inside another."""
         if self.connection.in_transaction:
             yield
             return
@@ -101,21 +101,21 @@ class TraceStore:
         self.connection.close()
 
     def identities(self) -> set[Identity]:
-        """The processes that the trace is of."""
+        """The processes in the trace."""
         query = "SELECT pid, start_unix_ns, host FROM process"
         return set(self.connection.execute(query))
 
     def id(self, table: str, *values: object) -> int:
-        """The id of the row with these columns, which is added when the transaction ends, if need be."""
+        """The id of the row with these columns; a new row is added when the transaction ends."""
         return self._rows[table].id(tuple(map(storable, values)))
 
     def add(self, table: str, rows: Iterable[Sequence[object]]) -> list[int]:
-        """Adds rows, each with the columns of its table; returns their ids, where they have some."""
+        """Adds rows, each with the columns of its table; returns their ids, if it has ids."""
         return self._rows[table].add(rows)
 
     def add_intervals(self, table: str, width_ns: int, rows: Iterable[Sequence[object]]) -> None:
-        """Adds intervals of a width, which is that of those that are there times a power of two, or
-        the other way round; the wider one is kept.
+        """Adds intervals of a width, which is the existing ones' width times a power of two, or the
+        other way round; the wider one is kept.
         """
         facts = TABLE[table]
         (known,) = self.connection.execute(
@@ -142,7 +142,7 @@ class TraceStore:
     def update(
         self, table: str, number: int, roles: Sequence[int], values: Mapping[str, object]
     ) -> None:
-        """Adds to one row by its id, in the columns of these roles."""
+        """Adds values to the row with this id, in the columns of these roles."""
         columns = [column for column in TABLE[table].columns if column.role in roles]
         joined = [
             JOINED[column.role].format(column.name).replace("excluded.", ":") for column in columns
@@ -165,7 +165,7 @@ class _Rows:
         self._known: dict[tuple[object, ...], int] | None = None
         """Ids by key."""
         self._added: dict[tuple[object, ...], int] = {}
-        """Ids by all columns, of what `id` was asked for."""
+        """Ids by all columns, of the rows that `id` has numbered."""
         self._new: list[tuple[object, ...]] = []
         self._last = 0
 
@@ -194,7 +194,7 @@ class _Rows:
         return numbers
 
     def write(self) -> None:
-        """Adds what `id` has given numbers to."""
+        """Adds the rows that `id` has numbered."""
         self._connection.executemany(self._sql, self._new)
         self._new = []
 

@@ -9,12 +9,13 @@ if TYPE_CHECKING:
     pass
 
 KEY, SUM, MOST, LEAST, FIRST, LONGEST, LAST = range(7)
-"""What a column is when two rows of one key become one: the same in both; added; the larger; the
-smaller of those that count a call; what is known first; what belongs to the larger `max_ns`; the later.
+"""The value of a column when two rows of one key become one: the same in both; the sum; the larger;
+the smaller of those that count a call; the first known; that of the row with the larger `max_ns`;
+the later.
 """
 
 REFERENCES = {"path_id": "stack", "frames": "frame"}
-"""The table that a column refers to, where its name does not say it; "frames" is a list of ids."""
+"""The table that a column refers to, if its name is another; "frames" is a list of ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Column:
 
     @property
     def reference(self) -> str | None:
-        """The table whose `id` it is."""
+        """The table whose `id` it holds."""
         found = REFERENCES.get(self.name)
         return found or (self.name.removesuffix("_id") if self.name.endswith("_id") else None)
 
@@ -46,12 +47,12 @@ class Table:
     """A table.
 
     Attributes:
-        columns: those of the key come first. A table without a key has a row for each that was added.
+        columns: those of the key come first. A table without a key keeps every added row.
         has_id: other tables refer to its rows by a number, the column `id` before the others.
         index: columns of an index: an owner and a measure.
-        kept: of each owner's rows so many, those with the largest measure; 0: all.
-        width: the setting that says how long its intervals are (ns), which begin at `start_unix_ns`.
-        intervals: so many at the most; with more, they become twice as wide.
+        kept: how many rows of each owner are kept, those with the largest measure; 0: all.
+        width: the setting with the width of its intervals (ns), which begin at `start_unix_ns`.
+        intervals: how many at the most; with more, they become twice as wide.
     """
 
     name: str

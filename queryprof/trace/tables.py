@@ -1,7 +1,7 @@
 """The tables of a trace, each column declared once: what it means, and how two rows become one.
 
-The SQL of the schema, what adds rows to a trace, the merge of traces and their reader all work from
-this. A row's values stand in the order of its table's columns.
+The schema's SQL, the store, the merge and the reader all use these. A row's values are in the order
+of its table's columns.
 """
 
 from __future__ import annotations

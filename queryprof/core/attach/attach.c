@@ -17,8 +17,8 @@ typedef struct {
     qp_slot slot;
     PyObject *owner;    /* owned: the type, or the module, whose function it is */
     PyObject *name;     /* owned */
-    PyObject *replaced; /* owned: what a probe object stands in for */
-    PyObject *measured; /* owned: what was put there for it */
+    PyObject *replaced; /* owned: what a probe object replaces */
+    PyObject *measured; /* owned: what replaces it */
 } attachment;
 
 static void release(attachment *a)
@@ -36,7 +36,7 @@ static void release_capsule(PyObject *capsule)
     release(PyCapsule_GetPointer(capsule, CAPSULE_NAME));
 }
 
-/* The attribute as it stands in its owner's own dict (a new reference); NULL with an exception. */
+/* The attribute in its owner's own dict (a new reference); NULL with an exception. */
 static PyObject *own_attribute(PyObject *owner, PyObject *name)
 {
     PyObject *dict = PyObject_GetAttrString(owner, "__dict__");
@@ -63,7 +63,7 @@ static int set_attribute(PyObject *owner, PyObject *name, PyObject *value)
                                : PyObject_SetAttr(owner, name, value);
 }
 
-/* Where a type keeps a member of one of two C types (T_LONG, T_OBJECT, ...); 0: it has none. */
+/* The offset of a type's member of one of two C types (T_LONG, T_OBJECT, ...); 0: it has none. */
 static Py_ssize_t find_member(PyTypeObject *type, const char *name, int c_type, int or_type)
 {
     PyObject *key = PyUnicode_FromString(name);
@@ -74,7 +74,7 @@ static Py_ssize_t find_member(PyTypeObject *type, const char *name, int c_type, 
         bool as_told = definition->type == c_type || definition->type == or_type;
         offset = as_told ? definition->offset : 0;
     }
-    PyErr_Clear(); /* no such attribute: what it would tell stays unknown */
+    PyErr_Clear(); /* no such attribute: its value stays unknown */
     Py_XDECREF(member);
     Py_XDECREF(key);
     return offset;
@@ -92,7 +92,7 @@ static qp_slot slot_of_name(PyObject *name)
     return QP_SLOT_NONE;
 }
 
-/* Where a type has that slot, or NULL when it has none. */
+/* The place of a slot in a type, or NULL if it has none. */
 static qp_function *slot_pointer(PyTypeObject *type, qp_slot slot)
 {
     PyMappingMethods *mapping = type->tp_as_mapping;
@@ -119,7 +119,7 @@ static int exchange_slot(PyTypeObject *type, qp_slot slot, qp_function from, qp_
     if (!subclasses) {
         return -1;
     }
-    if (place && *place == from) { /* else it has its own; a subclass may go back to this one */
+    if (place && *place == from) { /* else it has its own; a subclass may inherit this one again */
         *place = to;
     }
     int result = 0;
@@ -127,7 +127,7 @@ static int exchange_slot(PyTypeObject *type, qp_slot slot, qp_function from, qp_
         result = exchange_slot((PyTypeObject *)PyList_GET_ITEM(subclasses, i), slot, from, to);
     }
     Py_DECREF(subclasses);
-    /* No PyType_Modified: the attributes are the same, and the interpreter's caches hold. */
+    /* No PyType_Modified: the attributes are the same, and the interpreter's caches stay valid. */
     return result;
 }
 
@@ -183,7 +183,7 @@ static PyObject *stand_in_for(PyObject *found, const qp_probe *probe, const qp_m
     return outer;
 }
 
-/* Whether calling it gives a coroutine; also of a class method around such a function. */
+/* Whether calling it returns a coroutine; also for a class method around a function that does. */
 static bool is_coroutine_function(PyObject *found)
 {
     PyObject *inner =
@@ -250,7 +250,7 @@ PyObject *qp_attach(PyObject *owner, PyObject *name, const qp_probe *given,
     PyTypeObject *cursor_type = given->cursor_type;
     if (cursor_type) {
         probe.rowcount_offset = find_member(cursor_type, "rowcount", T_LONG, T_LONG);
-        /* What is asked of a connection is asked of the SQLite of sqlite3. */
+        /* A connection is only used with the SQLite of sqlite3. */
         probe.connection_offset =
             given->has_own_sqlite ? 0
                                   : find_member(cursor_type, "connection", T_OBJECT, T_OBJECT_EX);
@@ -267,7 +267,7 @@ static int detach_object(attachment *a)
 {
     PyObject *now = own_attribute(a->owner, a->name);
     int result = 0;
-    if (now == a->measured) { /* else somebody has put their own on top: leave it */
+    if (now == a->measured) { /* else another wrapper was put on top: leave it */
         result = set_attribute(a->owner, a->name, a->replaced);
     }
     PyErr_Clear();
@@ -291,7 +291,7 @@ int qp_detach(PyObject *capsule)
     }
     if (a->definition) {
         if (a->definition->ml_meth != (PyCFunction)a->function) {
-            return 0; /* somebody has exchanged it on top of us: our trampoline stays in use */
+            return 0; /* exchanged again on top of ours: our trampoline stays in use */
         }
         a->definition->ml_meth = (PyCFunction)t->original;
     } else {

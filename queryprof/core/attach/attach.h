@@ -1,9 +1,9 @@
 /* Attaching probes to a driver's own functions, in place, and taking them off again.
  *
- * Three ways, behind one function: a C method has the function pointer in its own PyMethodDef
- * exchanged, so that the method object stays the very same; a type's slot (iteration, creation)
- * has its pointer exchanged, in the type, in its subclasses and in the slot's wrapper; any other
- * function of a type or module is replaced by a wrapper (probe_call.h).
+ * Three ways, behind one function: for a C method the function pointer in its PyMethodDef is
+ * exchanged, so that the method object stays the same; for a type's slot (iteration, creation) the
+ * pointer is exchanged in the type, in its subclasses and in the slot's wrapper; any other function
+ * of a type or module is replaced by a wrapper (probe_call.h).
  */
 #ifndef QP_ATTACH_ATTACH_H
 #define QP_ATTACH_ATTACH_H
@@ -13,10 +13,10 @@
 #include "calls/probe.h"
 #include "wrappers/module_state.h"
 
-/* Attaches a probe to the function `name` of a type or module, `owner`. What is known of it is
- * given: its operation, and the C type of the driver's cursors, or NULL. `types` make the objects
- * of the third way. References are taken as needed. Returns a new capsule that stands for the
- * attachment, or NULL with an exception (nothing is changed then). */
+/* Attaches a probe to the function `name` of a type or module, `owner`. `given` holds its
+ * operation, and the C type of the driver's cursors, or NULL. `types` make the objects of the third
+ * way. References are taken as needed. Returns a new capsule for the attachment, or NULL with an
+ * exception (nothing is changed then). */
 PyObject *qp_attach(PyObject *owner, PyObject *name, const qp_probe *given,
                     const qp_module_state *types);
 

@@ -2,7 +2,7 @@
 
 enum { METHODS = 32, SLOTS = 8 };
 
-/* What the n-th argument of a vectorcall is, or NULL. */
+/* The n-th argument of a vectorcall, or NULL. */
 static PyObject *nth(PyObject *const *args, Py_ssize_t count, Py_ssize_t n)
 {
     return n < count ? args[n] : NULL;
@@ -170,8 +170,7 @@ static inline int forward_ass_subscript(const qp_trampoline *t, PyObject *self, 
     return result;
 }
 
-/* A function for each place needs its place at compile time: the one thing here that only a
- * macro can do. */
+/* A function for each place needs its place at compile time: only a macro can do that. */
 #define EIGHT(make, tens)                                                               \
     make(tens##0) make(tens##1) make(tens##2) make(tens##3) make(tens##4) make(tens##5) \
         make(tens##6) make(tens##7)

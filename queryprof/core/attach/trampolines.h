@@ -1,8 +1,8 @@
-/* Trampolines: C functions that stand in for a driver's own and forward to it, measured.
+/* Trampolines: C functions that replace a driver's function, measure the call and forward it.
  *
- * CPython calls a method through the function pointer in its PyMethodDef and gives it no room
- * for data of ours; so each exchanged function has a trampoline of its own, from a fixed number
- * made at compile time for each calling convention.
+ * CPython calls a method through the function pointer in its PyMethodDef and passes it no data of
+ * ours; so each exchanged function needs a separate trampoline, one of a fixed number made at
+ * compile time for each calling convention.
  */
 #ifndef QP_ATTACH_TRAMPOLINES_H
 #define QP_ATTACH_TRAMPOLINES_H
@@ -13,16 +13,16 @@
 
 typedef void (*qp_function)(void);
 
-/* One trampoline: which function it stands in for, and how that is measured. */
+/* One trampoline: which function it replaces, and how that is measured. */
 typedef struct {
     qp_probe probe;
     qp_function
-        original; /* stays when it is given back: another interpreter may be about to call it */
+        original; /* kept after it is released: another interpreter may be about to call it */
     bool is_taken;
 } qp_trampoline;
 
-/* Takes a free trampoline for METH_* flags and gives its function; NULL without a free one or
- * for a calling convention that has none. Given back by `is_taken`. */
+/* Takes a free trampoline for METH_* flags and sets `*function` to its function; NULL if none is
+ * free or the calling convention has none. Clearing `is_taken` releases it. */
 qp_trampoline *qp_trampoline_for_method(int flags, qp_function *function);
 
 /* The type slots that can be exchanged. */

@@ -29,7 +29,7 @@ static PyObject *clear_handles(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(
     Py_RETURN_NONE;
 }
 
-/* A running_loop for a loop that runs now; NULL: it is not recorded. */
+/* Registers a loop that runs now; NULL: it is not recorded. */
 static qp_running_loop *enter(PyObject *kind, PyObject *loop, bool has_steps)
 {
     bool muted = qp_here.muted; /* hooks attach muted; the loop is the program's */
@@ -40,8 +40,8 @@ static qp_running_loop *enter(PyObject *kind, PyObject *loop, bool has_steps)
     return running_loop;
 }
 
-/* Whether a loop's time is that of its library: of one with a clock of its own it cannot be told
- * how late it is. Never leaves an exception. */
+/* Whether a loop's time is that of its library: of one with a different clock the lag is unknown.
+ * Never leaves an exception. */
 static bool has_clock(PyObject *loop, PyObject *time)
 {
     PyObject *method = PyObject_GetAttrString(loop, "time");
@@ -52,7 +52,7 @@ static bool has_clock(PyObject *loop, PyObject *time)
 }
 
 /* Calls on_start(loop), which returns a callable for the end or None; NULL: it failed, with an
- * exception only if that is none of ours. */
+ * exception only if that is not ours. */
 static PyObject *tell_start(PyObject *on_start, PyObject *loop)
 {
     bool muted = qp_here.muted;
@@ -65,7 +65,8 @@ static PyObject *tell_start(PyObject *on_start, PyObject *loop)
     return on_end;
 }
 
-/* Calls what ends the heartbeat. What is not of ours stays set, in the place of what was. */
+/* Calls what ends the heartbeat. An exception that is not ours stays set and replaces the earlier
+ * one. */
 static void tell_end(PyObject *on_end)
 {
     qp_exception exception = qp_exception_take();
@@ -79,7 +80,8 @@ static void tell_end(PyObject *on_end)
     }
 }
 
-/* A loop starts: its heartbeat starts now, or with the first step that ends when a beat is due. */
+/* When a loop starts: starts its heartbeat now, or with the first step that ends when a beat is
+ * due. */
 static void start_beats(qp_running_loop *running_loop, PyObject *loop, PyObject *extra)
 {
     PyObject *on_start = PyTuple_GET_ITEM(extra, 2), *time = PyTuple_GET_ITEM(extra, 3);
@@ -97,8 +99,8 @@ static void start_beats(qp_running_loop *running_loop, PyObject *loop, PyObject 
     }
 }
 
-/* Stands in for a function that runs a loop, its first argument, until that stops. `extra` is
- * (kind, has_steps, on_start, time, beat_s). */
+/* Replaces a function that runs a loop, its first argument, until that stops. `extra` is (kind,
+ * has_steps, on_start, time, beat_s). */
 static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flagged,
                           PyObject *names)
 {
@@ -204,7 +206,7 @@ static PyObject *loop_timer(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* The step in progress that a hook tells the begin and the end of, one for each running_loop. */
+/* The step in progress whose begin and end a hook reports, one for each running loop. */
 static qp_step told[QP_LANES];
 
 static qp_step *told_in(const qp_running_loop *running_loop)
@@ -245,7 +247,7 @@ static PyObject *step_begin(PyObject *Py_UNUSED(module), PyObject *code)
     Py_RETURN_NONE;
 }
 
-/* Stands in for a function every call of which is a step. `extra` is its code object. */
+/* Replaces a function every call of which is a step. `extra` is its code object. */
 static PyObject *run_step(PyObject *callable, PyObject *const *args, size_t flagged,
                           PyObject *names)
 {

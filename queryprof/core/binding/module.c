@@ -1,5 +1,5 @@
-/* queryprof.core._core: the measuring core as a Python module. The stub _core.pyi says what each
- * function takes and gives. */
+/* queryprof.core._core: the measuring core as a Python module. The stub _core.pyi describes what
+ * each function takes and returns. */
 #include "binding/module.h"
 
 #include <stdatomic.h>
@@ -94,7 +94,7 @@ static PyObject *operations(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unu
     return names;
 }
 
-/* Whether the driver prepares statements for the call that it drops before the call ends. */
+/* Whether the driver prepares statements for the operation that it drops before the call ends. */
 static bool drops_statements(qp_operation operation)
 {
     return operation == QP_EXECUTESCRIPT || operation == QP_COMMIT || operation == QP_ROLLBACK ||
@@ -305,8 +305,8 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* The tables are the process's: one interpreter records, and that is the main one. Others get an
- * ImportError by whose name those who load queryprof on their own know that all is well. */
+/* The tables are per process: only the main interpreter records. Others get an ImportError, whose
+ * name shows code that loads queryprof automatically that nothing is wrong. */
 static int refuse_other_interpreters(void)
 {
     if (PyInterpreterState_Get() == PyInterpreterState_Main()) {
@@ -360,7 +360,8 @@ static int clear(PyObject *module)
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, execute},
 #if PY_VERSION_HEX >= 0x030C0000
-    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED}, /* to refuse kindly */
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED}, /* to refuse with an
+                                                                           * ImportError */
 #endif
 #ifdef Py_GIL_DISABLED
     {Py_mod_gil, Py_MOD_GIL_NOT_USED}, /* the same: importing it must not change the program */

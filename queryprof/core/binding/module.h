@@ -5,13 +5,13 @@
 #include <Python.h>
 #include <stdbool.h>
 
-/* False with an exception while the recorder is off. */
+/* Returns false with an exception while the recorder is off. */
 bool qp_require_recording(void);
 
 /* The functions that empty the recorder's tables. */
 extern PyMethodDef qp_table_functions[];
 
-/* The functions about where work belongs: spans, handoffs, notes. */
+/* The functions for the context of work: spans, handoffs, labels. */
 extern PyMethodDef qp_work_functions[];
 
 /* The functions about event loops. */

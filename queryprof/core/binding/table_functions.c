@@ -1,5 +1,5 @@
-/* The module's functions about the memory of the recording: where it is, what is in it, and what
- * has changed. */
+/* The module's functions about the memory of the recording: its place, its content, and its
+ * changes. */
 #include "binding/module.h"
 
 #include "counters/plans.h"

@@ -1,5 +1,5 @@
-/* The module's functions about where work belongs: spans, handoffs to other threads, notes, and
- * what threads used. */
+/* The module's functions for the context of work: spans, handoffs to other threads, labels, and the
+ * usage of threads. */
 #include "binding/module.h"
 
 #include "calls/executions.h"
@@ -98,7 +98,7 @@ static PyObject *label_runner(PyObject *module, PyObject *args)
     return qp_label_runner(module, original, describe);
 }
 
-/* Reads a usage as the stub has it; false with an exception. */
+/* Reads a usage as the stub declares it; false with an exception. */
 static int read_usage(PyObject *figures, void *usage)
 {
     long long f[8];

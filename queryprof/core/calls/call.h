@@ -18,16 +18,19 @@ typedef struct {
     qp_operation operation;
     qp_source source;             /* of the operation */
     Py_ssize_t rowcount_offset;   /* of the C long in a cursor that counts changed rows; 0: none */
-    Py_ssize_t connection_offset; /* of a cursor's reference to its connection; 0: neither a cursor
-                                   * nor a connection receives the call */
-    bool has_own_sqlite;          /* its driver has a SQLite for itself, and its ends are traced */
-    PyTypeObject *cursor_type;    /* owned by who attached; whose offsets these are; or NULL */
+    Py_ssize_t connection_offset; /* of a cursor's reference to its connection; 0: the receiver is
+                                   * neither a cursor nor a connection */
+    bool has_own_sqlite;          /* its driver has a private SQLite, and the ends of its statements
+                                   * are traced */
+    PyTypeObject *cursor_type;    /* owned by the attachment; the type that the offsets are of; or
+                                   * NULL */
     bool drops;        /* it prepares statements that it drops before the call ends; or, where its
-                        * SQLite tells when each statement ends, none is known longer */
-    bool quotes_names; /* the database takes words in double quotes for names alone */
-    bool stands_in;    /* for a function that is called through an attribute: a driver in Python */
-    bool has_receiver; /* such a function's first argument is the cursor or connection */
-    bool is_awaited;   /* such a function gives a coroutine */
+                        * SQLite reports each statement's end, none is kept past it */
+    bool quotes_names; /* the database takes words in double quotes only as names */
+    bool stands_in;    /* replaces a function that is called through an attribute: a driver in
+                        * Python */
+    bool has_receiver; /* that function's first argument is the cursor or connection */
+    bool is_awaited;   /* that function returns a coroutine */
 } qp_probe;
 
 static inline qp_dialect qp_dialect_of(const qp_probe *probe)
@@ -35,10 +38,9 @@ static inline qp_dialect qp_dialect_of(const qp_probe *probe)
     return !probe->stands_in ? QP_SQLITE : probe->quotes_names ? QP_STANDARD_SQL : QP_ANY_SQL;
 }
 
-/* A probed call in progress, filled in only as far as its operation needs. Its thread owns it, and
- * uses it again; never on the C stack (see qp_active). One that is free keeps its thread, and has
- * what `active.has_more`, `active.statement`, `active.below`, `outer` and `connection` have when
- * they are zeroed. */
+/* A probed call in progress, filled in only as far as its operation needs. Owned and reused by its
+ * thread; never on the C stack (see qp_active). A free one keeps its thread; its `active.has_more`,
+ * `active.statement`, `active.below`, `outer` and `connection` are zero. */
 typedef struct qp_call {
     /* of every call */
     qp_active active;
@@ -53,15 +55,15 @@ typedef struct qp_call {
     qp_execution *execution; /* it begins or serves; NULL: its cursor was executed unseen */
     /* of a call that begins an execution */
     PyObject *parameters;
-    int64_t script_rows;  /* that a script has changed, also by triggers */
-    bool tells_ends;      /* its connection tells its statements' ends during the call */
-    PyObject *connection; /* owned: the program's code inside the call may let go of it; NULL: what
-                           * is around it here is not filled in */
+    int64_t script_rows;  /* changed by a script, also by triggers */
+    bool tells_ends;      /* its connection reports the ends of statements during the call */
+    PyObject *connection; /* owned: the program's code inside the call may release it; NULL: the
+                           * fields around it here are not filled in */
     qp_plan_question plan;
     qp_execution spare; /* the execution, while others in progress take all places */
 } qp_call;
 
-/* The connection that a call is about (borrowed); NULL: it cannot be told. */
+/* The connection of a call (borrowed); NULL: unknown. */
 static inline PyObject *qp_connection_of(const qp_call *call)
 {
     const qp_probe *probe = call->probe;

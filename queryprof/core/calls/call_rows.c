@@ -19,7 +19,7 @@ int64_t qp_rows_served(const qp_call *call, PyObject *result)
 }
 
 /* The same from a driver in Python, which counts the rows of a query there too. Its attribute may
- * be the program's code: -1 if recording ended meanwhile. */
+ * run the program's code: -1 if recording ended in it. */
 static QP_COLD int64_t rows_told(const qp_call *call, PyObject *result)
 {
     uint32_t statement = call->execution->meter.key.statement;
@@ -49,7 +49,7 @@ static QP_COLD int64_t rows_uncounted(const qp_call *call)
     }
     PyObject *connection = qp_connection_of(call);
     void *db = connection ? qp_connection_db(connection) : NULL;
-    /* The driver takes db off the connection, with the GIL, before it closes it; so it is open. */
+    /* The driver clears the connection's db, with the GIL, before it closes it; so it is open. */
     return qp_counting.is_on && db && db == call->active.db ? qp_sqlite.changes(db) : 0;
 }
 

@@ -10,7 +10,7 @@
 /* Rows that a call which serves rows returned in `result` (borrowed; NULL: none). */
 int64_t qp_rows_served(const qp_call *call, PyObject *result);
 
-/* Rows that the call changed, as its cursor has it; `result` as above. */
+/* Rows that the call changed, from its cursor; `result` as above. */
 int64_t qp_rows_changed(const qp_call *call, PyObject *result);
 
 #endif

@@ -5,7 +5,8 @@
 #include "runtime/compiler.h"
 #include "stacks/frames.h"
 
-/* The call in progress inside which the thread is now: those of greenlets that wait are not. */
+/* The innermost call in progress around the running frame: calls of waiting greenlets do not
+ * count. */
 static QP_COLD qp_call *enclosing(const qp_thread *thread)
 {
     qp_active *active = thread->active;
@@ -33,7 +34,6 @@ QP_COLD bool qp_call_nest(qp_call *call)
     return call->outer && is_part_of(call, call->outer);
 }
 
-/* The call is in progress from here; its own time starts last. */
 #ifdef QP_FAULT_INJECTION
 bool qp_call_is_active(const qp_call *call)
 {
@@ -64,7 +64,7 @@ bool qp_call_goes_on(qp_call *call)
 {
     bool is_recorded = call->recording == qp_recording;
     call->outer = NULL;
-    if (!is_recorded || qp_here.thread != call->thread) { /* or it goes on in another thread */
+    if (!is_recorded || qp_here.thread != call->thread) { /* or it continues in another thread */
         if (call->execution) {
             qp_execution_abandon(call->execution);
         }

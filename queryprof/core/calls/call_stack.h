@@ -14,7 +14,7 @@
 bool qp_call_is_active(const qp_call *call);
 #endif
 
-/* Gives a call back to its thread's free ones. */
+/* Returns a call to its thread's free list. */
 static inline void qp_call_give_back(qp_call *call)
 {
     QP_ASSERT(!qp_call_is_active(call));
@@ -22,7 +22,7 @@ static inline void qp_call_give_back(qp_call *call)
     call->thread->free_calls = call;
 }
 
-/* Takes a call out of those in progress; with greenlets it need not be the innermost. */
+/* Removes a call from those in progress; with greenlets it need not be the innermost. */
 static inline void qp_call_leave(qp_call *call)
 {
     qp_active **place = &call->thread->active;
@@ -39,21 +39,22 @@ static inline void qp_call_leave(qp_call *call)
     call->active.below = NULL;
 }
 
-/* Other calls of the thread are in progress. True: this one is part of one of them. */
+/* For a call that begins while others of its thread are in progress. True: it is part of one of
+ * them. */
 bool qp_call_nest(qp_call *call);
 
-/* A call for the thread to use, among its free ones from here on; false without memory. */
+/* Adds a call to the thread's free list; false without memory. */
 bool qp_call_add(qp_thread *thread);
 
-/* Leaves a call in progress for a while, and takes it up again, where other code runs between its
- * parts: an awaited call. False: it cannot be taken up, nor ended, and is given back. */
+/* Pauses and resumes a call in progress where other code runs between its parts: an awaited call.
+ * False: it can be neither resumed nor ended, and is returned to the free list. */
 void qp_call_pause(qp_call *call);
 bool qp_call_goes_on(qp_call *call);
 
-/* Recording ends: what SQLite reports of the calls in progress is no more counted. */
+/* When recording ends: what SQLite reports for the calls in progress is no longer counted. */
 void qp_calls_clear(void);
 
-/* In a forked child: the running thread's calls in progress have no execution from here on. */
+/* In a forked child: clears the executions of the running thread's calls in progress. */
 void qp_calls_after_fork(void);
 
 #endif

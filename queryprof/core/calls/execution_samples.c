@@ -17,7 +17,7 @@ static bool is_plain(PyObject *value)
            PyFloat_CheckExact(value) || PyUnicode_CheckExact(value) || PyBytes_CheckExact(value);
 }
 
-/* A new str that shows one bound value; only built-in types are asked for their repr. */
+/* A new str that shows one bound value; repr is called for built-in types only. */
 static PyObject *show_value(PyObject *value)
 {
     return is_plain(value) ? PyObject_Repr(value)

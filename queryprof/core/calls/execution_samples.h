@@ -1,4 +1,4 @@
-/* Which executions are kept as exemplars and as stack samples, and with what of them. */
+/* Which executions are kept as exemplars and as stack samples, and what is kept of them. */
 #ifndef QP_CALLS_EXECUTION_SAMPLES_H
 #define QP_CALLS_EXECUTION_SAMPLES_H
 
@@ -7,13 +7,13 @@
 
 #include "memory/execution_row.h"
 
-/* Keeps an execution as exemplar and as stack sample, where it deserves that. `tstate` is the
- * running thread's while the execution's own frames run, else NULL; `sql` and `parameters` are
- * borrowed, may be NULL. */
+/* Keeps an execution as exemplar and as stack sample, if it is slow enough or sampled. `tstate` is
+ * the running thread's while the execution's own frames run, else NULL; `sql` and `parameters` are
+ * borrowed and may be NULL. */
 void qp_execution_sample(qp_execution *execution, PyThreadState *tstate, PyObject *sql,
                          PyObject *parameters);
 
-/* Whether SQL and parameters of exemplars are kept (the program's secrets; off by default). */
+/* Sets whether SQL and parameters of exemplars are kept (the program's secrets; off by default). */
 void qp_executions_keep_parameters(bool keep);
 
 #endif

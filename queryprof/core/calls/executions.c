@@ -16,10 +16,10 @@ enum { SETS = 512, WAYS = 8 };
 
 static struct {
     qp_execution *young;          /* QP_YOUNG rows, the first of the table */
-    int next;                     /* the first of them that has not been reserved this turn */
+    int next;                     /* the first that has not been reserved since the last flush */
     const void *(*cursors)[WAYS]; /* of the old ones; one cache line a set */
     uint16_t (*rows)[WAYS];       /* of the table; 0: none yet */
-    bool unsettled[SETS];         /* where something may be pending among the old ones */
+    bool unsettled[SETS];         /* sets of old ones that may have pending rows */
 } table;
 
 static qp_execution *calls(void)
@@ -71,8 +71,8 @@ qp_execution *qp_execution_of(const void *cursor)
     return find_old(cursor);
 }
 
-/* Where in its set a cursor's execution goes: its own place, a free one, or that of the oldest;
- * -1: calls in progress hold them. */
+/* The place of a cursor's execution in its set: its own, a free one, or that of the oldest; -1:
+ * calls in progress hold them all. */
 static int place_in_set(uint32_t set, const void *cursor)
 {
     const void *const *cursors = table.cursors[set];
@@ -122,7 +122,7 @@ qp_execution *qp_execution_keep(const qp_execution *e)
     return old;
 }
 
-/* Settles a young execution and makes its place free. */
+/* Flushes a young execution and frees its place. */
 static void retire(qp_execution *e)
 {
     qp_execution_flush(e, NULL, NULL, NULL);
@@ -133,7 +133,7 @@ static void retire(qp_execution *e)
     e->stage = QP_STAGE_FREE;
 }
 
-/* Makes all places free that calls in progress do not hold. */
+/* Frees all places that calls in progress do not hold. */
 static QP_COLD void turn(void)
 {
     for (int i = 0; i < QP_YOUNG; i++) {
@@ -164,7 +164,7 @@ qp_execution *qp_execution_reserve(void)
     return NULL;
 }
 
-/* What goes on the timeline: one look at it for all that is settled together. */
+/* What is added to the timeline: once for all executions that are flushed together. */
 typedef struct {
     uint64_t ticks;
     int64_t calls;
@@ -179,7 +179,7 @@ static int64_t self_of(int64_t ns, int64_t nested_ticks)
 }
 
 /* The aggregate of the operation that began an execution; the aggregates may have been emptied
- * since it was last settled. */
+ * since its last flush. */
 static qp_aggregate *began(qp_execution *e)
 {
     if (e->stage == QP_STAGE_BEGUN || e->generation != qp_aggregates_generation) {
@@ -232,8 +232,8 @@ static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *p
     qp_release_store(&p->stage, QP_STAGE_FREE);
 }
 
-/* Puts an execution into the distribution of durations, or moves one that has become longer. One
- * that began before the aggregates were emptied stays there as it was then. */
+/* Adds an execution to the distribution of durations, or moves one that has become longer. One that
+ * began before the aggregates were emptied is not moved. */
 static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *sums)
 {
     if (e->duration_ns == e->settled_ns) {

@@ -1,12 +1,12 @@
-/* Executions: which statement a cursor serves now, and what that execution has cost so far.
+/* Executions: which statement a cursor serves rows of, and what that execution has cost so far.
  *
- * An execution is young first: a call only notes what it measured, in one of a few places that
- * are used by turns. When all are taken, all are settled together (their sums go to the
- * aggregates), which costs a fraction of settling each by itself: the code and the tables are
+ * An execution is young first: a call only stores what it measured, in one of a few places that are
+ * used in turn. When all are taken, all are flushed together (their sums are added to the
+ * aggregates), which costs a fraction of flushing each separately: the code and the tables are
  * fetched into the CPU's caches once for all. Those that may still serve rows then move to a
- * bounded table, where the oldest of a full set makes room; rows fetched from it later belong to
- * "(unknown)". A cursor's address may come to mean another cursor: the execute that comes first
- * on a new cursor supersedes what was there.
+ * bounded table, where a full set drops its oldest; rows fetched from that one later belong to
+ * "(unknown)". A cursor's address may be reused by another cursor: the first execute on a new
+ * cursor supersedes what was there.
  */
 #ifndef QP_CALLS_EXECUTIONS_H
 #define QP_CALLS_EXECUTIONS_H
@@ -20,44 +20,44 @@
 #include "runtime/operations.h"
 #include "sums/aggregates.h"
 
-/* Makes the table (it stays, for calls that are in progress when recording stops); false without
- * memory. */
+/* Makes the table (it is never freed, for calls that are in progress when recording stops); false
+ * without memory. */
 bool qp_executions_start(void);
 
-/* A place for a new execution, in use and otherwise to be filled in by the caller; NULL: calls in
- * progress take all places. */
+/* Returns a place for a new execution: marked in use, the rest for the caller to fill in. NULL:
+ * calls in progress take all places. */
 qp_execution *qp_execution_reserve(void);
 
-/* Copies a settled execution that may still serve rows to the table of old ones, and returns the
- * copy; NULL: calls in progress take all the places that it could have. */
+/* Copies a flushed execution that may still serve rows to the table of old ones, and returns the
+ * copy; NULL: calls in progress take all places of its set. */
 qp_execution *qp_execution_keep(const qp_execution *execution);
 
 /* The execution that a cursor serves, or NULL. Valid until the next qp_execution_reserve. */
 qp_execution *qp_execution_of(const void *cursor);
 
-/* Brings an execution's pending rows and its duration to the aggregates, and keeps it as an
- * exemplar or stack sample where it deserves that. `tstate` is the running thread's while the
- * execution's own frames run, else NULL; `sql` and `parameters` are borrowed, may be NULL. */
+/* Adds an execution's pending rows and its duration to the aggregates, and keeps it as an exemplar
+ * or stack sample where that applies. `tstate` is the running thread's while the execution's own
+ * frames run, else NULL; `sql` and `parameters` are borrowed, may be NULL. */
 void qp_execution_flush(qp_execution *execution, PyThreadState *tstate, PyObject *sql,
                         PyObject *parameters);
 
-/* Counts an error of the call that began an execution, which is settled. */
+/* Counts an error of the call that began an execution, which is flushed. */
 void qp_execution_failed(qp_execution *execution);
 
-/* Settles all executions. */
+/* Flushes all executions. */
 void qp_executions_flush(void);
 
-/* Notes that an execution has pending rows again, since it was last settled. */
+/* Records that an execution has pending rows again since its last flush. */
 void qp_execution_pends(const qp_execution *execution);
 
-/* Gives back the place of an execution whose recording ended while its call was in progress. */
+/* Frees the place of an execution whose recording ended while its call was in progress. */
 void qp_execution_abandon(qp_execution *execution);
 
-/* Forgets all executions but those of calls in progress, which abandon theirs at their ends; rows
+/* Clears all executions but those of calls in progress, which abandon theirs when they end; rows
  * fetched from their cursors later belong to "(unknown)". */
 void qp_executions_clear(void);
 
-/* In a forked child: also those of calls in progress, which use none from here on. */
+/* In a forked child: clears also those of calls in progress, which use none from here on. */
 void qp_executions_after_fork(void);
 
 #endif

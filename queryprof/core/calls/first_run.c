@@ -13,7 +13,7 @@
 #include "sqlite/library.h"
 #include "statements/statements.h"
 
-/* Rows that a script's connection has changed so far; 0 of another call. */
+/* Rows that a script's connection has changed so far; 0 for another call. */
 static int64_t total_changes(const qp_call *call, PyObject *connection)
 {
     bool is_script = call->active.operation == QP_EXECUTESCRIPT && qp_counting.is_on;
@@ -64,8 +64,8 @@ static bool contains(const char *text, const char *const *parts)
     return *parts != NULL;
 }
 
-/* What the text of a failed call is: what SQLite says of names, locks and parameters, it says of
- * SQL. Other databases say it by the class of the exception. */
+/* The kind of a failed call's text: an error of SQLite about names, locks or parameters means that
+ * it is SQL. For other databases the class of the exception decides. */
 static qp_text_kind kind_of_failed(const qp_call *call)
 {
     static const char *const of_names[] = {"no such ",
@@ -79,7 +79,7 @@ static qp_text_kind kind_of_failed(const qp_call *call)
                                            "readonly",
                                            "too many",
                                            NULL};
-    /* A lock says nothing of the text; parameters are bound after it was taken. */
+    /* A lock does not depend on the text; parameters are bound after it was accepted. */
     static const char *const after[] = {"locked", "binding", NULL};
     static const char *const syntax[] = {"Syntax", "Parser", NULL};
     if (call->execution->meter.counted) {
@@ -120,7 +120,7 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
     qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
 }
 
-/* A statement has started that is not known yet: it is, if the driver holds it. */
+/* Identifies a statement that has started: it is the call's if the driver owns it. */
 static void know_statement(qp_call *call, PyObject *result)
 {
     PyObject *connection = qp_connection_of(call);
@@ -130,7 +130,7 @@ static void know_statement(qp_call *call, PyObject *result)
     call->active.statement = NULL;
 }
 
-/* Takes what was asked as the statement started. */
+/* Stores the answers to what was requested when the statement started. */
 static void take_answers(qp_call *call)
 {
     if (call->execution) {

@@ -1,6 +1,6 @@
 /* What a call needs when a statement runs for the first time, or for the first time on its
- * connection: its connection is counted from there on, its plan is asked for, its text is shown as
- * a statement.
+ * connection: its connection is counted from then on, its plan is requested, its text becomes a
+ * statement.
  */
 #ifndef QP_CALLS_FIRST_RUN_H
 #define QP_CALLS_FIRST_RUN_H
@@ -11,14 +11,14 @@
 #include "calls/call.h"
 
 /* Before the call: counts its connection's statements, has SQLite report their ends where the
- * driver drops them, asks for the plan. `ours`: the call is the program's. */
+ * driver drops them, requests the plan. `ours`: the call is the program's. */
 void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours);
 
-/* After the call, first: which statement its text is, now that the database has taken or refused
- * it. `result` as for qp_call_end. */
+/* First after the call: decides which statement its text is, now that the database has accepted or
+ * refused it. `result` as for qp_call_end. */
 void qp_first_run_decide(qp_call *call, PyObject *result);
 
-/* After that, where `active.has_more`: counts the statement from now on, keeps the plan. Returns
+/* After that, where `active.has_more`: counts the statement from now on and keeps the plan. Returns
  * the ticks that queryprof took inside the call. */
 int64_t qp_first_run_end(qp_call *call, PyObject *result);
 

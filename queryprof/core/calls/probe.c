@@ -23,8 +23,8 @@
 #include "sums/timeline.h"
 
 enum {
-    PAGE_SAMPLING = 16,    /* 1 execution in so many has its page fetches counted */
-    ROWS_ALWAYS_TIMED = 8, /* where reading the clock is dear */
+    PAGE_SAMPLING = 16,    /* of so many executions, 1 has its page fetches counted */
+    ROWS_ALWAYS_TIMED = 8, /* where reading the clock is expensive */
     ROW_SAMPLING = 16
 };
 
@@ -45,7 +45,7 @@ static inline qp_execution *served_by(const qp_thread *thread, const void *curso
     return e && e->cursor == cursor ? e : qp_execution_of(cursor);
 }
 
-/* An operation that serves rows: it belongs to what its cursor executed. */
+/* Begins an operation that serves rows: it belongs to its cursor's execution. */
 static inline bool begin_rows(qp_call *call)
 {
     if (call->thread->active && qp_call_nest(call)) {
@@ -54,7 +54,7 @@ static inline bool begin_rows(qp_call *call)
     qp_execution *e = call->self ? served_by(call->thread, call->self) : NULL;
     call->thread->serving = e;
     call->active.frame = qp_frame_cheap_identity(call->thread->tstate);
-    /* In use: the driver will refuse this recursive call. It counts, but not as the cursor's. */
+    /* In use: the driver will refuse this recursive call. It is counted, but not for the cursor. */
     call->execution = e && !e->in_use ? e : NULL;
     if (!call->execution) {
         enter(call, NULL);
@@ -71,7 +71,7 @@ static inline bool begin_rows(qp_call *call)
     return true;
 }
 
-/* What is to be known of a call of a driver in Python; false: recording has ended meanwhile. */
+/* Finds the statement of a call of a driver in Python; false: recording has ended in it. */
 static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uint32_t *path,
                                    bool *is_awaited)
 {
@@ -80,14 +80,14 @@ static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uin
     if (probe->is_awaited && call->thread->awaited_path > QP_PATH_OTHER) {
         *path = call->thread->awaited_path;
     }
-    /* A query's own code may be run for its text. */
+    /* Reading its text may run a query's own code. */
     *statement = probe->source == QP_SOURCE_TEXT
                      ? qp_statement_of_query(call->active.sql, qp_dialect_of(probe))
                      : qp_operation_statements[call->active.operation];
     return call->recording == qp_recording;
 }
 
-/* Tells who else is to know of an execution: its span, its statement's note, its submitter. */
+/* Counts an execution for its span and its submitter, and labels its statement. */
 static QP_COLD void count_elsewhere(const qp_execution *e, bool is_query)
 {
     if (e->ignored) {
@@ -103,7 +103,7 @@ static QP_COLD void count_elsewhere(const qp_execution *e, bool is_query)
     }
 }
 
-/* An operation that begins an execution: its statement, its call path, its span. */
+/* Begins an operation that begins an execution: finds its statement, its call path, its span. */
 static inline bool begin_execution(qp_call *call)
 {
     qp_thread *thread = call->thread;
@@ -190,7 +190,7 @@ qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument
         return NULL;
     }
     qp_call *call = thread->free_calls;
-    thread->free_calls = call->next_free; /* first: what begins inside takes another one */
+    thread->free_calls = call->next_free; /* first: a call that begins inside takes another one */
     QP_ASSERT(call->thread == thread && !call->outer && !call->active.below);
     QP_ASSERT(!call->active.has_more && !call->active.statement && !call->connection);
     if (!start(call, probe, self, argument, parameters)) {
@@ -213,7 +213,7 @@ static bool count_error(const qp_key *key)
     return false; /* a StopIteration that was not even raised */
 }
 
-/* Rows of a cursor whose execute was not seen. */
+/* Counts rows of a cursor whose execute was not seen. */
 static void end_unknown_rows(const qp_call *call, PyObject *result, int64_t ticks)
 {
     qp_key key = {.statement = QP_STATEMENT_UNKNOWN,
@@ -230,7 +230,7 @@ static void end_unknown_rows(const qp_call *call, PyObject *result, int64_t tick
     qp_timeline_add(qp_clock_unix_ns(qp_clock_ticks()), 1, rows, self_ns);
 }
 
-/* Where reading the clock is dear, most rows of a long result are not timed but estimated. */
+/* Where reading the clock is expensive, most rows of a long result are not timed but estimated. */
 static bool row_is_timed(qp_call *call, const qp_pending_rows *pending)
 {
     return qp_clock.counter || call->active.operation != QP_NEXT ||
@@ -263,7 +263,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     }
     if (ticks >= e->notable_ticks) {
         qp_execution_flush(e, call->thread->tstate, NULL, NULL);
-        e->notable_ticks = INT64_MAX; /* its stack is taken; the rest waits for a settling */
+        e->notable_ticks = INT64_MAX; /* its stack is taken; the rest waits for a flush */
     } else {
         e->notable_ticks -= ticks;
     }
@@ -273,7 +273,7 @@ static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t tic
 {
     qp_execution *e = call->execution;
     int64_t rows = call->probe->source == QP_SOURCE_TEXT ? qp_rows_changed(call, result) : 0;
-    if (rows < 0) { /* the cursor's own code was run, and recording ended meanwhile */
+    if (rows < 0) { /* the cursor's own code has run and ended the recording */
         qp_execution_abandon(e);
         return;
     }
@@ -298,7 +298,7 @@ static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t tic
     }
     int64_t notable_ticks = qp_notable_ticks(e->meter.key.statement);
     bool notable = ticks >= notable_ticks;
-    /* Once its stack is taken, the rest waits for a settling. */
+    /* Once its stack is taken, the rest waits for a flush. */
     e->notable_ticks = notable ? INT64_MAX : notable_ticks - ticks;
     if (notable || e->sampled_stack || !result || e == &call->spare) {
         qp_execution_flush(e, call->thread->tstate, call->active.sql, call->parameters);
@@ -311,7 +311,7 @@ static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t tic
     }
 }
 
-/* A call that held up an event loop. */
+/* Adds the call to the event loop's step that it blocked. */
 static void note_in_step(const qp_call *call, int64_t ticks)
 {
     qp_step *step = call->thread->running_loop->step;
@@ -327,7 +327,7 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     int64_t ticks = qp_clock_elapsed(call->start_ticks, now);
     qp_thread *thread = call->thread;
     qp_call_leave(call);
-    /* Not by the probe: it may be another function's, if recording stopped meanwhile. */
+    /* Not by the probe: it may be another function's, if recording stopped during the call. */
     bool serves = qp_operation_serves_rows(call->active.operation);
     if (!serves && (!result || call->active.has_more)) {
         qp_first_run_decide(call, result);
@@ -341,7 +341,7 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     if (call->active.has_more) {
         ticks -= qp_first_run_end(call, result);
     }
-    if (call->recording != qp_recording) { /* it ended, or the process forked, meanwhile */
+    if (call->recording != qp_recording) { /* it ended, or the process forked, during the call */
         if (call->execution) {
             qp_execution_abandon(call->execution);
         }

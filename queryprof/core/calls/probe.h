@@ -1,8 +1,8 @@
 /* The probe: what happens before and after a call of the driver.
  *
- * qp_call_begin and qp_call_end stand around the driver's own function, whichever way it was
- * attached. All that is shared between threads is touched inside these two, under the GIL; a
- * free-threaded build would need its lock here and in recorder.h alone.
+ * qp_call_begin and qp_call_end run before and after the driver's function, whichever way it was
+ * attached. Only these two touch what threads share, under the GIL; a free-threaded build would
+ * need its lock here and in recorder.h alone.
  */
 #ifndef QP_CALLS_PROBE_H
 #define QP_CALLS_PROBE_H
@@ -24,17 +24,17 @@
 #include "stacks/frames.h"
 #include "threads/threads.h"
 
-/* Starts measuring a call of the running thread; NULL: it is not measured. Valid until it is given
- * to qp_call_end. Never raises. */
+/* Starts measuring a call of the running thread; NULL: it is not measured. Valid until qp_call_end.
+ * Never raises. */
 qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument,
                        PyObject *parameters);
 
-/* Ends measuring a call that returned `result` (borrowed; NULL: it raised, or a row was asked
- * for and there was none), and takes the call back. Keeps the exception that is set. */
+/* Ends measuring a call that returned `result` (borrowed; NULL: it raised, or there was no further
+ * row), and frees the call. Keeps the exception that is set. */
 void qp_call_end(qp_call *call, PyObject *result);
 
-/* Whether the thread goes on with the rows that it was served last, so that no table need be
- * looked at: the path that almost every fetch takes. */
+/* Whether the thread fetches from the same execution as last time, so that no table lookup is
+ * needed: the path of almost every fetch. */
 static inline bool qp_fetch_continues(const qp_thread *thread, PyObject *self,
                                       qp_operation operation)
 {
@@ -64,7 +64,7 @@ static inline qp_call *qp_fetch_begin(const qp_probe *probe, qp_thread *thread)
     return call;
 }
 
-/* Ends measuring a fetch of one row; what is not as usual takes the longer way. */
+/* Ends measuring a fetch of one row; unusual cases go to qp_call_end. */
 static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
 {
     uint64_t end_ticks = qp_clock_ticks();
@@ -91,7 +91,7 @@ static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
         p->rows = row;
         p->ticks = p->min_ticks = p->max_ticks = ticks;
         p->timed_calls = 1;
-        qp_release_store(&p->calls, 1); /* last: from here on they count */
+        qp_release_store(&p->calls, 1); /* last: from here on the fields are valid */
         qp_execution_pends(e);
         return;
     }

@@ -8,9 +8,8 @@
 
 #include "calls/probe.h"
 
-/* A new wrapper of that type around `wrapped` (a reference is taken), which is measured.
- * `coroutine_proxy_type` makes the objects that stand in for its coroutines. NULL with an
- * exception. */
+/* A new wrapper of that type that measures `wrapped` (a reference is taken). `coroutine_proxy_type`
+ * makes the proxies of its coroutines. NULL with an exception. */
 PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped,
                         PyTypeObject *coroutine_proxy_type);
 

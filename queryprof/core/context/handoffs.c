@@ -18,7 +18,7 @@
 
 enum { KINDS = 16, KIND_BYTES = 32 };
 
-/* The names of kinds: they outlive recordings, as what stands in for the functions may. */
+/* The names of kinds: they outlive recordings, as the wrappers may. */
 static struct {
     char names[KINDS][KIND_BYTES];
     int count;
@@ -43,7 +43,7 @@ static qp_handoff_row *row_of(uint8_t kind, uint32_t path, uint16_t span)
     if (added == UINT32_MAX) {
         return count ? &rows[count - 1] : NULL;
     }
-    bool is_last = added == QP_HANDOFFS - 1; /* it stands for all others */
+    bool is_last = added == QP_HANDOFFS - 1; /* the row of all others */
     rows[added] = (qp_handoff_row){
         .kind = name, .path = is_last ? QP_PATH_OTHER : path, .span = is_last ? 0 : span};
     return &rows[added];
@@ -53,23 +53,23 @@ static qp_handoff_row *row_of(uint8_t kind, uint32_t path, uint16_t span)
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *function;     /* owned */
-    qp_submitter submitter; /* its note is owned */
+    qp_submitter submitter; /* its `note` is owned */
     uint8_t kind;
     bool is_awaited;
     bool is_timed;
     bool is_database;
     bool failed;
-    bool is_running; /* once at a time: what else runs the same function is not told apart */
+    bool is_running; /* once at a time: a concurrent run of the same function is not measured */
     bool was_run;
-    bool abandoned; /* whoever waited for it does so no more */
+    bool abandoned; /* its waiter was cancelled or dropped */
     bool concluded;
     uint64_t handed_ticks;
     uint64_t started_ticks;
     uint64_t ended_ticks;
-    uint64_t taken_ticks; /* when its result was taken; 0: it was not, or it is not known */
+    uint64_t taken_ticks; /* when its result was taken; 0: it was not, or unknown */
 } handoff;
 
-/* Adds up what became of it, once. */
+/* Adds its outcome to the sums, once. */
 static void conclude(handoff *self)
 {
     bool ours = qp_recording && self->submitter.recording == qp_recording && !self->concluded;
@@ -192,7 +192,7 @@ PyTypeObject *qp_handoff_type(PyObject *module)
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
 }
 
-/* Where functions are handed over: what a stand-in's `extra` holds. */
+/* How functions are submitted: the content of a wrapper's `extra`. */
 typedef struct {
     uint8_t kind;
     Py_ssize_t position;
@@ -203,7 +203,7 @@ typedef struct {
     PyTypeObject *coroutine_proxy_type;
 } handover;
 
-/* The function with its submitter (a new reference), or NULL: then it is handed over as it is. */
+/* The function with its submitter (a new reference), or NULL: then it is submitted unchanged. */
 static handoff *wrap(const handover *where, PyObject *function)
 {
     qp_thread *thread = qp_thread_here();
@@ -226,7 +226,7 @@ static handoff *wrap(const handover *where, PyObject *function)
     return self;
 }
 
-/* Who waits for the end of a coroutine that ends with the function's result. */
+/* The watcher of a coroutine that ends with the function's result. */
 typedef struct {
     qp_watcher watcher;
     handoff *handoff; /* owned */
@@ -251,7 +251,7 @@ static void forget_waiter(qp_watcher *self)
     qp_release(self);
 }
 
-/* The coroutine, watched by who waits for the function's end; takes the reference. */
+/* The coroutine with a watcher for the function's end; takes over the reference. */
 static PyObject *watch(const handover *where, PyObject *coroutine, handoff *handed)
 {
     waiter *w = PyCoro_CheckExact(coroutine) ? qp_allocate(1, sizeof *w) : NULL;
@@ -286,7 +286,7 @@ static PyObject *hand_over(PyObject *callable, PyObject *const *args, size_t fla
         if (result && where.is_awaited) {
             result = watch(&where, result, handed);
         } else if (!result) {
-            handed->is_timed = false; /* it was not handed over */
+            handed->is_timed = false; /* it was not submitted */
         }
         Py_DECREF((PyObject *)handed);
     } else {
@@ -296,7 +296,7 @@ static PyObject *hand_over(PyObject *callable, PyObject *const *args, size_t fla
     return result;
 }
 
-/* The number of a kind's name; the last one stands for all others. */
+/* The number of a kind's name; the last one is for all others. */
 static uint8_t kind_number(const char *name)
 {
     for (int i = 0; i < kinds.count; i++) {

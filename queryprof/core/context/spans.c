@@ -17,8 +17,8 @@
 #include "wrappers/coroutine_proxy.h"
 
 enum {
-    RUNNING = 1024, /* spans that may run at once and be measured one by one */
-    SEARCHED = 64,  /* places looked at for a free one */
+    RUNNING = 1024, /* running spans that are measured individually */
+    SEARCHED = 64,  /* places searched for a free one */
     SITES = 64,     /* (statement, call path) pairs of one span that are counted */
     NUMBER_BITS = 16,
     SLOT_BITS = 12
@@ -38,10 +38,10 @@ typedef struct {
     uint64_t started_ticks;
     qp_thread *thread; /* that began it */
     uint64_t step;     /* of its event loop, in which it began; 0: none */
-    int64_t cpu_at_ns; /* of the thread, when it began or went on */
-    int64_t cpu_ns; /* while a coroutine that is watched ran; of all of it when it has stopped, -1:
-                     * unknown */
-    int64_t ns;     /* from its beginning to where it stopped */
+    int64_t cpu_at_ns; /* of the thread, when it began or continued */
+    int64_t cpu_ns;    /* while a watched coroutine ran; once stopped, of the whole span; -1:
+                        * unknown */
+    int64_t ns;        /* from its beginning to where it stopped */
     bool is_watched;
     int64_t executions;
     int64_t database_ns;
@@ -52,7 +52,7 @@ typedef struct {
 static struct {
     qp_names names;
     running_span *running; /* RUNNING of them */
-    uint32_t next;         /* where a free one is looked for first */
+    uint32_t next;         /* where the search for a free one starts */
     uint64_t serial;       /* never used again, not in a later recording either */
     uint64_t first_serial; /* of this recording */
 } table;
@@ -91,7 +91,7 @@ void qp_spans_clear(void)
 
 void qp_spans_after_fork(void)
 {
-    if (table.next) { /* a span has begun: else nothing was written to */
+    if (table.next) { /* a span has begun: otherwise nothing was written */
         memset(table.running, 0, RUNNING * sizeof *table.running);
     }
     table.next = 0;
@@ -102,7 +102,7 @@ void qp_span_set_variable(PyObject *variable)
     Py_XSETREF(qp_span_variable, Py_NewRef(variable));
 }
 
-/* What a value of the variable leads to, if it still runs; or NULL. */
+/* The span of a value of the variable, if it still runs; or NULL. */
 static inline running_span *running(int64_t span)
 {
     uint32_t slot = (uint32_t)(span >> NUMBER_BITS) & ((1u << SLOT_BITS) - 1);
@@ -122,7 +122,7 @@ static int64_t value_here(void)
     }
     int64_t span = value && PyLong_CheckExact(value) ? PyLong_AsLongLong(value) : 0;
     Py_XDECREF(value);
-    /* One of an earlier recording: its number means another name now. */
+    /* False for one of an earlier recording: its number means another name now. */
     return (uint64_t)span >> (NUMBER_BITS + SLOT_BITS) >= table.first_serial ? span : 0;
 }
 
@@ -136,8 +136,8 @@ int64_t qp_span_find(void)
     return span;
 }
 
-/* The number, from 1, of a place: a free one, or that of one of the oldest, which is measured by
- * its name alone from then on. */
+/* The number, from 1, of a place: a free one, or that of one of the oldest, which is measured only
+ * by its name from then on. */
 static uint32_t reserve(void)
 {
     uint32_t place = table.next % RUNNING;
@@ -148,8 +148,8 @@ static uint32_t reserve(void)
     return place + 1;
 }
 
-/* The step of the event loop that runs in the thread, to tell whether another has begun; 0: no
- * loop runs in it. */
+/* The step of the event loop that runs in the thread, to detect that another has begun; 0: no loop
+ * runs in it. */
 static uint64_t step_of(const qp_thread *thread)
 {
     const qp_running_loop *running_loop = thread->running_loop;
@@ -189,7 +189,7 @@ int64_t qp_span_begin(PyObject *name)
     return (int64_t)(serial << (NUMBER_BITS + SLOT_BITS) | (uint64_t)slot << NUMBER_BITS | number);
 }
 
-/* Notes a statement that the span executed again and again from one call path. */
+/* Adds a repeat: a statement that the span executed again and again from one call path. */
 static void add_repeat(const running_span *ended, const site *s)
 {
     qp_repeat_row *rows = qp_rows(QP_REPEAT_ROWS);
@@ -211,8 +211,8 @@ static void add_repeat(const running_span *ended, const site *s)
     rows[at].most = s->executions > rows[at].most ? s->executions : rows[at].most;
 }
 
-/* The CPU time of a span that ends here; -1: it cannot be told, because other work ran in its
- * thread meanwhile, or it went on in another thread. */
+/* The CPU time of a span that ends here; -1: unknown, because other work ran in its thread in
+ * between, or it continued in another thread. */
 static int64_t cpu_of(const running_span *ended)
 {
     const qp_thread *thread = qp_thread_here();

@@ -1,8 +1,8 @@
-/* Spans: named pieces of the program's work, and what each of them asked of a database.
+/* Spans: named pieces of the program's work, and the database work of each.
  *
- * The running span is the value of a context variable, a number made of the span's name, its
- * place among the running ones and a serial number; so it is right across tasks, and in threads
- * that run in a copy of the context. What was asked inside a span counts for those around it, too.
+ * The running span is the value of a context variable, a number made of the span's name, its place
+ * among the running ones and a serial number; so it is correct across tasks, and in threads that
+ * run in a copy of the context. Executions inside a span count for the spans around it, too.
  */
 #ifndef QP_CONTEXT_SPANS_H
 #define QP_CONTEXT_SPANS_H
@@ -14,14 +14,14 @@
 #include "runtime/thread_local.h"
 
 enum {
-    QP_SPAN_REPEATS = 10 /* executions of a statement from one call path in one span; with more
-                          * the span repeats itself */
+    QP_SPAN_REPEATS = 10 /* executions of a statement from one call path in one span; with more they
+                          * are a repeat */
 };
 
 bool qp_spans_start(void);
 void qp_spans_stop(void);
 
-/* Drops what was added up; names and numbers stay. */
+/* Clears the sums; names and numbers stay. */
 void qp_spans_clear(void);
 
 /* In a forked child: no span is running. */
@@ -33,30 +33,30 @@ extern PyObject *qp_span_variable;
 /* Sets it (a new reference is taken). */
 void qp_span_set_variable(PyObject *variable);
 
-/* Begins a span with this name inside the running one: the variable's new value; 0 with an
- * exception. */
+/* Begins a span with this name inside the running one and returns the variable's new value; 0 with
+ * an exception. */
 int64_t qp_span_begin(PyObject *name);
 
-/* It stops here: its time is taken. */
+/* Stops a span: its duration ends here. */
 void qp_span_stop(int64_t span);
 
-/* Ends it, stopped, with the executions that are settled. */
+/* Ends a stopped span, with the executions flushed so far. */
 void qp_span_end(int64_t span, bool failed);
 
-/* The status that a request ended with. */
+/* Counts the status that a request ended with. */
 void qp_span_status(int64_t span, int status);
 
-/* Its executions that are settled, and the time in the driver; zeros when it is not running. */
+/* Returns its flushed executions and its time in the driver; zeros when it is not running. */
 void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns);
 
-/* A coroutine whose running is the span's CPU time; takes the reference (see qp_coroutine_proxy).
- */
+/* A coroutine whose CPU time is added to the span; takes over the reference (see
+ * qp_coroutine_proxy). */
 PyObject *qp_span_watch(PyTypeObject *coroutine_proxy_type, int64_t span, PyObject *coroutine);
 
 /* Moves an execution that was counted in a span to another statement. */
 void qp_span_recount(int64_t span, uint32_t from, uint32_t to, uint32_t path);
 
-/* The running span, also of the work that another thread has handed to this one; 0: none. Never
+/* The running span, also of work that another thread has submitted to this one; 0: none. Never
  * raises. */
 int64_t qp_span_find(void);
 

@@ -17,12 +17,12 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
     PyObject *original = Py_NewRef(self->wrapped);
     PyObject *note = PyObject_Vectorcall(self->extra, args, flagged, names);
     PyObject *token = note && note != Py_None ? PyContextVar_Set(qp_label_variable, note) : NULL;
-    PyErr_Clear(); /* then there is no note */
+    PyErr_Clear(); /* then there is no label */
     PyObject *result = PyObject_Vectorcall(original, args, flagged, names);
     if (token) {
         qp_exception exception = qp_exception_take();
         if (PyContextVar_Reset(qp_label_variable, token) < 0) {
-            PyErr_Clear(); /* another context runs: its note is its own */
+            PyErr_Clear(); /* another context runs: it has a separate label */
         }
         qp_exception_put_back(&exception);
     }
@@ -45,7 +45,7 @@ PyObject *qp_label_running(void)
 {
     PyObject *note = NULL;
     if (qp_label_variable && PyContextVar_Get(qp_label_variable, NULL, &note) < 0) {
-        PyErr_Clear(); /* no context: no note */
+        PyErr_Clear(); /* no context: no label */
     }
     const qp_submitter *submitter = note ? NULL : qp_submitter_now();
     if (submitter) {

@@ -1,4 +1,4 @@
-/* Notes: what a library says about the statements that it runs for the program, such as the
+/* Labels: a library's words for the statements that it runs for the program, such as the
  * relationship that an object mapper loads.
  */
 #ifndef QP_CONTEXT_STATEMENT_LABELS_H
@@ -8,17 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The context variable whose value is the running note, a str; NULL: no library tells any. */
+/* The context variable whose value is the running label, a str; NULL: no library sets one. */
 extern PyObject *qp_label_variable;
 
-/* A new callable that stands in for `original`: while it runs, the note is what `describe` returns
- * for the same arguments. NULL with an exception. */
+/* A new wrapper of `original`: while it runs, the label is what `describe` returns for the same
+ * arguments. NULL with an exception. */
 PyObject *qp_label_runner(PyObject *module, PyObject *original, PyObject *describe);
 
-/* The running note (a new reference), or NULL. Never raises. */
+/* The running label (a new reference), or NULL. Never raises. */
 PyObject *qp_label_running(void);
 
-/* Keeps the running note for a statement: the first one stays. */
+/* Stores the running label for a statement: the first one stays. */
 void qp_label_statement(uint32_t statement);
 
 #endif

@@ -34,7 +34,7 @@ static PyObject *note_maker(void)
     uint64_t number = (uint64_t)qp_recording << QP_TASK_PATH_BITS | path;
     PyObject *value = qp_task_variable ? PyLong_FromUnsignedLongLong(number) : NULL;
     PyObject *token = value ? PyContextVar_Set(qp_task_variable, value) : NULL;
-    PyErr_Clear(); /* no memory: who made it stays unknown */
+    PyErr_Clear(); /* no memory: its creator stays unknown */
     Py_XDECREF(value);
     return token;
 }

@@ -11,8 +11,10 @@
 enum { TRACKERS = 1024 /* connections open at once whose statements are counted */ };
 
 static struct {
-    PyThread_type_lock lock;            /* of what follows; never held while waiting for anything */
-    qp_traced_connection **connections; /* each allocated when it is first needed, and kept */
+    PyThread_type_lock lock;            /* guards what follows; never held while waiting for
+                                         * anything */
+    qp_traced_connection **connections; /* each allocated when it is first needed, and never
+                                         * freed */
     void *dbs[TRACKERS];                /* connections[i]->db again, close together to search */
     int used;
 } state;
@@ -46,10 +48,11 @@ qp_traced_connection *qp_traced_of(const void *db)
     return place < 0 ? NULL : state.connections[place];
 }
 
-/* A place for a connection's traced; -1: there is none. */
+/* A place for a connection's record; -1: there is none. */
 static int take_place(const void *db)
 {
-    int place = place_of(db); /* found: its trace was displaced, so its end was never told */
+    int place = place_of(db); /* found: its trace callback was replaced, so its closing was not
+                               * reported */
     if (place < 0) {
         place = place_of(NULL);
     }
@@ -142,7 +145,7 @@ uint32_t qp_traced_page_fetches(const qp_traced_connection *t)
 }
 
 #ifdef QP_FAULT_INJECTION
-/* Whether a statement is among those of a connection that SQLite has not finalized. */
+/* Whether a statement of a connection is not finalized yet. */
 static bool is_living(const qp_traced_connection *t, const void *statement)
 {
     void *living = t->sqlite->next_stmt(t->db, NULL);
@@ -177,15 +180,15 @@ qp_counters qp_traced_read(qp_traced_connection *t, qp_counted_statement *s)
     return counters;
 }
 
-/* Reads counters where there is no GIL: they wait for the next probed call. */
+/* Reads counters without the GIL: they are kept for the next probed call. */
 void qp_traced_read_aside(qp_traced_connection *t, qp_counted_statement *s)
 {
     qp_counters counters = qp_traced_read(t, s);
     qp_pending_counters_keep(&s->key, &counters);
 }
 
-/* Ends the counting of page fetches. While the statement has rows to give, others' fetches would
- * be taken for its own; `over` says that this run of it has ended. */
+/* Ends the counting of page fetches. While the statement has more rows, other statements' fetches
+ * would be counted as its own; `over`: this run of it has ended. */
 void qp_traced_end_sample(qp_traced_connection *t, bool over)
 {
     qp_counted_statement *s = t->sampled;
@@ -201,7 +204,8 @@ static uint32_t runs_of(const qp_traced_connection *t, void *statement)
     return (uint32_t)t->sqlite->stmt_status(statement, QP_STMTSTATUS_RUN, 0);
 }
 
-/* A place for a statement that is not known; who makes room is read. */
+/* Returns a place for a new statement; a statement that it replaces is read, unless it is
+ * transient. */
 qp_counted_statement *qp_traced_place(qp_traced_connection *t, void *statement, const qp_key *key,
                                       bool transient)
 {
@@ -235,7 +239,7 @@ qp_counted_statement *qp_traced_place(qp_traced_connection *t, void *statement, 
 void qp_traced_end(qp_traced_connection *t, qp_counted_statement *s)
 {
     uint32_t runs = runs_of(t, s->statement);
-    if (!t->traces_ends || runs == s->runs) { /* or this SQLite does not count them */
+    if (!t->traces_ends || runs == s->runs) { /* or this SQLite does not count runs */
         qp_traced_drop(s);
         return;
     }

@@ -12,7 +12,8 @@
 #include "sqlite/statement_objects.h"
 
 /* SQLite calls this for every connection that is opened. Another driver may share the library with
- * sqlite3 (Debian's APSW does), and hold no statement objects: it opens it in a call of its own. */
+ * sqlite3 (Debian's APSW does), and have no statement objects: it opens it in one of its own
+ * calls. */
 static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api))
 {
     if (qp_counting.is_on && !qp_here.muted) {
@@ -27,7 +28,7 @@ static struct {
     volatile int count;
 } private;
 
-/* The same of drivers with a SQLite of their own. */
+/* The same for drivers with a private SQLite. */
 static int on_open_private(void *db, char **Py_UNUSED(error), const void *api)
 {
     const qp_sqlite_functions *sqlite = private.count ? qp_sqlite_of_table(api) : NULL;
@@ -37,8 +38,8 @@ static int on_open_private(void *db, char **Py_UNUSED(error), const void *api)
     return 0;
 }
 
-/* From what a call has noted of its statement to one that can be read; without a statement, where
- * the call's recording has ended. */
+/* Makes a statement that can be read from what a call has stored of it; without a statement, if the
+ * call's recording has ended. */
 static qp_counted_statement counted_from(const qp_active *call)
 {
     const qp_meter *meter = call->meter;
@@ -52,13 +53,13 @@ static qp_counted_statement counted_from(const qp_active *call)
     return s;
 }
 
-/* Reads a statement that is about to be gone; with its connection's mutex. */
+/* Reads a statement that is about to be finalized; with its connection's mutex. */
 static void read_last(qp_traced_connection *t, const void *db, const void *statement)
 {
     bool ours = qp_counting.is_on && t->db == db && t->epoch == qp_counting.epoch;
     qp_counted_statement *s = ours ? qp_traced_find(t, statement) : NULL;
     qp_active *call = ours && !s ? qp_call_that_started(statement) : NULL;
-    if (call) { /* it is the driver's, which does not keep it */
+    if (call) { /* the driver's, which does not keep it */
         qp_counted_statement last = counted_from(call);
         if (last.statement) {
             qp_traced_read_aside(t, &last);
@@ -74,7 +75,8 @@ static void read_last(qp_traced_connection *t, const void *db, const void *state
     }
 }
 
-/* Reads the counters of a statement (sqlite3_stmt *) that is about to be gone; with the GIL. */
+/* Reads the counters of a statement (sqlite3_stmt *) that is about to be finalized; with the
+ * GIL. */
 static void statement_ends(void *statement)
 {
     if (!qp_counting.is_on) {
@@ -152,7 +154,7 @@ const char *qp_counters_start_private(void)
     }
     for (int i = 0; i < private.count; i++) {
         if (private.counted[i] == loaded) {
-            return NULL; /* of two drivers that share it */
+            return NULL; /* two drivers share it */
         }
     }
     if (loaded->auto_extension((void (*)(void))on_open_private) != 0) {
@@ -169,7 +171,7 @@ void qp_counters_attach(PyObject *connection)
     if (!db || (t && t->epoch == qp_counting.epoch) || qp_connection_has_callback(connection)) {
         return;
     }
-    /* The driver takes db off the connection, with the GIL, before it closes it; so it is open. The
+    /* The driver clears the connection's db, with the GIL, before it closes it; so it is open. The
      * mutex's holder may be waiting for the GIL: try, and never wait. */
     void *mutex = qp_sqlite_connection(connection, &db) ? NULL : qp_sqlite.db_mutex(db);
     if (!mutex || qp_sqlite.mutex_try(mutex) != 0) {
@@ -177,12 +179,13 @@ void qp_counters_attach(PyObject *connection)
     }
     t = qp_trace_connection(db, &qp_sqlite, false);
     if (t) {
-        qp_schema_apply(&t->schema, QP_SCHEMA_UNKNOWN, 0); /* what is in it was made before */
+        qp_schema_apply(&t->schema, QP_SCHEMA_UNKNOWN, 0); /* its content was made before */
     }
     qp_sqlite.mutex_leave(mutex);
 }
 
-/* Puts a statement among those that are counted; with its connection's mutex, and held. */
+/* Adds a statement to those that are counted; with its connection's mutex, and owned by a statement
+ * object. */
 static void place_held(qp_traced_connection *t, const qp_active *call)
 {
     if (t->db != call->db || t->epoch != qp_counting.epoch || qp_traced_find(t, call->statement)) {
@@ -238,7 +241,7 @@ qp_traced_connection *qp_counters_connection(PyObject *connection)
 
 bool qp_counters_explained(qp_traced_connection *t, const qp_explanation *explanation)
 {
-    /* A statement that is among the traced's has not gone: see read_last. */
+    /* A statement in the record is not finalized: see read_last. */
     void *mutex = t->db ? t->sqlite->db_mutex(t->db) : NULL;
     if (!mutex || t->sqlite->mutex_try(mutex) != 0) {
         return false;
@@ -255,11 +258,11 @@ bool qp_counters_trace_ends(PyObject *connection, bool ends)
 {
     qp_traced_connection *t = qp_counters_connection(connection);
     if (!t) {
-        return false; /* a callback of the program may have taken the place of ours */
+        return false; /* a callback of the program may have replaced ours */
     }
     t->tellers += ends ? 1 : t->tellers ? -1u : 0;
     /* The caller has the GIL, for which the mutex's holder may be waiting: never wait for it. Then
-     * the next end of a statement takes the trace of ends off. */
+     * the next end of a statement stops the trace of ends. */
     void *mutex = t->sqlite->db_mutex(t->db);
     if (t->sqlite->mutex_try(mutex) != 0) {
         t->tellers -= ends;
@@ -270,8 +273,8 @@ bool qp_counters_trace_ends(PyObject *connection, bool ends)
     return true;
 }
 
-/* The connection, or NULL when it has no statement object that keeps it alive. With the GIL no
- * statement object goes, and before it goes it is taken out. */
+/* The connection, or NULL if no statement object keeps it alive. While the GIL is held no statement
+ * object is deallocated, and before that its statement is removed. */
 static void *living_connection(const qp_traced_connection *t)
 {
     for (int i = 0; i < QP_CONNECTION_STATEMENTS; i++) {
@@ -286,7 +289,7 @@ static void *living_connection(const qp_traced_connection *t)
 static void settle_tracker(qp_traced_connection *t)
 {
     void *db = t->epoch == qp_counting.epoch ? living_connection(t) : NULL;
-    /* Whoever runs something on the connection may be waiting for the GIL: try, and never wait. */
+    /* The mutex's holder may be waiting for the GIL: try, and never wait. */
     void *mutex = db ? t->sqlite->db_mutex(db) : NULL;
     if (!mutex || t->sqlite->mutex_try(mutex) != 0) {
         return;

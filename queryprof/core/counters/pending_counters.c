@@ -37,7 +37,8 @@ bool qp_pending_counters_start(void)
 void qp_pending_counters_after_fork(void)
 {
     if (table.lock) {
-        table.lock = PyThread_allocate_lock(); /* the old one may be held by a lost thread */
+        table.lock = PyThread_allocate_lock(); /* the old one may be held by a thread of the
+                                                * parent */
     }
     table.count = 0;
     qp_pending_counters_due = false;
@@ -61,7 +62,8 @@ void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters)
 
 void qp_counters_add_to(qp_key key, const qp_counters *counters)
 {
-    /* A callback that ran while one recording ended and the next began has noted another's key. */
+    /* A callback that ran while one recording ended and the next began may have a key of the
+     * former. */
     bool is_known = qp_statement_is_known(key.statement) && qp_thread_is_known(key.thread) &&
                     qp_span_name_is_known(key.span);
     if (is_known && (counters->counted || counters->vm_steps || counters->page_fetch_samples)) {

@@ -1,4 +1,4 @@
-/* Counters that were read where there is no GIL: they wait for the next probed call. */
+/* Counters that were read without the GIL: they are kept for the next probed call. */
 #ifndef QP_COUNTERS_PENDING_COUNTERS_H
 #define QP_COUNTERS_PENDING_COUNTERS_H
 
@@ -10,23 +10,23 @@
 /* Makes the lock, once; false without memory. */
 bool qp_pending_counters_start(void);
 
-/* Makes a new one in a forked child, and forgets what is the parent's. */
+/* Makes a new one in a forked child, and clears what is the parent's. */
 void qp_pending_counters_after_fork(void);
 
 /* Keeps counters for a key; needs no GIL. */
 void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters);
 
-/* Whether so many keys wait that they are to be collected now; a loop over one statement adds to
- * one, until they are settled. */
+/* Whether so many keys are pending that they must be collected now; a loop over one statement adds
+ * to a single key until the next flush. */
 extern volatile bool qp_pending_counters_due;
 
-/* Adds those that wait to their aggregates; with the GIL, as the next one. */
+/* Adds the pending counters to their aggregates; with the GIL, as the next one. */
 void qp_pending_counters_collect(void);
 
 /* Adds counters to their aggregate. */
 void qp_counters_add_to(qp_key key, const qp_counters *counters);
 
-/* Statements whose counters were lost for want of room. */
+/* Statements whose counters were lost because the table was full. */
 uint64_t qp_counters_lost(void);
 
 #endif

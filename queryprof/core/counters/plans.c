@@ -13,8 +13,8 @@
 #include "statements/statements.h"
 
 enum {
-    KNOWN_SLOTS = 16384,              /* statements with the schemas they met */
-    HEAD_START_NS = 100 * 1000 * 1000 /* of asking, at the program's start */
+    KNOWN_SLOTS = 16384,              /* statements with their schemas */
+    HEAD_START_NS = 100 * 1000 * 1000 /* for requests, at the program's start */
 };
 
 static const uint64_t ONE_GENERATION = (uint64_t)1 << 32;
@@ -22,13 +22,13 @@ static const uint64_t ONE_GENERATION = (uint64_t)1 << 32;
 typedef struct {
     uint64_t schema; /* 0: free */
     uint32_t statement;
-    uint32_t plan; /* 1 + its row; 0: SQLite gave none */
+    uint32_t plan; /* 1 + its row; 0: SQLite returned none */
 } known_plan;
 
 static struct {
     known_plan *known;
     uint32_t known_count;
-    bool is_met[QP_PLANS]; /* by row: since it was asked for */
+    bool is_met[QP_PLANS]; /* by row: used since the last qp_plans_met */
     double share;
     int64_t asked_ticks;
     uint64_t started_ticks;
@@ -66,7 +66,7 @@ uint64_t qp_plans_requested(void)
     return table.asked;
 }
 
-/* The entry of a statement under a schema, or the free one where it would be. */
+/* The entry of a statement with a schema, or the free one for it. */
 static known_plan *find(uint64_t schema, uint32_t statement)
 {
     uint64_t slot = (schema ^ statement * QP_GOLDEN_RATIO) % KNOWN_SLOTS;
@@ -79,7 +79,7 @@ static known_plan *find(uint64_t schema, uint32_t statement)
 
 static void remember(uint64_t schema, uint32_t statement, uint32_t plan)
 {
-    if (table.known_count >= KNOWN_SLOTS / 2) { /* all are asked again when they are met */
+    if (table.known_count >= KNOWN_SLOTS / 2) { /* all are requested again when they are used */
         memset(table.known, 0, KNOWN_SLOTS * sizeof *table.known);
         table.known_count = 0;
     }
@@ -88,7 +88,7 @@ static void remember(uint64_t schema, uint32_t statement, uint32_t plan)
     *entry = (known_plan){schema, statement, plan};
 }
 
-/* Whether there is room for an answer, and time to ask. */
+/* Whether there is room for a plan, and time to request it. */
 static bool is_affordable(void)
 {
     if (qp_row_count(QP_PLAN_ROWS) == QP_PLANS) {
@@ -164,7 +164,7 @@ QP_COLD bool qp_plan_request(qp_plan_question *question, PyObject *connection, u
     return true;
 }
 
-/* 1 + the row of a plan, which is added if need be; 0: there is no room. */
+/* 1 + the row of a plan, which is added if new; 0: the table is full. */
 static uint32_t place_of(uint32_t statement, const char *database, const char *text)
 {
     PyObject *path = PyUnicode_DecodeFSDefault(database[0] ? database : ":memory:");
@@ -202,14 +202,14 @@ static bool reads_a_table(const char *tree)
     return false;
 }
 
-/* Whether a plan reads a table of a database that should be empty still: what is kept in memory
- * may be shared with connections that have filled it. */
+/* Whether a plan reads a table of a database that should still be empty: a database in memory may
+ * be shared with connections that have filled it. */
 static bool is_shared(const qp_traced_connection *traced, const char *tree)
 {
     return !traced->schema.file && !traced->schema.own.state && reads_a_table(tree);
 }
 
-/* Keeps a plan; an empty one too: there is nothing to look for in it, or SQLite gives none. */
+/* Keeps a plan, also an empty one: it has no steps, or SQLite returned none. */
 static void keep(qp_traced_connection *traced, uint32_t statement, const char *tree)
 {
     if (is_shared(traced, tree)) {
@@ -230,12 +230,12 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, ui
                             PyObject *argument)
 {
     qp_traced_connection *traced = question->traced;
-    /* Another thread may be closing it: the driver takes it off the connection first. */
+    /* Another thread may be closing it: the driver clears the connection's db first. */
     bool is_open = traced->db && qp_connection_db(connection) == traced->db;
     if (question->change != QP_SCHEMA_KEPT) {
         bool is_text = argument && PyUnicode_Check(argument);
         uint64_t event = is_text ? (uint64_t)PyUnicode_Type.tp_hash(argument) : statement;
-        /* Of a connection that is closed, what it has changed in its file. */
+        /* For a closed connection: what it has changed in its file. */
         qp_schema_apply(is_open ? &traced->schema : &question->schema, question->change, event);
         if (is_open && qp_sqlite.get_autocommit(traced->db)) {
             traced->schema.is_open = false;
@@ -253,7 +253,7 @@ QP_COLD void qp_plan_answer(qp_plan_question *question, PyObject *connection, ui
     qp_exception exception = qp_exception_take();
     if (is_open && qp_counters_explained(traced, explanation)) {
         keep(traced, statement, explanation->tree ? explanation->tree : "");
-    } /* else it is asked again the next time */
+    } /* else it is requested again the next time */
     qp_exception_put_back(&exception); /* also drops an error of the decoding */
 }
 
@@ -278,7 +278,7 @@ PyObject *qp_plans_met(void)
     }
     if (rows) {
         memset(table.is_met, 0, sizeof table.is_met);
-        qp_plan_generation += ONE_GENERATION; /* what is met again is asked about again */
+        qp_plan_generation += ONE_GENERATION; /* what is used again is requested again */
     }
     return rows;
 }

@@ -1,8 +1,8 @@
-/* Query plans: each statement is explained once for each schema that it meets.
+/* Query plans: each statement is explained once for each schema that it runs on.
  *
- * A probe looks a statement up before the call (qp_plan_known: a comparison, nearly always). One
- * that is new on its connection is asked about: SQLite explains it as it starts, and the answer is
- * kept after the call. So much of the program's time is spent on it at most as was allowed.
+ * A probe looks a statement up before the call (qp_plan_known: a comparison, nearly always). For
+ * one that is new on its connection the plan is requested: SQLite explains it as it starts, and the
+ * plan is kept after the call. This takes at most the allowed share of the program's time.
  */
 #ifndef QP_COUNTERS_PLANS_H
 #define QP_COUNTERS_PLANS_H
@@ -24,15 +24,15 @@ typedef struct {
     uint64_t question; /* the statement and, in the upper half, the generation */
 } qp_plan_cached;
 
-/* What needs no asking, until the generation changes: when plans were asked for, and with any
- * schema. */
+/* Statements whose plan needs no request, until the generation changes: when plans were listed, and
+ * when any schema changed. */
 extern qp_plan_cached qp_plan_cache[QP_PLAN_CACHE];
 extern uint64_t qp_plan_generation; /* a multiple of 2^32 */
 
-/* What a call wants to know, or to tell, of a plan. */
+/* What a call requests of a plan, or what it changes. */
 typedef struct {
     qp_explanation explanation;
-    qp_traced_connection *traced; /* of the connection; NULL: the call has no question */
+    qp_traced_connection *traced; /* the connection's record; NULL: the call has no question */
     qp_schema schema;             /* the connection's, when the call began */
     qp_schema_change change;
 } qp_plan_question;
@@ -42,7 +42,7 @@ static inline qp_plan_cached *qp_plan_place(const void *db, uint32_t statement)
     return &qp_plan_cache[((uintptr_t)db >> 6 ^ statement * 31) % QP_PLAN_CACHE];
 }
 
-/* Whether there is nothing to ask about a statement on a connection (borrowed). */
+/* Whether a statement on a connection (borrowed) needs no request. */
 static inline bool qp_plan_known(PyObject *connection, uint32_t statement)
 {
     const void *db = qp_connection_db(connection);
@@ -50,22 +50,22 @@ static inline bool qp_plan_known(PyObject *connection, uint32_t statement)
     return known->db == db && known->question == (qp_plan_generation | statement);
 }
 
-/* Fills in the question of a call that is not known; where to explain is `explanation`, if `asks`
- * is returned. `question->traced` says whether it must be answered. */
+/* Fills in the question of a call whose plan is not known. Returns true if the statement must be
+ * explained into `question->explanation`. `question->traced` is set if qp_plan_answer must be
+ * called. */
 bool qp_plan_request(qp_plan_question *question, PyObject *connection, uint32_t statement,
                      qp_operation operation);
 
-/* Keeps what the call has brought: after it, whether it failed or not. `connection` is the one that
- * was asked, `argument` its SQL (both borrowed, the latter may be NULL). Keeps the exception that
- * is set. */
+/* Keeps the call's plan or schema change: after the call, whether it failed or not. `connection` is
+ * the one it ran on, `argument` its SQL (both borrowed, the latter may be NULL). Keeps the
+ * exception that is set. */
 void qp_plan_answer(qp_plan_question *question, PyObject *connection, uint32_t statement,
                     PyObject *argument);
 
-/* The share of the program's time that may be spent on asking; 0: never ask; 1: no bounds. */
+/* Sets the share of the program's time that requests may take; 0: no requests; 1: no bounds. */
 void qp_plans_allow(double share);
 
-/* A new list of the rows of the plans that were met since this was last asked; NULL with an
- * exception. */
+/* Returns a new list of the rows of the plans used since the last call; NULL with an exception. */
 PyObject *qp_plans_met(void);
 
 /* Allocates the tables; false without memory. */
@@ -75,7 +75,7 @@ void qp_plans_stop(void);
 /* Drops all plans. */
 void qp_plans_clear(void);
 
-/* Questions asked so far. */
+/* Plans requested so far. */
 uint64_t qp_plans_requested(void);
 
 #endif

@@ -9,8 +9,8 @@
 
 struct qp_counting qp_counting;
 
-/* A str's UTF-8 as the driver has made it for SQLite, where there is no GIL: its object does not
- * change, and the caller of the driver keeps it. NULL: there is none. */
+/* A str's UTF-8 as the driver has made it for SQLite, without the GIL: its object does not change,
+ * and the caller of the driver keeps it. NULL: there is none. */
 static const char *utf8_of(PyObject *text, size_t *length)
 {
     if (PyUnicode_IS_COMPACT_ASCII(text)) {
@@ -22,8 +22,8 @@ static const char *utf8_of(PyObject *text, size_t *length)
     return compact->utf8;
 }
 
-/* Whether a statement has the text that the program gave to the driver, up to its end. Neither the
- * BEGIN that the driver asks by itself has it, nor what a virtual table prepares. */
+/* Whether a statement has the text that the program passed to the driver, up to its end. The
+ * driver's own BEGIN does not have it, nor what a virtual table prepares. */
 static bool has_text_of(const qp_active *call, const char *sql)
 {
     size_t length;
@@ -41,8 +41,8 @@ static inline qp_meter *meter_here(void)
 }
 
 /* The call whose statement may start here, and its meter; NULL: none. `is_inside`: a part of a
- * statement starts, or a statement inside another. Calls of other greenlets are in progress, too.
- */
+ * statement starts, or a statement inside another. Calls of other greenlets may be in progress,
+ * too. */
 static qp_active *asking(const qp_traced_connection *t, const void *statement, qp_meter **meter,
                          bool *is_inside)
 {
@@ -67,7 +67,7 @@ static qp_active *asking(const qp_traced_connection *t, const void *statement, q
     return *is_inside ? NULL : found;
 }
 
-/* Drops what an earlier recording, or a parent process, has left. */
+/* Clears what an earlier recording, or a parent process, has left. */
 static void renew(qp_traced_connection *t)
 {
     t->epoch = qp_counting.epoch;
@@ -93,7 +93,7 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
     if (t->sampled) {
         qp_traced_end_sample(t, t->sampled == s);
     }
-    if (s && s->transient && !qp_traced_runs_again(t, s)) { /* it is another at this address */
+    if (s && s->transient && !qp_traced_runs_again(t, s)) { /* another one at this address */
         qp_traced_drop(s);
         s = NULL;
     }
@@ -109,7 +109,7 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
         return;
     }
     if (s && !is_known) {
-        if (!s->transient) { /* such a one was read as it ended */
+        if (!s->transient) { /* a transient one was read as it ended */
             qp_traced_read_aside(t, s);
         }
         s->key = meter->key;
@@ -145,7 +145,7 @@ static QP_COLD void statement_ended(qp_traced_connection *t, void *statement)
 {
     qp_meter *meter = meter_here();
     qp_counted_statement *s = t->epoch == qp_counting.epoch ? qp_traced_find(t, statement) : NULL;
-    if (s && s->is_over) { /* another at this address, or one that was not to be counted now */
+    if (s && s->is_over) { /* another one at this address, or one that is not counted now */
         qp_traced_drop(s);
         s = NULL;
     }
@@ -159,13 +159,13 @@ static QP_COLD void statement_ended(qp_traced_connection *t, void *statement)
     if (meter && meter->main == statement) {
         meter->main = NULL;
     }
-    if (!t->traces_ends && !t->tellers) { /* the last call that wanted it could not take it off */
+    if (!t->traces_ends && !t->tellers) { /* the last call that needed it could not stop it */
         qp_trace_again(t);
     }
 }
 
-/* The program closes a connection. SQLite keeps it alive, and would go on to tell of it, while a
- * statement of it is not finished: what that has done is read now, and the trace taken off. */
+/* The program closes a connection. SQLite keeps it alive, and would continue to trace it, while a
+ * statement of it is not finalized: its counters are read now, and the trace is removed. */
 static QP_COLD void connection_closed(qp_traced_connection *t)
 {
     if (qp_counting.is_on && t->epoch == qp_counting.epoch) {

@@ -8,10 +8,10 @@
 #include "runtime/exception.h"
 #include "wrappers/wrapper.h"
 
-enum { WRAPPERS = 4 /* bound methods and partial functions looked into, one in another */ };
+enum { WRAPPERS = 4 /* nested bound methods and partial functions that are unwrapped */ };
 
 static struct {
-    PyTypeObject *handle_type; /* owned, like all here; NULL: asyncio is not attached to */
+    PyTypeObject *handle_type; /* owned, like all here; NULL: not attached to asyncio */
     PyTypeObject *timer_type;
     PyTypeObject *task_type;
     PyTypeObject *heartbeat_type;
@@ -31,7 +31,7 @@ static PyObject **slot(PyObject *object, Py_ssize_t offset)
     return (PyObject **)((char *)object + offset);
 }
 
-/* The byte offset of an attribute that a type keeps in a slot; 0 with an exception. */
+/* The byte offset of an attribute that a type stores in a slot; 0 with an exception. */
 static Py_ssize_t slot_offset(PyTypeObject *type, const char *name)
 {
     PyObject *member = PyObject_GetAttrString((PyObject *)type, name);
@@ -77,8 +77,8 @@ static PyObject *code_of_task(PyObject *task)
     return code;
 }
 
-/* What gives the task of a step's callback: __self__ of the type that asyncio's C tasks make; NULL:
- * this is no such type. */
+/* The getter of a step callback's task: __self__ of the type that asyncio's C tasks make; NULL: it
+ * is not that type. */
 static const PyGetSetDef *self_of_step(const PyTypeObject *type)
 {
     const char *dot = strrchr(type->tp_name, '.');
@@ -94,7 +94,7 @@ static const PyGetSetDef *self_of_step(const PyTypeObject *type)
 /* The task that a callback of asyncio's own drives (borrowed), or NULL. */
 static PyObject *task_of(PyObject *callback)
 {
-    static PyTypeObject *step_type; /* owned; as it was found last */
+    static PyTypeObject *step_type; /* owned; the one found last */
     static const PyGetSetDef *step_self;
     if (PyCFunction_CheckExact(callback)) {
         PyObject *self = PyCFunction_GET_SELF(callback);
@@ -114,8 +114,8 @@ static PyObject *task_of(PyObject *callback)
     return self && PyObject_TypeCheck(self, known.task_type) ? self : NULL;
 }
 
-/* What tells a callback from others: a new reference to a code object, or to the callable itself
- * or its type where there is no code. */
+/* What identifies a callback: a new reference to a code object, or to the callable itself or its
+ * type where there is no code. */
 static PyObject *what_runs(PyObject *callback)
 {
     for (int depth = 0; depth < WRAPPERS; depth++) {
@@ -153,8 +153,8 @@ static void begin(qp_step *step, qp_running_loop *running_loop, PyObject *handle
     }
 }
 
-/* Stands in for a handle's context when its callback has raised: asked to run the callback, it
- * puts the handle back as it was and raises what the callback raised. */
+/* Replaces a handle's context when its callback has raised: its `run` restores the handle and
+ * raises what the callback raised. */
 typedef struct {
     PyObject_HEAD PyObject *handle; /* owned, like all here */
     PyObject *context;
@@ -223,12 +223,12 @@ static PyType_Spec raiser_spec = {
 
 static PyTypeObject *raiser_type; /* owned; made with the first runner */
 
-/* Lets asyncio's own function do with the exception that is set what it does with one. */
+/* Passes the exception that is set to asyncio's own function, which handles it. */
 static PyObject *fail(PyObject *original, PyObject *handle)
 {
     qp_exception exception = qp_exception_take();
     raiser *stand_in = (raiser *)raiser_type->tp_alloc(raiser_type, 0);
-    /* A callback that has cancelled its own handle has taken the arguments away. */
+    /* A callback that has cancelled its own handle has cleared the arguments. */
     PyObject *args = stand_in ? PyTuple_New(0) : NULL;
     if (!args) {
         Py_XDECREF((PyObject *)stand_in);

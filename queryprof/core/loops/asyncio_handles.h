@@ -1,19 +1,19 @@
-/* asyncio's handles: what the stock event loops run, each callback and task step one of them. */
+/* asyncio's handles: the stock event loops run one for each callback and task step. */
 #ifndef QP_LOOPS_ASYNCIO_HANDLES_H
 #define QP_LOOPS_ASYNCIO_HANDLES_H
 
 #include <Python.h>
 #include <stdbool.h>
 
-/* A new callable to stand in for Handle._run, the function `original`, which measures every step;
- * it runs what asyncio runs, and leaves all that goes wrong to `original`. Timers are instances of
+/* A new callable that replaces Handle._run, the function `original`, and measures every step; it
+ * runs what asyncio runs, and leaves all failures to `original`. Timers are instances of
  * `timer_type`; callbacks of `heartbeat_type` are not the program's; `task_type` is asyncio's own
- * task. NULL with an exception: these are not the types that it knows. */
+ * task. NULL with an exception: the types are not the expected ones. */
 PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
                            PyTypeObject *handle_type, PyTypeObject *timer_type,
                            PyTypeObject *task_type, PyTypeObject *heartbeat_type);
 
-/* Gives back the types. */
+/* Releases the types. */
 void qp_handles_clear(void);
 
 #endif

@@ -12,8 +12,8 @@ int64_t qp_stall_ns = 50 * 1000 * 1000;
 
 static struct {
     qp_running_loop
-        running_loops[QP_LANES]; /* for ever: the watchdog looks at them whenever it likes */
-    _Atomic int used;            /* the first so many */
+        running_loops[QP_LANES]; /* never freed, because the watchdog reads them at any time */
+    _Atomic int used;            /* that many were registered */
 } table;
 
 static qp_loop *loops(void)
@@ -27,8 +27,8 @@ qp_running_loop *qp_running_loops(int *count)
     return table.running_loops;
 }
 
-/* The row of a kind of loop in threads of a name; the last one stands for all others when the table
- * is full. NULL: there is no room. */
+/* The row of a kind of loop in threads of a name; the last one is for all others when the table is
+ * full. NULL: there is no room. */
 static qp_loop *find_loop(PyObject *kind, uint16_t thread)
 {
     qp_text name = qp_text_of_str(kind);
@@ -55,7 +55,7 @@ static PyObject *attribute(PyObject *object, const char *name, const char *type_
     if (value && strcmp(Py_TYPE(value)->tp_name, type_name) != 0) {
         Py_CLEAR(value);
     }
-    PyErr_Clear(); /* a loop of another make */
+    PyErr_Clear(); /* a loop of another type */
     return value;
 }
 
@@ -67,7 +67,7 @@ static void settle(qp_running_loop *running_loop)
         now > running_loop->settled_ticks ? now : running_loop->settled_ticks;
 }
 
-/* Takes a running_loop out of those of its thread; with greenlets it need not be the innermost. */
+/* Removes a running loop from those of its thread; with greenlets it need not be the innermost. */
 static void unlink_lane(const qp_running_loop *running_loop)
 {
     qp_running_loop **place = &running_loop->thread->running_loop;
@@ -84,7 +84,8 @@ void qp_running_loop_leave(qp_running_loop *running_loop)
     if (!running_loop) {
         return;
     }
-    /* The same loop's, which a later recording has found running: no hook sees it stop. */
+    /* The record of the same loop, which a later recording has found running: no hook sees it
+     * stop. */
     qp_running_loop *innermost = running_loop->thread->running_loop;
     if (innermost && innermost != running_loop && innermost->is_adopted &&
         innermost->object == running_loop->object) {
@@ -117,7 +118,7 @@ qp_running_loop *qp_running_loop_enter(PyObject *kind, PyObject *object, bool ha
     }
     qp_loop *loop = thread && at < QP_LANES ? find_loop(kind, thread->number) : NULL;
     if (!loop) {
-        PyErr_Clear(); /* no memory: the loop goes unrecorded */
+        PyErr_Clear(); /* no memory: the loop is not recorded */
         return NULL;
     }
     qp_running_loop *running_loop = &table.running_loops[at];

@@ -1,9 +1,8 @@
-/* Event loops: what is known of each kind of loop in threads of each name, and the running_loops in
- * which they run.
+/* Event loops: the sums for each kind of loop in threads of each name, and the loops that run.
  *
- * A running_loop is one running loop in one thread: from when it starts until it stops. Its sums
- * are those of all loops of its kind in threads of that name, so that a program which starts ten
- * thousand loops, one after the other, needs no more room than one that starts one.
+ * A qp_running_loop is one loop in one thread, from its start until it stops. Its sums are those of
+ * all loops of its kind in threads of that name, so that a program which starts ten thousand loops,
+ * one after the other, needs no more room than one that starts one.
  */
 #ifndef QP_LOOPS_LOOPS_H
 #define QP_LOOPS_LOOPS_H
@@ -22,20 +21,21 @@ enum { QP_LANES = 256 };
 struct qp_step;
 
 typedef struct qp_running_loop {
-    /* For the watchdog, which reads without the GIL: when the step in progress began, or the next
-     * heartbeat is due where steps cannot be seen (0: neither), and which step that is. */
+    /* For the watchdog, which reads without the GIL: when the step in progress began, or when the
+     * next heartbeat is due where steps cannot be seen (0: neither), and the number of that
+     * step. */
     _Atomic uint64_t started_ticks;
     _Atomic uint64_t step_number;
-    /* From the watchdog: the CPU time (qp_cpu_wanted_ns) of the thread when it first saw the step
-     * of this number. */
+    /* From the watchdog: the thread's CPU time (qp_cpu_wanted_ns) when it first saw the step of
+     * this number. */
     _Atomic uint64_t seen_number;
     uint64_t seen_ticks;
     int64_t seen_cpu_ns;
-    uint64_t watched_number; /* the watchdog's own: the step that it looks at, ... */
-    int64_t watched_ns;      /* ... and after how long it looks where that is */
+    uint64_t watched_number; /* the watchdog's own: the step that it watches, ... */
+    int64_t watched_ns;      /* ... and after which duration it samples that */
     /* The rest with the GIL. */
     bool in_use;
-    bool has_clock; /* its time is the monotonic clock's: how late it is can be told */
+    bool has_clock; /* its time is the monotonic clock's: its lag can be computed */
     uint32_t recording;
     long kernel_id; /* the system's number of the thread; 0: unknown */
     qp_thread *thread;
@@ -47,19 +47,19 @@ typedef struct qp_running_loop {
     struct qp_running_loop *outer;
     int64_t gc_ticks; /* spent in garbage collections */
     uint64_t gc_started_ticks;
-    uint64_t settled_ticks; /* up to when run_ticks is */
+    uint64_t settled_ticks; /* up to when run_ticks is counted */
     uint64_t last_ticks;    /* when its last step ended */
     bool is_adopted;        /* it ran before recording began: no hook sees it stop */
-    PyObject *start_beats; /* owned: what starts its heartbeat when a step ends after the first beat
-                            * was due; NULL: it has started, or there is none */
-    PyObject *end_beats;   /* owned: what ends it, or None; NULL: it has not started */
+    PyObject *start_beats;  /* owned: starts its heartbeat when a step ends after the first beat was
+                             * due; NULL: it has started, or there is none */
+    PyObject *end_beats;    /* owned: ends it, or None; NULL: it has not started */
     uint64_t beat_due_ticks; /* when the first beat is due */
 } qp_running_loop;
 
 /* Steps from this many nanoseconds on are stalls. */
 extern int64_t qp_stall_ns;
 
-/* The running_loop of the running thread, or NULL: no loop that is recorded runs in it. */
+/* The loop that runs in the calling thread, or NULL: it runs none that is recorded. */
 static inline qp_running_loop *qp_running_loop_here(void)
 {
     qp_thread *thread = qp_here.thread;
@@ -70,39 +70,39 @@ static inline qp_running_loop *qp_running_loop_here(void)
                : NULL;
 }
 
-/* A running_loop for a loop that starts to run in the running thread; NULL: it is not recorded.
- * `kind` is a str. Never raises. */
+/* Registers a loop that starts in the running thread; NULL: it is not recorded. `kind` is a str.
+ * Never raises. */
 qp_running_loop *qp_running_loop_enter(PyObject *kind, PyObject *loop, bool has_steps);
 
 /* The loop has stopped; NULL is ignored. Keeps the exception that is set. */
 void qp_running_loop_leave(qp_running_loop *running_loop);
 
-/* The running_loops that were ever used; they stay. Needs no GIL. */
+/* All running loops that were ever registered; they are never freed. Needs no GIL. */
 qp_running_loop *qp_running_loops(int *count);
 
-/* Drops the exception that our own Python code has raised: what runs is the program's, and must
- * run. False: it is none of ours (an interrupt), and stays. */
+/* Clears an exception that our own Python code has raised: the program's code must still run.
+ * False: it is not ours (an interrupt), and stays set. */
 bool qp_own_error_dropped(void);
 
-/* Starts the heartbeat of a running_loop whose step has ended, where that is due: most loops that a
- * program starts end before. False with an exception, as above. */
+/* Starts the heartbeat of a loop whose step has ended, once it is due: most loops that a program
+ * starts end before. False with an exception, as above. */
 bool qp_running_loop_start_beats(qp_running_loop *running_loop, uint64_t busy_since_ticks);
 
-/* Notes a timer's or a heartbeat's lag. */
+/* Adds a timer's or a heartbeat's lag to the sums. */
 void qp_loop_timer(qp_loop *loop, int64_t lag_ns);
 void qp_loop_beat(qp_loop *loop, int64_t lag_ns);
 
 /* The row of a loop. */
 uint32_t qp_loop_number(const qp_loop *loop);
 
-/* Brings the running loops' run time up to now. */
+/* Adds the running loops' run time up to now. */
 void qp_loops_flush(void);
 
-/* Drops what was added up; the loops stay. */
+/* Clears the sums; the loops stay. */
 void qp_loops_clear(void);
 
-/* In a forked child: what was measured is the parent's, and so are the loops that run: asyncio
- * runs none of them on there. */
+/* In a forked child: no longer records the parent's running loops: asyncio continues none of them
+ * there. */
 void qp_loops_after_fork(void);
 
 #endif

@@ -10,7 +10,7 @@
 
 static const uint32_t UNSEEN = UINT32_MAX; /* instead of a line */
 
-static qp_timer_is_due *timer_is_due; /* NULL: timers cannot be looked into */
+static qp_timer_is_due *timer_is_due; /* NULL: timers cannot be read */
 
 void qp_stalls_clear(void)
 {
@@ -33,7 +33,7 @@ static const qp_step_site *most_seen(const qp_step *step)
     return most;
 }
 
-/* Where a step was: where it was seen most; else where it asked the database for longest. */
+/* The call path of a step: where it was seen most; otherwise that of its longest database time. */
 static uint32_t path_of(const qp_step *step)
 {
     const qp_step_site *most = most_seen(step);
@@ -46,8 +46,8 @@ static uint32_t path_of(const qp_step *step)
     return most ? most->path : longest ? longest->path : QP_PATH_NONE;
 }
 
-/* The row of what ran and where it was seen; the last one stands for all others when the table is
- * full. NULL: there is no room. */
+/* The row of what ran and where it was seen; the last one is for all others when the table is full.
+ * NULL: there is no room. */
 static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
 {
     qp_stall_row *rows = qp_rows(QP_STALL_ROWS);

@@ -1,4 +1,4 @@
-/* A step of an event loop that runs (see steps.h). */
+/* A step of a running event loop (see steps.h). */
 #ifndef QP_LOOPS_STEP_H
 #define QP_LOOPS_STEP_H
 
@@ -25,12 +25,12 @@ typedef struct qp_step {
     uint64_t start_ticks;
     Py_ssize_t waiting; /* callbacks that were ready when it began */
     int64_t gc_ticks_before;
-    int64_t gil_ticks;  /* that the watchdog waited for it to let go of the GIL */
-    int64_t settled_ns; /* of its duration, among the stalls; 0: it is not there */
+    int64_t gil_ticks;  /* that the watchdog waited for it to release the GIL */
+    int64_t settled_ns; /* of its duration, counted as a stall; 0: it is not counted */
     uint32_t settled_path;
     int sites;
     qp_step_site site[QP_STEP_SITES];
-    int64_t longest_ticks; /* of the calls of the driver inside it */
+    int64_t longest_ticks; /* of the driver calls inside it */
     qp_step_queries causes;
 } qp_step;
 

@@ -1,4 +1,4 @@
-/* What the database time of a step, or of many, went to: by statement and call path. */
+/* The database time of a step, or of many, by statement and call path. */
 #ifndef QP_LOOPS_STEP_QUERIES_H
 #define QP_LOOPS_STEP_QUERIES_H
 
@@ -39,7 +39,7 @@ static inline void qp_step_queries_add(qp_step_queries *to, uint32_t statement, 
     }
 }
 
-/* Adds those of one step to a list of rows, of so many at most, too. */
+/* Adds those of one step to a list of rows, which has the same limit. */
 void qp_step_queries_join(qp_cause_list *to, const qp_step_queries *from);
 
 #endif

@@ -19,7 +19,7 @@
 /* What ran in a loop. */
 typedef struct {
     const void *identity; /* NULL: the row for all others */
-    PyObject *keeper;     /* owned: keeps that address from meaning another thing, or NULL */
+    PyObject *keeper;     /* owned: keeps that address from being reused, or NULL */
     const qp_loop *loop;
 } known_step;
 
@@ -30,7 +30,7 @@ static struct {
 } table;
 
 static qp_step
-    *free_steps; /* owned; they stay, for steps that are in progress when recording stops */
+    *free_steps; /* owned; never freed, for steps that are in progress when recording stops */
 
 static qp_step_row *sums_of(uint32_t row)
 {
@@ -70,7 +70,7 @@ void qp_step_release(qp_step *step)
     free_steps = step;
 }
 
-/* The line that what runs begins with. */
+/* The first line of what runs. */
 static QP_COLD uint32_t first_line(PyObject *what)
 {
     if (PyCode_Check(what)) {
@@ -89,7 +89,7 @@ static uint64_t hash_of(const qp_loop *loop, const void *identity)
 }
 
 /* A row for something that has not run before; that of all others when the table is full. NULL:
- * there is not even that. */
+ * there is no row at all. */
 static QP_COLD qp_step_row *add_sums(const qp_loop *loop, const void *identity, PyObject *keeper,
                                      PyObject *what)
 {
@@ -174,7 +174,7 @@ void qp_step_await_beat(qp_step *step, qp_running_loop *running_loop, uint64_t d
     begin(step, running_loop, due_ticks);
 }
 
-/* The longest begins again with the mark. */
+/* Starts a new maximum at the mark. */
 static void renew_longest(qp_step_row *sums)
 {
     int64_t max_ns = sums->durations.max_ns;
@@ -187,7 +187,7 @@ void qp_step_end(qp_step *step)
     uint64_t now = qp_clock_ticks();
     qp_running_loop *running_loop = step->running_loop;
     int64_t ns = qp_clock_ns(qp_clock_elapsed(step->start_ticks, now));
-    if (!step->sums) { /* what is seen of a step that cannot be: it was no shorter than this */
+    if (!step->sums) { /* its steps cannot be seen: this one took at least this long */
         int64_t longest_ns = qp_clock_ns(step->longest_ticks);
         ns = longest_ns > ns ? longest_ns : ns;
     }
@@ -199,7 +199,7 @@ void qp_step_end(qp_step *step)
                               memory_order_relaxed);
     }
     if (running_loop->recording != qp_recording) {
-        return; /* recording ended meanwhile */
+        return; /* recording has ended */
     }
     qp_loop *loop = running_loop->loop;
     running_loop->last_ticks = now;
@@ -223,7 +223,7 @@ void qp_step_end(qp_step *step)
     }
 }
 
-/* Whether a running_loop's thread still has its state: a greenlet may wait in a step whose thread
+/* Whether a running loop's thread still has its state: a greenlet may wait in a step whose thread
  * has ended. */
 static bool has_thread(const qp_running_loop *running_loop)
 {
@@ -243,7 +243,7 @@ void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t ask
     if (!step || step->number != number ||
         qp_clock_ns(qp_clock_elapsed(step->start_ticks, asked_ticks)) < qp_stall_ns ||
         !has_thread(running_loop)) {
-        return; /* it has ended meanwhile */
+        return; /* it has ended */
     }
     PyThreadState *tstate = running_loop->thread->tstate;
     uint32_t path;

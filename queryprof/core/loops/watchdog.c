@@ -8,7 +8,8 @@
 enum { IDLE_TURNS = 25 };
 
 static const double SHARE_OF_A_THRESHOLD = 0.5;
-static const double MARGIN_S = 50e-6; /* so that a step is over the threshold, not almost */
+static const double MARGIN_S = 50e-6; /* so that a step is over the threshold, not slightly under
+                                       * it */
 
 static qp_native_thread *present; /* owned; NULL: none */
 static qp_watchdog_look *look;
@@ -16,7 +17,7 @@ static qp_watchdog_look *look;
 bool qp_watchdog_awaited;
 _Atomic bool qp_watchdog_sleeps;
 
-/* Looks where a step is; waits for the GIL first. */
+/* Samples where a step is; waits for the GIL first. */
 static void sample(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -25,7 +26,7 @@ static void sample(qp_running_loop *running_loop, uint64_t number, uint64_t aske
     PyGILState_Release(gil);
 }
 
-/* Looks at a running_loop; the ticks at which it wants to be looked at again, 0: at any time. */
+/* Checks a running loop; returns the ticks of its next check, 0: at any time. */
 static uint64_t watch(qp_running_loop *running_loop)
 {
     uint64_t started = atomic_load_explicit(&running_loop->started_ticks, memory_order_acquire);
@@ -49,8 +50,8 @@ static uint64_t watch(qp_running_loop *running_loop)
     return started + (uint64_t)qp_clock_ticks_of(running_loop->watched_ns);
 }
 
-/* The thread sleeps until a step that runs becomes a stall, or for most of a threshold, which no
- * step that begins meanwhile can hide in; and, when none has begun for a while, until one does. */
+/* The thread sleeps until a running step becomes a stall, or for most of a threshold, so that no
+ * step that begins in between is missed; and, when none has begun for a while, until one does. */
 static double turn(void *Py_UNUSED(unused))
 {
     static uint64_t last_steps;

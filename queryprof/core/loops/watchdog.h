@@ -1,4 +1,4 @@
-/* The watchdog: sees from a thread of its own that a step runs on for too long, and where it is. */
+/* The watchdog: a thread that detects steps which run for too long, and samples where they are. */
 #ifndef QP_LOOPS_WATCHDOG_H
 #define QP_LOOPS_WATCHDOG_H
 
@@ -8,19 +8,19 @@
 
 #include "loops/loops.h"
 
-/* Looks at the step of a number that has run on in a running_loop; with the GIL, which was asked
- * for then.
+/* Samples the step of this number, which still runs; with the GIL, which was requested at
+ * `asked_ticks`.
  */
 typedef void qp_watchdog_look(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks);
 
-/* Gets ready; the thread starts with the next loop that runs. Steps from `threshold_s` on are
- * stalls. 0, or -1 with an exception. */
+/* Prepares the watchdog; the thread starts with the next loop that runs. Steps from `threshold_s`
+ * on are stalls. 0, or -1 with an exception. */
 int qp_watchdog_start(double threshold_s, qp_watchdog_look *look);
 
-/* Whether the thread shall start with the next loop that runs, or step of one. */
+/* Whether the thread is to start with the next loop that runs, or step of one. */
 extern bool qp_watchdog_awaited;
 
-/* Whether the thread sleeps until a step begins: no loop has done anything for a while. */
+/* Whether the thread sleeps until a step begins: no loop has run a step for a while. */
 extern _Atomic bool qp_watchdog_sleeps;
 
 /* Wakes the thread; with the GIL. */
@@ -32,7 +32,7 @@ void qp_watchdog_launch(void);
 /* Stops the thread and waits for it, without the GIL. */
 void qp_watchdog_stop(double timeout_s);
 
-/* Forgets the thread, in a forked child: it is not there. */
+/* In a forked child: clears the thread, which does not exist there. */
 void qp_watchdog_after_fork(void);
 
 #endif

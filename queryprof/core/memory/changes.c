@@ -6,17 +6,17 @@
 #include "runtime/allocation.h"
 
 enum {
-    LOG_BYTES = 16 * 1024 * 1024 /* all rows that can be watched; taken as far as it is used */
+    LOG_BYTES = 16 * 1024 * 1024 /* all rows that can be watched; takes memory only where used */
 };
 
 typedef struct {
     uint32_t table;
     uint32_t number;
-    /* behind it: the row's bytes */
+    /* followed by the row's bytes */
 } entry;
 
 static struct {
-    char *log; /* mapped once; it stays */
+    char *log; /* mapped once; never freed */
     size_t used;
     bool is_watched;
     PyObject *sealed; /* owned list of what changed before rows were emptied; or NULL */
@@ -62,7 +62,7 @@ void qp_row_first_change(qp_table table, void *row)
     *(uint32_t *)row = qp_mark;
 }
 
-/* Appends what the log says to a list; false with an exception. */
+/* Appends the rows of the log to a list; false with an exception. */
 static bool append_all(PyObject *rows)
 {
     size_t at = 0;

@@ -1,7 +1,8 @@
-/* What has changed since it was last asked: for those who want to know of a part of a recording,
- * like a test.
+/* The rows that have changed since the last mark: for reports on one part of a recording, like a
+ * test.
  *
- * While changes are watched, a row is copied before its first one; else it costs a comparison.
+ * While changes are watched, a row is copied before its first one; otherwise a change costs one
+ * comparison.
  */
 #ifndef QP_MEMORY_CHANGES_H
 #define QP_MEMORY_CHANGES_H
@@ -12,14 +13,14 @@
 
 #include "memory/tables.h"
 
-/* The number of the present mark; each row that can be watched begins with that of its last change.
- */
+/* The number of the present mark; each row that can be watched begins with the mark of its last
+ * change. */
 extern uint32_t qp_mark;
 
-/* Copies a row, if changes are watched, and notes the mark in it. */
+/* Copies a row, if changes are watched, and stores the mark in it. */
 void qp_row_first_change(qp_table table, void *row);
 
-/* A row is about to change; true: for the first time since the mark. */
+/* Must be called before a row changes; true: for the first time since the mark. */
 static inline bool qp_row_changes(qp_table table, void *row)
 {
     if (*(const uint32_t *)row == qp_mark) {
@@ -29,15 +30,15 @@ static inline bool qp_row_changes(qp_table table, void *row)
     return true;
 }
 
-/* Sets a mark. A new list of the rows that have changed since the last one, as (table, number of
- * the row, the row's bytes then, its bytes now); NULL with an exception. `watches`: they
- * will be asked for again. */
+/* Sets a mark. Returns a new list of the rows that have changed since the last one, as (table, row
+ * number, bytes at the last mark, bytes now); NULL with an exception. `watches`: changes are
+ * watched from now on. */
 PyObject *qp_changes_drain(bool watches);
 
-/* Rows are about to be emptied, and what has changed must be kept; false with an exception. */
+/* Keeps what has changed before rows are emptied; false with an exception. */
 bool qp_changes_seal(void);
 
-/* Makes the log, and sets a mark; false without memory. */
+/* Allocates the log and sets a mark; false without memory. */
 bool qp_changes_start(void);
 void qp_changes_stop(void);
 

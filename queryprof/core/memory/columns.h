@@ -1,5 +1,5 @@
-/* The tables of a recording as who reads its memory sees them: their columns, by name, and where
- * these stand in a row.
+/* The tables of a recording as readers of its memory see them: their columns, by name, and the
+ * offsets of these in a row.
  */
 #ifndef QP_MEMORY_COLUMNS_H
 #define QP_MEMORY_COLUMNS_H
@@ -11,7 +11,7 @@
 /* A column that readers see. */
 typedef struct {
     const char *name;
-    char code; /* as Python's struct module has it; 't': a text */
+    char code; /* of Python's struct module; 't': a text */
     uint16_t at;
     uint16_t bytes;
 } qp_column;
@@ -23,7 +23,7 @@ typedef struct {
     const qp_column *columns; /* up to one without a name */
 } qp_table_facts;
 
-/* By table; and those of the header. */
+/* By table; and the columns of the header. */
 extern const qp_table_facts qp_tables[QP_TABLES];
 extern const qp_column qp_header_columns[];
 

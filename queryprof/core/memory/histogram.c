@@ -3,8 +3,8 @@
 #include "memory/region.h"
 #include "runtime/compiler.h"
 
-/* The count of a bucket in a histogram that is spread out, whose octave is made if need be; NULL:
- * there is no room. */
+/* The count of a bucket in a histogram that is spread out, whose octave is added if missing; NULL:
+ * the table is full. */
 static uint32_t *count_of(uint32_t spread, int bucket)
 {
     qp_spread_row *rows = qp_rows(QP_SPREAD_ROWS);
@@ -22,11 +22,11 @@ static void count_spread(uint32_t spread, int bucket, uint32_t durations)
     uint32_t *count = count_of(spread, bucket);
     if (count) {
         *count += durations;
-    } /* else it is in the sums alone */
+    } /* else it is only in the sums */
 }
 
-/* Gives a histogram a row of its own; false: there is no room. Whoever reads meanwhile sees one or
- * the other. */
+/* Moves a histogram to a spread row; false: the table is full. A concurrent reader sees one or the
+ * other. */
 static bool spread_out(qp_histogram *h)
 {
     uint32_t added = qp_rows_add(QP_SPREAD_ROWS, 1);

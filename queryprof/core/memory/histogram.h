@@ -1,10 +1,10 @@
 /* Log-linear histograms: 16 buckets an octave of nanoseconds.
  *
- * Below 16 ns a bucket is 1 ns wide; above, a bucket's width is a sixteenth of its octave, so
- * that its middle is never more than 3.2% from any value in it (after HdrHistogram's scale).
- * The same arithmetic stands in Python in queryprof/analysis/histogram.py.
+ * Below 16 ns a bucket is 1 ns wide; above, a bucket's width is a sixteenth of its octave, so that
+ * its middle is never more than 3.2% from any value in it (after HdrHistogram's scale). The same
+ * arithmetic is in Python in queryprof/analysis/histogram.py.
  *
- * Most histograms have few different buckets, which are in the row that they belong to. One that
+ * Most histograms have few different buckets, which are stored in the row that owns them. One that
  * has more is spread out: a row for it, and one for each octave.
  */
 #ifndef QP_MEMORY_HISTOGRAM_H
@@ -38,7 +38,7 @@ static inline int qp_histogram_bucket(int64_t ns)
 /* Counts a duration in a bucket that has none yet, or where the row is full. */
 void qp_histogram_count_otherwise(qp_histogram *to, int bucket);
 
-/* The octave of a bucket in a histogram that is spread out; NULL: it has none of it. */
+/* The octave of a bucket in a histogram that is spread out; NULL: it has none. */
 static inline qp_octave_row *qp_octave_of(const qp_histogram *h, uint32_t bucket)
 {
     const qp_spread_row *spread = (const qp_spread_row *)qp_rows(QP_SPREAD_ROWS) + h->spread - 1;
@@ -66,11 +66,10 @@ static inline void qp_histogram_count(qp_histogram *to, int64_t ns)
     qp_histogram_count_otherwise(to, (int)bucket);
 }
 
-/* Takes a duration out again that was counted. */
+/* Removes a duration that was counted. */
 void qp_histogram_uncount(qp_histogram *from, int64_t ns);
 
-/* Empties all of those that are spread out; the rows that they belong to are emptied by whose they
- * are. */
+/* Empties all that are spread out; the owners of the rows that they belong to empty those. */
 void qp_histograms_clear(void);
 
 static inline void qp_distribution_add(qp_distribution *to, int64_t ns)

@@ -5,7 +5,7 @@
 #include "memory/region.h"
 #include "memory/texts.h"
 
-/* Adds a row with a name; its number, or QP_NAME_OTHER where there is no room. */
+/* Adds a row with a name; returns its number, or QP_NAME_OTHER if the table is full. */
 static uint32_t add_row(qp_table table, qp_text name)
 {
     uint32_t number = name == QP_TEXT_FULL ? UINT32_MAX : qp_rows_add(table, 1);
@@ -40,7 +40,7 @@ uint16_t qp_name_number(qp_names *names, PyObject *name)
         return known ? (uint16_t)PyLong_AsLong(known) : 0;
     }
     uint32_t number = add_row(names->table, qp_text_of_str(name));
-    if (number == QP_NAME_OTHER) { /* the names beyond are not remembered: they may be endless */
+    if (number == QP_NAME_OTHER) { /* further names are not stored: they may be endless */
         return QP_NAME_OTHER;
     }
     PyObject *value = PyLong_FromUnsignedLong(number);

@@ -1,5 +1,5 @@
 /* Names with numbers: of threads and of spans. A bounded table, whose rows begin with their names;
- * number 1 is "(other)", which stands for all that find no room. */
+ * number 1 is "(other)", for all names after the table is full. */
 #ifndef QP_MEMORY_NUMBERED_NAMES_H
 #define QP_MEMORY_NUMBERED_NAMES_H
 

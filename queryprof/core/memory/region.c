@@ -45,7 +45,7 @@ static size_t room_of(qp_table table)
     return round_up((size_t)qp_tables[table].row_bytes * qp_tables[table].capacity, QP_PAGE);
 }
 
-/* Writes a line, and returns where the next one goes; NULL: there is no room. */
+/* Writes a line, and returns the start of the next one; NULL: there is no room. */
 static char *write_columns(char *at, const char *end, const qp_column *column)
 {
     for (; at && column->name; column++) {
@@ -60,8 +60,8 @@ static char *write_columns(char *at, const char *end, const qp_column *column)
     return NULL;
 }
 
-/* Writes what the tables are: a line each of name, offset, bytes a row, capacity and columns; of
- * each of these, name, code, offset and bytes. */
+/* Writes the description of the tables: a line each of name, offset, bytes per row, capacity and
+ * columns; for each column its name, code, offset and bytes. */
 static bool describe(void)
 {
     char *start = region.memory + sizeof(qp_header);
@@ -127,8 +127,8 @@ size_t qp_table_bytes(qp_table table)
 }
 
 #ifdef __linux__
-/* Asks for pages of a file in shared memory: a store into one that there is no room for would be a
- * SIGBUS, a system call that writes into it fails. */
+/* Allocates pages of a file in shared memory: without room a store into one would raise SIGBUS, a
+ * system call that writes into it fails. */
 static bool populate(char *from, size_t bytes)
 {
     if (!madvise(from, bytes, MADV_POPULATE_WRITE)) {
@@ -199,7 +199,7 @@ uint32_t qp_rows_add(qp_table table, uint32_t rows)
 void qp_region_moved(bool is_shared)
 {
     region.is_shared = is_shared;
-    for (int i = 0; i < QP_TABLES; i++) { /* what there is has pages */
+    for (int i = 0; i < QP_TABLES; i++) { /* rows in use have pages */
         region.committed[i] = round_up(qp_table_bytes((qp_table)i), QP_PAGE);
     }
 }

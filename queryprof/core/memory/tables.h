@@ -1,8 +1,8 @@
-/* The tables of a recording, declared once: what a row of each holds, and how many there may be.
+/* The tables of a recording, declared once: the fields of each one's rows, and its capacity.
  *
- * A row is plain data: numbers of rows of other tables, texts by where they stand, figures. So it
- * means the same to whoever reads it, in this process or outside. A row never moves. What readers
- * see of it stands in columns.c, by name; the rest is the core's own.
+ * A row is plain data: numbers of rows of other tables, offsets of texts, figures. So it means the
+ * same to every reader, in this process or outside. A row never moves. The columns that readers see
+ * are in columns.c, by name; the rest is the core's own.
  */
 #ifndef QP_MEMORY_TABLES_H
 #define QP_MEMORY_TABLES_H
@@ -72,10 +72,10 @@ enum {
     QP_CALLS = QP_YOUNG + 4096
 };
 
-/* A statement: what is left of a SQL text when literals do not count. */
+/* A statement: all SQL texts with one normal form. */
 typedef struct {
     qp_text text;
-    qp_text note;         /* what a library told of it; QP_TEXT_NONE: nothing */
+    qp_text note;         /* its label; QP_TEXT_NONE: none */
     uint8_t changes_rows; /* this and the next four: see statements/kinds.h */
     uint8_t changes_uncounted;
     uint8_t can_be_explained;
@@ -97,7 +97,7 @@ typedef struct {
     uint32_t line;
 } qp_stack_row;
 
-/* Who ran what where: what an aggregate is of. */
+/* The key of an aggregate. */
 typedef struct {
     uint32_t statement;
     uint32_t path;
@@ -111,7 +111,7 @@ static inline bool qp_same_key(const qp_key *a, const qp_key *b)
     return !memcmp(a, b, sizeof *a);
 }
 
-enum { QP_ROW_BUCKETS = 7 /* of most histograms, all */ };
+enum { QP_ROW_BUCKETS = 7 /* all buckets of most histograms */ };
 
 /* A histogram: how many durations are in each bucket (see histogram.h). */
 typedef struct {
@@ -158,8 +158,8 @@ typedef struct {
     int64_t execution_max_ns;
 } qp_extremes;
 
-/* A row whose changes can be told (see changes.h) begins with the number of the mark after which it
- * changed last. */
+/* A row whose changes can be listed (see changes.h) begins with the number of the mark after which
+ * it changed last. */
 typedef struct {
     uint32_t mark;
     uint32_t sequence; /* odd while it is being changed */
@@ -169,7 +169,7 @@ typedef struct {
     int64_t rows;
     int64_t total_ns;
     int64_t self_ns;
-    /* Of the executions that this operation began: the operation and the fetches it led to. */
+    /* Of the executions that this operation began: the operation and its fetches. */
     double execution_sum_sq_ns2;
     qp_counters counters;
     qp_extremes now;    /* since the mark ... */
@@ -177,7 +177,7 @@ typedef struct {
     qp_histogram histogram;
 } qp_aggregate;
 
-/* Errors of one type under one key. */
+/* The errors of one type with one key. */
 typedef struct {
     qp_key key;
     qp_text name;
@@ -197,7 +197,7 @@ typedef struct {
     uint32_t sequence;
 } qp_exemplar_row;
 
-/* What a whole stack stands for. */
+/* The executions and the time of a stack sample. */
 typedef struct {
     uint32_t statement;
     uint32_t stack;
@@ -252,23 +252,23 @@ typedef struct {
     int64_t write_calls;
 } qp_usage;
 
-/* The threads of one name: what those used that have ended. */
+/* The threads of one name: the usage of those that have ended. */
 typedef struct {
     qp_text name;
     uint32_t is_used; /* whether the figures are known */
     qp_usage usage;
 } qp_thread_row;
 
-/* A living thread that has called a driver, and what it had used when it was looked at last. */
+/* A living thread that has called a driver, and its usage when it was read last. */
 typedef struct {
-    uint32_t thread;    /* its name; 0 where kernel_id is 0 */
+    uint32_t thread;    /* the number of its name; 0 where kernel_id is 0 */
     uint32_t recording; /* the core's own */
     int64_t kernel_id;  /* the system's number; 0: a free row */
     qp_usage usage;
-    qp_usage base; /* what it had used when recording began */
+    qp_usage base; /* its usage when recording began */
 } qp_task_row;
 
-/* What became of the functions that one call path handed over to other threads. */
+/* The functions that one call path submitted to other threads. */
 typedef struct {
     qp_text kind;
     uint32_t path;
@@ -279,7 +279,7 @@ typedef struct {
     qp_distribution queue;
     qp_distribution run;
     qp_distribution handback; /* of those that an event loop waits for */
-    qp_distribution total;    /* from being handed over to the end of all that */
+    qp_distribution total;    /* from the submission to the end of all that */
 } qp_handoff_row;
 
 /* The event loops of one kind in threads of one name. */
@@ -313,7 +313,7 @@ typedef struct {
     int64_t ticks;
 } qp_cause_row;
 
-/* What one function's steps in one loop cost. */
+/* The cost of one function's steps in one loop. */
 typedef struct {
     uint32_t mark;
     uint32_t loop;
@@ -350,11 +350,11 @@ typedef struct {
     qp_text tree;
 } qp_plan_row;
 
-/* What belongs to the whole recording. */
+/* The fields of the whole recording. */
 typedef struct {
     char magic[8];    /* "QPREGION" */
-    uint32_t version; /* of what is written here and of the description */
-    uint32_t text_at; /* the description: where, and how long */
+    uint32_t version; /* of this header and of the description */
+    uint32_t text_at; /* the description: its offset, and its length */
     uint32_t text_bytes;
     uint32_t state; /* qp_region_state */
     int64_t pid;
@@ -366,7 +366,7 @@ typedef struct {
     uint32_t timeline_shift[2];
     int64_t timeline_first[2];
     int64_t start_unix_ns;
-    int64_t turn_unix_ns; /* of the last turn: it lived then */
+    int64_t turn_unix_ns; /* of the last turn: the process was alive then */
     double ns_per_tick;
     uint64_t base_ticks; /* the same instant: ticks ... */
     int64_t base_unix_ns;
@@ -378,8 +378,8 @@ typedef struct {
     int64_t own_written_bytes;
     int64_t own_ns; /* CPU time spent on new statements and on turns */
     uint32_t turns;
-    /* The part that holds these sums, too, and the one of which they have been emptied: they differ
-     * only meanwhile. */
+    /* The number of the part that also holds these sums, and of the part after which they were
+     * emptied: they differ only in between. */
     uint32_t part_begun;
     uint32_t part_ended;
     uint32_t counts[QP_TABLES];

@@ -6,7 +6,7 @@
 #include "runtime/exception.h"
 #include "runtime/index.h"
 
-enum { NAMES = 65536 /* equal ones are found again among so many */ };
+enum { NAMES = 65536 /* equal ones are found among so many */ };
 
 static struct {
     qp_index index; /* its numbers are texts */
@@ -71,7 +71,7 @@ qp_text qp_text_of(const char *bytes, size_t length)
     return added;
 }
 
-/* UTF-8 of a str, in which half characters become escapes, until the caller lets go of `*owner`
+/* UTF-8 of a str, in which lone surrogates become escapes; valid until the caller releases `*owner`
  * (may be NULL). */
 static const char *utf8_of(PyObject *str, Py_ssize_t *length, PyObject **owner)
 {

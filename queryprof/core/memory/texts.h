@@ -1,5 +1,5 @@
 /* The texts of a recording: names and statements, one behind the other, each behind its length (a
- * uint32_t), aligned to that. A text is where it begins; 0 is the empty one.
+ * uint32_t), aligned to that. A text is its offset; 0 is the empty one.
  */
 #ifndef QP_MEMORY_TEXTS_H
 #define QP_MEMORY_TEXTS_H
@@ -16,19 +16,19 @@ enum { QP_TEXT_NONE = 0, QP_TEXT_FULL = UINT32_MAX };
 bool qp_texts_start(void);
 void qp_texts_stop(void);
 
-/* Adds a text, whether it is there already or not; QP_TEXT_FULL: there is no room. */
+/* Adds a text, even if an equal one exists; QP_TEXT_FULL: the table is full. */
 qp_text qp_text_add(const char *bytes, size_t length);
 
 /* The text with this content: of names, which are equal in many rows. */
 qp_text qp_text_of(const char *bytes, size_t length);
 
-/* The same of a str (borrowed); half characters, which UTF-8 has not, become escapes. Raises
+/* The same of a str (borrowed); lone surrogates, which UTF-8 cannot encode, become escapes. Raises
  * nothing. */
 qp_text qp_text_of_str(PyObject *str);
 
-/* The text of a str (borrowed), written over another one if it is no longer than that
- * (QP_TEXT_FULL: there is none); else added, if it has no more than `most` bytes: then `*added`
- * says how many. */
+/* The text of a str (borrowed), written over `old` if it is no longer than that (QP_TEXT_FULL:
+ * there is no old one); otherwise added, if it has no more than `most` bytes: then `*added` is set
+ * to its bytes. */
 qp_text qp_text_over(qp_text old, PyObject *str, uint32_t most, uint32_t *added);
 
 /* A text's bytes, UTF-8. */

@@ -1,4 +1,4 @@
-/* What queryprof itself costs, as it is measured when recording starts. */
+/* The cost of queryprof itself, measured when recording starts. */
 #ifndef QP_RECORDING_PROBE_COST_H
 #define QP_RECORDING_PROBE_COST_H
 

@@ -34,7 +34,7 @@
 
 static uint32_t recordings;
 
-/* What is known of the whole recording, up to now. */
+/* Writes the figures of the whole recording so far to the header. */
 static void write_head(void)
 {
     qp_head->ns_per_tick = qp_clock.ns_per_tick;
@@ -45,7 +45,7 @@ static void write_head(void)
     qp_head->own_ns = qp_clock_ns(qp_own_ticks);
 }
 
-/* The code objects are a cache: emptied in time, it never is too small for long. */
+/* The code objects are a cache: it is emptied before it is full. */
 static void forget_code(void)
 {
     if (qp_code_lines_nearly_full()) {
@@ -54,9 +54,9 @@ static void forget_code(void)
     }
 }
 
-static bool cannot_write; /* parts: what finds no room is added up with what else does not */
+static bool cannot_write; /* parts: what does not fit is added to "(other)" */
 
-/* What is done now and then. */
+/* The work of a turn. */
 static bool turn(uint64_t now_ticks)
 {
     qp_recorder_flush();
@@ -73,7 +73,7 @@ static bool turn(uint64_t now_ticks)
         cannot_write = !qp_recorder_end_part();
     }
     bool has_use_for_more = !cannot_write;
-    forget_code(); /* last: what is let go of may end the recording */
+    forget_code(); /* last: what is released may end the recording */
     return has_use_for_more;
 }
 
@@ -140,7 +140,7 @@ bool qp_recorder_is_on(void)
     return qp_recording != 0;
 }
 
-/* Empties all sums; what they are of keeps its number. */
+/* Empties all sums; names keep their numbers. */
 static void forget_sums(void)
 {
     qp_samples_clear();

@@ -37,7 +37,7 @@ void *qp_allocate(size_t count, size_t size)
     if (fails()) {
         return NULL;
     }
-    /* calloc of a large table gives untouched pages: memory is used only as the table fills. */
+    /* calloc of a large table returns untouched pages: memory is used only as the table fills. */
     return calloc(count, size);
 }
 

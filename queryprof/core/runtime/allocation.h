@@ -11,14 +11,14 @@
 /* Zeroed memory for `count` items of `size` bytes, or NULL. The caller owns it: qp_release. */
 void *qp_allocate(size_t count, size_t size);
 
-/* Gives back what qp_allocate returned; NULL is ignored. */
+/* Frees what qp_allocate returned; NULL is ignored. */
 void qp_release(void *memory);
 
-/* So many bytes of zeros, of which only what is touched takes memory; or NULL. They stay mapped for
- * as long as the process runs. */
+/* Maps `bytes` bytes of zeros, which take memory only where they are touched; or NULL. They stay
+ * mapped for as long as the process runs. */
 void *qp_map(size_t bytes);
 
-/* Makes what qp_map returned zeros again, and gives the memory back that it took. */
+/* Makes what qp_map returned zeros again, and frees the memory that it took. */
 void qp_map_again(void *start, size_t bytes);
 
 #ifdef QP_FAULT_INJECTION

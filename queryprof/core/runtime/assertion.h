@@ -1,5 +1,5 @@
-/* What docs/safety.md guarantees, checked while tests run in the sanitized build; elsewhere
- * nothing.
+/* Checks the guarantees of docs/safety.md while tests run in the sanitized build; does nothing
+ * elsewhere.
  */
 #ifndef QP_RUNTIME_ASSERTION_H
 #define QP_RUNTIME_ASSERTION_H

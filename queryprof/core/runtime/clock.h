@@ -77,7 +77,7 @@ static inline int64_t qp_clock_ticks_of(int64_t ns)
     return (int64_t)((double)ns / qp_clock.ns_per_tick);
 }
 
-/* Ticks from one reading to the next; not negative, whatever a migration between CPUs did. */
+/* Ticks from one reading to the next; never negative, even after a migration between CPUs. */
 static inline int64_t qp_clock_elapsed(uint64_t from, uint64_t to)
 {
     return to > from ? (int64_t)(to - from) : 0;

@@ -4,23 +4,24 @@
 
 #include <stdatomic.h>
 
-/* Keeps a function out of the way of what always runs: not inlined, and placed apart. */
+/* Separates a function from the code that always runs: not inlined, and placed apart. */
 #if defined(__GNUC__)
 #define QP_COLD __attribute__((cold, noinline))
 #else
 #define QP_COLD __declspec(noinline)
 #endif
 
-/* Stores a value after all that was stored before: for who reads the memory from outside, or after
- * the process was killed. */
+/* Stores a value after all earlier stores: for readers of the memory from outside, or after the
+ * process was killed. */
 #if defined(__GNUC__)
 #define qp_release_store(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
 #else
 #define qp_release_store(place, value) (*(volatile __typeof__(*(place)) *)(place) = (value))
 #endif
 
-/* A row that readers outside see changes between these two: its number is odd meanwhile, and
- * another afterwards. Neither the processor nor the compiler moves a store across them. */
+/* Enclose a change of a row that outside readers see: its sequence number is odd during the change,
+ * and a different one after it. Neither the processor nor the compiler moves a store across
+ * them. */
 #define qp_change_begins(row)                                    \
     do {                                                         \
         qp_release_store(&(row)->sequence, (row)->sequence + 1); \
@@ -28,7 +29,7 @@
     } while (0)
 #define qp_change_ends(row) qp_release_store(&(row)->sequence, (row)->sequence + 1)
 
-/* Inlined whatever its size: what runs for every row. */
+/* Inlined whatever the size: for code that runs for every row. */
 #if defined(__GNUC__)
 #define QP_INLINE inline __attribute__((always_inline))
 #else

@@ -39,8 +39,8 @@ static int64_t queued_ns(long kernel_id)
 int64_t qp_cpu_wanted_ns(long kernel_id)
 {
     struct timespec time;
-    /* The number of a thread's clock, made as pthread_getcpuclockid makes it; a thread that is
-     * gone has none. */
+    /* The number of a thread's clock, made as pthread_getcpuclockid makes it; a thread that has
+     * ended has none. */
     clockid_t clock = (clockid_t)(((unsigned)~kernel_id << 3) | 6);
     if (!kernel_id || clock_gettime(clock, &time) != 0) {
         return -1;

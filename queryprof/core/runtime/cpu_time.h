@@ -1,10 +1,10 @@
-/* How long threads wanted a CPU: the time that they ran, and waited for one to be free. */
+/* CPU time of threads, and the time that they waited for a free CPU. */
 #ifndef QP_RUNTIME_CPU_TIME_H
 #define QP_RUNTIME_CPU_TIME_H
 
 #include <stdint.h>
 
-/* The number that the system knows the running thread by; 0: unknown. */
+/* The system's number of the running thread; 0: unknown. */
 long qp_thread_kernel_id(void);
 
 /* Nanoseconds that a living thread of this process ran, or was ready to run; -1: unknown. Needs

@@ -1,4 +1,4 @@
-/* The exception that is set while code of ours runs, which must neither see nor lose it. */
+/* Saves the exception that is set while our code runs, which must neither see nor lose it. */
 #ifndef QP_RUNTIME_EXCEPTION_H
 #define QP_RUNTIME_EXCEPTION_H
 
@@ -11,7 +11,7 @@ typedef struct {
     PyObject *traceback;
 } qp_exception;
 
-/* Takes the exception that is set, and leaves none. */
+/* Takes the exception that is set, and clears it. */
 static inline qp_exception qp_exception_take(void)
 {
     qp_exception taken;
@@ -19,13 +19,13 @@ static inline qp_exception qp_exception_take(void)
     return taken;
 }
 
-/* Sets it again, and gives back its references; drops what was set since. */
+/* Sets it again, and releases its references; drops what was set since. */
 static inline void qp_exception_put_back(const qp_exception *taken)
 {
     PyErr_Restore(taken->type, taken->value, taken->traceback);
 }
 
-/* Gives back its references; what was set since stays. */
+/* Releases its references; what was set since stays. */
 static inline void qp_exception_drop(qp_exception *taken)
 {
     Py_CLEAR(taken->type);

@@ -1,6 +1,6 @@
 /* An index from hashes to numbers of rows: open addressing, linear probing (Knuth, TAOCP 6.4).
  *
- * Whoever uses it compares the rows:
+ * The caller compares the rows:
  *
  *     uint32_t at = qp_index_begin(&index, hash);
  *     while (index.slots[at] && !is_it(index.slots[at] - 1)) at = qp_index_next(&index, at);
@@ -46,7 +46,7 @@ static inline uint32_t qp_index_next(const qp_index *index, uint32_t slot)
     return (slot + 1) & index->mask;
 }
 
-/* 2^64 / golden ratio: what is multiplied with it is spread over all bits (Knuth, TAOCP 6.4). */
+/* 2^64 / golden ratio: multiplication with it spreads a value over all bits (Knuth, TAOCP 6.4). */
 #define QP_GOLDEN_RATIO 0x9E3779B97F4A7C15u
 
 /* Mixes a value into a hash. */

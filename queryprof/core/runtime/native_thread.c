@@ -17,7 +17,7 @@
 #endif
 
 struct qp_native_thread {
-    PyThread_type_lock wake; /* held; released to make the thread look up */
+    PyThread_type_lock wake; /* held; released to wake the thread */
     PyThread_type_lock done; /* held until the thread has ended */
     _Atomic bool ending;
     double (*turn)(void *);
@@ -57,7 +57,7 @@ static void *run_thread(void *self)
 {
 #ifdef __linux__
     ((qp_native_thread *)self)->kernel_id = syscall(SYS_gettid);
-    pthread_setname_np(pthread_self(), "queryprof"); /* what it uses is not the program's */
+    pthread_setname_np(pthread_self(), "queryprof"); /* its usage is not the program's */
 #endif
     run(self);
     return NULL;
@@ -75,7 +75,8 @@ static bool start_thread(qp_native_thread *self)
     return started;
 }
 
-/* Python counts the threads of the system at a fork, and warns: it must be gone, not going. */
+/* Python counts the threads of the system at a fork, and warns: it must have ended, not be
+ * ending. */
 static void join_thread(qp_native_thread *self)
 {
     pthread_join(self->thread, NULL);

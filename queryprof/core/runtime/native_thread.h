@@ -1,7 +1,7 @@
-/* A native thread that does something now and then, until it is stopped.
+/* A native thread that calls a function now and then, until it is stopped.
  *
- * It is started by the C API and needs no Python thread state between its turns, so that the
- * program does not see it: not in threading.enumerate(), not in _thread._count().
+ * It is started by the C API and needs no Python thread state between its turns, so the program
+ * does not see it in threading.enumerate() or _thread._count().
  */
 #ifndef QP_RUNTIME_NATIVE_THREAD_H
 #define QP_RUNTIME_NATIVE_THREAD_H
@@ -11,19 +11,19 @@
 
 typedef struct qp_native_thread qp_native_thread;
 
-/* Ready to be launched (owned by the caller until qp_native_thread_stop); NULL with an exception.
- * `turn` is called without the GIL, for the first time after `interval_s`; it returns after how
- * many seconds it shall be called again (negative: when it is woken). */
+/* A thread to launch (owned by the caller until qp_native_thread_stop); NULL with an exception.
+ * `turn` is called without the GIL, for the first time after `interval_s`; it returns the seconds
+ * until its next call (negative: when it is woken). */
 qp_native_thread *qp_native_thread_new(double (*turn)(void *), void *argument, double interval_s);
 
 /* Starts the thread; with the GIL. False: the system refuses. */
 bool qp_native_thread_launch(qp_native_thread *self);
 
-/* Makes the thread take its turn now, if it has been launched. */
+/* Makes the thread run its turn now, if it has been launched. */
 void qp_native_thread_wake(qp_native_thread *self);
 
 /* Stops the thread and waits for it, at most `timeout_s` seconds, without the GIL. False: a turn
- * hangs; the thread, and what its turns need, must stay. Gives `self` back. */
+ * hangs; the thread, and what its turns need, must stay. Releases `self`. */
 bool qp_native_thread_stop(qp_native_thread *self, double timeout_s);
 
 #endif

@@ -1,4 +1,4 @@
-/* The driver calls that are told apart. */
+/* The operations: the kinds of driver calls. */
 #ifndef QP_RUNTIME_OPERATIONS_H
 #define QP_RUNTIME_OPERATIONS_H
 
@@ -9,7 +9,7 @@
 typedef enum {
     QP_SOURCE_TEXT,  /* its first argument is SQL; its result or its cursor serves the rows */
     QP_SOURCE_ROWS,  /* it serves rows of the statement that its cursor executed */
-    QP_SOURCE_FIXED, /* the operation says it: COMMIT, (connect), ... */
+    QP_SOURCE_FIXED, /* fixed by the operation: COMMIT, (connect), ... */
     QP_SOURCE_EXIT   /* `with connection`: commits, or rolls back after an exception */
 } qp_source;
 
@@ -37,7 +37,7 @@ typedef enum {
 } qp_operation;
 
 typedef struct {
-    const char *name; /* as it is recorded and reported */
+    const char *name; /* in records and reports */
     qp_source source;
     const char *statement; /* of QP_SOURCE_FIXED */
 } qp_operation_facts;

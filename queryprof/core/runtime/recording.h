@@ -1,4 +1,4 @@
-/* The present recording: its number, and what it has cost up to now. */
+/* The present recording: its number, and its cost so far. */
 #ifndef QP_RUNTIME_RECORDING_H
 #define QP_RUNTIME_RECORDING_H
 
@@ -7,8 +7,8 @@
 /* The number of the present recording; 0: none. */
 extern uint32_t qp_recording;
 
-/* Ticks that queryprof has spent on what is new: texts that were scanned, plans that were asked
- * for, statements that were looked up. With the GIL. */
+/* Ticks that queryprof has spent on what is new: scans of texts, requests of plans, lookups of
+ * statements. With the GIL. */
 extern int64_t qp_own_ticks;
 
 #endif

@@ -1,4 +1,4 @@
-/* What belongs to the running operating-system thread. */
+/* The data of the running operating-system thread. */
 #ifndef QP_RUNTIME_THREAD_LOCAL_H
 #define QP_RUNTIME_THREAD_LOCAL_H
 
@@ -7,15 +7,15 @@
 
 #if defined(__has_include)
 #if __has_include(<features.h>)
-#include <features.h> /* says which C library this is */
+#include <features.h> /* identifies the C library */
 #endif
 #endif
 
 #if defined(_MSC_VER)
 #define QP_THREAD_LOCAL __declspec(thread)
 #elif defined(__GLIBC__)
-/* One load instead of a call to __tls_get_addr; glibc keeps room for such small variables, and musl
- * none. */
+/* One load instead of a call to __tls_get_addr; glibc reserves room for such small variables, musl
+ * does not. */
 #define QP_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
 #else
 #define QP_THREAD_LOCAL __thread
@@ -27,10 +27,10 @@ struct qp_submitter;
 typedef struct {
     struct qp_thread *thread; /* its record; owned by the pool of records */
     struct qp_submitter
-        *submitter;           /* of the innermost work that it does for another; owned by that */
-    bool muted;               /* the profiler's own work: nothing is recorded */
-    uint32_t usage_recording; /* in this recording ... */
-    uint32_t usage_row;       /* ... it notes what it uses in this row; UINT32_MAX: none */
+        *submitter; /* of the innermost work that it runs for another; owned by the work */
+    bool muted;     /* during the profiler's own work: nothing is recorded */
+    uint32_t usage_recording; /* the recording in which ... */
+    uint32_t usage_row;       /* ... it writes its usage to this row; UINT32_MAX: none */
 } qp_local;
 
 extern QP_THREAD_LOCAL qp_local qp_here;

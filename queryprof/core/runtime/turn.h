@@ -1,5 +1,5 @@
-/* What is to be done now and then while a program records: at the end of a driver's call, when a
- * second has passed since the last turn. No thread of ours does it.
+/* Turns: periodic work while a program records, at the end of a driver call when a second has
+ * passed since the last turn. No thread of ours runs it.
  */
 #ifndef QP_RUNTIME_TURN_H
 #define QP_RUNTIME_TURN_H
@@ -7,22 +7,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From then on a turn is due; UINT64_MAX: none is. */
+/* When the next turn is due; UINT64_MAX: none is. */
 extern uint64_t qp_turn_due_ticks;
 
-/* Does what is due, in the running thread, with the GIL and between calls. May run code of the
- * program, as anything may that lets go of an object; keeps the exception that is set. */
+/* Runs a turn in the running thread, with the GIL and between calls. May run code of the program,
+ * as any release of an object may; keeps the exception that is set. */
 void qp_turn(void);
 
-/* What is done then, muted and with no exception set. False: a turn before its time is of no use
- * any more. */
+/* The work of a turn, muted and with no exception set. False: an early turn is of no further
+ * use. */
 typedef bool qp_turn_work(uint64_t now_ticks);
 
-/* Recording starts and stops. */
+/* For the start and the end of recording. */
 void qp_turn_start(qp_turn_work *work);
 void qp_turn_stop(void);
 
-/* The next end of a call is a turn, if that is of use. */
+/* Makes the next end of a call a turn, if that is of use. */
 void qp_turn_soon(void);
 
 #endif

@@ -14,9 +14,9 @@
 #include "sharing/region_file.h"
 #include "sharing/shared_region.h"
 
-enum { SLICE = 64 * QP_PAGE, SLOW_NS = 20 * 1000 * 1000 /* a disk that is in demand */ };
+enum { SLICE = 64 * QP_PAGE, SLOW_NS = 20 * 1000 * 1000 /* a busy disk */ };
 
-static const double FIRST_S = 1; /* what a program does first is short, and worth a copy */
+static const double FIRST_S = 1; /* a short program should have a copy, too */
 
 static struct {
     char path[QP_SHARED_PATH_BYTES];
@@ -24,11 +24,11 @@ static struct {
     double next_s; /* from one copy to the next: twice as long each time, up to the interval */
     bool if_own;
     bool is_made;
-    bool is_busy;   /* a thread copies just now */
+    bool is_busy;   /* a thread is copying */
     int table;      /* that is being copied; QP_TABLES: none, the next copy begins */
     size_t at;      /* in its rows */
-    uint64_t ticks; /* when the present copy began */
-    qp_header head; /* as it was then: rows that came later may be half there */
+    uint64_t ticks; /* when the current copy began */
+    qp_header head; /* of the copy; its `counts` are those of the copied rows */
 } copy = {.table = QP_TABLES};
 
 void qp_checkpoint_to(const char *path, double interval_s, bool if_own)
@@ -63,7 +63,7 @@ static qp_table table_at(int place)
     return (qp_table)(place < sums ? QP_FIRST_SUMS + place : place - sums);
 }
 
-/* Copies so many bytes of a table at the most, and takes them off; false: it cannot be written. */
+/* Copies at most `*budget` bytes of a table, and subtracts them; false: it cannot be written. */
 static bool copy_rows(int file, size_t *budget)
 {
     qp_table table = table_at(copy.table);
@@ -83,7 +83,7 @@ static bool copy_rows(int file, size_t *budget)
     return true;
 }
 
-/* The last of a copy: from here on it is this one. */
+/* Writes the header, last: from here on the file is this copy. */
 static bool copy_head(int file)
 {
     uint32_t counts[QP_TABLES];
@@ -115,8 +115,8 @@ void qp_checkpoint_restart(void)
     copy.ticks = qp_clock_ticks();
 }
 
-/* Copies so many bytes at the most, without the GIL: a disk may take its time. What is copied may
- * change meanwhile, as it may from slice to slice. */
+/* Copies at most `budget` bytes, without the GIL: a disk may be slow. The rows may change during
+ * the copy, as they may from slice to slice. */
 static void copy_some(size_t budget)
 {
     if (!qp_may_be_written()) {
@@ -144,7 +144,7 @@ static void copy_some(size_t budget)
     if (file >= 0) {
         close(file);
     }
-    if (!written) { /* a full disk, or a directory that is gone: at the next interval again */
+    if (!written) { /* a full disk, or a removed directory: tried again at the next interval */
         copy.table = QP_TABLES;
     }
 }
@@ -168,7 +168,7 @@ void qp_checkpoint_turn(void)
     copy_some(budget);
     PyEval_RestoreThread(released);
     copy.is_busy = false;
-    if (!qp_recording && copy.is_made) { /* it has ended meanwhile */
+    if (!qp_recording && copy.is_made) { /* it has ended */
         unlink(copy.path);
         copy.is_made = false;
     }

@@ -1,23 +1,23 @@
-/* Copies of the region on a disk, for machines and containers that go away, and for processes
+/* Copies of the region on a disk, for machines and containers that are shut down, and for processes
  * without shared memory.
  *
- * They are made slice by slice, a few at each turn, all of it within an interval: no turn takes
- * long. What one of them holds is of different times; each row is whole, or as it was before. The
- * sums are copied before the names that they refer to.
+ * A copy is written slice by slice, one at each turn, within an interval: no turn takes long. Its
+ * rows are of different times; each row is whole, or as it was before. The sums are copied before
+ * the names that they refer to.
  */
 #ifndef QP_SHARING_CHECKPOINT_H
 #define QP_SHARING_CHECKPOINT_H
 
 #include <stdbool.h>
 
-/* Copies go to a file at this path, which is made when there is something to copy; empty: there are
- * none. `if_own`: only while the region is the process's own memory. */
+/* Sets the file of the copies, which is created when there is something to copy; empty: no copies.
+ * `if_own`: only while the region is private memory. */
 void qp_checkpoint_to(const char *path, double interval_s, bool if_own);
 
-/* Copies what is next; with the GIL, which it gives away while it writes. */
+/* Copies the next slice; with the GIL, which it releases while it writes. */
 void qp_checkpoint_turn(void);
 
-/* What the sums were is in a part of its own: removes the copy, and begins another. */
+/* After the sums were written to a part: removes the copy, and begins another. */
 void qp_checkpoint_restart(void);
 
 /* In a forked child: the file is the parent's. */

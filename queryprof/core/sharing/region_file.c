@@ -73,7 +73,7 @@ void qp_region_identify(void)
     qp_head->pid = getpid();
     qp_head->start_time = 0;
     read_file("/proc/self/stat", text, sizeof text);
-    const char *at = strrchr(text, ')'); /* the name may hold anything */
+    const char *at = strrchr(text, ')'); /* the name may contain any character */
     for (int field = 2; at && field < 22; field++) {
         at = strchr(at + 1, ' ');
     }

@@ -9,21 +9,20 @@
 /* Bytes that qp_write_at has written. */
 extern int64_t qp_written_bytes;
 
-/* Writes all bytes at a place of a file; false if it cannot. */
+/* Writes all bytes at an offset of a file; false on failure. */
 bool qp_write_at(int file, const char *bytes, size_t length, long long at);
 
-/* Whether a file may become as large as the region: beyond the limit there is a signal. */
+/* Whether a file may become as large as the region: writing beyond the limit raises a signal. */
 bool qp_may_be_written(void);
 
-/* Makes a new file as large as the region; false if it cannot be, or is limited to less. */
+/* Makes a new file as large as the region; false on failure, or if the limit is less. */
 bool qp_prepare_file(int file);
 
-/* Says in the header which process this is. */
+/* Writes the identity of this process to the header. */
 void qp_region_identify(void);
 
-/* The same file under a number above those of the standard streams, which the program may have
- * closed, and which others of its threads may write to; takes what open() returned, and may return
- * -1. */
+/* Moves a file descriptor above those of the standard streams, which the program may have closed,
+ * and which its other threads may write to; takes what open() returned, and may return -1. */
 int qp_above_standard(int file);
 
 #endif

@@ -20,11 +20,11 @@ bool qp_share_awaited;
 static struct {
     char directories[QP_SHARED_PATH_BYTES];
     char name[QP_SHARED_PATH_BYTES];
-    char path[QP_SHARED_PATH_BYTES];  /* of the file; empty: there is none */
-    char parts[QP_SHARED_PATH_BYTES]; /* what the paths of parts begin with */
+    char path[QP_SHARED_PATH_BYTES];  /* of the file; empty: none */
+    char parts[QP_SHARED_PATH_BYTES]; /* prefix of the paths of parts */
     uint32_t part_count;
-    bool may_have_room_later; /* the process had no descriptor to spare */
-    bool is_lost;             /* in this child of a fork there was no memory for its own */
+    bool may_have_room_later; /* the process had no free descriptor */
+    bool is_lost;             /* in this forked child there was no memory for a copy */
 } shared;
 
 const char *qp_region_path(void)
@@ -49,10 +49,10 @@ void qp_region_end_part(void)
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* statfs(2); <linux/magic.h> is not where only the C library's headers are. */
+/* statfs(2); <linux/magic.h> is missing where only the C library's headers are installed. */
 #define TMPFS 0x01021994
 
-/* Writes the header and the rows that there are, and makes the file as large as the region. */
+/* Writes the header and the rows in use, and makes the file as large as the region. */
 static bool write_region(int file)
 {
     const char *memory = (const char *)qp_head;
@@ -65,8 +65,8 @@ static bool write_region(int file)
     return written;
 }
 
-/* A new file in a directory without a name, or where that cannot be with the region's; only its
- * owner may read it, whatever the program's umask is. -1: there is none. */
+/* A new file in a directory, without a name, or with the region's where that is impossible; only
+ * its owner may read it, whatever the program's umask is. -1 on failure. */
 static int open_new(const char *directory, bool *is_named)
 {
     int file = -1;
@@ -92,7 +92,7 @@ static int open_new(const char *directory, bool *is_named)
     return file;
 }
 
-/* Gives a file its name, when what belongs in it is in it: whoever finds it finds a whole one. */
+/* Names a file after it was written: readers only find whole ones. */
 static bool name_file(int file)
 {
     char opened[64];
@@ -124,10 +124,10 @@ static int make_file(const char *directory, size_t length, bool *is_named)
     return file;
 }
 
-/* Puts a file with what the region holds in the region's place. */
+/* Replaces the region's memory by a file with the same content. */
 static bool share_file(int file, bool *is_named)
 {
-    qp_thread_usage_lock(); /* no other thread writes to the memory meanwhile */
+    qp_thread_usage_lock(); /* no other thread writes to the memory now */
     bool is_shared = write_region(file) && (*is_named = *is_named || name_file(file)) &&
                      mmap(qp_head, qp_region_bytes(), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
@@ -138,9 +138,8 @@ static bool share_file(int file, bool *is_named)
     return is_shared;
 }
 
-/* The region becomes memory of the process's own again, with the rows of the first so many tables.
- * Safe in the child of a fork: it takes no lock, and looks at no row that its parent adds
- * meanwhile. */
+/* Makes the region private memory again, with the rows of the first `tables` tables. Safe in a
+ * forked child: it takes no lock, and reads no row that its parent adds concurrently. */
 static bool make_own(int tables)
 {
     size_t bytes = qp_region_bytes();
@@ -177,7 +176,7 @@ void qp_region_unshare(void)
     }
 }
 
-/* In the child of a fork, before anything else runs there: what it counts is not its parent's. */
+/* In a forked child, before anything else runs there: its sums are separate from its parent's. */
 static void leave_to_parent(void)
 {
     if (shared.path[0]) {

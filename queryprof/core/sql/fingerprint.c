@@ -9,7 +9,7 @@
 #include "sql/scanner.h"
 #include "sql/tokens.h"
 
-/* Whether a verb is not the statement's own, which follows it. */
+/* Whether a verb is only a prefix of the statement's own, which follows it. */
 static bool explains(const char *verb)
 {
     return is_keyword(verb, "EXPLAIN") || is_keyword(verb, "QUERY") || is_keyword(verb, "PLAN");
@@ -84,7 +84,7 @@ static void put_quoted(scanner *s, unsigned char quote)
     s->at = end;
 }
 
-/* A number that says which column, or how long a type is, is no value. */
+/* A number that is a column's position or a type's length is not a value. */
 static void put_number(scanner *s)
 {
     enum { LONGEST = 4 };
@@ -114,7 +114,7 @@ static bool takes_name(const scanner *s)
     return takes;
 }
 
-/* What a PRAGMA is set to, up to the end of the statement: keys of databases are set so. */
+/* Hides the value of a PRAGMA, up to the end of the statement: it may be the key of a database. */
 static void put_pragma_value(scanner *s)
 {
     bool in_parentheses = *s->at == '(';
@@ -207,7 +207,7 @@ static size_t scan(const char *sql, size_t length, qp_dialect dialect, qp_text_k
     while (s.length && (out[s.length - 1] == ';' || out[s.length - 1] == ' ')) {
         s.length--;
     }
-    /* A cut must not leave half a character. */
+    /* A cut must not leave part of a character. */
     while (s.full && s.length && ((unsigned char)out[s.length - 1] & 0x80)) {
         s.length--;
     }

@@ -57,7 +57,7 @@ static size_t skip_parameter_name(const char *at, size_t length)
     return n;
 }
 
-/* Whether two items of a list are the same but for the names of their parameters. */
+/* Whether two items of a list are the same except for the names of their parameters. */
 static bool same_item(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t i = 0, j = 0;
@@ -123,7 +123,7 @@ void qp_close_values(scanner *s)
 
 void qp_put_open(scanner *s)
 {
-    /* IN is remembered until here: qp_put() forgets it. */
+    /* Read before qp_put() clears it. */
     bool in_list = s->last_is_in;
     clause_kind clause = qp_clause_opened(s);
     qp_put(s, OPEN, "(", 1);

@@ -1,5 +1,5 @@
-/* How a normal form is written: spaces between its tokens where they belong, and a list whose items
- * are alike with one of them.
+/* Writes a normal form: with spaces between tokens where needed, and only one of a list's equal
+ * items.
  */
 #ifndef QP_SQL_NORMAL_FORM_H
 #define QP_SQL_NORMAL_FORM_H
@@ -15,7 +15,7 @@ void qp_put(scanner *s, token_kind kind, const char *text, size_t length);
 void qp_put_open(scanner *s);
 void qp_put_close(scanner *s);
 
-/* Writes a comma or semicolon, which separates the items of such a list. */
+/* Writes a comma or semicolon, which separates the items of a list. */
 void qp_put_separator(scanner *s, token_kind kind, const char *text, scope_kind list);
 
 void qp_open_scope(scanner *s, scope_kind kind);
@@ -23,7 +23,7 @@ void qp_open_scope(scanner *s, scope_kind kind);
 /* Ends a VALUES list that is the innermost scope: its rows are over. */
 void qp_close_values(scanner *s);
 
-/* Ends the current item of a list, and drops it when it repeats the one before. */
+/* Ends the current item of a list, and drops it if it equals the one before. */
 void qp_end_item(scanner *s, scope *list);
 
 #endif

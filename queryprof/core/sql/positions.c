@@ -22,7 +22,7 @@ static bool is_before_name(const char *keyword)
     return is_one_of(keyword, words);
 }
 
-/* What follows a word, after blanks: a character, or 0 at the end. */
+/* The character that follows a word, after blanks; 0 at the end. */
 static unsigned char next_of(scanner *s, const unsigned char *end)
 {
     const unsigned char *next = skip_blanks(s, end);
@@ -39,8 +39,7 @@ static const char *keyword_after(scanner *s, const unsigned char *end)
     return p > next && is_word_start(*next) ? qp_sql_keyword(next, (size_t)(p - next)) : NULL;
 }
 
-/* The keywords that SQLite takes for names where no keyword can stand (%fallback in its parse.y).
- */
+/* The keywords that SQLite takes as names where no keyword can stand (%fallback in its parse.y). */
 static bool may_be_name(const char *keyword)
 {
     static const char *const words[] = {
@@ -59,7 +58,7 @@ static bool may_be_name(const char *keyword)
     return is_one_of(keyword, words);
 }
 
-/* Whether an operand, and no operator or keyword of a clause's end, is wanted here. */
+/* Whether an operand is expected here, not an operator or the keyword of a clause's end. */
 static bool wants_operand(const scanner *s)
 {
     static const char *const words[] = {"SELECT",   "WHERE",   "AND",       "OR",   "NOT",
@@ -150,7 +149,7 @@ static void keep_word(qp_word *list, int *count, const unsigned char *text, size
     }
 }
 
-/* A table's name stands here, or that of its database. */
+/* Whether the word here is a table's name, or that of its database. */
 static bool is_table(const scanner *s)
 {
     static const char *const words[] = {"FROM", "JOIN", "INTO", "UPDATE", NULL};
@@ -205,7 +204,7 @@ bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, cha
         return false;
     }
     const qp_sql_words *words = s->words;
-    /* A refused text looks the same whatever was taken before it. */
+    /* A refused text has the same form whatever was accepted before it. */
     bool is_column = s->kind != QP_TEXT_UNKNOWN_NAMES && qp_column_is_known(words, hash);
     bool is_known = qp_word_set_has(&words->names, hash) || is_column;
     /* A word that is a value elsewhere in the text is not shown as an alias either. */
@@ -262,7 +261,7 @@ void qp_clause_after_keyword(scanner *s, const char *keyword)
 
 void qp_clause_after_name(scanner *s)
 {
-    /* Of a type in a definition: the name before it has been put. */
+    /* For a type in a definition: the name before it was written. */
     if (clause_of(s) == DEFINITIONS && s->opens == EXPRESSIONS) {
         s->opens = SIZES;
     }

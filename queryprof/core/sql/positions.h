@@ -1,24 +1,24 @@
-/* What a word of a SQL text is, by where it stands: a keyword, a name, or perhaps a value. */
+/* What a word of a SQL text is, by its position: a keyword, a name, or perhaps a value. */
 #ifndef QP_SQL_POSITIONS_H
 #define QP_SQL_POSITIONS_H
 
 #include "sql/scanner.h"
 
 /* Whether a word that is one of SQLite's keywords is a name here: SQLite allows that for many
- * (`FROM rows`, `WHERE key = ?`). `end` is behind the word. */
+ * (`FROM rows`, `WHERE key = ?`). `end` is the end of the word. */
 bool qp_keyword_is_name(scanner *s, const char *keyword, const unsigned char *end);
 
-/* Whether a word in quotes, or in brackets, is shown as a name; false: it may be a value. Notes
- * what it is while words are collected. `text` is the word without its quotes, `end` behind the
- * closing one. */
+/* Whether a word in quotes, or in brackets, is shown as a name; false: it may be a value. Records
+ * it while words are collected. `text` is the word without its quotes, `end` is after the closing
+ * one. */
 bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, char quote,
                        const unsigned char *end);
 
 /* Whether a word without quotes is shown: always, unless the text is not known to be SQL, or the
- * statement takes such a word for a value. Notes it, too. */
+ * statement takes the word as a value. Records it, too. */
 bool qp_word_is_shown(scanner *s, const unsigned char *text, size_t length);
 
-/* Follows the clauses: a keyword comes, after s->keyword; a name has been put. */
+/* Update the clause: before a keyword that follows s->keyword; after a name was written. */
 void qp_clause_after_keyword(scanner *s, const char *keyword);
 void qp_clause_after_name(scanner *s);
 

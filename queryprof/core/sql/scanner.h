@@ -26,7 +26,7 @@ typedef enum {
 /* What a comma or semicolon separates here: equal neighbours in such a list fold into one. */
 typedef enum { SCRIPT, VALUES, IN_LIST, PARENTHESES } scope_kind;
 
-/* What stands in a clause, which decides whether a word in quotes is a name there. */
+/* The content of a clause, which decides whether a word in quotes is a name there. */
 typedef enum {
     EXPRESSIONS,
     TABLES,      /* of a FROM */
@@ -48,7 +48,7 @@ typedef struct {
     token_kind previous_last;
 } scope;
 
-/* Deeper parentheses than these are copied without folding their lists. */
+/* Lists in parentheses deeper than SCOPES are not folded. */
 enum { SCOPES = 64, LONGEST_NAME = 1000 /* in the parentheses of a parameter */ };
 
 typedef struct {
@@ -62,13 +62,13 @@ typedef struct {
     const char *keyword;        /* the last keyword of the statement, upper case; or "" */
     const char *keyword_before; /* the one before it; or "" */
     const char *verb;           /* the statement's first keyword; or "" */
-    clause_kind opens;          /* what a parenthesis after the name here holds */
+    clause_kind opens;          /* the content of a parenthesis after the name here */
     qp_dialect dialect;         /* of the text ... */
     qp_text_kind kind;          /* ... from here on */
-    bool dot_follows_name;      /* the last dot does, and no literal */
+    bool dot_follows_name;      /* the last dot follows a name, not a literal */
     const qp_sql_words *words;  /* of the whole text; NULL: they are being collected into `found` */
     qp_sql_words *found;
-    const char *name; /* the last word that is no keyword, in the text; NULL: none yet */
+    const char *name; /* the last word that is not a keyword, in the text; NULL: none yet */
     size_t name_length;
     scope scopes[SCOPES];
     int depth;       /* of the innermost scope in `scopes` */
@@ -151,7 +151,7 @@ static inline const unsigned char *skip_blanks(scanner *s, const unsigned char *
     return at;
 }
 
-/* Whether an operator that takes two operands can stand here. */
+/* Whether a binary operator can follow here. */
 static inline bool after_operand(const scanner *s)
 {
     return s->last == WORD || s->last == QUOTED || s->last == LITERAL || s->last == PARAMETER ||

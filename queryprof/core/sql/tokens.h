@@ -1,29 +1,28 @@
-/* Where a token of a SQL text ends that is no word: literals, parameters, operators. Each function
- * looks at what begins at s->at, and returns its bytes; 0 when there is no such token.
+/* Tokens of a SQL text other than words: literals, parameters, operators. Each function reads the
+ * token that begins at s->at, and returns its length; 0 if there is none of its kind.
  */
 #ifndef QP_SQL_TOKENS_H
 #define QP_SQL_TOKENS_H
 
 #include "sql/scanner.h"
 
-/* A literal between dollars ($$...$$, $tag$...$tag$); one that is never closed goes on to the end.
- */
+/* A literal between dollars ($$...$$, $tag$...$tag$); one that is not closed extends to the end. */
 size_t qp_dollar_quoted_length(const scanner *s);
 
-/* What is between quotes, from the opening one. Where a backslash may have taken a quote, the text
- * may go on otherwise than it seems: no word of it is shown. */
+/* A quoted text, from its opening quote. If a backslash may have escaped a quote, the rest of the
+ * text is ambiguous: no word of it is shown. */
 size_t qp_quoted_length(scanner *s, unsigned char close);
 
-/* PostgreSQL's literal E'...' from its quote on: a backslash takes the next character. */
+/* PostgreSQL's literal E'...' from its quote on: a backslash escapes the next character. */
 size_t qp_escaped_length(const scanner *s);
 
 /* A parameter: ?, ?1, :a, @a, $a, $a::b(c). */
 size_t qp_parameter_length(const scanner *s);
 
-/* A parameter of other drivers: %s, %b, %(name)s; and no remainder (a %s: by the column s). */
+/* A parameter of other drivers: %s, %b, %(name)s; not a modulo (a %s: by the column s). */
 size_t qp_format_length(const scanner *s);
 
-/* An operator: at least the character that is there. */
+/* An operator: at least one character. */
 size_t qp_operator_length(const scanner *s);
 
 bool qp_number_starts(const unsigned char *at, const unsigned char *end);

@@ -1,9 +1,9 @@
-/* Words of SQL texts, as sets of their hashes: names that stand in a text, and those that SQLite
- * has taken for names.
+/* Words of SQL texts, as sets of their hashes: names in a text, and those that SQLite has taken as
+ * names.
  *
- * SQLite takes a word in double quotes for a string where it is no name (a misfeature that it
- * keeps, https://www.sqlite.org/quirks.html#double_quoted_string_literals_are_accepted): such a
- * word may be a secret. The case of a name does not count.
+ * SQLite takes a word in double quotes as a string where it is not a name (a misfeature that it
+ * keeps, https://www.sqlite.org/quirks.html#double_quoted_string_literals_are_accepted): such words
+ * may be secrets. The case of a name does not count.
  */
 #ifndef QP_SQL_WORDS_H
 #define QP_SQL_WORDS_H
@@ -12,14 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The most that is kept of a normal form. */
+/* The maximal length of a normal form; longer ones are cut. */
 enum { QP_STATEMENT_BYTES = 16384 };
 
-/* What is known of a text: how far its words can be trusted to be names. */
+/* How far the words of a text can be trusted to be names. */
 typedef enum {
-    QP_TEXT_SQL,           /* it has been taken, or nothing is known yet */
-    QP_TEXT_UNKNOWN_NAMES, /* a name in it is none: what stands for a value may be one, without
-                              quotes */
+    QP_TEXT_SQL,           /* it was accepted, or nothing is known yet */
+    QP_TEXT_UNKNOWN_NAMES, /* a name in it is unknown: an unquoted word in the place of a
+                            * value may be one */
     QP_TEXT_NO_SQL         /* it may be anything */
 } qp_text_kind;
 
@@ -28,7 +28,7 @@ typedef enum {
     QP_SQLITE,
     QP_STANDARD_SQL, /* and PostgreSQL's: words in double quotes are names, E'' has backslashes,
                       * comments may stand in comments */
-    QP_ANY_SQL       /* unknown: where it matters which, what follows is not shown */
+    QP_ANY_SQL       /* unknown: where the dialect matters, what follows is not shown */
 } qp_dialect;
 
 enum { QP_WORD_SLOTS = 256, QP_WORDS_KEPT = 16 };
@@ -44,10 +44,11 @@ typedef struct {
     size_t length;
 } qp_word;
 
-/* What stands in one text. */
+/* The words of one text. */
 typedef struct {
-    qp_word_set names;   /* certainly names, if SQLite takes the text: not quoted, or by position */
-    qp_word_set aliases; /* quoted, where a name is given to a column or table */
+    qp_word_set names;   /* certainly names, if SQLite accepts the text: not quoted, or by
+                          * position */
+    qp_word_set aliases; /* quoted, where a column or table is named */
     qp_word_set values;  /* quoted, where a value may stand */
     qp_word tables[QP_WORDS_KEPT];
     int table_count;
@@ -63,10 +64,10 @@ void qp_word_set_add(qp_word_set *set, uint64_t hash);
 bool qp_sql_words_start(void);
 void qp_sql_words_stop(void);
 
-/* Notes that a table has a column of this name, as SQLite says. */
+/* Adds a column of a table to the set, as SQLite reported it. */
 void qp_column_learn(const qp_word *table, const qp_word *column);
 
-/* Whether one of the tables of a text is known to have such a column. */
+/* Whether one of the tables of a text is known to have this column. */
 bool qp_column_is_known(const qp_sql_words *words, uint64_t column);
 
 #endif

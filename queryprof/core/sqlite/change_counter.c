@@ -42,11 +42,12 @@ static void write_at(void *db, size_t offset, int64_t value)
     }
 }
 
-/* The only place that has held what each of these statements has changed; 0: there is none. */
+/* The only offset that has held the number of rows that each of these statements changed; 0: there
+ * is none. */
 static size_t search(void *db)
 {
     enum { CANDIDATES = 64 };
-    /* No two numbers of rows are alike, nor like the rowids and the totals. */
+    /* All numbers of rows differ from each other, from the rowids and from the totals. */
     static const struct {
         const char *sql;
         int changes;

@@ -25,7 +25,7 @@ static bool copy_name(char to[LONGEST_NAME], const qp_word *word)
     return true;
 }
 
-/* A text's UTF-8, or NULL where it is no text or has none; raises nothing. */
+/* A text's UTF-8, or NULL if it is not a str or has none; raises nothing. */
 static const char *utf8_of(PyObject *sql, Py_ssize_t *length)
 {
     if (!sql || !PyUnicode_Check(sql)) {

@@ -1,10 +1,9 @@
-/* Which words of a SQL text are columns of its tables, as SQLite has them in its schema.
+/* Which words of a SQL text are columns of its tables, by SQLite's schema.
  *
- * SQLite alone can tell whether a word in double quotes is a name or a string. It is asked when a
- * statement with the text starts: then it has the schema in memory, and opens and locks nothing for
- * the answer (https://www.sqlite.org/c3ref/table_column_metadata.html); and the GIL is not held,
- * for which another thread may wait that has a shared cache's mutex. Columns of views are not among
- * them.
+ * Only SQLite can decide whether a word in double quotes is a name or a string. It is queried when
+ * a statement with the text starts: then the schema is in memory, and the answer opens and locks
+ * nothing (https://www.sqlite.org/c3ref/table_column_metadata.html); and the GIL is not held, which
+ * another thread that has a shared cache's mutex may wait for. Columns of views are not included.
  */
 #ifndef QP_SQLITE_COLUMN_NAMES_H
 #define QP_SQLITE_COLUMN_NAMES_H
@@ -14,7 +13,7 @@
 
 #include "sql/words.h"
 
-/* The question about one text, into whose UTF-8 the words point. */
+/* The question about one text; its words point into the text's UTF-8. */
 typedef struct qp_column_question {
     qp_word tables[QP_WORDS_KEPT];
     qp_word words[QP_WORDS_KEPT];
@@ -28,10 +27,10 @@ typedef struct qp_column_question {
  * the GIL; never raises. */
 qp_column_question *qp_columns_question(PyObject *sql);
 
-/* Asks it on a connection (sqlite3 *), with its mutex and without the GIL. */
+/* Answers it on a connection (sqlite3 *), with its mutex and without the GIL. */
 void qp_columns_request(qp_column_question *question, void *db);
 
-/* Learns the answer. With the GIL. */
+/* Stores the answer. With the GIL. */
 void qp_columns_learn(const qp_column_question *question);
 
 #endif

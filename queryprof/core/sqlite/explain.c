@@ -22,7 +22,7 @@ typedef struct {
     step steps[STEPS];
 } plan;
 
-/* One line, whatever names the program gives its tables. */
+/* Copies it as one line, whatever the names of the program's tables are. */
 static void copy_detail(char *to, const char *from)
 {
     size_t length = 0;
@@ -85,8 +85,8 @@ static void read_plan(qp_explanation *explanation, void *db, void *statement)
     explanation->reprepares = qp_sqlite.stmt_status(statement, QP_STMTSTATUS_REPREPARE, 0);
     const char *sql = qp_sqlite.sql(statement);
     plan *read = qp_allocate(1, sizeof *read);
-    /* What changes() returns is seen inside the statement too: by a view, a column's default, or a
-     * function of the program that asks. */
+    /* The value of changes() is visible inside the statement too: in a view, a column's default, or
+     * a function of the program that calls it. */
     bool writes = !qp_sqlite.stmt_readonly(statement);
     bool may_ask = read && sql && (!writes || qp_changes_known());
     int64_t changes = may_ask && writes ? qp_changes_save(db) : 0;

@@ -56,7 +56,7 @@ static void *open_library(const char *path)
     return dlopen(path, path ? RTLD_LAZY | RTLD_NOLOAD : RTLD_LAZY);
 }
 
-/* Reads a pointer that may lead nowhere: the kernel says so instead of a crash. */
+/* Reads a pointer that may be invalid: the kernel returns an error instead of a crash. */
 static bool read_pointer(const void *from, void **to)
 {
 #ifdef __linux__
@@ -130,7 +130,7 @@ const char *qp_sqlite_find(const char *path)
 
 static struct {
     qp_sqlite_functions
-        known[QP_PRIVATE_LIBRARIES]; /* of drivers that have a SQLite for themselves */
+        known[QP_PRIVATE_LIBRARIES]; /* of the drivers that have a private SQLite library */
     int count;
     const qp_sqlite_functions *last;
 } private;
@@ -142,8 +142,8 @@ const qp_sqlite_functions *qp_sqlite_that_loaded(void)
     return last;
 }
 
-/* Where SQLite's table of its functions for extensions (struct sqlite3_api_routines of
- * sqlite3ext.h, which only ever grows at its end) has those that we call. */
+/* The positions of the functions that we call in SQLite's table of functions for extensions (struct
+ * sqlite3_api_routines of sqlite3ext.h, which only ever grows at its end). */
 enum {
     API_COLUMN_INT = 28,
     API_COLUMN_TEXT = 36,
@@ -168,8 +168,8 @@ enum {
     API_TRACE_V2 = 214
 };
 
-/* SQLite loads the core as an extension: on one connection that nothing else uses, to get to know
- * its functions. */
+/* SQLite loads the core as an extension, on one connection that nothing else uses: this stores its
+ * functions. */
 QP_EXPORTED int qp_sqlite_extension(void *Py_UNUSED(db), char **Py_UNUSED(error), void *const *api);
 
 int qp_sqlite_extension(void *Py_UNUSED(db), char **Py_UNUSED(error), void *const *api)

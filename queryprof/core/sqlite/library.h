@@ -1,5 +1,5 @@
-/* SQLite's functions in the library that a driver has loaded, found at run time, so that the
- * core links against no SQLite and speaks to the very one that the program uses.
+/* SQLite's functions in the library that a driver has loaded, found at run time, so that the core
+ * links against no SQLite and calls the one that the program uses.
  */
 #ifndef QP_SQLITE_LIBRARY_H
 #define QP_SQLITE_LIBRARY_H
@@ -54,39 +54,39 @@ typedef struct {
     int (*table_column_metadata)(void *db, const char *database, const char *table,
                                  const char *column, const char **type, const char **collation,
                                  int *not_null, int *primary_key, int *autoincrement);
-    bool has_wide_changes; /* it counts changes in 64 bits */
+    bool has_wide_changes; /* changes are counted in 64 bits */
 } qp_sqlite_functions;
 
 extern qp_sqlite_functions qp_sqlite;
 
-/* Fills qp_sqlite from the shared library at `library` (which is loaded already; NULL: the
- * process itself). Returns NULL, or why not (static text). */
+/* Fills qp_sqlite from the shared library at `library` (which is loaded already; NULL: the process
+ * itself). Returns NULL, or the reason for failure (static text). */
 const char *qp_sqlite_find(const char *library);
 
-/* Drivers in one process that have a SQLite for themselves. */
+/* Drivers in one process that have a private SQLite. */
 enum { QP_PRIVATE_LIBRARIES = 16 };
 
 /* The SQLite that has just loaded the core as an extension, by the entry point qp_sqlite_extension,
- * on a driver's connection: one that the driver has for itself, or that of sqlite3. NULL: none has,
- * or there is no room for another. Reading it takes it away. */
+ * on a driver's connection: a private one of the driver, or that of sqlite3. NULL: none has, or
+ * there is no room for another. Reading it clears it. */
 const qp_sqlite_functions *qp_sqlite_that_loaded(void);
 
-/* The functions of a SQLite by its table of functions for extensions; NULL: it is not known. */
+/* The functions of a SQLite by its table of functions for extensions; NULL: unknown. */
 const qp_sqlite_functions *qp_sqlite_of_table(const void *api);
 
-/* What should be the sqlite3 * of a connection (borrowed): only to be compared with those that are
- * known, for the object need not be a connection. */
+/* The supposed sqlite3 * of a connection (borrowed): only for comparison with known ones, because
+ * the object need not be a connection. */
 static inline void *qp_connection_db(PyObject *connection)
 {
     return *(void *const *)((const char *)connection + sizeof(PyObject));
 }
 
-/* The sqlite3 * of a sqlite3.Connection (borrowed), checked before it is believed. Returns NULL,
- * or why not (static text). */
+/* The sqlite3 * of a sqlite3.Connection (borrowed), checked. Returns NULL, or the reason for
+ * failure (static text). */
 const char *qp_sqlite_connection(PyObject *connection, void **db);
 
 /* Whether the program has set a callback on a sqlite3.Connection: trace, progress or authorizer;
- * which of them it is cannot be told. It refers to its module only from these. */
+ * which of them is unknown. A connection refers to its module only from these. */
 bool qp_connection_has_callback(PyObject *connection);
 
 #endif

@@ -23,14 +23,14 @@ static void on_deallocate(PyObject *object)
 {
     void *statement = statement_of(object);
     destructor deallocate = watched.deallocate;
-    PyObject_GC_UnTrack(object); /* `ends` may give the GIL away: nothing must find it then */
+    PyObject_GC_UnTrack(object); /* `ends` may release the GIL: nothing must find it then */
     if (statement) {
         watched.ends(statement);
     }
     deallocate(object);
 }
 
-enum { LOOKS = 1024 /* at what a connection's cache holds, some three for each statement */ };
+enum { LOOKS = 1024 /* objects visited in a connection's cache, some three for each statement */ };
 
 typedef struct {
     const void *statement;
@@ -47,7 +47,7 @@ static int look_at(PyObject *visited, void *context)
     return s->found != NULL || ++s->looks == LOOKS;
 }
 
-/* Looks for it in a cache that a connection refers to. */
+/* Searches a cache that a connection refers to. */
 static int look_into(PyObject *visited, void *context)
 {
     search *s = context;
@@ -127,5 +127,5 @@ void qp_statement_objects_unwatch(void)
     if (watched.type && watched.type->tp_dealloc == on_deallocate) {
         watched.type->tp_dealloc = watched.deallocate;
         Py_CLEAR(watched.type);
-    } /* else somebody is on top of us, and calls us: our function stays in use */
+    } /* else another function replaced ours, and calls it: ours stays in use */
 }

@@ -12,17 +12,17 @@
 
 enum {
     STACK_DEPTH = 100, /* frames kept of one stack */
-    SEARCH_DEPTH = 250 /* frames looked at for the program's own */
+    SEARCH_DEPTH = 250 /* frames searched for the program's own */
 };
 
 enum { WALKS = 128, WALK_WAYS = 2, WALK_MARKS = 20 };
 
-/* Where the same frames led before. */
+/* The paths of frames that were walked before. */
 typedef struct {
     qp_frame_mark marks[WALK_MARKS];
     int marked; /* 0: nothing is known */
     uint32_t
-        submitter; /* the path in the thread that handed the work over, or that made the task */
+        submitter; /* the call path of the submitter of the work, or of the creator of the task */
     uint32_t path;
     bool ours;
 } known_walk;
@@ -48,7 +48,7 @@ typedef struct {
     int instruction;
 } place;
 
-/* A look for the innermost frames of the program's own code, from frame to frame outwards. */
+/* A search for the innermost frames of the program's own code, outwards from frame to frame. */
 typedef struct {
     uint32_t user[QP_PATH_FRAMES_MAX]; /* lines */
     place library[QP_PATH_FRAMES_MAX];
@@ -61,7 +61,7 @@ static bool has_all(const search *s)
     return s->users == (uint32_t)table.frames;
 }
 
-/* Looks at a frame; true: enough is known. */
+/* Visits a frame; true: the search is complete. */
 static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int instruction)
 {
     search *s = context;
@@ -80,7 +80,7 @@ static bool look_at(void *context, PyCodeObject *code, PyObject *globals, int in
     return false;
 }
 
-/* Goes on with a path from elsewhere. */
+/* Continues with the path of the submitter. */
 static void look_behind(search *s, uint32_t submitter)
 {
     const qp_line_row *lines = qp_rows(QP_LINE_ROWS);
@@ -92,7 +92,7 @@ static void look_behind(search *s, uint32_t submitter)
     }
 }
 
-/* Without a frame of the program, the library's own frames are better than nothing. */
+/* Without a frame of the program, the library's own frames are used. */
 static uint32_t path_of(const search *s, uint32_t submitter)
 {
     uint32_t lines[QP_PATH_FRAMES_MAX];
@@ -128,8 +128,8 @@ static QP_COLD void find_path(PyThreadState *tstate, known_walk *walk)
     }
     bool has_parents = !enough && !frame && qp_greenlets_visit(look_at, &s);
     look_behind(&s, walk->submitter);
-    /* A code object that no table keeps alive may go, and its address come to mean another; and
-     * equal frames may have different parents. */
+    /* A code object that no table keeps alive may be freed, and its address reused; and equal
+     * frames may have different parents. */
     bool marks = !s.full && !has_parents;
     walk->path = path_of(&s, walk->submitter);
     walk->marked = marks ? qp_frames_mark(tstate, frame, walk->marks, WALK_MARKS) : 0;

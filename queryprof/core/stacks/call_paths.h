@@ -1,5 +1,5 @@
-/* Call paths: the innermost frames of the program's own code, and whole stacks, as the thread runs
- * them now.
+/* Call paths: the innermost frames of the program's own code; and whole stacks, of the running
+ * thread.
  */
 #ifndef QP_STACKS_CALL_PATHS_H
 #define QP_STACKS_CALL_PATHS_H
@@ -12,7 +12,7 @@
 
 enum { QP_PATH_FRAMES_MAX = 8 };
 
-/* Forgets where frames led before: code objects are dropped, or recording stops. */
+/* Clears the cache of paths: code objects are dropped, or recording stops. */
 void qp_call_path_clear(void);
 
 /* Sets the number of frames in a call path. */

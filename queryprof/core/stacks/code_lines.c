@@ -49,7 +49,7 @@ static uint64_t hash_line(const qp_line_row *line)
     return qp_hash_mix(qp_hash_mix(line->function, line->file), line->line);
 }
 
-/* The number of a line; it takes over the row's kind, which may have been a guess. */
+/* The number of a line; replaces the row's kind, which may have been a guess. */
 static uint32_t add_line(const qp_line_row *wanted)
 {
     uint32_t slot = qp_index_begin(&table.line_index, hash_line(wanted));
@@ -98,7 +98,7 @@ void qp_code_lines_clear(void)
     forget_places();
     uint32_t count = table.code_count;
     table.code_count = 0;
-    /* What is dropped may run code of the program, which may look for code objects. */
+    /* Releasing an object may run code of the program, which may search code objects. */
     PyCodeObject **dropped = qp_allocate(count, sizeof *dropped);
     for (uint32_t i = 0; dropped && i < count; i++) {
         dropped[i] = table.codes[i].code;
@@ -178,7 +178,7 @@ bool qp_code_find(PyCodeObject *code, PyObject *globals, qp_code_owner *kind)
 qp_code_owner qp_code_kind(PyCodeObject *code)
 {
     qp_code_owner kind;
-    /* What has no file is generated, or the main program's. */
+    /* Code without a file is generated, or the main program's. */
     PyObject *main = qp_code_is_generated(code) ? PyImport_AddModule("__main__") : NULL;
     qp_code_find(code, main ? PyModule_GetDict(main) : NULL, &kind);
     PyErr_Clear();
@@ -217,7 +217,7 @@ uint32_t qp_line_of(PyCodeObject *code, int instruction)
         forget_places();
         slot = qp_index_begin(&table.place_index, hash);
     }
-    if (find_code(code, NULL)) { /* else its address may come to mean another */
+    if (find_code(code, NULL)) { /* else its address may be reused */
         table.places[table.place_count] = (known_place){code, instruction, line};
         table.place_index.slots[slot] = ++table.place_count;
     }

@@ -1,9 +1,8 @@
-/* From code objects to lines: whose code an object is, and which line of it an instruction belongs
- * to.
+/* From code objects to lines: the owner of an object's code, and the line of an instruction in it.
  *
  * A line is known by its function, file and number, and stays for the whole recording. The code
- * objects are a cache, which may be emptied at any time; while one is in it, it is kept alive, so
- * that an address means one thing.
+ * objects are a cache, which may be emptied at any time; it keeps its objects alive, so that no
+ * address is reused.
  */
 #ifndef QP_STACKS_CODE_LINES_H
 #define QP_STACKS_CODE_LINES_H
@@ -20,18 +19,18 @@ enum { QP_LINE_OTHER = 0 /* what came after the table was full */ };
 bool qp_code_lines_start(void);
 void qp_code_lines_stop(void);
 
-/* Whose a code object is; `globals` may be NULL. False: the cache is full, and it is not known.
- * Raises nothing. */
+/* Sets the owner of a code object; `globals` may be NULL. False: the cache is full, and the owner
+ * is unknown. Raises nothing. */
 bool qp_code_find(PyCodeObject *code, PyObject *globals, qp_code_owner *kind);
 
-/* The same without a frame that runs it: a library's if it is not known. */
+/* The same without a frame that runs it: a library's if unknown. */
 qp_code_owner qp_code_kind(PyCodeObject *code);
 
-/* The line of an instruction (a byte offset, as PyFrame_GetLasti gives it) of a code object that
+/* The line of an instruction (a byte offset, as PyFrame_GetLasti returns it) of a code object that
  * was found. Raises nothing. */
 uint32_t qp_line_of(PyCodeObject *code, int instruction);
 
-/* The line with this content, which is added if need be; QP_LINE_OTHER: there is no room. */
+/* The line with this content, which is added if new; QP_LINE_OTHER: the table is full. */
 uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_owner kind);
 
 /* Whether the cache should be emptied at the next occasion. */

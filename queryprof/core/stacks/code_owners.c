@@ -112,7 +112,7 @@ static qp_code_owner classify_path(const char *file, size_t size)
         return QP_CODE_LIBRARY;
     }
     /* A virtual environment inside the working directory holds libraries; a root inside the
-     * installation, which somebody asked for, does not. */
+     * installation, which was configured, does not. */
     if (longest->kind == QP_CODE_USER && is_installed(file + longest->length)) {
         return QP_CODE_LIBRARY;
     }
@@ -177,9 +177,9 @@ qp_code_owner qp_code_classify(PyCodeObject *code, PyObject *globals)
         return classify_file(code->co_filename);
     }
     /* <frozen ...>, <string>, <attrs generated ...>: made by the interpreter or by a library, in
-     * whatever module. Tests in docstrings are the module's own. */
+     * any module. Tests in docstrings belong to the module. */
     PyObject *file = begins_with(code->co_filename, "<doctest ") ? file_of(globals) : NULL;
-    /* A console of a library's is known by its innermost frame, if there is none of the program. */
+    /* A library's console is recognized by its innermost frame, if there is none of the program. */
     return file                                         ? classify_file(file)
            : begins_with(code->co_filename, "<frozen ") ? QP_CODE_STANDARD
                                                         : QP_CODE_LIBRARY;

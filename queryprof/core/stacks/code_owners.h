@@ -1,4 +1,4 @@
-/* Whose code is: by the directory that its file is in. */
+/* The owner of code, by the directory of its file. */
 #ifndef QP_STACKS_CODE_OWNERS_H
 #define QP_STACKS_CODE_OWNERS_H
 
@@ -14,8 +14,8 @@ typedef enum {
 } qp_code_owner;
 
 /* Sets how file names are classed: a list of (prefix, kind) with str prefixes, of which the longest
- * match counts; the directory that relative file names are under; and whether a main program
- * without a file is the user's. Returns 0, or -1 with an exception. */
+ * match counts; the directory of relative file names; and whether a main program without a file is
+ * the user's. Returns 0, or -1 with an exception. */
 int qp_code_owners_configure(PyObject *prefixes, PyObject *directory, bool typed_in);
 void qp_code_owners_clear(void);
 
@@ -24,7 +24,7 @@ bool qp_code_is_generated(PyCodeObject *code);
 
 /* The class of a code object. Code without a file is the user's where the globals (may be NULL) are
  * those of a main program without one (-c, standard input, a notebook), or of a module whose
- * docstrings are tested; else a library has generated it, whatever module it runs in. Frozen
+ * docstrings are tested; otherwise a library has generated it, whatever module it runs in. Frozen
  * modules are the standard library's. Raises nothing. */
 qp_code_owner qp_code_classify(PyCodeObject *code, PyObject *globals);
 

@@ -39,7 +39,7 @@ static inline _PyInterpreterFrame *record_running(PyThreadState *tstate)
     return complete(innermost(tstate));
 }
 
-/* Borrowed from the record; of the interpreter's own records it may be no code. */
+/* Borrowed from the record; in the interpreter's own records it may not be a code object. */
 static inline PyCodeObject *record_code(const _PyInterpreterFrame *record)
 {
 #if PY_VERSION_HEX >= 0x030E0000
@@ -94,7 +94,7 @@ const void *qp_frame_identity(PyThreadState *tstate)
     }
 #endif
     PyFrameObject *frame = PyThreadState_GetFrame(tstate);
-    Py_XDECREF((PyObject *)frame); /* it goes on running */
+    Py_XDECREF((PyObject *)frame); /* it keeps running */
     return frame;
 }
 

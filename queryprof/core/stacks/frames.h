@@ -1,8 +1,8 @@
 /* The Python frames that a thread runs, innermost first.
  *
- * Read straight from the interpreter's own records where their layout is known (CPython 3.11 to
- * 3.15), because the public functions make an object of every frame that has none: for a query
- * issued from a helper that costs more than all the rest of a probe. Both ways are compared when
+ * Read directly from the interpreter's own records where their layout is known (CPython 3.11 to
+ * 3.15), because the public functions make an object for every frame that has none: for a query
+ * issued from a helper that costs more than the rest of a probe. Both ways are compared when
  * recording starts; elsewhere, or when they differ, the public functions are used.
  */
 #ifndef QP_STACKS_FRAMES_H
@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A frame of the running thread; valid while that frame runs, and to be given back: to
- * qp_frame_outer or to qp_frame_release. Its address identifies it. */
+/* A frame of the running thread; valid while that frame runs, and to be released by qp_frame_outer
+ * or qp_frame_release. Its address identifies it. */
 typedef void qp_frame;
 
 /* The thread's running frame, or NULL: it runs no Python. The thread is the calling one. */
@@ -22,17 +22,17 @@ qp_frame *qp_frame_running(PyThreadState *tstate);
 /* What identifies the thread's running frame as long as it runs; never dereferenced. */
 const void *qp_frame_identity(PyThreadState *tstate);
 
-/* The same where it costs next to nothing; else NULL. */
+/* The same where it is cheap; otherwise NULL. */
 const void *qp_frame_cheap_identity(PyThreadState *tstate);
 
 /* Whether the frame with this identity is among those that the thread runs now: it is not while it
  * waits in another greenlet. */
 bool qp_frame_is_running(PyThreadState *tstate, const void *identity);
 
-/* Gives a frame back for the one that called it, or NULL. */
+/* Releases a frame and returns the one that called it, or NULL. */
 qp_frame *qp_frame_outer(qp_frame *frame);
 
-/* Gives a frame back; NULL is allowed. */
+/* Releases a frame; NULL is ignored. */
 void qp_frame_release(qp_frame *frame);
 
 /* Borrowed from the frame. */
@@ -41,28 +41,28 @@ PyCodeObject *qp_frame_code(qp_frame *frame);
 /* The globals that the frame's code runs in; borrowed from the frame, may be NULL. */
 PyObject *qp_frame_globals(qp_frame *frame);
 
-/* In a frame that a compiler of Python (Nuitka) has made: its code is a stand-in without the
- * program's instructions, and what its line would be changes in the same place. */
+/* For a frame that a compiler of Python (Nuitka) has made: its code object has none of the
+ * program's instructions, and its line number changes in place. */
 enum { QP_NO_INSTRUCTION = -2 };
 
-/* Byte offset of the running instruction, as PyFrame_GetLasti gives it; or QP_NO_INSTRUCTION. */
+/* Byte offset of the running instruction, as PyFrame_GetLasti returns it; or QP_NO_INSTRUCTION. */
 int qp_frame_instruction(qp_frame *frame);
 
-/* What tells one frame's running state from another's, compared by identity alone. Both are NULL
- * where there is no further frame. */
+/* Distinguishes the running states of frames, compared by identity alone. Both are NULL where there
+ * is no further frame. */
 typedef struct {
     const void *code;
     const void *position;
 } qp_frame_mark;
 
-/* Marks the thread's frames from the running one up to `last` (NULL: the outermost). Returns how
- * many marks that took; 0: there is no room for them, or no cheap way to compare them later. */
+/* Marks the thread's frames from the running one up to `last` (NULL: the outermost). Returns the
+ * number of marks; 0: there is no room for them, or no cheap way to compare them later. */
 int qp_frames_mark(PyThreadState *tstate, const qp_frame *last, qp_frame_mark *marks, int room);
 
 /* Whether the thread's innermost frames are as they were marked. */
 bool qp_frames_match(PyThreadState *tstate, const qp_frame_mark *marks, int count);
 
-/* A number that differs, most likely, for calls from different places. */
+/* A hash of the place of a call. */
 uint32_t qp_frames_hash(PyThreadState *tstate);
 
 /* Chooses the way to read frames, by comparing both on the running thread. */

@@ -14,8 +14,8 @@ static PyObject *library(void)
     return name ? PyImport_GetModule(name) : NULL;
 }
 
-/* An attribute of a greenlet (a new reference) as the library's own type has it, whatever a type of
- * the program's makes of it: no code of the program runs. NULL: there is none. */
+/* An attribute of a greenlet (a new reference), read through the library's own type even if the
+ * program's subclass overrides it: no code of the program runs. NULL: there is none. */
 static PyObject *attribute(PyObject *type, PyObject *greenlet, const char *name)
 {
     PyObject *descriptor = PyObject_GetAttrString(type, name);

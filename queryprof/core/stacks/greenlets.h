@@ -1,5 +1,5 @@
 /* The frames of greenlets beyond the running one: SQLAlchemy's async engine, for one, runs the
- * driver in a greenlet whose own stack holds no frame of who asked; its parents' do.
+ * driver in a greenlet whose own stack has no frame of the caller; its parents' stacks do.
  */
 #ifndef QP_STACKS_GREENLETS_H
 #define QP_STACKS_GREENLETS_H
@@ -7,7 +7,7 @@
 #include <Python.h>
 #include <stdbool.h>
 
-/* Looks at a frame; `globals` may be NULL. True: enough has been seen. */
+/* Visits a frame; `globals` may be NULL. True: stop. */
 typedef bool qp_frame_visitor(void *context, PyCodeObject *code, PyObject *globals,
                               int instruction);
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-    QP_PATH_NONE = 0,  /* no frame that could be named */
+    QP_PATH_NONE = 0,  /* no frame with a name */
     QP_PATH_OTHER = 1, /* what came after a table was full */
     QP_STACK_NONE = QP_PATH_NONE
 };
@@ -17,13 +17,13 @@ enum {
 bool qp_stacks_start(void);
 void qp_stacks_stop(void);
 
-/* The stack with a line inside another stack; QP_PATH_OTHER: there is no room. */
+/* The stack with a line inside another stack; QP_PATH_OTHER: the table is full. */
 uint32_t qp_stack_inside(uint32_t outer, uint32_t line);
 
 /* The stack of these lines, innermost first. */
 uint32_t qp_stack_of(const uint32_t *lines, uint32_t count);
 
-/* A stack's innermost line, and what is around it. */
+/* A stack's innermost line, and the stack around it. */
 uint32_t qp_stack_line(uint32_t stack);
 uint32_t qp_stack_outer(uint32_t stack);
 

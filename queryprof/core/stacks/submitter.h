@@ -1,5 +1,5 @@
-/* Where work came from that runs elsewhere than it was asked for: in a worker thread, or in a
- * coroutine that another greenlet awaits. Its queries belong there, too.
+/* The submitter of work that runs elsewhere: in a worker thread, or in a coroutine that another
+ * greenlet awaits. The work's queries belong to the submitter, too.
  */
 #ifndef QP_STACKS_SUBMITTER_H
 #define QP_STACKS_SUBMITTER_H
@@ -10,21 +10,22 @@
 #include "runtime/thread_local.h"
 
 typedef struct qp_submitter {
-    uint32_t recording;         /* the numbers are valid in this one alone; 0: it is not known */
-    uint32_t path;              /* the call path of who asked */
+    uint32_t recording;         /* the numbers are valid in this one alone; 0: unknown */
+    uint32_t path;              /* the submitter's call path */
     int64_t span;               /* the value of the span's context variable there; 0: none */
-    PyObject *note;             /* what a library says about its next statements; or NULL */
-    uint64_t calls;             /* of the driver, made by the work */
+    PyObject *note;             /* its label; or NULL */
+    uint64_t calls;             /* driver calls made by the work */
     struct qp_submitter *below; /* while the work runs: of other work that began before it */
     const void *frame;          /* identity of the Python frame that runs it, or NULL */
 } qp_submitter;
 
-/* The work begins, and ends, in the running thread; in any order where greenlets switch. The owner
- * of the submitter keeps it in between. */
+/* Begin and end the work in the running thread; in any order where greenlets switch. The owner of
+ * the submitter keeps it in between. */
 void qp_submitter_enter(qp_submitter *submitter);
 void qp_submitter_leave(qp_submitter *submitter);
 
-/* That of the work inside which the thread is now, or NULL; work of other greenlets waits. */
+/* The submitter of the innermost work that the thread runs now, or NULL; work of waiting greenlets
+ * does not count. */
 qp_submitter *qp_submitter_running(void);
 
 static inline qp_submitter *qp_submitter_now(void)

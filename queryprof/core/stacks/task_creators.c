@@ -25,7 +25,7 @@ void qp_task_creators_stop(void)
     Py_CLEAR(boundary_code);
 }
 
-/* The path of who made the running task, or QP_PATH_NONE. */
+/* The call path of the running task's creator, or QP_PATH_NONE. */
 static uint32_t task_path(void)
 {
     PyObject *value = NULL;

@@ -1,5 +1,5 @@
-/* Who made a task of an event loop, where a library's coroutine runs in it: its frames are the
- * library's and the loop's, and the program's line stands where the task was made
+/* The creator of an event loop's task that runs a library's coroutine: its frames are the library's
+ * and the loop's, and the program's line is where the task was made
  * (`asyncio.gather(*[database.execute(...) for ...])`).
  *
  * The call path of that line is the value of a context variable while the task is made: the task
@@ -24,11 +24,11 @@ extern PyObject *qp_task_variable;
  * are inside it. */
 bool qp_task_is_boundary(const PyCodeObject *code);
 
-/* Says which one that is; a reference is taken. */
+/* Sets that code object; a reference is taken. */
 void qp_task_boundary_is(PyCodeObject *code);
 
-/* The call path of who handed the work to this thread, or made the task that runs; QP_PATH_NONE: it
- * is not known, or none. Never raises. */
+/* The call path of the running work's submitter, or of the running task's creator; QP_PATH_NONE:
+ * unknown, or none. Never raises. */
 uint32_t qp_path_behind_find(void);
 
 static inline uint32_t qp_path_behind(void)

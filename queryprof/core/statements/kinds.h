@@ -1,4 +1,4 @@
-/* What a statement does, by the words of its normal form: looked at once, when it gets its number.
+/* What a statement does, by the words of its normal form: computed once, when it gets its number.
  */
 #ifndef QP_STATEMENTS_KINDS_H
 #define QP_STATEMENTS_KINDS_H
@@ -11,9 +11,9 @@
 typedef enum {
     QP_SCHEMA_KEPT,      /* the statement changes no schema */
     QP_SCHEMA_CHANGED,   /* of the database */
-    QP_SCHEMA_ENSURED,   /* the same, but not when it is done again: IF NOT EXISTS */
+    QP_SCHEMA_ENSURED,   /* the same, but only the first time: IF NOT EXISTS */
     QP_SCHEMA_ASIDE,     /* of the connection alone */
-    QP_SCHEMA_UNKNOWN,   /* by something that the statement does not tell */
+    QP_SCHEMA_UNKNOWN,   /* by something that the statement does not show */
     QP_SCHEMA_ELSEWHERE, /* the same, and of any connection */
     QP_SCHEMA_COMMITTED,
     QP_SCHEMA_ROLLED_BACK

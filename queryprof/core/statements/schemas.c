@@ -13,7 +13,7 @@ static struct {
     qp_lineage lineage;
 } files[FILES];
 
-static uint64_t unknown_changes; /* each is unlike any other */
+static uint64_t unknown_changes; /* each is unique */
 static uint64_t elsewhere;       /* the state of all connections changes with it */
 
 /* Murmur3's finalizer (https://github.com/aappleby/smhasher): every bit of the input counts. */
@@ -58,8 +58,8 @@ static void ensure(qp_lineage *lineage, uint64_t event)
     }
 }
 
-/* Tells a file from others; whether it has anything in it. Never opens it: closing a file drops
- * the locks that the process has on it (https://www.sqlite.org/howtocorrupt.html, 2.2). */
+/* Identifies a file, and sets whether it is empty. Never opens it: closing a file drops the locks
+ * that the process has on it (https://www.sqlite.org/howtocorrupt.html, 2.2). */
 static uint64_t identify(const char *path, bool *is_empty)
 {
     uint64_t identity = hash_text(path);
@@ -74,7 +74,7 @@ static uint64_t identify(const char *path, bool *is_empty)
     return identity;
 }
 
-/* The place of a file's schema; that of another one is given up when there is no more room. */
+/* The place of a file's schema; replaces another one when the table is full. */
 static uint16_t place_of(const char *path)
 {
     bool is_empty;
@@ -83,7 +83,7 @@ static uint16_t place_of(const char *path)
     for (int i = 0; i < FILES; i++) {
         int at = (int)((identity + (uint64_t)i) % FILES);
         if (files[at].identity == identity) {
-            if (is_empty) { /* made again, or what is in it is not in the file yet */
+            if (is_empty) { /* created again, or its content is not in the file yet */
                 change_as_never_before(&files[at].lineage);
             }
             return (uint16_t)(at + 1);

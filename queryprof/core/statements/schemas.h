@@ -1,9 +1,9 @@
-/* Schemas: which tables and indexes a connection sees, as a number that is the same whenever they
- * are known to be the same, and another one when they may be others.
+/* Schemas: the tables and indexes that a connection sees, as a number that is the same whenever
+ * they are known to be the same, and a different one when they may differ.
  *
- * What has changed a schema since the database was empty tells it: the number is a hash of those
- * statements. Connections to one file share it; a file that had something in it when it was first
- * seen has one of its own. Used with the GIL.
+ * The number is a hash of the statements that have changed the schema since the database was empty.
+ * Connections to one file share it; a file that was not empty when it was first seen has a separate
+ * one. Used with the GIL.
  */
 #ifndef QP_STATEMENTS_SCHEMAS_H
 #define QP_STATEMENTS_SCHEMAS_H
@@ -19,21 +19,21 @@ enum { QP_SCHEMA_REPEATABLE = 24 };
 typedef struct {
     uint64_t state; /* hash of all of it */
     uint32_t count;
-    uint64_t done[QP_SCHEMA_REPEATABLE]; /* that change nothing when they are done again */
+    uint64_t done[QP_SCHEMA_REPEATABLE]; /* that change nothing when they are repeated */
 } qp_lineage;
 
-/* A connection's. Zeroed: nothing is known yet. */
+/* The schema of a connection. Zeroed: nothing is known yet. */
 typedef struct {
     bool is_known;
     bool is_open;   /* changed in a transaction, perhaps, that may be rolled back */
-    uint16_t file;  /* 1 + the place of its file's; 0: a database of its own */
-    qp_lineage own; /* what is the connection's alone (TEMP, ATTACH, PRAGMA), or in no file */
+    uint16_t file;  /* 1 + the place of its file's lineage; 0: a private database */
+    qp_lineage own; /* changes of the connection alone (TEMP, ATTACH, PRAGMA), or in no file */
 } qp_schema;
 
 /* The number of the schema that a connection sees; `path` is its file ("" without one). */
 uint64_t qp_schema_state(qp_schema *schema, const char *path);
 
-/* Notes a change; `event` tells the statement from others. */
+/* Applies a change; `event` identifies the statement. */
 void qp_schema_apply(qp_schema *schema, qp_schema_change change, uint64_t event);
 
 #endif

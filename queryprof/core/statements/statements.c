@@ -17,7 +17,7 @@
 enum {
     CACHE_SETS = 2048,
     CACHE_WAYS = 2,
-    KEPT_TEXT_LENGTH = 256 /* longer texts are known by hash and length, and not kept alive */
+    KEPT_TEXT_LENGTH = 256 /* longer texts are identified by hash and length, and not kept alive */
 };
 
 typedef struct {
@@ -133,8 +133,8 @@ static bool is_cached(const cached_text *entry, PyObject *sql, Py_hash_t hash, P
                                     (size_t)length * PyUnicode_KIND(sql)));
 }
 
-/* A str's own hash and not the subclass's: no code of the program runs. Most texts have theirs
- * already, where the public header declares it. */
+/* A str's own hash and not the subclass's: no code of the program runs. Most texts have it already,
+ * in the field that the public header declares. */
 static inline Py_hash_t hash_of(PyObject *sql)
 {
     Py_hash_t hash = ((PyASCIIObject *)sql)->hash;
@@ -171,7 +171,7 @@ static inline uint32_t statement_of(PyObject *sql, qp_dialect dialect)
         set[1] = set[0];
         Py_XDECREF(evicted); /* an exact str: no code of the program runs */
     }
-    set[0] = entry; /* the most recent one is looked at first */
+    set[0] = entry; /* the most recent one is compared first */
     if (entry.statement == QP_STATEMENT_OTHER) {
         qp_head->folded_statements++;
     }
@@ -183,7 +183,7 @@ uint32_t qp_statement_of_object(PyObject *sql)
     return statement_of(sql, QP_SQLITE);
 }
 
-/* The text of a query that is no str (a new reference), or NULL. Raises nothing. */
+/* The text of a query that is not a str (a new reference), or NULL. Raises nothing. */
 static PyObject *text_of(PyObject *query)
 {
     qp_exception exception = qp_exception_take();
@@ -213,7 +213,7 @@ uint32_t qp_statement_of_query(PyObject *query, qp_dialect dialect)
     return statement;
 }
 
-/* Gives a text that is in the cache another statement. */
+/* Sets another statement for a text in the cache. */
 static void cache_again(PyObject *sql, uint32_t statement)
 {
     Py_hash_t hash = hash_of(sql);
@@ -232,7 +232,7 @@ uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_ques
         return number;
     }
     qp_columns_learn(columns);
-    /* Also where nothing was learned: another text may have been taken since this one's scan. */
+    /* Also if no column was new: another text may have been accepted since this one's scan. */
     uint32_t taken = scan(sql, QP_SQLITE, QP_TEXT_SQL);
     if (taken != number) {
         cache_again(sql, taken);

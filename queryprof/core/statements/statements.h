@@ -1,7 +1,7 @@
 /* Statements: from the SQL object a program passes to the number of its fingerprint.
  *
  * Two tables: a cache from SQL texts to statements, so that a text is scanned once; and the
- * statements themselves, told apart by their fingerprints, numbered from 0 and never forgotten.
+ * statements themselves, identified by their fingerprints, numbered from 0 and never removed.
  */
 #ifndef QP_STATEMENTS_STATEMENTS_H
 #define QP_STATEMENTS_STATEMENTS_H
@@ -22,23 +22,23 @@ enum {
 /* Allocates the tables; false without memory. */
 bool qp_statements_start(void);
 
-/* Gives back the tables and the references to SQL texts. */
+/* Frees the tables and the references to SQL texts. */
 void qp_statements_stop(void);
 
-/* The statement of `sql`, which stays the caller's: any object; what is no str counts as
- * QP_STATEMENT_UNKNOWN. Never raises. */
+/* The statement of `sql` (borrowed, any object); what is not a str counts as QP_STATEMENT_UNKNOWN.
+ * Never raises. */
 uint32_t qp_statement_of_object(PyObject *sql);
 
-/* The statement of what a driver in Python takes for a query: besides str also UTF-8 bytes, and
- * objects that are text when asked (psycopg's Composable has `as_string`). Never raises. */
+/* The statement of what a driver in Python takes as a query: besides str also UTF-8 bytes, and
+ * objects that can be converted to text (psycopg's Composable has `as_string`). Never raises. */
 uint32_t qp_statement_of_query(PyObject *query, qp_dialect dialect);
 
 /* The statement with this normal form, for operations that have no SQL text. */
 uint32_t qp_statement_of_name(const char *name);
 
 /* The statement of a text (`sql`, as for qp_statement_of_object) after its first execution, when
- * SQLite has taken it; `number` is that of before. `columns` says which of the words in quotes that
- * were hidden are columns; NULL: there is none, or it is unknown. Never raises. */
+ * SQLite has accepted it; `number` is its number before. `columns` lists which of the hidden words
+ * in quotes are columns; NULL: none, or unknown. Never raises. */
 uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns);
 
 /* The same of a text that was refused. It depends on nothing else, so it is the same in every run.
@@ -48,7 +48,7 @@ uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_dialect dialect
 
 bool qp_statement_is_known(uint32_t statement);
 
-/* What is known of a statement; valid for as long as recording is on. */
+/* The row of a statement; valid for as long as recording is on. */
 const qp_statement_row *qp_statement(uint32_t statement);
 
 /* The normal form of a statement, `*length` bytes of it; valid for as long as recording is on. */

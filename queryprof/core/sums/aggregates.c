@@ -12,7 +12,7 @@
 enum {
     SHARED_THREADS = QP_AGGREGATES / 4 * 3, /* from so many on, new keys have no thread ... */
     SHARED_PATHS = QP_AGGREGATES / 8 * 7,   /* ... and no call path */
-    NEARLY_FULL = SHARED_THREADS - 1024, /* a call, and what is settled with it, adds far fewer */
+    NEARLY_FULL = SHARED_THREADS - 1024, /* a call, and what is flushed with it, adds far fewer */
     SLOTS = 2 * 65536,
     SERVING = QP_NEXT - QP_FETCHONE + 1
 };
@@ -21,7 +21,7 @@ static struct {
     qp_index index;               /* of the entries, by key */
     uint32_t (*serving)[SERVING]; /* by entry: those of the same key but for these operations, by
                                    * number; 0: not looked up */
-    qp_aggregate *last;           /* the entry found last: loops ask for one */
+    qp_aggregate *last;           /* the entry found last: loops use one */
 } table;
 
 uint32_t qp_aggregates_generation;
@@ -58,7 +58,7 @@ static qp_aggregate *add_entry(const qp_key *key)
     return added;
 }
 
-/* The first entries take in the calls that find no room of their own: one for each operation. */
+/* The first entries are for the calls that do not fit: one for each operation. */
 static bool reserve_others(void)
 {
     bool reserved = true;
@@ -166,7 +166,8 @@ void qp_aggregate_move(qp_aggregate *entry, int64_t from_ns, int64_t to_ns)
         entry->now.execution_max_ns = to_ns;
     }
     entry->execution_sum_sq_ns2 += (double)to_ns * (double)to_ns;
-    qp_histogram_count(&entry->histogram, to_ns); /* first: of a killed process none is missing */
+    qp_histogram_count(&entry->histogram, to_ns); /* first: none is missing if the process is
+                                                   * killed */
     if (from_ns >= 0) {
         entry->execution_sum_sq_ns2 -= (double)from_ns * (double)from_ns;
         qp_histogram_uncount(&entry->histogram, from_ns);

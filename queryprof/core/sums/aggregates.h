@@ -1,8 +1,8 @@
-/* Aggregates: what was measured, added up by (statement, call path, operation, span, thread), for
- * the whole recording.
+/* Aggregates: the sums of calls by (statement, call path, operation, span, thread), for the whole
+ * recording.
  *
- * A bounded table. From three quarters of it on, what is new shares its thread with all others;
- * from seven eighths on its call path, too; in the end only operations are told apart.
+ * A bounded table. When it is three quarters full, new entries get the thread "(other)"; when it is
+ * seven eighths full, also the call path "(other)"; in the end only operations are distinguished.
  */
 #ifndef QP_SUMS_AGGREGATES_H
 #define QP_SUMS_AGGREGATES_H
@@ -19,17 +19,17 @@
 bool qp_aggregates_start(void);
 void qp_aggregates_stop(void);
 
-/* The entry of a key, or that which takes in what finds no room. Valid until qp_aggregates_clear.
- */
+/* The entry of a key, or the one for what does not fit. Valid until qp_aggregates_clear. */
 qp_aggregate *qp_aggregate_of(const qp_key *key);
 
-/* The entry for an operation that serves rows of what `began` began; as qp_aggregate_of. */
+/* The entry for an operation that serves rows of the execution that `began` counts; as
+ * qp_aggregate_of. */
 qp_aggregate *qp_aggregate_serving(const qp_aggregate *began, qp_operation operation);
 
 /* The row of an entry. */
 uint32_t qp_aggregate_number(const qp_aggregate *entry);
 
-/* Moves an entry's extremes to those of before: they begin again with the mark. */
+/* Moves an entry's extremes to `before`, and starts new ones at the mark. */
 void qp_aggregate_renew_extremes(qp_aggregate *entry);
 
 static inline void qp_aggregate_change(qp_aggregate *entry)
@@ -85,7 +85,8 @@ void qp_aggregate_count(qp_aggregate *entry, const qp_counters *counters);
 /* Drops all entries: their rows are emptied. */
 void qp_aggregates_clear(void);
 
-/* The number of times that entries were dropped: what is older is not valid. */
+/* The number of times that entries were dropped: references of an older generation are not
+ * valid. */
 extern uint32_t qp_aggregates_generation;
 
 /* Whether it is time to write the entries out and drop them. */

@@ -34,7 +34,7 @@ void qp_error_count(const qp_key *key, PyObject *exception_type)
             return;
         }
     }
-    /* The last row takes in all further kinds. */
+    /* The last row is for all further types. */
     uint32_t added = count < QP_ERRORS ? qp_rows_add(QP_ERROR_ROWS, 1) : count - 1;
     if (added == UINT32_MAX) {
         return;

@@ -1,4 +1,4 @@
-/* Errors: how often which type of exception came out of what. */
+/* Errors: the number of exceptions by type and key. */
 #ifndef QP_SUMS_ERRORS_H
 #define QP_SUMS_ERRORS_H
 

@@ -16,7 +16,8 @@ enum {
 
 static struct {
     uint16_t (*kept)[QP_EXEMPLARS_KEPT]; /* by statement: 1 + rows; 0: none */
-    int64_t *floor_ns;                   /* by statement: what the slowest all reached */
+    int64_t *floor_ns;                   /* by statement: the fastest kept one; 0 while a place is
+                                          * free */
     int64_t *notable_ticks;              /* by statement */
     qp_index samples;
     uint32_t value_bytes;
@@ -69,7 +70,7 @@ int64_t qp_notable_ticks(uint32_t statement)
     return table.notable_ticks[statement];
 }
 
-/* With all places of a statement taken, its fastest exemplar is what the next must exceed. */
+/* When all places of a statement are taken, the next exemplar must exceed its fastest. */
 static void raise_floor(uint32_t statement)
 {
     const uint16_t *kept = table.kept[statement];
@@ -107,8 +108,8 @@ static qp_exemplar_row *place_for(const qp_exemplar_row *of)
     return fastest;
 }
 
-/* Writes a text where another was, if it fits there; else adds it, while there is room for values.
- */
+/* Writes a text over another one, if it fits there; otherwise adds it, while there is room for
+ * values. */
 static qp_text value_text(qp_text old, PyObject *value)
 {
     uint32_t bytes = 0;

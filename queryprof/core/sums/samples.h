@@ -11,8 +11,8 @@
 #include "memory/tables.h"
 
 enum {
-    QP_STACK_SAMPLING = 64,        /* 1 execution in so many has its stack taken */
-    QP_SLOW_NS = 10 * 1000 * 1000, /* every execution from here on has */
+    QP_STACK_SAMPLING = 64,        /* of so many executions, 1 has its stack taken */
+    QP_SLOW_NS = 10 * 1000 * 1000, /* every execution from this duration on has */
     QP_EXEMPLARS_KEPT = 5          /* of each statement */
 };
 
@@ -23,19 +23,19 @@ void qp_samples_stop(void);
 /* What an execution of the statement must exceed to be among its slowest. */
 int64_t qp_exemplar_floor_ns(uint32_t statement);
 
-/* The same in ticks of the clock, or QP_SLOW_NS where that is less: from here on an execution
- * deserves to be looked at, at once. */
+/* The same in ticks of the clock, or QP_SLOW_NS where that is less: an execution that takes longer
+ * is sampled at once. */
 int64_t qp_notable_ticks(uint32_t statement);
 
-/* Keeps an execution, or its new duration when one with this serial number is kept already; `of`
- * says all but the texts. `sql` and `parameters` are borrowed, NULL: they are not kept. */
+/* Keeps an execution, or updates its duration if its serial number is kept already; `of` holds all
+ * but the texts. `sql` and `parameters` are borrowed; NULL: they are not kept. */
 void qp_exemplar_keep(const qp_exemplar_row *of, PyObject *sql, PyObject *parameters);
 
-/* Adds to what a stack stands for: executions and time, already weighted (both may be negative,
- * to correct what was added before). */
+/* Adds executions and time to a stack sample, already weighted (both may be negative, to correct
+ * what was added before). */
 void qp_stack_sample_add(uint32_t statement, uint32_t stack, int64_t executions, int64_t ns);
 
-/* Drops what was kept. */
+/* Clears the samples. */
 void qp_samples_clear(void);
 
 #endif

@@ -22,8 +22,8 @@ bool qp_timeline_start(int64_t unix_ns)
     return qp_rows_add(QP_TIMELINE_ROWS, 2 * QP_TIMELINE_INTERVALS) == 0;
 }
 
-/* Makes every interval twice as wide: neighbours with the same half number join. They join in the
- * other half of the table, which is valid from then on: a reader never sees a part of it. */
+/* Makes every interval twice as wide: neighbours with the same half number join. They are written
+ * to the other half of the table, which is valid from then on: a reader never sees it half done. */
 static QP_COLD void coarsen(void)
 {
     uint32_t old = qp_head->timeline_half, new = 1 - old;

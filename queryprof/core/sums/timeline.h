@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Forgets everything; the first interval is the one that `unix_ns` lies in. False without room. */
+/* Clears the timeline; the first interval is the one that `unix_ns` lies in. False without room. */
 bool qp_timeline_start(int64_t unix_ns);
 
 /* Adds calls that ended about `unix_ns`. */

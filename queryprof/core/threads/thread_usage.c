@@ -62,7 +62,7 @@ static qp_usage less(const qp_usage *now, const qp_usage *base)
 static struct {
     pthread_mutex_t lock;
     uint64_t last_thread; /* the number of the newest thread when recording began */
-    uint32_t next;        /* where a free row is looked for first */
+    uint32_t next;        /* where the search for a free row starts */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void qp_thread_usage_lock(void)
@@ -80,7 +80,7 @@ static int64_t ns_of(struct timeval time)
     return (int64_t)time.tv_sec * 1000000000 + (int64_t)time.tv_usec * 1000;
 }
 
-/* Returns how many bytes it has read itself. */
+/* Returns the bytes that it has read itself. */
 static int64_t read_io(qp_usage *usage)
 {
     char text[512];
@@ -101,7 +101,7 @@ static int64_t read_io(qp_usage *usage)
     return size > 0 ? size : 0;
 }
 
-/* What the running thread has used in its life. */
+/* The usage of the running thread since its start. */
 static bool read_usage(qp_usage *usage, int64_t *read_bytes)
 {
     struct rusage used;
@@ -117,7 +117,7 @@ static bool read_usage(qp_usage *usage, int64_t *read_bytes)
     return true;
 }
 
-/* What was read to know it is not the thread's. */
+/* Excludes the bytes read to get the figures: they are not the thread's. */
 static void leave_out_reading(qp_task_row *task, int64_t read_bytes)
 {
     task->base.read_bytes += read_bytes;
@@ -125,7 +125,7 @@ static void leave_out_reading(qp_task_row *task, int64_t read_bytes)
     qp_head->own_read_bytes += read_bytes;
 }
 
-/* The row of the running thread, if it is its own still; or NULL. */
+/* The row of the running thread, if it is still its own; or NULL. */
 static qp_task_row *own_row(void)
 {
     if (qp_here.usage_recording != qp_recording ||
@@ -237,7 +237,7 @@ void qp_thread_usage_start(void)
 
 void qp_thread_usage_after_fork(void)
 {
-    table.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* its holder may be gone */
+    table.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* its holder may not exist here */
 }
 #else
 void qp_thread_usage_lock(void) {}

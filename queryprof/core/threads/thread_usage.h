@@ -1,5 +1,5 @@
-/* What the threads that call drivers use, told by themselves: now and then, and when they end, as
- * /proc forgets them then.
+/* The usage of the threads that call drivers, read by themselves: now and then, and when they end,
+ * because /proc drops them then.
  */
 #ifndef QP_THREADS_THREAD_USAGE_H
 #define QP_THREADS_THREAD_USAGE_H
@@ -15,30 +15,30 @@
 void qp_thread_usage_lock(void);
 void qp_thread_usage_unlock(void);
 
-/* The running thread, which Python knows by `id`, has this name in this recording from now on. With
- * the GIL, as the next one. */
+/* Registers the running thread, with Python's `id`, under this name in this recording. With the
+ * GIL, as the next one. */
 void qp_thread_usage_begin(uint64_t id, uint16_t name, uint32_t recording);
 
-/* Notes what the running thread has used up to now. */
+/* Stores the running thread's usage up to now. */
 void qp_thread_usage_read(void);
 
-/* So many bytes that the running thread has written are not the program's. */
+/* Excludes bytes that the running thread has written: they are not the program's. */
 void qp_thread_usage_leave_out(int64_t written_bytes);
 
-/* The running thread ends: adds what it has used to the threads of its name. Needs no GIL. */
+/* When the running thread ends: adds its usage to the threads of its name. Needs no GIL. */
 void qp_thread_usage_end(void);
 
-/* Adds what a living thread, which the system knows by `kernel_id`, has used to those of its name:
- * since it was last counted so, which the caller knows (`before`) of those that never called a
- * driver. */
+/* Adds the usage of a living thread, the system's `kernel_id`, to the threads of its name: since it
+ * was last counted so; for a thread that never called a driver the caller passes the usage at that
+ * time (`before`). */
 void qp_thread_usage_count(int64_t kernel_id, uint16_t name, const qp_usage *now,
                            const qp_usage *before);
 
-/* Recording starts: threads that there are count from their first call on, later ones from their
+/* When recording starts: existing threads count from their first call on, later ones from their
  * beginning. */
 void qp_thread_usage_start(void);
 
-/* Drops what was noted. */
+/* Clears the usage. */
 void qp_thread_usage_clear(void);
 
 /* In a forked child: makes a new lock. */

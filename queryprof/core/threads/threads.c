@@ -16,7 +16,7 @@
 
 static struct {
     PyInterpreterState *owner;
-    qp_thread *records; /* never freed: thread-local pointers lead to them */
+    qp_thread *records; /* never freed: thread-local pointers refer to them */
     qp_names names;
 } state;
 
@@ -45,7 +45,7 @@ static void thread_ended(void *record)
     if (qp_recording) {
         qp_thread_usage_end();
     }
-    qp_here.thread = NULL; /* what still runs in the thread has a record of its own */
+    qp_here.thread = NULL; /* what still runs in the thread gets a new record */
     thread->ended = true;
 }
 
@@ -63,7 +63,7 @@ static void tell_end(qp_thread *record)
 static void tell_end(qp_thread *Py_UNUSED(record)) {}
 #endif
 
-/* A new str: the name that `threading` knows the running thread by; NULL with an exception.
+/* A new str: the running thread's name in `threading`; NULL with an exception.
  * threading.current_thread() would make an object for a thread that has none. */
 static PyObject *running_thread_name(void)
 {
@@ -73,11 +73,11 @@ static PyObject *running_thread_name(void)
     PyObject *ident = PyLong_FromUnsignedLong(PyThread_get_thread_ident());
     bool is_known = active && ident && PyDict_CheckExact(active);
     PyObject *thread = is_known ? PyDict_GetItemWithError(active, ident) : NULL; /* borrowed */
-    /* Out of its __dict__: an attribute may be the program's. */
+    /* From its __dict__: an attribute may run the program's code. */
     PyObject *fields = thread ? PyObject_GenericGetDict(thread, NULL) : NULL;
     PyObject *name = fields ? Py_XNewRef(PyDict_GetItemString(fields, "_name")) : NULL;
     if (!name || !PyUnicode_CheckExact(name)) {
-        PyErr_Clear(); /* no such thread there: it has no name */
+        PyErr_Clear(); /* not a thread of `threading`: it has no name */
         Py_XSETREF(name, PyUnicode_FromString(threading ? "(native thread)" : "MainThread"));
     }
     Py_XDECREF(fields);
@@ -111,7 +111,7 @@ static PyObject *without_digits(PyObject *name)
 uint16_t qp_thread_number(PyObject *name)
 {
     enum {
-        KEPT = 64 + 2 /* names as they are; a pool may have thousands, told apart by numbers */
+        KEPT = 64 + 2 /* unchanged names; a pool may have thousands, which differ in numbers */
     };
     qp_exception exception = qp_exception_take();
     bool folds = qp_row_count(QP_THREAD_ROWS) >= KEPT && !qp_name_has(&state.names, name);
@@ -157,7 +157,7 @@ qp_thread *qp_thread_record(uint32_t recording)
 {
     PyThreadState *tstate = PyThreadState_Get();
     if (PyThreadState_GetInterpreter(tstate) != state.owner) {
-        return NULL; /* another interpreter, perhaps with a GIL of its own */
+        return NULL; /* another interpreter, perhaps with its own GIL */
     }
     qp_thread *record = qp_here.thread;
     if (!record) {

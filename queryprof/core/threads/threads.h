@@ -15,16 +15,16 @@ struct qp_execution;
 struct qp_running_loop;
 
 typedef struct qp_thread {
-    PyThreadState *tstate;                /* whose record it is */
+    PyThreadState *tstate;                /* of the thread */
     uint16_t number;                      /* of its name */
     uint32_t recording;                   /* `number` is valid in this recording alone */
     uint32_t random;                      /* state of its generator, never 0 */
-    struct qp_execution *serving;         /* whose rows it was served last; check its cursor */
+    struct qp_execution *serving;         /* the one it fetched from last; check its cursor */
     struct qp_active *active;             /* the probed call in progress that began last */
-    uint32_t awaited_path;                /* where the awaited call was made that begins next */
-    struct qp_call *free_calls;           /* owned: calls to be used again; may be NULL */
+    uint32_t awaited_path;                /* the call path of the awaited call that begins next */
+    struct qp_call *free_calls;           /* owned: calls to reuse; may be NULL */
     struct qp_running_loop *running_loop; /* of the event loop that runs in it, or NULL */
-    volatile bool ended;                  /* its operating-system thread is gone: use it again */
+    volatile bool ended;                  /* its operating-system thread has ended: reuse it */
     struct qp_thread *next;               /* in the list of all records */
 } qp_thread;
 
@@ -50,7 +50,7 @@ static inline qp_thread *qp_thread_here(void)
 
 enum { QP_THREAD_OTHER = 1 /* "(other)" */ };
 
-/* Forgets the names of threads; `owner` is the interpreter that records from now on. */
+/* Clears the names of threads; `owner` is the interpreter that records from now on. */
 int qp_threads_start(PyInterpreterState *owner);
 void qp_threads_stop(void);
 

@@ -26,7 +26,7 @@ static void go_on(awaited *self)
     }
 }
 
-/* After the coroutine has run: it paused, or it ended. */
+/* Calls the watcher after the coroutine has run: it paused, or it ended. */
 static void stop_for_now(awaited *self, PySendResult how, PyObject *result)
 {
     if (self->watcher) {
@@ -40,7 +40,7 @@ static void stop_for_now(awaited *self, PySendResult how, PyObject *result)
 static PySendResult send(PyObject *object, PyObject *value, PyObject **result)
 {
     awaited *self = (awaited *)object;
-    Py_INCREF(object); /* whoever awaits may let go of it meanwhile */
+    Py_INCREF(object); /* the awaiting code may release it during the call */
     go_on(self);
     PySendResult how = PyIter_Send(self->coroutine, value, result);
     stop_for_now(self, how, *result);
@@ -80,7 +80,7 @@ static PyObject *send_method(PyObject *self, PyObject *value)
     return result;
 }
 
-/* What a call of `throw` on the coroutine has done. */
+/* Calls `throw` on the coroutine. */
 static PyObject *throw_method(PyObject *object, PyObject *args)
 {
     awaited *self = (awaited *)object;
@@ -101,7 +101,7 @@ static PyObject *throw_method(PyObject *object, PyObject *args)
         PyErr_NormalizeException(&type, &value, &traceback); /* before 3.12 it may be the result */
         PyObject *returns = returned && value ? PyObject_GetAttrString(value, "value") : NULL;
         if (!returned) {
-            PyErr_Restore(type, value, traceback); /* it learns which */
+            PyErr_Restore(type, value, traceback); /* the watcher sees it */
             stop_for_now(self, PYGEN_ERROR, NULL);
         } else {
             PyErr_Clear();
@@ -162,7 +162,7 @@ static void dealloc(PyObject *self)
     PyObject *error_type, *value, *traceback;
     PyErr_Fetch(&error_type, &value, &traceback);
     PyObject_ClearWeakRefs(self);
-    clear(self); /* first: it may run on, to its end */
+    clear(self); /* first: it may continue to its end */
     end((awaited *)self, NULL);
     PyErr_Restore(error_type, value, traceback);
     type->tp_free(self);

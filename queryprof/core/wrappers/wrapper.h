@@ -1,4 +1,4 @@
-/* A callable that stands for another one: it is called as that is, and has that one's attributes.
+/* A callable that replaces another one: it is called in the same way, and has the same attributes.
  */
 #ifndef QP_WRAPPERS_WRAPPER_H
 #define QP_WRAPPERS_WRAPPER_H
@@ -17,12 +17,12 @@ typedef struct {
 /* Makes the heap type; a new reference, or NULL with an exception. */
 PyTypeObject *qp_wrapper_type(PyObject *module);
 
-/* A new wrapper of that type: `call` is called, all else is `wrapped`'s. A reference is taken to
- * `wrapped` and to `extra`, which may be NULL. NULL with an exception. */
+/* A new wrapper of that type: calling it calls `call`, everything else is `wrapped`'s. A reference
+ * is taken to `wrapped` and to `extra`, which may be NULL. NULL with an exception. */
 PyObject *qp_wrapper_new(PyTypeObject *type, vectorcallfunc call, PyObject *wrapped,
                          PyObject *extra);
 
-/* Gives a new wrapper so many bytes of data, zeroed, and a type that they speak of (a reference is
+/* Adds `bytes` bytes of zeroed data to a new wrapper, and a type that they refer to (a reference is
  * taken; may be NULL). Valid as long as the wrapper. NULL with an exception. */
 void *qp_wrapper_hold(PyObject *wrapper, size_t bytes, PyTypeObject *type);
 

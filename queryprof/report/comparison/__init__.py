@@ -1,1 +1,1 @@
-"""A comparison for other programs' formats."""
+"""A comparison in the formats of other programs."""

@@ -17,7 +17,7 @@ from queryprof.report.text.comparison import title, told, where
 def comparison_junit(
     comparison: Comparison, failed: Iterable[StatementChange | Change], places: Places
 ) -> str:
-    """The comparison as a test suite; `failed` is what counts as a failure."""
+    """The comparison as a test suite; `failed` are the changes that count as failures."""
     failures = list(failed)
     cases: list[StatementChange | Change] = [*comparison.statements, *comparison.whole]
     suite = ET.Element(

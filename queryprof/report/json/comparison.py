@@ -1,5 +1,5 @@
-"""A comparison as JSON, with units in the names, and the shape of the document, of which
-comparison-schema.json is made.
+"""A comparison as JSON, with units in the names, and the types of the document, from which
+comparison-schema.json is generated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The report as JSON: everything, with units in the names (report_document.py says what)."""
+"""The report as JSON: everything, with units in the names (see report_types.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report as JSON has it: the shape of the document, of which report-schema.json is made.
+"""The types of the JSON report, from which report-schema.json is generated.
 
 Times are nanoseconds, instants nanoseconds since 1970, shares 0 to 1; None is unknown, never zero.
 """

@@ -1,4 +1,4 @@
-"""Documents of dataclasses: made of what has fields of the same names, and written as JSON."""
+"""Documents of dataclasses: made of objects with the same attributes, and written as JSON."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def made(kind: type[Made], source: object, **given: object) -> Made:
-    """A dataclass of the attributes that another object has under the same names, and of others."""
+    """A dataclass made of an object's attributes of the same names, and of given values."""
     names = [field.name for field in fields(kind)]
     return kind(**{n: getattr(source, n) for n in names if n not in given}, **given)
 
 
 def all_made(kind: type[Made], sources: Iterable[object]) -> tuple[Made, ...]:
-    """The same of each."""
+    """The same for each source."""
     return tuple([made(kind, source) for source in sources])
 
 

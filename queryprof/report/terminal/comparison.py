@@ -24,7 +24,7 @@ from queryprof.report.text.plans import plan_change, plans_before_and_after
 from queryprof.report.units import average
 
 CHARTED_INTERVALS = 4
-"""Of a shorter run a chart says nothing: an interval is an eighth of a second or more."""
+"""A chart of a shorter run shows nothing: an interval is an eighth of a second or more."""
 
 STYLES = {
     Verdict.WORSE: "bold red",

@@ -19,8 +19,8 @@ BLANK = "\N{BRAILLE PATTERN BLANK}"
 
 
 def side_by_side(before: Course, after: Course, width: int) -> list[str]:
-    """Lines of two charts, each half as wide: seconds since the start across, and the share of
-    each moment that was spent in the database upwards; above 1 in several threads or processes.
+    """Lines of two charts, each half as wide: the seconds since the start on the x axis, and the
+    share of the time spent in the database on the y axis; above 1 in several threads or processes.
     """
     columns = max(NARROWEST, (width - GAP) // 2 - MARGIN)
     last_s = max([second for course in (before, after) for second, _ in course], default=0) or 1.0

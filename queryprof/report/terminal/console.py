@@ -1,5 +1,5 @@
-"""What all reports for a terminal share: the console, its texts and tables, and how they are
-written.
+"""The parts that all reports for a terminal share: the console, its texts and tables, and how they
+are written.
 
 Reports build texts and tables with the classes of this module alone: these show every string as it
 is, with its control characters visible (queryprof.report.inert), and rich finds no markup in it.
@@ -20,7 +20,7 @@ from queryprof.report.inert import visible
 
 
 class Text(rich.text.Text):
-    """A line of text: also a line end in a string is shown as an escape."""
+    """A line of text: a line end in a string is shown as an escape, too."""
 
     def __init__(self, text: str = "", style: str | Style = "", **options: Any) -> None:
         super().__init__(visible(text), style, **options)
@@ -41,14 +41,14 @@ class Table(rich.table.Table):
 
 
 def console_for(file: TextIO | None = None, width: int | None = None) -> Console:
-    """A console that writes to a file (standard output): colours and width are the terminal's."""
+    """A console that writes to a file (standard output), with the terminal's colours and width."""
     return Console(
         file=file, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False
     )
 
 
 def write(console: Console, parts: Iterable[RenderableType]) -> None:
-    """Prints without the spaces that rich fills lines up with: a file needs none."""
+    """Prints without the spaces that rich pads lines with: a file needs none."""
     with console.capture() as capture:
         for part in parts:
             console.print(part)
@@ -63,7 +63,7 @@ def heading(text: str, style: str = "bold") -> RenderableType:
 
 
 def lines_of(texts: Iterable[str]) -> RenderableType:
-    """Each string on a line of its own."""
+    """Each string on its own line."""
     return Group(*map(Text, texts))
 
 

@@ -32,13 +32,13 @@ CHART_MARGIN = 22
 """Columns beside a chart that its axis takes."""
 
 LATE_NS = 10_000_000
-"""A heartbeat that is so late is worth a sentence."""
+"""The lag of a heartbeat from which on a sentence is shown."""
 
 NOTHING_RAN = "No event loop ran."
 
 
 def print_loops(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
-    """Prints what kept each event loop standing still, and how late it was.
+    """Prints the stalls of each event loop with their causes, and its lag.
 
     Args:
         width: columns; by default the terminal's, or 80.
@@ -103,7 +103,7 @@ def _loop(finding: LoopFinding, report: Report, places: Places, width: int) -> l
 
 
 def _delays(finding: LoopFinding, places: Places, top: int | None) -> list[RenderableType]:
-    """What made others wait, by how long they waited altogether; nothing if none did."""
+    """The functions that made others wait, by the total wait; nothing if none did."""
     found = sorted((s for s in finding.stalls if s.delay_ns), key=lambda s: -s.delay_ns)
     if not found:
         return []
@@ -155,7 +155,7 @@ def _functions(finding: LoopFinding, places: Places, top: int | None) -> Rendera
 
 def chart(lags: dict[str, Distribution], width: int) -> str:
     """The distribution functions of some lags on the same axes; lag on a logarithmic scale."""
-    import plotille  # with its colour maps: much for a report without loops
+    import plotille  # it imports colour maps: slow for a report without loops
 
     figure = plotille.Figure()
     figure.width = max(20, width - CHART_MARGIN)

@@ -1,6 +1,6 @@
-"""The report for a terminal, with rich: as wide as the terminal, plain text when it is none.
+"""The report for a terminal, with rich: as wide as the terminal; plain text for other outputs.
 
-The profiled program imports rich only when it asks for a report.
+The profiled program imports rich only when it prints a report.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ SQL_LINES = 6
 """A longer statement is cut; `--format json` has it whole."""
 
 PLAN_LINES = 8
-"""The same of a plan."""
+"""The same for a plan."""
 
 WIDE = 110
 """From this width on, tables have all their columns."""
 
 
 def print_report(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
-    """Prints what should be fixed, and below it the breakdowns.
+    """Prints the findings to fix, and below them the breakdowns.
 
     Args:
         width: columns; by default the terminal's, or 80.
@@ -146,7 +146,7 @@ def _card(bottleneck: Bottleneck, note: str | None, places: Places, width: int) 
 
 
 def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
-    """How SQLite runs the statement, with what is bad about it."""
+    """The plan of the statement, with its marked steps."""
     steps = list(marked_steps(bottleneck.plans, bottleneck.mark))
     lines: list[RenderableType] = [
         Text.assemble(
@@ -162,7 +162,7 @@ def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
 
 def highlighted(statement: str, width: int) -> RenderableType:
     """The statement in colour, folded to the width and cut after a few lines."""
-    from rich.syntax import Syntax  # with its lexers: much for a report without statements
+    from rich.syntax import Syntax  # it imports lexers: slow for a report without statements
 
     text = Syntax("", "sql", theme="ansi_dark", background_color="default").highlight(
         visible(statement)

@@ -12,7 +12,7 @@ from queryprof.report.terminal.console import Text, heading, plain_table
 from queryprof.report.units import average, count, counted, duration, percent
 
 SHOWN = 3
-"""Of what there is, on the first screen."""
+"""Findings on the first screen."""
 
 STATEMENT_COLUMNS = 72
 

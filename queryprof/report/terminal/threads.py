@@ -14,13 +14,13 @@ from queryprof.report.terminal.console import Text, heading, plain_table
 from queryprof.report.units import count, counted, duration, size
 
 SHOWN = 3
-"""Of what there is, on the first screen."""
+"""Findings on the first screen."""
 
 BARS = "▁▂▃▄▅▆▇█"
 SPARKLINE_WIDTH = 16
 HOUR_NS = 3_600_000_000_000
 RATE_FROM_NS = 10_000_000_000
-"""A shorter run says nothing of an hour."""
+"""A shorter run gives no rate for an hour."""
 
 
 def handoff_summary(report: Report, places: Places) -> list[RenderableType]:
@@ -62,7 +62,7 @@ def _handoff(found: HandoffFinding, places: Places) -> RenderableType:
 
 
 def threads(report: Report, places: Places, wide: bool) -> list[RenderableType]:
-    """What the threads use, and the work handed to them; nothing where the system tells nothing."""
+    """The usage of the threads, and the work handed to them; nothing where the usage is unknown."""
     parts: list[RenderableType] = []
     usage, top = report.threads, report.top
     if usage:
@@ -110,7 +110,7 @@ def threads(report: Report, places: Places, wide: bool) -> list[RenderableType]:
 
 
 def _processes(profile: Profile) -> list[RenderableType]:
-    """What the processes read and wrote, and what that makes in an hour."""
+    """What the processes read and wrote, in total and for an hour."""
     known = [p for p in profile.processes if p.read_bytes is not None]
     if not known:
         return []
@@ -126,7 +126,7 @@ def _processes(profile: Profile) -> list[RenderableType]:
 
 
 def sparkline(values: list[float], highest: float) -> str:
-    """A bar for each value, the highest of all as high as can be; a space for nothing."""
+    """A bar for each value, `highest` at full height; a space for zero."""
     if not highest:
         return " " * len(values)
     steps = (round(value / highest * (len(BARS) - 1)) for value in values)

@@ -1,4 +1,4 @@
-"""Why tests ask more than their baseline: each cause once, with all tests that it fails."""
+"""Why tests do more than their baseline: each cause once, with all tests that it fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Cause:
     """What is worse about one statement, in words that are the same in each test.
 
     Attributes:
-        why: lines on what it may come from; place: the line that asks, with its source.
+        why: lines on possible reasons; place: the line that runs the statement, with its source.
     """
 
     statement: str
@@ -52,7 +52,7 @@ def cause_of(deviation: Deviation, is_shuffled: bool = False) -> Cause:
 
 
 def cause_lines(found: Iterable[tuple[str, Cause]]) -> list[str]:
-    """The causes, those of most tests first, each with its tests: (test, cause) as they come."""
+    """The causes, those of most tests first, each with its tests; `found`: (test, cause) pairs."""
     groups: dict[tuple[str, tuple[str, ...]], list[tuple[str, Cause]]] = {}
     for test, cause in found:
         groups.setdefault((cause.statement, cause.why), []).append((test, cause))
@@ -82,12 +82,12 @@ def tests_in_words(tests: Sequence[str]) -> str:
 
 
 def _natural(test: str) -> list[tuple[int, str]]:
-    """A key that has test[2] before test[10]."""
+    """A sort key that puts test[2] before test[10]."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", test)]
 
 
 def _meaning(before: Figures | None, after: Figures, is_shuffled: bool) -> str:
-    """What such a change usually is."""
+    """What such a change usually means."""
     if before is None:
         return (
             "It runs several times from one line: is it in a loop that one query could replace?"
@@ -111,7 +111,7 @@ def _meaning(before: Figures | None, after: Figures, is_shuffled: bool) -> str:
 
 
 def site_lines(site: Site, with_executions: bool = True) -> list[str]:
-    """The line that asks, and its source where that can be read."""
+    """The line that runs the statement, and its source if that can be read."""
     times = f"{site.executions} x " if with_executions else ""
     frame = site.frame
     if frame is None:
@@ -134,7 +134,7 @@ def file_of(path: str) -> str:
 
 
 def cut(statement: str) -> str:
-    """A statement, its end left out when it is long."""
+    """A statement, cut when it is long."""
     return (
         statement if len(statement) <= LONGEST_STATEMENT else statement[:LONGEST_STATEMENT] + "..."
     )

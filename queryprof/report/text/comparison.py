@@ -10,7 +10,7 @@ from queryprof.report.units import UNKNOWN, average, duration, size
 
 
 def metric_name(change: Change) -> str:
-    """A metric as people call it."""
+    """The name of a metric in sentences."""
     return change.metric.removesuffix("_ns").replace("_per_database_s", "/s").replace("_", " ")
 
 
@@ -22,7 +22,7 @@ def value(change: Change, side: float | None) -> str:
 
 
 def ratio(change: Change) -> str:
-    """The change in percent; with the interval where there is one."""
+    """The change in percent; with the interval if there is one."""
     if change.ratio is None:
         known = change.before is not None and change.after is not None
         return "new" if known and change.after else UNKNOWN if not known else "="
@@ -34,7 +34,7 @@ def ratio(change: Change) -> str:
 
 
 def what_changed(change: StatementChange) -> str:
-    """What got worse or better of a statement, in one line."""
+    """What got worse or better in a statement, in one line."""
     told = [c for c in change.changes if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
     worse = [c for c in told if c.verdict is Verdict.WORSE] or told
     parts = [
@@ -77,7 +77,7 @@ def summary(comparison: Comparison) -> str:
 
 
 def cautions(comparison: Comparison) -> list[str]:
-    """What a reader must know to believe the verdicts."""
+    """What limits the verdicts, in sentences."""
     found = []
     if min(comparison.before_runs, comparison.after_runs) < MIN_TIMED_RUNS:
         found.append(

@@ -1,4 +1,4 @@
-"""What a person reads when a test asks more of the database than it may."""
+"""The messages of tests that do more in the database than they may."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN_SITES = 3
 
 def regression_message(test: str, found: Sequence[Deviation]) -> str:
     """Why a test failed against its baseline: each statement with what is worse, and its line.
-    What it may come from is said at the end of the run, once for all tests (causes.py).
+    Possible reasons are shown at the end of the run, once for all tests (causes.py).
     """
     lines = [f"{test} asks more of the database than its baseline:"]
     for deviation in found[:SHOWN_STATEMENTS]:
@@ -29,14 +29,14 @@ def regression_message(test: str, found: Sequence[Deviation]) -> str:
 
 
 def budget_message(test: str, exceeded: Iterable[tuple[str, TestFigures]]) -> str:
-    """Why a budget is exceeded, with the queries that did it."""
+    """Why a budget is exceeded, with the queries that exceed it."""
     parts = [[f"{test} exceeds its budget:" if test else "the budget is exceeded:"]]
     parts += [[reason, *_query_lines(figures)] for reason, figures in exceeded]
     return _text(*parts)
 
 
 def stall_message(test: str, budget: str, stalls: Iterable[Step]) -> str:
-    """Why an event loop stalled for too long, with what ran."""
+    """Why an event loop stalled for too long, with the steps that ran."""
     lines = [f"  {duration(step.durations.max_ns):>8}  {stall_line(step)}" for step in stalls]
     advice = "Move what waits or computes off the loop (aiosqlite, or asyncio.to_thread)."
     head = f"{test} keeps its event loop standing still, {budget}:"
@@ -44,7 +44,7 @@ def stall_message(test: str, budget: str, stalls: Iterable[Step]) -> str:
 
 
 def slower_message(test: str, ns: int, longest_ns: int, figures: TestFigures) -> str:
-    """Why a test failed for its database time, with what it asked."""
+    """Why a test failed for its database time, with its queries."""
     head = (
         f"{test} was {duration(ns)} in the database, and never more than {duration(longest_ns)} in"
         " its earlier runs on this machine:"
@@ -53,7 +53,7 @@ def slower_message(test: str, ns: int, longest_ns: int, figures: TestFigures) ->
 
 
 def stall_line(step: Step) -> str:
-    """What ran without a break, and what of it was the database."""
+    """What ran without a break, and how much of it was database time."""
     line = f"{step.function.function} {numbered(file_of(step.function.file), step.function.line)}"
     if step.causes and step.durations.total_ns:
         cause = max(step.causes, key=lambda c: c.ns)
@@ -70,7 +70,7 @@ def _text(*parts: Iterable[str]) -> str:
 
 
 def _query_lines(figures: TestFigures) -> list[str]:
-    """The queries, most executions first, each with the lines that asked."""
+    """The queries, most executions first, each with the lines that ran it."""
     lines = []
     for statement, one in sorted(figures.items(), key=lambda item: -item[1].executions):
         lines.append(f"  {one.executions:>5} x {cut(statement)}")

@@ -1,4 +1,4 @@
-"""What a loop's figures mean, in sentences."""
+"""The findings on event loops in sentences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATEMENT_SHOWN = 60
 
 
 def verdict(finding: StallFinding, places: Places) -> str:
-    """What one kind of stall did, what it held up, and what to do."""
+    """What one kind of stall did, what it delayed, and what to do."""
     stall = finding.stall
     seen = finding.site.frame
     where = places.frame(seen or stall.function) or "something that cannot be seen"
@@ -56,7 +56,7 @@ def verdict(finding: StallFinding, places: Places) -> str:
 
 
 def many_short(finding: LoopFinding, late_ns: int) -> str | None:
-    """What is to be said of a loop that is late though no single step is long."""
+    """The finding on a loop that is late though no single step is long."""
     lag = finding.beat_lag.p95_ns
     if finding.stalls or lag is None or lag < late_ns or not finding.functions:
         return None

@@ -1,4 +1,4 @@
-"""Query plans in words: what in one is a bad sign, and what a worse one usually means."""
+"""Query plans in words: the bad signs in one, and what a worse one usually means."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def marked_steps(plans: Iterable[Steps], mark: Mark | None) -> Iterator[tuple[st
 
 
 def mark_in_words(mark: Mark) -> str:
-    """What a mark says, with its cost."""
+    """A mark in words, with its cost."""
     each = " each time" if mark.is_repeated else ""
     if mark.kind == INDEX:
         return f"builds an index{_rows(' of', mark.work)}{each}"
@@ -79,7 +79,7 @@ def _step_of(plan: Steps, table: str) -> str:
 
 
 def plans_before_and_after(before: tuple[Steps, ...], after: tuple[Steps, ...]) -> list[str]:
-    """Lines that show the plans of both sides; none where they do not differ or are unknown."""
+    """Lines that show the plans of both sides; none if they do not differ or are unknown."""
     if not before or not after or before == after:
         return []
     lines = []
