@@ -89,7 +89,7 @@ def tests(session: nox.Session) -> None:
     """All tests, against the installed wheel; the core is compiled with warnings as errors."""
     is_first = session.python == PYTHONS[0]
     packages = (*TESTS, *ONCE) if is_first else TESTS
-    install(session, *packages, flags="" if os.name == "nt" else "-Werror")
+    install(session, *packages, flags="-Werror")
     drivers = Path(session.virtualenv.location, "drivers").resolve()
     for requirement in OTHER_DRIVERS if is_first else ():
         session.install("--no-deps", "--target", str(drivers / requirement), requirement)

@@ -5,8 +5,7 @@
  * pointer is exchanged in the type, in its subclasses and in the slot's wrapper; any other function
  * of a type or module is replaced by a wrapper (probe_call.h).
  */
-#ifndef QP_ATTACH_ATTACH_H
-#define QP_ATTACH_ATTACH_H
+#pragma once
 
 #include <Python.h>
 
@@ -25,5 +24,3 @@ int qp_detach(PyObject *capsule);
 
 /* Sets an attribute of a type that refuses it (immutable C types), or deletes it (value NULL). */
 int qp_set_type_attribute(PyTypeObject *type, PyObject *name, PyObject *value);
-
-#endif

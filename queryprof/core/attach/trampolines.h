@@ -4,8 +4,7 @@
  * ours; so each exchanged function needs a separate trampoline, one of a fixed number made at
  * compile time for each calling convention.
  */
-#ifndef QP_ATTACH_TRAMPOLINES_H
-#define QP_ATTACH_TRAMPOLINES_H
+#pragma once
 
 #include <Python.h>
 
@@ -36,5 +35,3 @@ typedef enum {
 
 /* The same for a type slot. */
 qp_trampoline *qp_trampoline_for_slot(qp_slot slot, qp_function *function);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the parts of the module share. */
-#ifndef QP_BINDING_MODULE_H
-#define QP_BINDING_MODULE_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -16,5 +15,3 @@ extern PyMethodDef qp_work_functions[];
 
 /* The functions about event loops. */
 extern PyMethodDef qp_loop_functions[];
-
-#endif

@@ -1,6 +1,5 @@
 /* A probed call in progress, and what is known of the function that is called. */
-#ifndef QP_CALLS_CALL_H
-#define QP_CALLS_CALL_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -75,5 +74,3 @@ static inline PyObject *qp_connection_of(const qp_call *call)
     const char *place = (const char *)call->self + probe->connection_offset;
     return is_cursor ? *(PyObject *const *)place : call->self;
 }
-
-#endif

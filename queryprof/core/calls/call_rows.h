@@ -1,6 +1,5 @@
 /* How many rows a call of the driver served or changed. */
-#ifndef QP_CALLS_CALL_ROWS_H
-#define QP_CALLS_CALL_ROWS_H
+#pragma once
 
 #include <Python.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ int64_t qp_rows_served(const qp_call *call, PyObject *result);
 
 /* Rows that the call changed, from its cursor; `result` as above. */
 int64_t qp_rows_changed(const qp_call *call, PyObject *result);
-
-#endif

@@ -1,8 +1,7 @@
 /* The probed calls of a thread that are in progress: each inside the one before it, or beside it
  * where greenlets switch.
  */
-#ifndef QP_CALLS_CALL_STACK_H
-#define QP_CALLS_CALL_STACK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -56,5 +55,3 @@ void qp_calls_clear(void);
 
 /* In a forked child: clears the executions of the running thread's calls in progress. */
 void qp_calls_after_fork(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* A probed call that is awaited: it is measured from its coroutine's start to its end, including
  * the time in which the event loop does other work.
  */
-#ifndef QP_CALLS_COROUTINE_CALL_H
-#define QP_CALLS_COROUTINE_CALL_H
+#pragma once
 
 #include <Python.h>
 
@@ -12,5 +11,3 @@
  * `coroutine`. The arguments are as for qp_call_begin; references are taken. */
 PyObject *qp_coroutine_call(const qp_wrapper *probe, PyObject *coroutine, PyObject *receiver,
                             PyObject *argument, PyObject *parameters);
-
-#endif

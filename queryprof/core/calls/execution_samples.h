@@ -1,6 +1,5 @@
 /* Which executions are kept as exemplars and as stack samples, and what is kept of them. */
-#ifndef QP_CALLS_EXECUTION_SAMPLES_H
-#define QP_CALLS_EXECUTION_SAMPLES_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -15,5 +14,3 @@ void qp_execution_sample(qp_execution *execution, PyThreadState *tstate, PyObjec
 
 /* Sets whether SQL and parameters of exemplars are kept (the program's secrets; off by default). */
 void qp_executions_keep_parameters(bool keep);
-
-#endif

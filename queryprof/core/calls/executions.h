@@ -8,8 +8,7 @@
  * "(unknown)". A cursor's address may be reused by another cursor: the first execute on a new
  * cursor supersedes what was there.
  */
-#ifndef QP_CALLS_EXECUTIONS_H
-#define QP_CALLS_EXECUTIONS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -59,5 +58,3 @@ void qp_executions_clear(void);
 
 /* In a forked child: clears also those of calls in progress, which use none from here on. */
 void qp_executions_after_fork(void);
-
-#endif

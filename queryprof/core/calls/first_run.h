@@ -2,8 +2,7 @@
  * connection: its connection is counted from then on, its plan is requested, its text becomes a
  * statement.
  */
-#ifndef QP_CALLS_FIRST_RUN_H
-#define QP_CALLS_FIRST_RUN_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ void qp_first_run_decide(qp_call *call, PyObject *result);
 /* After that, where `active.has_more`: counts the statement from now on and keeps the plan. Returns
  * the ticks that queryprof took inside the call. */
 int64_t qp_first_run_end(qp_call *call, PyObject *result);
-
-#endif

@@ -1,11 +1,11 @@
 /* The probe: what happens before and after a call of the driver.
  *
  * qp_call_begin and qp_call_end run before and after the driver's function, whichever way it was
- * attached. Only these two touch what threads share, under the GIL; a free-threaded build would
- * need its lock here and in recorder.h alone.
+ * attached; qp_fetch_begin and qp_fetch_end do for the fetches that need no table. Only these touch
+ * what threads share, under the GIL; a free-threaded build would need its lock here and in
+ * recorder.h alone.
  */
-#ifndef QP_CALLS_PROBE_H
-#define QP_CALLS_PROBE_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -102,5 +102,3 @@ static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
     p->min_ticks = ticks < p->min_ticks ? ticks : p->min_ticks;
     p->max_ticks = ticks > p->max_ticks ? ticks : p->max_ticks;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* The probe as a callable, where a function cannot be exchanged in its own PyMethodDef (Python
  * functions, Cython's, unusual calling conventions).
  */
-#ifndef QP_CALLS_PROBE_CALL_H
-#define QP_CALLS_PROBE_CALL_H
+#pragma once
 
 #include <Python.h>
 
@@ -12,5 +11,3 @@
  * makes the proxies of its coroutines. NULL with an exception. */
 PyObject *qp_probe_call(PyTypeObject *type, const qp_probe *probe, PyObject *wrapped,
                         PyTypeObject *coroutine_proxy_type);
-
-#endif

@@ -4,8 +4,7 @@
  * known in its thread; if it called a driver, its times are added up by that call path: waiting for
  * a thread, running, waiting for the event loop to take the result.
  */
-#ifndef QP_CONTEXT_HANDOFFS_H
-#define QP_CONTEXT_HANDOFFS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -24,5 +23,3 @@ void qp_handoffs_clear(void);
  * counts as a call of a driver. NULL with an exception. */
 PyObject *qp_handover_runner(PyObject *module, PyObject *original, const char *kind,
                              Py_ssize_t position, bool is_awaited, bool is_timed, bool is_database);
-
-#endif

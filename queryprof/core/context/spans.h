@@ -4,8 +4,7 @@
  * among the running ones and a serial number; so it is correct across tasks, and in threads that
  * run in a copy of the context. Executions inside a span count for the spans around it, too.
  */
-#ifndef QP_CONTEXT_SPANS_H
-#define QP_CONTEXT_SPANS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -78,5 +77,3 @@ void qp_span_count(int64_t span, uint32_t statement, uint32_t path);
 void qp_span_add_database(int64_t span, int64_t ns);
 
 bool qp_span_name_is_known(uint16_t number);
-
-#endif

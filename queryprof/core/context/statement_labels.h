@@ -1,8 +1,7 @@
 /* Labels: a library's words for the statements that it runs for the program, such as the
  * relationship that an object mapper loads.
  */
-#ifndef QP_CONTEXT_STATEMENT_LABELS_H
-#define QP_CONTEXT_STATEMENT_LABELS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -20,5 +19,3 @@ PyObject *qp_label_running(void);
 
 /* Stores the running label for a statement: the first one stays. */
 void qp_label_statement(uint32_t statement);
-
-#endif

@@ -1,6 +1,5 @@
 /* What is stored about the submitter of work that runs elsewhere. */
-#ifndef QP_CONTEXT_SUBMISSION_H
-#define QP_CONTEXT_SUBMISSION_H
+#pragma once
 
 #include "stacks/submitter.h"
 #include "threads/threads.h"
@@ -8,5 +7,3 @@
 /* Stores the running thread's call path, span and label; the label is a new reference. Never
  * raises. */
 void qp_submitter_here(qp_thread *thread, qp_submitter *submitter);
-
-#endif

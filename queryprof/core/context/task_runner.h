@@ -1,8 +1,7 @@
 /* A wrapper of the function that makes an event loop's tasks: it stores their creator (see
  * task_creators.h).
  */
-#ifndef QP_CONTEXT_TASK_RUNNER_H
-#define QP_CONTEXT_TASK_RUNNER_H
+#pragma once
 
 #include <Python.h>
 
@@ -10,5 +9,3 @@
  * the function that runs a loop's callbacks: a task's own frames are inside it. NULL with an
  * exception. */
 PyObject *qp_task_runner(PyObject *module, PyObject *original, PyCodeObject *boundary);
-
-#endif

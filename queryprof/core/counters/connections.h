@@ -1,6 +1,5 @@
 /* The connections whose statements are counted: a bounded table of connections. */
-#ifndef QP_COUNTERS_CONNECTIONS_H
-#define QP_COUNTERS_CONNECTIONS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -121,5 +120,3 @@ void qp_traced_end_sample(qp_traced_connection *t, bool over);
 
 /* Makes a new lock in a forked child. */
 void qp_traced_connections_after_fork(void);
-
-#endif

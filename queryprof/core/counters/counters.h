@@ -8,8 +8,7 @@
  *
  * The functions of SQLite are looked up in the library that the driver has loaded.
  */
-#ifndef QP_COUNTERS_COUNTERS_H
-#define QP_COUNTERS_COUNTERS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -61,5 +60,3 @@ void qp_counters_flush(void);
 
 /* In a forked child: makes new locks, and clears what is the parent's. */
 void qp_counters_after_fork(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Counters that were read without the GIL: they are kept for the next probed call. */
-#ifndef QP_COUNTERS_PENDING_COUNTERS_H
-#define QP_COUNTERS_PENDING_COUNTERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void qp_counters_add_to(qp_key key, const qp_counters *counters);
 
 /* Statements whose counters were lost because the table was full. */
 uint64_t qp_counters_lost(void);
-
-#endif

@@ -4,8 +4,7 @@
  * one that is new on its connection the plan is requested: SQLite explains it as it starts, and the
  * plan is kept after the call. This takes at most the allowed share of the program's time.
  */
-#ifndef QP_COUNTERS_PLANS_H
-#define QP_COUNTERS_PLANS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -77,5 +76,3 @@ void qp_plans_clear(void);
 
 /* Plans requested so far. */
 uint64_t qp_plans_requested(void);
-
-#endif

@@ -11,8 +11,7 @@
  * the callback only after qp_counters_identify has found it in one of the driver's statement
  * objects.
  */
-#ifndef QP_COUNTERS_STATEMENT_EVENTS_H
-#define QP_COUNTERS_STATEMENT_EVENTS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -66,5 +65,3 @@ qp_meter *qp_meter_here(void);
 /* The call of this thread in which this statement has started and is not identified yet, or
  * NULL. */
 qp_active *qp_call_that_started(const void *statement);
-
-#endif

@@ -1,6 +1,5 @@
 /* asyncio's handles: the stock event loops run one for each callback and task step. */
-#ifndef QP_LOOPS_ASYNCIO_HANDLES_H
-#define QP_LOOPS_ASYNCIO_HANDLES_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -15,5 +14,3 @@ PyObject *qp_handle_runner(PyTypeObject *stand_in_type, PyObject *original,
 
 /* Releases the types. */
 void qp_handles_clear(void);
-
-#endif

@@ -4,8 +4,7 @@
  * all loops of its kind in threads of that name, so that a program which starts ten thousand loops,
  * one after the other, needs no more room than one that starts one.
  */
-#ifndef QP_LOOPS_LOOPS_H
-#define QP_LOOPS_LOOPS_H
+#pragma once
 
 #include <Python.h>
 #include <stdatomic.h>
@@ -104,5 +103,3 @@ void qp_loops_clear(void);
 /* In a forked child: no longer records the parent's running loops: asyncio continues none of them
  * there. */
 void qp_loops_after_fork(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* Stalls: steps that blocked a loop for longer than a threshold, by what ran and where it was
  * seen. */
-#ifndef QP_LOOPS_STALLS_H
-#define QP_LOOPS_STALLS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -25,5 +24,3 @@ void qp_stalls_flush(void);
 
 /* Clears the sums. */
 void qp_stalls_clear(void);
-
-#endif

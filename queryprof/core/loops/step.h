@@ -1,6 +1,5 @@
 /* A step of a running event loop (see steps.h). */
-#ifndef QP_LOOPS_STEP_H
-#define QP_LOOPS_STEP_H
+#pragma once
 
 #include <Python.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ typedef struct qp_step {
     int64_t longest_ticks; /* of the driver calls inside it */
     qp_step_queries causes;
 } qp_step;
-
-#endif

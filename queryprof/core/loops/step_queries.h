@@ -1,6 +1,5 @@
 /* The database time of a step, or of many, by statement and call path. */
-#ifndef QP_LOOPS_STEP_QUERIES_H
-#define QP_LOOPS_STEP_QUERIES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -41,5 +40,3 @@ static inline void qp_step_queries_add(qp_step_queries *to, uint32_t statement, 
 
 /* Adds those of one step to a list of rows, which has the same limit. */
 void qp_step_queries_join(qp_cause_list *to, const qp_step_queries *from);
-
-#endif

@@ -1,7 +1,6 @@
 /* Steps: what an event loop runs without a break: a callback, or a task from one await to the next;
  * added up by function. */
-#ifndef QP_LOOPS_STEPS_H
-#define QP_LOOPS_STEPS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ void qp_steps_clear(void);
 /* Allocates the table; false without memory. */
 bool qp_steps_start(void);
 void qp_steps_stop(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* The watchdog: a thread that detects steps which run for too long, and samples where they are. */
-#ifndef QP_LOOPS_WATCHDOG_H
-#define QP_LOOPS_WATCHDOG_H
+#pragma once
 
 #include <Python.h>
 #include <stdatomic.h>
@@ -34,5 +33,3 @@ void qp_watchdog_stop(double timeout_s);
 
 /* In a forked child: clears the thread, which does not exist there. */
 void qp_watchdog_after_fork(void);
-
-#endif

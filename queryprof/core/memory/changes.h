@@ -4,8 +4,7 @@
  * While changes are watched, a row is copied before its first one; otherwise a change costs one
  * comparison.
  */
-#ifndef QP_MEMORY_CHANGES_H
-#define QP_MEMORY_CHANGES_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ void qp_changes_stop(void);
 
 /* In a forked child: changes are not watched. */
 void qp_changes_clear(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* The tables of a recording as readers of its memory see them: their columns, by name, and the
  * offsets of these in a row.
  */
-#ifndef QP_MEMORY_COLUMNS_H
-#define QP_MEMORY_COLUMNS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ typedef struct {
 /* By table; and the columns of the header. */
 extern const qp_table_facts qp_tables[QP_TABLES];
 extern const qp_column qp_header_columns[];
-
-#endif

@@ -1,6 +1,5 @@
 /* The row of an execution that is not in the aggregates yet, or may still serve rows. */
-#ifndef QP_MEMORY_EXECUTION_ROW_H
-#define QP_MEMORY_EXECUTION_ROW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -77,5 +76,3 @@ typedef struct qp_execution {
     int64_t stack_weight; /* executions that the stack samples hold for it */
     int64_t stack_ns;
 } qp_execution;
-
-#endif

@@ -7,8 +7,7 @@
  * Most histograms have few different buckets, which are stored in the row that owns them. One that
  * has more is spread out: a row for it, and one for each octave.
  */
-#ifndef QP_MEMORY_HISTOGRAM_H
-#define QP_MEMORY_HISTOGRAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,12 +24,7 @@ static inline int qp_histogram_bucket(int64_t ns)
     if (value < QP_BUCKETS_PER_OCTAVE) {
         return (int)value;
     }
-#ifdef _MSC_VER
-    unsigned long octave;
-    _BitScanReverse64(&octave, value);
-#else
     int octave = 63 - __builtin_clzll(value);
-#endif
     int bucket = ((int)octave - 3) * QP_BUCKETS_PER_OCTAVE + (int)((value >> (octave - 4)) & 15);
     return bucket < QP_BUCKETS ? bucket : QP_BUCKETS - 1;
 }
@@ -79,5 +73,3 @@ static inline void qp_distribution_add(qp_distribution *to, int64_t ns)
     to->max_ns = ns > to->max_ns ? ns : to->max_ns;
     qp_histogram_count(&to->histogram, ns);
 }
-
-#endif

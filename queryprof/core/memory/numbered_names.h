@@ -1,7 +1,6 @@
 /* Names with numbers: of threads and of spans. A bounded table, whose rows begin with their names;
  * number 1 is "(other)", for all names after the table is full. */
-#ifndef QP_MEMORY_NUMBERED_NAMES_H
-#define QP_MEMORY_NUMBERED_NAMES_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ uint16_t qp_name_number(qp_names *names, PyObject *name);
 bool qp_name_has(const qp_names *names, PyObject *name);
 
 bool qp_name_is_known(const qp_names *names, uint16_t number);
-
-#endif

@@ -5,8 +5,7 @@
  * A recording's content is cleared when it stops, and reads as zeros from then on: a call that
  * began before may still read it. With the GIL.
  */
-#ifndef QP_MEMORY_REGION_H
-#define QP_MEMORY_REGION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ void qp_region_moved(bool is_shared);
 /* The same in a forked child, with the rows of the names alone: the parent may have added others
  * since. */
 void qp_region_left(void);
-
-#endif

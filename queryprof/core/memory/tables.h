@@ -4,8 +4,7 @@
  * same to every reader, in this process or outside. A row never moves. The columns that readers see
  * are in columns.c, by name; the rest is the core's own.
  */
-#ifndef QP_MEMORY_TABLES_H
-#define QP_MEMORY_TABLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -388,5 +387,3 @@ typedef struct {
 enum { QP_REGION_VERSION = 1 };
 
 typedef enum { QP_REGION_RECORDS = 1, QP_REGION_ENDED = 2, QP_REGION_PART = 3 } qp_region_state;
-
-#endif

@@ -1,8 +1,7 @@
 /* The texts of a recording: names and statements, one behind the other, each behind its length (a
  * uint32_t), aligned to that. A text is its offset; 0 is the empty one.
  */
-#ifndef QP_MEMORY_TEXTS_H
-#define QP_MEMORY_TEXTS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ qp_text qp_text_over(qp_text old, PyObject *str, uint32_t most, uint32_t *added)
 
 /* A text's bytes, UTF-8. */
 const char *qp_text_bytes(qp_text text, uint32_t *length);
-
-#endif

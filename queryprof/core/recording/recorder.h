@@ -1,6 +1,5 @@
 /* Recording as a whole: starts, stops and empties all tables together. */
-#ifndef QP_RECORDING_RECORDER_H
-#define QP_RECORDING_RECORDER_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -25,5 +24,3 @@ bool qp_recorder_end_part(void);
 
 /* Clears what was recorded up to now. */
 void qp_recorder_clear(void);
-
-#endif

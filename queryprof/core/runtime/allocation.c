@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef _WIN32
 #include <sys/mman.h>
 #ifndef MAP_NORESERVE
 #define MAP_NORESERVE 0
-#endif
 #endif
 
 #ifdef QP_FAULT_INJECTION
@@ -51,24 +49,16 @@ void *qp_map(size_t bytes)
     if (fails()) {
         return NULL;
     }
-#ifdef _WIN32
-    return calloc(bytes, 1);
-#else
     void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return start == MAP_FAILED ? NULL : start;
-#endif
 }
 
 void qp_map_again(void *start, size_t bytes)
 {
-#ifdef _WIN32
-    memset(start, 0, bytes);
-#else
     void *again = mmap(start, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (again == MAP_FAILED) { /* the old one is still there */
         memset(start, 0, bytes);
     }
-#endif
 }

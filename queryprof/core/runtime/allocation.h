@@ -3,8 +3,7 @@
  * Everything the recorder keeps is allocated through here when it starts, so that nothing is
  * allocated on the hot path, and so that the tests can make any single allocation fail.
  */
-#ifndef QP_RUNTIME_ALLOCATION_H
-#define QP_RUNTIME_ALLOCATION_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,6 +23,4 @@ void qp_map_again(void *start, size_t bytes);
 #ifdef QP_FAULT_INJECTION
 /* Makes the allocation after the next `successes` ones fail, once; negative: none fails. */
 void qp_fail_allocation_after(long successes);
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* Checks the guarantees of docs/safety.md while tests run in the sanitized build; does nothing
  * elsewhere.
  */
-#ifndef QP_RUNTIME_ASSERTION_H
-#define QP_RUNTIME_ASSERTION_H
+#pragma once
 
 #ifdef QP_FAULT_INJECTION
 #include <stdio.h>
@@ -17,6 +16,4 @@
     } while (0)
 #else
 #define QP_ASSERT(condition) ((void)0)
-#endif
-
 #endif

@@ -1,16 +1,12 @@
-#if !defined(_WIN32) && !defined(_GNU_SOURCE)
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* clock_gettime under -std=c11 */
 #endif
 #include "runtime/clock.h"
 
 #include <time.h>
 
-#if defined(QP_HAS_TSC) && !defined(_MSC_VER)
+#ifdef QP_HAS_TSC
 #include <cpuid.h>
-#endif
-
-#ifdef _WIN32
-#include <windows.h>
 #endif
 
 /* The shortest baseline that gives a rate better than 1 in 10,000 with 50 ns of jitter. */
@@ -33,19 +29,9 @@ int64_t qp_clock_monotonic_ns(void)
     if (IS_TESTED && stopped_at_ns) {
         return stopped_at_ns;
     }
-#ifdef _WIN32
-    static LARGE_INTEGER frequency;
-    LARGE_INTEGER count;
-    if (frequency.QuadPart == 0) {
-        QueryPerformanceFrequency(&frequency);
-    }
-    QueryPerformanceCounter(&count);
-    return (int64_t)((double)count.QuadPart * 1e9 / (double)frequency.QuadPart);
-#else
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-#endif
 }
 
 static int64_t unix_ns(void)
@@ -57,15 +43,7 @@ static int64_t unix_ns(void)
 
 static bool counter_is_invariant(void)
 {
-#if defined(QP_HAS_TSC) && defined(_MSC_VER)
-    int registers[4];
-    __cpuid(registers, 0x80000000);
-    if ((unsigned)registers[0] < 0x80000007u) {
-        return false;
-    }
-    __cpuid(registers, 0x80000007);
-    return (registers[3] >> 8) & 1;
-#elif defined(QP_HAS_TSC)
+#if defined(QP_HAS_TSC)
     unsigned a, b, c, d;
     /* CPUID 8000_0007H, EDX bit 8: "Invariant TSC" (Intel SDM volume 3, 18.17.1). */
     return __get_cpuid(0x80000007u, &a, &b, &c, &d) && ((d >> 8) & 1);

@@ -4,8 +4,7 @@
  * Ticks are converted to nanoseconds with a rate that is calibrated against the monotonic clock
  * at start and again once a second.
  */
-#ifndef QP_RUNTIME_CLOCK_H
-#define QP_RUNTIME_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,12 +13,8 @@
 
 #if defined(__x86_64__) || defined(_M_X64)
 #define QP_HAS_TSC 1
-#ifdef _MSC_VER
-#include <intrin.h>
-#else
 #include <x86intrin.h>
-#endif
-#elif defined(__aarch64__) && !defined(_MSC_VER)
+#elif defined(__aarch64__)
 #define QP_HAS_CNTVCT 1
 #endif
 
@@ -103,5 +98,3 @@ static inline int64_t qp_clock_unix_ns(uint64_t ticks)
     return qp_clock.base_unix_ns +
            (int64_t)((double)(int64_t)(ticks - qp_clock.base_ticks) * qp_clock.ns_per_tick);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Hints to the compiler about code that seldom runs. */
-#ifndef QP_RUNTIME_COMPILER_H
-#define QP_RUNTIME_COMPILER_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -41,6 +40,4 @@
 #define QP_EXPORTED __attribute__((visibility("default")))
 #else
 #define QP_EXPORTED __declspec(dllexport)
-#endif
-
 #endif

@@ -60,20 +60,6 @@ int64_t qp_cpu_wanted_ns(long kernel_id)
 }
 #endif
 
-#ifdef _WIN32
-#include <windows.h>
-
-int64_t qp_thread_cpu_ns(void)
-{
-    FILETIME created, ended, kernel, user;
-    if (!GetThreadTimes(GetCurrentThread(), &created, &ended, &kernel, &user)) {
-        return 0;
-    }
-    ULARGE_INTEGER k = {.LowPart = kernel.dwLowDateTime, .HighPart = kernel.dwHighDateTime};
-    ULARGE_INTEGER u = {.LowPart = user.dwLowDateTime, .HighPart = user.dwHighDateTime};
-    return (int64_t)(k.QuadPart + u.QuadPart) * 100;
-}
-#else
 #include <time.h>
 
 int64_t qp_thread_cpu_ns(void)
@@ -83,4 +69,3 @@ int64_t qp_thread_cpu_ns(void)
                ? (int64_t)time.tv_sec * 1000000000 + time.tv_nsec
                : 0;
 }
-#endif

@@ -1,6 +1,5 @@
 /* CPU time of threads, and the time that they waited for a free CPU. */
-#ifndef QP_RUNTIME_CPU_TIME_H
-#define QP_RUNTIME_CPU_TIME_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ int64_t qp_cpu_wanted_ns(long kernel_id);
 
 /* Nanoseconds of CPU time that the running thread has had. Needs no GIL. */
 int64_t qp_thread_cpu_ns(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Saves the exception that is set while our code runs, which must neither see nor lose it. */
-#ifndef QP_RUNTIME_EXCEPTION_H
-#define QP_RUNTIME_EXCEPTION_H
+#pragma once
 
 #include <Python.h>
 
@@ -32,5 +31,3 @@ static inline void qp_exception_drop(qp_exception *taken)
     Py_CLEAR(taken->value);
     Py_CLEAR(taken->traceback);
 }
-
-#endif

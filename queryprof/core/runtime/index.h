@@ -8,8 +8,7 @@
  *
  * It must never be full: its slots are twice as many as the rows.
  */
-#ifndef QP_RUNTIME_INDEX_H
-#define QP_RUNTIME_INDEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ static inline uint64_t qp_hash_bytes(const char *bytes, size_t length)
     }
     return hash;
 }
-
-#endif

@@ -6,10 +6,8 @@
 #include <pythread.h>
 #include <stdatomic.h>
 
-#ifndef _WIN32
 #include <pthread.h>
 #include <signal.h>
-#endif
 #ifdef __linux__
 #include <sched.h>
 #include <sys/syscall.h>
@@ -24,10 +22,8 @@ struct qp_native_thread {
     void *argument;
     double interval_s; /* until the first turn */
     bool is_running;
-#ifndef _WIN32
     pthread_t thread;
     long kernel_id; /* Linux's number of the thread */
-#endif
 };
 
 static void run(void *argument)
@@ -45,14 +41,6 @@ static void run(void *argument)
     PyThread_release_lock(self->done);
 }
 
-#ifdef _WIN32
-static bool start_thread(qp_native_thread *self)
-{
-    return PyThread_start_new_thread(run, self) != PYTHREAD_INVALID_THREAD_ID;
-}
-
-static void join_thread(qp_native_thread *Py_UNUSED(self)) {}
-#else
 static void *run_thread(void *self)
 {
 #ifdef __linux__
@@ -87,7 +75,6 @@ static void join_thread(qp_native_thread *self)
     }
 #endif
 }
-#endif
 
 static void release(qp_native_thread *self)
 {

@@ -3,8 +3,7 @@
  * It is started by the C API and needs no Python thread state between its turns, so the program
  * does not see it in threading.enumerate() or _thread._count().
  */
-#ifndef QP_RUNTIME_NATIVE_THREAD_H
-#define QP_RUNTIME_NATIVE_THREAD_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -25,5 +24,3 @@ void qp_native_thread_wake(qp_native_thread *self);
 /* Stops the thread and waits for it, at most `timeout_s` seconds, without the GIL. False: a turn
  * hangs; the thread, and what its turns need, must stay. Releases `self`. */
 bool qp_native_thread_stop(qp_native_thread *self, double timeout_s);
-
-#endif

@@ -1,6 +1,5 @@
 /* The operations: the kinds of driver calls. */
-#ifndef QP_RUNTIME_OPERATIONS_H
-#define QP_RUNTIME_OPERATIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ static inline bool qp_operation_serves_rows(qp_operation operation)
 
 /* The numbers of these statements in the present recording, by operation. */
 extern uint32_t qp_operation_statements[QP_OPERATIONS];
-
-#endif

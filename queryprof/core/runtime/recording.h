@@ -1,6 +1,5 @@
 /* The present recording: its number, and its cost so far. */
-#ifndef QP_RUNTIME_RECORDING_H
-#define QP_RUNTIME_RECORDING_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@ extern uint32_t qp_recording;
 /* Ticks that queryprof has spent on what is new: scans of texts, requests of plans, lookups of
  * statements. With the GIL. */
 extern int64_t qp_own_ticks;
-
-#endif

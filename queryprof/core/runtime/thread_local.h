@@ -1,6 +1,5 @@
 /* The data of the running operating-system thread. */
-#ifndef QP_RUNTIME_THREAD_LOCAL_H
-#define QP_RUNTIME_THREAD_LOCAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,9 +10,7 @@
 #endif
 #endif
 
-#if defined(_MSC_VER)
-#define QP_THREAD_LOCAL __declspec(thread)
-#elif defined(__GLIBC__)
+#if defined(__GLIBC__)
 /* One load instead of a call to __tls_get_addr; glibc reserves room for such small variables, musl
  * does not. */
 #define QP_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
@@ -34,5 +31,3 @@ typedef struct {
 } qp_local;
 
 extern QP_THREAD_LOCAL qp_local qp_here;
-
-#endif

@@ -1,8 +1,7 @@
 /* Turns: periodic work while a program records, at the end of a driver call when a second has
  * passed since the last turn. No thread of ours runs it.
  */
-#ifndef QP_RUNTIME_TURN_H
-#define QP_RUNTIME_TURN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void qp_turn_stop(void);
 
 /* Makes the next end of a call a turn, if that is of use. */
 void qp_turn_soon(void);
-
-#endif

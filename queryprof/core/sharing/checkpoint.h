@@ -5,8 +5,7 @@
  * rows are of different times; each row is whole, or as it was before. The sums are copied before
  * the names that they refer to.
  */
-#ifndef QP_SHARING_CHECKPOINT_H
-#define QP_SHARING_CHECKPOINT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void qp_checkpoint_restart(void);
 
 /* In a forked child: the file is the parent's. */
 void qp_checkpoint_after_fork(void);
-
-#endif

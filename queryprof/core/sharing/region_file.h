@@ -1,6 +1,5 @@
 /* Files that hold a region or its rows: how they are opened and written. */
-#ifndef QP_SHARING_REGION_FILE_H
-#define QP_SHARING_REGION_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ void qp_region_identify(void);
 /* Moves a file descriptor above those of the standard streams, which the program may have closed,
  * and which its other threads may write to; takes what open() returned, and may return -1. */
 int qp_above_standard(int file);
-
-#endif

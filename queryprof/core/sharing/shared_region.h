@@ -5,8 +5,7 @@
  * again: changes that the program makes to its descriptors, directories or root do not matter.
  * Where there is no shared memory, or no room in it, the region stays private.
  */
-#ifndef QP_SHARING_SHARED_REGION_H
-#define QP_SHARING_SHARED_REGION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ void qp_region_unshare(void);
  * killed process's memory take the part alone. */
 bool qp_region_begin_part(void);
 void qp_region_end_part(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* From a SQL text to its normal form: without literals, comments, white space and the case of
  * keywords.
  */
-#ifndef QP_SQL_FINGERPRINT_H
-#define QP_SQL_FINGERPRINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ size_t qp_fingerprint(const char *sql, size_t length, qp_dialect dialect, qp_tex
 /* The words of a text for SQLite; valid until the next call. NULL: no word of it is in quotes that
  * may enclose a value. */
 const qp_sql_words *qp_fingerprint_words(const char *sql, size_t length);
-
-#endif

@@ -1,10 +1,7 @@
 /* The keywords of SQL, as SQLite defines them. */
-#ifndef QP_SQL_KEYWORDS_H
-#define QP_SQL_KEYWORDS_H
+#pragma once
 
 #include <stddef.h>
 
 /* The upper-case spelling of a keyword (static), or NULL if the word is not one. */
 const char *qp_sql_keyword(const unsigned char *word, size_t length);
-
-#endif

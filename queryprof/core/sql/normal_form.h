@@ -1,8 +1,7 @@
 /* Writes a normal form: with spaces between tokens where needed, and only one of a list's equal
  * items.
  */
-#ifndef QP_SQL_NORMAL_FORM_H
-#define QP_SQL_NORMAL_FORM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -25,5 +24,3 @@ void qp_close_values(scanner *s);
 
 /* Ends the current item of a list, and drops it if it equals the one before. */
 void qp_end_item(scanner *s, scope *list);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a word of a SQL text is, by its position: a keyword, a name, or perhaps a value. */
-#ifndef QP_SQL_POSITIONS_H
-#define QP_SQL_POSITIONS_H
+#pragma once
 
 #include "sql/scanner.h"
 
@@ -24,5 +23,3 @@ void qp_clause_after_name(scanner *s);
 
 /* What a parenthesis that opens here holds. */
 clause_kind qp_clause_opened(const scanner *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* The state of a scan over a SQL text, and what its characters are. */
-#ifndef QP_SQL_SCANNER_H
-#define QP_SQL_SCANNER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -167,5 +166,3 @@ static inline bool is_keyword(const char *keyword, const char *wanted)
 {
     return strcmp(keyword, wanted) == 0;
 }
-
-#endif

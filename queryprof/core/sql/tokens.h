@@ -1,8 +1,7 @@
 /* Tokens of a SQL text other than words: literals, parameters, operators. Each function reads the
  * token that begins at s->at, and returns its length; 0 if there is none of its kind.
  */
-#ifndef QP_SQL_TOKENS_H
-#define QP_SQL_TOKENS_H
+#pragma once
 
 #include "sql/scanner.h"
 
@@ -30,5 +29,3 @@ void qp_skip_number(scanner *s);
 
 /* Whether a sign here belongs to a number: part of the literal, not an operation. */
 bool qp_at_signed_number(scanner *s);
-
-#endif

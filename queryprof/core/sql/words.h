@@ -5,8 +5,7 @@
  * keeps, https://www.sqlite.org/quirks.html#double_quoted_string_literals_are_accepted): such words
  * may be secrets. The case of a name does not count.
  */
-#ifndef QP_SQL_WORDS_H
-#define QP_SQL_WORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ void qp_column_learn(const qp_word *table, const qp_word *column);
 
 /* Whether one of the tables of a text is known to have this column. */
 bool qp_column_is_known(const qp_sql_words *words, uint64_t column);
-
-#endif

@@ -6,8 +6,7 @@
  * connection of ours, by a count that no other field has, and accepted only if SQLite returns what
  * was written there.
  */
-#ifndef QP_SQLITE_CHANGE_COUNTER_H
-#define QP_SQLITE_CHANGE_COUNTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ bool qp_changes_known(void);
  * mutex. */
 int64_t qp_changes_save(const void *db);
 void qp_changes_put_back(void *db, int64_t changes);
-
-#endif

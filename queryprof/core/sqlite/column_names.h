@@ -5,8 +5,7 @@
  * nothing (https://www.sqlite.org/c3ref/table_column_metadata.html); and the GIL is not held, which
  * another thread that has a shared cache's mutex may wait for. Columns of views are not included.
  */
-#ifndef QP_SQLITE_COLUMN_NAMES_H
-#define QP_SQLITE_COLUMN_NAMES_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ void qp_columns_request(qp_column_question *question, void *db);
 
 /* Stores the answer. With the GIL. */
 void qp_columns_learn(const qp_column_question *question);
-
-#endif

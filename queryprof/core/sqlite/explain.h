@@ -5,8 +5,7 @@
  * mutex held. The statement itself is not run. EXPLAIN sets changes() to 0 where the statement
  * writes: that is restored, and where it cannot be (change_counter.h) the plan stays unknown.
  */
-#ifndef QP_SQLITE_EXPLAIN_H
-#define QP_SQLITE_EXPLAIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ typedef struct qp_explanation {
  * for each step, two spaces deeper than the step that it belongs to. With the connection's mutex,
  * without the GIL. */
 void qp_explain(qp_explanation *explanation, void *db, void *statement);
-
-#endif

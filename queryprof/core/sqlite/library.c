@@ -8,12 +8,8 @@
 
 #include "runtime/compiler.h"
 
-#ifdef _WIN32
-#include <windows.h>
-#else
 #include <dlfcn.h>
 #include <unistd.h>
-#endif
 #ifdef __linux__
 #include <sys/uio.h>
 #endif
@@ -28,24 +24,6 @@ typedef struct vfs {
     struct vfs *next;
 } vfs;
 
-#ifdef _WIN32
-static void *find_symbol(void *library, const char *name)
-{
-    return (void *)GetProcAddress((HMODULE)library, name);
-}
-
-static void *open_library(const char *Py_UNUSED(path))
-{
-    return (void *)GetModuleHandleA("sqlite3.dll");
-}
-
-static bool read_pointer(const void *from, void **to)
-{
-    SIZE_T bytes = 0;
-    return ReadProcessMemory(GetCurrentProcess(), from, to, sizeof *to, &bytes) &&
-           bytes == sizeof *to;
-}
-#else
 static void *find_symbol(void *library, const char *name)
 {
     return dlsym(library, name);
@@ -76,7 +54,6 @@ static bool read_pointer(const void *from, void **to)
     close(ends[1]);
     return readable;
 }
-#endif
 
 /* Stores a symbol's address in a function pointer (through memcpy: ISO C has no such cast). */
 static bool find_function(void *library, const char *name, void *function)

@@ -1,8 +1,7 @@
 /* SQLite's functions in the library that a driver has loaded, found at run time, so that the core
  * links against no SQLite and calls the one that the program uses.
  */
-#ifndef QP_SQLITE_LIBRARY_H
-#define QP_SQLITE_LIBRARY_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -88,5 +87,3 @@ const char *qp_sqlite_connection(PyObject *connection, void **db);
 /* Whether the program has set a callback on a sqlite3.Connection: trace, progress or authorizer;
  * which of them is unknown. A connection refers to its module only from these. */
 bool qp_connection_has_callback(PyObject *connection);
-
-#endif

@@ -1,8 +1,7 @@
 /* The statement objects of sqlite3: each owns one prepared statement, and finalizes it when it is
  * deallocated. Watching them gives the last moment at which a statement can be read.
  */
-#ifndef QP_SQLITE_STATEMENT_OBJECTS_H
-#define QP_SQLITE_STATEMENT_OBJECTS_H
+#pragma once
 
 #include <Python.h>
 
@@ -20,5 +19,3 @@ PyObject *qp_statement_object(PyObject *connection, PyObject *cursor, const void
 
 /* Restores the type. */
 void qp_statement_objects_unwatch(void);
-
-#endif

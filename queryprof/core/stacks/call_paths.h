@@ -1,8 +1,7 @@
 /* Call paths: the innermost frames of the program's own code; and whole stacks, of the running
  * thread.
  */
-#ifndef QP_STACKS_CALL_PATHS_H
-#define QP_STACKS_CALL_PATHS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -24,5 +23,3 @@ bool qp_call_path_find(PyThreadState *tstate, uint32_t *path);
 
 /* The whole stack of the thread. */
 uint32_t qp_stack_find(PyThreadState *tstate);
-
-#endif

@@ -4,8 +4,7 @@
  * objects are a cache, which may be emptied at any time; it keeps its objects alive, so that no
  * address is reused.
  */
-#ifndef QP_STACKS_CODE_LINES_H
-#define QP_STACKS_CODE_LINES_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ bool qp_code_lines_nearly_full(void);
 
 /* Empties the cache; drops references, which may run code of the program. */
 void qp_code_lines_clear(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* The owner of code, by the directory of its file. */
-#ifndef QP_STACKS_CODE_OWNERS_H
-#define QP_STACKS_CODE_OWNERS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ bool qp_code_is_generated(PyCodeObject *code);
  * docstrings are tested; otherwise a library has generated it, whatever module it runs in. Frozen
  * modules are the standard library's. Raises nothing. */
 qp_code_owner qp_code_classify(PyCodeObject *code, PyObject *globals);
-
-#endif

@@ -5,8 +5,7 @@
  * issued from a helper that costs more than the rest of a probe. Both ways are compared when
  * recording starts; elsewhere, or when they differ, the public functions are used.
  */
-#ifndef QP_STACKS_FRAMES_H
-#define QP_STACKS_FRAMES_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -73,5 +72,3 @@ void qp_frames_use_public(void);
 
 /* Whether frames are read from the interpreter's own records. */
 bool qp_frames_are_direct(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* The frames of greenlets beyond the running one: SQLAlchemy's async engine, for one, runs the
  * driver in a greenlet whose own stack has no frame of the caller; its parents' stacks do.
  */
-#ifndef QP_STACKS_GREENLETS_H
-#define QP_STACKS_GREENLETS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -14,5 +13,3 @@ typedef bool qp_frame_visitor(void *context, PyCodeObject *code, PyObject *globa
 /* Calls `visit` for each frame of the running greenlet's parents, innermost first, until it returns
  * true; the objects are borrowed. Returns whether there are parents. Raises nothing. */
 bool qp_greenlets_visit(qp_frame_visitor *visit, void *context);
-
-#endif

@@ -1,8 +1,7 @@
 /* Stacks of lines, as a tree: a stack is its innermost line and the stack around it. Call paths,
  * which have the program's own frames alone, and whole stacks are in one tree.
  */
-#ifndef QP_STACKS_STACKS_H
-#define QP_STACKS_STACKS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -26,5 +25,3 @@ uint32_t qp_stack_of(const uint32_t *lines, uint32_t count);
 /* A stack's innermost line, and the stack around it. */
 uint32_t qp_stack_line(uint32_t stack);
 uint32_t qp_stack_outer(uint32_t stack);
-
-#endif

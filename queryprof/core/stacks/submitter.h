@@ -1,8 +1,7 @@
 /* The submitter of work that runs elsewhere: in a worker thread, or in a coroutine that another
  * greenlet awaits. The work's queries belong to the submitter, too.
  */
-#ifndef QP_STACKS_SUBMITTER_H
-#define QP_STACKS_SUBMITTER_H
+#pragma once
 
 #include <Python.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ static inline qp_submitter *qp_submitter_now(void)
 {
     return qp_here.submitter ? qp_submitter_running() : NULL;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * The call path of that line is the value of a context variable while the task is made: the task
  * copies its context, and so do the tasks that it makes.
  */
-#ifndef QP_STACKS_TASK_CREATORS_H
-#define QP_STACKS_TASK_CREATORS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ static inline uint32_t qp_path_behind(void)
 }
 
 void qp_task_creators_stop(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a statement does, by the words of its normal form: computed once, when it gets its number.
  */
-#ifndef QP_STATEMENTS_KINDS_H
-#define QP_STATEMENTS_KINDS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -28,5 +27,3 @@ typedef enum {
  * - `schema_change`: what it does to the schema; `script_change`: the same of a script of several
  *   statements. */
 qp_statement_row qp_statement_kinds(const char *form, size_t length);
-
-#endif

@@ -2,9 +2,7 @@
 
 #include "runtime/index.h"
 
-#ifndef _WIN32
 #include <sys/stat.h>
-#endif
 
 enum { FILES = 128 };
 
@@ -64,13 +62,11 @@ static uint64_t identify(const char *path, bool *is_empty)
 {
     uint64_t identity = hash_text(path);
     *is_empty = false;
-#ifndef _WIN32
     struct stat status;
     if (stat(path, &status) == 0) {
         identity = mix(mix(identity, (uint64_t)status.st_dev), (uint64_t)status.st_ino);
         *is_empty = status.st_size == 0;
     }
-#endif
     return identity;
 }
 

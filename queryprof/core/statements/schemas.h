@@ -5,8 +5,7 @@
  * Connections to one file share it; a file that was not empty when it was first seen has a separate
  * one. Used with the GIL.
  */
-#ifndef QP_STATEMENTS_SCHEMAS_H
-#define QP_STATEMENTS_SCHEMAS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ uint64_t qp_schema_state(qp_schema *schema, const char *path);
 
 /* Applies a change; `event` identifies the statement. */
 void qp_schema_apply(qp_schema *schema, qp_schema_change change, uint64_t event);
-
-#endif

@@ -3,8 +3,7 @@
  * Two tables: a cache from SQL texts to statements, so that a text is scanned once; and the
  * statements themselves, identified by their fingerprints, numbered from 0 and never removed.
  */
-#ifndef QP_STATEMENTS_STATEMENTS_H
-#define QP_STATEMENTS_STATEMENTS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ const qp_statement_row *qp_statement(uint32_t statement);
 
 /* The normal form of a statement, `*length` bytes of it; valid for as long as recording is on. */
 const char *qp_statement_form(uint32_t statement, uint32_t *length);
-
-#endif

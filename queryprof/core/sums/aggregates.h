@@ -4,8 +4,7 @@
  * A bounded table. When it is three quarters full, new entries get the thread "(other)"; when it is
  * seven eighths full, also the call path "(other)"; in the end only operations are distinguished.
  */
-#ifndef QP_SUMS_AGGREGATES_H
-#define QP_SUMS_AGGREGATES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -91,5 +90,3 @@ extern uint32_t qp_aggregates_generation;
 
 /* Whether it is time to write the entries out and drop them. */
 bool qp_aggregates_nearly_full(void);
-
-#endif

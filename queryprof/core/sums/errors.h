@@ -1,6 +1,5 @@
 /* Errors: the number of exceptions by type and key. */
-#ifndef QP_SUMS_ERRORS_H
-#define QP_SUMS_ERRORS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -9,5 +8,3 @@
 
 /* Counts an exception of this type under a key. No code of the program runs. */
 void qp_error_count(const qp_key *key, PyObject *exception_type);
-
-#endif

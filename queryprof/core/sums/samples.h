@@ -1,8 +1,7 @@
 /* Samples: the slowest executions of each statement (exemplars), and whole stacks of slow
  * executions and of 1 in 64 of the rest (stack samples).
  */
-#ifndef QP_SUMS_SAMPLES_H
-#define QP_SUMS_SAMPLES_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ void qp_stack_sample_add(uint32_t statement, uint32_t stack, int64_t executions,
 
 /* Clears the samples. */
 void qp_samples_clear(void);
-
-#endif

@@ -2,8 +2,7 @@
  * run grows. Intervals are powers of two of nanoseconds and aligned to the epoch, so that the
  * timelines of different processes add up exactly.
  */
-#ifndef QP_SUMS_TIMELINE_H
-#define QP_SUMS_TIMELINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@ bool qp_timeline_start(int64_t unix_ns);
 
 /* Adds calls that ended about `unix_ns`. */
 void qp_timeline_add(int64_t unix_ns, int64_t calls, int64_t rows, int64_t self_ns);
-
-#endif

@@ -1,8 +1,7 @@
 /* The usage of the threads that call drivers, read by themselves: now and then, and when they end,
  * because /proc drops them then.
  */
-#ifndef QP_THREADS_THREAD_USAGE_H
-#define QP_THREADS_THREAD_USAGE_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ void qp_thread_usage_clear(void);
 
 /* In a forked child: makes a new lock. */
 void qp_thread_usage_after_fork(void);
-
-#endif

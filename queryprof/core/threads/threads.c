@@ -3,9 +3,7 @@
 #include <pythread.h>
 #include <string.h>
 
-#ifndef _WIN32
 #include <pthread.h>
-#endif
 
 #include "memory/numbered_names.h"
 #include "memory/region.h"
@@ -35,7 +33,6 @@ void qp_threads_stop(void)
     state.owner = NULL;
 }
 
-#ifndef _WIN32
 static pthread_key_t end_of_thread;
 static pthread_once_t end_of_thread_once = PTHREAD_ONCE_INIT;
 
@@ -59,9 +56,6 @@ static void tell_end(qp_thread *record)
     pthread_once(&end_of_thread_once, make_end_of_thread);
     pthread_setspecific(end_of_thread, record);
 }
-#else
-static void tell_end(qp_thread *Py_UNUSED(record)) {}
-#endif
 
 /* A new str: the running thread's name in `threading`; NULL with an exception.
  * threading.current_thread() would make an object for a thread that has none. */

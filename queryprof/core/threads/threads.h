@@ -1,6 +1,5 @@
 /* The threads that call the driver: records and names. */
-#ifndef QP_THREADS_THREADS_H
-#define QP_THREADS_THREADS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -68,5 +67,3 @@ bool qp_thread_is_known(uint16_t thread);
 
 /* The number of a thread's name. Raises nothing. */
 uint16_t qp_thread_number(PyObject *name);
-
-#endif

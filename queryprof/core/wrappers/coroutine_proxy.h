@@ -2,8 +2,7 @@
  * pauses and when it has ended. To the program the proxy is the coroutine: `await`, tasks and
  * asyncio.iscoroutine accept it, and all attributes are the coroutine's.
  */
-#ifndef QP_WRAPPERS_COROUTINE_PROXY_H
-#define QP_WRAPPERS_COROUTINE_PROXY_H
+#pragma once
 
 #include <Python.h>
 
@@ -22,5 +21,3 @@ PyTypeObject *qp_coroutine_proxy_type(PyObject *module);
 /* A new proxy of that type; it takes over the references to the coroutine and the watcher. Without
  * memory the coroutine itself is returned, and the watcher is freed by its `forget`. */
 PyObject *qp_coroutine_proxy(PyTypeObject *type, PyObject *coroutine, qp_watcher *watcher);
-
-#endif

@@ -1,6 +1,5 @@
 /* The types that the module makes. */
-#ifndef QP_WRAPPERS_MODULE_STATE_H
-#define QP_WRAPPERS_MODULE_STATE_H
+#pragma once
 
 #include <Python.h>
 
@@ -9,5 +8,3 @@ typedef struct {
     PyTypeObject *coroutine_proxy_type;
     PyTypeObject *handoff_type;
 } qp_module_state;
-
-#endif

@@ -1,7 +1,6 @@
 /* A callable that replaces another one: it is called in the same way, and has the same attributes.
  */
-#ifndef QP_WRAPPERS_WRAPPER_H
-#define QP_WRAPPERS_WRAPPER_H
+#pragma once
 
 #include <Python.h>
 
@@ -25,5 +24,3 @@ PyObject *qp_wrapper_new(PyTypeObject *type, vectorcallfunc call, PyObject *wrap
 /* Adds `bytes` bytes of zeroed data to a new wrapper, and a type that they refer to (a reference is
  * taken; may be NULL). Valid as long as the wrapper. NULL with an exception. */
 void *qp_wrapper_hold(PyObject *wrapper, size_t bytes, PyTypeObject *type);
-
-#endif
