@@ -46,18 +46,33 @@ class Handover:
         self.is_database = is_database
 
 
+HANDOVERS = {
+    "concurrent.futures.thread": ("thread pool", Handover("ThreadPoolExecutor", "submit", 1)),
+    "twisted.python.threadpool": (
+        "twisted", Handover("ThreadPool", "callInThreadWithCallback", 2),
+    ),
+    "anyio._backends._asyncio": (
+        "anyio", Handover("AsyncIOBackend", "run_sync_in_worker_thread", 0, is_awaited=True),
+    ),
+    "aiosqlite.core": (
+        "aiosqlite",
+        Handover("Connection", "_execute", 1, is_awaited=True, is_database=True),
+        Handover("Connection", "__init__", 1, is_timed=False),
+    ),
+}  # fmt: skip
+"""By module: the name of its threads in a report, and the methods."""
+
+
 class ExecutorHook:
     """Keeps the methods of one module replaced.
 
     Args:
-        module: the module of the methods.
-        kind: the name of its threads in a report.
+        module: a key of HANDOVERS.
     """
 
-    def __init__(self, module: str, kind: str, *handovers: Handover) -> None:
+    def __init__(self, module: str) -> None:
         self.module = module
-        self._kind = kind
-        self.handovers = handovers
+        self._kind, *self.handovers = HANDOVERS[module]
         self._replaced = Replacements()
 
     def attach(self, module: ModuleType) -> None:
@@ -95,24 +110,3 @@ class ExecutorHook:
             handover.is_database,
         )
         self._replaced.set(owner, handover.method, runner)
-
-
-def thread_pool_hook() -> ExecutorHook:
-    submit = Handover("ThreadPoolExecutor", "submit", 1)
-    return ExecutorHook("concurrent.futures.thread", "thread pool", submit)
-
-
-def twisted_hook() -> ExecutorHook:
-    call = Handover("ThreadPool", "callInThreadWithCallback", 2)
-    return ExecutorHook("twisted.python.threadpool", "twisted", call)
-
-
-def anyio_hook() -> ExecutorHook:
-    run = Handover("AsyncIOBackend", "run_sync_in_worker_thread", 0, is_awaited=True)
-    return ExecutorHook("anyio._backends._asyncio", "anyio", run)
-
-
-def aiosqlite_hook() -> ExecutorHook:
-    execute = Handover("Connection", "_execute", 1, is_awaited=True, is_database=True)
-    connector = Handover("Connection", "__init__", 1, is_timed=False)
-    return ExecutorHook("aiosqlite.core", "aiosqlite", execute, connector)

@@ -17,28 +17,23 @@ if TYPE_CHECKING:
 DRIVERS = ("apsw", "pysqlite3", "sqlcipher3", "sqlean", "libsql", "psycopg", "duckdb")
 """The drivers among them."""
 
+SQLITES = ("apsw", "pysqlite3._sqlite3", "sqlcipher3._sqlite3", "sqlean._sqlite3")
+THREADS = ("concurrent.futures.thread", "twisted.python.threadpool", "anyio._backends._asyncio",
+           "aiosqlite.core")  # fmt: skip
+REACTORS = ("base", "posixbase", "selectreactor")
+
 HOMES = {
-    "apsw": "queryprof.hooks.drivers.own_sqlite:apsw_hook",
-    "pysqlite3._sqlite3": "queryprof.hooks.drivers.own_sqlite:pysqlite3_hook",
-    "sqlcipher3._sqlite3": "queryprof.hooks.drivers.own_sqlite:sqlcipher3_hook",
-    "sqlean._sqlite3": "queryprof.hooks.drivers.own_sqlite:sqlean_hook",
-    "psycopg": "queryprof.hooks.drivers.pep249:psycopg_hook",
-    "duckdb": "queryprof.hooks.drivers.pep249:duckdb_hook",
-    "libsql": "queryprof.hooks.drivers.pep249:libsql_hook",
-    "concurrent.futures.thread": "queryprof.hooks.executors:thread_pool_hook",
-    "twisted.python.threadpool": "queryprof.hooks.executors:twisted_hook",
-    "anyio._backends._asyncio": "queryprof.hooks.executors:anyio_hook",
-    "aiosqlite.core": "queryprof.hooks.executors:aiosqlite_hook",
-    "sqlalchemy.orm.strategies": "queryprof.hooks.sqlalchemy_loads:LazyLoads",
-    "asyncio.base_events": "queryprof.hooks.event_loops.asyncio_loop:AsyncioLoop",
-    "multiprocessing.util": "queryprof.hooks.worker_processes:WorkerProcesses",
-    "uvloop": "queryprof.hooks.event_loops.uvloop_loop:UvloopLoop",
-    "trio._core._run": "queryprof.hooks.event_loops.trio_loop:TrioLoop",
-    "twisted.internet.base": "queryprof.hooks.event_loops.twisted_loop:base_hook",
-    "twisted.internet.posixbase": "queryprof.hooks.event_loops.twisted_loop:posixbase_hook",
-    "twisted.internet.selectreactor": "queryprof.hooks.event_loops.twisted_loop:selectreactor_hook",
+    **dict.fromkeys(SQLITES, "drivers.own_sqlite:OwnSqliteHook"),
+    **dict.fromkeys(("psycopg", "duckdb", "libsql"), "drivers.pep249:KnownDriverHook"),
+    **dict.fromkeys(THREADS, "executors:ExecutorHook"),
+    "sqlalchemy.orm.strategies": "sqlalchemy_loads:LazyLoads",
+    "asyncio.base_events": "event_loops.asyncio_loop:AsyncioLoop",
+    "multiprocessing.util": "worker_processes:WorkerProcesses",
+    "uvloop": "event_loops.uvloop_loop:UvloopLoop",
+    "trio._core._run": "event_loops.trio_loop:TrioLoop",
+    **{f"twisted.internet.{name}": "event_loops.twisted_loop:TwistedLoop" for name in REACTORS},
 }
-"""By the module that must be imported first: the module and its function that make the hook."""
+"""By the module that must be imported first: the class of its hook, below `queryprof.hooks`."""
 
 
 class Later:
@@ -61,7 +56,7 @@ class Later:
         """Makes the hook, once, and attaches."""
         if self._hook is None:
             home, _, name = HOMES[self.module].partition(":")
-            self._hook = getattr(import_module(home), name)()
+            self._hook = getattr(import_module(f"queryprof.hooks.{home}"), name)(self.module)
         self._hook.attach(module)
 
     def detach(self) -> None:

@@ -25,7 +25,8 @@ class LazyLoads:
 
     module = "sqlalchemy.orm.strategies"
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
+        self.module = module
         self._replaced = Replacements()
 
     def attach(self, strategies: ModuleType) -> None:

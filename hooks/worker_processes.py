@@ -34,7 +34,8 @@ class WorkerProcesses:
 
     module = "multiprocessing.util"
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
+        self.module = module
         self._registered: _Registered | None = None
 
     def attach(self, module: ModuleType) -> None:

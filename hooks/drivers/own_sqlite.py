@@ -53,17 +53,16 @@ class OwnSqliteHook(DriverHook):
     the counters of sqlite3, for all drivers together.
 
     Args:
-        connect: the name in the module of the function that makes a connection.
+        module: "apsw", or a module like the standard library's _sqlite3.
 
     Attributes:
         counters_off: why the counters are unknown, or None: they are on.
     """
 
-    def __init__(
-        self, module: str, types: Mapping[str, Mapping[str, str]], connect: str = "connect"
-    ) -> None:
+    def __init__(self, module: str) -> None:
+        types = APSW_TYPES if module == "apsw" else SQLITE3_TYPES
         super().__init__(Driver(module, types, functions={}))
-        self._connect = connect
+        self._connect = "Connection" if module == "apsw" else "connect"
         self._cursor_type: type | None = None
         self.counters_off: str | None = "not attached"
 
@@ -95,19 +94,3 @@ class OwnSqliteHook(DriverHook):
         except Exception as error:
             return f"its SQLite does not load the core: {error}"
         return _core.counters_start_private()
-
-
-def apsw_hook() -> OwnSqliteHook:
-    return OwnSqliteHook("apsw", APSW_TYPES, connect="Connection")
-
-
-def pysqlite3_hook() -> OwnSqliteHook:
-    return OwnSqliteHook("pysqlite3._sqlite3", SQLITE3_TYPES)
-
-
-def sqlcipher3_hook() -> OwnSqliteHook:
-    return OwnSqliteHook("sqlcipher3._sqlite3", SQLITE3_TYPES)
-
-
-def sqlean_hook() -> OwnSqliteHook:
-    return OwnSqliteHook("sqlean._sqlite3", SQLITE3_TYPES)

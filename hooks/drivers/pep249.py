@@ -53,6 +53,8 @@ LIBSQL = Driver(
     },
 )
 
+KNOWN = {driver.module: driver for driver in (PSYCOPG, DUCKDB, LIBSQL)}
+
 CURSOR_PLACES = ("Cursor", "cursors.Cursor", "cursor.Cursor", "_cursor.Cursor")
 CONNECTION_PLACES = (
     "Connection", "connections.Connection", "connection.Connection", "_connection.Connection",
@@ -60,16 +62,15 @@ CONNECTION_PLACES = (
 """Where drivers usually keep the types that `connect` and `cursor` return."""
 
 
-def psycopg_hook() -> DriverHook:
-    return DriverHook(PSYCOPG)
+class KnownDriverHook(DriverHook):
+    """Keeps the probes on a driver of KNOWN.
 
+    Args:
+        module: a key of KNOWN.
+    """
 
-def duckdb_hook() -> DriverHook:
-    return DriverHook(DUCKDB)
-
-
-def libsql_hook() -> DriverHook:
-    return DriverHook(LIBSQL)
+    def __init__(self, module: str) -> None:
+        super().__init__(KNOWN[module])
 
 
 def named_driver(

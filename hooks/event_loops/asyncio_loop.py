@@ -43,7 +43,8 @@ class AsyncioLoop:
     module = "asyncio.base_events"
     """The module that must be imported before the hook can attach."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
+        self.module = module
         self._replaced = Replacements()
 
     def attach(self, base_events: ModuleType) -> None:

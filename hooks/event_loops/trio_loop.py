@@ -62,7 +62,8 @@ class TrioLoop:
 
     module = "trio._core._run"
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
+        self.module = module
         self._replaced = Replacements()
 
     def attach(self, run: ModuleType) -> None:

@@ -80,15 +80,3 @@ class TwistedLoop:
     def detach(self) -> None:
         """Puts them back."""
         self._replaced.undo()
-
-
-def base_hook() -> TwistedLoop:
-    return TwistedLoop("twisted.internet.base")
-
-
-def posixbase_hook() -> TwistedLoop:
-    return TwistedLoop("twisted.internet.posixbase")
-
-
-def selectreactor_hook() -> TwistedLoop:
-    return TwistedLoop("twisted.internet.selectreactor")

@@ -31,7 +31,8 @@ class UvloopLoop:
 
     module = "uvloop"
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
+        self.module = module
         self._replaced = Replacements()
 
     def attach(self, uvloop: ModuleType) -> None:

@@ -20,31 +20,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    Kind = tuple[str, Callable[[str], object], Callable[[object], bool]]
+    """What a value must be, for a message; gives a text's value, or raises ValueError; whether a
+    value is one."""
+
 ROOTS_VARIABLE = "QUERYPROF_ROOTS"
 PARAMETERS_VARIABLE = "QUERYPROF_PARAMETERS"
 STALL_VARIABLE = "QUERYPROF_STALL_MS"
 MAXIMUM_CALL_PATH_FRAMES = 8
 MINIMUM_MS = 1.0
 MAXIMUM_MS = 3_600_000.0
-
-
-class Kind:
-    """The kind of a setting's values.
-
-    Attributes:
-        wants: what a value must be, in words.
-        parse: returns a text's value; raises ValueError.
-        fits: whether a value is one.
-    """
-
-    __slots__ = ("fits", "parse", "wants")
-
-    def __init__(
-        self, wants: str, parse: Callable[[str], object], fits: Callable[[object], bool]
-    ) -> None:
-        self.wants = wants
-        self.parse = parse
-        self.fits = fits
 
 
 def _truth(text: str) -> bool:
@@ -68,10 +53,10 @@ def _is_directories(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(root, str) for root in value)
 
 
-DIRECTORIES = Kind("a list of directories", str.split, _is_directories)
-FRAMES = Kind(f"1 to {MAXIMUM_CALL_PATH_FRAMES}", int, _is_frames)
-TRUTH = Kind("true or false", _truth, lambda value: isinstance(value, bool))
-MILLISECONDS = Kind(f"{MINIMUM_MS:g} to {MAXIMUM_MS:g}", float, _is_milliseconds)
+DIRECTORIES = ("a list of directories", str.split, _is_directories)
+FRAMES = (f"1 to {MAXIMUM_CALL_PATH_FRAMES}", int, _is_frames)
+TRUTH = ("true or false", _truth, lambda value: isinstance(value, bool))
+MILLISECONDS = (f"{MINIMUM_MS:g} to {MAXIMUM_MS:g}", float, _is_milliseconds)
 
 SETTINGS: dict[str, tuple[Kind, object]] = {
     "roots": (DIRECTORIES, ()),
@@ -117,13 +102,14 @@ class Settings:
 def _value(name: str, value: object) -> object:
     """The value of a setting, if it is of its kind."""
     kind, _ = SETTINGS[name]
+    wants, parse, fits = kind
     try:
         if isinstance(value, str) and kind is not DIRECTORIES:
-            value = kind.parse(value)
+            value = parse(value)
     except ValueError:
         pass  # raised below
-    if not kind.fits(value):
-        raise SettingsError(f"{name} must be {kind.wants}, not {value!r}")
+    if not fits(value):
+        raise SettingsError(f"{name} must be {wants}, not {value!r}")
     return value
 
 
@@ -190,7 +176,7 @@ def _setup_cfg(path: str) -> Mapping[str, object] | None:
     try:
         parser.read_string(text)
         return {
-            name: SETTINGS[name][0].parse(value) if name in SETTINGS else value
+            name: SETTINGS[name][0][1](value) if name in SETTINGS else value
             for name, value in parser["queryprof"].items()
         }
     except (configparser.Error, ValueError) as error:

@@ -108,11 +108,11 @@ def test_twisted(queryprof: Run, script: Script, reactor: str) -> None:
     path = script(
         QUERY + ASK + choose + "\nfrom twisted.internet import reactor\n"
         "def sleeper():\n"
-        "    time.sleep(0.15)\n"
+        "    time.sleep(0.3)\n"
         "reactor.callLater(0.05, sleeper)\n"
         "reactor.callLater(0.1, lambda: None)\n"
-        "reactor.callLater(0.4, ask)\n"
-        "reactor.callLater(1.2, reactor.stop)\n"
+        "reactor.callLater(0.6, ask)\n"
+        "reactor.callLater(1.4, reactor.stop)\n"
         "reactor.run()\n"
     )
     (loop,) = recorded(queryprof, path).loops

@@ -333,16 +333,15 @@ def hooked() -> dict[str, object]:
     from queryprof.hooks.drivers import own_sqlite
     from queryprof.hooks.drivers.pep249 import DUCKDB, LIBSQL, PSYCOPG
 
-    own = (own_sqlite.apsw_hook(), own_sqlite.pysqlite3_hook(), own_sqlite.sqlcipher3_hook(),
-           own_sqlite.sqlean_hook())  # fmt: skip
+    own = [own_sqlite.OwnSqliteHook(name) for name in (
+        "apsw", "pysqlite3._sqlite3", "sqlcipher3._sqlite3", "sqlean._sqlite3")]  # fmt: skip
     found = {}
     owners: list[tuple[str, str, tuple[str, ...]]] = [
         (driver.module, name, tuple(methods))
         for driver in (PSYCOPG, DUCKDB, LIBSQL, *(hook.driver for hook in own))
         for name, methods in driver.types.items()
     ]
-    hooks = (executors.thread_pool_hook(), executors.twisted_hook(),
-             executors.anyio_hook(), executors.aiosqlite_hook())  # fmt: skip
+    hooks = [executors.ExecutorHook(module) for module in executors.HANDOVERS]
     owners += [(h.module, o.owner, (o.method,)) for h in hooks for o in h.handovers]
     for module_name, owner_name, methods in owners:
         try:

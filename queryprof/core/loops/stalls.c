@@ -69,13 +69,18 @@ static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
     return &rows[added];
 }
 
-static void add_cpu(qp_stall_row *to, const qp_step *step)
+/* Adds the CPU time from the watchdog's first look to the end, where that is much of the step: on a
+ * busy machine it may look when a sleep is over and the thread waits for a processor. */
+static void add_cpu(qp_stall_row *to, const qp_step *step, int64_t ns)
 {
+    enum { PARTS = 10 }; /* of the step; it must have seen one of them */
     const qp_running_loop *running_loop = step->running_loop;
     int64_t cpu_ns = qp_cpu_wanted_ns(running_loop->kernel_id);
-    if (cpu_ns >= 0 && atomic_load(&running_loop->seen_number) == step->number) {
+    int64_t seen_ns = qp_clock_ns(qp_clock_elapsed(running_loop->seen_ticks, qp_clock_ticks()));
+    if (cpu_ns >= 0 && atomic_load(&running_loop->seen_number) == step->number &&
+        seen_ns >= ns / PARTS) {
         to->cpu_ns += cpu_ns - running_loop->seen_cpu_ns;
-        to->cpu_of_ns += qp_clock_ns(qp_clock_elapsed(running_loop->seen_ticks, qp_clock_ticks()));
+        to->cpu_of_ns += seen_ns;
     }
 }
 
@@ -112,7 +117,7 @@ static void add_end(qp_stall_row *to, const qp_step *step, int64_t ns)
     }
     to->gil_ns += qp_clock_ns(step->gil_ticks);
     qp_step_queries_join(&to->causes, &step->causes);
-    add_cpu(to, step);
+    add_cpu(to, step, ns);
     add_timers(to, step, ns);
 }
 
