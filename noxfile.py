@@ -96,7 +96,7 @@ def tests(session: nox.Session) -> None:
     session.run(
         *PYTEST, "-m", QUICK if is_first else f"{QUICK} and not once",
         *session.posargs,
-        env={"QUERYPROF_DRIVERS": str(drivers)},
+        env={"QUERYPROF_DRIVERS": str(drivers), "QUERYPROF_EXAMPLES": "100" if is_first else "40"},
     )  # fmt: skip
 
 
