@@ -1,4 +1,4 @@
-"""`queryprof ab`: runs one command on two revisions by turns, and compares them."""
+"""`queryprof ab`: runs one command on two revisions alternately, and compares them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def ab(
 ) -> None:  # fmt: skip
     """Compares COMMAND in two revisions.
 
-    It runs in both by turns, and their database calls are compared. Both revisions are checked out into temporary directories; the work tree is not touched. COMMAND starts
+    It runs in each alternately. Both revisions are checked out into temporary directories; the
+    work tree is not touched. COMMAND starts
     in the same directory of each revision as this one is started in.
     """
     from queryprof.cli.progress import progress

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         """The module that must be imported first."""
 
         def attach(self, module: ModuleType) -> None:
-            """Attaches wholly, or raises an exception and attaches nothing."""
+            """Attaches everything, or raises an exception and attaches nothing."""
 
         def detach(self) -> None:
             """Puts everything back; does nothing when it is not attached."""

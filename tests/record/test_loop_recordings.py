@@ -132,7 +132,7 @@ def test_how_late_the_loop_is_while_it_runs() -> None:
 
 
 def test_the_first_step_stands_still() -> None:
-    """Most loops end before their first beat; one that stands still then has missed beats."""
+    """Most loops end before their first beat; one that is blocked then has missed beats."""
 
     async def main() -> None:
         time.sleep(0.35)
