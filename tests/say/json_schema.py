@@ -9,6 +9,8 @@ from dataclasses import fields, is_dataclass
 from inspect import cleandoc
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from queryprof.report.json.writing import SHAPES
+
 TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 
 
@@ -45,6 +47,7 @@ def _of(hint: Any, known: dict[str, Any]) -> dict[str, Any]:  # noqa: PLR0911 a 
     if origin is Mapping:
         names = {"propertyNames": _of(arguments[0], known)} if arguments[0] is not str else {}
         return {"type": "object", **names, "additionalProperties": _of(arguments[1], known)}
+    hint = SHAPES.get(hint, hint) if isinstance(hint, type) else hint
     if is_dataclass(hint) and isinstance(hint, type):
         name = hint.__name__.lower()
         if name not in known:

@@ -5,18 +5,16 @@ comparison-schema.json is generated.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from queryprof.analysis.changes import Change as Found
-from queryprof.analysis.changes import Comparison, SiteChange
-from queryprof.analysis.changes import StatementChange as FoundStatement
-from queryprof.report.json.writing import document_text, made
+from queryprof.analysis import changes
+from queryprof.report.json.writing import document_text, made, plain, shape_of
 
 Verdict = Literal["better", "worse", "same", "unclear"]
 Plan = Annotated[tuple[str, ...], "a line a step, indented by what it is part of"]
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(changes.Change)
 class Change:
     """A metric of both sides."""
 
@@ -47,7 +45,7 @@ class CallSite:
     executions_after: float
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(changes.PlanChange)
 class Plans:
     """The different query plans of each side; empty: unknown."""
 
@@ -56,25 +54,20 @@ class Plans:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(changes.StatementChange, without=("sites",))
 class Statement:
     """A statement of both sides, or of one."""
 
-    statement: str
     kind: Literal["new", "gone", "known"]
     verdict: Verdict
-    changes: tuple[Change, ...]
     call_sites: Annotated[tuple[CallSite, ...], "where its executions changed most"]
-    plans: Plans
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(changes.Comparison, without=("courses",))
 class Document:
     """What `queryprof compare --format json` writes."""
 
     format_version: Literal[1]
-    before_runs: int
-    after_runs: int
     same_sqlite: Annotated[bool, "whether all processes had the same version of SQLite"]
     whole: Annotated[tuple[Change, ...], "metrics of whole runs"]
     statements: Annotated[
@@ -82,39 +75,24 @@ class Document:
     ]
 
 
-def comparison_json(comparison: Comparison) -> str:
+def comparison_json(comparison: changes.Comparison) -> str:
     """The comparison as a JSON document."""
-    document = made(
-        Document,
-        comparison,
-        format_version=1,
-        whole=tuple(map(_change, comparison.whole)),
-        statements=tuple(map(_statement, comparison.statements)),
-    )
-    return document_text(document, indent=2)
+    return document_text(made(Document, comparison, format_version=1), indent=2)
 
 
-def _change(change: Found) -> Change:
-    return made(Change, change, verdict=str(change.verdict))
+@plain.register
+def _(change: changes.StatementChange) -> Any:
+    return plain(made(Statement, change, call_sites=change.sites))
 
 
-def _statement(change: FoundStatement) -> Statement:
-    return made(
-        Statement,
-        change,
-        verdict=str(change.verdict),
-        changes=tuple(map(_change, change.changes)),
-        call_sites=tuple(map(_site, change.sites)),
-        plans=made(Plans, change.plans, verdict=str(change.plans.verdict)),
-    )
-
-
-def _site(change: SiteChange) -> CallSite:
+@plain.register
+def _(change: changes.SiteChange) -> Any:
     frame = change.site.frame
-    return CallSite(
+    shown = CallSite(
         function=frame.function if frame else None,
         file=frame.file if frame else None,
         line=(frame.line or None) if frame else None,
         executions_before=change.before,
         executions_after=change.after,
     )
+    return plain(shown)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Any
 
-from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.loops import LoopFinding, Share, StallFinding
+from queryprof.analysis.loops import FunctionFinding, LoopFinding, Share, StallFinding
 from queryprof.analysis.report import Report
 from queryprof.analysis.spans import SpanFinding
-from queryprof.analysis.summary import Summary
 from queryprof.analysis.totals import Totals
-from queryprof.analysis.views import DIMENSIONS, Row
-from queryprof.model import Exemplar, Frame, ThreadUsage
+from queryprof.analysis.views import DIMENSIONS
+from queryprof.model import Exemplar, Frame, Plan, Thread, ThreadUsage
 from queryprof.report.json import report_types as to
-from queryprof.report.json.writing import all_made, document_text, made
+from queryprof.report.json.writing import document_text, made, plain
 
 
 def json_report(report: Report, dimension: str | None = None) -> str:
@@ -29,57 +27,37 @@ def json_report(report: Report, dimension: str | None = None) -> str:
         overview,
         format_version=1,
         profiler_ns_estimate=overview.profiler_ns,
-        processes=all_made(to.Process, profile.processes),
+        processes=profile.processes,
         vital_few=ranking.vital,
-        bottlenecks=tuple(
-            made(to.Bottleneck, found, site=_site(found.site), totals=_totals(found.totals))
-            for found in ranking.bottlenecks
-        ),
-        views={
-            name: tuple(map(_row, report.view(name).rows)) for name in dimensions
-        },
+        bottlenecks=ranking.bottlenecks,
+        views={name: report.view(name).rows for name in dimensions},
         loops=tuple(_loop(found, top) for found in report.loops),
-        spans=tuple(map(_span, report.spans[:top])),
-        handoffs=tuple(
-            made(
-                to.Handoff, found, site=_site(found.site), queue=_summary(found.queue),
-                run=_summary(found.run), handback=_summary(found.handback), total=_summary(found.total),
-            )
-            for found in report.handoffs[:top]
-        ),
+        spans=report.spans[:top],
+        handoffs=report.handoffs[:top],
         threads=tuple(_usage(*item) for item in list(report.threads.items())[:top]),
-        notes=dict(profile.notes),
-        plans=tuple(
-            made(to.Plan, plan, tree=tuple(plan.tree.splitlines())) for plan in profile.plans
-        ),
-        error_counts=tuple(
-            made(to.ErrorCount, error, path=_frames(error.path)) for error in profile.errors
-        ),
-        exemplars=tuple(map(_exemplar, profile.exemplars[:top])),
-        timeline=to.Timeline(
-            profile.timeline_width_ns, all_made(to.Interval, profile.timeline)
-        ),
-    )  # fmt: skip
+        notes=profile.notes,
+        plans=profile.plans,
+        error_counts=profile.errors,
+        exemplars=profile.exemplars[:top],
+        timeline=to.Timeline(profile.timeline_width_ns, profile.timeline),
+    )
     return document_text(document, indent=1)
 
 
-def _frame(frame: Frame) -> to.Frame:
-    return made(to.Frame, frame, line=frame.line or None)
+@plain.register
+def _(frame: Frame) -> Any:
+    return plain(made(to.Frame, frame, line=frame.line or None))
 
 
-def _frames(frames: Iterable[Frame]) -> tuple[to.Frame, ...]:
-    return tuple(map(_frame, frames))
+@plain.register
+def _(thread: Thread) -> Any:
+    return thread.name
 
 
-def _site(site: CallSite) -> to.Site:
-    return to.Site(
-        _frame(site.frame) if site.frame else None, _frames(site.callers), _frames(site.helpers)
-    )
-
-
-def _totals(totals: Totals) -> to.Totals:
+@plain.register
+def _(totals: Totals) -> Any:
     known = bool(totals.counted)
-    return made(
+    shown = made(
         to.Totals,
         totals,
         counted_executions=totals.counted,
@@ -89,25 +67,68 @@ def _totals(totals: Totals) -> to.Totals:
         automatic_indexes=totals.automatic_indexes_sum if known else None,
         page_fetches_per_execution_estimate=totals.page_fetches,
     )
+    return plain(shown)
 
 
-def _row(row: Row) -> to.Row:
-    callers = tuple(to.Caller(_site(one.site), _totals(one.totals)) for one in row.callers)
-    return made(to.Row, row, totals=_totals(row.totals), callers=callers)
+@plain.register
+def _(plan: Plan) -> Any:
+    return plain(made(to.Plan, plan, tree=tuple(plan.tree.splitlines())))
 
 
-def _exemplar(exemplar: Exemplar) -> to.Exemplar:
-    return made(
-        to.Exemplar,
-        exemplar,
-        span=exemplar.span or None,
-        thread=exemplar.thread.name,
-        stack=_frames(exemplar.stack),
+@plain.register
+def _(exemplar: Exemplar) -> Any:
+    return plain(made(to.Exemplar, exemplar, span=exemplar.span or None))
+
+
+@plain.register
+def _(share: Share) -> Any:
+    return plain(made(to.Cause, share, site=share.site.frame))
+
+
+@plain.register
+def _(found: FunctionFinding) -> Any:
+    shown = made(
+        to.Function,
+        found.step,
+        share=found.share,
+        durations=found.summary,
+        total_ns=found.step.durations.total_ns,
+        causes=found.causes,
     )
+    return plain(shown)
 
 
-def _summary(summary: Summary) -> to.Summary:
-    return made(to.Summary, summary)
+@plain.register
+def _(finding: StallFinding) -> Any:
+    stall = finding.stall
+    shown = made(
+        to.Stall,
+        stall,
+        function=stall.function if stall.function.function else None,
+        seen_at=stall.path,
+        category=finding.category,
+        share=finding.share,
+        mean_ns=finding.mean_ns,
+        cpu_share=stall.cpu_ns / stall.cpu_of_ns if stall.cpu_of_ns else None,
+        delayed=finding.delayed,
+        delay_ns=finding.delay_ns,
+        causes=finding.causes,
+    )
+    return plain(shown)
+
+
+@plain.register
+def _(finding: SpanFinding) -> Any:
+    numbers = finding.queries
+    shown = made(
+        to.Span,
+        finding.span,
+        wall=finding.wall,
+        cpu_mean_ns=finding.cpu_ns,
+        queries=to.Queries(numbers.mean_ns, numbers.p50_ns, numbers.p95_ns, numbers.max_ns),
+        repeats=finding.repeats,
+    )
+    return plain(shown)
 
 
 def _loop(finding: LoopFinding, top: int | None) -> to.Loop:
@@ -115,61 +136,19 @@ def _loop(finding: LoopFinding, top: int | None) -> to.Loop:
     return made(
         to.Loop,
         loop,
-        thread=loop.thread.name,
         busy_ns=loop.busy_ns if loop.has_steps else None,
         utilization=finding.utilization,
         steps=loop.steps if loop.has_steps else None,
         waiting_mean=finding.mean_waiting,
         waiting_max=loop.waiting_max if finding.mean_waiting is not None else None,
-        beat_lag=_summary(finding.beat_lag),
-        timer_lag=_summary(finding.timer_lag),
-        stalls=tuple(map(_stall, finding.stalls[:top])),
-        functions=tuple(
-            made(
-                to.Function, found.step, function=_frame(found.step.function), share=found.share,
-                durations=_summary(found.summary), total_ns=found.step.durations.total_ns,
-                causes=tuple(map(_cause, found.causes)),
-            )
-            for found in finding.functions[:top]
-        ),
-    )  # fmt: skip
-
-
-def _stall(finding: StallFinding) -> to.Stall:
-    stall = finding.stall
-    return made(
-        to.Stall,
-        stall,
-        function=_frame(stall.function) if stall.function.function else None,
-        seen_at=_frames(stall.path),
-        category=finding.category,
-        share=finding.share,
-        mean_ns=finding.mean_ns,
-        cpu_share=stall.cpu_ns / stall.cpu_of_ns if stall.cpu_of_ns else None,
-        delayed=finding.delayed,
-        delay_ns=finding.delay_ns,
-        stack=_frames(stall.stack),
-        causes=tuple(map(_cause, finding.causes)),
-    )
-
-
-def _cause(share: Share) -> to.Cause:
-    return made(to.Cause, share, site=_frame(share.site.frame) if share.site.frame else None)
-
-
-def _span(finding: SpanFinding) -> to.Span:
-    numbers = finding.queries
-    return made(
-        to.Span,
-        finding.span,
-        statuses={str(status): count for status, count in finding.span.statuses.items()},
-        wall=_summary(finding.wall),
-        cpu_mean_ns=finding.cpu_ns,
-        queries=to.Queries(numbers.mean_ns, numbers.p50_ns, numbers.p95_ns, numbers.max_ns),
-        repeats=tuple(made(to.Repeat, found, site=_site(found.site)) for found in finding.repeats),
+        beat_lag=finding.beat_lag,
+        timer_lag=finding.timer_lag,
+        stalls=finding.stalls[:top],
+        functions=finding.functions[:top],
     )
 
 
 def _usage(name: str, usage: ThreadUsage) -> to.Usage:
-    intervals = all_made(to.UsageInterval, usage.timeline)
-    return made(to.Usage, usage, name=name, timeline=to.UsageTimeline(usage.width_ns, intervals))
+    return made(
+        to.Usage, usage, name=name, timeline=to.UsageTimeline(usage.width_ns, usage.timeline)
+    )

@@ -9,31 +9,43 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from queryprof import model
+from queryprof.analysis import bottlenecks, handoffs, loops, spans, totals
+from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.summary import Summary
+from queryprof.analysis.views import Row
+from queryprof.model import ErrorCount, Interval, UsageInterval
+from queryprof.report.json.writing import shape_of
+
 Category = Literal[
     "database", "garbage collection", "waiting", "computing", "C code that holds the GIL", "unknown"
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(model.Frame)
 class Frame:
     """A place in the program."""
 
     function: Annotated[str, "qualified name"]
-    file: str
     line: Annotated[int | None, "null: unknown"]
     kind: Literal["user", "library", "standard"]
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(CallSite)
 class Site:
     """The first frame of a call path that is not a database helper."""
 
-    frame: Frame | None
     callers: Annotated[tuple[Frame, ...], "outwards of it, nearest first"]
     helpers: Annotated[tuple[Frame, ...], "database helpers seen through, innermost first"]
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(
+    totals.Totals,
+    without=(
+        "statement_executions", "deviation_ns", "counted", "vm_steps_sum", "full_scan_steps_sum",
+        "sorts_sum", "automatic_indexes_sum", "page_fetches",
+    ),
+)  # fmt: skip
 class Totals:
     """Sums over a group of calls."""
 
@@ -58,22 +70,17 @@ class Totals:
     page_fetches_per_execution_estimate: Annotated[float | None, "from 1 in 16 executions"]
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(
+    model.Process,
+    without=(
+        "id", "flushes", "flush_ns", "folded_statements", "folded_calls", "lost_counters",
+        "unasked_plans",
+    ),
+)  # fmt: skip
 class Process:
     """A recorded process."""
 
-    pid: int
-    parent_pid: int
-    host: str
-    argv: tuple[str, ...]
-    directory: str
-    python_version: str
-    sqlite_version: str
-    queryprof_version: str
-    start_unix_ns: int
-    end_unix_ns: int
     clean_end: Annotated[bool, "false: killed, or still running when the trace was read"]
-    clock: str
     rows_estimated: Annotated[bool, "true: times of operation next are estimates"]
     counters_off: Annotated[str | None, "why SQLite's counters are unknown; null: they are on"]
     call_cost_ns: Annotated[float, "calibrated cost of one measured call"]
@@ -83,16 +90,11 @@ class Process:
     unmeasured: Annotated[tuple[str, ...] | None, "imported database modules not measured"]
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(bottlenecks.Bottleneck, without=("callers",))
 class Bottleneck:
     """One statement from one call site."""
 
-    rank: int
-    statement: str
-    site: Site
     share: Annotated[float, "of database_ns, 0 to 1"]
-    cumulative_share: float
-    totals: Totals
     plans: Annotated[
         tuple[tuple[str, ...], ...],
         "the different query plans of the statement, in a form that does not depend on SQLite's"
@@ -100,75 +102,24 @@ class Bottleneck:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """A call site's part in a row."""
-
-    site: Site
-    totals: Totals
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of a view."""
-
-    name: str
-    share: float
-    totals: Totals
-    callers: Annotated[tuple[Caller, ...], "at most five, most expensive first"]
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorCount:
-    """How often an operation raised an exception of a type."""
-
-    statement: str
-    operation: str
-    exception: str
-    count: int
-    path: tuple[Frame, ...]
-
-
-@dataclass(frozen=True, slots=True)
+@shape_of(model.Exemplar, without=("path",))
 class Exemplar:
     """One of the slowest executions of a statement."""
 
-    statement: str
-    operation: str
     span: str | None
     thread: str
-    started_unix_ns: int
-    duration_ns: int
-    rows: int
-    stack: tuple[Frame, ...]
     sql: Annotated[str | None, "null unless parameters were asked for"]
-    parameters: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """A distribution of durations; null when there were none."""
-
-    count: int
-    mean_ns: float | None
-    p50_ns: int | None
-    p95_ns: int | None
-    p99_ns: int | None
-    max_ns: int | None
-
-
-@dataclass(frozen=True, slots=True)
+@shape_of(loops.Share)
 class Cause:
     """Database time on the loop."""
 
-    statement: str
     site: Frame | None
-    calls: int
-    ns: int
     share: Annotated[float, "of the stall's or the function's time"]
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(model.Stall, without=("path", "cpu_ns", "cpu_of_ns"))
 class Stall:
     """Steps of one function that took longer than the threshold, seen at one place."""
 
@@ -176,12 +127,7 @@ class Stall:
     seen_at: Annotated[tuple[Frame, ...], "the program's frames, innermost first"]
     category: Annotated[Category, "what more than half of it was spent on"]
     share: Annotated[float, "of the time of all of the loop's stalls"]
-    count: int
-    total_ns: int
     mean_ns: float
-    max_ns: int
-    database_ns: int
-    gc_ns: int
     cpu_share: Annotated[
         float | None, "how long the thread ran or was ready to run, of the time that was watched"
     ]
@@ -189,31 +135,26 @@ class Stall:
     delayed: Annotated[int, "callbacks and timers that had to wait"]
     delay_ns: Annotated[int, "for so long, added up"]
     samples: Annotated[int, "looks at the stack"]
-    stack: tuple[Frame, ...]
     causes: tuple[Cause, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(model.Step)
 class Function:
     """The steps of one coroutine function or callback."""
 
-    function: Frame
     share: Annotated[float, "of the loop's busy time"]
     durations: Summary
     total_ns: int
-    database_ns: int
-    gc_ns: int
     causes: tuple[Cause, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(model.Loop, without=("has_steps", "waiting"))
 class Loop:
     """The event loops of one library in one thread."""
 
     kind: Annotated[str, "asyncio, uvloop, trio or twisted"]
     thread: str
     runs: Annotated[int, "how often a loop started: three times in one asyncio.run()"]
-    run_ns: int
     busy_ns: Annotated[int | None, "in steps; null: they cannot be seen"]
     utilization: float | None
     steps: int | None
@@ -221,16 +162,12 @@ class Loop:
     waiting_max: int | None
     beat_lag: Summary
     timer_lag: Summary
-    stalls: tuple[Stall, ...]
-    functions: tuple[Function, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(spans.RepeatFinding, without=("span",))
 class Repeat:
     """A statement that one call site executed more than ten times in one span."""
 
-    statement: str
-    site: Site
     spans: Annotated[int, "in how many"]
     executions: Annotated[int, "in all of these"]
     most: Annotated[int, "in one of them"]
@@ -246,12 +183,10 @@ class Queries:
     max: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(model.Span, without=("cpu_count", "cpu_ns", "durations"))
 class Span:
     """The spans of one name that have ended."""
 
-    name: str
-    count: int
     errors: Annotated[int, "left by an exception"]
     statuses: Annotated[Mapping[str, int], "requests by HTTP status"]
     wall: Summary
@@ -261,29 +196,16 @@ class Span:
     repeats: Annotated[tuple[Repeat, ...], "queries in loops"]
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(handoffs.HandoffFinding, without=("program_ns",))
 class Handoff:
     """Work that called a driver in a thread to which a call site handed it."""
 
     kind: Annotated[str, "whose threads: thread pool, anyio, aiosqlite, twisted"]
-    site: Site
-    count: int
-    errors: int
     cancelled: Annotated[int, "never ran, or its end was not waited for"]
     queue: Annotated[Summary, "waiting for a thread"]
     run: Annotated[Summary, "running"]
     handback: Annotated[Summary, "waiting for the event loop to take the result"]
     total: Annotated[Summary, "from being handed over to the end of that"]
-
-
-@dataclass(frozen=True, slots=True)
-class UsageInterval:
-    """What a thread used in an interval."""
-
-    start_unix_ns: int
-    cpu_ns: int
-    read_bytes: int
-    written_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,30 +216,13 @@ class UsageTimeline:
     intervals: tuple[UsageInterval, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(model.ThreadUsage, without=("thread", "width_ns"))
 class Usage:
     """What the threads of one name used, as the system counts it."""
 
     name: str
-    user_ns: int
-    system_ns: int
-    voluntary_switches: int
-    involuntary_switches: int
     read_bytes: Annotated[int, "page cache included"]
-    written_bytes: int
-    read_calls: int
-    write_calls: int
     timeline: UsageTimeline
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Database work in an interval."""
-
-    start_unix_ns: int
-    calls: int
-    rows: int
-    self_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,11 +233,10 @@ class Timeline:
     intervals: tuple[Interval, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@shape_of(model.Plan)
 class Plan:
-    """What EXPLAIN QUERY PLAN told of a statement on a database."""
+    """How SQLite runs a statement on a database, by EXPLAIN QUERY PLAN."""
 
-    statement: str
     database: Annotated[str, "its file, or :memory:"]
     tree: tuple[str, ...]
 
