@@ -30,6 +30,8 @@ UNSEEN = ("", "", 0, "user")
 RENAMED = {"frame_id": "line"}
 """Columns that have another name in a region."""
 
+LOCK_KINDS = ("write", "read", "wait")
+
 LAG_SOURCES = ("timer", "beat")
 DISTRIBUTION = ("number", "total_ns", "max_ns", "spread", "bucket", "count")
 """The region's columns of a distribution, after its name: count, sum, longest, and histogram.
@@ -78,6 +80,9 @@ class RegionAddition:
         self._add_aggregates(list(aggregates))
         self._add_all("errors", "error", "count", exception=lambda n: self._text_or(n) or "(other)")
         self._add_exemplars()
+        self._add_with_longest("file_work", "file_work", "max_lock")
+        self._add_with_longest("locks", "lock_hold", "max", kind=LOCK_KINDS.__getitem__)
+        self._add_all("lock_events", "lock_event", "duration_ns", kind=LOCK_KINDS.__getitem__)
         self._add_all("stack_samples", "stack_sample", "executions")
         self._add_plans()
         self._add_timeline()
@@ -205,6 +210,17 @@ class RegionAddition:
         owners = [(number,) for number in numbers]
         histograms = [one.histogram for one in aggregates]
         self._add_histograms("histogram", zip(owners, histograms, strict=True))
+
+    def _add_with_longest(
+        self, source: str, table: str, longest: str, **given: Callable[[Any], Any]
+    ) -> None:
+        """Adds the rows of a table whose longest time before the mark is in a column of its own."""
+        at = TABLE[table].names.index(f"{longest}_ns")
+        added = []
+        for row, (before,) in self._rows(source, table, f"{longest}_before_ticks", **given):
+            row[at] = max(row[at], self._region.ns(before))
+            added.append(row)
+        self._store.add(table, added)
 
     def _add_exemplars(self) -> None:
         region = self._region

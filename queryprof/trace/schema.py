@@ -10,6 +10,7 @@ History:
     4   where work belongs: span_total, span_repeat, span_status, handoff, thread_usage and the
         tables that refer to them
     5   of process: clock_tick_ns, unmeasured
+    6   file_work, lock_hold, lock_event
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): distinguishes it from other SQLite files."""
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """In the header (user_version) of every trace."""
 
 

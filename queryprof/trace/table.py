@@ -11,7 +11,9 @@ the smaller of those that count a call; the first known; that of the row with th
 the later.
 """
 
-REFERENCES = {"path_id": "stack", "frames": "frame"}
+REFERENCES = {
+    "path_id": "stack", "frames": "frame", "end_statement_id": "statement", "end_path_id": "stack",
+}  # fmt: skip
 """The table that a column refers to, if its name is another; "frames" is a list of ids."""
 
 

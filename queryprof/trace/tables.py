@@ -6,6 +6,7 @@ of its table's columns.
 
 from __future__ import annotations
 
+from queryprof.trace.file_tables import FILE_TABLES
 from queryprof.trace.table import (
     FIRST,
     LAST,
@@ -352,6 +353,7 @@ TABLES = (
         width="usage_width_ns",
         intervals=128,
     ),
+    *FILE_TABLES,
 )
 """In this order a table comes after those that it refers to."""
 

@@ -75,6 +75,10 @@ def write_trace(path: str) -> None:
             store.add("histogram", [(aggregate, 100, 1), (aggregate, 110, 8)])
             store.add("error", [(*by, "execute", "sqlite3.OperationalError", 1)])
             store.add("exemplar", [(*key, 10**18, 9, 1, stack, "SELECT 1", "()")])
+            store.add("file_work", [(*key, 9, 1, 10**8, 10**8, 9, 10**7, 4096, 10**6, 8192, 10**7)])
+            lock = ("write", "shop.db", *by, span, thread, *by)
+            store.add("lock_hold", [(*lock, 3, 10**9, 10**8, 10**7, 10**9)])
+            store.add("lock_event", [(*lock, 10**18, 10**8)])
             store.add("stack_sample", [(*by, 64, 10**9)])
             tree = "SCAN t\n  USE TEMP B-TREE FOR ORDER BY\n"
             store.add("plan", [(statement, ":memory:", tree)])

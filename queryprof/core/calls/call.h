@@ -39,7 +39,7 @@ static inline qp_dialect qp_dialect_of(const qp_probe *probe)
 
 /* A probed call in progress, filled in only as far as its operation needs. Owned and reused by its
  * thread; never on the C stack (see qp_active). A free one keeps its thread; its `active.has_more`,
- * `active.statement`, `active.below`, `outer` and `connection` are zero. */
+ * `active.statement`, `active.work`, `active.below`, `outer` and `connection` are zero. */
 typedef struct qp_call {
     /* of every call */
     qp_active active;
@@ -47,10 +47,9 @@ typedef struct qp_call {
     struct qp_call *next_free;
     qp_thread *thread;
     const qp_probe *probe;
-    uint32_t recording;   /* the number of the recording that it began in */
-    PyObject *self;       /* borrowed, like all of the program's objects here; may be NULL */
-    int64_t nested_ticks; /* spent in probed calls inside this one */
-    uint64_t start_ticks;
+    uint32_t recording;      /* the number of the recording that it began in */
+    PyObject *self;          /* borrowed, like all of the program's objects here; may be NULL */
+    int64_t nested_ticks;    /* spent in probed calls inside this one */
     qp_execution *execution; /* it begins or serves; NULL: its cursor was executed unseen */
     /* of a call that begins an execution */
     PyObject *parameters;

@@ -68,6 +68,7 @@ bool qp_call_goes_on(qp_call *call)
         if (call->execution) {
             qp_execution_abandon(call->execution);
         }
+        qp_file_work_clear(&call->active.work);
         qp_call_give_back(call);
         return false;
     }

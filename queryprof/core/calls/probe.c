@@ -4,6 +4,7 @@
 
 #include "calls/call_rows.h"
 #include "calls/call_stack.h"
+#include "calls/file_work_end.h"
 #include "calls/first_run.h"
 #include "context/spans.h"
 #include "context/statement_labels.h"
@@ -35,7 +36,7 @@ static inline void enter(qp_call *call, qp_meter *meter)
     call->active.meter = meter;
     call->thread->active = &call->active;
     call->nested_ticks = 0;
-    call->start_ticks = qp_clock_ticks();
+    call->active.start_ticks = qp_clock_ticks();
 }
 
 /* The execution that a cursor serves, or NULL; the thread's last one is found at once. */
@@ -253,7 +254,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
         p->max_ticks = ticks > p->max_ticks ? ticks : p->max_ticks;
     }
     p->calls++;
-    p->last_ticks = call->start_ticks;
+    p->last_ticks = call->active.start_ticks;
     p->rows += qp_rows_served(call, result);
     p->nested_ticks += call->nested_ticks;
     if (!result && PyErr_Occurred()) {
@@ -279,7 +280,7 @@ static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t tic
     }
     e->in_use = false;
     e->cursor = NULL;
-    e->started_ticks = call->start_ticks;
+    e->started_ticks = call->active.start_ticks;
     e->ticks = ticks;
     e->nested_ticks = call->nested_ticks;
     e->rows = rows;
@@ -324,9 +325,12 @@ static void note_in_step(const qp_call *call, int64_t ticks)
 
 static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
 {
-    int64_t ticks = qp_clock_elapsed(call->start_ticks, now);
+    int64_t ticks = qp_clock_elapsed(call->active.start_ticks, now);
     qp_thread *thread = call->thread;
     qp_call_leave(call);
+    if (call->active.work.any) {
+        qp_file_work_end(call);
+    }
     /* Not by the probe: it may be another function's, if recording stopped during the call. */
     bool serves = qp_operation_serves_rows(call->active.operation);
     if (!serves && (!result || call->active.has_more)) {
@@ -335,8 +339,11 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     if (call->outer) {
         call->outer->nested_ticks += ticks;
         call->outer = NULL;
-    } else if (thread->running_loop && !call->probe->is_awaited) {
-        note_in_step(call, ticks);
+    } else {
+        thread->database_ticks += ticks;
+        if (thread->running_loop && !call->probe->is_awaited) {
+            note_in_step(call, ticks);
+        }
     }
     if (call->active.has_more) {
         ticks -= qp_first_run_end(call, result);

@@ -60,7 +60,7 @@ static inline qp_call *qp_fetch_begin(const qp_probe *probe, qp_thread *thread)
     call->nested_ticks = 0;
     call->recording = thread->recording;
     e->in_use = true;
-    call->start_ticks = qp_clock_ticks();
+    call->active.start_ticks = qp_clock_ticks();
     return call;
 }
 
@@ -70,21 +70,22 @@ static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
     uint64_t end_ticks = qp_clock_ticks();
     qp_execution *e = call->execution;
     qp_pending_rows *p = &e->pending;
-    int64_t ticks = qp_clock_elapsed(call->start_ticks, end_ticks);
+    int64_t ticks = qp_clock_elapsed(call->active.start_ticks, end_ticks);
     qp_thread *thread = call->thread;
-    if (!result || call->nested_ticks || thread->active != &call->active || thread->running_loop ||
-        call->recording != qp_recording || ticks >= e->notable_ticks || !qp_clock.counter ||
-        end_ticks >= qp_turn_due_ticks) {
+    if (!result || call->nested_ticks || call->active.work.any || thread->active != &call->active ||
+        thread->running_loop || call->recording != qp_recording || ticks >= e->notable_ticks ||
+        !qp_clock.counter || end_ticks >= qp_turn_due_ticks) {
         qp_call_end(call, result);
         return;
     }
     thread->active = NULL;
+    thread->database_ticks += ticks;
     call->next_free = thread->free_calls;
     thread->free_calls = call;
     e->in_use = false;
     e->notable_ticks -= ticks;
     bool row = call->active.operation == QP_NEXT || result != Py_None;
-    p->last_ticks = call->start_ticks;
+    p->last_ticks = call->active.start_ticks;
     if (!p->calls) {
         p->operation = call->active.operation;
         p->errors = p->nested_ticks = 0;

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "counters/connections.h"
+#include "counters/locks.h"
 #include "counters/pending_counters.h"
+#include "counters/vfs.h"
 #include "runtime/assertion.h"
 #include "runtime/exception.h"
 #include "runtime/thread_local.h"
@@ -124,6 +126,7 @@ const char *qp_counters_start(const char *library, PyObject *connection)
         qp_counters_stop();
         return "SQLite refused the hook for new connections";
     }
+    qp_vfs_watch(&qp_sqlite);
     return NULL;
 }
 
@@ -135,6 +138,7 @@ void qp_counters_stop(void)
     if (qp_counting.is_on) {
         qp_counters_flush();
         qp_counting.is_on = false;
+        qp_vfs_unwatch();
         qp_sqlite.cancel_auto_extension((void (*)(void))on_open);
         qp_statement_objects_unwatch();
     }
@@ -161,6 +165,7 @@ const char *qp_counters_start_private(void)
         return "SQLite refused the hook for new connections";
     }
     private.counted[private.count++] = loaded;
+    qp_vfs_watch(loaded);
     return NULL;
 }
 
@@ -317,6 +322,7 @@ void qp_counters_flush(void)
 void qp_counters_after_fork(void)
 {
     qp_pending_counters_after_fork();
+    qp_locks_after_fork();
     qp_traced_connections_after_fork();
     qp_counting.epoch++;
 }

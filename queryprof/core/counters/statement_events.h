@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "counters/connections.h"
+#include "counters/file_work.h"
 #include "memory/execution_row.h"
 #include "runtime/operations.h"
 #include "sqlite/explain.h"
@@ -33,6 +34,7 @@ typedef struct qp_active {
     qp_meter *volatile meter; /* of its execution; NULL: unknown, or the recording ended */
     const void *frame;        /* identity of the Python frame that made it; NULL: unknown */
     qp_operation operation;
+    uint64_t start_ticks;
     /* of an operation that begins an execution */
     bool has_more;        /* qp_first_run_end has work when it ends */
     bool begins_counting; /* `statement` is the execution's first */
@@ -42,6 +44,7 @@ typedef struct qp_active {
                       * the driver's: valid in the callback alone; NULL: none */
     uint32_t base[QP_COUNTERS]; /* its counters then */
     uint32_t pages_at_start;
+    qp_file_work work;
 } qp_active;
 
 /* Whether statements are counted, and in which epoch: what is of another epoch is not valid. */

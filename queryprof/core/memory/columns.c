@@ -1,6 +1,7 @@
 #include "memory/columns.h"
 
 #include "memory/execution_row.h"
+#include "memory/file_rows.h"
 
 #define AS(row, name, member, code) \
     {name, code, (uint16_t)offsetof(row, member), (uint16_t)sizeof(((row *)0)->member)}
@@ -174,6 +175,40 @@ static const qp_column causes[] = {
     COLUMN(qp_cause_row, path, 'I'),  COLUMN(qp_cause_row, calls, 'q'),
     COLUMN(qp_cause_row, ticks, 'q'), END};
 
+#define FILE_SUM(member) AS(qp_file_work_row, #member, sums.member, 'q')
+static const qp_column file_work[] = {KEY(qp_file_work_row),
+                                      COLUMN(qp_file_work_row, calls, 'q'),
+                                      COLUMN(qp_file_work_row, lock_waits, 'q'),
+                                      COLUMN(qp_file_work_row, max_lock_ticks, 'q'),
+                                      COLUMN(qp_file_work_row, max_lock_before_ticks, 'q'),
+                                      FILE_SUM(lock_ticks),
+                                      FILE_SUM(sync_ticks),
+                                      FILE_SUM(read_ticks),
+                                      FILE_SUM(write_ticks),
+                                      FILE_SUM(syncs),
+                                      FILE_SUM(read_bytes),
+                                      FILE_SUM(written_bytes),
+                                      END};
+
+#define LOCK(row)                                                                           \
+    AS(row, "kind", lock.kind, 'I'), AS(row, "database", lock.database, 't'),               \
+        AS(row, "statement", lock.key.statement, 'I'), AS(row, "path", lock.key.path, 'I'), \
+        AS(row, "span", lock.key.span, 'H'), AS(row, "thread", lock.key.thread, 'H'),       \
+        AS(row, "end_statement", lock.end_statement, 'I'), AS(row, "end_path", lock.end_path, 'I')
+
+static const qp_column locks[] = {LOCK(qp_lock_row),
+                                  AS(qp_lock_row, "count", sums.count, 'q'),
+                                  AS(qp_lock_row, "total_ticks", sums.ticks, 'q'),
+                                  AS(qp_lock_row, "max_ticks", sums.max_ticks, 'q'),
+                                  COLUMN(qp_lock_row, max_before_ticks, 'q'),
+                                  AS(qp_lock_row, "database_ticks", sums.database_ticks, 'q'),
+                                  AS(qp_lock_row, "database_of_ticks", sums.database_of_ticks, 'q'),
+                                  END};
+
+static const qp_column lock_events[] = {LOCK(qp_lock_event_row),
+                                        COLUMN(qp_lock_event_row, start_unix_ns, 'q'),
+                                        COLUMN(qp_lock_event_row, duration_ns, 'q'), END};
+
 static const qp_column calls[] = {
     COLUMN(qp_execution, stage, 'I'),
     AS(qp_execution, "ignored", ignored, 'B'),
@@ -232,6 +267,9 @@ const qp_table_facts qp_tables[QP_TABLES] = {
     TABLE(QP_STALL_ROWS, qp_stall_row, QP_STALLS, stalls),
     TABLE(QP_CAUSE_ROWS, qp_cause_row, QP_CAUSES, causes),
     TABLE(QP_TASK_ROWS, qp_task_row, QP_TASKS, tasks),
+    TABLE(QP_FILE_WORK_ROWS, qp_file_work_row, QP_FILE_WORKS, file_work),
+    TABLE(QP_LOCK_ROWS, qp_lock_row, QP_LOCKS, locks),
+    TABLE(QP_LOCK_EVENT_ROWS, qp_lock_event_row, QP_LOCK_EVENTS, lock_events),
     TABLE(QP_CALL_ROWS, qp_execution, QP_CALLS, calls),
 };
 

@@ -39,6 +39,9 @@ typedef enum {
     QP_STALL_ROWS,
     QP_CAUSE_ROWS,
     QP_TASK_ROWS,
+    QP_FILE_WORK_ROWS,
+    QP_LOCK_ROWS,
+    QP_LOCK_EVENT_ROWS,
     QP_CALL_ROWS,
     QP_TABLES
 } qp_table;
@@ -67,6 +70,9 @@ enum {
     QP_STALLS = 128,
     QP_CAUSES = 8192,
     QP_TASKS = 1024,
+    QP_FILE_WORKS = 8192,
+    QP_LOCKS = 2048,
+    QP_LOCK_EVENTS = 4096,
     QP_YOUNG = 16,
     QP_CALLS = QP_YOUNG + 4096
 };

@@ -27,6 +27,7 @@
 #include "stacks/task_creators.h"
 #include "statements/statements.h"
 #include "sums/aggregates.h"
+#include "sums/file_sums.h"
 #include "sums/samples.h"
 #include "sums/timeline.h"
 #include "threads/thread_usage.h"
@@ -94,8 +95,8 @@ int qp_recorder_start(void)
     bool started = qp_region_start() && qp_texts_start() && qp_statements_start() &&
                    qp_code_lines_start() && qp_stacks_start() && qp_changes_start() &&
                    qp_aggregates_start() && qp_executions_start() && qp_plans_start() &&
-                   qp_samples_start() && qp_steps_start() && qp_spans_start() &&
-                   qp_threads_start(PyInterpreterState_Get()) == 0 &&
+                   qp_samples_start() && qp_file_sums_start() && qp_steps_start() &&
+                   qp_spans_start() && qp_threads_start(PyInterpreterState_Get()) == 0 &&
                    qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
     if (!started) {
         qp_recorder_stop();
@@ -123,6 +124,7 @@ void qp_recorder_stop(void)
     qp_steps_stop();
     qp_threads_stop();
     qp_samples_stop();
+    qp_file_sums_stop();
     qp_plans_stop();
     qp_aggregates_stop();
     qp_changes_stop();
@@ -150,6 +152,9 @@ static void forget_sums(void)
     qp_rows_clear(QP_CAUSE_ROWS);
     qp_rows_clear(QP_ERROR_ROWS);
     qp_aggregates_clear();
+    qp_file_sums_clear();
+    qp_rows_clear(QP_LOCK_ROWS);
+    qp_rows_clear(QP_LOCK_EVENT_ROWS);
     qp_handoffs_clear();
     qp_spans_clear();
     qp_thread_usage_clear();
@@ -180,8 +185,9 @@ void qp_recorder_after_fork(void)
     qp_changes_clear();
     qp_aggregates_stop();
     qp_samples_stop();
+    qp_file_sums_stop();
     bool is_lost = qp_region_is_lost();
-    if (is_lost || !qp_aggregates_start() || !qp_samples_start()) {
+    if (is_lost || !qp_aggregates_start() || !qp_samples_start() || !qp_file_sums_start()) {
         qp_recorder_stop();
         return;
     }

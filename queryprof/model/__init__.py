@@ -9,22 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from queryprof.model.files import FileWork as FileWork
+from queryprof.model.files import LockEvent as LockEvent
+from queryprof.model.files import LockHold as LockHold
+from queryprof.model.loops import Cause as Cause
+from queryprof.model.loops import Distribution as Distribution
+from queryprof.model.loops import Loop as Loop
+from queryprof.model.loops import Stall as Stall
+from queryprof.model.loops import Step as Step
+from queryprof.model.places import CallPath as CallPath
+from queryprof.model.places import Frame as Frame
+from queryprof.model.places import Thread as Thread
+
 BASELINE_FIGURES = ("executions", "rows", "vm_steps", "full_scan_steps")
 """The numbers that the baseline of a test keeps of each statement."""
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A place in the program; `line` is 0 when unknown, `kind` user, library or standard."""
-
-    function: str
-    file: str
-    line: int
-    kind: str = "user"
-
-
-CallPath = tuple[Frame, ...]
-"""Frames, innermost first; empty when nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +59,6 @@ class Process:
     @property
     def wall_ns(self) -> int:
         return self.end_unix_ns - self.start_unix_ns
-
-
-@dataclass(frozen=True, slots=True)
-class Thread:
-    """A thread of a process, by its name in `threading`."""
-
-    process_id: int
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,101 +169,6 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
-    """Durations: how many, their sum, the longest, and histogram: bucket -> how many."""
-
-    count: int = 0
-    total_ns: int = 0
-    max_ns: int = 0
-    histogram: Mapping[int, int] = field(default_factory=dict, hash=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """Database time on an event loop: calls of the driver for a statement, from a call path."""
-
-    statement: str
-    path: CallPath
-    calls: int
-    ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The steps of one coroutine function or callback.
-
-    Attributes:
-        function: what ran, at its first line.
-        database_ns, gc_ns: of their time, in the driver and in garbage collections.
-    """
-
-    function: Frame
-    durations: Distribution
-    database_ns: int
-    gc_ns: int
-    causes: tuple[Cause, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Stall:
-    """Steps that took longer than the threshold, of one function, seen at one place.
-
-    Attributes:
-        function: what ran, at its first line; without a name when it cannot be seen.
-        path: where it was seen; empty when it was never sampled.
-        stack: of the longest one, when it was sampled.
-        gil_ns: how long it kept the GIL after another thread requested it.
-        cpu_ns: how long the thread ran or was ready to run, in `cpu_of_ns` of total_ns (the rest
-            was not watched).
-        delayed, delay_ns: callbacks and timers that had to wait, and their total wait.
-        samples: samples of the stack.
-    """
-
-    function: Frame
-    path: CallPath
-    stack: CallPath
-    count: int
-    total_ns: int
-    max_ns: int
-    database_ns: int
-    gc_ns: int
-    gil_ns: int
-    cpu_ns: int
-    cpu_of_ns: int
-    delayed: int
-    delay_ns: int
-    samples: int
-    causes: tuple[Cause, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """The event loops of one library in one thread.
-
-    Attributes:
-        has_steps: whether its steps can be seen; else busy_ns and steps are unknown, and 0.
-        runs: how often a loop started; run_ns from start to stop, busy_ns of it in steps.
-        waiting: callbacks that were ready when a step began, added up over the steps.
-        timer_lag: how late the program's timers started; beat_lag: how late the loop was, measured
-            ten times a second.
-    """
-
-    kind: str
-    thread: Thread
-    has_steps: bool
-    runs: int
-    run_ns: int
-    busy_ns: int
-    steps: int
-    waiting: int
-    waiting_max: int
-    timer_lag: Distribution
-    beat_lag: Distribution
-    functions: tuple[Step, ...]
-    stalls: tuple[Stall, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Repeat:
     """A statement that one call path executed more than ten times in one span: the sign of a
     query in a loop (N+1).
@@ -378,6 +273,9 @@ class Profile:
     errors: tuple[ErrorCount, ...] = ()
     exemplars: tuple[Exemplar, ...] = ()
     stack_samples: tuple[StackSample, ...] = ()
+    file_work: tuple[FileWork, ...] = ()
+    lock_holds: tuple[LockHold, ...] = ()
+    lock_events: tuple[LockEvent, ...] = ()
     plans: tuple[Plan, ...] = ()
     timeline_width_ns: int = 0
     timeline: tuple[Interval, ...] = ()

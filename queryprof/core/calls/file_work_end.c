@@ -1,0 +1,55 @@
+#include "calls/file_work_end.h"
+
+#include <string.h>
+
+#include "counters/locks.h"
+#include "memory/texts.h"
+#include "statements/statements.h"
+#include "sums/file_sums.h"
+#include "sums/lock_sums.h"
+
+static qp_text database_text(uint32_t path_number)
+{
+    const char *path = qp_locks_path(path_number);
+    return qp_text_of(path, strlen(path));
+}
+
+static void add_holds(const qp_file_work *work, const qp_key *key)
+{
+    for (int i = 0; i < work->holds; i++) {
+        const qp_call_hold *hold = &work->hold[i];
+        const qp_lock lock = {.kind = hold->kind,
+                              .database = database_text(hold->path),
+                              .key = hold->key,
+                              .end_statement = key->statement,
+                              .end_path = key->path};
+        qp_lock_sums_add(&lock, &hold->sums);
+        qp_lock_event_add(&lock, hold->start_ticks, hold->end_ticks);
+    }
+}
+
+static void add(const qp_call *call, const qp_file_work *work)
+{
+    qp_key key = {.statement = QP_STATEMENT_UNKNOWN, .thread = call->thread->number};
+    if (call->execution) {
+        key = call->execution->meter.key;
+    }
+    key.operation = call->active.operation;
+    qp_file_sums_add(&key, &work->sums);
+    add_holds(work, &key);
+    if (work->wait_path) {
+        const qp_lock wait = {
+            .kind = QP_LOCK_WAIT, .database = database_text(work->wait_path), .key = key};
+        qp_lock_event_add(&wait, work->wait_start_ticks, work->wait_end_ticks);
+    }
+}
+
+void qp_file_work_end(qp_call *call)
+{
+    qp_file_work *work = &call->active.work;
+    bool is_ignored = call->execution && call->execution->ignored;
+    if (call->recording == qp_recording && !is_ignored) {
+        add(call, work);
+    }
+    qp_file_work_clear(work);
+}

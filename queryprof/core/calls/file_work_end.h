@@ -1,0 +1,6 @@
+/* The end of a call that worked on files: its work is added to the sums, and cleared. */
+#pragma once
+
+#include "calls/call.h"
+
+void qp_file_work_end(qp_call *call);

@@ -1,0 +1,47 @@
+/* The work of a driver's call on files and locks: what SQLite asked of the operating system while
+ * the call was in progress. It is part of the call, and its thread alone writes it, mostly without
+ * the GIL.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory/file_rows.h"
+
+enum { QP_CALL_HOLDS = 8 };
+
+/* Locks of one kind on one database that were taken for one key and released in this call: the
+ * sums, and when the longest began and ended. */
+typedef struct {
+    qp_lock_kind kind;
+    uint32_t path; /* of the database: see locks.h */
+    qp_key key;
+    qp_lock_sums sums;
+    uint64_t start_ticks;
+    uint64_t end_ticks;
+} qp_call_hold;
+
+typedef struct {
+    bool any; /* else there is none, and the sums are zero */
+    qp_file_sums sums;
+    /* A lock that was refused and not attempted again since. */
+    const void *refused_file; /* identity; NULL: there is none */
+    uint64_t refused_ticks;
+    int64_t file_ticks_then; /* reading, writing and syncing since is no waiting */
+    /* All of the call's waits for locks, of one database. */
+    uint32_t wait_path;
+    uint64_t wait_start_ticks;
+    uint64_t wait_end_ticks;
+    int holds;
+    qp_call_hold hold[QP_CALL_HOLDS]; /* the first `holds` */
+} qp_file_work;
+
+static inline void qp_file_work_clear(qp_file_work *work)
+{
+    work->any = false;
+    work->sums = (qp_file_sums){0};
+    work->refused_file = NULL;
+    work->wait_path = 0;
+    work->holds = 0;
+}

@@ -1,0 +1,153 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* dladdr */
+#endif
+#include "counters/vfs.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "counters/locks.h"
+#include "counters/watched_files.h"
+#include "runtime/clock.h"
+
+/* As sqlite3.h declares it. */
+typedef struct vfs {
+    int version;
+    int file_bytes;
+    int path_bytes;
+    struct vfs *next;
+    const char *name;
+    void *data;
+    int (*open)(struct vfs *, const char *, void *, int, int *);
+    int (*delete)(struct vfs *, const char *, int);
+    /* more follows */
+} vfs;
+
+enum { OPEN_CREATE = 0x04, OPEN_MAIN_DB = 0x100, VFSS = 8 * QP_PRIVATE_LIBRARIES };
+
+/* The VFSs whose functions are exchanged; entries stay, for calls that are in progress. */
+static struct {
+    struct {
+        vfs *vfs; /* SQLite's own: static memory of a library that is never unloaded */
+        int (*open)(vfs *, const char *, void *, int, int *);
+        int (*delete)(vfs *, const char *, int);
+    } known[VFSS];
+    int count; /* changed with the GIL, before what it counts is in use */
+} vfss;
+
+/* The entry of a VFS whose functions are exchanged. */
+static int place_of(const vfs *v)
+{
+    int place = 0;
+    while (vfss.known[place].vfs != v) {
+        place++;
+    }
+    return place;
+}
+
+static int watched_open(vfs *v, const char *name, void *f, int flags, int *out_flags)
+{
+    qp_file_work *work = flags & OPEN_CREATE ? qp_file_work_here() : NULL;
+    uint64_t start = qp_clock_ticks();
+    int result = vfss.known[place_of(v)].open(v, name, f, flags, out_flags);
+    if (work) { /* a journal is made */
+        work->sums.write_ticks += qp_clock_elapsed(start, qp_clock_ticks());
+    }
+    qp_file_watch(f);
+    if (result == 0 && (flags & OPEN_MAIN_DB)) {
+        /* Any other name is a value in a statement, which is no reader's business. */
+        const qp_active *call = qp_file_call_here();
+        qp_locks_opened(f, call && call->operation == QP_CONNECT ? name : "(attached)");
+    }
+    return result;
+}
+
+static int watched_delete(vfs *v, const char *name, int syncs_directory)
+{
+    qp_file_work *work = qp_file_work_here();
+    uint64_t start = qp_clock_ticks();
+    int result = vfss.known[place_of(v)].delete(v, name, syncs_directory);
+    int64_t ticks = qp_clock_elapsed(start, qp_clock_ticks());
+    if (work && syncs_directory) {
+        work->sums.sync_ticks += ticks;
+        work->sums.syncs++;
+    } else if (work) {
+        work->sums.write_ticks += ticks;
+    }
+    return result;
+}
+
+/* Whether a VFS' memory may be written: a read(2) into it writes the bytes that it has already. */
+static bool is_writable(vfs *v)
+{
+    int ends[2];
+    if (pipe(ends) != 0) {
+        return false;
+    }
+    size_t bytes = sizeof v->open;
+    bool writable = write(ends[1], &v->open, bytes) == (ssize_t)bytes &&
+                    read(ends[0], &v->open, bytes) == (ssize_t)bytes;
+    close(ends[0]);
+    close(ends[1]);
+    return writable;
+}
+
+/* Exchanges the functions of one VFS. */
+static void watch(vfs *v)
+{
+    int place = 0;
+    while (place < vfss.count && vfss.known[place].vfs != v) {
+        place++;
+    }
+    if (v->open == watched_open || place == VFSS || !is_writable(v)) {
+        return;
+    }
+    vfss.known[place].vfs = v;
+    vfss.known[place].open = v->open;
+    vfss.known[place].delete = v->delete;
+    vfss.count += place == vfss.count;
+    __atomic_store_n(&v->open, watched_open, __ATOMIC_RELEASE);
+    __atomic_store_n(&v->delete, watched_delete, __ATOMIC_RELEASE);
+}
+
+/* Whether two functions are of one library: a VFS of the program's own may have any name. */
+static bool same_library(const void *one, const void *other)
+{
+    Dl_info of_one, of_other;
+    return dladdr(one, &of_one) && dladdr(other, &of_other) &&
+           of_one.dli_fbase == of_other.dli_fbase;
+}
+
+const char *qp_vfs_watch(const qp_sqlite_functions *sqlite)
+{
+    static const char *const names[] = {"unix", "unix-none", "unix-dotfile", "unix-excl"};
+    bool any = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        vfs *own = sqlite->vfs_find(names[i]);
+        void *open = NULL, *find = NULL;
+        memcpy(&find, &sqlite->vfs_find, sizeof find);
+        if (own) {
+            memcpy(&open, &own->open, sizeof open);
+        }
+        if (own && same_library(open, find)) {
+            watch(own);
+        }
+        any = any || (own && own->open == watched_open);
+    }
+    return any ? NULL : "SQLite's VFS cannot be watched";
+}
+
+void qp_vfs_unwatch(void)
+{
+    for (int i = 0; i < vfss.count; i++) {
+        vfs *v = vfss.known[i].vfs;
+        if (v->open == watched_open) {
+            __atomic_store_n(&v->open, vfss.known[i].open, __ATOMIC_RELEASE);
+        }
+        if (v->delete == watched_delete) {
+            __atomic_store_n(&v->delete, vfss.known[i].delete, __ATOMIC_RELEASE);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+/* The rows of what calls ask of the operating system for database files. */
+#pragma once
+
+#include "memory/tables.h"
+
+/* What calls asked of the operating system for their files. */
+typedef struct {
+    int64_t lock_ticks; /* waiting for locks */
+    int64_t sync_ticks;
+    int64_t read_ticks;
+    int64_t write_ticks; /* and creating, truncating and deleting */
+    int64_t syncs;
+    int64_t read_bytes;
+    int64_t written_bytes;
+} qp_file_sums;
+
+/* The same of the calls with one key; of calls that work on no file there is none. */
+typedef struct {
+    uint32_t mark;
+    qp_key key;
+    int64_t calls;
+    int64_t lock_waits; /* of them, those that waited for a lock */
+    int64_t max_lock_ticks;
+    int64_t max_lock_before_ticks; /* the longest before the mark */
+    qp_file_sums sums;
+} qp_file_work_row;
+
+typedef enum { QP_WRITE_LOCK, QP_READ_LOCK, QP_LOCK_WAIT, QP_LOCK_KINDS } qp_lock_kind;
+
+/* Locks on a database: their kind, the calls that took them, and the calls that released them. */
+typedef struct {
+    uint32_t kind; /* qp_lock_kind */
+    qp_text database;
+    qp_key key;
+    uint32_t end_statement;
+    uint32_t end_path;
+} qp_lock; /* without padding */
+
+typedef struct {
+    int64_t count;
+    int64_t ticks;
+    int64_t max_ticks;
+    int64_t database_ticks;    /* in the driver's calls of the thread that took the lock; ... */
+    int64_t database_of_ticks; /* ... known of so many */
+} qp_lock_sums;
+
+/* Held locks, added up. */
+typedef struct {
+    uint32_t mark;
+    qp_lock lock;
+    int64_t max_before_ticks; /* the longest before the mark */
+    qp_lock_sums sums;
+} qp_lock_row;
+
+/* A long hold of a lock, or a long wait for one. */
+typedef struct {
+    qp_lock lock;
+    int64_t start_unix_ns;
+    int64_t duration_ns;
+} qp_lock_event_row;

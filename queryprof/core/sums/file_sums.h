@@ -1,0 +1,14 @@
+/* The sums of calls' work on files, by key. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "memory/file_rows.h"
+
+/* Allocates the index; false without memory. */
+bool qp_file_sums_start(void);
+void qp_file_sums_stop(void);
+void qp_file_sums_clear(void);
+
+/* Adds the work of one call with this key. With the GIL. */
+void qp_file_sums_add(const qp_key *key, const qp_file_sums *work);

@@ -1,0 +1,91 @@
+#include "sums/lock_sums.h"
+
+#include "memory/changes.h"
+#include "memory/region.h"
+#include "runtime/clock.h"
+#include "statements/statements.h"
+
+enum { NOTABLE_NS = 1000000 /* of a hold or a wait that is kept */ };
+
+/* The row of locks like this; NULL: there is no room. */
+static qp_lock_row *row_of(const qp_lock *lock)
+{
+    static uint32_t last;
+    qp_lock_row *rows = qp_rows(QP_LOCK_ROWS);
+    uint32_t count = qp_row_count(QP_LOCK_ROWS);
+    if (last < count && !memcmp(&rows[last].lock, lock, sizeof *lock)) {
+        return &rows[last];
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!memcmp(&rows[i].lock, lock, sizeof *lock)) {
+            last = i;
+            return &rows[i];
+        }
+    }
+    /* The last rows are for what does not fit: one for each kind. */
+    bool has_room = count < QP_LOCKS - QP_LOCK_KINDS || lock->key.statement == QP_STATEMENT_OTHER;
+    uint32_t added = has_room ? qp_rows_add(QP_LOCK_ROWS, 1) : UINT32_MAX;
+    if (added == UINT32_MAX) {
+        return NULL;
+    }
+    rows[added] = (qp_lock_row){.mark = qp_mark - 1, .lock = *lock};
+    return &rows[added];
+}
+
+void qp_lock_sums_add(const qp_lock *lock, const qp_lock_sums *held)
+{
+    qp_lock_row *row = row_of(lock);
+    if (!row) {
+        row = row_of(&(qp_lock){.kind = lock->kind,
+                                .key.statement = QP_STATEMENT_OTHER,
+                                .end_statement = QP_STATEMENT_OTHER});
+    }
+    if (!row) {
+        return;
+    }
+    qp_lock_sums *sums = &row->sums;
+    if (qp_row_changes(QP_LOCK_ROWS, row)) {
+        int64_t before = row->max_before_ticks;
+        row->max_before_ticks = before > sums->max_ticks ? before : sums->max_ticks;
+        sums->max_ticks = 0;
+    }
+    sums->count += held->count;
+    sums->ticks += held->ticks;
+    sums->max_ticks = held->max_ticks > sums->max_ticks ? held->max_ticks : sums->max_ticks;
+    sums->database_ticks += held->database_ticks;
+    sums->database_of_ticks += held->database_of_ticks;
+}
+
+/* A place for an event that has lasted so long: a new one, or that of the shortest; NULL: all have
+ * lasted longer. */
+static qp_lock_event_row *place_for(int64_t duration_ns)
+{
+    static int64_t least_ns; /* none in a full table has lasted less */
+    qp_lock_event_row *rows = qp_rows(QP_LOCK_EVENT_ROWS);
+    uint32_t count = qp_row_count(QP_LOCK_EVENT_ROWS);
+    if (count < QP_LOCK_EVENTS) {
+        least_ns = 0;
+        uint32_t added = qp_rows_add(QP_LOCK_EVENT_ROWS, 1);
+        return added == UINT32_MAX ? NULL : &rows[added];
+    }
+    if (duration_ns <= least_ns) {
+        return NULL;
+    }
+    qp_lock_event_row *shortest = rows;
+    for (uint32_t i = 1; i < count; i++) {
+        shortest = rows[i].duration_ns < shortest->duration_ns ? &rows[i] : shortest;
+    }
+    least_ns = shortest->duration_ns;
+    return duration_ns > least_ns ? shortest : NULL;
+}
+
+void qp_lock_event_add(const qp_lock *lock, uint64_t start_ticks, uint64_t end_ticks)
+{
+    int64_t duration_ns = qp_clock_ns(qp_clock_elapsed(start_ticks, end_ticks));
+    qp_lock_event_row *place = duration_ns < NOTABLE_NS ? NULL : place_for(duration_ns);
+    if (place) {
+        *place = (qp_lock_event_row){.lock = *lock,
+                                     .start_unix_ns = qp_clock_unix_ns(start_ticks),
+                                     .duration_ns = duration_ns};
+    }
+}

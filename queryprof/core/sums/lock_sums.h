@@ -1,0 +1,12 @@
+/* The sums of held locks, and the longest holds and waits with their times. */
+#pragma once
+
+#include <stdint.h>
+
+#include "memory/file_rows.h"
+
+/* Adds locks that were held. With the GIL. */
+void qp_lock_sums_add(const qp_lock *lock, const qp_lock_sums *held);
+
+/* Keeps a hold or a wait, if it is long and among the longest. With the GIL. */
+void qp_lock_event_add(const qp_lock *lock, uint64_t start_ticks, uint64_t end_ticks);

@@ -1,0 +1,78 @@
+"""What SQLite does with files: reading, writing, syncing, and locks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queryprof.model.places import CallPath, Thread
+
+
+@dataclass(frozen=True, slots=True)
+class FileWork:
+    """What SQLite asked of the operating system in the calls of one operation, for one statement
+    from one call path.
+
+    Attributes:
+        calls: those that worked on files; lock_waits: of them, those that waited for a lock.
+        max_lock_ns: the longest wait of one call.
+        syncs: of files and directories.
+        write_ns: writing, creating, truncating and deleting.
+    """
+
+    statement: str
+    path: CallPath
+    span: str
+    thread: Thread
+    operation: str
+    calls: int
+    lock_waits: int
+    lock_ns: int
+    max_lock_ns: int
+    syncs: int
+    sync_ns: int
+    read_bytes: int
+    read_ns: int
+    written_bytes: int
+    write_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class LockHold:
+    """Locks on a database's file that calls of one statement took and calls of another released.
+
+    Attributes:
+        kind: write, or read: a read transaction of a second and more.
+        path: where it was taken; end_path: where it was released.
+        database_ns: of `database_of_ns` (the rest is not known), in the driver's calls of the thread
+            that took the lock; the program's own code ran in the rest.
+    """
+
+    kind: str
+    database: str
+    statement: str
+    path: CallPath
+    span: str
+    thread: Thread
+    end_statement: str
+    end_path: CallPath
+    count: int
+    total_ns: int
+    max_ns: int
+    database_ns: int
+    database_of_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class LockEvent:
+    """A long hold of a lock, or a long wait for one (kind: write, read, wait)."""
+
+    kind: str
+    database: str
+    statement: str
+    path: CallPath
+    span: str
+    thread: Thread
+    end_statement: str
+    end_path: CallPath
+    start_unix_ns: int
+    duration_ns: int

@@ -1,0 +1,27 @@
+"""Where in the program something was: frames, call paths, threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A place in the program; `line` is 0 when unknown, `kind` user, library or standard."""
+
+    function: str
+    file: str
+    line: int
+    kind: str = "user"
+
+
+CallPath = tuple[Frame, ...]
+"""Frames, innermost first; empty when nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread of a process, by its name in `threading`."""
+
+    process_id: int
+    name: str

@@ -1,0 +1,71 @@
+"""The tables of what SQLite does with files: see tables.py."""
+
+from __future__ import annotations
+
+from queryprof.trace.table import Column, Table, key, last, most, text
+
+LOCK = (
+    text("kind", "write, read, wait"),
+    text("database", "its file"),
+    key("statement_id"),
+    key("path_id"),
+    key("span_id"),
+    key("thread_id"),
+    key("end_statement_id", "of the call that released it"),
+    key("end_path_id"),
+)
+
+FILE_TABLES = (
+    Table(
+        "file_work",
+        "What SQLite asked of the operating system in the calls of one operation, for one statement"
+        " from one call path. Calls that work on no file have no row.",
+        (
+            key("statement_id"),
+            key("path_id"),
+            key("span_id"),
+            key("thread_id"),
+            text("operation"),
+            Column("calls", "that worked on files"),
+            Column("lock_waits", "of them, those that waited for a lock"),
+            Column("lock_ns", "waiting for locks"),
+            most("max_lock_ns", "in one call"),
+            Column("syncs", "of files and directories"),
+            Column("sync_ns"),
+            Column("read_bytes"),
+            Column("read_ns"),
+            Column("written_bytes"),
+            Column("write_ns", "writing, creating, truncating and deleting"),
+        ),
+        since=6,
+    ),
+    Table(
+        "lock_hold",
+        "Locks on database files that were held: write locks, and read transactions of a second and"
+        " more.",
+        (
+            *LOCK,
+            Column("count"),
+            Column("total_ns"),
+            most("max_ns"),
+            Column(
+                "database_ns", "of it, in the driver's calls of the thread that took the lock, ..."
+            ),
+            Column("database_of_ns", "... known of so much"),
+        ),
+        since=6,
+    ),
+    Table(
+        "lock_event",
+        "The longest holds of locks, and waits for them, from 1 ms on.",
+        (
+            *(last(column.name, column.meaning, column.sql_type) for column in LOCK),
+            last("start_unix_ns"),
+            last("duration_ns"),
+        ),
+        has_id=True,
+        since=6,
+        index=("kind", "duration_ns"),
+        kept=4096,
+    ),
+)

@@ -1,0 +1,190 @@
+"""Where SQLite's time goes: waiting for locks, syncing, reading and writing; and who holds locks."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import queryprof
+from queryprof.model import FileWork, Profile
+from queryprof.trace.reader import read_profile
+
+MODES = ("delete", "wal", "truncate", "persist")
+
+
+def opened(path: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.execute(f"PRAGMA journal_mode = {mode}")
+    return connection
+
+
+def work_of(profile: Profile, statement: str) -> FileWork:
+    (found,) = [work for work in profile.file_work if work.statement.startswith(statement)]
+    return found
+
+
+def wait_for_lock(path: Path, waited_s: list[float]) -> None:
+    connection = sqlite3.connect(path, isolation_level=None, timeout=20)
+    started = time.perf_counter()
+    connection.execute("UPDATE t SET a = 2")
+    waited_s.append(time.perf_counter() - started)
+    connection.close()
+
+
+def hold_for(connection: sqlite3.Connection, seconds: float, then: threading.Thread) -> float:
+    """How long the write lock was held, by the program's own clock."""
+    connection.execute("BEGIN IMMEDIATE")
+    started = time.perf_counter()
+    then.start()
+    time.sleep(seconds)
+    connection.execute("COMMIT")
+    return time.perf_counter() - started
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_wait_for_a_lock_and_its_holder(tmp_path: Path, mode: str) -> None:
+    """Both are within 5% or 2 ms of what a clock in the program saw."""
+    path = tmp_path / "t.db"
+    waited_s: list[float] = []
+    with queryprof.profile(tmp_path / "t.qprof"):
+        connection = opened(path, mode)
+        connection.execute("CREATE TABLE t (a)")
+        other = threading.Thread(target=wait_for_lock, args=(path, waited_s), name="waiter")
+        held_s = hold_for(connection, 0.3, other)
+        other.join()
+        connection.close()
+    profile = read_profile(str(tmp_path / "t.qprof"))
+    waited = work_of(profile, "UPDATE t")
+    assert waited.lock_waits == 1
+    assert waited.lock_ns == waited.max_lock_ns
+    assert waited.lock_ns / 1e9 == pytest.approx(waited_s[0], rel=0.05, abs=0.01)
+    assert waited.lock_ns / 1e9 <= waited_s[0]
+    (hold,) = [hold for hold in profile.lock_holds if hold.statement == "BEGIN IMMEDIATE"]
+    assert hold.kind == "write"
+    assert hold.database == str(path)
+    assert hold.total_ns / 1e9 == pytest.approx(held_s, rel=0.05, abs=0.01)
+    assert hold.thread.name == "MainThread"
+    assert (hold.path[0].function, hold.end_path[0].function) == ("hold_for", "hold_for")
+    assert hold.end_statement == "COMMIT"
+    assert hold.database_of_ns == hold.total_ns
+    assert hold.database_ns < 0.5 * hold.total_ns
+    (wait,) = [event for event in profile.lock_events if event.kind == "wait"]
+    (held,) = [
+        event
+        for event in profile.lock_events
+        if event.kind == "write" and event.statement == "BEGIN IMMEDIATE"
+    ]
+    assert wait.statement.startswith("UPDATE t")
+    assert held.start_unix_ns < wait.start_unix_ns < held.start_unix_ns + held.duration_ns
+
+
+def test_a_wait_in_a_handler_of_the_programs_own(tmp_path: Path) -> None:
+    """A statement that gives up has waited, too."""
+    path = tmp_path / "t.db"
+    with queryprof.profile(tmp_path / "t.qprof"):
+        holder, other = opened(path, "delete"), sqlite3.connect(path, timeout=0.25)
+        holder.execute("CREATE TABLE t (a)")
+        holder.execute("BEGIN IMMEDIATE")
+        started = time.perf_counter()
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("INSERT INTO t VALUES (1)")
+        waited_s = time.perf_counter() - started
+        holder.execute("ROLLBACK")
+    profile = read_profile(str(tmp_path / "t.qprof"))
+    # sqlite3 sends BEGIN first; the INSERT waits.
+    assert work_of(profile, "INSERT").lock_ns / 1e9 == pytest.approx(waited_s, rel=0.1, abs=0.01)
+
+
+def test_syncs_and_bytes_are_counted(tmp_path: Path) -> None:
+    with queryprof.profile(tmp_path / "t.qprof"):
+        connection = opened(tmp_path / "t.db", "delete")
+        connection.execute("CREATE TABLE t (a)")
+        for _ in range(20):
+            connection.execute("INSERT INTO t VALUES (zeroblob(10000))")
+        connection.close()
+        again = sqlite3.connect(tmp_path / "t.db")
+        rows = [len(row[0]) for row in again.execute("SELECT a FROM t")]
+        again.close()
+    assert rows == [10000] * 20
+    profile = read_profile(str(tmp_path / "t.qprof"))
+    inserted = work_of(profile, "INSERT")
+    assert inserted.calls == 20
+    assert inserted.syncs in (40, 60, 80)  # by how this SQLite was built
+    assert inserted.written_bytes > 20 * 10_000
+    assert 0 < inserted.sync_ns
+    read = [work for work in profile.file_work if work.statement.startswith("SELECT a")]
+    assert sum(work.read_bytes for work in read) > 20 * 10_000
+    spent_ns = sum(work.read_ns + work.write_ns + work.sync_ns for work in profile.file_work)
+    assert 0 < spent_ns < sum(aggregate.self_ns for aggregate in profile.aggregates)
+
+
+def test_a_database_in_memory_has_no_file_work() -> None:
+    with queryprof.profile() as recording:
+        connection = sqlite3.connect(":memory:")
+        connection.execute("CREATE TABLE t (a)")
+        connection.executemany("INSERT INTO t VALUES (?)", [(1,)] * 1000)
+        connection.execute("SELECT * FROM t ORDER BY a").fetchall()
+    assert recording.profile.file_work == ()
+    assert recording.profile.lock_holds == ()
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_files_outlive_the_recording(tmp_path: Path, mode: str) -> None:
+    """What was opened while it ran goes on; what is opened after it is SQLite's alone."""
+    with queryprof.profile():
+        connection = opened(tmp_path / "t.db", mode)
+        connection.execute("CREATE TABLE t (a)")
+        connection.execute("BEGIN IMMEDIATE")
+    connection.execute("INSERT INTO t VALUES (1)")
+    connection.execute("COMMIT")
+    after = sqlite3.connect(tmp_path / "t.db")
+    with queryprof.profile() as recording:
+        connection.execute("INSERT INTO t VALUES (2)")
+    assert [row[0] for row in after.execute("SELECT a FROM t")] == [1, 2]
+    assert work_of(recording.profile, "INSERT").syncs > 0
+    connection.close()
+    after.close()
+
+
+def test_a_transaction_that_another_thread_ends(tmp_path: Path) -> None:
+    """What its thread did meanwhile is not known."""
+    with queryprof.profile() as recording:
+        connection = opened(tmp_path / "t.db", "delete")
+        connection.execute("BEGIN IMMEDIATE")
+        other = threading.Thread(target=connection.execute, args=("COMMIT",))
+        other.start()
+        other.join()
+        connection.close()
+    (hold,) = [h for h in recording.profile.lock_holds if h.statement == "BEGIN IMMEDIATE"]
+    assert hold.count == 1
+    assert hold.database_of_ns == 0
+
+
+def test_a_long_read_transaction(tmp_path: Path) -> None:
+    with queryprof.profile() as recording:
+        connection = opened(tmp_path / "t.db", "wal")
+        connection.execute("CREATE TABLE t (a)")
+        connection.execute("INSERT INTO t VALUES (1), (2), (3)")
+        cursor = connection.execute("SELECT a FROM t")
+        cursor.fetchone()
+        time.sleep(1.1)
+        cursor.fetchall()
+        connection.close()
+    (hold,) = [h for h in recording.profile.lock_holds if h.kind == "read"]
+    assert hold.statement == "SELECT a FROM t"
+    assert hold.max_ns > 1e9
+
+
+def test_attached_databases_are_not_named(tmp_path: Path) -> None:
+    """Their names are values in statements."""
+    with queryprof.profile() as recording:
+        connection = opened(tmp_path / "t.db", "delete")
+        connection.execute("ATTACH ? AS other", (str(tmp_path / "secret.db"),))
+        connection.execute("CREATE TABLE other.t (a)")
+        connection.close()
+    assert "(attached)" in {hold.database for hold in recording.profile.lock_holds}
+    assert not any("secret" in hold.database for hold in recording.profile.lock_holds)
