@@ -188,3 +188,16 @@ def test_attached_databases_are_not_named(tmp_path: Path) -> None:
         connection.close()
     assert "(attached)" in {hold.database for hold in recording.profile.lock_holds}
     assert not any("secret" in hold.database for hold in recording.profile.lock_holds)
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_a_connection_that_was_open_before(tmp_path: Path, mode: str) -> None:
+    """Its files are watched from its first statement on."""
+    connection = opened(tmp_path / "t.db", mode)
+    connection.execute("CREATE TABLE t (a)")
+    with queryprof.profile() as recording:
+        connection.execute("SELECT 1")
+        connection.execute("INSERT INTO t VALUES (1)")
+    connection.close()
+    assert work_of(recording.profile, "INSERT").syncs > 0
+    assert [h.statement for h in recording.profile.lock_holds] == ["INSERT INTO t VALUES (?)"]

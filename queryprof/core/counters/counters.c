@@ -184,6 +184,7 @@ void qp_counters_attach(PyObject *connection)
     }
     t = qp_trace_connection(db, &qp_sqlite, false);
     if (t) {
+        qp_vfs_watch_connection(&qp_sqlite, db);
         qp_schema_apply(&t->schema, QP_SCHEMA_UNKNOWN, 0); /* its content was made before */
     }
     qp_sqlite.mutex_leave(mutex);

@@ -4,25 +4,63 @@
  */
 #pragma once
 
-#include "counters/statement_events.h"
+#include <stdatomic.h>
 
-/* A main database's file is opened (sqlite3_file *, identity only; `path` is copied), closed. */
+#include "counters/statement_events.h"
+#include "runtime/index.h"
+#include "threads/threads.h"
+
+enum {
+    QP_LOCKED_FILES = 1024,   /* open at once; of more, the locks are unknown */
+    QP_LOCKED_FILES_NEAR = 16 /* places where one may be */
+};
+
+typedef struct {
+    bool is_held;
+    qp_key key; /* of the call that took it */
+    uint32_t recording;
+    const qp_thread *thread;   /* that took it; identity only */
+    uint64_t call_start_ticks; /* of that call */
+    uint64_t start_ticks;
+    int64_t database_ticks; /* of the thread then */
+} qp_held_lock;
+
+typedef struct {
+    const void *_Atomic file; /* sqlite3_file *, identity only; NULL: free */
+    uint32_t path;            /* of the database: a number */
+    bool has_wal;             /* its own lock is no read transaction: it is held for long */
+    qp_held_lock held[QP_LOCK_WAIT];
+} qp_locked_file;
+
+extern qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];
+
+/* A main database's file is opened (`path` is copied), closed. */
 void qp_locks_opened(const void *file, const char *path);
 void qp_locks_closed(const void *file);
-
-/* The number of a file's path, for qp_locks_path; 0: unknown. */
-uint32_t qp_locks_path_number(const void *file);
 
 /* A path by its number (never freed); "" for 0. */
 const char *qp_locks_path(uint32_t number);
 
-/* A lock of a write-ahead log is attempted: this file has one; whether it has. */
-void qp_locks_in_wal(const void *file);
-bool qp_locks_has_wal(const void *file);
+static inline qp_locked_file *qp_locks_first_place(const void *file)
+{
+    return &qp_locked_files[((uint64_t)(uintptr_t)file * QP_GOLDEN_RATIO >> 40) % QP_LOCKED_FILES];
+}
 
-/* A file's lock is taken for the call in progress in this thread (NULL: for none), or released. */
-void qp_lock_taken(const void *file, qp_lock_kind kind, const qp_active *call);
-void qp_lock_released(const void *file, qp_lock_kind kind, qp_active *call);
+/* The locks of an open file; NULL: they are not known. */
+static inline qp_locked_file *qp_locks_of(const void *file)
+{
+    qp_locked_file *place = qp_locks_first_place(file);
+    for (int i = 0; i < QP_LOCKED_FILES_NEAR; i++) {
+        if (atomic_load_explicit(&place[i].file, memory_order_relaxed) == file) {
+            return &place[i];
+        }
+    }
+    return NULL;
+}
+
+/* A lock is taken for the call in progress in this thread (NULL: for none), or released. */
+void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, const qp_active *call);
+void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
 
 /* In a forked child: its parent's locks are not its own. */
 void qp_locks_after_fork(void);

@@ -25,7 +25,14 @@ typedef struct vfs {
     /* more follows */
 } vfs;
 
-enum { OPEN_CREATE = 0x04, OPEN_MAIN_DB = 0x100, VFSS = 8 * QP_PRIVATE_LIBRARIES };
+enum {
+    FILE_POINTER = 7,
+    VFS_POINTER = 27,
+    JOURNAL_POINTER = 28,
+    OPEN_CREATE = 0x04,
+    OPEN_MAIN_DB = 0x100,
+    VFSS = 8 * QP_PRIVATE_LIBRARIES
+};
 
 /* The VFSs whose functions are exchanged; entries stay, for calls that are in progress. */
 static struct {
@@ -137,6 +144,32 @@ const char *qp_vfs_watch(const qp_sqlite_functions *sqlite)
         any = any || (own && own->open == watched_open);
     }
     return any ? NULL : "SQLite's VFS cannot be watched";
+}
+
+static bool is_watched(const vfs *v)
+{
+    int place = 0;
+    while (place < vfss.count && vfss.known[place].vfs != v) {
+        place++;
+    }
+    return place < vfss.count;
+}
+
+void qp_vfs_watch_connection(const qp_sqlite_functions *sqlite, void *db)
+{
+    int (*control)(void *, const char *, int, void *) = sqlite->file_control;
+    void *file = NULL, *journal = NULL;
+    vfs *v = NULL;
+    if (!control || control(db, "main", VFS_POINTER, &v) != 0 || !is_watched(v) ||
+        control(db, "main", FILE_POINTER, &file) != 0 ||
+        control(db, "main", JOURNAL_POINTER, &journal) != 0) {
+        return;
+    }
+    qp_file_watch(file);
+    qp_file_watch(journal);
+    if (!qp_locks_of(file)) {
+        qp_locks_opened(file, sqlite->db_filename(db, "main"));
+    }
 }
 
 void qp_vfs_unwatch(void)

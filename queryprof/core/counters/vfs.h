@@ -18,5 +18,8 @@ const char *qp_vfs_watch(const qp_sqlite_functions *sqlite);
  */
 void qp_vfs_watch_file(void *file);
 
+/* Watches the files of a connection (sqlite3 *) that was opened before; with its mutex. */
+void qp_vfs_watch_connection(const qp_sqlite_functions *sqlite, void *db);
+
 /* Puts back what qp_vfs_watch exchanged, unless others have exchanged it since. With the GIL. */
 void qp_vfs_unwatch(void);

@@ -137,8 +137,9 @@ static void refuse_lock(const file *f, qp_active *call)
     work->refused_file = f;
     work->refused_ticks = qp_clock_ticks();
     work->file_ticks_then = file_ticks(&work->sums);
-    if (!work->wait_path) {
-        work->wait_path = qp_locks_path_number(f);
+    const qp_locked_file *locks = work->wait_path ? NULL : qp_locks_of(f);
+    if (locks) {
+        work->wait_path = locks->path;
         work->wait_start_ticks = work->wait_end_ticks = work->refused_ticks;
     }
 }
@@ -153,10 +154,9 @@ static int watched_lock(file *f, int level)
     qp_active *call = qp_file_call_here();
     attempt_lock(f, call);
     int result = original_of(f)->lock(f, level);
-    if (result == 0 && level == LEVEL_SHARED && !qp_locks_has_wal(f)) {
-        qp_lock_taken(f, QP_READ_LOCK, call);
-    } else if (result == 0 && level >= LEVEL_RESERVED) {
-        qp_lock_taken(f, QP_WRITE_LOCK, call);
+    qp_locked_file *locks = result == 0 ? qp_locks_of(f) : NULL;
+    if (locks && (level >= LEVEL_RESERVED || (level == LEVEL_SHARED && !locks->has_wal))) {
+        qp_lock_taken(locks, level == LEVEL_SHARED ? QP_READ_LOCK : QP_WRITE_LOCK, call);
     } else if (call && is_busy(result)) {
         refuse_lock(f, call);
     }
@@ -165,31 +165,44 @@ static int watched_lock(file *f, int level)
 
 static int watched_unlock(file *f, int level)
 {
-    if (level < LEVEL_RESERVED) {
-        qp_lock_released(f, QP_WRITE_LOCK, qp_file_call_here());
-    }
-    if (level < LEVEL_SHARED && !qp_locks_has_wal(f)) {
-        qp_lock_released(f, QP_READ_LOCK, qp_file_call_here());
+    qp_locked_file *locks = level < LEVEL_RESERVED ? qp_locks_of(f) : NULL;
+    if (locks) {
+        qp_active *call = qp_file_call_here();
+        qp_lock_released(locks, QP_WRITE_LOCK, call);
+        if (level < LEVEL_SHARED && !locks->has_wal) {
+            qp_lock_released(locks, QP_READ_LOCK, call);
+        }
     }
     return original_of(f)->unlock(f, level);
+}
+
+/* The lock of a write-ahead log: a reader's, the writer's, or another, QP_LOCK_KINDS. */
+static qp_lock_kind kind_of(int offset, int flags)
+{
+    return offset >= SHM_READERS && (flags & SHM_SHARED)     ? QP_READ_LOCK
+           : offset == SHM_WRITER && (flags & SHM_EXCLUSIVE) ? QP_WRITE_LOCK
+                                                             : QP_LOCK_KINDS;
 }
 
 static int watched_shm_lock(file *f, int offset, int count, int flags)
 {
     qp_active *call = qp_file_call_here();
-    bool reads = offset >= SHM_READERS && (flags & SHM_SHARED);
-    bool writes = offset == SHM_WRITER && (flags & SHM_EXCLUSIVE);
+    qp_lock_kind kind = kind_of(offset, flags);
+    qp_locked_file *locks = kind < QP_LOCK_KINDS ? qp_locks_of(f) : NULL;
     if (flags & SHM_UNLOCK) {
-        if (reads || writes) {
-            qp_lock_released(f, writes ? QP_WRITE_LOCK : QP_READ_LOCK, call);
+        if (locks) {
+            qp_lock_released(locks, kind, call);
         }
         return original_of(f)->shm_lock(f, offset, count, flags);
     }
-    qp_locks_in_wal(f);
+    if (locks && !locks->has_wal) { /* what it holds by its own lock is no transaction */
+        locks->has_wal = true;
+        locks->held[QP_READ_LOCK].is_held = false;
+    }
     attempt_lock(f, call);
     int result = original_of(f)->shm_lock(f, offset, count, flags);
-    if (result == 0 && (reads || writes)) {
-        qp_lock_taken(f, writes ? QP_WRITE_LOCK : QP_READ_LOCK, call);
+    if (result == 0 && locks) {
+        qp_lock_taken(locks, kind, call);
     } else if (call && is_busy(result)) {
         refuse_lock(f, call);
     }
@@ -199,9 +212,12 @@ static int watched_shm_lock(file *f, int offset, int count, int flags)
 static int watched_close(file *f)
 {
     int (*original)(file *) = original_of(f)->close; /* it clears the file */
-    qp_lock_released(f, QP_WRITE_LOCK, qp_file_call_here());
-    qp_lock_released(f, QP_READ_LOCK, qp_file_call_here());
-    qp_locks_closed(f);
+    qp_locked_file *locks = qp_locks_of(f);
+    if (locks) {
+        qp_lock_released(locks, QP_WRITE_LOCK, qp_file_call_here());
+        qp_lock_released(locks, QP_READ_LOCK, qp_file_call_here());
+        qp_locks_closed(f);
+    }
     return original(f);
 }
 

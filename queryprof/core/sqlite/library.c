@@ -97,6 +97,9 @@ const char *qp_sqlite_find(const char *path)
         find_function(library, "sqlite3_total_changes", &found.total_changes) &&
         find_function(library, "sqlite3_msize", &found.msize) &&
         find_function(library, "sqlite3_table_column_metadata", &found.table_column_metadata);
+    if (!find_function(library, "sqlite3_file_control", &found.file_control)) {
+        found.file_control = NULL;
+    }
     found.has_wide_changes = find_symbol(library, "sqlite3_changes64") != NULL;
     if (!all) {
         return "the driver's SQLite library does not show its functions";

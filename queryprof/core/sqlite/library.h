@@ -53,6 +53,8 @@ typedef struct {
     int (*table_column_metadata)(void *db, const char *database, const char *table,
                                  const char *column, const char **type, const char **collation,
                                  int *not_null, int *primary_key, int *autoincrement);
+    int (*file_control)(void *db, const char *database, int operation, void *argument); /* may be
+                                                                                         * NULL */
     bool has_wide_changes; /* changes are counted in 64 bits */
 } qp_sqlite_functions;
 
