@@ -149,6 +149,18 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class ParameterSample:
+    """Of a sample of a statement's executions: how many had the parameters of one shortly before,
+    with nothing written in between.
+    """
+
+    statement: str
+    path: CallPath
+    samples: int
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
 class StackSample:
     """A stack, with estimates of the executions and the time that it stands for."""
 
@@ -276,6 +288,9 @@ class Profile:
     file_work: tuple[FileWork, ...] = ()
     lock_holds: tuple[LockHold, ...] = ()
     lock_events: tuple[LockEvent, ...] = ()
+    texts: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """By statement: how many different texts it had, at the least; missing: one."""
+    parameters: tuple[ParameterSample, ...] = ()
     plans: tuple[Plan, ...] = ()
     timeline_width_ns: int = 0
     timeline: tuple[Interval, ...] = ()

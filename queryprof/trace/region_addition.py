@@ -82,6 +82,7 @@ class RegionAddition:
         self._add_exemplars()
         self._add_with_longest("file_work", "file_work", "max_lock")
         self._add_with_longest("locks", "lock_hold", "max", kind=LOCK_KINDS.__getitem__)
+        self._add_all("parameters", "parameter_sample", "samples")
         self._add_all("lock_events", "lock_event", "duration_ns", kind=LOCK_KINDS.__getitem__)
         self._add_all("stack_samples", "stack_sample", "executions")
         self._add_plans()
@@ -95,6 +96,7 @@ class RegionAddition:
         causes = list(self._region.rows("causes", ("next", "statement", "path", "calls", "ticks")))
         self._add_steps(causes)
         self._add_stalls(causes)
+        self._add_statement_use()
 
     # -- names -----------------------------------------------------------------------------
 
@@ -221,6 +223,13 @@ class RegionAddition:
             row[at] = max(row[at], self._region.ns(before))
             added.append(row)
         self._store.add(table, added)
+
+    def _add_statement_use(self) -> None:
+        """Of the statements that other rows refer to: the rest are guesses that nothing ran."""
+        ids = self._ids["statement"]
+        texts = enumerate(self._region.rows("statements", ("texts",)))
+        rows = [(ids[number], count) for number, (count,) in texts if number in ids and count > 1]
+        self._store.add("statement_use", rows)
 
     def _add_exemplars(self) -> None:
         region = self._region

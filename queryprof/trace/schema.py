@@ -10,7 +10,7 @@ History:
     4   where work belongs: span_total, span_repeat, span_status, handoff, thread_usage and the
         tables that refer to them
     5   of process: clock_tick_ns, unmeasured
-    6   file_work, lock_hold, lock_event
+    6   file_work, lock_hold, lock_event, statement_use, parameter_sample
 """
 
 from __future__ import annotations

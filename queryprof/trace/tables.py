@@ -354,6 +354,19 @@ TABLES = (
         intervals=128,
     ),
     *FILE_TABLES,
+    Table(
+        "statement_use",
+        "How many different texts a statement had, at the least.",
+        (key("statement_id"), most("texts", "that one process prepared")),
+        since=6,
+    ),
+    Table(
+        "parameter_sample",
+        "Of a sample of executions: how many had the parameters of one shortly before, with nothing"
+        " written in between.",
+        (*STATEMENT_KEY, Column("samples"), Column("repeats")),
+        since=6,
+    ),
 )
 """In this order a table comes after those that it refers to."""
 

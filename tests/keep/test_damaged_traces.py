@@ -79,6 +79,8 @@ def write_trace(path: str) -> None:
             lock = ("write", "shop.db", *by, span, thread, *by)
             store.add("lock_hold", [(*lock, 3, 10**9, 10**8, 10**7, 10**9)])
             store.add("lock_event", [(*lock, 10**18, 10**8)])
+            store.add("statement_use", [(statement, 5)])
+            store.add("parameter_sample", [(*by, 9, 8)])
             store.add("stack_sample", [(*by, 64, 10**9)])
             tree = "SCAN t\n  USE TEMP B-TREE FOR ORDER BY\n"
             store.add("plan", [(statement, ":memory:", tree)])

@@ -20,7 +20,7 @@ static void add_holds(const qp_file_work *work, const qp_key *key)
         const qp_call_hold *hold = &work->hold[i];
         const qp_lock lock = {.kind = hold->kind,
                               .database = database_text(hold->path),
-                              .key = hold->key,
+                              .key = hold->is_own ? *key : hold->key,
                               .end_statement = key->statement,
                               .end_path = key->path};
         qp_lock_sums_add(&lock, &hold->sums);

@@ -8,6 +8,7 @@
 #include "calls/first_run.h"
 #include "context/spans.h"
 #include "context/statement_labels.h"
+#include "counters/locks.h"
 #include "loops/loops.h"
 #include "loops/steps.h"
 #include "runtime/assertion.h"
@@ -20,6 +21,7 @@
 #include "stacks/submitter.h"
 #include "statements/statements.h"
 #include "sums/errors.h"
+#include "sums/parameters.h"
 #include "sums/samples.h"
 #include "sums/timeline.h"
 
@@ -278,6 +280,10 @@ static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t tic
         qp_execution_abandon(e);
         return;
     }
+    if (e->meter.sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
+        qp_parameters_sample(&e->meter.key, call->active.sql, call->parameters);
+    }
+    qp_writes += rows > 0;
     e->in_use = false;
     e->cursor = NULL;
     e->started_ticks = call->active.start_ticks;
@@ -328,13 +334,16 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     int64_t ticks = qp_clock_elapsed(call->active.start_ticks, now);
     qp_thread *thread = call->thread;
     qp_call_leave(call);
-    if (call->active.work.any) {
-        qp_file_work_end(call);
-    }
     /* Not by the probe: it may be another function's, if recording stopped during the call. */
     bool serves = qp_operation_serves_rows(call->active.operation);
     if (!serves && (!result || call->active.has_more)) {
         qp_first_run_decide(call, result);
+        if (call->execution) {
+            qp_locks_rename(&call->active, &call->execution->meter.key);
+        }
+    }
+    if (call->active.work.any) {
+        qp_file_work_end(call);
     }
     if (call->outer) {
         call->outer->nested_ticks += ticks;

@@ -16,15 +16,21 @@ enum { QP_CALL_HOLDS = 8 };
 typedef struct {
     qp_lock_kind kind;
     uint32_t path; /* of the database: see locks.h */
+    bool is_own;   /* this call took them: its key is not final before its end */
     qp_key key;
     qp_lock_sums sums;
     uint64_t start_ticks;
     uint64_t end_ticks;
 } qp_call_hold;
 
+struct qp_locked_file;
+
 typedef struct {
     bool any; /* else there is none, and the sums are zero */
     qp_file_sums sums;
+    struct qp_locked_file
+        *taken;       /* the file whose lock a call took last; it may be an earlier one */
+    bool took_others; /* this call, before that */
     /* A lock that was refused and not attempted again since. */
     const void *refused_file; /* identity; NULL: there is none */
     uint64_t refused_ticks;
@@ -44,4 +50,5 @@ static inline void qp_file_work_clear(qp_file_work *work)
     work->refused_file = NULL;
     work->wait_path = 0;
     work->holds = 0;
+    work->took_others = false;
 }

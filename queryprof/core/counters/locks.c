@@ -77,7 +77,7 @@ static int64_t database_ticks(const qp_thread *thread, const qp_active *call, ui
     return thread->database_ticks + qp_clock_elapsed(call->start_ticks, now);
 }
 
-void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, const qp_active *call)
+void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
 {
     const qp_meter *meter = call ? call->meter : NULL;
     qp_held_lock *lock = &file->held[kind];
@@ -88,6 +88,8 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, const qp_active *cal
     if (!meter) {
         return;
     }
+    call->work.took_others |= call->work.taken != file;
+    call->work.taken = file;
     lock->key = meter->key;
     lock->recording = qp_recording;
     lock->thread = qp_here.thread;
@@ -106,7 +108,7 @@ static qp_call_hold *hold_of(qp_file_work *work, const qp_call_hold *like)
     for (int i = 0; i < work->holds; i++) {
         qp_call_hold *known = &work->hold[i];
         if (known->kind == like->kind && known->path == like->path &&
-            qp_same_key(&known->key, &like->key)) {
+            known->is_own == like->is_own && qp_same_key(&known->key, &like->key)) {
             return known;
         }
     }
@@ -114,7 +116,8 @@ static qp_call_hold *hold_of(qp_file_work *work, const qp_call_hold *like)
         return NULL;
     }
     qp_call_hold *added = &work->hold[work->holds++];
-    *added = (qp_call_hold){.kind = like->kind, .path = like->path, .key = like->key};
+    *added = (qp_call_hold){
+        .kind = like->kind, .path = like->path, .is_own = like->is_own, .key = like->key};
     return added;
 }
 
@@ -134,7 +137,8 @@ void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
     if (kind == QP_READ_LOCK && qp_clock_ns(ticks) < READ_NOTABLE_NS) {
         return;
     }
-    const qp_call_hold like = {.kind = kind, .path = file->path, .key = lock->key};
+    const qp_call_hold like = {
+        .kind = kind, .path = file->path, .is_own = same_call, .key = lock->key};
     qp_call_hold *hold = hold_of(&call->work, &like);
     if (!hold) {
         return;
@@ -151,6 +155,25 @@ void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
         hold->sums.max_ticks = ticks;
         hold->start_ticks = lock->start_ticks;
         hold->end_ticks = now;
+    }
+}
+
+static void rename_locks(qp_locked_file *file, const qp_active *call, const qp_key *key)
+{
+    for (int kind = 0; kind < QP_LOCK_WAIT; kind++) {
+        if (file->held[kind].call_start_ticks == call->start_ticks) {
+            file->held[kind].key = *key;
+        }
+    }
+}
+
+void qp_locks_rename(const qp_active *call, const qp_key *key)
+{
+    if (call->work.taken) {
+        rename_locks(call->work.taken, call, key);
+    }
+    for (int i = 0; call->work.took_others && i < QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR; i++) {
+        rename_locks(&qp_locked_files[i], call, key);
     }
 }
 

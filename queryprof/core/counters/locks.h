@@ -25,7 +25,7 @@ typedef struct {
     int64_t database_ticks; /* of the thread then */
 } qp_held_lock;
 
-typedef struct {
+typedef struct qp_locked_file {
     const void *_Atomic file; /* sqlite3_file *, identity only; NULL: free */
     uint32_t path;            /* of the database: a number */
     bool has_wal;             /* its own lock is no read transaction: it is held for long */
@@ -59,8 +59,11 @@ static inline qp_locked_file *qp_locks_of(const void *file)
 }
 
 /* A lock is taken for the call in progress in this thread (NULL: for none), or released. */
-void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, const qp_active *call);
+void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
 void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
+
+/* Sets the key of the locks that a call took and that are still held: its own was not final. */
+void qp_locks_rename(const qp_active *call, const qp_key *key);
 
 /* In a forked child: its parent's locks are not its own. */
 void qp_locks_after_fork(void);

@@ -2,6 +2,7 @@
 
 #include "memory/execution_row.h"
 #include "memory/file_rows.h"
+#include "memory/parameter_row.h"
 
 #define AS(row, name, member, code) \
     {name, code, (uint16_t)offsetof(row, member), (uint16_t)sizeof(((row *)0)->member)}
@@ -32,7 +33,8 @@
 static const qp_column texts[] = {{"bytes", 's', 0, 1}, END};
 
 static const qp_column statements[] = {COLUMN(qp_statement_row, text, 't'),
-                                       COLUMN(qp_statement_row, note, 't'), END};
+                                       COLUMN(qp_statement_row, note, 't'),
+                                       COLUMN(qp_statement_row, texts, 'I'), END};
 
 static const qp_column lines[] = {COLUMN(qp_line_row, function, 't'),
                                   COLUMN(qp_line_row, file, 't'), COLUMN(qp_line_row, line, 'I'),
@@ -209,6 +211,10 @@ static const qp_column lock_events[] = {LOCK(qp_lock_event_row),
                                         COLUMN(qp_lock_event_row, start_unix_ns, 'q'),
                                         COLUMN(qp_lock_event_row, duration_ns, 'q'), END};
 
+static const qp_column parameters[] = {
+    COLUMN(qp_parameter_row, statement, 'I'), COLUMN(qp_parameter_row, path, 'I'),
+    COLUMN(qp_parameter_row, samples, 'q'), COLUMN(qp_parameter_row, repeats, 'q'), END};
+
 static const qp_column calls[] = {
     COLUMN(qp_execution, stage, 'I'),
     AS(qp_execution, "ignored", ignored, 'B'),
@@ -270,6 +276,7 @@ const qp_table_facts qp_tables[QP_TABLES] = {
     TABLE(QP_FILE_WORK_ROWS, qp_file_work_row, QP_FILE_WORKS, file_work),
     TABLE(QP_LOCK_ROWS, qp_lock_row, QP_LOCKS, locks),
     TABLE(QP_LOCK_EVENT_ROWS, qp_lock_event_row, QP_LOCK_EVENTS, lock_events),
+    TABLE(QP_PARAMETER_ROWS, qp_parameter_row, QP_PARAMETERS, parameters),
     TABLE(QP_CALL_ROWS, qp_execution, QP_CALLS, calls),
 };
 

@@ -42,6 +42,7 @@ typedef enum {
     QP_FILE_WORK_ROWS,
     QP_LOCK_ROWS,
     QP_LOCK_EVENT_ROWS,
+    QP_PARAMETER_ROWS,
     QP_CALL_ROWS,
     QP_TABLES
 } qp_table;
@@ -73,6 +74,7 @@ enum {
     QP_FILE_WORKS = 8192,
     QP_LOCKS = 2048,
     QP_LOCK_EVENTS = 4096,
+    QP_PARAMETERS = 4096,
     QP_YOUNG = 16,
     QP_CALLS = QP_YOUNG + 4096
 };
@@ -81,6 +83,7 @@ enum {
 typedef struct {
     qp_text text;
     qp_text note;         /* its label; QP_TEXT_NONE: none */
+    uint32_t texts;       /* that were scanned for it: how many are not in the cache of texts */
     uint8_t changes_rows; /* this and the next four: see statements/kinds.h */
     uint8_t changes_uncounted;
     uint8_t can_be_explained;

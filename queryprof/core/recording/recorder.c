@@ -28,6 +28,7 @@
 #include "statements/statements.h"
 #include "sums/aggregates.h"
 #include "sums/file_sums.h"
+#include "sums/parameters.h"
 #include "sums/samples.h"
 #include "sums/timeline.h"
 #include "threads/thread_usage.h"
@@ -92,12 +93,12 @@ int qp_recorder_start(void)
 {
     qp_clock_start();
     qp_frames_start(PyThreadState_Get());
-    bool started = qp_region_start() && qp_texts_start() && qp_statements_start() &&
-                   qp_code_lines_start() && qp_stacks_start() && qp_changes_start() &&
-                   qp_aggregates_start() && qp_executions_start() && qp_plans_start() &&
-                   qp_samples_start() && qp_file_sums_start() && qp_steps_start() &&
-                   qp_spans_start() && qp_threads_start(PyInterpreterState_Get()) == 0 &&
-                   qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
+    bool started =
+        qp_region_start() && qp_texts_start() && qp_statements_start() && qp_code_lines_start() &&
+        qp_stacks_start() && qp_changes_start() && qp_aggregates_start() && qp_executions_start() &&
+        qp_plans_start() && qp_samples_start() && qp_file_sums_start() && qp_parameters_start() &&
+        qp_steps_start() && qp_spans_start() && qp_threads_start(PyInterpreterState_Get()) == 0 &&
+        qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
     if (!started) {
         qp_recorder_stop();
         if (!PyErr_Occurred()) {
@@ -125,6 +126,7 @@ void qp_recorder_stop(void)
     qp_threads_stop();
     qp_samples_stop();
     qp_file_sums_stop();
+    qp_parameters_stop();
     qp_plans_stop();
     qp_aggregates_stop();
     qp_changes_stop();
@@ -153,6 +155,7 @@ static void forget_sums(void)
     qp_rows_clear(QP_ERROR_ROWS);
     qp_aggregates_clear();
     qp_file_sums_clear();
+    qp_parameters_clear();
     qp_rows_clear(QP_LOCK_ROWS);
     qp_rows_clear(QP_LOCK_EVENT_ROWS);
     qp_handoffs_clear();
@@ -186,8 +189,10 @@ void qp_recorder_after_fork(void)
     qp_aggregates_stop();
     qp_samples_stop();
     qp_file_sums_stop();
+    qp_parameters_stop();
     bool is_lost = qp_region_is_lost();
-    if (is_lost || !qp_aggregates_start() || !qp_samples_start() || !qp_file_sums_start()) {
+    if (is_lost || !qp_aggregates_start() || !qp_samples_start() || !qp_file_sums_start() ||
+        !qp_parameters_start()) {
         qp_recorder_stop();
         return;
     }

@@ -114,6 +114,7 @@ static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind)
     if (bytes) {
         number = intern(table.scratch,
                         qp_fingerprint(bytes, (size_t)length, dialect, kind, table.scratch));
+        ((qp_statement_row *)qp_rows(QP_STATEMENT_ROWS))[number].texts++;
     }
     Py_XDECREF(escaped);
     qp_exception_put_back(&exception); /* also drops an error of the escaping */

@@ -1,0 +1,22 @@
+/* How often a statement runs again with the parameters of a run shortly before, and nothing written
+ * in between: of a sample of executions. Parameters are compared by a hash with a key that is made
+ * for the recording; neither leaves the process's own memory.
+ */
+#pragma once
+
+#include <Python.h>
+#include <stdbool.h>
+
+#include "memory/parameter_row.h"
+
+/* Executions that changed rows so far; wraps around. */
+extern uint32_t qp_writes;
+
+/* Allocates what is remembered; false without memory. */
+bool qp_parameters_start(void);
+void qp_parameters_stop(void);
+void qp_parameters_clear(void);
+
+/* Notes an execution's text (it may hold literals) and parameters; both borrowed, `parameters` may
+ * be NULL. No code of the program runs. */
+void qp_parameters_sample(const qp_key *key, PyObject *sql, PyObject *parameters);
