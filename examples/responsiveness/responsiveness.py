@@ -29,9 +29,9 @@ from rich.console import Console
 from rich.table import Table
 
 from queryprof.analysis.loops import spread_of
+from queryprof.analysis.units import duration
 from queryprof.model import Distribution
 from queryprof.report.terminal.loops import chart
-from queryprof.report.units import duration
 from queryprof.trace.reader import read_profile
 
 CHANNELS = 1200

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from queryprof.analysis.rules import REPEATS
+from queryprof.analysis.units import duration
 from queryprof.report.inert import visible
-from queryprof.report.units import duration
 
 SHOWN = 5
 """Lines of each kind."""

@@ -20,6 +20,8 @@ from queryprof.model.loops import Step as Step
 from queryprof.model.places import CallPath as CallPath
 from queryprof.model.places import Frame as Frame
 from queryprof.model.places import Thread as Thread
+from queryprof.model.schema import Index as Index
+from queryprof.model.schema import Schema as Schema
 
 BASELINE_FIGURES = ("executions", "rows", "vm_steps", "full_scan_steps")
 """The numbers that the baseline of a test keeps of each statement."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from queryprof.analysis.report import Report
+from queryprof.analysis.units import average, count, duration, percent
 from queryprof.report.columns import Cell, table_of
 from queryprof.report.inert import markdown, markdown_code
-from queryprof.report.units import average, count, duration, percent
 
 LEFT_OUT = frozenset({"calls", "total_ns", "errors", "p50_ns"})
 

@@ -16,6 +16,7 @@ import pytest
 from say.by_hand import golden
 
 from queryprof.analysis.report import Report
+from queryprof.analysis.units import average, duration
 from queryprof.model import (
     Aggregate,
     Counters,
@@ -40,7 +41,6 @@ from queryprof.report.json.report import json_report
 from queryprof.report.markdown_report import markdown_report
 from queryprof.report.places import Places
 from queryprof.report.terminal.report import print_report, print_view
-from queryprof.report.units import average, duration
 
 pytestmark = pytest.mark.once
 

@@ -28,6 +28,21 @@ static void add_holds(const qp_file_work *work, const qp_key *key)
     }
 }
 
+static void add_outside(const qp_call_hold *hold)
+{
+    const qp_lock lock = {.kind = hold->kind,
+                          .database = database_text(hold->path),
+                          .key = hold->key,
+                          .end_statement = QP_STATEMENT_UNKNOWN};
+    qp_lock_sums_add(&lock, &hold->sums);
+    qp_lock_event_add(&lock, hold->start_ticks, hold->end_ticks);
+}
+
+void qp_file_work_collect(void)
+{
+    qp_locks_collect(add_outside);
+}
+
 static void add(const qp_call *call, const qp_file_work *work)
 {
     qp_key key = {.statement = QP_STATEMENT_UNKNOWN, .thread = call->thread->number};

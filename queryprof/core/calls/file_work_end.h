@@ -4,3 +4,6 @@
 #include "calls/call.h"
 
 void qp_file_work_end(qp_call *call);
+
+/* Adds the locks that were released outside of calls, and those that are held for long. */
+void qp_file_work_collect(void);

@@ -94,6 +94,7 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
     lock->recording = qp_recording;
     lock->thread = qp_here.thread;
     lock->call_start_ticks = call->start_ticks;
+    lock->counted_ticks = 0;
     if (kind == QP_WRITE_LOCK) {
         lock->start_ticks = qp_clock_ticks();
         lock->database_ticks = database_ticks(qp_here.thread, call, lock->start_ticks);
@@ -121,40 +122,109 @@ static qp_call_hold *hold_of(qp_file_work *work, const qp_call_hold *like)
     return added;
 }
 
+/* Locks that were released outside of calls: by the end of a cursor, for instance. */
+enum { ORPHANS = 32 };
+static struct {
+    _Atomic int state; /* free, being written, complete */
+    qp_call_hold hold;
+} orphans[ORPHANS];
+
+enum { FREE, BEING_WRITTEN, COMPLETE };
+
+static void keep_orphan(const qp_call_hold *hold)
+{
+    for (int i = 0; i < ORPHANS; i++) {
+        int expected = FREE;
+        if (atomic_compare_exchange_strong(&orphans[i].state, &expected, BEING_WRITTEN)) {
+            orphans[i].hold = *hold;
+            orphans[i].state = COMPLETE;
+            return;
+        }
+    }
+}
+
+/* What is not in the sums yet of a lock that is held, up to an instant. */
+static qp_call_hold rest_of(const qp_locked_file *file, qp_lock_kind kind, uint64_t now)
+{
+    const qp_held_lock *lock = &file->held[kind];
+    bool is_new = !lock->counted_ticks;
+    return (qp_call_hold){
+        .kind = kind,
+        .path = file->path,
+        .key = lock->key,
+        .sums = {.count = is_new,
+                 .ticks = qp_clock_elapsed(is_new ? lock->start_ticks : lock->counted_ticks, now),
+                 .max_ticks = qp_clock_elapsed(lock->start_ticks, now)},
+        .start_ticks = lock->start_ticks,
+        .end_ticks = now,
+    };
+}
+
+/* Adds a lock to those that a call has released. */
+static void add_to_call(qp_active *call, const qp_call_hold *held)
+{
+    qp_call_hold *hold = hold_of(&call->work, held);
+    if (!hold) {
+        return;
+    }
+    call->work.any = true;
+    hold->sums.count += held->sums.count;
+    hold->sums.ticks += held->sums.ticks;
+    hold->sums.database_ticks += held->sums.database_ticks;
+    hold->sums.database_of_ticks += held->sums.database_of_ticks;
+    if (held->sums.max_ticks >= hold->sums.max_ticks) {
+        hold->sums.max_ticks = held->sums.max_ticks;
+        hold->start_ticks = held->start_ticks;
+        hold->end_ticks = held->end_ticks;
+    }
+}
+
 void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
 {
     qp_held_lock *lock = &file->held[kind];
     if (!lock->is_held) {
         return;
     }
-    lock->is_held = false;
     bool same_call = call && call->start_ticks == lock->call_start_ticks;
-    if (!call || lock->recording != qp_recording || (kind == QP_READ_LOCK && same_call)) {
+    bool is_recorded = lock->recording == qp_recording && !(kind == QP_READ_LOCK && same_call);
+    uint64_t now = is_recorded ? qp_clock_ticks() : 0;
+    qp_call_hold held = rest_of(file, kind, now);
+    lock->is_held = false;
+    if (!is_recorded ||
+        (kind == QP_READ_LOCK && qp_clock_ns(held.sums.max_ticks) < READ_NOTABLE_NS)) {
         return;
+    }
+    held.is_own = same_call;
+    if (call && kind == QP_WRITE_LOCK && lock->thread == qp_here.thread) {
+        held.sums.database_ticks = database_ticks(qp_here.thread, call, now) - lock->database_ticks;
+        held.sums.database_of_ticks = held.sums.max_ticks;
+    }
+    if (call) {
+        add_to_call(call, &held);
+    } else {
+        keep_orphan(&held);
+    }
+}
+
+void qp_locks_collect(void (*add)(const qp_call_hold *hold))
+{
+    for (int i = 0; i < ORPHANS; i++) {
+        if (orphans[i].state == COMPLETE) {
+            add(&orphans[i].hold);
+            orphans[i].state = FREE;
+        }
     }
     uint64_t now = qp_clock_ticks();
-    int64_t ticks = qp_clock_elapsed(lock->start_ticks, now);
-    if (kind == QP_READ_LOCK && qp_clock_ns(ticks) < READ_NOTABLE_NS) {
-        return;
-    }
-    const qp_call_hold like = {
-        .kind = kind, .path = file->path, .is_own = same_call, .key = lock->key};
-    qp_call_hold *hold = hold_of(&call->work, &like);
-    if (!hold) {
-        return;
-    }
-    call->work.any = true;
-    hold->sums.count++;
-    hold->sums.ticks += ticks;
-    if (kind == QP_WRITE_LOCK && lock->thread == qp_here.thread) {
-        hold->sums.database_ticks +=
-            database_ticks(qp_here.thread, call, now) - lock->database_ticks;
-        hold->sums.database_of_ticks += ticks;
-    }
-    if (ticks >= hold->sums.max_ticks) {
-        hold->sums.max_ticks = ticks;
-        hold->start_ticks = lock->start_ticks;
-        hold->end_ticks = now;
+    for (int i = 0; i < QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR; i++) {
+        for (int kind = 0; qp_locked_files[i].file && kind < QP_LOCK_WAIT; kind++) {
+            qp_held_lock *lock = &qp_locked_files[i].held[kind];
+            if (lock->is_held && lock->recording == qp_recording &&
+                qp_clock_ns(qp_clock_elapsed(lock->start_ticks, now)) >= READ_NOTABLE_NS) {
+                qp_call_hold rest = rest_of(&qp_locked_files[i], (qp_lock_kind)kind, now);
+                lock->counted_ticks = now;
+                add(&rest);
+            }
+        }
     }
 }
 

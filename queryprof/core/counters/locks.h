@@ -23,6 +23,7 @@ typedef struct {
     uint64_t call_start_ticks; /* of that call */
     uint64_t start_ticks;
     int64_t database_ticks; /* of the thread then */
+    uint64_t counted_ticks; /* it is in the sums up to then; 0: not yet */
 } qp_held_lock;
 
 typedef struct qp_locked_file {
@@ -64,6 +65,10 @@ void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
 
 /* Sets the key of the locks that a call took and that are still held: its own was not final. */
 void qp_locks_rename(const qp_active *call, const qp_key *key);
+
+/* Calls `add` for each lock that was released outside of the driver's calls since the last time,
+ * and for each that has been held for a second and more, with what is new of it. With the GIL. */
+void qp_locks_collect(void (*add)(const qp_call_hold *hold));
 
 /* In a forked child: its parent's locks are not its own. */
 void qp_locks_after_fork(void);

@@ -2,6 +2,7 @@
 
 #include "calls/call_stack.h"
 #include "calls/executions.h"
+#include "calls/file_work_end.h"
 #include "calls/probe.h"
 #include "context/handoffs.h"
 #include "context/spans.h"
@@ -206,6 +207,7 @@ void qp_recorder_flush(void)
 {
     qp_stalls_flush();
     qp_loops_flush();
+    qp_file_work_collect();
     qp_pending_counters_collect();
     qp_counters_flush();
     qp_executions_flush();

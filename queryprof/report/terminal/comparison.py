@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.changes import Change, Comparison, StatementChange, Verdict
+from queryprof.analysis.units import average
 from queryprof.report.places import Places
 from queryprof.report.terminal.comparison_chart import side_by_side
 from queryprof.report.terminal.console import (
@@ -21,7 +22,6 @@ from queryprof.report.terminal.console import (
 from queryprof.report.terminal.report import highlighted
 from queryprof.report.text.comparison import cautions, metric_name, ratio, summary, value
 from queryprof.report.text.plans import plan_change, plans_before_and_after
-from queryprof.report.units import average
 
 CHARTED_INTERVALS = 4
 """A chart of a shorter run shows nothing: an interval is an eighth of a second or more."""

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from queryprof.analysis.loops import LoopFinding, cumulative
 from queryprof.analysis.report import Report
 from queryprof.analysis.summary import Summary
+from queryprof.analysis.units import average, count, counted, duration, percent
 from queryprof.model import Distribution
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import (
@@ -24,7 +25,6 @@ from queryprof.report.terminal.console import (
     write,
 )
 from queryprof.report.text.loops import many_short, verdict
-from queryprof.report.units import average, count, counted, duration, percent
 
 CHART_HEIGHT = 10
 COLOURS = ("cyan", "red", "green", "yellow")

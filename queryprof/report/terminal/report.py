@@ -15,6 +15,7 @@ from rich.padding import Padding
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.overview import Overview
 from queryprof.analysis.report import Report
+from queryprof.analysis.units import average, count, counted, duration, percent, seconds
 from queryprof.analysis.views import Caller, Row, View
 from queryprof.report.inert import visible
 from queryprof.report.places import Places
@@ -23,7 +24,6 @@ from queryprof.report.terminal.loops import loop_summary
 from queryprof.report.terminal.spans import repeat_summary, spans
 from queryprof.report.terminal.threads import handoff_summary, threads
 from queryprof.report.text.plans import marked_steps
-from queryprof.report.units import average, count, counted, duration, percent, seconds
 
 SQL_LINES = 6
 """A longer statement is cut; `--format json` has it whole."""

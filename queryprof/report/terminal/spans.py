@@ -7,9 +7,9 @@ from rich.padding import Padding
 
 from queryprof.analysis.report import Report
 from queryprof.analysis.spans import RepeatFinding, SpanFinding
+from queryprof.analysis.units import average, count, counted, duration, percent
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, heading, plain_table
-from queryprof.report.units import average, count, counted, duration, percent
 
 SHOWN = 3
 """Findings on the first screen."""

@@ -8,10 +8,10 @@ from rich.padding import Padding
 from queryprof.analysis.handoffs import HandoffFinding
 from queryprof.analysis.report import Report
 from queryprof.analysis.threads import busy
+from queryprof.analysis.units import count, counted, duration, size
 from queryprof.model import Profile
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, heading, plain_table
-from queryprof.report.units import count, counted, duration, size
 
 SHOWN = 3
 """Findings on the first screen."""

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from queryprof.analysis.baseline import TestFigures
 from queryprof.analysis.deviations import Deviation
+from queryprof.analysis.units import duration, percent
 from queryprof.model import BASELINE_FIGURES, Step
 from queryprof.report.inert import visible
 from queryprof.report.places import numbered
 from queryprof.report.text.causes import cut, file_of, site_lines
-from queryprof.report.units import duration, percent
 
 SHOWN_STATEMENTS = 5
 SHOWN_SITES = 3

@@ -11,8 +11,8 @@ from queryprof.analysis.loops import (
     LoopFinding,
     StallFinding,
 )
+from queryprof.analysis.units import counted, duration, percent
 from queryprof.report.places import Places
-from queryprof.report.units import counted, duration, percent
 
 ADVICE = {
     DATABASE: "Move it off the loop (aiosqlite, or asyncio.to_thread).",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from queryprof.analysis.marks import CORRELATED, INDEX, SORT, Mark, marked_step
 from queryprof.analysis.plans import Steps, signs_of, worse_plans
-from queryprof.report.units import average
+from queryprof.analysis.units import average
 
 SEPARATOR = "or, with another schema or database:"
 

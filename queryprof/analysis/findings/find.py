@@ -1,0 +1,97 @@
+"""All findings of a profile: one for each cause, those that can win most first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from queryprof.analysis.findings import indexes, queries, transactions, work
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.groups import place_of
+from queryprof.analysis.findings.program import LoopFinder, Program
+from queryprof.analysis.loops import DATABASE
+from queryprof.analysis.report import Report
+from queryprof.analysis.units import counted, duration
+from queryprof.model import Schema
+
+Rule = Callable[[Program], Iterable[Finding | None]]
+
+
+def blocked_loop(program: Program) -> Iterator[Finding | None]:
+    for loop in program.report.loops:
+        for stall in loop.stalls:
+            if stall.category != DATABASE or not stall.causes:
+                continue
+            cause = stall.causes[0]
+            delayed = (
+                (f"{counted(stall.delayed, 'callback')} waited {duration(stall.delay_ns)} in all",)
+                if stall.delayed
+                else ()
+            )
+            yield program.about(
+                "blocked_loop",
+                cause.statement,
+                cause.site,
+                stall.stall.total_ns,
+                (
+                    (
+                        f"it blocked the {loop.loop.kind} loop {counted(stall.stall.count, 'time')},"
+                        f" {duration(stall.mean_ns)} each, {duration(stall.stall.max_ns)} at most"
+                    ),
+                    *delayed,
+                ),
+                "Call the database off the loop: aiosqlite, or await"
+                " asyncio.to_thread(function, ...); and make the statement faster.",
+            )
+
+
+OF_LOOPS = ("duplicate_query", "re_prepare", "n_plus_one", "autocommit_reads", "many_cheap")
+"""Symptoms of a function that opens a connection for each query."""
+
+RULES: tuple[Rule, ...] = (
+    transactions.lock_findings,
+    blocked_loop,
+    indexes.index_defeated,
+    work.offset_pagination,
+    work.over_fetch,
+    work.correlated_subquery,
+    work.automatic_index,
+    work.full_scan,
+    work.temp_btree_sort,
+    indexes.bad_index_choice,
+    work.missing_covering_index,
+    queries.connection_per_query,
+    queries.re_prepare,
+    queries.duplicate_query,
+    transactions.commit_per_write,
+    queries.n_plus_one,
+    transactions.autocommit_reads,
+    queries.query_in_loop,
+    queries.many_cheap,
+    indexes.redundant_index,
+)
+"""In the order of precedence: of one statement and call site the first finding is the cause, and
+those after it are its symptoms."""
+
+
+def find(report: Report, loop_at: LoopFinder, schemas: Mapping[str, Schema]) -> tuple[Finding, ...]:
+    """The findings of a profile, those that can win most first.
+
+    Args:
+        loop_at: looks up loops in the program's source; see queryprof.trace.sources.
+        schemas: of the program's databases, by file, as far as they can be read.
+    """
+    program = Program(report, loop_at, schemas)
+    found: dict[tuple[str, object], Finding] = {}
+    connecting = set()
+    for rule in RULES:
+        for finding in rule(program):
+            frame = finding.site.frame if finding else None
+            function = (frame.file, frame.function) if frame else None
+            if finding is None or (function in connecting and finding.category in OF_LOOPS):
+                continue
+            if finding.category == "connection_per_query":
+                connecting.add(function)
+            kind = "index" if finding.category == "redundant_index" else ""
+            key = (finding.statement + kind, place_of(finding.site.frame))
+            found.setdefault(key, finding)
+    return tuple(sorted(found.values(), key=lambda one: (-one.gain_ns, one.identity)))

@@ -1,0 +1,91 @@
+"""A finding: one cause of slowness, where to change the program, and the most that it can win."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+from queryprof.analysis.call_sites import CallSite
+
+
+class Severity(StrEnum):
+    """By the share of the program's time that a fix can win at the most."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+HIGH_SHARE = 0.10
+"""From this share of the run on, or ..."""
+
+HIGH_SPAN_NS = 100_000_000
+"""... this time for each request (span), a finding is high."""
+
+MEDIUM_SHARE = 0.02
+
+LEAST_SHARE = 0.005
+LEAST_NS = 1_000_000
+"""A finding that can win less of both is none."""
+
+CATEGORIES = {
+    "n_plus_one": "the same query for each row or item of a loop",
+    "duplicate_query": "the same query with the same parameters, and nothing written in between",
+    "many_cheap": "very many fast queries",
+    "commit_per_write": "a commit for each write",
+    "autocommit_reads": "each read takes the file's lock for itself",
+    "lock_wait": "waits for a lock that others hold",
+    "long_transaction": "a transaction that stays open while the program does other work",
+    "pinned_wal": "a read transaction that keeps the write-ahead log from being reset",
+    "re_prepare": "values are in the SQL text, so that each text is prepared anew",
+    "connection_per_query": "a connection is opened for each query",
+    "offset_pagination": "OFFSET reads all rows that it leaves out",
+    "full_scan": "a table is read from end to end for a few rows",
+    "temp_btree_sort": "many rows are sorted each time",
+    "automatic_index": "SQLite builds an index each time",
+    "correlated_subquery": "a subquery runs again for each row",
+    "missing_covering_index": "each row is looked up in the table after the index",
+    "index_defeated": "an index exists, and the way the column is compared keeps it from being used",
+    "bad_index_choice": "another index fits better, and there are no statistics to show it",
+    "redundant_index": "an index is the beginning of another one",
+    "blocked_loop": "the event loop waits for the database",
+    "over_fetch": "more rows are made than the program takes",
+}
+"""What each category means, in the order of precedence where one statement fits several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One cause of slowness.
+
+    Attributes:
+        category: of CATEGORIES.
+        share: of the program's time that a fix can win at the most (0 to 1); gain_ns: the time.
+        statement: as recorded; "" where it is about none.
+        site: where to change the program.
+        loop_line: of the loop around the call, in the file of `loop_site`; None: not known.
+        evidence: what was measured, in sentences.
+        fix: what to do; code: SQL or Python where it can be written, else "".
+        doubt: what is not sure; "" when nothing is in doubt.
+    """
+
+    category: str
+    severity: Severity
+    share: float
+    gain_ns: int
+    statement: str
+    site: CallSite
+    loop: CallSite | None
+    evidence: tuple[str, ...]
+    fix: str
+    code: str = ""
+    doubt: str = ""
+
+    @property
+    def identity(self) -> str:
+        """Stable while the statement, file and function stay: no line numbers in it."""
+        frame = self.site.frame
+        place = f"{frame.file.rpartition('/')[2]}:{frame.function}" if frame else ""
+        digest = hashlib.sha256(f"{self.statement}\0{place}".encode()).hexdigest()[:8]
+        return f"{self.category}-{digest}"

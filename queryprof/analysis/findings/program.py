@@ -1,0 +1,113 @@
+"""The program as findings see it: its groups, its time, and what else can be looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.findings.finding import (
+    HIGH_SHARE,
+    HIGH_SPAN_NS,
+    LEAST_NS,
+    LEAST_SHARE,
+    MEDIUM_SHARE,
+    Finding,
+    Severity,
+)
+from queryprof.analysis.findings.groups import Group, groups_of
+from queryprof.analysis.report import Report
+from queryprof.model import Frame, Profile, Schema
+
+LoopFinder = Callable[[Frame], Frame | None]
+"""The line of the loop that a frame's line is in, as a frame of the same function; None: of none, or
+the source is not there."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What findings are made from.
+
+    Attributes:
+        loop_at: looks up loops in the program's source.
+        schemas: by a database's file, as far as it could be read.
+    """
+
+    report: Report
+    loop_at: LoopFinder
+    schemas: Mapping[str, Schema]
+
+    @property
+    def profile(self) -> Profile:
+        return self.report.profile
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        return groups_of(self.profile, self.report.helpers)
+
+    @cached_property
+    def spans(self) -> int:
+        """Spans that have ended."""
+        return sum(found.span.count for found in self.report.spans)
+
+    @cached_property
+    def run_ns(self) -> int:
+        """The time that shares are of: that of the spans, where there are any, else of the run."""
+        run_ns = max((process.wall_ns for process in self.profile.processes), default=0)
+        spans_ns = sum(found.span.durations.total_ns for found in self.report.spans)
+        return min(run_ns, spans_ns) if spans_ns else run_ns
+
+    @cached_property
+    def loops(self) -> dict[tuple[str, str, int], Frame | None]:
+        """The loops that were looked up."""
+        return {}
+
+    def loop_of(self, group: Group) -> CallSite | None:
+        """The innermost loop on a group's call path; None: none is known."""
+        for depth, frame in enumerate(group.path):
+            key = (frame.file, frame.function, frame.line)
+            if key not in self.loops:
+                self.loops[key] = self.loop_at(frame)
+            loop = self.loops[key]
+            if loop:
+                return CallSite(loop, group.path[depth + 1 :])
+        return None
+
+    def finding(
+        self, category: str, group: Group, gain_ns: float, evidence: tuple[str, ...], fix: str,
+        loop: CallSite | None = None, code: str = "", doubt: str = "",
+        most: Severity = Severity.HIGH,
+    ) -> Finding | None:  # fmt: skip
+        """A finding about a group; None: it can win too little.
+
+        Args:
+            most: the severity that it has at the most.
+        """
+        return self.about(
+            category, group.statement, group.site, gain_ns, evidence, fix, loop, code, doubt, most
+        )
+
+    def about(
+        self, category: str, statement: str, site: CallSite, gain_ns: float,
+        evidence: tuple[str, ...], fix: str, loop: CallSite | None = None, code: str = "",
+        doubt: str = "", most: Severity = Severity.HIGH,
+    ) -> Finding | None:  # fmt: skip
+        """The same about any statement and call site."""
+        share = gain_ns / self.run_ns if self.run_ns else 0.0
+        if share < LEAST_SHARE and gain_ns < LEAST_NS:
+            return None
+        severity = severity_of(share, gain_ns / self.spans if self.spans else 0.0)
+        order = list(Severity)
+        severity = order[max(order.index(severity), order.index(most))]
+        return Finding(
+            category, severity, min(share, 1.0), round(gain_ns), statement, site, loop, evidence,
+            fix, code, doubt,
+        )  # fmt: skip
+
+
+def severity_of(share: float, span_ns: float) -> Severity:
+    """The severity of what can win a share of the run, and so much time a span."""
+    if share >= HIGH_SHARE or span_ns >= HIGH_SPAN_NS:
+        return Severity.HIGH
+    return Severity.MEDIUM if share >= MEDIUM_SHARE else Severity.LOW

@@ -1,0 +1,222 @@
+"""Findings about how often statements run: in loops, twice, as new texts, on new connections."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.groups import Group, in_function
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.units import average, counted, duration, percent
+
+FEW = 20
+"""A statement that runs less often is in no costly loop."""
+
+MATCH = 0.1
+"""How far the executions of a query may be from the rows of another one that it runs for."""
+
+POINT_ROWS = 100
+"""A query for one item returns no more rows."""
+
+REPEATED_SHARE = 0.5
+LEAST_SAMPLES = 4
+
+MANY = 1000
+CHEAP_NS = 300_000
+MANY_SHARE = 0.10
+
+TEXT_SHARE = 0.5
+MANY_TEXTS = 50
+
+CONNECT = "(connect)"
+
+
+def duplicate_query(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        ratio = group.repeats / group.samples if group.samples else 0.0
+        runs = group.totals.executions
+        if (
+            group.reads
+            and runs >= FEW
+            and group.samples >= LEAST_SAMPLES
+            and ratio >= REPEATED_SHARE
+        ):
+            yield program.finding(
+                "duplicate_query",
+                group,
+                group.totals.self_ns * ratio,
+                (
+                    (
+                        f"{counted(runs, 'execution')}; {percent(ratio)} of {average(group.samples)} that"
+                        " were sampled had the parameters of one shortly before, and nothing was"
+                        " written in between"
+                    ),
+                ),
+                "Run it once and keep the result: before the loop, for the request, or in a cache"
+                " (functools.lru_cache) that a write empties.",
+                program.loop_of(group),
+            )
+
+
+def re_prepare(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        runs = group.totals.statement_executions
+        if group.texts >= MANY_TEXTS and group.texts >= TEXT_SHARE * runs and runs >= MANY_TEXTS:
+            yield program.finding(
+                "re_prepare",
+                group,
+                group.totals.self_ns / 2,
+                (
+                    (
+                        f"{counted(runs, 'execution')} of {average(group.texts)} different texts that"
+                        " differ in their values alone: SQLite parses and plans each of them"
+                    ),
+                ),
+                "Pass the values as parameters: the text is then prepared once. This also closes"
+                " the door to SQL injection.",
+                program.loop_of(group),
+                code=_with_parameters(group.statement),
+                doubt="The gain is an estimate: half of the statement's time.",
+            )
+
+
+def connection_per_query(program: Program) -> Iterator[Finding | None]:
+    asked = sum(
+        group.totals.statement_executions
+        for group in program.groups
+        if (group.reads or group.writes) and group.verb != "PRAGMA"
+    )
+    for group in program.groups:
+        opened = group.calls_of.get("connect", 0)
+        if group.statement != CONNECT or opened < FEW:
+            continue
+        near = in_function(program.groups, group.function)
+        here = sum(g.totals.statement_executions for g in near if g.reads or g.writes) or asked
+        if here > 2 * opened:
+            continue
+        closed = sum(g.totals.self_ns for g in near if "close" in g.calls_of)
+        # The first statement of a connection reads the schema; the others do not.
+        first = sum(
+            g.totals.self_ns - g.totals.executions * g.totals.min_call_ns / 2
+            for g in near
+            if g.reads
+        )
+        yield program.finding(
+            "connection_per_query",
+            group,
+            group.totals.self_ns + closed + max(first, 0) / 2,
+            (
+                (
+                    f"{counted(opened, 'connection')} opened for {counted(here, 'statement')}: each one"
+                    " opens the file, and reads the schema again for its first statement"
+                ),
+            ),
+            "Open one connection and keep it: for the thread (threading.local), the request or the"
+            " program.",
+            program.loop_of(group),
+        )
+
+
+def n_plus_one(program: Program) -> Iterator[Finding | None]:
+    """Queries for the rows of another query, or again and again in one span."""
+    yield from _in_loops(program, surely=True)
+
+
+def query_in_loop(program: Program) -> Iterator[Finding | None]:
+    """The same, where the source alone shows a loop."""
+    yield from _in_loops(program, surely=False)
+
+
+def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
+    repeated = {(found.statement, found.site.frame): found for found in program.report.repeats}
+    for group in program.groups:
+        runs = group.totals.executions
+        if not group.reads or (group.totals.rows_each or 0) > POINT_ROWS:
+            continue
+        in_spans = repeated.get((group.statement, group.site.frame))
+        loop = program.loop_of(group)
+        parent = _parent(program, group)
+        outside = group.executions_outside >= FEW
+        is_sure = bool(in_spans or (outside and parent))
+        if is_sure != surely or not (is_sure or (outside and loop and runs < MANY)):
+            continue
+        evidence = [f"{counted(runs, 'execution')} of {duration(group.totals.mean_ns or 0)} each"]
+        if in_spans:
+            evidence.append(
+                f"{average(in_spans.each)} times in each of {counted(in_spans.spans, 'span')}"
+                f" {in_spans.span}"
+            )
+        if parent:
+            evidence.append(
+                f"as often as {parent.statement[:80]} returns rows"
+                f" ({average(parent.totals.rows)} in {counted(parent.totals.executions, 'execution')})"
+            )
+        if loop and loop.frame:
+            evidence.append(f"the loop is in line {loop.frame.line} of {loop.frame.function}")
+        yield program.finding(
+            "n_plus_one",
+            group,
+            group.totals.self_ns * (1 - 1 / max(runs, 1)),
+            tuple(evidence),
+            _one_query(group.statement, parent, program.profile.notes.get(group.statement)),
+            loop,
+            doubt="" if in_spans or parent else "The loop's items may not come from a query.",
+        )
+
+
+def many_cheap(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        totals = group.totals
+        share = totals.self_ns / program.run_ns if program.run_ns else 0.0
+        is_cheap = (totals.mean_ns or CHEAP_NS) < CHEAP_NS
+        if group.reads and totals.executions >= MANY and is_cheap and share >= MANY_SHARE:
+            yield program.finding(
+                "many_cheap",
+                group,
+                totals.self_ns / 2,
+                (
+                    (
+                        f"{counted(totals.executions, 'execution')} of {duration(totals.mean_ns or 0)}"
+                        f" take {percent(share)} of the run: none is slow, all together are"
+                    ),
+                ),
+                "Ask for many items at once (WHERE id IN (...), a JOIN), or keep in memory what is"
+                " read again and again.",
+                program.loop_of(group),
+                doubt="Whether all of them are needed is for the program to know.",
+                most=Severity.MEDIUM,
+            )
+
+
+def _parent(program: Program, group: Group) -> Group | None:
+    """The query whose rows the group's statement runs for, in its function or one around it."""
+    runs = group.totals.executions
+    functions = {(frame.file, frame.function) for frame in group.path}
+    for other in program.groups:
+        if other is group or not other.reads or other.function not in functions:
+            continue
+        rows, times_run = other.totals.rows, other.totals.executions
+        if times_run * 5 <= runs and rows and abs(rows - runs) <= MATCH * runs:
+            return other
+    return None
+
+
+def _one_query(statement: str, parent: Group | None, note: str | None) -> str:
+    if note:
+        return f"{note}: load it with the query before (selectinload, joinedload)."
+    if parent:
+        return "Join the two queries, or fetch all of it with one WHERE ... IN (...)."
+    table = re.search(r"\bFROM (\w+)", statement, re.IGNORECASE)
+    name = f" of {table[1]}" if table else ""
+    return f"Fetch all rows{name} before the loop with one WHERE ... IN (...), or with a JOIN."
+
+
+def _with_parameters(statement: str) -> str:
+    return f'connection.execute("{statement[:120]}", parameters)' if len(statement) <= 120 else ""
+
+
+def site_named(site: CallSite) -> str:
+    """The function of a call site."""
+    return site.frame.function if site.frame else "(unknown)"

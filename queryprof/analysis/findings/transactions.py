@@ -1,0 +1,252 @@
+"""Findings about transactions: commits, locks, and who holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from queryprof.analysis.call_sites import CallSite, call_site
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.groups import Group, in_function
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.units import average, counted, duration, percent
+from queryprof.model import LockEvent, LockHold
+
+FEW = 20
+EACH = 0.8
+"""Commits for each write, from which on each write has its own."""
+
+READ_LOCK_BYTES = 200
+"""What SQLite reads of the file to see whether it has changed, and little more."""
+
+LOCK_READ_NS = 100_000
+
+WAITED_NS = 10_000_000
+OWN_CODE = 0.5
+LONG_NS = 100_000_000
+VERY_LONG_NS = 1_000_000_000
+
+
+def commit_per_write(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        writes = group.totals.executions
+        if not group.writes or writes < FEW or group.calls_of.get("executemany"):
+            continue
+        near = in_function(program.groups, group.function)
+        callers = {(frame.file, frame.function) for frame in group.path[1:2]}
+        around = [g for g in program.groups if g.function in callers]
+        commits = [g for g in near + around if _is_commit(g)]
+        committed = sum(g.totals.executions for g in commits)
+        own = group.files.syncs >= EACH * writes
+        if own:
+            cost_ns = group.files.sync_ns + group.files.write_ns
+            said = "each is a transaction of its own (no BEGIN before them)"
+        elif EACH * writes <= committed <= 1.5 * writes:
+            cost_ns = sum(g.totals.self_ns for g in commits)
+            said = f"{counted(committed, 'commit')}"
+        else:
+            continue
+        syncs = group.files.syncs + sum(g.files.syncs for g in commits)
+        sync_ns = group.files.sync_ns + sum(g.files.sync_ns for g in commits)
+        evidence = [f"{counted(writes, 'write')}, {said}"]
+        if syncs:
+            evidence.append(f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}")
+        yield program.finding(
+            "commit_per_write",
+            group,
+            cost_ns * (1 - 1 / writes),
+            tuple(evidence),
+            "Put one transaction around the loop: BEGIN before it, COMMIT after it"
+            " (`with connection:` around the loop, not in it), or use executemany().",
+            program.loop_of(group),
+        )
+
+
+def _is_commit(group: Group) -> bool:
+    return "commit" in group.calls_of or group.verb in ("COMMIT", "END")
+
+
+def autocommit_reads(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        runs, files = group.totals.executions, group.files
+        locks = files.calls >= EACH * runs and files.read_bytes <= READ_LOCK_BYTES * files.calls
+        quick = (group.totals.mean_ns or LOCK_READ_NS) < LOCK_READ_NS
+        if group.reads and runs >= 10 * FEW and locks and quick and not files.syncs:
+            yield program.finding(
+                "autocommit_reads",
+                group,
+                group.totals.self_ns * 0.6,
+                (
+                    (
+                        f"{counted(runs, 'read')} of {duration(group.totals.mean_ns)}, each in a"
+                        " transaction of its own: SQLite locks the file, looks whether it has changed"
+                        f" ({average(files.read_bytes / max(files.calls, 1))} bytes) and unlocks it"
+                    ),
+                ),
+                "Put them into one transaction (BEGIN before the loop, COMMIT after it): the file is"
+                " locked once. Or use a write-ahead log (PRAGMA journal_mode = WAL).",
+                program.loop_of(group),
+                doubt="The gain is an estimate.",
+            )
+
+
+@dataclass(slots=True)
+class _Waits:
+    """The waits that one holder caused."""
+
+    holder: LockEvent
+    count: int = 0
+    ns: int = 0
+    longest_ns: int = 0
+    waiters: set[str] | None = None
+
+
+def lock_findings(program: Program) -> Iterator[Finding | None]:
+    """lock_wait, long_transaction and pinned_wal: one finding for each holder."""
+    profile, helpers = program.profile, program.report.helpers
+    waits = [event for event in profile.lock_events if event.kind == "wait"]
+    holds = [event for event in profile.lock_events if event.kind == "write"]
+    total_ns = sum(work.lock_ns for work in profile.file_work)
+    caused: dict[tuple[str, object, object], _Waits] = {}
+    known_ns = 0
+    for wait in waits:
+        for holder, ns in holders_of(wait, holds):
+            key = (holder.statement, holder.path[:1], holder.end_path[:1])
+            found = caused.setdefault(key, _Waits(holder, waiters=set()))
+            found.count += 1
+            found.ns += ns
+            found.longest_ns = max(found.longest_ns, ns)
+            found.waiters = (found.waiters or set()) | {_named(wait)}
+            known_ns += ns
+    for found in caused.values():
+        if found.ns < WAITED_NS:
+            continue
+        hold = _sums_of(found.holder, profile.lock_holds)
+        own = _own_code(hold)
+        long = hold.max_ns >= LONG_NS and own is not None and own >= OWN_CODE
+        yield program.about(
+            "long_transaction" if long else "lock_wait",
+            found.holder.statement,
+            call_site(found.holder.path, helpers),
+            found.ns,
+            (
+                (
+                    f"others waited {duration(found.ns)} for it in {counted(found.count, 'call')}"
+                    f" (at most {duration(found.longest_ns)}): {', '.join(sorted(found.waiters or ())[:3])}"
+                ),
+                _held(hold),
+            ),
+            "Do the other work (computing, requests to other services) before BEGIN or after COMMIT:"
+            " the write lock is held for all of it."
+            if long
+            else "Write less in each transaction, or let one thread do all writing; a write-ahead log"
+            " (PRAGMA journal_mode = WAL) lets readers go on.",
+        )
+    unknown_ns = total_ns - known_ns
+    if unknown_ns >= WAITED_NS and unknown_ns > 0.5 * total_ns:
+        most = max(program.groups, key=lambda group: group.files.lock_ns)
+        yield program.finding(
+            "lock_wait",
+            most,
+            unknown_ns,
+            (
+                (
+                    f"{counted(most.files.lock_waits, 'call')} waited {duration(most.files.lock_ns)}"
+                    f" (at most {duration(most.files.max_lock_ns)})"
+                ),
+            ),
+            "See which process writes to this database, and make its transactions short.",
+            doubt="The holder is not in this trace: another process that was not recorded.",
+        )
+    yield from _long_holds(program, {key[0] for key in caused})
+
+
+def _long_holds(program: Program, said: set[str]) -> Iterator[Finding | None]:
+    written = {hold.database for hold in program.profile.lock_holds if hold.kind == "write"}
+    for hold in program.profile.lock_holds:
+        own = _own_code(hold)
+        site = call_site(hold.path, program.report.helpers)
+        if hold.kind == "read" and hold.max_ns >= VERY_LONG_NS and hold.database in written:
+            yield program.about(
+                "pinned_wal", hold.statement, site, hold.total_ns / 2,
+                (
+                    (f"{counted(hold.count, 'read transaction')} stayed open up to"
+                    f" {duration(hold.max_ns)} while others wrote: the write-ahead log cannot be"
+                    " reset, and grows"),
+                ),
+                "Fetch all rows at once (fetchall()) or close the cursor: an unfinished SELECT keeps"
+                " its transaction open.",
+                most=Severity.MEDIUM,
+            )  # fmt: skip
+        elif (
+            hold.kind == "write" and hold.statement not in said and hold.max_ns >= VERY_LONG_NS
+            and own is not None and own >= OWN_CODE
+        ):  # fmt: skip
+            yield program.about(
+                "long_transaction", hold.statement, site, hold.total_ns * own, (_held(hold),),
+                "Do the other work before BEGIN or after COMMIT.",
+                doubt="Nobody waited for it in this trace.", most=Severity.MEDIUM,
+            )  # fmt: skip
+
+
+def holders_of(wait: LockEvent, holds: Iterable[LockEvent]) -> list[tuple[LockEvent, int]]:
+    """Who held the lock while a call waited for it, each with the time; most first.
+
+    A thread does not wait for itself; holds of other processes count by the same clock.
+    """
+    found = [(hold, _overlap_ns(wait, hold)) for hold in holds if hold.database == wait.database]
+    others = [(hold, ns) for hold, ns in found if ns > 0 and not _same_call(hold, wait)]
+    return sorted(others, key=lambda item: -item[1])
+
+
+def _overlap_ns(wait: LockEvent, hold: LockEvent) -> int:
+    start = max(wait.start_unix_ns, hold.start_unix_ns)
+    return min(wait.start_unix_ns + wait.duration_ns, hold.start_unix_ns + hold.duration_ns) - start
+
+
+def _same_call(hold: LockEvent, wait: LockEvent) -> bool:
+    """Whether it is the hold that the wait was for: it begins when the wait ends."""
+    end = wait.start_unix_ns + wait.duration_ns
+    return hold.thread == wait.thread and hold.start_unix_ns >= end - 1_000_000
+
+
+def _named(event: LockEvent) -> str:
+    frame = event.path[0] if event.path else None
+    where = f" {frame.file.rpartition('/')[2]}:{frame.line}" if frame else ""
+    return f"{event.statement[:40]}{where}"
+
+
+def _sums_of(event: LockEvent, holds: Iterable[LockHold]) -> LockHold:
+    """The sums of the holds like an event."""
+    for hold in holds:
+        if (hold.statement, hold.path, hold.end_path, hold.kind) == (
+            event.statement, event.path, event.end_path, event.kind,
+        ):  # fmt: skip
+            return hold
+    return LockHold(
+        event.kind, event.database, event.statement, event.path, event.span, event.thread,
+        event.end_statement, event.end_path, 1, event.duration_ns, event.duration_ns, 0, 0,
+    )  # fmt: skip
+
+
+def _own_code(hold: LockHold) -> float | None:
+    """The share of a hold in which the program's own code ran; None: unknown."""
+    if not hold.database_of_ns:
+        return None
+    return max(0.0, 1 - hold.database_ns / hold.database_of_ns)
+
+
+def _held(hold: LockHold) -> str:
+    own = _own_code(hold)
+    meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
+    ended = hold.end_path[0] if hold.end_path else None
+    until = f", until {hold.end_statement[:20]} in line {ended.line}" if ended else ""
+    return (
+        f"it held the write lock {counted(hold.count, 'time')}, {duration(hold.total_ns)} in all, at"
+        f" most {duration(hold.max_ns)}{until}{meanwhile}"
+    )
+
+
+def site_of(event: LockEvent) -> CallSite:
+    """Where a lock was taken."""
+    return CallSite(event.path[0] if event.path else None)

@@ -1,0 +1,250 @@
+"""Findings about the work of one execution: scans, sorts, OFFSET, lookups in the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.marks import CORRELATED, INDEX, ROW_STEPS, SCAN, SORT, marked_step
+from queryprof.analysis.plans import signs_of
+from queryprof.analysis.units import average, counted
+
+OFFSET = re.compile(r"\bOFFSET\b|\bLIMIT (?:\?|:\w+), ?(?:\?|:\w+)", re.IGNORECASE)
+CHOOSES = re.compile(r"\bWHERE\b", re.IGNORECASE)
+LIMIT = re.compile(r"\bLIMIT\b", re.IGNORECASE)
+INDEX_USED = re.compile(r"SEARCH (\S+) USING INDEX (\S+)")
+
+SKIPPED_STEPS = 2000
+"""VM steps of one execution, from which on an OFFSET is large."""
+
+COVERED_FETCHES = 2
+"""Pages for each row, from which on rows are looked up one by one."""
+
+LOOKED_UP_ROWS = 20
+ONCE = 2
+"""A report runs so often at the most; what it reads and sorts is its business."""
+
+
+def offset_pagination(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        totals = group.totals
+        steps, rows = totals.vm_steps, totals.rows_each or 0.0
+        skips = bool(OFFSET.search(group.statement)) and totals.executions > ONCE
+        if skips and steps and steps >= max(SKIPPED_STEPS, ROW_STEPS * (rows + 1)):
+            needed = min(1.0, ROW_STEPS * (rows + 1) / steps)
+            yield program.finding(
+                "offset_pagination",
+                group,
+                totals.self_ns * (1 - needed),
+                (
+                    (
+                        f"{counted(totals.executions, 'execution')} return {average(rows)} rows each and"
+                        f" take {average(steps)} VM steps: every page reads all pages before it"
+                    ),
+                ),
+                "Remember the last row of a page and go on after it: WHERE key > ? ORDER BY key"
+                " LIMIT ? (keyset pagination), with an index on the key.",
+                program.loop_of(group),
+            )
+
+
+def over_fetch(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        calls, totals = group.calls_of, group.totals
+        ones = calls.get("fetchone", 0) + calls.get("next", 0)
+        stops = 0 < ones <= 2 * totals.executions and not (calls.keys() & {"fetchall", "fetchmany"})
+        steps = totals.vm_steps or 0.0
+        works = steps >= SKIPPED_STEPS and (totals.rows_each or 0) <= 2
+        sorts = any(signs_of(plan).temporary for plan in group.plans)
+        chooses = bool(CHOOSES.search(group.statement))
+        limited = bool(LIMIT.search(group.statement))
+        if group.reads and stops and works and not limited and (sorts or not chooses):
+            if totals.executions <= ONCE or re.search(
+                r"\b(?:count|sum|total|avg)\(", group.statement
+            ):
+                continue
+            yield program.finding(
+                "over_fetch",
+                group,
+                totals.self_ns * 0.9,
+                (
+                    (
+                        f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps each;"
+                        " the program fetches one row and stops"
+                    ),
+                ),
+                "Say so in the query: LIMIT 1, with an index on what it is ordered by (or min() or"
+                " max()), so that SQLite makes no row that nobody takes.",
+                program.loop_of(group),
+            )
+
+
+def correlated_subquery(program: Program) -> Iterator[Finding | None]:
+    for group in _marked(program, CORRELATED):
+        totals = group.totals
+        yield program.finding(
+            "correlated_subquery",
+            group,
+            totals.self_ns * 0.9,
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)} VM"
+                    f" steps to return {average(totals.rows_each or 0)} rows"
+                ),
+                _step(group, CORRELATED),
+            ),
+            "Join with a grouped query (JOIN (SELECT key, count(*) ... GROUP BY key)), or give the"
+            " subquery an index on what it compares.",
+        )
+
+
+def automatic_index(program: Program) -> Iterator[Finding | None]:
+    for group in _marked(program, INDEX):
+        totals = group.totals
+        step = _step(group, INDEX)
+        found = re.search(
+            r"SEARCH (\S+) USING AUTOMATIC (?:PARTIAL )?(?:COVERING )?INDEX \((\w+)", step
+        )
+        table = _real_table(group.statement, found[1]) if found else ""
+        yield program.finding(
+            "automatic_index",
+            group,
+            totals.self_ns * 0.8,
+            (
+                (
+                    f"{counted(totals.executions, 'execution')}, each builds an index of"
+                    f" {average(totals.automatic_indexes_sum / max(totals.counted, 1))} rows and drops it"
+                ),
+                step,
+            ),
+            "Create the index that SQLite builds each time.",
+            code=f"CREATE INDEX {table}_{found[2]} ON {table} ({found[2]});" if found else "",
+        )
+
+
+def full_scan(program: Program) -> Iterator[Finding | None]:
+    for group in _marked(program, SCAN):
+        totals = group.totals
+        read = totals.full_scan_steps or 0.0
+        returned = totals.rows_each or 0.0
+        if not CHOOSES.search(group.statement) or OFFSET.search(group.statement):
+            continue  # it must read all
+        table, columns = compared(group)
+        yield program.finding(
+            "full_scan",
+            group,
+            totals.self_ns * (1 - min(1.0, (returned + 1) / max(read, 1))),
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} read {average(read)} rows to return"
+                    f" {average(returned)}"
+                ),
+                _step(group, SCAN),
+            ),
+            f"Create an index on what it compares: {', '.join(columns)}."
+            if columns
+            else "Create an index on the columns that it compares.",
+            program.loop_of(group),
+            code=f"CREATE INDEX {table}_{'_'.join(columns)} ON {table} ({', '.join(columns)});"
+            if table and columns
+            else "",
+            doubt="It ran once: a report may have to read all."
+            if totals.executions <= ONCE
+            else "",
+            most=Severity.MEDIUM if totals.executions <= ONCE else Severity.HIGH,
+        )
+
+
+def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
+    for group in _marked(program, SORT):
+        totals = group.totals
+        limited = bool(LIMIT.search(group.statement))
+        if totals.executions <= ONCE or not (limited or group.repeats or totals.executions > 10):
+            continue
+        yield program.finding(
+            "temp_btree_sort",
+            group,
+            totals.self_ns * (0.9 if limited else 0.4),
+            (
+                (
+                    f"{counted(totals.executions, 'execution')}, each sorts"
+                    f" {average((totals.vm_steps or 0) / ROW_STEPS * 2)} rows or so to return"
+                    f" {average(totals.rows_each or 0)}"
+                ),
+                _step(group, SORT),
+            ),
+            "Create an index in the order of ORDER BY (the compared columns first): the rows then"
+            " come sorted" + (", and LIMIT stops after the first." if limited else "."),
+            doubt="" if limited else "All rows are returned: the sort is only a part of the time.",
+            most=Severity.HIGH if limited else Severity.MEDIUM,
+        )
+
+
+def missing_covering_index(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        totals = group.totals
+        rows, pages = totals.rows_each or 0.0, totals.page_fetches
+        work = max(rows, (totals.vm_steps or 0.0) / 12)
+        used = [
+            found for plan in group.plans for step in plan if (found := INDEX_USED.search(step))
+        ]
+        if not (group.reads and used and pages and work >= LOOKED_UP_ROWS):
+            continue
+        if pages < COVERED_FETCHES * work or totals.full_scan_steps:
+            continue
+        yield program.finding(
+            "missing_covering_index",
+            group,
+            totals.self_ns * 0.5,
+            (
+                (
+                    f"{average(pages)} page fetches for about {average(work)} rows in an execution: for"
+                    f" each row of {used[0][2]} the table is searched"
+                ),
+                used[0][0],
+            ),
+            f"Add the other columns that it reads to {used[0][2]}: a covering index has all of it.",
+            doubt="A wider index makes writes slower; the gain is an estimate (half of the time).",
+        )
+
+
+def compared(group: Group) -> tuple[str, tuple[str, ...]]:
+    """The table that a group's statement scans, and the columns that it compares with values."""
+    found = re.search(
+        r"\bFROM (\w+)(?: (?:AS )?(\w+))?|\bUPDATE (\w+)", group.statement, re.IGNORECASE
+    )
+    table = (found[1] or found[3]) if found else ""
+    where = re.split(r"\bWHERE\b", group.statement, maxsplit=1, flags=re.IGNORECASE)
+    if len(where) < 2:
+        return table, ()
+    equal = re.findall(r"(?<![\w(.])(?:\w+\.)?(\w+) (?:=|==|IN|IS) ?(?:\?|:|\()", where[1])
+    ranges = re.findall(r"(?<![\w(.])(?:\w+\.)?(\w+) (?:<|>|<=|>=|BETWEEN) ?(?:\?|:)", where[1])
+    words = {"AND", "OR", "NOT", "WHERE"}
+    columns = [name for name in dict.fromkeys([*equal, *ranges[:1]]) if name.upper() not in words]
+    return table, tuple(columns[:3])
+
+
+def _marked(program: Program, kind: str) -> Iterator[Group]:
+    for group in program.groups:
+        if group.reads or group.writes:
+            mark = group.mark
+            if mark and mark.kind == kind:
+                yield group
+
+
+def _step(group: Group, kind: str) -> str:
+    for plan in group.plans:
+        at = marked_step(plan, kind)
+        if at is not None:
+            return plan[at].strip()
+    return "its plan is not known"
+
+
+def _real_table(statement: str, name: str) -> str:
+    """The table of an alias."""
+    found = re.search(rf"\b(\w+) (?:AS )?{re.escape(name)}\b", statement, re.IGNORECASE)
+    skipped = {"FROM", "JOIN", "AS", "ON", "WHERE", "AND", "UPDATE", "INTO", "BY", "SELECT"}
+    return found[1] if found and found[1].upper() not in skipped else name

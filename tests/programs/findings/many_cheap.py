@@ -1,0 +1,23 @@
+import random
+import sqlite3
+
+db = sqlite3.connect(":memory:")
+db.execute("CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT)")
+db.executemany("INSERT INTO word VALUES (?, ?)", [(i, f"w{i}") for i in range(50_000)])
+draw = random.Random(1)
+
+
+def word(number: int) -> str:
+    row = db.execute("SELECT text FROM word WHERE id = ?", (number,)).fetchone()  # culprit
+    return str(row[0])
+
+
+def walk(left: int) -> int:
+    seen = 0
+    while left > 0:
+        seen += len(word(draw.randrange(50_000)))
+        left -= 1
+    return seen
+
+
+assert walk(60_000)
