@@ -19,7 +19,7 @@ from queryprof.report.terminal.console import (
     plain_table,
     write,
 )
-from queryprof.report.terminal.report import highlighted
+from queryprof.report.terminal.sql import highlighted
 from queryprof.report.text.comparison import cautions, metric_name, ratio, summary, value
 from queryprof.report.text.plans import plan_change, plans_before_and_after
 

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable
 from typing import TextIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.bottlenecks import Bottleneck
@@ -17,16 +17,13 @@ from queryprof.analysis.overview import Overview
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, count, counted, duration, percent, seconds
 from queryprof.analysis.views import Caller, Row, View
-from queryprof.report.inert import visible
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
 from queryprof.report.terminal.loops import loop_summary
 from queryprof.report.terminal.spans import repeat_summary, spans
+from queryprof.report.terminal.sql import highlighted
 from queryprof.report.terminal.threads import handoff_summary, threads
 from queryprof.report.text.plans import marked_steps
-
-SQL_LINES = 6
-"""A longer statement is cut; `--format json` has it whole."""
 
 PLAN_LINES = 8
 """The same for a plan."""
@@ -158,22 +155,6 @@ def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
     if len(steps) > PLAN_LINES:
         lines.append(Text(f"      ... ({len(steps) - PLAN_LINES} more lines)", style="dim"))
     return lines
-
-
-def highlighted(statement: str, width: int) -> RenderableType:
-    """The statement in colour, folded to the width and cut after a few lines."""
-    from rich.syntax import Syntax  # it imports lexers: slow for a report without statements
-
-    text = Syntax("", "sql", theme="ansi_dark", background_color="default").highlight(
-        visible(statement)
-    )
-    text.rstrip()
-    text.no_wrap = False
-    lines = text.wrap(Console(width=width), width)
-    if len(lines) > SQL_LINES:
-        more = Text(f"... ({len(lines) - SQL_LINES} more lines)", "dim")
-        return Group(*lines[:SQL_LINES], more)
-    return Group(*lines)
 
 
 def _statements(view: View, places: Places) -> RenderableType:

@@ -1,0 +1,56 @@
+"""Findings for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.units import counted
+from queryprof.report.findings.text import NOTHING, change_at, details, gain, title
+from queryprof.report.places import Places
+from queryprof.report.terminal.console import Text, console_for, heading, write
+from queryprof.report.terminal.sql import highlighted
+
+COLOURS = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "bold"}
+STYLES = {"evidence": "", "fix": "green", "code": "cyan", "doubt": "dim"}
+SIGNS = {"evidence": "", "fix": "-> ", "code": "   ", "doubt": ""}
+
+
+def print_findings(
+    findings: Sequence[Finding],
+    places: Places,
+    cautions: Iterable[str],
+    top: int,
+    file: TextIO | None = None,
+    width: int | None = None,
+) -> None:
+    """Prints the findings, those that can win most first."""
+    console = console_for(file, width)
+    parts: list[RenderableType] = [Text(f"! {caution}", style="yellow") for caution in cautions]
+    if not findings:
+        parts.append(Text(NOTHING))
+    for number, finding in enumerate(findings[:top], 1):
+        parts.append(finding_card(number, finding, places, console.width))
+    if len(findings) > top:
+        parts.append(heading(f"{counted(len(findings) - top, 'more finding')}: --top", "dim"))
+    write(console, parts)
+
+
+def finding_card(number: int, finding: Finding, places: Places, width: int) -> RenderableType:
+    """One finding: what and where, the statement, the evidence, the fix."""
+    head = Text.assemble(
+        (f"{number:>3}  ", "bold"), (str(finding.severity), COLOURS[finding.severity]),
+        "  ", (title(finding), "bold"), f"  {gain(finding)}", overflow="fold",
+    )  # fmt: skip
+    inside: list[RenderableType] = [Text(change_at(finding, places), "bold cyan", overflow="fold")]
+    if finding.statement:
+        inside.append(highlighted(finding.statement, width - 7))
+    inside += [
+        Text(SIGNS[kind] + line, STYLES[kind], overflow="fold") for kind, line in details(finding)
+    ]
+    inside.append(Text(finding.identity, "dim"))
+    return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))

@@ -1,0 +1,71 @@
+"""Findings as JSON, and the types of the document, from which findings-schema.json is generated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from queryprof.analysis.findings import finding as found
+from queryprof.report.json import report as _frames_as_json  # noqa: F401  registers frames' shape
+from queryprof.report.json.report_types import Site
+from queryprof.report.json.writing import document_text, made, plain, shape_of
+
+
+@shape_of(found.Finding)
+class Finding:
+    """One cause of slowness, and what to change."""
+
+    identity: Annotated[str, "stable while the statement, the file's name and the function stay"]
+    severity: Literal["high", "medium", "low"]
+    share: Annotated[float, "of the program's time that a fix can win at the most, 0 to 1"]
+    gain_ns: Annotated[int, "the same as time"]
+    statement: Annotated[str, "empty: it is about none"]
+    loop: Annotated[Site | None, "the loop around the call; null: not known"]
+    evidence: Annotated[tuple[str, ...], "what was measured"]
+    fix: Annotated[str, "what to do"]
+    code: Annotated[str, "SQL or Python, where it can be written; else empty"]
+    doubt: Annotated[str, "what is not sure; empty: nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A finding that the project's configuration accepts."""
+
+    identity: str
+    reason: str
+    is_stale: Annotated[bool, "no finding has this identity any more"]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What `queryprof analyze --format json` writes. Times are nanoseconds."""
+
+    format_version: Literal[1]
+    cautions: Annotated[tuple[str, ...], "what a reader must know to believe the findings"]
+    findings: Annotated[tuple[Finding, ...], "those that can win most first"]
+    accepted: tuple[Accepted, ...]
+
+
+def findings_json(
+    findings: Sequence[found.Finding],
+    cautions: Sequence[str],
+    accepted: Sequence[tuple[str, str, bool]],
+) -> str:
+    """The findings as a JSON document.
+
+    Args:
+        accepted: identity, reason, and whether it is stale.
+    """
+    document: Any = Document(
+        1,
+        tuple(cautions),
+        tuple(findings),  # type: ignore[arg-type]  # written in the shape of Finding
+        tuple(Accepted(*one) for one in accepted),
+    )
+    return document_text(document, indent=1)
+
+
+@plain.register
+def _(finding: found.Finding) -> Any:
+    return plain(made(Finding, finding))
