@@ -33,15 +33,13 @@ def analyze(file: str, databases: tuple[str, ...], form: str, fail_on: str, top:
     """Names why FILE's statements are slow, and the fix."""
     import gc
 
-    from queryprof.analysis.findings.find import find
     from queryprof.analysis.report import Report
     from queryprof.cli.accepted import read_accepted
+    from queryprof.findings import findings_of
     from queryprof.report.inert import visible
     from queryprof.report.places import Places
-    from queryprof.trace.database_schema import read_schema, schemas_of
     from queryprof.trace.reader import read_profile
     from queryprof.trace.recovery import bring_in
-    from queryprof.trace.sources import loop_at
 
     accepted = read_accepted(Path.cwd())
     for recovered in bring_in(file):
@@ -51,11 +49,7 @@ def analyze(file: str, databases: tuple[str, ...], form: str, fail_on: str, top:
     report = Report(read_profile(file))
     if not report.overview.calls:
         raise QueryprofError(f"analyze: {file}: no database calls were recorded")
-    if databases:
-        schemas = {path: read_schema(path) for path in databases}
-    else:
-        schemas = schemas_of(plan.database for plan in report.profile.plans)
-    found = find(report, loop_at, schemas)
+    found = findings_of(report, databases)
     shown = [finding for finding in found if finding.identity not in accepted]
     known = {finding.identity for finding in found}
     cautions = [
@@ -81,7 +75,7 @@ def analyze(file: str, databases: tuple[str, ...], form: str, fail_on: str, top:
 
         click.echo(findings_sarif(shown, places))
     else:
-        from queryprof.report.findings.terminal import print_findings
+        from queryprof.report.terminal.findings import print_findings
 
         print_findings(shown, places, cautions, top)
     severities = {"any": ("high", "medium", "low"), "medium": ("high", "medium"), "high": ("high",)}

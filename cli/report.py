@@ -19,19 +19,30 @@ RENDERERS = {
 
 @click.command()
 @click.argument("file", type=click.Path())
-@click.option("--by", "dimension", type=click.Choice(DIMENSIONS), help="One breakdown alone.")
+@click.option(
+    "--by", "dimension", type=click.Choice((*DIMENSIONS, "tree")), help="One breakdown alone."
+)
 @click.option(
     "--sort", type=click.Choice(tuple(SORT_KEYS)), default="total", show_default=True,
     help="What comes first.",
 )  # fmt: skip
 @click.option("--loop", is_flag=True, help="Event loops: lag, and what blocked them.")
+@click.option("--locks", is_flag=True, help="Who waited for locks, who held them.")
+@click.option("--slowest", is_flag=True, help="The slowest executions, with their stacks.")
 @click.option("--top", type=click.IntRange(min=1), help="How many rows at the most.")
 @click.option(
     "--format", "form", type=click.Choice(("table", *RENDERERS)), default="table",
     show_default=True,
 )  # fmt: skip
 def report(
-    file: str, dimension: str | None, sort: str, loop: bool, top: int | None, form: str
+    file: str,
+    dimension: str | None,
+    sort: str,
+    loop: bool,
+    locks: bool,
+    slowest: bool,
+    top: int | None,
+    form: str,
 ) -> None:
     """Ranks the statements and call sites of FILE."""
     import gc
@@ -41,8 +52,21 @@ def report(
     from queryprof.trace.reader import read_profile
     from queryprof.trace.recovery import bring_in
 
-    if loop and (dimension or form in ("csv", "markdown")):
-        raise click.UsageError("--loop goes with neither --by nor csv and markdown")
+    alone = {
+        "--loop": loop,
+        "--locks": locks,
+        "--slowest": slowest,
+        "--by tree": dimension == "tree",
+    }
+    asked = [name for name, wanted in alone.items() if wanted]
+    if (
+        len(asked) > 1
+        or (asked and form in ("csv", "markdown"))
+        or (asked and dimension not in (None, "tree"))
+    ):
+        raise click.UsageError(
+            f"{asked[0]} goes with no other breakdown, nor with csv and markdown"
+        )
     for recovered in bring_in(file):
         click.echo(
             f"queryprof: recovered what a process left that was killed: {visible(recovered)}",
@@ -58,10 +82,24 @@ def report(
         from queryprof.report.terminal.loops import print_loops
 
         print_loops(found)
+    elif locks:
+        from queryprof.report.terminal.locks import print_locks
+
+        print_locks(found)
+    elif slowest:
+        from queryprof.report.terminal.slowest import print_slowest
+
+        print_slowest(found)
+    elif dimension == "tree":
+        from queryprof.report.terminal.tree import print_tree
+
+        print_tree(found)
     else:
         from queryprof.report.terminal.report import print_report, print_view
 
         if dimension is None:
-            print_report(found)
+            from queryprof.findings import findings_of
+
+            print_report(found, findings=findings_of(found))
         else:
             print_view(found, dimension)

@@ -67,10 +67,12 @@ def run(
             click.echo("queryprof: no Python process was recorded", err=True)
         elif not no_report:
             from queryprof.analysis.report import TOP_SHOWN, Report
+            from queryprof.findings import findings_of
             from queryprof.report.terminal.report import print_report
             from queryprof.trace.reader import read_profile
 
-            print_report(Report(read_profile(parts.output), top=TOP_SHOWN), file=sys.stderr)
+            report = Report(read_profile(parts.output), top=TOP_SHOWN)
+            print_report(report, file=sys.stderr, findings=findings_of(report))
             if parts.keeps_output:
                 click.echo(f"\ntrace: {visible(os.path.relpath(parts.output))}", err=True)
         parts.remove()

@@ -61,11 +61,13 @@ def run_scenario(file: str, against: str | None, **judgement: Any) -> None:
             judge(earlier, [trace], **judgement)
             return
     from queryprof.analysis.report import TOP_SHOWN, Report
+    from queryprof.findings import findings_of
     from queryprof.report.inert import visible
     from queryprof.report.terminal.report import print_report
     from queryprof.trace.reader import read_profile
 
-    print_report(Report(read_profile(trace), top=TOP_SHOWN))
+    report = Report(read_profile(trace), top=TOP_SHOWN)
+    print_report(report, findings=findings_of(report))
     click.echo(f"\ntrace: {visible(os.path.relpath(trace))}", err=True)
 
 

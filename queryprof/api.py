@@ -160,9 +160,11 @@ class Recording:
     def report(self, file: TextIO | None = None, top: int = 10) -> None:
         """Prints the ranked report to `file` (standard output)."""
         from queryprof.analysis.report import Report
+        from queryprof.findings import findings_of
         from queryprof.report.terminal.report import print_report
 
-        print_report(Report(self.profile, top=top), file)
+        report = Report(self.profile, top=top)
+        print_report(report, file, findings=findings_of(report))
 
 
 def profile(path: str | os.PathLike[str] | None = None) -> Recording:

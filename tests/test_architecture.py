@@ -27,7 +27,9 @@ MAY_IMPORT = {
     "queryprof.trace": {"queryprof.core", "queryprof.errors", "queryprof.model",
                         "queryprof.operations", "queryprof.version"},
     "queryprof.analysis": {"queryprof.model", "queryprof.operations"},
-    "queryprof.report": {"queryprof.analysis", "queryprof.model"},
+    "queryprof.report": {"queryprof.analysis", "queryprof.model", "queryprof.version"},
+    # The findings, with what is looked up for them.
+    "queryprof.findings": {"queryprof.analysis", "queryprof.trace"},
     # The test runner's own command line, as it were: it records, judges and says.
     "queryprof.hooks.pytest_plugin": {"queryprof.analysis", "queryprof.core", "queryprof.errors",
                                       "queryprof.model", "queryprof.report", "queryprof.session",
@@ -35,7 +37,7 @@ MAY_IMPORT = {
     # The one place that joins attach, record and keep, and the public functions above it:
     "queryprof.session": {"queryprof.core", "queryprof.errors", "queryprof.hooks",
                           "queryprof.trace"},
-    "queryprof.api": {"queryprof.analysis", "queryprof.core", "queryprof.errors", "queryprof.hooks.autoload",
+    "queryprof.api": {"queryprof.analysis", "queryprof.core", "queryprof.errors", "queryprof.findings", "queryprof.hooks.autoload",
                       "queryprof.hooks.libraries",
                       "queryprof.hooks.drivers.pep249", "queryprof.model", "queryprof.report", "queryprof.session",
                       "queryprof.trace"},

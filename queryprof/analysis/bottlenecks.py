@@ -4,10 +4,11 @@ time (the Pareto principle, after J. M. Juran).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import CallSite, Function, call_site
+from queryprof.analysis.files import Files, Place, place_of
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement
 from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, called_groups, self_ns_of
@@ -25,6 +26,7 @@ class Bottleneck:
         share, cumulative_share: of the database time (0 to 1); the latter with all ranks before.
         callers: the most expensive call paths behind the call site, at most five.
         plans: the query plans of the statement, from all call sites; empty: unknown.
+        files: what SQLite did with files; None: it did nothing.
     """
 
     rank: int
@@ -35,6 +37,7 @@ class Bottleneck:
     cumulative_share: float
     callers: tuple[tuple[Frame, int], ...]
     plans: tuple[Steps, ...]
+    files: Files | None
 
     @property
     def mark(self) -> Mark | None:
@@ -65,6 +68,7 @@ def rank_bottlenecks(
     helpers: frozenset[Function],
     sort: str = "total",
     top: int | None = None,
+    files: Mapping[tuple[str, Place], Files] | None = None,
 ) -> Ranking:
     """Ranks (statement, call site) by a sort key, and describes the first `top` (None: all)."""
     groups = called_groups(profile.aggregates, _key(helpers))
@@ -74,7 +78,7 @@ def rank_bottlenecks(
     groups.sort(key=lambda item: (-measure(item[1]), item[0][0], str(item[0][1])))
     bottlenecks = []
     before_ns = 0
-    for rank, ((statement, _), members) in enumerate(groups[:top], 1):
+    for rank, ((statement, place), members) in enumerate(groups[:top], 1):
         totals = add_up(members)
         before_ns += totals.self_ns
         most = max(members, key=lambda a: a.self_ns)
@@ -88,6 +92,7 @@ def rank_bottlenecks(
                 cumulative_share=before_ns / database_ns if database_ns else 0.0,
                 callers=_callers(members, helpers),
                 plans=plans.get(statement, ()),
+                files=(files or {}).get((statement, place)),
             )
         )
     spent = sorted((self_ns_of(members) for _, members in groups), reverse=True)
@@ -106,16 +111,11 @@ def _vital(spent_ns: list[int], database_ns: int) -> int:
     return len(spent_ns)
 
 
-Place = tuple[str, str, int]
-
-
 def _key(
     helpers: frozenset[Function],
-) -> Callable[[Aggregate], tuple[str, Place | None]]:
-    def key(aggregate: Aggregate) -> tuple[str, Place | None]:
-        frame = call_site(aggregate.path, helpers).frame
-        place = (frame.file, frame.function, frame.line) if frame else None
-        return aggregate.statement, place
+) -> Callable[[Aggregate], tuple[str, Place]]:
+    def key(aggregate: Aggregate) -> tuple[str, Place]:
+        return aggregate.statement, place_of(call_site(aggregate.path, helpers).frame)
 
     return key
 

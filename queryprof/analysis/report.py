@@ -8,6 +8,7 @@ from functools import cached_property
 
 from queryprof.analysis.bottlenecks import Ranking, rank_bottlenecks
 from queryprof.analysis.call_sites import Function, find_helpers
+from queryprof.analysis.files import Files, Place, files_by_site
 from queryprof.analysis.handoffs import HandoffFinding, find_handoffs
 from queryprof.analysis.loops import LoopFinding, find_loops
 from queryprof.analysis.overview import Overview, overview_of
@@ -46,8 +47,13 @@ class Report:
         return overview_of(self.profile)
 
     @cached_property
+    def files(self) -> Mapping[tuple[str, Place], Files]:
+        """The file work of each statement at each call site."""
+        return files_by_site(self.profile, self.helpers)
+
+    @cached_property
     def ranking(self) -> Ranking:
-        return rank_bottlenecks(self.profile, self.helpers, self.sort, self.top)
+        return rank_bottlenecks(self.profile, self.helpers, self.sort, self.top, self.files)
 
     def view(self, dimension: str) -> View:
         """The totals by a dimension, of `analysis.views.DIMENSIONS`."""

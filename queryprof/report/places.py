@@ -3,9 +3,13 @@ the program.
 """
 
 import os
+import re
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.model import Frame, Profile
+
+STANDARD = re.compile(r".*/lib/python3\.\d+t?/")
+"""The folder of the standard library."""
 
 
 class Places:
@@ -27,7 +31,10 @@ class Places:
             if path.startswith(directory):
                 return path[len(directory) :]
         _, installed, rest = path.rpartition("site-packages" + os.sep)
-        return rest if installed else path
+        if installed:
+            return rest
+        standard = STANDARD.match(path)
+        return path[standard.end() :] if standard else path
 
     def where(self, frame: Frame) -> str:
         """A frame's file:line."""

@@ -8,43 +8,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from queryprof.analysis.call_sites import CallSite, Function, call_site
+from queryprof.analysis.files import Files, Place, place_of
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement
 from queryprof.analysis.totals import Totals, add_up
-from queryprof.model import Aggregate, CallPath, FileWork, Frame, Profile
+from queryprof.model import Aggregate, CallPath, Profile
+
+SEARCHED = 4000
+"""Characters of a statement."""
 
 READS = frozenset({"SELECT", "WITH", "VALUES"})
 WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
-
-Place = tuple[str, str, int] | None
-
-
-@dataclass(slots=True)
-class Files:
-    """The file work of a group, added up; times are ns."""
-
-    calls: int = 0
-    lock_waits: int = 0
-    lock_ns: int = 0
-    max_lock_ns: int = 0
-    syncs: int = 0
-    sync_ns: int = 0
-    read_bytes: int = 0
-    read_ns: int = 0
-    written_bytes: int = 0
-    write_ns: int = 0
-
-    def add(self, work: FileWork) -> None:
-        self.calls += work.calls
-        self.lock_waits += work.lock_waits
-        self.lock_ns += work.lock_ns
-        self.max_lock_ns = max(self.max_lock_ns, work.max_lock_ns)
-        self.syncs += work.syncs
-        self.sync_ns += work.sync_ns
-        self.read_bytes += work.read_bytes
-        self.read_ns += work.read_ns
-        self.written_bytes += work.written_bytes
-        self.write_ns += work.write_ns
 
 
 @dataclass
@@ -67,6 +41,11 @@ class Group:
     samples: int = 0
     repeats: int = 0
     texts: int = 1
+
+    @property
+    def sql(self) -> str:
+        """The statement, as far as it is searched for patterns."""
+        return self.statement[:SEARCHED]
 
     @cached_property
     def totals(self) -> Totals:
@@ -114,11 +93,9 @@ class Group:
         return (frame.file, frame.function) if frame else None
 
 
-def place_of(frame: Frame | None) -> Place:
-    return (frame.file, frame.function, frame.line) if frame else None
-
-
-def groups_of(profile: Profile, helpers: frozenset[Function]) -> tuple[Group, ...]:
+def groups_of(
+    profile: Profile, helpers: frozenset[Function], files: Mapping[tuple[str, Place], Files]
+) -> tuple[Group, ...]:
     """The groups of a profile, those that take most time first."""
     sites: dict[CallPath, CallSite] = {}
 
@@ -140,16 +117,13 @@ def groups_of(profile: Profile, helpers: frozenset[Function]) -> tuple[Group, ..
             site_of(max(found, key=lambda a: a.self_ns).path),
             sum(a.self_ns for a in found) / database_ns,
             found,
+            files.get(key, Files()),
             plans=plans.get(key[0], ()),
             texts=profile.texts.get(key[0], 1),
         )
         for key, found in members.items()
         if any(a.count for a in found)
     }
-    for work in profile.file_work:
-        group = groups.get((work.statement, place_of(site_of(work.path).frame)))
-        if group:
-            group.files.add(work)
     for sample in profile.parameters:
         group = groups.get((sample.statement, place_of(site_of(sample.path).frame)))
         if group:

@@ -27,7 +27,7 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
         read = totals.full_scan_steps or 0.0
         if not scanned or read < 100 or read < 4 * (totals.rows_each or 0):
             continue
-        where = re.split(r"\bWHERE\b", group.statement, maxsplit=1, flags=re.IGNORECASE)
+        where = re.split(r"\bWHERE\b", group.sql, maxsplit=1, flags=re.IGNORECASE)
         found = _defeated(where[1], _indexes(program, scanned, group)) if len(where) == 2 else None
         guess = None if found else _guessed(where[-1]) if len(where) == 2 else None
         if found:
@@ -60,7 +60,7 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
 def _indexes(program: Program, scanned: set[str], group: Group) -> list[Index]:
     aliases = {
         alias: table
-        for table, alias in re.findall(r"\b(\w+) (?:AS )?(\w+)\b", group.statement, re.IGNORECASE)
+        for table, alias in re.findall(r"\b(\w+) (?:AS )?(\w+)\b", group.sql, re.IGNORECASE)
     }
     tables = {name.lower() for name in scanned} | {
         aliases[name].lower() for name in scanned if name in aliases
@@ -157,7 +157,7 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
             if (found := re.search(r"USING (?:COVERING )?INDEX (\S+)", step))
         }
         for schema in program.schemas.values():
-            other = _better(group.statement, used, schema)
+            other = _better(group.sql, used, schema)
             if other and not schema.has_statistics:
                 yield program.finding(
                     "bad_index_choice",
@@ -206,7 +206,7 @@ def redundant_index(program: Program) -> Iterator[Finding | None]:
                 group
                 for group in program.groups
                 if group.writes
-                and re.search(rf"\b{re.escape(index.table)}\b", group.statement, re.IGNORECASE)
+                and re.search(rf"\b{re.escape(index.table)}\b", group.sql, re.IGNORECASE)
             ]
             if wider is None or not writers:
                 continue

@@ -44,7 +44,7 @@ class Program:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        return groups_of(self.profile, self.report.helpers)
+        return groups_of(self.profile, self.report.helpers, self.report.files)
 
     @cached_property
     def spans(self) -> int:

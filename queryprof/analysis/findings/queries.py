@@ -17,7 +17,7 @@ FEW = 20
 MATCH = 0.1
 """How far the executions of a query may be from the rows of another one that it runs for."""
 
-POINT_ROWS = 100
+POINT_ROWS = 1000
 """A query for one item returns no more rows."""
 
 REPEATED_SHARE = 0.5

@@ -122,7 +122,7 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
         if found.ns < WAITED_NS:
             continue
         hold = _sums_of(found.holder, profile.lock_holds)
-        own = _own_code(hold)
+        own = own_code(hold)
         long = hold.max_ns >= LONG_NS and own is not None and own >= OWN_CODE
         yield program.about(
             "long_transaction" if long else "lock_wait",
@@ -164,7 +164,7 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
 def _long_holds(program: Program, said: set[str]) -> Iterator[Finding | None]:
     written = {hold.database for hold in program.profile.lock_holds if hold.kind == "write"}
     for hold in program.profile.lock_holds:
-        own = _own_code(hold)
+        own = own_code(hold)
         site = call_site(hold.path, program.report.helpers)
         if hold.kind == "read" and hold.max_ns >= VERY_LONG_NS and hold.database in written:
             yield program.about(
@@ -229,7 +229,7 @@ def _sums_of(event: LockEvent, holds: Iterable[LockHold]) -> LockHold:
     )  # fmt: skip
 
 
-def _own_code(hold: LockHold) -> float | None:
+def own_code(hold: LockHold) -> float | None:
     """The share of a hold in which the program's own code ran; None: unknown."""
     if not hold.database_of_ns:
         return None
@@ -237,7 +237,7 @@ def _own_code(hold: LockHold) -> float | None:
 
 
 def _held(hold: LockHold) -> str:
-    own = _own_code(hold)
+    own = own_code(hold)
     meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
     ended = hold.end_path[0] if hold.end_path else None
     until = f", until {hold.end_statement[:20]} in line {ended.line}" if ended else ""

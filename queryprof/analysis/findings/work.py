@@ -32,7 +32,7 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         totals = group.totals
         steps, rows = totals.vm_steps, totals.rows_each or 0.0
-        skips = bool(OFFSET.search(group.statement)) and totals.executions > ONCE
+        skips = bool(OFFSET.search(group.sql)) and totals.executions > ONCE
         if skips and steps and steps >= max(SKIPPED_STEPS, ROW_STEPS * (rows + 1)):
             needed = min(1.0, ROW_STEPS * (rows + 1) / steps)
             yield program.finding(
@@ -59,8 +59,8 @@ def over_fetch(program: Program) -> Iterator[Finding | None]:
         steps = totals.vm_steps or 0.0
         works = steps >= SKIPPED_STEPS and (totals.rows_each or 0) <= 2
         sorts = any(signs_of(plan).temporary for plan in group.plans)
-        chooses = bool(CHOOSES.search(group.statement))
-        limited = bool(LIMIT.search(group.statement))
+        chooses = bool(CHOOSES.search(group.sql))
+        limited = bool(LIMIT.search(group.sql))
         if group.reads and stops and works and not limited and (sorts or not chooses):
             if totals.executions <= ONCE or re.search(
                 r"\b(?:count|sum|total|avg)\(", group.statement
@@ -108,7 +108,7 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
         found = re.search(
             r"SEARCH (\S+) USING AUTOMATIC (?:PARTIAL )?(?:COVERING )?INDEX \((\w+)", step
         )
-        table = _real_table(group.statement, found[1]) if found else ""
+        table = _real_table(group.sql, found[1]) if found else ""
         yield program.finding(
             "automatic_index",
             group,
@@ -130,7 +130,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         totals = group.totals
         read = totals.full_scan_steps or 0.0
         returned = totals.rows_each or 0.0
-        if not CHOOSES.search(group.statement) or OFFSET.search(group.statement):
+        if not CHOOSES.search(group.sql) or OFFSET.search(group.sql):
             continue  # it must read all
         table, columns = compared(group)
         yield program.finding(
@@ -161,7 +161,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
 def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
     for group in _marked(program, SORT):
         totals = group.totals
-        limited = bool(LIMIT.search(group.statement))
+        limited = bool(LIMIT.search(group.sql))
         if totals.executions <= ONCE or not (limited or group.repeats or totals.executions > 10):
             continue
         yield program.finding(
@@ -217,7 +217,7 @@ def compared(group: Group) -> tuple[str, tuple[str, ...]]:
         r"\bFROM (\w+)(?: (?:AS )?(\w+))?|\bUPDATE (\w+)", group.statement, re.IGNORECASE
     )
     table = (found[1] or found[3]) if found else ""
-    where = re.split(r"\bWHERE\b", group.statement, maxsplit=1, flags=re.IGNORECASE)
+    where = re.split(r"\bWHERE\b", group.sql, maxsplit=1, flags=re.IGNORECASE)
     if len(where) < 2:
         return table, ()
     equal = re.findall(r"(?<![\w(.])(?:\w+\.)?(\w+) (?:=|==|IN|IS) ?(?:\?|:|\()", where[1])

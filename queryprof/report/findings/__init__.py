@@ -1,1 +1,1 @@
-"""Findings as text for terminals, Markdown, GitHub and SARIF."""
+"""Findings in words, and as Markdown, GitHub annotations and SARIF."""

@@ -25,7 +25,7 @@ def json_report(report: Report, dimension: str | None = None) -> str:
     document = made(
         to.Document,
         overview,
-        format_version=1,
+        format_version=2,
         profiler_ns_estimate=overview.profiler_ns,
         processes=profile.processes,
         vital_few=ranking.vital,

@@ -247,7 +247,7 @@ class Document:
     1970, shares 0 to 1; null is unknown, never zero.
     """
 
-    format_version: Literal[1]
+    format_version: Literal[2]
     command: tuple[str, ...]
     run_ns: int
     database_ns: Annotated[int, "self time of all calls"]

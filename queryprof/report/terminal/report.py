@@ -6,21 +6,26 @@ The profiled program imports rich only when it prints a report.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.bottlenecks import Bottleneck
+from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.overview import Overview
 from queryprof.analysis.report import Report
+from queryprof.analysis.totals import Totals
 from queryprof.analysis.units import average, count, counted, duration, percent, seconds
 from queryprof.analysis.views import Caller, Row, View
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
+from queryprof.report.terminal.errors import errors
+from queryprof.report.terminal.findings import what_to_do
+from queryprof.report.terminal.locks import lock_summary
 from queryprof.report.terminal.loops import loop_summary
-from queryprof.report.terminal.spans import repeat_summary, spans
+from queryprof.report.terminal.spans import repeat_in_words, repeat_summary, spans
 from queryprof.report.terminal.sql import highlighted
 from queryprof.report.terminal.threads import handoff_summary, threads
 from queryprof.report.text.plans import marked_steps
@@ -28,25 +33,39 @@ from queryprof.report.text.plans import marked_steps
 PLAN_LINES = 8
 """The same for a plan."""
 
+NOTABLE_PART = 0.05
+"""Of a statement's time."""
+
+FEW_STEPS = 20
+"""VM steps of a statement that does nothing to speak of, like COMMIT."""
+
 WIDE = 110
 """From this width on, tables have all their columns."""
 
 
-def print_report(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
-    """Prints the findings to fix, and below them the breakdowns.
+def print_report(
+    report: Report,
+    file: TextIO | None = None,
+    width: int | None = None,
+    findings: Sequence[Finding] = (),
+) -> None:
+    """Prints what to do, the statements that matter, and where to look for more.
 
     Args:
         width: columns; by default the terminal's, or 80.
+        findings: those that can win most first.
     """
     console = console_for(file, width)
     places = Places(report.profile)
     parts: list[RenderableType] = [*_overview(report.overview)]
+    parts += what_to_do(findings, places)
     if report.overview.calls:
         parts.append(_vital_few(report, places, console.width))
-        parts.append(_statements(report.view("statement"), places))
-        parts.append(_operations(report.operations, places))
+    parts += errors(report, places) + lock_summary(report)
     parts += repeat_summary(report, places) + handoff_summary(report, places)
     parts += loop_summary(report, places)
+    if report.overview.calls:
+        parts.append(_more(report))
     write(console, parts)
 
 
@@ -101,21 +120,23 @@ def _vital_few(report: Report, places: Places, width: int) -> RenderableType:
         else f"Statements and call sites by {sort}"
     )
     parts: list[RenderableType] = [heading(title)]
-    parts += [_card(found, notes.get(found.statement), places, width) for found in shown]
+    parts += [_card(found, notes.get(found.statement), report, places, width) for found in shown]
     left = ranking.vital - len(shown)
     if sort == "total" and left > 0:
         parts.append(heading(f"{left} more of the vital few: --top {ranking.vital}", "dim"))
     return Group(*parts)
 
 
-def _card(bottleneck: Bottleneck, note: str | None, places: Places, width: int) -> RenderableType:
+def _card(
+    bottleneck: Bottleneck, note: str | None, report: Report, places: Places, width: int
+) -> RenderableType:
     totals = bottleneck.totals
+    runs = f"{count(totals.executions)} x {duration(totals.mean_ns)}"
+    failed = f", {counted(totals.errors, 'error')}" if totals.errors else ""
     head = Text.assemble(
         (f"{bottleneck.rank:>3}  ", "bold"),
-        (f"{percent(bottleneck.share):>6}", "bold red" if bottleneck.share > 0.2 else "bold"),
-        f"  (cumulative {percent(bottleneck.cumulative_share)})  ",
-        (duration(totals.self_ns), "bold"), f" in {counted(totals.executions, 'execution')}",
-        (f", {counted(totals.errors, 'error')}" if totals.errors else "", "red"),
+        (f"{percent(bottleneck.share):>5}", "bold red" if bottleneck.share > 0.2 else "bold"),
+        "  ", (duration(totals.self_ns), "bold"), f"  {runs}", (failed, "red"),
     )  # fmt: skip
     site = Text.assemble((places.site(bottleneck.site), "bold cyan"), overflow="fold")
     for caller in bottleneck.callers[:1]:
@@ -123,23 +144,75 @@ def _card(bottleneck: Bottleneck, note: str | None, places: Places, width: int) 
     if bottleneck.site.helpers:
         through = ", ".join(map(places.frame, reversed(bottleneck.site.helpers)))
         site.append(f"  (through {through})", style="dim")
-    each = (
-        f"mean {duration(totals.mean_ns)}  p50 {duration(totals.p50_ns)}"
-        f"  p95 {duration(totals.p95_ns)}  p99 {duration(totals.p99_ns)}"
-        f"  max {duration(totals.max_ns)}"
-        + (f"  (its own: mean {duration(totals.self_mean_ns)})" if totals.has_calls_inside else "")
-    )
-    work = (
-        f"rows {average(totals.rows_each)}  VM steps {average(totals.vm_steps)}"
-        f"  full-scan steps {average(totals.full_scan_steps)}"
-        f"  page fetches {average(totals.page_fetches)}  (per execution)"
-    )
+    if head.cell_len + 2 + site.cell_len <= width:
+        head.append("  ").append(site)
+        below = []
+    else:
+        below = [site]
+    notes = [note] if note else []
+    notes += [
+        f"! {said}"
+        for found in report.repeats
+        if (found.statement, found.site.frame) == (bottleneck.statement, bottleneck.site.frame)
+        for said in (repeat_in_words(found),)
+    ]
+    lines = [text for text in (_where_it_goes(bottleneck), _spread(totals), _work(totals)) if text]
     inside: list[RenderableType] = [
-        site, highlighted(bottleneck.statement, width - 7),
-        *([Text(note, style="yellow")] if note else []), Text(each), Text(work),
+        *below,
+        highlighted(bottleneck.statement, width - 7),
+        *(Text(text, style="yellow") for text in notes),
+        *map(Text, lines),
         *_plan(bottleneck),
-    ]  # fmt: skip
+    ]
     return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))
+
+
+def _where_it_goes(bottleneck: Bottleneck) -> str:
+    """Where the time goes, if a notable part is not computing."""
+    if bottleneck.files is None:
+        return ""
+    split = bottleneck.files.split(bottleneck.totals.self_ns)
+    notable = [(name, share) for name, share in split if share >= NOTABLE_PART]
+    if [name for name, _ in notable] == ["computing"]:
+        return ""
+    return "  ".join(f"{name} {percent(share)}" for name, share in notable)
+
+
+def _spread(totals: Totals) -> str:
+    """How the durations of several executions differ."""
+    if totals.executions < 2 or totals.p50_ns is None:
+        return ""
+    own = f"  its own {duration(totals.self_mean_ns)}" if totals.has_calls_inside else ""
+    return (
+        f"p50 {duration(totals.p50_ns)}  p95 {duration(totals.p95_ns)}"
+        f"  p99 {duration(totals.p99_ns)}  max {duration(totals.max_ns)}{own}"
+    )
+
+
+def _work(totals: Totals) -> str:
+    """The work of one execution: what is unknown or nothing is left out."""
+    figures = {
+        "rows": totals.rows_each, "VM steps": totals.vm_steps,
+        "full-scan steps": totals.full_scan_steps, "page fetches": totals.page_fetches,
+    }  # fmt: skip
+    if not totals.rows_each and (totals.vm_steps or 0) < FEW_STEPS:
+        return ""
+    shown = "  ".join(f"{name} {average(value)}" for name, value in figures.items() if value)
+    return f"each: {shown}" if shown else ""
+
+
+def _more(report: Report) -> RenderableType:
+    """Where to look for what is not shown."""
+    ways = ["--by statement, callsite, operation, thread, span or tree"]
+    if report.ranking.count > len(report.ranking.bottlenecks):
+        ways.insert(0, f"--top {report.ranking.count} (all statements and call sites)")
+    if report.profile.exemplars:
+        ways.append("--slowest")
+    if report.profile.lock_holds:
+        ways.append("--locks")
+    if report.loops:
+        ways.append("--loop")
+    return Padding(Text("More: " + ";  ".join(ways), "dim"), (1, 0, 0, 0))
 
 
 def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
@@ -155,20 +228,6 @@ def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
     if len(steps) > PLAN_LINES:
         lines.append(Text(f"      ... ({len(steps) - PLAN_LINES} more lines)", style="dim"))
     return lines
-
-
-def _statements(view: View, places: Places) -> RenderableType:
-    parts: list[RenderableType] = [heading("The top statements and their most expensive callers")]
-    for row in view.rows:
-        head = Text.assemble(
-            (f"{percent(row.share):>6}", "bold"), f"  {duration(row.totals.self_ns):>8}  ",
-            row.name, no_wrap=True, overflow="ellipsis",
-        )  # fmt: skip
-        parts.append(head)
-        parts += [_caller(caller, places) for caller in row.callers]
-    if view.count > len(view.rows):
-        parts.append(Text(f"{view.count - len(view.rows)} more: --top {view.count}", style="dim"))
-    return Group(*parts)
 
 
 def _caller(caller: Caller, places: Places) -> RenderableType:

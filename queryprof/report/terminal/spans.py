@@ -18,9 +18,10 @@ STATEMENT_COLUMNS = 72
 
 
 def repeat_summary(report: Report, places: Places) -> list[RenderableType]:
-    """Queries in loops, for the first screen; nothing if there is none."""
+    """Queries in loops that are on no card, for the first screen; nothing if there is none."""
     parts: list[RenderableType] = []
-    repeats = report.repeats
+    on_cards = {(card.statement, card.site.frame) for card in report.ranking.bottlenecks}
+    repeats = [r for r in report.repeats if (r.statement, r.site.frame) not in on_cards]
     if repeats:
         parts.append(
             heading(
@@ -72,12 +73,16 @@ def _span(found: SpanFinding, wide: bool) -> list[str]:
     return figures
 
 
+def repeat_in_words(found: RepeatFinding) -> str:
+    """How often a query ran in one span."""
+    return (
+        f"{average(round(found.each, 1))} times in each of {counted(found.spans, 'span')}"
+        f" {found.span} (at most {count(found.most)}): a query in a loop?"
+    )
+
+
 def _repeat(found: RepeatFinding, places: Places) -> RenderableType:
-    times = average(round(found.each, 1))
-    head = Text.assemble(
-        (f"{times} times", "bold red"), f" in each of {counted(found.spans, 'span')}",
-        f" {found.span} (at most {count(found.most)}): a query in a loop?",
-    )  # fmt: skip
+    head = Text(repeat_in_words(found), "red")
     site = Text(places.site(found.site), "cyan")
     for caller in found.site.callers[:1]:
         site.append(f"  <- {places.frame(caller)}", "default")

@@ -17,6 +17,7 @@ from queryprof.report.terminal.sql import highlighted
 
 COLOURS = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "bold"}
 STYLES = {"evidence": "", "fix": "green", "code": "cyan", "doubt": "dim"}
+SHOWN = 3
 SIGNS = {"evidence": "", "fix": "-> ", "code": "   ", "doubt": ""}
 
 
@@ -40,12 +41,33 @@ def print_findings(
     write(console, parts)
 
 
+def what_to_do(findings: Sequence[Finding], places: Places) -> list[RenderableType]:
+    """The first findings, for the first screen; nothing without any."""
+    if not findings:
+        return []
+    more = f" ({len(findings) - SHOWN} more: queryprof analyze)" if len(findings) > SHOWN else ""
+    parts: list[RenderableType] = [heading(f"What to do{more}")]
+    for number, finding in enumerate(findings[:SHOWN], 1):
+        inside = [
+            Text(change_at(finding, places), "bold cyan", overflow="fold"),
+            Text(f"-> {finding.fix}", "green", overflow="fold"),
+        ]
+        parts += [_head(number, finding), Padding(Group(*inside), (0, 0, 0, 5))]
+    return parts
+
+
+def _head(number: int, finding: Finding) -> RenderableType:
+    said = title(finding)
+    return Group(
+        Text.assemble((f"{number:>3}  ", "bold"), (said[:1].upper() + said[1:], "bold")),
+        Text.assemble(
+            "     ", (str(finding.severity), COLOURS[finding.severity]), f", {gain(finding)}"
+        ),
+    )
+
+
 def finding_card(number: int, finding: Finding, places: Places, width: int) -> RenderableType:
     """One finding: what and where, the statement, the evidence, the fix."""
-    head = Text.assemble(
-        (f"{number:>3}  ", "bold"), (str(finding.severity), COLOURS[finding.severity]),
-        "  ", (title(finding), "bold"), f"  {gain(finding)}", overflow="fold",
-    )  # fmt: skip
     inside: list[RenderableType] = [Text(change_at(finding, places), "bold cyan", overflow="fold")]
     if finding.statement:
         inside.append(highlighted(finding.statement, width - 7))
@@ -53,4 +75,4 @@ def finding_card(number: int, finding: Finding, places: Places, width: int) -> R
         Text(SIGNS[kind] + line, STYLES[kind], overflow="fold") for kind, line in details(finding)
     ]
     inside.append(Text(finding.identity, "dim"))
-    return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))
+    return Group(Text(""), _head(number, finding), Padding(Group(*inside), (0, 0, 0, 5)))

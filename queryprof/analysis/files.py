@@ -1,0 +1,68 @@
+"""Where the time of statements goes: waiting for locks, syncing, reading, writing, computing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from queryprof.analysis.call_sites import Function, call_site
+from queryprof.model import CallPath, Frame, Profile
+
+Place = tuple[str, str, int] | None
+"""File, function and line; None: unknown."""
+
+
+@dataclass(slots=True)
+class Files:
+    """File work, added up; times are ns."""
+
+    calls: int = 0
+    lock_waits: int = 0
+    lock_ns: int = 0
+    max_lock_ns: int = 0
+    syncs: int = 0
+    sync_ns: int = 0
+    read_bytes: int = 0
+    read_ns: int = 0
+    written_bytes: int = 0
+    write_ns: int = 0
+
+    def split(self, self_ns: int) -> tuple[tuple[str, float], ...]:
+        """The parts of a statement's own time as shares (0 to 1) that add up to 1."""
+        parts = {
+            "waiting for a lock": self.lock_ns,
+            "syncing": self.sync_ns,
+            "reading": self.read_ns,
+            "writing": self.write_ns,
+        }
+        whole = max(self_ns, sum(parts.values()), 1)
+        parts["computing"] = whole - sum(parts.values())
+        return tuple((name, ns / whole) for name, ns in parts.items())
+
+
+def place_of(frame: Frame | None) -> Place:
+    """What a call site is known by."""
+    return (frame.file, frame.function, frame.line) if frame else None
+
+
+def files_by_site(
+    profile: Profile, helpers: frozenset[Function]
+) -> Mapping[tuple[str, Place], Files]:
+    """The file work of each statement at each call site; those without any are left out."""
+    found: dict[tuple[str, Place], Files] = {}
+    places: dict[CallPath, Place] = {}
+    for work in profile.file_work:
+        if work.path not in places:
+            places[work.path] = place_of(call_site(work.path, helpers).frame)
+        sums = found.setdefault((work.statement, places[work.path]), Files())
+        sums.calls += work.calls
+        sums.lock_waits += work.lock_waits
+        sums.lock_ns += work.lock_ns
+        sums.max_lock_ns = max(sums.max_lock_ns, work.max_lock_ns)
+        sums.syncs += work.syncs
+        sums.sync_ns += work.sync_ns
+        sums.read_bytes += work.read_bytes
+        sums.read_ns += work.read_ns
+        sums.written_bytes += work.written_bytes
+        sums.write_ns += work.write_ns
+    return found

@@ -1,0 +1,54 @@
+"""The call tree: callers above the statements that they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from queryprof.model import Aggregate, Frame
+
+
+@dataclass(slots=True)
+class Node:
+    """A function or, at the ends, a statement, with the database time below it.
+
+    Attributes:
+        frame: None for a statement, and at the root.
+        self_ns: database time; calls: of the driver.
+    """
+
+    name: str
+    frame: Frame | None
+    self_ns: int = 0
+    calls: int = 0
+    children: dict[tuple[str, str], Node] = field(default_factory=dict)
+
+    def child(self, name: str, frame: Frame | None) -> Node:
+        key = (name, frame.file if frame else "")
+        found = self.children.get(key)
+        if found is None:
+            found = self.children[key] = Node(name, frame)
+        return found
+
+    @property
+    def ranked(self) -> list[Node]:
+        """Its children, most time first."""
+        return sorted(self.children.values(), key=lambda node: (-node.self_ns, node.name))
+
+
+def call_tree(aggregates: Iterable[Aggregate]) -> Node:
+    """The tree of all call paths, outermost functions first. A path has the frames that were
+    recorded of it (three by default), so the tree begins where they do.
+    """
+    root = Node("", None)
+    for aggregate in aggregates:
+        if not aggregate.count:
+            continue
+        nodes = [root]
+        for frame in reversed(aggregate.path):
+            nodes.append(nodes[-1].child(frame.function, frame))
+        nodes.append(nodes[-1].child(aggregate.statement, None))
+        for node in nodes:
+            node.self_ns += aggregate.self_ns
+            node.calls += aggregate.count
+    return root

@@ -1,0 +1,102 @@
+"""Locks on database files for a terminal: who waited, and who held them."""
+
+from __future__ import annotations
+
+import os
+from typing import TextIO
+
+from rich.console import RenderableType
+
+from queryprof.analysis.call_sites import call_site
+from queryprof.analysis.findings.transactions import holders_of, own_code
+from queryprof.analysis.report import Report
+from queryprof.analysis.units import count, counted, duration, percent
+from queryprof.model import CallPath, LockHold
+from queryprof.report.places import Places
+from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
+
+NOTABLE_SHARE = 0.01
+SHOWN = 10
+NOTHING_HELD = "No lock on a database file was held."
+
+
+def lock_summary(report: Report) -> list[RenderableType]:
+    """One line when waiting for locks is over 1% of the database time."""
+    work = report.profile.file_work
+    waited_ns = sum(one.lock_ns for one in work)
+    database_ns = report.overview.database_ns
+    if not database_ns or waited_ns < NOTABLE_SHARE * database_ns:
+        return []
+    calls = sum(one.lock_waits for one in work)
+    return [
+        heading(
+            f"Waiting for locks: {duration(waited_ns)} ({percent(waited_ns / database_ns)} of the"
+            f" database time) in {counted(calls, 'call')}, at most"
+            f" {duration(max(one.max_lock_ns for one in work))} (--locks)"
+        )
+    ]
+
+
+def print_locks(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
+    """Prints who held locks, and the longest waits with their holders."""
+    console = console_for(file, width)
+    places = Places(report.profile)
+    holds = sorted(report.profile.lock_holds, key=lambda hold: -hold.total_ns)
+    if not holds:
+        write(console, [Text(NOTHING_HELD)])
+        return
+    parts: list[RenderableType] = []
+    for database in dict.fromkeys(hold.database for hold in holds):
+        here = [hold for hold in holds if hold.database == database]
+        parts.append(heading(f"Locks on {os.path.basename(database) or database}"))
+        for hold in here[: report.top or SHOWN]:
+            parts += _hold(hold, report, places)
+        if len(here) > (report.top or SHOWN):
+            parts.append(Text(f"{len(here) - (report.top or SHOWN)} more: --top", style="dim"))
+    parts += _waits(report, places)
+    write(console, parts)
+
+
+def _hold(hold: LockHold, report: Report, places: Places) -> list[RenderableType]:
+    own = own_code(hold)
+    inside = "" if own is None else f"; {percent(own)} of it in the program's own code"
+    ended = "" if hold.end_statement == hold.statement else f", until {hold.end_statement}"
+    if hold.end_path and hold.end_path[:1] != hold.path[:1]:
+        ended += f" {places.where(hold.end_path[0])}"
+    return [
+        Text.assemble(
+            (f"{duration(hold.total_ns):>9}", "bold"), f"  {hold.kind}  {count(hold.count)} x"
+            f" {duration(hold.total_ns / max(hold.count, 1))}, at most {duration(hold.max_ns)}  ",
+            (_site(hold.path, report, places), "bold cyan"), f"  {hold.thread.name}",
+            overflow="fold",
+        ),
+        Text(f"           {hold.statement}{ended}{inside}", "dim", overflow="fold"),
+    ]  # fmt: skip
+
+
+def _waits(report: Report, places: Places) -> list[RenderableType]:
+    """The longest waits, each with who held the lock."""
+    events = report.profile.lock_events
+    waits = [event for event in events if event.kind == "wait"]
+    holds = [event for event in events if event.kind == "write"]
+    if not waits:
+        return []
+    table = plain_table("\nThe longest waits")
+    table.add_column("waited", justify="right", no_wrap=True)
+    for name in ("at", "for"):
+        table.add_column(name, overflow="fold", ratio=1)
+    for wait in sorted(waits, key=lambda event: -event.duration_ns)[: report.top or SHOWN]:
+        holders = holders_of(wait, holds)
+        by = "(not in this trace)"
+        if holders:
+            holder = holders[0][0]
+            by = f"{_site(holder.path, report, places)} ({holder.thread.name})"
+        table.add_row(
+            duration(wait.duration_ns), f"{_site(wait.path, report, places)} ({wait.thread.name})",
+            by,
+        )  # fmt: skip
+    return [table]
+
+
+def _site(path: CallPath, report: Report, places: Places) -> str:
+    return places.site(call_site(path, report.helpers))

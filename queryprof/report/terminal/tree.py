@@ -1,0 +1,41 @@
+"""The call tree for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from rich.console import Group, RenderableType
+
+from queryprof.analysis.report import Report
+from queryprof.analysis.tree import Node, call_tree
+from queryprof.analysis.units import counted, duration, percent
+from queryprof.report.places import Places
+from queryprof.report.terminal.console import Text, console_for, write
+
+LEAST_SHARE = 0.01
+"""Of the database time: what takes less is left out."""
+
+
+def print_tree(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
+    """Prints callers above the statements that they run, with share and time."""
+    console = console_for(file, width)
+    places = Places(report.profile)
+    root = call_tree(report.profile.aggregates)
+    total = root.self_ns or 1
+    write(console, [Group(*_lines(root, total, places, 0))])
+
+
+def _lines(node: Node, total: int, places: Places, depth: int) -> Iterator[RenderableType]:
+    shown = [child for child in node.ranked if child.self_ns >= LEAST_SHARE * total]
+    for child in shown:
+        name = (places.frame(child.frame), "cyan") if child.frame else (child.name, "")
+        yield Text.assemble(
+            (f"{percent(child.self_ns / total):>6}", "bold"), f"  {duration(child.self_ns):>8}  ",
+            "  " * depth, name, (f"  {counted(child.calls, 'call')}", "dim"),
+            no_wrap=True, overflow="ellipsis",
+        )  # fmt: skip
+        yield from _lines(child, total, places, depth + 1)
+    left = len(node.children) - len(shown)
+    if left and depth == 0:
+        yield Text(f"{'':18}{counted(left, 'smaller entry').replace('entrys', 'entries')}", "dim")
