@@ -62,7 +62,8 @@ picture: $(BIN)/queryprof ## draws README's picture, of a real run
 	$(BIN)/python docs/picture.py picture.qprof
 	rm picture.qprof
 
-docs: picture ## runs every command that README.md and docs/ show, and draws README's picture
+docs: picture ## runs all that README.md and docs/ show; draws README's picture, writes docs/findings.md
+	$(BIN)/python docs/findings_page.py
 	$(BIN)/pytest tests/test_documentation.py
 
 coverage: $(BIN)/queryprof ## which lines of Python and of C the tests run

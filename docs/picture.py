@@ -14,7 +14,7 @@ from rich.text import Text
 
 COLUMNS = 104
 QUERYPROF = Path(sys.executable).with_name("queryprof")
-UP_TO = "The top statements and their most expensive callers"
+UP_TO = "More: "
 
 
 def main(trace: str) -> None:
@@ -24,7 +24,7 @@ def main(trace: str) -> None:
     printed = subprocess.run(command, env=colours, capture_output=True, text=True, check=True)
     console = Console(record=True, width=COLUMNS, file=StringIO())
     lines = printed.stdout.splitlines()
-    shown = lines[: next(number for number, line in enumerate(lines) if UP_TO in line)]
+    shown = lines[: next(number for number, line in enumerate(lines) if line.startswith(UP_TO))]
     console.print(Text.from_ansi("\n".join(shown).rstrip()))
     title = "queryprof run app.py"
     Path(__file__).with_name("report.svg").write_text(console.export_svg(title=title) + "\n")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from queryprof.analysis.findings.finding import CATEGORIES
 from queryprof.cli.main import cli
 
 pytestmark = pytest.mark.once
@@ -60,6 +61,16 @@ def test_every_program_shown_runs(page: Path) -> None:
             [sys.executable, "-c", block], capture_output=True, text=True, check=False
         )
         assert result.returncode == 0, result.stderr
+
+
+def test_the_page_on_findings_has_the_tested_programs() -> None:
+    """`make docs` writes it anew."""
+    page = (ROOT / "docs" / "findings.md").read_text()
+    folder = ROOT / "tests" / "programs" / "findings"
+    for category in CATEGORIES:
+        program = (folder / f"{category}.py").read_text().replace("  # culprit", "")
+        assert f"## `{category}`\n" in page
+        assert f"```python\n{program}```" in page
 
 
 def test_every_command_and_option_is_documented() -> None:

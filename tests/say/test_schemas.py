@@ -12,11 +12,13 @@ from say.json_schema import schema_text
 
 import queryprof.report
 from queryprof.report.json.comparison import Document as ComparisonDocument
+from queryprof.report.json.findings import Document as FindingsDocument
 from queryprof.report.json.report_types import Document as ReportDocument
 
 FOLDER = Path(queryprof.report.__path__[0])
 SCHEMAS = {
     "report-schema.json": (ReportDocument, "queryprof report"),
+    "findings-schema.json": (FindingsDocument, "queryprof findings"),
     "comparison-schema.json": (ComparisonDocument, "queryprof comparison"),
 }
 

@@ -1,0 +1,88 @@
+"""Writes docs/findings.md: each category with a program that has the fault, what `queryprof analyze`
+says of it, and what to do. Run by `make docs`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from queryprof.analysis.findings.finding import CATEGORIES
+
+ROOT = Path(__file__).parent.parent
+PROGRAMS = ROOT / "tests" / "programs" / "findings"
+COMMAND = Path(sys.executable).with_name("queryprof")
+
+HEAD = """# Findings: why it is slow, and what to do
+
+`queryprof analyze` reads a trace and names the reasons:
+
+```console
+$ queryprof run --no-report -o app.qprof examples/airports/app.py
+$ queryprof analyze app.qprof
+$ queryprof analyze app.qprof --format sarif --fail-on none
+```
+
+The report of `queryprof run` and `queryprof report` begins with the first three. One cause is one
+finding, and those that can win most come first.
+
+**Severity** is the share of the run that a fix can win at the most: high from 10% of the run, or
+100 ms a request (span), on; medium from 2% on; what can win less than 0.5% and less than 1 ms is no
+finding. Where there are spans, shares are of their time and not of the run.
+
+**The schema** of a database is read for some of them (`index_defeated`, `bad_index_choice`,
+`redundant_index`): from the files that the trace names, as long as they are there, or from `--db FILE`.
+They are opened read-only.
+
+**Exit status**: 0; with `--fail-on high`, `medium` or `any` 1 when there is one so severe; 2 for a trace
+that cannot be read, or in which nothing was recorded.
+
+**Formats**: `--format table`, `json` (its schema is `queryprof/report/findings-schema.json`), `markdown`,
+`github` (annotations of a pull request) and `sarif` (2.1.0, for code scanning).
+
+**Accepting one**: a finding's last line is its identity, which stays the same while the statement, the
+file's name and the function do. In `queryprof.toml`, or in `[tool.queryprof]` of `pyproject.toml`:
+
+```toml
+accepted = [{ finding = "full_scan-1a2b3c4d", reason = "a table of 200 rows" }]
+```
+
+An entry that is no finding any more is named in the output.
+
+"""
+
+
+def output_of(name: str, folder: str) -> str:
+    """What analyze says of the program's first finding."""
+    program = Path(folder, f"{name}.py")
+    program.write_text((PROGRAMS / f"{name}.py").read_text())
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "98"}
+    for arguments in (
+        ["run", "--no-report", "-o", f"{name}.qprof", program.name],
+        ["analyze", f"{name}.qprof", "--top", "1"],
+    ):
+        done = subprocess.run(
+            [COMMAND, *arguments], cwd=folder, env=environment, check=True, capture_output=True,
+            text=True,
+        )  # fmt: skip
+    lines = done.stdout.strip("\n").splitlines()
+    return "\n".join(line for line in lines if "more finding" not in line).rstrip()
+
+
+def main() -> None:
+    parts = [HEAD]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, meaning in CATEGORIES.items():
+            program = (PROGRAMS / f"{name}.py").read_text().replace("  # culprit", "")
+            parts.append(
+                f"## `{name}`\n\n{meaning[0].upper()}{meaning[1:]}.\n\n```python\n{program}```\n\n"
+                f"```text\n{output_of(name, folder)}\n```\n\n"
+            )
+    (ROOT / "docs" / "findings.md").write_text("".join(parts).rstrip("\n") + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Each category of findings: a program with the fault, and one that looks like it and is healthy."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from queryprof.analysis.findings.finding import CATEGORIES, Finding, Severity
+from queryprof.analysis.report import Report
+from queryprof.findings import findings_of
+from queryprof.trace.reader import read_profile
+
+pytestmark = pytest.mark.once
+
+FOLDER = Path(__file__).parent / "findings"
+FAULTS = sorted(path.stem for path in FOLDER.glob("*.py") if not path.stem.endswith("_healthy"))
+HEALTHY = sorted(path.stem for path in FOLDER.glob("*_healthy.py"))
+
+Run = Callable[..., CompletedProcess[str]]
+
+
+def recorded(queryprof: Run, name: str) -> tuple[Finding, ...]:
+    result = queryprof("run", "--no-report", "-o", "t.qprof", FOLDER / f"{name}.py")
+    assert result.returncode == 0, result.stderr
+    return findings_of(Report(read_profile("t.qprof")))
+
+
+def test_each_category_has_both() -> None:
+    assert FAULTS == sorted(CATEGORIES)
+    assert HEALTHY == sorted(f"{name}_healthy" for name in CATEGORIES)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_fault_is_the_first_finding(queryprof: Run, name: str) -> None:
+    """With its category and its line."""
+    lines = (FOLDER / f"{name}.py").read_text().splitlines()
+    culprit = [number for number, line in enumerate(lines, 1) if "# culprit" in line]
+    found = recorded(queryprof, name)
+    assert found, "no finding at all"
+    assert found[0].category == name
+    assert found[0].site.frame is not None
+    assert [found[0].site.frame.line] == culprit
+    assert found[0].evidence
+    assert found[0].fix
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_program_has_no_high_finding(queryprof: Run, name: str) -> None:
+    found = recorded(queryprof, name)
+    assert [one for one in found if one.severity is Severity.HIGH] == []
+
+
+@pytest.fixture
+def trace(queryprof: Run) -> str:
+    recorded(queryprof, "re_prepare")
+    return "t.qprof"
+
+
+def test_exit_statuses(queryprof: Run, trace: str) -> None:
+    assert queryprof("analyze", trace).returncode == 0
+    assert queryprof("analyze", trace, "--fail-on", "high").returncode == 1
+    assert queryprof("analyze", "nothing.qprof").returncode == 2
+    missing = queryprof("analyze", trace, "--db", "nothing.db")
+    assert missing.returncode == 2
+    assert missing.stderr.startswith("queryprof: nothing.db: its schema cannot be read")
+    assert len(missing.stderr.splitlines()) == 1
+
+
+def test_a_trace_without_calls_is_refused(queryprof: Run) -> None:
+    queryprof("run", "-o", "empty.qprof", sys.executable, "-c", "pass")
+    result = queryprof("analyze", "empty.qprof")
+    assert result.returncode == 2
+    assert "no database calls were recorded" in result.stderr
+
+
+def test_accepted_findings_are_silent(queryprof: Run, trace: str) -> None:
+    """With a reason; and one that is no finding any more is named."""
+    (found,) = findings_of(Report(read_profile(trace)))[:1]
+    Path("queryprof.toml").write_text(
+        f'accepted = [{{ finding = "{found.identity}", reason = "a test" }},'
+        ' { finding = "n_plus_one-00000000", reason = "gone" }]\n'
+    )
+    result = queryprof("analyze", trace, "--fail-on", "high")
+    assert result.returncode == 0
+    assert found.identity not in result.stdout
+    assert "no finding any more: n_plus_one-00000000" in result.stdout
+    document = json.loads(queryprof("analyze", trace, "--format", "json").stdout)
+    assert [one["is_stale"] for one in document["accepted"]] == [False, True]
+    Path("queryprof.toml").write_text('accepted = ["n_plus_one"]')
+    wrong = queryprof("analyze", trace)
+    assert wrong.returncode == 2
+    assert 'write accepted = [{ finding = "n_plus_one-12345678", reason = "why" }]' in wrong.stderr
+
+
+def test_markdown_and_github(queryprof: Run, trace: str) -> None:
+    assert queryprof("analyze", trace, "--format", "markdown").stdout.startswith("### 1. ")
+    line = queryprof("analyze", trace, "--format", "github").stdout.splitlines()[0]
+    assert line.startswith("::error file=")
+    assert "line=9,title=queryprof re_prepare::" in line
+
+
+def test_identities_do_not_depend_on_lines(queryprof: Run, tmp_path: Path) -> None:
+    """Nor on the folder."""
+    program = (FOLDER / "re_prepare.py").read_text()
+    identities = set()
+    for number, text in enumerate((program, "\n\n\n" + program)):
+        (tmp_path / str(number)).mkdir()
+        path = tmp_path / str(number) / "program.py"
+        path.write_text(text)
+        queryprof("run", "--no-report", "-o", "t.qprof", path)
+        identities.add(findings_of(Report(read_profile("t.qprof")))[0].identity)
+    assert len(identities) == 1

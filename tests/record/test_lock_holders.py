@@ -1,0 +1,116 @@
+"""Who held the lock: in random interleavings of threads and of processes, the right one is named."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import queryprof
+from queryprof.analysis.findings.transactions import holders_of
+from queryprof.model import LockEvent, Profile
+from queryprof.trace.reader import read_profile
+
+ROUNDS = 40
+
+
+def holds_and_waits(profile: Profile) -> tuple[list[LockEvent], list[LockEvent]]:
+    events = profile.lock_events
+    return [e for e in events if e.kind == "write"], [e for e in events if e.kind == "wait"]
+
+
+def hold(path: Path, name: str, begin: threading.Event, end_s: float) -> None:
+    connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+    connection.execute(f"/* {name} */ BEGIN IMMEDIATE")
+    begin.set()
+    time.sleep(end_s)
+    connection.execute("COMMIT")
+    connection.close()
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_of_threads(tmp_path: Path, mode: str) -> None:
+    path, draw = tmp_path / "t.db", random.Random(1)
+    setup = sqlite3.connect(path)
+    setup.execute(f"PRAGMA journal_mode = {mode}")
+    setup.execute("CREATE TABLE t (a)")
+    setup.execute("INSERT INTO t VALUES (0)")
+    setup.commit()
+    setup.close()
+    expected = []
+    with queryprof.profile(tmp_path / "t.qprof"):
+        for number in range(ROUNDS):
+            begin = threading.Event()
+            name = f"holder {draw.randrange(3)}"
+            holder = threading.Thread(
+                target=hold, args=(path, name, begin, draw.uniform(0.005, 0.03)), name=name
+            )
+            holder.start()
+            begin.wait()
+            waiter = sqlite3.connect(path, isolation_level=None, timeout=30)
+            waiter.execute("UPDATE t SET a = ?", (number,))
+            waiter.close()
+            holder.join()
+            expected.append(name)
+    holds, waits = holds_and_waits(read_profile(str(tmp_path / "t.qprof")))
+    waits.sort(key=lambda wait: wait.start_unix_ns)
+    assert len(waits) == ROUNDS
+    found = [holders_of(wait, holds)[0][0].thread.name for wait in waits]
+    assert found == expected
+
+
+HOLDER = """
+    import sqlite3, sys, time
+    path, seconds = sys.argv[1], float(sys.argv[2])
+    connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+    connection.execute("BEGIN EXCLUSIVE")
+    print("begun", flush=True)
+    time.sleep(seconds)
+    connection.execute("COMMIT")
+    connection.close()
+"""
+
+PROGRAM = """
+    import random, sqlite3, subprocess, sys
+    path, mode = sys.argv[1:]
+    setup = sqlite3.connect(path)
+    setup.execute(f"PRAGMA journal_mode = {mode}")
+    setup.execute("CREATE TABLE t (a)")
+    setup.commit()
+    setup.close()
+    draw = random.Random(2)
+    for number in range(10):
+        seconds = str(draw.uniform(0.005, 0.05))
+        command = [sys.executable, "holder.py", path, seconds]
+        holder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        holder.stdout.readline()
+        connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+        connection.execute("INSERT INTO t VALUES (?)", (number,))
+        connection.close()
+        holder.wait()
+        holder.stdout.close()
+"""
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_of_processes(tmp_path: Path, mode: str) -> None:
+    """Each wait was for the process that held the lock then."""
+    (tmp_path / "holder.py").write_text(textwrap.dedent(HOLDER))
+    (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
+    command = [Path(sys.executable).with_name("queryprof"), "run", "--no-report", "-o", "t.qprof"]
+    subprocess.run([*command, "program.py", str(tmp_path / "t.db"), mode], cwd=tmp_path, check=True)
+    profile = read_profile(str(tmp_path / "t.qprof"))
+    holds, waits = holds_and_waits(profile)
+    assert len(waits) == 10
+    for wait in waits:
+        holder = holders_of(wait, holds)[0][0]
+        assert holder.statement == "BEGIN EXCLUSIVE"
+        assert holder.thread.process_id != wait.thread.process_id
+        assert holder.start_unix_ns <= wait.start_unix_ns
