@@ -4,14 +4,14 @@ time (the Pareto principle, after J. M. Juran).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from queryprof.analysis.call_sites import CallSite, Function, call_site
-from queryprof.analysis.files import Files, Place, place_of
+from queryprof.analysis.call_sites import CallSite, Place, Sites
+from queryprof.analysis.files import Files
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement
-from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, called_groups, self_ns_of
+from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, self_ns_of
 from queryprof.model import Aggregate, Frame, Profile
 
 VITAL_SHARE = 0.8
@@ -65,13 +65,18 @@ class Ranking:
 
 def rank_bottlenecks(
     profile: Profile,
-    helpers: frozenset[Function],
+    sites: Sites,
+    by_site: Mapping[tuple[str, Place], list[Aggregate]],
+    files: Mapping[tuple[str, Place], Files],
     sort: str = "total",
     top: int | None = None,
-    files: Mapping[tuple[str, Place], Files] | None = None,
 ) -> Ranking:
-    """Ranks (statement, call site) by a sort key, and describes the first `top` (None: all)."""
-    groups = called_groups(profile.aggregates, _key(helpers))
+    """Ranks (statement, call site) by a sort key, and describes the first `top` (None: all).
+
+    Args:
+        by_site: the aggregates of each; files: its file work.
+    """
+    groups = list(by_site.items())
     plans = plans_by_statement(profile.plans)
     database_ns = self_ns_of(profile.aggregates)
     measure = SORT_KEYS[sort]
@@ -86,13 +91,13 @@ def rank_bottlenecks(
             Bottleneck(
                 rank=rank,
                 statement=statement,
-                site=call_site(most.path, helpers),
+                site=sites.site(most.path),
                 totals=totals,
                 share=totals.self_ns / database_ns if database_ns else 0.0,
                 cumulative_share=before_ns / database_ns if database_ns else 0.0,
-                callers=_callers(members, helpers),
+                callers=_callers(members, sites),
                 plans=plans.get(statement, ()),
-                files=(files or {}).get((statement, place)),
+                files=files.get((statement, place)),
             )
         )
     spent = sorted((self_ns_of(members) for _, members in groups), reverse=True)
@@ -111,22 +116,24 @@ def _vital(spent_ns: list[int], database_ns: int) -> int:
     return len(spent_ns)
 
 
-def _key(
-    helpers: frozenset[Function],
-) -> Callable[[Aggregate], tuple[str, Place]]:
-    def key(aggregate: Aggregate) -> tuple[str, Place]:
-        return aggregate.statement, place_of(call_site(aggregate.path, helpers).frame)
+def grouped(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], list[Aggregate]]:
+    """The aggregates by statement and call site, without groups that hold no call."""
+    groups: dict[tuple[str, Place], list[Aggregate]] = {}
+    for aggregate in profile.aggregates:
+        key = (aggregate.statement, sites.place(aggregate.path))
+        known = groups.get(key)
+        if known is None:
+            groups[key] = [aggregate]
+        else:
+            known.append(aggregate)
+    return {key: group for key, group in groups.items() if any(a.count for a in group)}
 
-    return key
 
-
-def _callers(
-    members: list[Aggregate], helpers: frozenset[Function]
-) -> tuple[tuple[Frame, int], ...]:
+def _callers(members: list[Aggregate], sites: Sites) -> tuple[tuple[Frame, int], ...]:
     """The callers of the call site with their time, most expensive first."""
     spent: dict[Frame, int] = {}
     for aggregate in members:
-        callers = call_site(aggregate.path, helpers).callers
+        callers = sites.site(aggregate.path).callers
         if callers:
             spent[callers[0]] = spent.get(callers[0], 0) + aggregate.self_ns
     ranked = sorted(spent.items(), key=lambda item: (-item[1], item[0].file, item[0].line))

@@ -11,7 +11,7 @@ runs the same ones for every caller.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -31,6 +31,10 @@ LINE_SHARE = 0.5
 
 Function = tuple[str, str]
 """(file, qualified name)"""
+
+
+Place = tuple[str, str, int] | None
+"""File, function and line of a call site; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +92,30 @@ class _Use:
 
 def find_helpers(aggregates: Iterable[Aggregate]) -> frozenset[Function]:
     """The program's database helpers, also those that call another helper."""
-    paths: dict[CallPath, set[str]] = {}
+    paths: dict[int, tuple[CallPath, set[str]]] = {}  # by address: see Sites
     for aggregate in aggregates:
-        if len(aggregate.path) > 1 and not aggregate.statement.startswith("("):
-            paths.setdefault(aggregate.path, set()).add(aggregate.statement)
+        path = aggregate.path
+        if len(path) > 1 and not aggregate.statement.startswith("("):
+            known = paths.get(id(path))
+            if known is None:
+                known = paths[id(path)] = (path, set())
+            known[1].add(aggregate.statement)
     helpers: frozenset[Function] = frozenset()
     while True:
-        found = {function for function, use in _uses(paths, helpers).items() if _is_helper(use)}
+        found = {
+            function for function, use in _uses(paths.values(), helpers).items() if _is_helper(use)
+        }
         if not found:
             return helpers
         helpers |= found
 
 
-def _uses(paths: Mapping[CallPath, set[str]], helpers: frozenset[Function]) -> dict[Function, _Use]:
+def _uses(
+    paths: Iterable[tuple[CallPath, set[str]]], helpers: frozenset[Function]
+) -> dict[Function, _Use]:
     """The innermost functions that are not known to be helpers, as their callers use them."""
     uses: dict[Function, _Use] = {}
-    for path, statements in paths.items():
+    for path, statements in paths:
         frames = list(_without(path, helpers))
         if len(frames) > 1:  # else no frame would be left to show
             uses.setdefault(_function(frames[0]), _Use()).add(frames, statements)
@@ -151,6 +163,38 @@ def call_site(path: CallPath, helpers: frozenset[Function]) -> CallSite:
     while depth + 1 < len(path) and _function(path[depth]) in helpers:
         depth += 1
     return CallSite(path[depth], path[depth + 1 :], path[:depth])
+
+
+class Sites:
+    """The call sites of a profile's call paths, each computed once.
+
+    A profile's equal paths are mostly one object, whose address is looked up faster than its frames
+    are compared; the paths that were looked up are kept.
+    """
+
+    def __init__(self, helpers: frozenset[Function]) -> None:
+        self._helpers = helpers
+        self._known: dict[int, tuple[CallPath, CallSite, Place]] = {}
+
+    def _of(self, path: CallPath) -> tuple[CallPath, CallSite, Place]:
+        known = self._known.get(id(path))
+        if known is None:
+            site = call_site(path, self._helpers)
+            known = self._known[id(path)] = (path, site, place_of(site.frame))
+        return known
+
+    def site(self, path: CallPath) -> CallSite:
+        """The call site of a path."""
+        return self._of(path)[1]
+
+    def place(self, path: CallPath) -> Place:
+        """What the call site of a path is known by."""
+        return self._of(path)[2]
+
+
+def place_of(frame: Frame | None) -> Place:
+    """What a call site is known by."""
+    return (frame.file, frame.function, frame.line) if frame else None
 
 
 def _function(frame: Frame) -> Function:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from queryprof.analysis.call_sites import Function, call_site
-from queryprof.model import CallPath, Frame, Profile
-
-Place = tuple[str, str, int] | None
-"""File, function and line; None: unknown."""
+from queryprof.analysis.call_sites import Place, Sites
+from queryprof.model import Profile
 
 
 @dataclass(slots=True)
@@ -40,21 +37,11 @@ class Files:
         return tuple((name, ns / whole) for name, ns in parts.items())
 
 
-def place_of(frame: Frame | None) -> Place:
-    """What a call site is known by."""
-    return (frame.file, frame.function, frame.line) if frame else None
-
-
-def files_by_site(
-    profile: Profile, helpers: frozenset[Function]
-) -> Mapping[tuple[str, Place], Files]:
+def files_by_site(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], Files]:
     """The file work of each statement at each call site; those without any are left out."""
     found: dict[tuple[str, Place], Files] = {}
-    places: dict[CallPath, Place] = {}
     for work in profile.file_work:
-        if work.path not in places:
-            places[work.path] = place_of(call_site(work.path, helpers).frame)
-        sums = found.setdefault((work.statement, places[work.path]), Files())
+        sums = found.setdefault((work.statement, sites.place(work.path)), Files())
         sums.calls += work.calls
         sums.lock_waits += work.lock_waits
         sums.lock_ns += work.lock_ns

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from queryprof.analysis.bottlenecks import Ranking, rank_bottlenecks
-from queryprof.analysis.call_sites import Function, find_helpers
-from queryprof.analysis.files import Files, Place, files_by_site
+from queryprof.analysis.bottlenecks import Ranking, grouped, rank_bottlenecks
+from queryprof.analysis.call_sites import Function, Place, Sites, find_helpers
+from queryprof.analysis.files import Files, files_by_site
 from queryprof.analysis.handoffs import HandoffFinding, find_handoffs
 from queryprof.analysis.loops import LoopFinding, find_loops
 from queryprof.analysis.overview import Overview, overview_of
 from queryprof.analysis.spans import RepeatFinding, SpanFinding, find_repeats, find_spans
 from queryprof.analysis.threads import usage_by_name
 from queryprof.analysis.views import View, view_by
-from queryprof.model import Profile, ThreadUsage
+from queryprof.model import Aggregate, Profile, ThreadUsage
 
 TOP_SHOWN = 10
 """Rows that fit on a first screen."""
@@ -47,13 +47,24 @@ class Report:
         return overview_of(self.profile)
 
     @cached_property
+    def sites(self) -> Sites:
+        return Sites(self.helpers)
+
+    @cached_property
+    def by_site(self) -> Mapping[tuple[str, Place], list[Aggregate]]:
+        """The aggregates by statement and call site."""
+        return grouped(self.profile, self.sites)
+
+    @cached_property
     def files(self) -> Mapping[tuple[str, Place], Files]:
         """The file work of each statement at each call site."""
-        return files_by_site(self.profile, self.helpers)
+        return files_by_site(self.profile, self.sites)
 
     @cached_property
     def ranking(self) -> Ranking:
-        return rank_bottlenecks(self.profile, self.helpers, self.sort, self.top, self.files)
+        return rank_bottlenecks(
+            self.profile, self.sites, self.by_site, self.files, self.sort, self.top
+        )
 
     def view(self, dimension: str) -> View:
         """The totals by a dimension, of `analysis.views.DIMENSIONS`."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import queryprof
-from queryprof.analysis.findings.transactions import holders_of
+from queryprof.analysis.findings.transactions import Holders
 from queryprof.model import LockEvent, Profile
 from queryprof.trace.reader import read_profile
 
@@ -62,7 +62,7 @@ def test_of_threads(tmp_path: Path, mode: str) -> None:
     holds, waits = holds_and_waits(read_profile(str(tmp_path / "t.qprof")))
     waits.sort(key=lambda wait: wait.start_unix_ns)
     assert len(waits) == ROUNDS
-    found = [holders_of(wait, holds)[0][0].thread.name for wait in waits]
+    found = [Holders(holds).of(wait)[0][0].thread.name for wait in waits]
     assert found == expected
 
 
@@ -110,7 +110,7 @@ def test_of_processes(tmp_path: Path, mode: str) -> None:
     holds, waits = holds_and_waits(profile)
     assert len(waits) == 10
     for wait in waits:
-        holder = holders_of(wait, holds)[0][0]
+        holder = Holders(holds).of(wait)[0][0]
         assert holder.statement == "BEGIN EXCLUSIVE"
         assert holder.thread.process_id != wait.thread.process_id
         assert holder.start_unix_ns <= wait.start_unix_ns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from queryprof.analysis.files import place_of
+from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.findings import indexes, queries, transactions, work
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.program import LoopFinder, Program

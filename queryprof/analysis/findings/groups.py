@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from queryprof.analysis.call_sites import CallSite, Function, call_site
-from queryprof.analysis.files import Files, Place, place_of
+from queryprof.analysis.call_sites import CallSite, Function
+from queryprof.analysis.files import Files
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement
-from queryprof.analysis.totals import Totals, add_up
-from queryprof.model import Aggregate, CallPath, Profile
+from queryprof.analysis.report import Report
+from queryprof.analysis.totals import Totals, add_up, self_ns_of
+from queryprof.model import Aggregate, CallPath
+
+MOST_GROUPS = 5000
 
 SEARCHED = 4000
 """Characters of a statement."""
@@ -50,6 +54,14 @@ class Group:
     @cached_property
     def totals(self) -> Totals:
         return add_up(self.members)
+
+    @cached_property
+    def self_ns(self) -> int:
+        return sum(member.self_ns for member in self.members)
+
+    @cached_property
+    def rows(self) -> int:
+        return sum(member.rows for member in self.members)
 
     @cached_property
     def mark(self) -> Mark | None:
@@ -93,45 +105,36 @@ class Group:
         return (frame.file, frame.function) if frame else None
 
 
-def groups_of(
-    profile: Profile, helpers: frozenset[Function], files: Mapping[tuple[str, Place], Files]
-) -> tuple[Group, ...]:
-    """The groups of a profile, those that take most time first."""
-    sites: dict[CallPath, CallSite] = {}
-
-    def site_of(path: CallPath) -> CallSite:
-        found = sites.get(path)
-        if found is None:
-            found = sites[path] = call_site(path, helpers)
-        return found
-
-    database_ns = sum(aggregate.self_ns for aggregate in profile.aggregates) or 1
-    members: dict[tuple[str, Place], list[Aggregate]] = {}
-    for aggregate in profile.aggregates:
-        key = (aggregate.statement, place_of(site_of(aggregate.path).frame))
-        members.setdefault(key, []).append(aggregate)
+def groups_of(report: Report) -> tuple[Group, ...]:
+    """The groups of a report that take most time, the first of them first."""
+    profile, sites, files = report.profile, report.sites, report.files
+    database_ns = self_ns_of(profile.aggregates) or 1
+    most = sorted(report.by_site.items(), key=lambda item: -self_ns_of(item[1]))[:MOST_GROUPS]
     plans = plans_by_statement(profile.plans)
     groups = {
         key: Group(
             key[0],
-            site_of(max(found, key=lambda a: a.self_ns).path),
-            sum(a.self_ns for a in found) / database_ns,
+            sites.site(max(found, key=lambda a: a.self_ns).path),
+            self_ns_of(found) / database_ns,
             found,
             files.get(key, Files()),
             plans=plans.get(key[0], ()),
             texts=profile.texts.get(key[0], 1),
         )
-        for key, found in members.items()
-        if any(a.count for a in found)
+        for key, found in most
     }
     for sample in profile.parameters:
-        group = groups.get((sample.statement, place_of(site_of(sample.path).frame)))
+        group = groups.get((sample.statement, sites.place(sample.path)))
         if group:
             group.samples += sample.samples
             group.repeats += sample.repeats
-    return tuple(sorted(groups.values(), key=lambda group: -group.share))
+    return tuple(groups.values())
 
 
-def in_function(groups: Iterable[Group], function: Function | None) -> list[Group]:
-    """The groups whose call site is in a function."""
-    return [group for group in groups if function and group.function == function]
+def by_function(groups: Iterable[Group]) -> Mapping[Function, list[Group]]:
+    """The groups by the function that their call site is in."""
+    found: dict[Function, list[Group]] = defaultdict(list)
+    for group in groups:
+        if group.function:
+            found[group.function].append(group)
+    return found

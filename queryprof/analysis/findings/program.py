@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.call_sites import CallSite, Function
 from queryprof.analysis.findings.finding import (
     HIGH_SHARE,
     HIGH_SPAN_NS,
@@ -16,9 +18,12 @@ from queryprof.analysis.findings.finding import (
     Finding,
     Severity,
 )
-from queryprof.analysis.findings.groups import Group, groups_of
+from queryprof.analysis.findings.groups import Group, by_function, groups_of
 from queryprof.analysis.report import Report
 from queryprof.model import Frame, Profile, Schema
+
+MOST_GROUPS = 1000
+MOST_NEAR = 200
 
 LoopFinder = Callable[[Frame], Frame | None]
 """The line of the loop that a frame's line is in, as a frame of the same function; None: of none, or
@@ -43,8 +48,43 @@ class Program:
         return self.report.profile
 
     @cached_property
+    def all_groups(self) -> tuple[Group, ...]:
+        return groups_of(self.report)
+
+    @cached_property
     def groups(self) -> tuple[Group, ...]:
-        return groups_of(self.profile, self.report.helpers, self.report.files)
+        """Those that take most time: the rest can win too little."""
+        least_ns = min(LEAST_SHARE * self.run_ns, LEAST_NS)
+        return tuple(group for group in self.all_groups[:MOST_GROUPS] if group.self_ns >= least_ns)
+
+    @cached_property
+    def by_function(self) -> Mapping[Function, list[Group]]:
+        """All groups by the function of their call site."""
+        return by_function(self.all_groups)
+
+    def near(self, function: Function | None) -> Sequence[Group]:
+        """The groups in a function that take most time."""
+        return self.by_function.get(function, [])[:MOST_NEAR] if function else ()
+
+    @cached_property
+    def _parents(self) -> Mapping[Function, list[tuple[int, int, Group]]]:
+        """By function its queries, by the rows that they returned."""
+        return {
+            function: sorted(
+                (group.rows, place, group)
+                for place, group in enumerate(groups)
+                if group.reads and group.rows
+            )
+            for function, groups in self.by_function.items()
+        }
+
+    def queries_with_rows(self, function: Function, least: float, most: float) -> Iterator[Group]:
+        """The queries of a function that returned so many rows in all."""
+        parents = self._parents.get(function, [])
+        for rows, _, group in parents[bisect_left(parents, (math.ceil(least),)) :]:
+            if rows > most:
+                return
+            yield group
 
     @cached_property
     def spans(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.finding import Finding, Severity
-from queryprof.analysis.findings.groups import Group, in_function
+from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import average, counted, duration, percent
 
@@ -92,7 +92,7 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         opened = group.calls_of.get("connect", 0)
         if group.statement != CONNECT or opened < FEW:
             continue
-        near = in_function(program.groups, group.function)
+        near = program.near(group.function)
         here = sum(g.totals.statement_executions for g in near if g.reads or g.writes) or asked
         if here > 2 * opened:
             continue
@@ -193,13 +193,10 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
 def _parent(program: Program, group: Group) -> Group | None:
     """The query whose rows the group's statement runs for, in its function or one around it."""
     runs = group.totals.executions
-    functions = {(frame.file, frame.function) for frame in group.path}
-    for other in program.groups:
-        if other is group or not other.reads or other.function not in functions:
-            continue
-        rows, times_run = other.totals.rows, other.totals.executions
-        if times_run * 5 <= runs and rows and abs(rows - runs) <= MATCH * runs:
-            return other
+    for function in dict.fromkeys((frame.file, frame.function) for frame in group.path):
+        for other in program.queries_with_rows(function, (1 - MATCH) * runs, (1 + MATCH) * runs):
+            if other is not group and other.totals.executions * 5 <= runs:
+                return other
     return None
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from queryprof.analysis.call_sites import CallSite, call_site
 from queryprof.analysis.findings.finding import Finding, Severity
-from queryprof.analysis.findings.groups import Group, in_function
+from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import average, counted, duration, percent
 from queryprof.model import LockEvent, LockHold
@@ -24,6 +25,9 @@ LOCK_READ_NS = 100_000
 WAITED_NS = 10_000_000
 OWN_CODE = 0.5
 LONG_NS = 100_000_000
+NEIGHBOURS = 3
+"""Holds that began before a wait, and are looked at: clocks of processes differ a little."""
+
 VERY_LONG_NS = 1_000_000_000
 
 
@@ -32,10 +36,9 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         writes = group.totals.executions
         if not group.writes or writes < FEW or group.calls_of.get("executemany"):
             continue
-        near = in_function(program.groups, group.function)
-        callers = {(frame.file, frame.function) for frame in group.path[1:2]}
-        around = [g for g in program.groups if g.function in callers]
-        commits = [g for g in near + around if _is_commit(g)]
+        callers = [(frame.file, frame.function) for frame in group.path[1:2]]
+        functions = dict.fromkeys([group.function, *callers])
+        commits = [g for function in functions for g in program.near(function) if _is_commit(g)]
         committed = sum(g.totals.executions for g in commits)
         own = group.files.syncs >= EACH * writes
         if own:
@@ -105,12 +108,12 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
     """lock_wait, long_transaction and pinned_wal: one finding for each holder."""
     profile, helpers = program.profile, program.report.helpers
     waits = [event for event in profile.lock_events if event.kind == "wait"]
-    holds = [event for event in profile.lock_events if event.kind == "write"]
+    holders = Holders(event for event in profile.lock_events if event.kind == "write")
     total_ns = sum(work.lock_ns for work in profile.file_work)
     caused: dict[tuple[str, object, object], _Waits] = {}
     known_ns = 0
     for wait in waits:
-        for holder, ns in holders_of(wait, holds):
+        for holder, ns in holders.of(wait):
             key = (holder.statement, holder.path[:1], holder.end_path[:1])
             found = caused.setdefault(key, _Waits(holder, waiters=set()))
             found.count += 1
@@ -143,7 +146,7 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
             " (PRAGMA journal_mode = WAL) lets readers go on.",
         )
     unknown_ns = total_ns - known_ns
-    if unknown_ns >= WAITED_NS and unknown_ns > 0.5 * total_ns:
+    if program.groups and unknown_ns >= WAITED_NS and unknown_ns > 0.5 * total_ns:
         most = max(program.groups, key=lambda group: group.files.lock_ns)
         yield program.finding(
             "lock_wait",
@@ -189,14 +192,29 @@ def _long_holds(program: Program, said: set[str]) -> Iterator[Finding | None]:
             )  # fmt: skip
 
 
-def holders_of(wait: LockEvent, holds: Iterable[LockEvent]) -> list[tuple[LockEvent, int]]:
-    """Who held the lock while a call waited for it, each with the time; most first.
+class Holders:
+    """Finds who held a database's write lock at a time.
 
-    A thread does not wait for itself; holds of other processes count by the same clock.
+    Args:
+        holds: of any processes, by the same clock. Of one database they follow each other.
     """
-    found = [(hold, _overlap_ns(wait, hold)) for hold in holds if hold.database == wait.database]
-    others = [(hold, ns) for hold, ns in found if ns > 0 and not _same_call(hold, wait)]
-    return sorted(others, key=lambda item: -item[1])
+
+    def __init__(self, holds: Iterable[LockEvent]) -> None:
+        self._holds: dict[str, list[LockEvent]] = {}
+        for hold in sorted(holds, key=lambda hold: hold.start_unix_ns):
+            self._holds.setdefault(hold.database, []).append(hold)
+        self._starts = {
+            name: [hold.start_unix_ns for hold in of_it] for name, of_it in self._holds.items()
+        }
+
+    def of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
+        """Who held the lock while a call waited for it, each with the time (ns); most first."""
+        holds, starts = self._holds.get(wait.database, []), self._starts.get(wait.database, [])
+        first = max(0, bisect_right(starts, wait.start_unix_ns) - NEIGHBOURS)
+        last = bisect_left(starts, wait.start_unix_ns + wait.duration_ns)
+        found = [(hold, _overlap_ns(wait, hold)) for hold in holds[first:last]]
+        others = [(hold, ns) for hold, ns in found if ns > 0 and not _same_call(hold, wait)]
+        return sorted(others, key=lambda item: -item[1])
 
 
 def _overlap_ns(wait: LockEvent, hold: LockEvent) -> int:

@@ -8,7 +8,7 @@ from typing import TextIO
 from rich.console import RenderableType
 
 from queryprof.analysis.call_sites import call_site
-from queryprof.analysis.findings.transactions import holders_of, own_code
+from queryprof.analysis.findings.transactions import Holders, own_code
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import count, counted, duration, percent
 from queryprof.model import CallPath, LockHold
@@ -78,7 +78,7 @@ def _waits(report: Report, places: Places) -> list[RenderableType]:
     """The longest waits, each with who held the lock."""
     events = report.profile.lock_events
     waits = [event for event in events if event.kind == "wait"]
-    holds = [event for event in events if event.kind == "write"]
+    holders = Holders(event for event in events if event.kind == "write")
     if not waits:
         return []
     table = plain_table("\nThe longest waits")
@@ -86,10 +86,10 @@ def _waits(report: Report, places: Places) -> list[RenderableType]:
     for name in ("at", "for"):
         table.add_column(name, overflow="fold", ratio=1)
     for wait in sorted(waits, key=lambda event: -event.duration_ns)[: report.top or SHOWN]:
-        holders = holders_of(wait, holds)
+        found = holders.of(wait)
         by = "(not in this trace)"
-        if holders:
-            holder = holders[0][0]
+        if found:
+            holder = found[0][0]
             by = f"{_site(holder.path, report, places)} ({holder.thread.name})"
         table.add_row(
             duration(wait.duration_ns), f"{_site(wait.path, report, places)} ({wait.thread.name})",
