@@ -29,10 +29,11 @@ from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError
 from queryprof.hooks.pytest_plugin.times import TestTimes
 from queryprof.hooks.pytest_plugin.verification import Verification, verify
-from queryprof.model import Step
+from queryprof.model import LockTime, Step
 from queryprof.report.text.causes import cause_of
 from queryprof.report.text.failures import (
     budget_message,
+    lock_message,
     regression_message,
     slower_message,
     stall_line,
@@ -42,7 +43,12 @@ from queryprof.trace.baseline_file import Baseline, read_baseline, write_baselin
 from queryprof.trace.changes import Part
 from queryprof.trace.descriptions import Descriptions
 
-BUDGETS = frozenset({"max_queries", "max_repeats", "max_stall_ms", "no_full_scans", "baseline"})
+LOCK_BUDGETS = {"max_lock_wait_ms": "wait", "max_transaction_ms": "hold"}
+"""What they are about, of queryprof.model.LockTime."""
+
+BUDGETS = frozenset(
+    {"max_queries", "max_repeats", "max_stall_ms", "no_full_scans", "baseline", *LOCK_BUDGETS}
+)
 
 SHUFFLERS = ("randomly", "random_order", "random-order", "reverse")
 """The names of plugins that run tests in another order each time."""
@@ -85,6 +91,12 @@ class Asked:
         steps = [step for part in self._parts for step in self._descriptions.steps(part)]
         found = [step for step in steps if step.durations.max_ns > stall_ms * 1e6]
         return tuple(sorted(found, key=lambda step: -step.durations.max_ns))
+
+    def locks_longer_than(self, kind: str, ms: float) -> tuple[LockTime, ...]:
+        """The waits for locks, or the holds, that took longer, the longest first."""
+        times = [one for part in self._parts for one in self._descriptions.lock_times(part)]
+        found = [one for one in times if one.kind == kind and one.max_ns > ms * 1e6]
+        return tuple(sorted(found, key=lambda one: -one.max_ns))
 
 
 class Gate:
@@ -146,6 +158,7 @@ class Gate:
             return ""
         return (
             self._over_budget(item, asked)
+            or self._locked(item, asked)
             or self._stalled(item, asked, stalls)
             or (self._regressed(item.nodeid, asked, figures, report) if is_held else "")
             or self._slower(item.nodeid, asked, report["database_ns"])
@@ -176,6 +189,15 @@ class Gate:
             if over:
                 exceeded.append(("scans of large tables, no_full_scans:", over))
         return budget_message(item.nodeid, exceeded) if exceeded else ""
+
+    def _locked(self, item: pytest.Item, asked: Asked) -> str:
+        marker = item.get_closest_marker("queryprof")
+        for name, kind in LOCK_BUDGETS.items():
+            budget = marker.kwargs.get(name) if marker else None
+            found = asked.locks_longer_than(kind, budget) if budget is not None else ()
+            if found:
+                return lock_message(item.nodeid, f"{name}={budget}", found)
+        return ""
 
     def _stalled(self, item: pytest.Item, asked: Asked, stalls: tuple[Step, ...]) -> str:
         marker = item.get_closest_marker("queryprof")

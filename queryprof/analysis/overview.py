@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from queryprof.analysis.totals import add_up
 from queryprof.model import Profile
 
+COMPLETE = "The trace is complete: every call, with its statement and line."
+
+UNKNOWN_STATEMENT = "(unknown)"
+
 NO_CALLS = "No database calls were recorded."
 
 COARSE_TICK_NS = 10
@@ -109,6 +113,7 @@ def _cautions(profile: Profile) -> list[str]:
             f"{unasked:,} questions for query plans were left out: 1/64 of the time was spent, or"
             " there was no room"
         )
+    cautions += _unknown_calls(profile)
     cautions += _endless_spans(profile)
     cautions += [
         f"SQLite's counters are unknown: {reason}"
@@ -133,6 +138,21 @@ def coarse_tick(tick_ns: float) -> str:
         f"this machine's clock ticks every {tick_ns:.0f} ns: times of many rows are right on"
         " average, the shortest and longest row are rounded"
     )
+
+
+def _unknown_calls(profile: Profile) -> list[str]:
+    """Calls of which the statement or the line is not known."""
+    statements = sum(a.count for a in profile.aggregates if a.statement == UNKNOWN_STATEMENT)
+    lines = sum(a.count for a in profile.aggregates if not a.path and a.count)
+    cautions = []
+    if statements:
+        cautions.append(
+            f"the statement of {statements:,} calls is unknown: it was executed before the recording,"
+            " or its cursor waited behind 4,096 others"
+        )
+    if lines:
+        cautions.append(f"{lines:,} calls came from no line of the program's own that was known")
+    return cautions
 
 
 def _endless_spans(profile: Profile) -> list[str]:

@@ -58,6 +58,9 @@ FRAMES = (f"1 to {MAXIMUM_CALL_PATH_FRAMES}", int, _is_frames)
 TRUTH = ("true or false", _truth, lambda value: isinstance(value, bool))
 MILLISECONDS = (f"{MINIMUM_MS:g} to {MAXIMUM_MS:g}", float, _is_milliseconds)
 
+OF_OTHERS = {"accepted"}
+"""Keys of [tool.queryprof] that are no settings: findings, for `queryprof analyze`."""
+
 SETTINGS: dict[str, tuple[Kind, object]] = {
     "roots": (DIRECTORIES, ()),
     "call_path_frames": (FRAMES, 6),
@@ -126,7 +129,7 @@ def read_settings(
     if table is None:
         table = _setup_cfg(os.path.join(directory, "setup.cfg"))
     chosen = dict(table or {})
-    unknown = sorted(set(chosen) - set(SETTINGS))
+    unknown = sorted(set(chosen) - set(SETTINGS) - OF_OTHERS)
     if unknown:
         raise SettingsError(f"queryprof has no setting {unknown[0]!r} (in {directory})")
     roots = _value("roots", chosen.get("roots", ()))

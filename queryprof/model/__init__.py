@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from queryprof.model.files import FileWork as FileWork
 from queryprof.model.files import LockEvent as LockEvent
 from queryprof.model.files import LockHold as LockHold
+from queryprof.model.files import LockTime as LockTime
 from queryprof.model.loops import Cause as Cause
 from queryprof.model.loops import Distribution as Distribution
 from queryprof.model.loops import Loop as Loop

@@ -63,6 +63,16 @@ class LockHold:
 
 
 @dataclass(frozen=True, slots=True)
+class LockTime:
+    """The longest wait for a lock, or hold of one, of a statement at a call path (kind: wait, hold)."""
+
+    kind: str
+    statement: str
+    path: CallPath
+    max_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class LockEvent:
     """A long hold of a lock, or a long wait for one (kind: write, read, wait)."""
 

@@ -23,17 +23,28 @@ class Part:
         executions: of statements.
         database_ns: time in the database.
         asked: number of a statement -> executions and full-scan steps.
-        aggregates, steps: rows, before and now.
+        aggregates, steps, waits, holds: rows, before and now.
         plans: numbers of the plans that were executed.
     """
 
-    __slots__ = ("aggregates", "asked", "database_ns", "executions", "plans", "steps")
+    __slots__ = (
+        "aggregates",
+        "asked",
+        "database_ns",
+        "executions",
+        "holds",
+        "plans",
+        "steps",
+        "waits",
+    )
 
     def __init__(self) -> None:
         self.executions = self.database_ns = 0
         self.asked: dict[int, tuple[int, int]] = {}
         self.aggregates: list[tuple[bytes, bytes]] = []
         self.steps: list[tuple[bytes, bytes]] = []
+        self.waits: list[tuple[bytes, bytes]] = []
+        self.holds: list[tuple[bytes, bytes]] = []
         self.plans: list[int] = []
 
 
@@ -45,6 +56,7 @@ class Changes:
         order = list(tables)
         self._aggregates = order.index("aggregates")
         self._steps = order.index("steps")
+        self._waits, self._holds = order.index("file_work"), order.index("locks")
         self._figures = tables["aggregates"].decoder(FIGURES)
         self._asking = {
             number for number, name in enumerate(_core.operations()) if name in STATEMENT_OPERATIONS
@@ -71,6 +83,10 @@ class Changes:
                     )
             elif table == self._steps:
                 part.steps.append((before, now))
+            elif table == self._waits:
+                part.waits.append((before, now))
+            elif table == self._holds:
+                part.holds.append((before, now))
         if with_plans:
             part.plans = _core.plans_met()
         return part

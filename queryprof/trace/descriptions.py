@@ -13,6 +13,7 @@ from queryprof.model import (
     Counters,
     Distribution,
     Frame,
+    LockTime,
     Plan,
     Step,
     Thread,
@@ -92,6 +93,23 @@ class Descriptions:
             yield Cause(
                 self._statement(statement), self._path(path), calls, self._region.ns(ticks)
             )  # fmt: skip
+
+    def lock_times(self, part: Part) -> list[LockTime]:
+        """The longest waits for locks, and the longest holds, of each statement and line."""
+        found = []
+        for kind, table, rows, longest in (
+            ("wait", "file_work", part.waits, "max_lock_ticks"),
+            ("hold", "locks", part.holds, "max_ticks"),
+        ):
+            unpack = self._region.tables[table].decoder(("statement", "path", longest)).unpack
+            for _, now in rows:
+                statement, path, ticks = unpack(now)
+                found.append(
+                    LockTime(
+                        kind, self._statement(statement), self._path(path), self._region.ns(ticks)
+                    )
+                )
+        return found
 
     def plans(self, part: Part) -> list[Plan]:
         """The plans that were executed."""

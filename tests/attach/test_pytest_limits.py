@@ -150,3 +150,55 @@ def test_times_fail_only_when_they_stand_out(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess(*options, "-p", "no:cacheprovider", "--queryprof-check")
     assert result.ret == 4
     assert "needs pytest's cache" in result.stderr.str()
+
+
+LOCKING = """
+import sqlite3, threading, time
+import pytest
+
+def hold(path, begun):
+    c = sqlite3.connect(path, isolation_level=None)
+    c.execute("BEGIN IMMEDIATE")
+    begun.set()
+    time.sleep(0.15)
+    c.execute("COMMIT")
+    c.close()
+
+def work(path):
+    begun = threading.Event()
+    holder = threading.Thread(target=hold, args=(path, begun))
+    holder.start()
+    begun.wait()
+    c = sqlite3.connect(path, isolation_level=None)
+    c.execute("CREATE TABLE t (a)")
+    c.close()
+    holder.join()
+
+@pytest.mark.queryprof(max_lock_wait_ms={budget})
+def test_wait(tmp_path):
+    work(tmp_path / "t.db")
+
+@pytest.mark.queryprof(max_transaction_ms={budget})
+def test_transaction(tmp_path):
+    work(tmp_path / "t.db")
+
+@pytest.mark.queryprof(max_transaction_ms=100, max_lock_wait_ms=100)
+def test_healthy(tmp_path):
+    c = sqlite3.connect(tmp_path / "t.db")
+    c.execute("CREATE TABLE t (a)")
+    c.close()
+"""
+
+
+def test_locks_have_budgets(run: Run) -> None:
+    """For waiting and for holding; each with its statement and line."""
+    Path("test_locks.py").write_text(LOCKING.format(budget=20))
+    result = run()
+    assert result.returncode == 1
+    assert "2 failed, 1 passed" in result.stdout
+    assert "test_wait exceeds its budget of a lock, max_lock_wait_ms=20" in result.stdout
+    assert "CREATE TABLE t(a) at test_locks.py:19" in result.stdout
+    assert "test_transaction exceeds its budget of a lock, max_transaction_ms=20" in result.stdout
+    assert "BEGIN IMMEDIATE at test_locks.py:7" in result.stdout
+    Path("test_locks.py").write_text(LOCKING.format(budget=20_000))
+    assert run().returncode == 0

@@ -94,6 +94,8 @@ def test_a_wait_in_a_handler_of_the_programs_own(tmp_path: Path) -> None:
             other.execute("INSERT INTO t VALUES (1)")
         waited_s = time.perf_counter() - started
         holder.execute("ROLLBACK")
+        holder.close()
+        other.close()
     profile = read_profile(str(tmp_path / "t.qprof"))
     # sqlite3 sends BEGIN first; the INSERT waits.
     assert work_of(profile, "INSERT").lock_ns / 1e9 == pytest.approx(waited_s, rel=0.1, abs=0.01)
@@ -128,6 +130,7 @@ def test_a_database_in_memory_has_no_file_work() -> None:
         connection.execute("CREATE TABLE t (a)")
         connection.executemany("INSERT INTO t VALUES (?)", [(1,)] * 1000)
         connection.execute("SELECT * FROM t ORDER BY a").fetchall()
+        connection.close()
     assert recording.profile.file_work == ()
     assert recording.profile.lock_holds == ()
 

@@ -182,7 +182,7 @@ def _long_holds(program: Program, said: set[str]) -> Iterator[Finding | None]:
                 most=Severity.MEDIUM,
             )  # fmt: skip
         elif (
-            hold.kind == "write" and hold.statement not in said and hold.max_ns >= VERY_LONG_NS
+            hold.kind == "write" and hold.statement not in said and hold.max_ns >= 2 * LONG_NS
             and own is not None and own >= OWN_CODE
         ):  # fmt: skip
             yield program.about(

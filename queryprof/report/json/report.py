@@ -39,6 +39,8 @@ def json_report(report: Report, dimension: str | None = None) -> str:
         plans=profile.plans,
         error_counts=profile.errors,
         exemplars=profile.exemplars[:top],
+        lock_holds=profile.lock_holds[:top],
+        lock_events=profile.lock_events[:top],
         timeline=to.Timeline(profile.timeline_width_ns, profile.timeline),
     )
     return document_text(document, indent=1)

@@ -14,8 +14,10 @@ from queryprof.analysis import bottlenecks, handoffs, loops, spans, totals
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.summary import Summary
 from queryprof.analysis.views import Row
-from queryprof.model import ErrorCount, Interval, UsageInterval
-from queryprof.report.json.writing import shape_of
+from queryprof.model import ErrorCount, Interval, LockEvent, LockHold, UsageInterval
+from queryprof.report.json.writing import SHAPES, shape_of
+
+SHAPES[model.Thread] = str
 
 Category = Literal[
     "database", "garbage collection", "waiting", "computing", "C code that holds the GIL", "unknown"
@@ -275,3 +277,5 @@ class Document:
     error_counts: tuple[ErrorCount, ...]
     exemplars: Annotated[tuple[Exemplar, ...], "the slowest executions of each statement"]
     timeline: Timeline
+    lock_holds: Annotated[tuple[LockHold, ...], "write locks, and long read transactions"]
+    lock_events: Annotated[tuple[LockEvent, ...], "the longest holds and waits"]

@@ -14,7 +14,7 @@ from rich.padding import Padding
 
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.overview import Overview
+from queryprof.analysis.overview import COMPLETE, Overview
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals
 from queryprof.analysis.units import average, count, counted, duration, percent, seconds
@@ -108,6 +108,8 @@ def _overview(overview: Overview) -> Iterable[RenderableType]:
     )
     for caution in overview.cautions:
         yield Text(f"! {caution}", style="yellow")
+    if not overview.cautions:
+        yield Text(COMPLETE, style="dim")
 
 
 def _vital_few(report: Report, places: Places, width: int) -> RenderableType:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 from queryprof.analysis.baseline import TestFigures
 from queryprof.analysis.deviations import Deviation
 from queryprof.analysis.units import duration, percent
-from queryprof.model import BASELINE_FIGURES, Step
+from queryprof.model import BASELINE_FIGURES, LockTime, Step
 from queryprof.report.inert import visible
 from queryprof.report.places import numbered
 from queryprof.report.text.causes import cut, file_of, site_lines
@@ -41,6 +42,17 @@ def stall_message(test: str, budget: str, stalls: Iterable[Step]) -> str:
     advice = "Move what waits or computes off the loop (aiosqlite, or asyncio.to_thread)."
     head = f"{test} keeps its event loop standing still, {budget}:"
     return _text([head], lines, [advice])
+
+
+def lock_message(test: str, budget: str, found: Iterable[LockTime]) -> str:
+    """Why a lock was waited for, or held, for too long, with the statements and lines."""
+    lines = []
+    for one in found:
+        frame = one.path[0] if one.path else None
+        at = f" at {os.path.basename(frame.file)}:{frame.line}" if frame else ""
+        lines.append(f"  {duration(one.max_ns):>8}  {one.statement}{at}")
+    head = f"{test} exceeds its budget of a lock, {budget}:"
+    return _text([head], lines)
 
 
 def slower_message(test: str, ns: int, longest_ns: int, figures: TestFigures) -> str:
