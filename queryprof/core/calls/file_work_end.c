@@ -53,8 +53,11 @@ static void add(const qp_call *call, const qp_file_work *work)
     qp_file_sums_add(&key, &work->sums);
     add_holds(work, &key);
     if (work->wait_path) {
-        const qp_lock wait = {
-            .kind = QP_LOCK_WAIT, .database = database_text(work->wait_path), .key = key};
+        const qp_lock wait = {.kind = QP_LOCK_WAIT,
+                              .database = database_text(work->wait_path),
+                              .key = key,
+                              .end_statement = key.statement,
+                              .end_path = key.path};
         qp_lock_event_add(&wait, work->wait_start_ticks, work->wait_end_ticks);
     }
 }

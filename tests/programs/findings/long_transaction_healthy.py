@@ -20,8 +20,6 @@ def pay() -> None:
     db.close()
 
 
-threads = [threading.Thread(target=pay) for _ in range(2)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
+thread = threading.Thread(target=pay)
+thread.start()
+thread.join()
