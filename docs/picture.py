@@ -24,7 +24,7 @@ def main(trace: str) -> None:
     printed = subprocess.run(command, env=colours, capture_output=True, text=True, check=True)
     console = Console(record=True, width=COLUMNS, file=StringIO())
     lines = printed.stdout.splitlines()
-    shown = lines[: next(number for number, line in enumerate(lines) if line.startswith(UP_TO))]
+    shown = lines[: next(number for number, line in enumerate(lines) if UP_TO in line)]
     console.print(Text.from_ansi("\n".join(shown).rstrip()))
     title = "queryprof run app.py"
     Path(__file__).with_name("report.svg").write_text(console.export_svg(title=title) + "\n")
