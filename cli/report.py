@@ -52,21 +52,17 @@ def report(
     from queryprof.trace.reader import read_profile
     from queryprof.trace.recovery import bring_in
 
-    alone = {
+    views = {
         "--loop": loop,
         "--locks": locks,
         "--slowest": slowest,
         "--by tree": dimension == "tree",
     }
-    asked = [name for name, wanted in alone.items() if wanted]
-    if (
-        len(asked) > 1
-        or (asked and form in ("csv", "markdown"))
-        or (asked and dimension not in (None, "tree"))
-    ):
-        raise click.UsageError(
-            f"{asked[0]} goes with no other breakdown, nor with csv and markdown"
-        )
+    chosen = [name for name, is_chosen in views.items() if is_chosen]
+    if len(chosen) > 1 or (chosen and dimension not in (None, "tree")):
+        raise click.UsageError(f"{chosen[0]} goes with no other breakdown")
+    if chosen and form != "table" and (form, chosen) != ("json", ["--loop"]):
+        raise click.UsageError(f"{chosen[0]} is a table alone: --format json has all of it")
     for recovered in bring_in(file):
         click.echo(
             f"queryprof: recovered what a process left that was killed: {visible(recovered)}",

@@ -64,7 +64,7 @@ def test_every_program_shown_runs(page: Path) -> None:
 
 
 def test_the_page_on_findings_has_the_tested_programs() -> None:
-    """`make docs` writes it anew."""
+    """`make docs` writes it."""
     page = (ROOT / "docs" / "findings.md").read_text()
     folder = ROOT / "tests" / "programs" / "findings"
     for category in CATEGORIES:

@@ -20,7 +20,7 @@ MARKER = (
     "queryprof(max_queries, max_repeats, no_full_scans, max_stall_ms, max_lock_wait_ms,"
     " max_transaction_ms, baseline): what the test may"
     " ask of the database: executions, executions of one statement from one line, scans of large"
-    " tables; how long an event loop may stand still, a lock be waited for or held; whether it is held to the baseline"
+    " tables; how long an event loop may stall, a lock be waited for or held; whether it is held to the baseline"
 )
 
 

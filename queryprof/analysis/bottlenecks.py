@@ -26,7 +26,7 @@ class Bottleneck:
         share, cumulative_share: of the database time (0 to 1); the latter with all ranks before.
         callers: the most expensive call paths behind the call site, at most five.
         plans: the query plans of the statement, from all call sites; empty: unknown.
-        files: what SQLite did with files; None: it did nothing.
+        files: what SQLite did with files; None: nothing that was seen.
     """
 
     rank: int

@@ -22,9 +22,14 @@ def read_schema(path: str) -> Schema:
     Raises:
         TraceError: it cannot be read, or is no database.
     """
+    if not Path(path).is_file():
+        raise TraceError(f"{path}: its schema cannot be read: there is no such file")
     try:
+        in_use = any(Path(path + end).exists() for end in ("-wal", "-journal"))
+        # Without them no lock is taken and no file made: a write-ahead log's index would be one.
+        how = "mode=ro" if in_use else "mode=ro&immutable=1"
         connection = sqlite3.connect(
-            f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_MS / 1000
+            f"{Path(path).absolute().as_uri()}?{how}", uri=True, timeout=BUSY_MS / 1000
         )
         try:
             indexes = tuple(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
+import stat
 import tokenize
+import warnings
 from functools import cache
 
 from queryprof.model import Frame
@@ -43,9 +46,12 @@ def _line(node: ast.AST) -> int:
 @cache
 def _tree(file: str) -> ast.Module | None:
     try:
-        with tokenize.open(file) as source:
-            text = source.read(LARGEST_BYTES)
-        return ast.parse(text)
+        facts = os.stat(file)  # a trace may name any file
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST_BYTES:
+            return None
+        with tokenize.open(file) as source, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the program's own: an invalid escape, for instance
+            return ast.parse(source.read())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

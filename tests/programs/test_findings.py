@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -13,7 +16,10 @@ import pytest
 from queryprof.analysis.findings.finding import CATEGORIES, Finding, Severity
 from queryprof.analysis.report import Report
 from queryprof.findings import findings_of
+from queryprof.model import Frame
+from queryprof.trace.database_schema import read_schema
 from queryprof.trace.reader import read_profile
+from queryprof.trace.sources import loop_at
 
 pytestmark = pytest.mark.once
 
@@ -115,3 +121,30 @@ def test_identities_do_not_depend_on_lines(queryprof: Run, tmp_path: Path) -> No
         queryprof("run", "--no-report", "-o", "t.qprof", path)
         identities.add(findings_of(Report(read_profile("t.qprof")))[0].identity)
     assert len(identities) == 1
+
+
+def test_what_a_trace_names_is_read_without_a_trace_of_it(tmp_path: Path) -> None:
+    """No pipe is waited for, no warning of the program's source is shown, no file is made."""
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "odd.py").write_text("for number in range(3):\n    print('\\d')\n")
+    assert loop_at(Frame("f", str(tmp_path / "pipe.py"), 1)) is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert loop_at(Frame("<module>", str(tmp_path / "odd.py"), 2)) is not None
+    connection = sqlite3.connect(tmp_path / "t.db")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE t (a)")
+    connection.execute("CREATE INDEX t_a ON t (a)")
+    connection.close()
+    files = sorted(tmp_path.iterdir())
+    assert [index.name for index in read_schema(str(tmp_path / "t.db")).indexes] == ["t_a"]
+    assert sorted(tmp_path.iterdir()) == files
+
+
+def test_views_that_are_tables_alone(queryprof: Run, trace: str) -> None:
+    """One line and exit status 2, not a traceback."""
+    for options in (["--by", "tree"], ["--locks"], ["--slowest"]):
+        assert queryprof("report", trace, *options).returncode == 0
+        result = queryprof("report", trace, *options, "--format", "json")
+        assert result.returncode == 2
+        assert "is a table alone" in result.stderr

@@ -38,7 +38,7 @@ CATEGORIES = {
     "lock_wait": "waits for a lock that others hold",
     "long_transaction": "a transaction that stays open while the program does other work",
     "pinned_wal": "a read transaction that keeps the write-ahead log from being reset",
-    "re_prepare": "values are in the SQL text, so that each text is prepared anew",
+    "re_prepare": "values are in the SQL text, so that each text is prepared again",
     "connection_per_query": "a connection is opened for each query",
     "offset_pagination": "OFFSET reads all rows that it leaves out",
     "full_scan": "a table is read from end to end for a few rows",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
@@ -84,9 +83,7 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
 
 def connection_per_query(program: Program) -> Iterator[Finding | None]:
     asked = sum(
-        group.totals.statement_executions
-        for group in program.groups
-        if (group.reads or group.writes) and group.verb != "PRAGMA"
+        group.totals.statement_executions for group in program.groups if group.reads or group.writes
     )
     for group in program.groups:
         opened = group.calls_of.get("connect", 0)
@@ -212,8 +209,3 @@ def _one_query(statement: str, parent: Group | None, note: str | None) -> str:
 
 def _with_parameters(statement: str) -> str:
     return f'connection.execute("{statement[:120]}", parameters)' if len(statement) <= 120 else ""
-
-
-def site_named(site: CallSite) -> str:
-    """The function of a call site."""
-    return site.frame.function if site.frame else "(unknown)"

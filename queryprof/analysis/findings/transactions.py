@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from queryprof.analysis.call_sites import CallSite, call_site
+from queryprof.analysis.call_sites import call_site
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
@@ -101,7 +101,7 @@ class _Waits:
     count: int = 0
     ns: int = 0
     longest_ns: int = 0
-    waiters: set[str] | None = None
+    waiters: set[str] = field(default_factory=set)
 
 
 def lock_findings(program: Program) -> Iterator[Finding | None]:
@@ -115,11 +115,11 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
     for wait in waits:
         for holder, ns in holders.of(wait):
             key = (holder.statement, holder.path[:1], holder.end_path[:1])
-            found = caused.setdefault(key, _Waits(holder, waiters=set()))
+            found = caused.setdefault(key, _Waits(holder))
             found.count += 1
             found.ns += ns
             found.longest_ns = max(found.longest_ns, ns)
-            found.waiters = (found.waiters or set()) | {_named(wait)}
+            found.waiters.add(_named(wait))
             known_ns += ns
     for found in caused.values():
         if found.ns < WAITED_NS:
@@ -135,7 +135,7 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
             (
                 (
                     f"others waited {duration(found.ns)} for it in {counted(found.count, 'call')}"
-                    f" (at most {duration(found.longest_ns)}): {', '.join(sorted(found.waiters or ())[:3])}"
+                    f" (at most {duration(found.longest_ns)}): {', '.join(sorted(found.waiters)[:3])}"
                 ),
                 _held(hold),
             ),
@@ -188,7 +188,7 @@ def _long_holds(program: Program, said: set[str]) -> Iterator[Finding | None]:
             yield program.about(
                 "long_transaction", hold.statement, site, hold.total_ns * own, (_held(hold),),
                 "Do the other work before BEGIN or after COMMIT.",
-                doubt="Nobody waited for it in this trace.", most=Severity.MEDIUM,
+                doubt="No call waited for it in this trace.", most=Severity.MEDIUM,
             )  # fmt: skip
 
 
@@ -263,8 +263,3 @@ def _held(hold: LockHold) -> str:
         f"it held the write lock {counted(hold.count, 'time')}, {duration(hold.total_ns)} in all, at"
         f" most {duration(hold.max_ns)}{until}{meanwhile}"
     )
-
-
-def site_of(event: LockEvent) -> CallSite:
-    """Where a lock was taken."""
-    return CallSite(event.path[0] if event.path else None)

@@ -77,7 +77,7 @@ def over_fetch(program: Program) -> Iterator[Finding | None]:
                     ),
                 ),
                 "Say so in the query: LIMIT 1, with an index on what it is ordered by (or min() or"
-                " max()), so that SQLite makes no row that nobody takes.",
+                " max()); SQLite then makes one row.",
                 program.loop_of(group),
             )
 

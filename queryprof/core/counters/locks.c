@@ -12,6 +12,8 @@ enum {
 
 qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];
 
+static _Atomic int open_files; /* in that table */
+
 /* The paths of databases: never freed, for recordings that name them later. */
 static char *_Atomic paths[PATHS];
 
@@ -49,6 +51,7 @@ void qp_locks_opened(const void *file, const char *path)
             place[i].path = number; /* it is read for this file alone, which is not in use yet */
             place[i].has_wal = false;
             memset(place[i].held, 0, sizeof place[i].held);
+            open_files++;
             return;
         }
     }
@@ -59,6 +62,7 @@ void qp_locks_closed(const void *file)
     qp_locked_file *place = qp_locks_of(file);
     if (place) {
         place->file = NULL;
+        open_files--;
     }
 }
 
@@ -77,6 +81,13 @@ static int64_t database_ticks(const qp_thread *thread, const qp_active *call, ui
     return thread->database_ticks + qp_clock_elapsed(call->start_ticks, now);
 }
 
+/* Whether a call has taken a lock of a file. */
+static bool has_lock_of(const qp_locked_file *file, const qp_active *call)
+{
+    return file->held[QP_WRITE_LOCK].call_start_ticks == call->start_ticks ||
+           file->held[QP_READ_LOCK].call_start_ticks == call->start_ticks;
+}
+
 void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
 {
     const qp_meter *meter = call ? call->meter : NULL;
@@ -88,7 +99,8 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
     if (!meter) {
         return;
     }
-    call->work.took_others |= call->work.taken != file;
+    const qp_locked_file *before = call->work.taken;
+    call->work.took_others |= before && before != file && has_lock_of(before, call);
     call->work.taken = file;
     lock->key = meter->key;
     lock->recording = qp_recording;
@@ -125,7 +137,8 @@ static qp_call_hold *hold_of(qp_file_work *work, const qp_call_hold *like)
 /* Locks that were released outside of calls: by the end of a cursor, for instance. */
 enum { ORPHANS = 32 };
 static struct {
-    _Atomic int state; /* free, being written, complete */
+    _Atomic int state;  /* free, being written, complete */
+    uint32_t recording; /* its key is valid in this recording alone */
     qp_call_hold hold;
 } orphans[ORPHANS];
 
@@ -136,6 +149,7 @@ static void keep_orphan(const qp_call_hold *hold)
     for (int i = 0; i < ORPHANS; i++) {
         int expected = FREE;
         if (atomic_compare_exchange_strong(&orphans[i].state, &expected, BEING_WRITTEN)) {
+            orphans[i].recording = qp_recording;
             orphans[i].hold = *hold;
             orphans[i].state = COMPLETE;
             return;
@@ -168,12 +182,9 @@ static void add_to_call(qp_active *call, const qp_call_hold *held)
         return;
     }
     call->work.any = true;
-    hold->sums.count += held->sums.count;
-    hold->sums.ticks += held->sums.ticks;
-    hold->sums.database_ticks += held->sums.database_ticks;
-    hold->sums.database_of_ticks += held->sums.database_of_ticks;
-    if (held->sums.max_ticks >= hold->sums.max_ticks) {
-        hold->sums.max_ticks = held->sums.max_ticks;
+    bool is_longest = held->sums.max_ticks >= hold->sums.max_ticks;
+    qp_lock_sums_join(&hold->sums, &held->sums);
+    if (is_longest) {
         hold->start_ticks = held->start_ticks;
         hold->end_ticks = held->end_ticks;
     }
@@ -210,12 +221,14 @@ void qp_locks_collect(void (*add)(const qp_call_hold *hold))
 {
     for (int i = 0; i < ORPHANS; i++) {
         if (orphans[i].state == COMPLETE) {
-            add(&orphans[i].hold);
+            if (orphans[i].recording == qp_recording) {
+                add(&orphans[i].hold);
+            }
             orphans[i].state = FREE;
         }
     }
     uint64_t now = qp_clock_ticks();
-    for (int i = 0; i < QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR; i++) {
+    for (int i = 0; open_files && i < QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR; i++) {
         for (int kind = 0; qp_locked_files[i].file && kind < QP_LOCK_WAIT; kind++) {
             qp_held_lock *lock = &qp_locked_files[i].held[kind];
             if (lock->is_held && lock->recording == qp_recording &&

@@ -44,11 +44,11 @@ static struct {
     int count; /* changed with the GIL, before what it counts is in use */
 } vfss;
 
-/* The entry of a VFS whose functions are exchanged. */
+/* The entry of a VFS; without one, the number of entries. */
 static int place_of(const vfs *v)
 {
     int place = 0;
-    while (vfss.known[place].vfs != v) {
+    while (place < vfss.count && vfss.known[place].vfs != v) {
         place++;
     }
     return place;
@@ -104,10 +104,7 @@ static bool is_writable(vfs *v)
 /* Exchanges the functions of one VFS. */
 static void watch(vfs *v)
 {
-    int place = 0;
-    while (place < vfss.count && vfss.known[place].vfs != v) {
-        place++;
-    }
+    int place = place_of(v);
     if (v->open == watched_open || place == VFSS || !is_writable(v)) {
         return;
     }
@@ -127,32 +124,23 @@ static bool same_library(const void *one, const void *other)
            of_one.dli_fbase == of_other.dli_fbase;
 }
 
-const char *qp_vfs_watch(const qp_sqlite_functions *sqlite)
+void qp_vfs_watch(const qp_sqlite_functions *sqlite)
 {
     static const char *const names[] = {"unix", "unix-none", "unix-dotfile", "unix-excl"};
-    bool any = false;
+    void *find = NULL;
+    memcpy(&find, &sqlite->vfs_find, sizeof find);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         vfs *own = sqlite->vfs_find(names[i]);
-        void *open = NULL, *find = NULL;
-        memcpy(&find, &sqlite->vfs_find, sizeof find);
+        void *functions[2] = {NULL, NULL};
         if (own) {
-            memcpy(&open, &own->open, sizeof open);
+            memcpy(&functions[0], &own->open, sizeof functions[0]);
+            memcpy(&functions[1], &own->delete, sizeof functions[1]);
         }
-        if (own && same_library(open, find)) {
+        /* What another tool has put there may call ours. */
+        if (own && same_library(functions[0], find) && same_library(functions[1], find)) {
             watch(own);
         }
-        any = any || (own && own->open == watched_open);
     }
-    return any ? NULL : "SQLite's VFS cannot be watched";
-}
-
-static bool is_watched(const vfs *v)
-{
-    int place = 0;
-    while (place < vfss.count && vfss.known[place].vfs != v) {
-        place++;
-    }
-    return place < vfss.count;
 }
 
 void qp_vfs_watch_connection(const qp_sqlite_functions *sqlite, void *db)
@@ -160,7 +148,7 @@ void qp_vfs_watch_connection(const qp_sqlite_functions *sqlite, void *db)
     int (*control)(void *, const char *, int, void *) = sqlite->file_control;
     void *file = NULL, *journal = NULL;
     vfs *v = NULL;
-    if (!control || control(db, "main", VFS_POINTER, &v) != 0 || !is_watched(v) ||
+    if (!control || control(db, "main", VFS_POINTER, &v) != 0 || place_of(v) == vfss.count ||
         control(db, "main", FILE_POINTER, &file) != 0 ||
         control(db, "main", JOURNAL_POINTER, &journal) != 0) {
         return;

@@ -10,9 +10,9 @@
 
 #include "sqlite/library.h"
 
-/* Watches the files that a library's own VFSs open from now on. Returns NULL, or the reason for
- * failure (static text). With the GIL. */
-const char *qp_vfs_watch(const qp_sqlite_functions *sqlite);
+/* Watches the files that a library's own VFSs open from now on; not where their memory cannot be
+ * written, or others have exchanged their functions. With the GIL. */
+void qp_vfs_watch(const qp_sqlite_functions *sqlite);
 
 /* Watches a file that is open already (sqlite3_file *; may be NULL); with its connection's mutex.
  */

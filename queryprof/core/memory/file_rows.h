@@ -1,4 +1,4 @@
-/* The rows of what calls ask of the operating system for database files. */
+/* The rows of calls' work on database files. */
 #pragma once
 
 #include "memory/tables.h"
@@ -43,6 +43,15 @@ typedef struct {
     int64_t database_ticks;    /* in the driver's calls of the thread that took the lock; ... */
     int64_t database_of_ticks; /* ... known of so many */
 } qp_lock_sums;
+
+static inline void qp_lock_sums_join(qp_lock_sums *to, const qp_lock_sums *more)
+{
+    to->count += more->count;
+    to->ticks += more->ticks;
+    to->max_ticks = more->max_ticks > to->max_ticks ? more->max_ticks : to->max_ticks;
+    to->database_ticks += more->database_ticks;
+    to->database_of_ticks += more->database_of_ticks;
+}
 
 /* Held locks, added up. */
 typedef struct {

@@ -26,7 +26,9 @@ void qp_file_sums_stop(void)
 
 void qp_file_sums_clear(void)
 {
-    memset(table.index.slots, 0, SLOTS * sizeof *table.index.slots);
+    if (qp_row_count(QP_FILE_WORK_ROWS)) { /* else a fork pays for nothing */
+        memset(table.index.slots, 0, SLOTS * sizeof *table.index.slots);
+    }
     qp_rows_clear(QP_FILE_WORK_ROWS);
     table.last = NULL;
 }

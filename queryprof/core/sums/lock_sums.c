@@ -49,11 +49,7 @@ void qp_lock_sums_add(const qp_lock *lock, const qp_lock_sums *held)
         row->max_before_ticks = before > sums->max_ticks ? before : sums->max_ticks;
         sums->max_ticks = 0;
     }
-    sums->count += held->count;
-    sums->ticks += held->ticks;
-    sums->max_ticks = held->max_ticks > sums->max_ticks ? held->max_ticks : sums->max_ticks;
-    sums->database_ticks += held->database_ticks;
-    sums->database_of_ticks += held->database_of_ticks;
+    qp_lock_sums_join(sums, held);
 }
 
 /* A place for an event that has lasted so long: a new one, or that of the shortest; NULL: all have

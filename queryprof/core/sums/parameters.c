@@ -43,8 +43,11 @@ void qp_parameters_stop(void)
 
 void qp_parameters_clear(void)
 {
-    memset(table.index.slots, 0, SLOTS * sizeof *table.index.slots);
-    memset(table.runs, 0, qp_row_count(QP_PARAMETER_ROWS) * sizeof *table.runs);
+    uint32_t count = qp_row_count(QP_PARAMETER_ROWS);
+    if (count) { /* else a fork pays for nothing */
+        memset(table.index.slots, 0, SLOTS * sizeof *table.index.slots);
+        memset(table.runs, 0, count * sizeof *table.runs);
+    }
     qp_rows_clear(QP_PARAMETER_ROWS);
 }
 

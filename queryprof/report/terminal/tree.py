@@ -38,4 +38,4 @@ def _lines(node: Node, total: int, places: Places, depth: int) -> Iterator[Rende
         yield from _lines(child, total, places, depth + 1)
     left = len(node.children) - len(shown)
     if left and depth == 0:
-        yield Text(f"{'':18}{counted(left, 'smaller entry').replace('entrys', 'entries')}", "dim")
+        yield Text(f"{'':18}{counted(left, 'smaller one')}", "dim")
