@@ -67,6 +67,7 @@ def rank_bottlenecks(
     profile: Profile,
     sites: Sites,
     by_site: Mapping[tuple[str, Place], list[Aggregate]],
+    spent_ns: Mapping[tuple[str, Place], int],
     files: Mapping[tuple[str, Place], Files],
     sort: str = "total",
     top: int | None = None,
@@ -74,16 +75,18 @@ def rank_bottlenecks(
     """Ranks (statement, call site) by a sort key, and describes the first `top` (None: all).
 
     Args:
-        by_site: the aggregates of each; files: its file work.
+        by_site: the aggregates of each; spent_ns: its time, the most first; files: its file work.
     """
-    groups = list(by_site.items())
     plans = plans_by_statement(profile.plans)
     database_ns = self_ns_of(profile.aggregates)
-    measure = SORT_KEYS[sort]
-    groups.sort(key=lambda item: (-measure(item[1]), item[0][0], str(item[0][1])))
+    keys = list(spent_ns)
+    if sort != "total":
+        measure = SORT_KEYS[sort]
+        keys.sort(key=lambda key: -measure(by_site[key]))
     bottlenecks = []
     before_ns = 0
-    for rank, ((statement, place), members) in enumerate(groups[:top], 1):
+    for rank, key in enumerate(keys[:top], 1):
+        statement, members = key[0], by_site[key]
         totals = add_up(members)
         before_ns += totals.self_ns
         most = max(members, key=lambda a: a.self_ns)
@@ -97,13 +100,13 @@ def rank_bottlenecks(
                 cumulative_share=before_ns / database_ns if database_ns else 0.0,
                 callers=_callers(members, sites),
                 plans=plans.get(statement, ()),
-                files=files.get((statement, place)),
+                files=files.get(key),
             )
         )
-    spent = sorted((self_ns_of(members) for _, members in groups), reverse=True)
+    spent = list(spent_ns.values())
     vital = _vital(spent, database_ns)
     vital_share = sum(spent[:vital]) / database_ns if database_ns else 0.0
-    return Ranking(tuple(bottlenecks), len(groups), vital, vital_share, database_ns)
+    return Ranking(tuple(bottlenecks), len(keys), vital, vital_share, database_ns)
 
 
 def _vital(spent_ns: list[int], database_ns: int) -> int:
@@ -126,7 +129,10 @@ def grouped(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], list[A
             groups[key] = [aggregate]
         else:
             known.append(aggregate)
-    return {key: group for key, group in groups.items() if any(a.count for a in group)}
+    empty = [key for key, group in groups.items() if not any(a.count for a in group)]
+    for key in empty:
+        del groups[key]
+    return groups
 
 
 def _callers(members: list[Aggregate], sites: Sites) -> tuple[tuple[Frame, int], ...]:

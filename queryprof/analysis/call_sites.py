@@ -36,6 +36,9 @@ Function = tuple[str, str]
 Place = tuple[str, str, int] | None
 """File, function and line of a call site; None: unknown."""
 
+NO_PLACE = ("", "", 0)
+"""Where an unknown call site stands in an order."""
+
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
@@ -102,23 +105,31 @@ def find_helpers(aggregates: Iterable[Aggregate]) -> frozenset[Function]:
             known[1].add(aggregate.statement)
     helpers: frozenset[Function] = frozenset()
     while True:
-        found = {
-            function for function, use in _uses(paths.values(), helpers).items() if _is_helper(use)
-        }
+        uses = _uses(list(paths.values()), helpers)
+        found = {function for function, use in uses.items() if _is_helper(use)}
         if not found:
             return helpers
         helpers |= found
 
 
 def _uses(
-    paths: Iterable[tuple[CallPath, set[str]]], helpers: frozenset[Function]
+    paths: list[tuple[CallPath, set[str]]], helpers: frozenset[Function]
 ) -> dict[Function, _Use]:
-    """The innermost functions that are not known to be helpers, as their callers use them."""
+    """The innermost functions that are not known to be helpers and run enough statements to be
+    one, as their callers use them.
+    """
+    innermost = [next(_without(path, helpers), path[-1]) for path, _ in paths]
+    runs: dict[Function, set[str]] = {}
+    for frame, (_, statements) in zip(innermost, paths, strict=True):
+        runs.setdefault(_function(frame), set()).update(statements)
     uses: dict[Function, _Use] = {}
-    for path, statements in paths:
+    for frame, (path, statements) in zip(innermost, paths, strict=True):
+        function = _function(frame)
+        if len(runs[function]) < HELPER_STATEMENTS:
+            continue
         frames = list(_without(path, helpers))
         if len(frames) > 1:  # else no frame would be left to show
-            uses.setdefault(_function(frames[0]), _Use()).add(frames, statements)
+            uses.setdefault(function, _Use()).add(frames, statements)
     return uses
 
 
@@ -159,37 +170,41 @@ def call_site(path: CallPath, helpers: frozenset[Function]) -> CallSite:
     """The call site of a call path: helpers are skipped as long as a frame is left."""
     if not path:
         return CallSite(None)
-    depth = 0
-    while depth + 1 < len(path) and _function(path[depth]) in helpers:
-        depth += 1
+    depth = _depth(path, helpers)
     return CallSite(path[depth], path[depth + 1 :], path[:depth])
 
 
-class Sites:
-    """The call sites of a profile's call paths, each computed once.
+def _depth(path: CallPath, helpers: frozenset[Function]) -> int:
+    """Where in a call path its call site is."""
+    depth = 0
+    while depth + 1 < len(path) and _function(path[depth]) in helpers:
+        depth += 1
+    return depth
 
-    A profile's equal paths are mostly one object, whose address is looked up faster than its frames
-    are compared; the paths that were looked up are kept.
+
+class Sites:
+    """The call sites of a profile's call paths.
+
+    What a call site is known by is computed once for each path. A profile's equal paths are mostly
+    one object, whose address is looked up faster than its frames are compared; the paths that were
+    looked up are kept.
     """
 
     def __init__(self, helpers: frozenset[Function]) -> None:
         self._helpers = helpers
-        self._known: dict[int, tuple[CallPath, CallSite, Place]] = {}
-
-    def _of(self, path: CallPath) -> tuple[CallPath, CallSite, Place]:
-        known = self._known.get(id(path))
-        if known is None:
-            site = call_site(path, self._helpers)
-            known = self._known[id(path)] = (path, site, place_of(site.frame))
-        return known
+        self._known: dict[int, tuple[CallPath, Place]] = {}
 
     def site(self, path: CallPath) -> CallSite:
         """The call site of a path."""
-        return self._of(path)[1]
+        return call_site(path, self._helpers)
 
     def place(self, path: CallPath) -> Place:
         """What the call site of a path is known by."""
-        return self._of(path)[2]
+        known = self._known.get(id(path))
+        if known is None:
+            place = place_of(path[_depth(path, self._helpers)]) if path else None
+            known = self._known[id(path)] = (path, place)
+        return known[1]
 
 
 def place_of(frame: Frame | None) -> Place:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from queryprof.analysis.totals import add_up
+from queryprof.analysis.totals import self_ns_of
 from queryprof.model import Profile
+from queryprof.operations import STATEMENT_OPERATIONS
 
 COMPLETE = "The trace is complete: every call, with its statement and line."
 
@@ -49,8 +50,10 @@ class Overview:
 
 def overview_of(profile: Profile) -> Overview:
     """The overview of a profile."""
-    totals = add_up(profile.aggregates)
-    processes = profile.processes
+    aggregates, processes = profile.aggregates, profile.processes
+    database_ns = self_ns_of(aggregates)
+    calls = sum([a.count for a in aggregates])
+    executed = [a.count for a in aggregates if a.operation in STATEMENT_OPERATIONS]
     run_ns = (
         max(p.end_unix_ns for p in processes) - min(p.start_unix_ns for p in processes)
         if processes
@@ -58,29 +61,27 @@ def overview_of(profile: Profile) -> Overview:
     )
     process_ns = sum(p.wall_ns for p in processes)
     calls_by_process: dict[int, int] = {}
-    for aggregate in profile.aggregates:
+    for aggregate in aggregates:
         number = aggregate.thread.process_id
         calls_by_process[number] = calls_by_process.get(number, 0) + aggregate.count
     profiler_ns = sum(
         p.flush_ns + p.call_cost_ns * calls_by_process.get(p.id, 0) for p in processes
     )
-    statements = {
-        a.statement for a in profile.aggregates if a.count and not a.statement.startswith("(")
-    }
+    statements = {a.statement for a in aggregates if a.count and not a.statement.startswith("(")}
     return Overview(
         command=processes[0].argv if processes else (),
         processes=len(processes),
         run_ns=run_ns,
         process_ns=process_ns,
-        database_ns=totals.self_ns,
-        database_share=totals.self_ns / process_ns if process_ns else 0.0,
-        calls=totals.calls,
-        executions=totals.statement_executions,
+        database_ns=database_ns,
+        database_share=database_ns / process_ns if process_ns else 0.0,
+        calls=calls,
+        executions=sum(executed),
         statements=len(statements),
-        errors=totals.errors,
-        rows=totals.rows,
+        errors=sum([a.errors for a in aggregates]),
+        rows=sum([a.rows for a in aggregates]),
         profiler_ns=profiler_ns,
-        cautions=tuple([] if totals.calls else [NO_CALLS]) + tuple(_cautions(profile)),
+        cautions=tuple([] if calls else [NO_CALLS]) + tuple(_cautions(profile)),
     )
 
 

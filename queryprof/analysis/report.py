@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from queryprof.analysis.bottlenecks import Ranking, grouped, rank_bottlenecks
-from queryprof.analysis.call_sites import Function, Place, Sites, find_helpers
+from queryprof.analysis.call_sites import NO_PLACE, Function, Place, Sites, find_helpers
 from queryprof.analysis.files import Files, files_by_site
 from queryprof.analysis.handoffs import HandoffFinding, find_handoffs
 from queryprof.analysis.loops import LoopFinding, find_loops
 from queryprof.analysis.overview import Overview, overview_of
 from queryprof.analysis.spans import RepeatFinding, SpanFinding, find_repeats, find_spans
 from queryprof.analysis.threads import usage_by_name
+from queryprof.analysis.totals import self_ns_of
 from queryprof.analysis.views import View, view_by
 from queryprof.model import Aggregate, Profile, ThreadUsage
 
@@ -56,6 +57,12 @@ class Report:
         return grouped(self.profile, self.sites)
 
     @cached_property
+    def spent_ns(self) -> Mapping[tuple[str, Place], int]:
+        """The time of each statement at each call site, the most first."""
+        found = [(key, self_ns_of(group)) for key, group in self.by_site.items()]
+        return dict(sorted(found, key=lambda item: (-item[1], item[0][0], item[0][1] or NO_PLACE)))
+
+    @cached_property
     def files(self) -> Mapping[tuple[str, Place], Files]:
         """The file work of each statement at each call site."""
         return files_by_site(self.profile, self.sites)
@@ -63,21 +70,21 @@ class Report:
     @cached_property
     def ranking(self) -> Ranking:
         return rank_bottlenecks(
-            self.profile, self.sites, self.by_site, self.files, self.sort, self.top
+            self.profile, self.sites, self.by_site, self.spent_ns, self.files, self.sort, self.top
         )
 
     def view(self, dimension: str) -> View:
         """The totals by a dimension, of `analysis.views.DIMENSIONS`."""
         if dimension not in self._views:
             self._views[dimension] = view_by(
-                self.profile, self.helpers, dimension, self.sort, self.top
+                self.profile, self.sites, dimension, self.sort, self.top
             )
         return self._views[dimension]
 
     @cached_property
     def operations(self) -> View:
         """All operations, by total time."""
-        return view_by(self.profile, self.helpers, "operation")
+        return view_by(self.profile, self.sites, "operation")
 
     @cached_property
     def loops(self) -> tuple[LoopFinding, ...]:

@@ -91,25 +91,25 @@ def add_up(aggregates: Iterable[Aggregate]) -> Totals:
     longest = max((a.execution_max_ns for a in began), default=0)
     samples = sum(a.counters.page_fetch_samples for a in group)
     return Totals(
-        calls=sum(a.count for a in group),
-        executions=sum(a.count for a in began),
-        statement_executions=sum(a.count for a in began if a.operation in STATEMENT_OPERATIONS),
-        errors=sum(a.errors for a in group),
-        rows=sum(a.rows for a in group),
-        total_ns=sum(a.total_ns for a in group),
-        self_ns=sum(a.self_ns for a in group),
+        calls=sum([a.count for a in group]),
+        executions=sum([a.count for a in began]),
+        statement_executions=sum([a.count for a in began if a.operation in STATEMENT_OPERATIONS]),
+        errors=sum([a.errors for a in group]),
+        rows=sum([a.rows for a in group]),
+        total_ns=sum([a.total_ns for a in group]),
+        self_ns=sum([a.self_ns for a in group]),
         min_call_ns=min((a.min_ns for a in called), default=0),
         max_call_ns=max((a.max_ns for a in called), default=0),
         p50_ns=percentile(histogram, 0.50, longest),
         p95_ns=percentile(histogram, 0.95, longest),
         p99_ns=percentile(histogram, 0.99, longest),
         max_ns=longest if histogram else None,
-        counted=sum(a.counters.counted for a in group),
-        vm_steps_sum=sum(a.counters.vm_steps for a in group),
-        full_scan_steps_sum=sum(a.counters.full_scan_steps for a in group),
-        sorts_sum=sum(a.counters.sorts for a in group),
-        automatic_indexes_sum=sum(a.counters.automatic_indexes for a in group),
-        page_fetches=sum(a.counters.page_fetches for a in group) / samples if samples else None,
+        counted=sum([a.counters.counted for a in group]),
+        vm_steps_sum=sum([a.counters.vm_steps for a in group]),
+        full_scan_steps_sum=sum([a.counters.full_scan_steps for a in group]),
+        sorts_sum=sum([a.counters.sorts for a in group]),
+        automatic_indexes_sum=sum([a.counters.automatic_indexes for a in group]),
+        page_fetches=sum([a.counters.page_fetches for a in group]) / samples if samples else None,
         deviation_ns=_deviation_ns(group, began),
     )
 
@@ -144,7 +144,7 @@ def called_groups(
 
 def self_ns_of(group: Iterable[Aggregate]) -> int:
     """The time of a group: the key of most rankings, without adding up the rest."""
-    return sum(a.self_ns for a in group)
+    return sum([a.self_ns for a in group])
 
 
 def _p99_ns(group: list[Aggregate]) -> float:

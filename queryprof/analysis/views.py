@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from queryprof.analysis.call_sites import CallSite, Function, call_site
+from queryprof.analysis.call_sites import NO_PLACE, CallSite, Sites
 from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, called_groups, group_by, self_ns_of
-from queryprof.model import Aggregate, Frame, Profile
+from queryprof.model import Aggregate, Profile
 
 TOP_CALLERS = 5
 
@@ -44,7 +44,7 @@ DIMENSIONS = ("statement", "callsite", "operation", "thread", "span")
 
 def view_by(
     profile: Profile,
-    helpers: frozenset[Function],
+    sites: Sites,
     dimension: str,
     sort: str = "total",
     top: int | None = None,
@@ -52,7 +52,7 @@ def view_by(
     """The profile's totals by a dimension (one of DIMENSIONS) in the order of a sort key: the
     first `top` rows (None: all).
     """
-    names = _names(profile, dimension, helpers)
+    names = _names(profile, dimension, sites)
     database_ns = self_ns_of(profile.aggregates)
     measure = SORT_KEYS[sort]
     groups = called_groups(profile.aggregates, names)
@@ -61,27 +61,21 @@ def view_by(
     for name, members in groups[:top]:
         totals = add_up(members)
         share = totals.self_ns / database_ns if database_ns else 0.0
-        rows.append(Row(str(name), totals, share, top_callers(members, helpers)))
+        rows.append(Row(str(name), totals, share, _top_callers(members, sites)))
     return View(dimension, tuple(rows), len(groups))
 
 
-def top_callers(members: list[Aggregate], helpers: frozenset[Function]) -> tuple[Caller, ...]:
+def _top_callers(members: list[Aggregate], sites: Sites) -> tuple[Caller, ...]:
     """The call sites that spent most time, at most TOP_CALLERS."""
-    by_place = group_by(members, lambda a: _place(call_site(a.path, helpers).frame))
-    groups = sorted(by_place.items(), key=lambda item: (-self_ns_of(item[1]), item[0]))
+    by_place = group_by(members, lambda a: sites.place(a.path))
+    groups = sorted(by_place.items(), key=lambda item: (-self_ns_of(item[1]), item[0] or NO_PLACE))
     return tuple(
-        Caller(call_site(max(group, key=lambda a: a.self_ns).path, helpers), add_up(group))
+        Caller(sites.site(max(group, key=lambda a: a.self_ns).path), add_up(group))
         for _, group in groups[:TOP_CALLERS]
     )
 
 
-def _place(frame: Frame | None) -> tuple[str, int, str]:
-    return (frame.file, frame.line, frame.function) if frame else ("", 0, "")
-
-
-def _names(
-    profile: Profile, dimension: str, helpers: frozenset[Function]
-) -> Callable[[Aggregate], Hashable]:
+def _names(profile: Profile, dimension: str, sites: Sites) -> Callable[[Aggregate], Hashable]:
     many = len(profile.processes) > 1
     pids = {process.id: process.pid for process in profile.processes}
 
@@ -90,8 +84,8 @@ def _names(
         return f"{name} (process {pids[aggregate.thread.process_id]})" if many else name
 
     def site(aggregate: Aggregate) -> str:
-        frame = call_site(aggregate.path, helpers).frame
-        return f"{frame.file}:{frame.line} {frame.function}" if frame else "(unknown)"
+        file, function, line = sites.place(aggregate.path) or NO_PLACE
+        return f"{file}:{line} {function}" if file else "(unknown)"
 
     names: dict[str, Callable[[Aggregate], Hashable]] = {
         "statement": lambda a: a.statement,

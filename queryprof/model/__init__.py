@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from queryprof.model.files import FileWork as FileWork
 from queryprof.model.files import LockEvent as LockEvent
@@ -64,10 +65,12 @@ class Process:
         return self.end_unix_ns - self.start_unix_ns
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(NamedTuple):
     """SQLite's own counters, added up over the `counted` executions for which they are known;
     page fetches over the `page_fetch_samples` for which they are.
+
+    A trace may have 100,000 of these and of aggregates: tuples are made four times as fast as
+    frozen dataclasses.
     """
 
     counted: int = 0
@@ -80,8 +83,7 @@ class Counters:
     page_fetch_samples: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(NamedTuple):
     """The sums of the calls of one operation, for one statement from one call path.
 
     Attributes:
@@ -96,7 +98,7 @@ class Aggregate:
     span: str
     thread: Thread
     operation: str
-    count: int
+    count: int  # type: ignore[assignment]  # as in all tables; a tuple's own is not used
     errors: int
     rows: int
     total_ns: int
@@ -106,7 +108,7 @@ class Aggregate:
     execution_max_ns: int
     execution_sum_sq_ns2: float
     counters: Counters
-    histogram: Mapping[int, int] = field(hash=False)
+    histogram: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)

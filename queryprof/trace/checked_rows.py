@@ -77,6 +77,10 @@ class CheckedTrace:
         Raises:
             TraceError: a value is not what its column may have, or the file cannot be read.
         """
+        for chunk in self._checked(table, columns):
+            yield from chunk
+
+    def _checked(self, table: str, columns: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
         all_checks = checks()[table]
         column_checks = [(name, all_checks[name]) for name in columns]
         totals = dict.fromkeys(columns, 0)
@@ -93,9 +97,11 @@ class CheckedTrace:
                 except ValueError as error:
                     raise self.damaged(f"{table}.{name} {error}") from None
             self._limit(table, totals)
-            yield from chunk
+            yield chunk
 
-    def resolved(self, table: str, known: Mapping[str, Mapping[Any, Any]]) -> Iterator[list[Any]]:
+    def resolved(
+        self, table: str, known: Mapping[str, Mapping[Any, Any]]
+    ) -> Iterator[tuple[Any, ...]]:
         """All columns of the rows of a table, the id first where there is one; the number of
         another row is replaced by its value in `known`, by table, and a list of numbers by a tuple.
         """
@@ -106,16 +112,16 @@ class CheckedTrace:
             for at, column in enumerate(facts.columns)
             if column.reference
         ]
-        for row in self.rows(table, columns):
-            values = list(row)
+        for chunk in self._checked(table, columns):
+            values: list[Iterable[Any]] = list(zip(*chunk, strict=True))
             for at, others, is_list in references:
-                one = values[at]
+                find = others.__getitem__
                 values[at] = (
-                    tuple([others[int(number)] for number in one.split(",") if number])
+                    [tuple(map(find, map(int, filter(None, one.split(","))))) for one in values[at]]
                     if is_list
-                    else others[one]
+                    else map(find, values[at])
                 )
-            yield values
+            yield from zip(*values, strict=True)
 
     def ids(self, table: str, rows: Iterable[tuple[Any, Value]]) -> Mapping[Any, Value]:
         """The values of a table's rows by their ids; an unknown id is a TraceError."""

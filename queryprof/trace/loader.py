@@ -107,9 +107,9 @@ class _Loader:
         """By the columns of the key before the bucket."""
         names = TABLE[table].names
         found: dict[tuple[object, ...], Histogram] = defaultdict(dict)
-        for *owner, bucket, count in self._trace.rows(table, names):
-            if count:
-                found[tuple(owner)][bucket] = count
+        for row in self._trace.rows(table, names):
+            if row[-1]:
+                found[row[:-2]][row[-2]] = row[-1]
         return found
 
     def _causes(self, table: str) -> Mapping[int, tuple[Cause, ...]]:
@@ -123,9 +123,9 @@ class _Loader:
     def _aggregates(self) -> Iterator[Aggregate]:
         histograms = self._histograms("histogram")
         for row in self._rows("aggregate"):
-            counters = Counters(*row[COUNTERS_AT:])
-            histogram = histograms.get((row[0],), {})
-            yield _made(Aggregate, *row[1:COUNTERS_AT], counters, histogram)
+            counters = Counters._make(row[COUNTERS_AT:])
+            histogram = histograms.get(row[:1], {})
+            yield Aggregate._make((*row[1:COUNTERS_AT], counters, histogram))
 
     def _loops(self) -> Iterator[Loop]:
         rows = list(self._rows("loop"))
@@ -214,7 +214,7 @@ def _made(kind: Callable[..., Row], *values: Any) -> Row:
     return kind(*values)
 
 
-def _process(row: list[Any]) -> Process:
+def _process(row: tuple[Any, ...]) -> Process:
     values = dict(zip(("id", *TABLE["process"].names), row, strict=True))
     for name in ("argv", "unmeasured"):
         if values[name] is not None:

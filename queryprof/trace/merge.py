@@ -79,7 +79,7 @@ def add_opened(store: TraceStore, source: CheckedTrace) -> None:
                 continue  # it is added with the rows that it belongs to
             rows = source.resolved(table.name, numbers)
             if table.name == "stack":
-                rows = ([number, ",".join(map(str, frames))] for number, frames in rows)
+                rows = ((number, ",".join(map(str, frames))) for number, frames in rows)
             if table.width:
                 width_ns = source.interval_ns(table.name)
                 if width_ns:
@@ -91,15 +91,15 @@ def add_opened(store: TraceStore, source: CheckedTrace) -> None:
 
 
 def _add_numbered(
-    store: TraceStore, source: CheckedTrace, table: str, rows: Iterable[list[Any]]
+    store: TraceStore, source: CheckedTrace, table: str, rows: Iterable[tuple[Any, ...]]
 ) -> Mapping[Any, int | None]:
     """Adds rows that others refer to, and returns their new numbers by their old ones."""
     old = []
 
-    def without_number() -> Iterator[list[Any]]:
-        for number, *row in rows:
-            old.append(number)
-            yield row
+    def without_number() -> Iterator[tuple[Any, ...]]:
+        for row in rows:
+            old.append(row[0])
+            yield row[1:]
 
     new = store.add(table, without_number())
     return source.ids(table, [(None, None), *zip(old, new, strict=True)])

@@ -118,7 +118,7 @@ def test_the_vital_few_say_what_they_make_up() -> None:
 
 def test_the_mean_is_of_what_the_percentiles_are_of() -> None:
     """Whole executions, with the queries made inside them; their own part is shown by itself."""
-    nested = replace(aggregate("S", ns=4000, count=2), self_ns=40)
+    nested = aggregate("S", ns=4000, count=2)._replace(self_ns=40)
     totals = add_up([nested])
     assert (totals.mean_ns, totals.self_mean_ns, totals.p50_ns) == (2000, 20, totals.max_ns)
     assert totals.has_calls_inside

@@ -94,10 +94,10 @@ def profile_of(name: str, count: int = 20) -> Profile:
     step = Step(frame, times, 10**9, 0, (cause,))
     stall = Stall(frame, path, path, count, 10**9, 10**9, 10**9, 0, 0, 0, 0, 3, 10**9, 3, (cause,))
     loop = Loop(name, thread, True, 1, 10**10, 10**9, 50, 60, 4, times, times, (step,), (stall,))
-    odd = replace(aggregate(name, path, 10**9, name, count, name), thread=thread)
+    odd = aggregate(name, path, 10**9, name, count, name)._replace(thread=thread)
     return Profile(
         (process(argv=(name, name), directory=name, counters_off=name, host=name),),
-        (odd, replace(aggregate(name, path, 10**9, count=count, span=name), thread=thread)),
+        (odd, aggregate(name, path, 10**9, count=count, span=name)._replace(thread=thread)),
         (ErrorCount(name, path, name, name, 1),),
         plans=(Plan(name, name, f"SCAN {name}\nSEARCH {name} USING AUTOMATIC COVERING INDEX"),),
         loops=(loop,),

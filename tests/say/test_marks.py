@@ -143,7 +143,7 @@ def test_what_is_nothing_to_the_run_is_not_marked() -> None:
 
     def marks(ns: int, other_ns: int) -> list[object]:
         profile = profile_of(
-            replace(aggregate("A", ns=ns), counters=scan), aggregate("B", ns=other_ns)
+            aggregate("A", ns=ns)._replace(counters=scan), aggregate("B", ns=other_ns)
         )
         return [b.mark for b in Report(profile).ranking.bottlenecks if b.statement == "A"]
 

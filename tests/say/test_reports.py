@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import replace
 from importlib.resources import files
 
 import jsonschema
@@ -146,7 +145,7 @@ def test_a_view_in_a_terminal(profile: Profile, dimension: str, width: int) -> N
 
 def test_an_empty_profile(profile: Profile) -> None:
     """A program without queries gets a line that says so."""
-    known = replace(profile.aggregates[3], count=0, rows=0, total_ns=0, self_ns=0, histogram={})
+    known = profile.aggregates[3]._replace(count=0, rows=0, total_ns=0, self_ns=0, histogram={})
     for aggregates in ((), (known,)):  # what was ignored may have left a name, and no call
         empty = Profile(profile.processes, aggregates)
         text = io.StringIO()

@@ -109,19 +109,19 @@ def groups_of(report: Report) -> tuple[Group, ...]:
     """The groups of a report that take most time, the first of them first."""
     profile, sites, files = report.profile, report.sites, report.files
     database_ns = self_ns_of(profile.aggregates) or 1
-    most = sorted(report.by_site.items(), key=lambda item: -self_ns_of(item[1]))[:MOST_GROUPS]
+    by_site, most = report.by_site, list(report.spent_ns.items())[:MOST_GROUPS]
     plans = plans_by_statement(profile.plans)
     groups = {
         key: Group(
             key[0],
-            sites.site(max(found, key=lambda a: a.self_ns).path),
-            self_ns_of(found) / database_ns,
-            found,
+            sites.site(max(by_site[key], key=lambda a: a.self_ns).path),
+            spent_ns / database_ns,
+            by_site[key],
             files.get(key, Files()),
             plans=plans.get(key[0], ()),
             texts=profile.texts.get(key[0], 1),
         )
-        for key, found in most
+        for key, spent_ns in most
     }
     for sample in profile.parameters:
         group = groups.get((sample.statement, sites.place(sample.path)))
