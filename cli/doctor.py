@@ -36,7 +36,7 @@ def doctor() -> None:
     session.start(settings)
     source, ns_per_tick = _core.clock_source()
     cost_ns = _core.probe_cost_ns()
-    counters = session.counters_off
+    counters, files = session.counters_off, session.files_off
     session.libraries.complain = lambda _: None  # it is printed below
     drivers = [(name, _driver(name, session.libraries)) for name in DRIVERS]
     direct = _core.frames_are_direct()
@@ -54,6 +54,7 @@ def doctor() -> None:
             "counters",
             f"off: {counters}" if counters else "on: VM steps, scans, sorts, page fetches",
         ),
+        ("files", f"off: {files}" if files else "watched: locks, syncing, reading, writing"),
         *drivers,
         ("roots", ", ".join(settings.roots) or "working directory and the script's directory"),
         ("call path", f"{settings.call_path_frames} frames"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 
 import click
@@ -16,12 +17,22 @@ RENDERERS = {
 }
 """Imported when used: a command starts with what it needs."""
 
+VIEWS = {
+    "--loop": "queryprof.report.terminal.loops:print_loops",
+    "--locks": "queryprof.report.terminal.locks:print_locks",
+    "--slowest": "queryprof.report.terminal.slowest:print_slowest",
+    "--by tree": "queryprof.report.terminal.tree:print_tree",
+    "--by time": "queryprof.report.terminal.timeline:print_timeline",
+}
+"""By what chooses it: a report of one kind, which is a table alone."""
+
 
 @click.command()
 @click.argument("file", type=click.Path())
 @click.option(
-    "--by", "dimension", type=click.Choice((*DIMENSIONS, "tree")), help="One breakdown alone."
-)
+    "--by", "dimension", type=click.Choice((*DIMENSIONS, "tree", "time")),
+    help="One breakdown alone.",
+)  # fmt: skip
 @click.option(
     "--sort", type=click.Choice(tuple(SORT_KEYS)), default="total", show_default=True,
     help="What comes first.",
@@ -52,14 +63,13 @@ def report(
     from queryprof.trace.reader import read_profile
     from queryprof.trace.recovery import bring_in
 
-    views = {
-        "--loop": loop,
-        "--locks": locks,
-        "--slowest": slowest,
-        "--by tree": dimension == "tree",
-    }
-    chosen = [name for name, is_chosen in views.items() if is_chosen]
-    if len(chosen) > 1 or (chosen and dimension not in (None, "tree")):
+    options = {"--loop": loop, "--locks": locks, "--slowest": slowest}
+    chosen = [name for name, is_chosen in options.items() if is_chosen]
+    if f"--by {dimension}" in VIEWS:
+        chosen.append(f"--by {dimension}")
+    elif chosen and dimension:
+        chosen.append(dimension)
+    if len(chosen) > 1:
         raise click.UsageError(f"{chosen[0]} goes with no other breakdown")
     if chosen and form != "table" and (form, chosen) != ("json", ["--loop"]):
         raise click.UsageError(f"{chosen[0]} is a table alone: --format json has all of it")
@@ -72,24 +82,9 @@ def report(
     shown = top or ((2 * TOP_SHOWN if dimension else TOP_SHOWN) if form == "table" else None)
     found = Report(read_profile(file), sort, shown)
     if form in RENDERERS:
-        module, _, name = RENDERERS[form].partition(":")
-        click.echo(getattr(import_module(module), name)(found, dimension))
-    elif loop:
-        from queryprof.report.terminal.loops import print_loops
-
-        print_loops(found)
-    elif locks:
-        from queryprof.report.terminal.locks import print_locks
-
-        print_locks(found)
-    elif slowest:
-        from queryprof.report.terminal.slowest import print_slowest
-
-        print_slowest(found)
-    elif dimension == "tree":
-        from queryprof.report.terminal.tree import print_tree
-
-        print_tree(found)
+        click.echo(_imported(RENDERERS[form])(found, dimension))
+    elif chosen:
+        _imported(VIEWS[chosen[0]])(found)
     else:
         from queryprof.report.terminal.report import print_report, print_view
 
@@ -99,3 +94,9 @@ def report(
             print_report(found, findings=findings_of(found))
         else:
             print_view(found, dimension)
+
+
+def _imported(place: str) -> Callable[..., str]:
+    module, _, name = place.partition(":")
+    function: Callable[..., str] = getattr(import_module(module), name)
+    return function

@@ -88,6 +88,7 @@ class Session:
 
     Attributes:
         counters_off: why SQLite's counters of sqlite3 are unknown; None: they are on, or it is not used.
+        files_off: why its work on files is unknown, alike.
     """
 
     def __init__(self) -> None:
@@ -100,6 +101,7 @@ class Session:
         self._facts: Facts | None = None
         self._told: set[str] = set()  # why parts are left out
         self.counters_off: str | None = None
+        self.files_off: str | None = None
         self._meter: ThreadMeter | None = None
         self._pid = 0
         self._watches_fork = False
@@ -145,7 +147,10 @@ class Session:
     def _note_sqlite(self, version: str, counters_off: str | None) -> None:
         assert self._facts is not None  # libraries are attached while recording is on
         self.counters_off = counters_off
-        self._facts.note(sqlite_version=version, counters_off=counters_off)
+        self.files_off = counters_off or _core.files_off()
+        self._facts.note(
+            sqlite_version=version, counters_off=counters_off, files_off=self.files_off
+        )
 
     def _begin_process(self) -> None:
         assert self._facts is not None  # recording is on

@@ -120,6 +120,10 @@ def _cautions(profile: Profile) -> list[str]:
         f"SQLite's counters are unknown: {reason}"
         for reason in sorted({p.counters_off for p in processes if p.counters_off})
     ]
+    cautions += [
+        f"SQLite's work on files, and its locks, are unknown: {reason}"
+        for reason in sorted({p.files_off for p in processes if p.files_off and not p.counters_off})
+    ]
     unmeasured = sorted({name for p in processes for name in p.unmeasured or ()})
     if unmeasured:
         cautions.append(

@@ -58,6 +58,7 @@ class Process:
     read_bytes: int | None
     written_bytes: int | None
     clock_tick_ns: float | None
+    files_off: str | None
     unmeasured: tuple[str, ...] | None
 
     @property

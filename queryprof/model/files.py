@@ -45,6 +45,8 @@ class LockHold:
         path: where it was taken; end_path: where it was released.
         database_ns: of `database_of_ns` (the rest is not known), in the driver's calls of the thread
             that took the lock; the program's own code ran in the rest.
+        changed_rows: by the thread that took the lock, meanwhile; None: unknown.
+        log_bytes: of the write-ahead log at the end of a read transaction, the most; 0: unknown.
     """
 
     kind: str
@@ -60,6 +62,8 @@ class LockHold:
     max_ns: int
     database_ns: int
     database_of_ns: int
+    changed_rows: int | None
+    log_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ class Facts:
             "rows_estimated": int(clock == "monotonic clock"),
             "clock_tick_ns": None if clock == "monotonic clock" else tick_ns,
             "counters_off": None,
+            "files_off": None,
             "unmeasured": None,
             "call_cost_ns": call_cost_ns,
             "operations": _core.operations(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queryprof.trace.table import Column, Table, key, last, most, text
+from queryprof.trace.table import SUM, Column, Table, key, last, most, text, unknown
 
 LOCK = (
     text("kind", "write, read, wait"),
@@ -52,6 +52,10 @@ FILE_TABLES = (
                 "database_ns", "of it, in the driver's calls of the thread that took the lock, ..."
             ),
             Column("database_of_ns", "... known of so much"),
+            unknown(
+                "changed_rows", "by that thread meanwhile; NULL: unknown", "INTEGER", SUM, since=7
+            ),
+            most("log_bytes", "of the write-ahead log at its end; 0: unknown", since=7),
         ),
         since=6,
     ),

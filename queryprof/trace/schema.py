@@ -11,6 +11,7 @@ History:
         tables that refer to them
     5   of process: clock_tick_ns, unmeasured
     6   file_work, lock_hold, lock_event, statement_use, parameter_sample
+    7   of lock_hold: changed_rows, log_bytes; of process: files_off
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): distinguishes it from other SQLite files."""
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """In the header (user_version) of every trace."""
 
 
-def create(table: Table) -> str:
-    """The SQL that makes a table, with the meaning of each column."""
+def create(table: Table, version: int = SCHEMA_VERSION) -> str:
+    """The SQL that makes a table as it was in a version, with the meaning of each column."""
     lines = [("id INTEGER PRIMARY KEY", "")] if table.has_id else []
     is_numbered = not table.has_id and [c.sql_type for c in table.columns if c.role == KEY] == [
         "INTEGER"
     ]
-    for column in table.columns:
+    for column in [column for column in table.columns if column.since <= version]:
         is_primary = is_numbered and column.role == KEY
         lines.append((_declared(column) + " PRIMARY KEY" * is_primary, column.meaning))
     names = ", ".join(table.key)
@@ -60,9 +61,10 @@ def migration(version: int) -> str:
         f"{'' if column.is_optional else ' DEFAULT 0'};"
         for table in TABLES
         for column in table.columns
-        if column.since == version
+        if column.since == version > table.since
     ]
-    return "\n".join([*(create(table) for table in TABLES if table.since == version), *added])
+    created = [create(table, version) for table in TABLES if table.since == version]
+    return "\n".join([*created, *added])
 
 
 def _declared(column: Column) -> str:

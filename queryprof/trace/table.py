@@ -119,8 +119,8 @@ def text(name: str, meaning: str = "", role: int = KEY) -> Column:
     return Column(name, meaning, role, "TEXT")
 
 
-def most(name: str, meaning: str = "") -> Column:
-    return Column(name, meaning, MOST)
+def most(name: str, meaning: str = "", since: int = 1) -> Column:
+    return Column(name, meaning, MOST, since=since)
 
 
 def last(name: str, meaning: str = "", sql_type: str = "INTEGER") -> Column:

@@ -67,6 +67,9 @@ TABLES = (
             unknown("written_bytes", "... or write, queryprof's own left out", "INTEGER", since=3),
             unknown("clock_tick_ns", "of what timed the calls", "REAL", since=5),
             unknown(
+                "files_off", "why work on files and locks are unknown; NULL: they are on", since=7
+            ),
+            unknown(
                 "unmeasured", "JSON list: imported database modules that are not measured", since=5
             ),
         ),

@@ -77,7 +77,7 @@ def write_trace(path: str) -> None:
             store.add("exemplar", [(*key, 10**18, 9, 1, stack, "SELECT 1", "()")])
             store.add("file_work", [(*key, 9, 1, 10**8, 10**8, 9, 10**7, 4096, 10**6, 8192, 10**7)])
             lock = ("write", "shop.db", *by, span, thread, *by)
-            store.add("lock_hold", [(*lock, 3, 10**9, 10**8, 10**7, 10**9)])
+            store.add("lock_hold", [(*lock, 3, 10**9, 10**8, 10**7, 10**9, 12, 4096)])
             store.add("lock_event", [(*lock, 10**18, 10**8)])
             store.add("statement_use", [(statement, 5)])
             store.add("parameter_sample", [(*by, 9, 8)])
@@ -333,7 +333,7 @@ def older(good: Path, version: int) -> None:
         f"ALTER TABLE {table.name} DROP COLUMN {column.name}"
         for table in TABLES
         for column in table.columns
-        if column.since > version
+        if table.since <= version < column.since
     ]
     changed(good, *sqls, f"PRAGMA user_version = {version}")
 

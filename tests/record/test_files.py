@@ -182,11 +182,31 @@ def test_a_long_read_transaction(tmp_path: Path) -> None:
         cursor = connection.execute("SELECT a FROM t")
         cursor.fetchone()
         time.sleep(1.1)
+        log_bytes = (tmp_path / "t.db-wal").stat().st_size
         cursor.fetchall()
         connection.close()
     (hold,) = [h for h in recording.profile.lock_holds if h.kind == "read"]
+    assert hold.log_bytes == log_bytes > 0
     assert hold.statement == "SELECT a FROM t"
     assert hold.max_ns > 1e9
+
+
+def test_rows_changed_in_a_hold(tmp_path: Path) -> None:
+    """In a transaction, in a statement of its own, in a script and by executemany()."""
+    with queryprof.profile() as recording:
+        connection = opened(tmp_path / "t.db", "delete")
+        connection.execute("CREATE TABLE t (a)")
+        connection.execute("BEGIN")
+        connection.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(7)])
+        connection.execute("UPDATE t SET a = 1 WHERE a < 3")
+        connection.execute("COMMIT")
+        connection.execute("DELETE FROM t WHERE a = 1")
+        connection.executescript("BEGIN; UPDATE t SET a = 9; INSERT INTO t VALUES (4); COMMIT")
+        connection.close()
+    holds = {hold.statement.split()[0]: hold for hold in recording.profile.lock_holds}
+    assert holds["INSERT"].end_statement == "COMMIT"
+    changed = {name: hold.changed_rows for name, hold in holds.items()}
+    assert changed == {"CREATE": 0, "INSERT": 10, "DELETE": 3, "BEGIN;": 5}
 
 
 def test_attached_databases_are_not_named(tmp_path: Path) -> None:

@@ -170,3 +170,33 @@ def test_a_killed_program_leaves_a_good_database(tmp_path: Path) -> None:
     profile = read_profile(os.fspath(tmp_path / "t.qprof"))
     (inserts,) = [w for w in profile.file_work if w.statement.startswith("INSERT") and w.syncs]
     assert inserts.calls == 20
+
+
+EXCHANGED = """
+    import ctypes, sqlite3, _sqlite3
+    import queryprof
+    find = ctypes.CDLL(_sqlite3.__file__).sqlite3_vfs_find
+    find.restype, find.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
+    Open = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, ctypes.c_int, ctypes.c_void_p)
+    kept = []
+    for name in (b"unix", b"unix-none", b"unix-dotfile", b"unix-excl"):
+        place = ctypes.c_void_p.from_address(find(name) + 2 * 8 + 3 * 8)  # xOpen
+        theirs = Open(place.value)
+        ours = Open(lambda *arguments, theirs=theirs: theirs(*arguments))
+        kept += [theirs, ours]
+        place.value = ctypes.cast(ours, ctypes.c_void_p).value
+    with queryprof.profile() as recording:
+        db = sqlite3.connect("other.db")
+        db.execute("CREATE TABLE t (a)")
+        db.close()
+    print(recording.profile.processes[0].files_off, recording.profile.file_work)
+"""
+
+
+def test_functions_that_others_have_put_there_are_left_alone(tmp_path: Path) -> None:
+    """And it is said that SQLite's work on files is unknown."""
+    (tmp_path / "program.py").write_text(textwrap.dedent(EXCHANGED))
+    found = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "the file functions of SQLite's VFS are not its own ()\n"

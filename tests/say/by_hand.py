@@ -23,7 +23,8 @@ def process(number: int = 1, **changes: object) -> Process:
         "clock": "time-stamp counter", "rows_estimated": False, "counters_off": None,
         "call_cost_ns": 100.0, "flushes": 1, "flush_ns": 1000, "folded_statements": 0,
         "folded_calls": 0, "lost_counters": 0, "unasked_plans": 0,
-        "read_bytes": 1000, "written_bytes": 500, "clock_tick_ns": 0.5, "unmeasured": (),
+        "read_bytes": 1000, "written_bytes": 500, "clock_tick_ns": 0.5, "files_off": None,
+        "unmeasured": (),
     }  # fmt: skip
     return Process(**{**values, **changes})  # type: ignore[arg-type]
 

@@ -90,12 +90,14 @@ def test_the_overview_says_what_is_not_known() -> None:
     """Killed processes, folded statements, lost counters and estimates are cautions."""
     profile = Profile(
         (process(clean_end=False, folded_statements=7, lost_counters=2, rows_estimated=True,
-                 counters_off="no", clock_tick_ns=41.7, unmeasured=("pymysql",)),),
+                 counters_off="no", clock_tick_ns=41.7, unmeasured=("pymysql",)),
+         process(2, files_off="not its own")),
         (),
     )  # fmt: skip
     cautions = " ".join(overview_of(profile).cautions)
     for word in ("process 101 was killed", "7 executions are under (other)", "of 2 executions are unknown",
-                 "unknown: no", "are estimates", "ticks every 42 ns", "not measured: pymysql"):  # fmt: skip
+                 "unknown: no", "are estimates", "ticks every 42 ns", "not measured: pymysql",
+                 "its locks, are unknown: not its own"):  # fmt: skip
         assert word in cautions
     assert overview_of(profile_of(aggregate("S"))).cautions == ()
 

@@ -10,7 +10,7 @@ from queryprof.analysis.call_sites import call_site
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.units import average, counted, duration, percent
+from queryprof.analysis.units import average, counted, duration, percent, size
 from queryprof.model import LockEvent, LockHold
 
 FEW = 20
@@ -170,12 +170,13 @@ def _long_holds(program: Program, said: set[str]) -> Iterator[Finding | None]:
         own = own_code(hold)
         site = call_site(hold.path, program.report.helpers)
         if hold.kind == "read" and hold.max_ns >= VERY_LONG_NS and hold.database in written:
+            log = f" (it had {size(hold.log_bytes)})" if hold.log_bytes else ""
             yield program.about(
                 "pinned_wal", hold.statement, site, hold.total_ns / 2,
                 (
                     (f"{counted(hold.count, 'read transaction')} stayed open up to"
-                    f" {duration(hold.max_ns)} while others wrote: the write-ahead log cannot be"
-                    " reset, and grows"),
+                    f" {duration(hold.max_ns)} while others wrote: the write-ahead log{log} cannot"
+                    " be reset, and grows"),
                 ),
                 "Fetch all rows at once (fetchall()) or close the cursor: an unfinished SELECT keeps"
                 " its transaction open.",
@@ -243,7 +244,7 @@ def _sums_of(event: LockEvent, holds: Iterable[LockHold]) -> LockHold:
             return hold
     return LockHold(
         event.kind, event.database, event.statement, event.path, event.span, event.thread,
-        event.end_statement, event.end_path, 1, event.duration_ns, event.duration_ns, 0, 0,
+        event.end_statement, event.end_path, 1, event.duration_ns, event.duration_ns, 0, 0, None, 0,
     )  # fmt: skip
 
 
@@ -257,6 +258,8 @@ def own_code(hold: LockHold) -> float | None:
 def _held(hold: LockHold) -> str:
     own = own_code(hold)
     meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
+    if hold.changed_rows:
+        meanwhile += f"; it changed {counted(hold.changed_rows, 'row')}"
     ended = hold.end_path[0] if hold.end_path else None
     until = f", until {hold.end_statement[:20]} in line {ended.line}" if ended else ""
     return (

@@ -143,6 +143,11 @@ static PyObject *counters_start(PyObject *Py_UNUSED(module), PyObject *args)
     return none_or(qp_counters_start(library, connection));
 }
 
+static PyObject *files_off(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return none_or(qp_counters_files_off());
+}
+
 static PyObject *counters_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     qp_counters_stop();
@@ -284,6 +289,7 @@ static PyMethodDef functions[] = {
     {"attach", attach, METH_VARARGS, NULL},
     {"detach", detach, METH_O, NULL},
     {"counters_start", counters_start, METH_VARARGS, NULL},
+    {"files_off", files_off, METH_NOARGS, NULL},
     {"counters_stop", counters_stop, METH_NOARGS, NULL},
     {"counters_start_private", counters_start_private, METH_NOARGS, NULL},
     {"plans_allow", plans_allow, METH_O, NULL},

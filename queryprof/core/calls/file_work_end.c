@@ -14,10 +14,11 @@ static qp_text database_text(uint32_t path_number)
     return qp_text_of(path, strlen(path));
 }
 
-static void add_holds(const qp_file_work *work, const qp_key *key)
+static void add_holds(qp_file_work *work, const qp_key *key, int64_t changed_rows)
 {
     for (int i = 0; i < work->holds; i++) {
-        const qp_call_hold *hold = &work->hold[i];
+        qp_call_hold *hold = &work->hold[i];
+        hold->sums.changed_rows += hold->is_own ? changed_rows : 0;
         const qp_lock lock = {.kind = hold->kind,
                               .database = database_text(hold->path),
                               .key = hold->is_own ? *key : hold->key,
@@ -43,7 +44,7 @@ void qp_file_work_collect(void)
     qp_locks_collect(add_outside);
 }
 
-static void add(const qp_call *call, const qp_file_work *work)
+static void add(const qp_call *call, qp_file_work *work, int64_t changed_rows)
 {
     qp_key key = {.statement = QP_STATEMENT_UNKNOWN, .thread = call->thread->number};
     if (call->execution) {
@@ -51,7 +52,7 @@ static void add(const qp_call *call, const qp_file_work *work)
     }
     key.operation = call->active.operation;
     qp_file_sums_add(&key, &work->sums);
-    add_holds(work, &key);
+    add_holds(work, &key, changed_rows);
     if (work->wait_path) {
         const qp_lock wait = {.kind = QP_LOCK_WAIT,
                               .database = database_text(work->wait_path),
@@ -62,12 +63,12 @@ static void add(const qp_call *call, const qp_file_work *work)
     }
 }
 
-void qp_file_work_end(qp_call *call)
+void qp_file_work_end(qp_call *call, int64_t changed_rows)
 {
     qp_file_work *work = &call->active.work;
-    bool is_ignored = call->execution && call->execution->ignored;
-    if (call->recording == qp_recording && !is_ignored) {
-        add(call, work);
+    bool is_recorded = call->recording == qp_recording;
+    if (is_recorded && !(call->execution && call->execution->ignored)) {
+        add(call, work, changed_rows);
     }
     qp_file_work_clear(work);
 }

@@ -3,7 +3,7 @@
 
 #include "calls/call.h"
 
-void qp_file_work_end(qp_call *call);
+void qp_file_work_end(qp_call *call, int64_t changed_rows);
 
 /* Adds the locks that were released outside of calls, and those that are held for long. */
 void qp_file_work_collect(void);

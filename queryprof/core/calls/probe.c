@@ -272,13 +272,14 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     }
 }
 
-static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t ticks)
+/* Returns how many rows it has changed. */
+static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t ticks)
 {
     qp_execution *e = call->execution;
     int64_t rows = call->probe->source == QP_SOURCE_TEXT ? qp_rows_changed(call, result) : 0;
     if (rows < 0) { /* the cursor's own code has run and ended the recording */
         qp_execution_abandon(e);
-        return;
+        return 0;
     }
     if (e->meter.sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
         qp_parameters_sample(&e->meter.key, call->active.sql, call->parameters);
@@ -316,6 +317,7 @@ static QP_INLINE void end_execution(qp_call *call, PyObject *result, int64_t tic
     if (!result && !e->ignored && count_error(&e->meter.key)) {
         qp_execution_failed(e);
     }
+    return rows;
 }
 
 /* Adds the call to the event loop's step that it blocked. */
@@ -342,9 +344,6 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
             qp_locks_rename(&call->active, &call->execution->meter.key);
         }
     }
-    if (call->active.work.any) {
-        qp_file_work_end(call);
-    }
     if (call->outer) {
         call->outer->nested_ticks += ticks;
         call->outer = NULL;
@@ -361,14 +360,20 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
         if (call->execution) {
             qp_execution_abandon(call->execution);
         }
+        qp_file_work_clear(&call->active.work);
         return;
     }
+    int64_t changed_rows = 0;
     if (!serves) {
-        end_execution(call, result, ticks);
+        changed_rows = end_execution(call, result, ticks);
+        thread->changed_rows += changed_rows;
     } else if (call->execution) {
         end_rows(call, result, ticks);
     } else {
         end_unknown_rows(call, result, ticks);
+    }
+    if (call->active.work.any) {
+        qp_file_work_end(call, changed_rows);
     }
 }
 

@@ -107,6 +107,13 @@ static void statement_ends(void *statement)
     }
 }
 
+static bool files_are_watched;
+
+const char *qp_counters_files_off(void)
+{
+    return files_are_watched ? NULL : "the file functions of SQLite's VFS are not its own";
+}
+
 const char *qp_counters_start(const char *library, PyObject *connection)
 {
     const char *reason = qp_sqlite_find(library);
@@ -126,7 +133,7 @@ const char *qp_counters_start(const char *library, PyObject *connection)
         qp_counters_stop();
         return "SQLite refused the hook for new connections";
     }
-    qp_vfs_watch(&qp_sqlite);
+    files_are_watched = qp_vfs_watch(&qp_sqlite);
     return NULL;
 }
 
@@ -139,6 +146,7 @@ void qp_counters_stop(void)
         qp_counters_flush();
         qp_counting.is_on = false;
         qp_vfs_unwatch();
+        files_are_watched = false;
         qp_sqlite.cancel_auto_extension((void (*)(void))on_open);
         qp_statement_objects_unwatch();
     }

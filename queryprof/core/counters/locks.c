@@ -1,12 +1,16 @@
 #include "counters/locks.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "runtime/clock.h"
 
 enum {
     PATHS = 256,
+    LONGEST_PATH = 4096,
     READ_NOTABLE_NS = 1000000000 /* a shorter read transaction is not kept */
 };
 
@@ -110,6 +114,7 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
     if (kind == QP_WRITE_LOCK) {
         lock->start_ticks = qp_clock_ticks();
         lock->database_ticks = database_ticks(qp_here.thread, call, lock->start_ticks);
+        lock->changed_rows = qp_here.thread->changed_rows;
     } else {
         lock->start_ticks = call->start_ticks; /* to the second, that is right */
     }
@@ -132,6 +137,18 @@ static qp_call_hold *hold_of(qp_file_work *work, const qp_call_hold *like)
     *added = (qp_call_hold){
         .kind = like->kind, .path = like->path, .is_own = like->is_own, .key = like->key};
     return added;
+}
+
+/* The bytes of a database's write-ahead log; 0: it has none. */
+static int64_t log_bytes_of(const qp_locked_file *file)
+{
+    char path[LONGEST_PATH];
+    struct stat found;
+    int error = errno;
+    int length = snprintf(path, sizeof path, "%s-wal", qp_locks_path(file->path));
+    bool is_known = length < LONGEST_PATH && stat(path, &found) == 0;
+    errno = error;
+    return is_known ? found.st_size : 0;
 }
 
 /* Locks that were released outside of calls: by the end of a cursor, for instance. */
@@ -157,6 +174,13 @@ static void keep_orphan(const qp_call_hold *hold)
     }
 }
 
+/* Whether a read transaction has been open for so long that it is kept. */
+static bool is_long_read(const qp_locked_file *file, qp_lock_kind kind, uint64_t now)
+{
+    int64_t ticks = qp_clock_elapsed(file->held[kind].start_ticks, now);
+    return kind == QP_READ_LOCK && qp_clock_ns(ticks) >= READ_NOTABLE_NS;
+}
+
 /* What is not in the sums yet of a lock that is held, up to an instant. */
 static qp_call_hold rest_of(const qp_locked_file *file, qp_lock_kind kind, uint64_t now)
 {
@@ -168,7 +192,8 @@ static qp_call_hold rest_of(const qp_locked_file *file, qp_lock_kind kind, uint6
         .key = lock->key,
         .sums = {.count = is_new,
                  .ticks = qp_clock_elapsed(is_new ? lock->start_ticks : lock->counted_ticks, now),
-                 .max_ticks = qp_clock_elapsed(lock->start_ticks, now)},
+                 .max_ticks = qp_clock_elapsed(lock->start_ticks, now),
+                 .log_bytes = is_long_read(file, kind, now) ? log_bytes_of(file) : 0},
         .start_ticks = lock->start_ticks,
         .end_ticks = now,
     };
@@ -197,18 +222,20 @@ void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
         return;
     }
     bool same_call = call && call->start_ticks == lock->call_start_ticks;
-    bool is_recorded = lock->recording == qp_recording && !(kind == QP_READ_LOCK && same_call);
-    uint64_t now = is_recorded ? qp_clock_ticks() : 0;
-    qp_call_hold held = rest_of(file, kind, now);
     lock->is_held = false;
-    if (!is_recorded ||
-        (kind == QP_READ_LOCK && qp_clock_ns(held.sums.max_ticks) < READ_NOTABLE_NS)) {
+    if (lock->recording != qp_recording || (kind == QP_READ_LOCK && same_call)) {
         return;
     }
+    uint64_t now = qp_clock_ticks();
+    if (kind == QP_READ_LOCK && !is_long_read(file, kind, now)) {
+        return;
+    }
+    qp_call_hold held = rest_of(file, kind, now);
     held.is_own = same_call;
     if (call && kind == QP_WRITE_LOCK && lock->thread == qp_here.thread) {
         held.sums.database_ticks = database_ticks(qp_here.thread, call, now) - lock->database_ticks;
         held.sums.database_of_ticks = held.sums.max_ticks;
+        held.sums.changed_rows = qp_here.thread->changed_rows - lock->changed_rows;
     }
     if (call) {
         add_to_call(call, &held);

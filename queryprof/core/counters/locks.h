@@ -23,6 +23,7 @@ typedef struct {
     uint64_t call_start_ticks; /* of that call */
     uint64_t start_ticks;
     int64_t database_ticks; /* of the thread then */
+    int64_t changed_rows;   /* by it */
     uint64_t counted_ticks; /* it is in the sums up to then; 0: not yet */
 } qp_held_lock;
 

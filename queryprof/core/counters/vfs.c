@@ -124,8 +124,9 @@ static bool same_library(const void *one, const void *other)
            of_one.dli_fbase == of_other.dli_fbase;
 }
 
-void qp_vfs_watch(const qp_sqlite_functions *sqlite)
+bool qp_vfs_watch(const qp_sqlite_functions *sqlite)
 {
+    bool is_any_watched = false;
     static const char *const names[] = {"unix", "unix-none", "unix-dotfile", "unix-excl"};
     void *find = NULL;
     memcpy(&find, &sqlite->vfs_find, sizeof find);
@@ -139,8 +140,10 @@ void qp_vfs_watch(const qp_sqlite_functions *sqlite)
         /* What another tool has put there may call ours. */
         if (own && same_library(functions[0], find) && same_library(functions[1], find)) {
             watch(own);
+            is_any_watched |= own->open == watched_open;
         }
     }
+    return is_any_watched;
 }
 
 void qp_vfs_watch_connection(const qp_sqlite_functions *sqlite, void *db)

@@ -11,12 +11,8 @@
 #include "sqlite/library.h"
 
 /* Watches the files that a library's own VFSs open from now on; not where their memory cannot be
- * written, or others have exchanged their functions. With the GIL. */
-void qp_vfs_watch(const qp_sqlite_functions *sqlite);
-
-/* Watches a file that is open already (sqlite3_file *; may be NULL); with its connection's mutex.
- */
-void qp_vfs_watch_file(void *file);
+ * written, or others have exchanged their functions. Returns whether any is. With the GIL. */
+bool qp_vfs_watch(const qp_sqlite_functions *sqlite);
 
 /* Watches the files of a connection (sqlite3 *) that was opened before; with its mutex. */
 void qp_vfs_watch_connection(const qp_sqlite_functions *sqlite, void *db);

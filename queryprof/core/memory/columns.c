@@ -205,6 +205,8 @@ static const qp_column locks[] = {LOCK(qp_lock_row),
                                   COLUMN(qp_lock_row, max_before_ticks, 'q'),
                                   AS(qp_lock_row, "database_ticks", sums.database_ticks, 'q'),
                                   AS(qp_lock_row, "database_of_ticks", sums.database_of_ticks, 'q'),
+                                  AS(qp_lock_row, "changed_rows", sums.changed_rows, 'q'),
+                                  AS(qp_lock_row, "log_bytes", sums.log_bytes, 'q'),
                                   END};
 
 static const qp_column lock_events[] = {LOCK(qp_lock_event_row),

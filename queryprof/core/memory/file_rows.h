@@ -42,6 +42,8 @@ typedef struct {
     int64_t max_ticks;
     int64_t database_ticks;    /* in the driver's calls of the thread that took the lock; ... */
     int64_t database_of_ticks; /* ... known of so many */
+    int64_t changed_rows;      /* by that thread's statements */
+    int64_t log_bytes;         /* of the write-ahead log, the most; 0: none is known */
 } qp_lock_sums;
 
 static inline void qp_lock_sums_join(qp_lock_sums *to, const qp_lock_sums *more)
@@ -51,6 +53,8 @@ static inline void qp_lock_sums_join(qp_lock_sums *to, const qp_lock_sums *more)
     to->max_ticks = more->max_ticks > to->max_ticks ? more->max_ticks : to->max_ticks;
     to->database_ticks += more->database_ticks;
     to->database_of_ticks += more->database_of_ticks;
+    to->changed_rows += more->changed_rows;
+    to->log_bytes = more->log_bytes > to->log_bytes ? more->log_bytes : to->log_bytes;
 }
 
 /* Held locks, added up. */

@@ -23,6 +23,7 @@ typedef struct qp_thread {
     uint32_t awaited_path;                /* the call path of the awaited call that begins next */
     struct qp_call *free_calls;           /* owned: calls to reuse; may be NULL */
     int64_t database_ticks;               /* spent in outermost calls that have ended */
+    int64_t changed_rows;                 /* by executions that have ended */
     struct qp_running_loop *running_loop; /* of the event loop that runs in it, or NULL */
     volatile bool ended;                  /* its operating-system thread has ended: reuse it */
     struct qp_thread *next;               /* in the list of all records */

@@ -6,16 +6,18 @@ import os
 from typing import TextIO
 
 from rich.console import RenderableType
+from rich.padding import Padding
 
 from queryprof.analysis.call_sites import call_site
 from queryprof.analysis.findings.transactions import Holders, own_code
 from queryprof.analysis.report import Report
-from queryprof.analysis.units import count, counted, duration, percent
+from queryprof.analysis.units import count, counted, duration, percent, size
 from queryprof.model import CallPath, LockHold
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
 
 NOTABLE_SHARE = 0.01
+NOTABLE_OWN = 0.05
 SHOWN = 10
 NOTHING_HELD = "No lock on a database file was held."
 
@@ -58,20 +60,30 @@ def print_locks(report: Report, file: TextIO | None = None, width: int | None = 
 
 
 def _hold(hold: LockHold, report: Report, places: Places) -> list[RenderableType]:
-    own = own_code(hold)
-    inside = "" if own is None else f"; {percent(own)} of it in the program's own code"
-    ended = "" if hold.end_statement == hold.statement else f", until {hold.end_statement}"
-    if hold.end_path and hold.end_path[:1] != hold.path[:1]:
-        ended += f" {places.where(hold.end_path[0])}"
+    each = f", at most {duration(hold.max_ns)}" if hold.count > 1 else ""
+    times = f"{hold.kind}  {count(hold.count)} x {duration(hold.total_ns / max(hold.count, 1))}"
+    site = Text.assemble((_site(hold.path, report, places), "bold cyan"), f"  {hold.thread.name}")
+    said = [Text(hold.statement), *(Text(fact, "dim") for fact in _facts(hold, places))]
     return [
-        Text.assemble(
-            (f"{duration(hold.total_ns):>9}", "bold"), f"  {hold.kind}  {count(hold.count)} x"
-            f" {duration(hold.total_ns / max(hold.count, 1))}, at most {duration(hold.max_ns)}  ",
-            (_site(hold.path, report, places), "bold cyan"), f"  {hold.thread.name}",
-            overflow="fold",
-        ),
-        Text(f"           {hold.statement}{ended}{inside}", "dim", overflow="fold"),
-    ]  # fmt: skip
+        Text.assemble((f"{duration(hold.total_ns):>9}", "bold"), f"  {times}{each}"),
+        *(Padding(line, (0, 0, 0, 11)) for line in (site, *said)),
+    ]
+
+
+def _facts(hold: LockHold, places: Places) -> list[str]:
+    """What else is known of a hold, and says something."""
+    facts = []
+    if hold.end_statement != hold.statement or hold.end_path[:1] != hold.path[:1]:
+        ended = f" {places.where(hold.end_path[0])}" if hold.end_path else ""
+        facts.append(f"until {hold.end_statement}{ended}")
+    own = own_code(hold)
+    if own is not None and own >= NOTABLE_OWN:
+        facts.append(f"{percent(own)} of it in the program's own code")
+    if hold.changed_rows:
+        facts.append(f"{counted(hold.changed_rows, 'row')} changed")
+    if hold.log_bytes:
+        facts.append(f"the write-ahead log had {size(hold.log_bytes)} at its end")
+    return facts
 
 
 def _waits(report: Report, places: Places) -> list[RenderableType]:

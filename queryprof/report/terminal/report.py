@@ -25,9 +25,10 @@ from queryprof.report.terminal.errors import errors
 from queryprof.report.terminal.findings import what_to_do
 from queryprof.report.terminal.locks import lock_summary
 from queryprof.report.terminal.loops import loop_summary
-from queryprof.report.terminal.spans import repeat_in_words, repeat_summary, spans
+from queryprof.report.terminal.spans import repeat_summary, spans
 from queryprof.report.terminal.sql import highlighted
 from queryprof.report.terminal.threads import handoff_summary, threads
+from queryprof.report.text.cards import reasons, together
 from queryprof.report.text.plans import marked_steps
 
 PLAN_LINES = 8
@@ -60,7 +61,7 @@ def print_report(
     parts: list[RenderableType] = [*_overview(report.overview)]
     parts += what_to_do(findings, places)
     if report.overview.calls:
-        parts.append(_vital_few(report, places, console.width))
+        parts.append(_vital_few(report, findings, places, console.width))
     parts += errors(report, places) + lock_summary(report)
     parts += repeat_summary(report, places) + handoff_summary(report, places)
     parts += loop_summary(report, places)
@@ -112,7 +113,9 @@ def _overview(overview: Overview) -> Iterable[RenderableType]:
         yield Text(COMPLETE, style="dim")
 
 
-def _vital_few(report: Report, places: Places, width: int) -> RenderableType:
+def _vital_few(
+    report: Report, findings: Sequence[Finding], places: Places, width: int
+) -> RenderableType:
     ranking, notes, sort = report.ranking, report.profile.notes, report.sort
     shown = ranking.bottlenecks[: ranking.vital if sort == "total" else None]
     title = (
@@ -122,7 +125,12 @@ def _vital_few(report: Report, places: Places, width: int) -> RenderableType:
         else f"Statements and call sites by {sort}"
     )
     parts: list[RenderableType] = [heading(title)]
-    parts += [_card(found, notes.get(found.statement), report, places, width) for found in shown]
+    for group in together(shown):
+        for number, found in enumerate(group):
+            said = [f"! {reason}" for reason in reasons(found, report, findings)]
+            if found.statement in notes:
+                said.insert(0, notes[found.statement])
+            parts.append(_card(found, said, places, width, group[0] if number else None))
     left = ranking.vital - len(shown)
     if sort == "total" and left > 0:
         parts.append(heading(f"{left} more of the vital few: --top {ranking.vital}", "dim"))
@@ -130,8 +138,9 @@ def _vital_few(report: Report, places: Places, width: int) -> RenderableType:
 
 
 def _card(
-    bottleneck: Bottleneck, note: str | None, report: Report, places: Places, width: int
+    bottleneck: Bottleneck, notes: list[str], places: Places, width: int, above: Bottleneck | None
 ) -> RenderableType:
+    """One bottleneck; `above` is one of the same call site, whose line is not said again."""
     totals = bottleneck.totals
     runs = f"{count(totals.executions)} x {duration(totals.mean_ns)}"
     failed = f", {counted(totals.errors, 'error')}" if totals.errors else ""
@@ -140,24 +149,14 @@ def _card(
         (f"{percent(bottleneck.share):>5}", "bold red" if bottleneck.share > 0.2 else "bold"),
         "  ", (duration(totals.self_ns), "bold"), f"  {runs}", (failed, "red"),
     )  # fmt: skip
-    site = Text.assemble((places.site(bottleneck.site), "bold cyan"), overflow="fold")
-    for caller in bottleneck.callers[:1]:
-        site.append(f"  <- {places.frame(caller[0])}")
-    if bottleneck.site.helpers:
-        through = ", ".join(map(places.frame, reversed(bottleneck.site.helpers)))
-        site.append(f"  (through {through})", style="dim")
+    site = _site(bottleneck, places)
+    if above and _site(above, places).plain == site.plain:
+        site = Text("the same line", "dim")
+    below = []
     if head.cell_len + 2 + site.cell_len <= width:
         head.append("  ").append(site)
-        below = []
     else:
         below = [site]
-    notes = [note] if note else []
-    notes += [
-        f"! {said}"
-        for found in report.repeats
-        if (found.statement, found.site.frame) == (bottleneck.statement, bottleneck.site.frame)
-        for said in (repeat_in_words(found),)
-    ]
     lines = [text for text in (_where_it_goes(bottleneck), _spread(totals), _work(totals)) if text]
     inside: list[RenderableType] = [
         *below,
@@ -167,6 +166,18 @@ def _card(
         *_plan(bottleneck),
     ]
     return Group(Text(""), head, Padding(Group(*inside), (0, 0, 0, 5)))
+
+
+def _site(bottleneck: Bottleneck, places: Places) -> Text:
+    """Its call site, the most expensive caller, and the helpers between."""
+    site = Text(overflow="fold")
+    site.append(places.site(bottleneck.site), "bold cyan")
+    for caller in bottleneck.callers[:1]:
+        site.append(f"  <- {places.frame(caller[0])}")
+    if bottleneck.site.helpers:
+        through = ", ".join(map(places.frame, reversed(bottleneck.site.helpers)))
+        site.append(f"  (through {through})", style="dim")
+    return site
 
 
 def _where_it_goes(bottleneck: Bottleneck) -> str:
@@ -205,7 +216,7 @@ def _work(totals: Totals) -> str:
 
 def _more(report: Report) -> RenderableType:
     """Where to look for what is not shown."""
-    ways = ["--by statement, callsite, operation, thread, span or tree"]
+    ways = ["--by statement, callsite, operation, thread, span, tree or time"]
     if report.ranking.count > len(report.ranking.bottlenecks):
         ways.insert(0, f"--top {report.ranking.count} (all statements and call sites)")
     if report.profile.exemplars:

@@ -10,6 +10,7 @@ from queryprof.analysis.spans import RepeatFinding, SpanFinding
 from queryprof.analysis.units import average, count, counted, duration, percent
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, heading, plain_table
+from queryprof.report.text.cards import repeat_in_words
 
 SHOWN = 3
 """Findings on the first screen."""
@@ -71,14 +72,6 @@ def _span(found: SpanFinding, wide: bool) -> list[str]:
         statuses = ", ".join(f"{s}: {n:,}" for s, n in sorted(found.span.statuses.items()))
         figures += [count(found.span.errors), statuses]
     return figures
-
-
-def repeat_in_words(found: RepeatFinding) -> str:
-    """How often a query ran in one span."""
-    return (
-        f"{average(round(found.each, 1))} times in each of {counted(found.spans, 'span')}"
-        f" {found.span} (at most {count(found.most)}): a query in a loop?"
-    )
 
 
 def _repeat(found: RepeatFinding, places: Places) -> RenderableType:

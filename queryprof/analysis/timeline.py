@@ -1,0 +1,73 @@
+"""The timeline: how much was asked of the database, and how busy it was, by the wall clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from queryprof.model import Interval, Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One interval of the run.
+
+    Attributes:
+        start_ns: since the start of the run.
+        calls_per_s, rows_per_s: of the driver.
+        busy: time in the database by the interval's: 1 is one thread all the time.
+    """
+
+    start_ns: int
+    calls_per_s: float
+    rows_per_s: float
+    busy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The run in intervals of one width, without gaps; the last may be shorter than its width.
+
+    Attributes:
+        width_ns: of an interval; 0 when there is none.
+    """
+
+    width_ns: int
+    moments: tuple[Moment, ...]
+
+
+def timeline_of(profile: Profile, most: int) -> Timeline:
+    """The timeline of a profile in at most so many intervals: those of the trace, or each of several
+    of them. Rates of the first and last interval are over the part of them that the run was in.
+    """
+    width_ns = profile.timeline_width_ns
+    if not profile.timeline or not width_ns or not profile.processes:
+        return Timeline(0, ())
+    start_ns = min(process.start_unix_ns for process in profile.processes)
+    end_ns = max(process.end_unix_ns for process in profile.processes)
+    first = min(start_ns, *(one.start_unix_ns for one in profile.timeline)) // width_ns
+    last = max(end_ns - 1, *(one.start_unix_ns for one in profile.timeline)) // width_ns
+    each = -(-(last - first + 1) // most)
+    found: dict[int, list[Interval]] = {}
+    for one in profile.timeline:
+        found.setdefault((one.start_unix_ns // width_ns - first) // each, []).append(one)
+    wide_ns = each * width_ns
+    moments = [
+        _moment(found, number, max(start_ns, (first + number * each) * width_ns), start_ns,
+                min(end_ns, (first + (number + 1) * each) * width_ns))
+        for number in range((last - first) // each + 1)
+    ]  # fmt: skip
+    return Timeline(wide_ns, tuple(moments))
+
+
+def _moment(
+    found: Mapping[int, list[Interval]], number: int, from_ns: int, start_ns: int, to_ns: int
+) -> Moment:
+    members = found.get(number, ())
+    seconds = max(to_ns - from_ns, 1) / 1e9
+    return Moment(
+        from_ns - start_ns,
+        sum(one.calls for one in members) / seconds,
+        sum(one.rows for one in members) / seconds,
+        sum(one.self_ns for one in members) / 1e9 / seconds,
+    )

@@ -1,0 +1,51 @@
+"""The timeline for a terminal."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from rich.console import RenderableType
+
+from queryprof.analysis.report import Report
+from queryprof.analysis.timeline import timeline_of
+from queryprof.analysis.units import count, duration, percent
+from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
+
+SHOWN = 24
+"""Intervals, so that a table fits on one screen."""
+
+FIGURES_COLUMNS = 46
+"""What the figures take of the width; the rest is for the bars."""
+
+NOTHING = "The trace has no timeline."
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def print_timeline(report: Report, file: TextIO | None = None, width: int | None = None) -> None:
+    """Prints throughput and busy share by the wall clock."""
+    console = console_for(file, width)
+    timeline = timeline_of(report.profile, report.top or SHOWN)
+    if not timeline.moments:
+        write(console, [Text(NOTHING)])
+        return
+    table = plain_table("")
+    for name in ("from", "calls/s", "rows/s", "busy"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    most = max(moment.busy for moment in timeline.moments) or 1
+    room = max(10, console.width - FIGURES_COLUMNS)
+    for moment in timeline.moments:
+        table.add_row(
+            duration(moment.start_ns), count(moment.calls_per_s), count(moment.rows_per_s),
+            percent(moment.busy), Text(_bar(moment.busy / most * room), "cyan"),
+        )  # fmt: skip
+    title = f"Intervals of {duration(timeline.width_ns)}: time in the database, by the wall clock"
+    parts: list[RenderableType] = [heading(title), table]
+    if most > 1:
+        parts.append(Text("Over 100%: several threads or processes at once.", "dim"))
+    write(console, parts)
+
+
+def _bar(cells: float) -> str:
+    eighths = round(cells * 8)
+    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
