@@ -40,6 +40,7 @@ wheels: $(BIN)/queryprof ## wheels for old and small Linux, x86-64 and aarch64, 
 
 bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (ten minutes)
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/loops.py
 	$(BIN)/python benchmarks/drivers.py
 	$(BIN)/python benchmarks/pytest_plugin.py
