@@ -191,6 +191,26 @@ def test_a_long_read_transaction(tmp_path: Path) -> None:
     assert hold.max_ns > 1e9
 
 
+def test_what_is_released_outside_of_calls_belongs_to_its_own_recording(tmp_path: Path) -> None:
+    """A cursor's end releases its read lock; another recording, begun before that was noted, has
+    other numbers for statements.
+    """
+    connection = opened(tmp_path / "t.db", "wal")
+    connection.execute("CREATE TABLE t (a)")
+    connection.execute("INSERT INTO t VALUES (1), (2), (3)")
+    with queryprof.profile() as first:
+        cursor = connection.execute("SELECT a FROM t")
+        cursor.fetchone()
+        time.sleep(1.1)
+        cursor.close()
+    with queryprof.profile() as second:
+        connection.execute("SELECT 1")
+    connection.close()
+    (hold,) = [h for h in first.profile.lock_holds if h.kind == "read"]
+    assert (hold.statement, hold.end_statement) == ("SELECT a FROM t", "(unknown)")
+    assert [h.kind for h in second.profile.lock_holds if h.kind == "read"] == []
+
+
 def test_rows_changed_in_a_hold(tmp_path: Path) -> None:
     """In a transaction, in a statement of its own, in a script and by executemany()."""
     with queryprof.profile() as recording:

@@ -8,12 +8,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import time
+from dataclasses import replace
 from importlib.resources import files
 
 import jsonschema
 import pytest
 from say.by_hand import golden
 
+from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.findings.finding import CATEGORIES, Finding, Severity
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, duration
 from queryprof.model import (
@@ -141,6 +146,40 @@ def test_a_view_in_a_terminal(profile: Profile, dimension: str, width: int) -> N
     print_view(Report(profile), dimension, file=text, width=width)
     golden(f"by-{dimension}-{width}.txt", text.getvalue())
     assert max(map(len, text.getvalue().splitlines())) <= width
+
+
+def test_statements_of_one_line_stand_together(profile: Profile) -> None:
+    """Each keeps its rank; what is found of it is said, the line only once."""
+    other = (replace(LOOP, line=99, function="other"), MAIN)
+    aggregates = [
+        _aggregate(sql, path, "execute", 10, ns)
+        for sql, path, ns in (
+            ("SELECT 1", (LOOP, MAIN), 5 * 10**9),
+            ("SELECT 2", other, 4 * 10**9),
+            ("SELECT 3", (LOOP, MAIN), 3 * 10**9),
+        )
+    ]
+    report = Report(Profile(profile.processes, tuple(aggregates)))
+    found = Finding(
+        "full_scan", Severity.HIGH, 0.3, 3 * 10**9, "SELECT 3", CallSite(LOOP, (MAIN,)), None, (),
+        "Create an index.", "", "",
+    )  # fmt: skip
+    text = io.StringIO()
+    print_report(report, file=text, width=160, findings=[found])
+    shown = text.getvalue().partition("The vital few")[2]
+    assert re.findall(r"^  (\d)  ", shown, re.MULTILINE) == ["1", "3", "2"]
+    assert shown.count("the same line") == 1
+    assert f"SELECT 3\n     ! {CATEGORIES['full_scan']} (finding 1)\n" in shown
+
+
+def test_a_statement_of_a_megabyte_is_cut_before_it_is_coloured(profile: Profile) -> None:
+    """Colouring all of it took 8 s."""
+    sql = "SELECT " + "(" * 1_000_000
+    report = Report(Profile(profile.processes, (_aggregate(sql, (MAIN,), "execute", 1, 10**9),)))
+    text, start = io.StringIO(), time.process_time()
+    print_report(report, file=text, width=80)
+    assert "... (1,000,007 characters)" in text.getvalue()
+    assert time.process_time() - start < 2
 
 
 def test_an_empty_profile(profile: Profile) -> None:

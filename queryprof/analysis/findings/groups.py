@@ -70,7 +70,7 @@ class Group:
     @cached_property
     def verb(self) -> str:
         """The statement's first word, in capitals."""
-        found = re.match(r"\s*(\w+)", self.statement)
+        found = re.match(r"\s*(\w+)", self.sql)
         return found[1].upper() if found else ""
 
     @property
