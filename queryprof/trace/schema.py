@@ -61,7 +61,7 @@ def migration(version: int) -> str:
         f"{'' if column.is_optional else ' DEFAULT 0'};"
         for table in TABLES
         for column in table.columns
-        if column.since == version > table.since
+        if column.since == version
     ]
     created = [create(table, version) for table in TABLES if table.since == version]
     return "\n".join([*created, *added])

@@ -15,7 +15,7 @@ import pytest
 
 import queryprof
 from queryprof.analysis.findings.transactions import Holders
-from queryprof.model import LockEvent, Profile
+from queryprof.model import LockEvent, Profile, Thread
 from queryprof.trace.reader import read_profile
 
 ROUNDS = 40
@@ -66,6 +66,26 @@ def test_of_threads(tmp_path: Path, mode: str) -> None:
     assert len(waits) == ROUNDS
     found = [Holders(holds).of(wait)[0][0].thread.name for wait in waits]
     assert found == expected
+
+
+def test_of_several_holders_the_longest_is_first() -> None:
+    """A wait through three holds: one that began before it, one inside, one that goes on."""
+
+    def event(kind: str, name: str, start_ms: int, end_ms: int) -> LockEvent:
+        thread = Thread(1, name)
+        return LockEvent(
+            kind, "/t.db", name, (), "", thread, name, (), start_ms * 10**6,
+            (end_ms - start_ms) * 10**6,
+        )  # fmt: skip
+
+    holds = [
+        event("write", "before", 0, 20), event("write", "inside", 21, 50),
+        event("write", "after", 51, 90), event("write", "later", 91, 95),
+    ]  # fmt: skip
+    found = Holders(holds).of(event("wait", "waiter", 10, 60))
+    assert [(hold.statement, ns // 10**6) for hold, ns in found] == [
+        ("inside", 29), ("before", 10), ("after", 9),
+    ]  # fmt: skip
 
 
 HOLDER = """
