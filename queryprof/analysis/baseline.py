@@ -91,14 +91,12 @@ def figures_of(
             continue
         began = [a for a in group if a.operation in STATEMENT_OPERATIONS and a.count]
         counted = [a for a in began if a.operation.startswith("execute")]
-        known = bool(counted) and sum(a.counters.counted for a in counted) == sum(
-            a.count for a in counted
-        )
+        known = bool(counted) and sum(a.counted for a in counted) == sum(a.count for a in counted)
         found[statement] = Figures(
             executions=sum(a.count for a in began),
             rows=sum(a.rows for a in group),
-            vm_steps=sum(a.counters.vm_steps for a in counted) if known else None,
-            full_scan_steps=sum(a.counters.full_scan_steps for a in counted) if known else None,
+            vm_steps=sum(a.vm_steps for a in counted) if known else None,
+            full_scan_steps=sum(a.full_scan_steps for a in counted) if known else None,
             sites=_sites(began, helpers) if with_sites else (),
             plans=met.get(statement, ()),
         )

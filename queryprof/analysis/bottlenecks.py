@@ -122,6 +122,7 @@ def _vital(spent_ns: list[int], database_ns: int) -> int:
 def grouped(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], list[Aggregate]]:
     """The aggregates by statement and call site, without groups that hold no call."""
     groups: dict[tuple[str, Place], list[Aggregate]] = {}
+    empty = []
     for aggregate in profile.aggregates:
         key = (aggregate.statement, sites.place(aggregate.path))
         known = groups.get(key)
@@ -129,9 +130,11 @@ def grouped(profile: Profile, sites: Sites) -> Mapping[tuple[str, Place], list[A
             groups[key] = [aggregate]
         else:
             known.append(aggregate)
-    empty = [key for key, group in groups.items() if not any(a.count for a in group)]
+        if not aggregate.count:
+            empty.append(key)
     for key in empty:
-        del groups[key]
+        if key in groups and not any(a.count for a in groups[key]):
+            del groups[key]
     return groups
 
 

@@ -95,14 +95,17 @@ class _Use:
 
 def find_helpers(aggregates: Iterable[Aggregate]) -> frozenset[Function]:
     """The program's database helpers, also those that call another helper."""
+    known = list(aggregates)
+    if not _runs_enough(known):
+        return frozenset()
     paths: dict[int, tuple[CallPath, set[str]]] = {}  # by address: see Sites
-    for aggregate in aggregates:
+    for aggregate in known:
         path = aggregate.path
         if len(path) > 1 and not aggregate.statement.startswith("("):
-            known = paths.get(id(path))
-            if known is None:
-                known = paths[id(path)] = (path, set())
-            known[1].add(aggregate.statement)
+            runs = paths.get(id(path))
+            if runs is None:
+                runs = paths[id(path)] = (path, set())
+            runs[1].add(aggregate.statement)
     helpers: frozenset[Function] = frozenset()
     while True:
         uses = _uses(list(paths.values()), helpers)
@@ -110,6 +113,19 @@ def find_helpers(aggregates: Iterable[Aggregate]) -> frozenset[Function]:
         if not found:
             return helpers
         helpers |= found
+
+
+def _runs_enough(aggregates: list[Aggregate]) -> bool:
+    """Whether any innermost function runs as many statements as a helper does: else there is none."""
+    first: dict[Function, str] = {}
+    runs: dict[Function, set[str]] = {}
+    for aggregate in aggregates:
+        if aggregate.path:
+            function, statement = _function(aggregate.path[0]), aggregate.statement
+            known = first.setdefault(function, statement)
+            if known != statement:
+                runs.setdefault(function, {known}).add(statement)
+    return any(len(statements) >= HELPER_STATEMENTS for statements in runs.values())
 
 
 def _uses(

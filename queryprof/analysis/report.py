@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 
 from queryprof.analysis.bottlenecks import Ranking, grouped, rank_bottlenecks
-from queryprof.analysis.call_sites import NO_PLACE, Function, Place, Sites, find_helpers
+from queryprof.analysis.call_sites import Function, Place, Sites, find_helpers
 from queryprof.analysis.files import Files, files_by_site
 from queryprof.analysis.handoffs import HandoffFinding, find_handoffs
 from queryprof.analysis.loops import LoopFinding, find_loops
@@ -60,7 +61,7 @@ class Report:
     def spent_ns(self) -> Mapping[tuple[str, Place], int]:
         """The time of each statement at each call site, the most first."""
         found = [(key, self_ns_of(group)) for key, group in self.by_site.items()]
-        return dict(sorted(found, key=lambda item: (-item[1], item[0][0], item[0][1] or NO_PLACE)))
+        return dict(sorted(found, key=itemgetter(1), reverse=True))
 
     @cached_property
     def files(self) -> Mapping[tuple[str, Place], Files]:

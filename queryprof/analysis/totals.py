@@ -89,7 +89,7 @@ def add_up(aggregates: Iterable[Aggregate]) -> Totals:
     called = [a for a in group if a.count]
     histogram = add_histograms(a.histogram for a in began)
     longest = max((a.execution_max_ns for a in began), default=0)
-    samples = sum(a.counters.page_fetch_samples for a in group)
+    samples = sum(a.page_fetch_samples for a in group)
     return Totals(
         calls=sum([a.count for a in group]),
         executions=sum([a.count for a in began]),
@@ -104,12 +104,12 @@ def add_up(aggregates: Iterable[Aggregate]) -> Totals:
         p95_ns=percentile(histogram, 0.95, longest),
         p99_ns=percentile(histogram, 0.99, longest),
         max_ns=longest if histogram else None,
-        counted=sum([a.counters.counted for a in group]),
-        vm_steps_sum=sum([a.counters.vm_steps for a in group]),
-        full_scan_steps_sum=sum([a.counters.full_scan_steps for a in group]),
-        sorts_sum=sum([a.counters.sorts for a in group]),
-        automatic_indexes_sum=sum([a.counters.automatic_indexes for a in group]),
-        page_fetches=sum([a.counters.page_fetches for a in group]) / samples if samples else None,
+        counted=sum([a.counted for a in group]),
+        vm_steps_sum=sum([a.vm_steps for a in group]),
+        full_scan_steps_sum=sum([a.full_scan_steps for a in group]),
+        sorts_sum=sum([a.sorts for a in group]),
+        automatic_indexes_sum=sum([a.automatic_indexes for a in group]),
+        page_fetches=sum([a.page_fetches for a in group]) / samples if samples else None,
         deviation_ns=_deviation_ns(group, began),
     )
 
@@ -156,6 +156,6 @@ SORT_KEYS: dict[str, Callable[[list[Aggregate]], float]] = {
     "count": lambda group: sum(a.count for a in group if a.operation not in FETCH_OPERATIONS),
     "max": lambda group: max(a.execution_max_ns for a in group),
     "p99": _p99_ns,
-    "vmsteps": lambda group: sum(a.counters.vm_steps for a in group),
+    "vmsteps": lambda group: sum(a.vm_steps for a in group),
 }
 """What a ranking can be sorted by; largest first."""

@@ -10,7 +10,6 @@ from queryprof.model import (
     Aggregate,
     CallPath,
     Cause,
-    Counters,
     Distribution,
     Frame,
     LockTime,
@@ -66,8 +65,7 @@ class Descriptions:
             self._operations[operation],
             count, errors, rows, total_ns, self_ns, 0 if shortest == NONE_NS else shortest, longest,
             longest_execution, max(squares, 0.0),
-            Counters(*c),
-            {},
+            *c,
         )  # fmt: skip
 
     def steps(self, part: Part) -> list[Step]:

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from queryprof.model import (
     Aggregate,
     Cause,
-    Counters,
     Distribution,
     ErrorCount,
     Exemplar,
@@ -39,9 +38,6 @@ from queryprof.trace.tables import HANDOFF_PARTS, TABLE
 
 Row = TypeVar("Row")
 Histogram = dict[int, int]
-
-COUNTERS_AT = 1 + TABLE["aggregate"].names.index("counted")
-"""Where an aggregate's row has SQLite's counters, up to its end."""
 
 
 def load_profile(trace: CheckedTrace) -> Profile:
@@ -123,9 +119,7 @@ class _Loader:
     def _aggregates(self) -> Iterator[Aggregate]:
         histograms = self._histograms("histogram")
         for row in self._rows("aggregate"):
-            counters = Counters._make(row[COUNTERS_AT:])
-            histogram = histograms.get(row[:1], {})
-            yield Aggregate._make((*row[1:COUNTERS_AT], counters, histogram))
+            yield Aggregate._make((*row[1:], histograms.get(row[:1], {})))
 
     def _loops(self) -> Iterator[Loop]:
         rows = list(self._rows("loop"))

@@ -73,11 +73,11 @@ def test_apsw() -> None:
         ("(close)", "close"): 2,
     }
     select = only(recording.profile, "SELECT x FROM t WHERE id = ?")
-    assert (select.counters.counted, select.counters.full_scan_steps) == (50, 0)
-    assert select.counters.vm_steps == 50 * (select.counters.vm_steps // 50) > 0
+    assert (select.counted, select.full_scan_steps) == (50, 0)
+    assert select.vm_steps == 50 * (select.vm_steps // 50) > 0
     sort = only(recording.profile, "SELECT x FROM t WHERE x > ? ORDER BY - x")
-    assert (sort.counters.counted, sort.counters.sorts) == (1, 1)
-    assert sort.counters.full_scan_steps == 99
+    assert (sort.counted, sort.sorts) == (1, 1)
+    assert sort.full_scan_steps == 99
     rows = by_operation(recording.profile, "rows")
     assert rows["SELECT id FROM t; SELECT x FROM t", "fetchall"] == 200
     assert rows["SELECT x FROM t WHERE x > ? ORDER BY - x", "next"] == 90
@@ -117,7 +117,7 @@ def test_apsw_counts_what_each_run_does(cached: int) -> None:
         counted: dict[str, tuple[int, ...]] = {}
         for aggregate in recording.profile.aggregates:
             if aggregate.statement in statements and aggregate.operation == "execute":
-                c = aggregate.counters
+                c = aggregate
                 row = (c.counted, c.vm_steps, c.full_scan_steps, c.sorts, c.automatic_indexes)
                 known = counted.get(aggregate.statement, (0,) * len(row))
                 counted[aggregate.statement] = tuple(a + b for a, b in zip(known, row, strict=True))
@@ -133,7 +133,7 @@ def vm_steps(profile: Profile) -> dict[str, tuple[int, int]]:
     figures: dict[str, tuple[int, int]] = {}
     for a in profile.aggregates:
         steps, counted = figures.get(a.statement, (0, 0))
-        figures[a.statement] = (steps + a.counters.vm_steps, counted + a.counters.counted)
+        figures[a.statement] = (steps + a.vm_steps, counted + a.counted)
     return figures
 
 
@@ -206,8 +206,8 @@ def test_apsw_in_threads_beside_sqlite3() -> None:
         found = [a for a in recording.profile.aggregates if f"AS {driver}" in a.statement]
         began = [a for a in found if a.operation == "execute"]
         assert sum(a.count for a in began) == 40 * 30
-        assert sum(a.counters.counted for a in began) == 40 * 30
-        assert sum(a.counters.full_scan_steps for a in began) == 40 * 30 * 19
+        assert sum(a.counted for a in began) == 40 * 30
+        assert sum(a.full_scan_steps for a in began) == 40 * 30 * 19
         assert sum(a.rows for a in found) == 30 * sum(n % 20 for n in range(40))
 
 

@@ -92,8 +92,8 @@ class Told(NamedTuple):
 def told(profile: Profile) -> Told:
     rows = [a for a in profile.aggregates if a.statement == QUERY]
     executions = sum(a.count for a in rows if a.operation == "execute")
-    counted = sum(a.counters.counted for a in rows)
-    steps = sum(a.counters.vm_steps for a in rows)
+    counted = sum(a.counted for a in rows)
+    steps = sum(a.vm_steps for a in rows)
     assert counted in (0, executions)
     assert steps % executions == 0
     return Told(
@@ -160,7 +160,7 @@ def test_all_in_one_process(queryprof: Run) -> None:
     profile = recorded(queryprof, "".join(CONNECTS[name] + WORK for name in here))
     rows = [a for a in profile.aggregates if (a.statement, a.operation) == (QUERY, "execute")]
     assert [a.count for a in rows] == [TIMES] * len(here)
-    counted = sorted(a.counters.counted for a in rows)
+    counted = sorted(a.counted for a in rows)
     assert counted == sorted(0 if name == "libsql" else TIMES for name in here)
 
 

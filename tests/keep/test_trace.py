@@ -75,8 +75,8 @@ def test_a_merge_adds_up(tmp_path: Path, programs: list[list[str]]) -> None:
 
     assert histograms(parts) == histograms([merged])
     for part_figures in ("vm_steps", "counted", "full_scan_steps"):
-        assert sum(getattr(a.counters, part_figures) for p in parts for a in p.aggregates) == sum(
-            getattr(a.counters, part_figures) for a in merged.aggregates
+        assert sum(getattr(a, part_figures) for p in parts for a in p.aggregates) == sum(
+            getattr(a, part_figures) for a in merged.aggregates
         )
     assert sum(e.count for p in parts for e in p.errors) == sum(e.count for e in merged.errors)
     assert sum(i.calls for p in parts for i in p.timeline) == sum(i.calls for i in merged.timeline)

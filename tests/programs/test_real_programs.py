@@ -192,7 +192,7 @@ def test_the_example_shows_its_faults(queryprof: Run, script: Callable[[str], Pa
         a for a in profile.aggregates
         if a.statement.startswith("SELECT name FROM airport WHERE city") and a.operation == "execute"
     ]  # fmt: skip
-    assert scan.counters.full_scan_steps > 28_000 * scan.count * 0.9
+    assert scan.full_scan_steps > 28_000 * scan.count * 0.9
     for line in ("log_visits() ", "find_city() ", "countries() ", "The vital few"):
         assert line in result.stderr
     assert result.stdout.startswith("US: ")

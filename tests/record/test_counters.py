@@ -42,7 +42,7 @@ def test_vm_steps_are_equal_in_ten_runs(queryprof: Run, script: Callable[[str], 
         assert result.returncode == 0, result.stderr
         steps: dict[tuple[str, str], tuple[int, ...]] = {}
         for a in read_profile(f"{number}.qprof").aggregates:
-            c = a.counters
+            c = a
             old = steps.get((a.statement, a.operation), (0, 0, 0, 0, 0))
             new = (c.vm_steps, c.full_scan_steps, c.sorts, c.counted, a.count)
             steps[a.statement, a.operation] = tuple(x + y for x, y in zip(old, new, strict=True))
@@ -71,7 +71,7 @@ def test_executemany_counts_as_sqlite_does() -> None:
             else:
                 for row in rows:
                     connection.execute("INSERT INTO t VALUES (?)", row)
-        steps.append(sum(a.counters.vm_steps for a in recording.profile.aggregates))
+        steps.append(sum(a.vm_steps for a in recording.profile.aggregates))
         connection.close()
     assert steps[0] == steps[1] > 100
 
@@ -82,7 +82,7 @@ def test_connections_open_before_are_counted_from_the_first_statement() -> None:
     with queryprof.profile() as recording:
         connection.execute("SELECT 1").fetchall()
     connection.close()
-    assert only(recording.profile, "SELECT ?").counters.counted == 1
+    assert only(recording.profile, "SELECT ?").counted == 1
 
 
 def test_a_users_trace_callback_wins() -> None:
@@ -94,7 +94,7 @@ def test_a_users_trace_callback_wins() -> None:
         connection.execute("SELECT 1").fetchall()
         connection.close()
     assert seen == ["SELECT 1"]
-    assert only(recording.profile, "SELECT ?").counters.counted == 0
+    assert only(recording.profile, "SELECT ?").counted == 0
 
 
 def test_a_users_earlier_trace_callback_is_not_displaced() -> None:
@@ -106,7 +106,7 @@ def test_a_users_earlier_trace_callback_is_not_displaced() -> None:
         connection.execute("SELECT 1").fetchall()
     connection.close()
     assert seen == ["SELECT 1"]
-    assert only(recording.profile, "SELECT ?").counters.counted == 0
+    assert only(recording.profile, "SELECT ?").counted == 0
 
 
 def test_a_callback_that_comes_later_is_not_displaced_by_a_commit_or_a_script() -> None:
@@ -123,7 +123,7 @@ def test_a_callback_that_comes_later_is_not_displaced_by_a_commit_or_a_script() 
     assert "COMMIT" in seen
     assert [sql.strip("; ") for sql in seen if "SELECT" in sql] == ["SELECT 1", "SELECT 2"]
     commit = next(a for a in recording.profile.aggregates if a.operation == "commit")
-    assert (commit.count, commit.counters.counted) == (1, 0)
+    assert (commit.count, commit.counted) == (1, 0)
 
 
 def test_a_displaced_connection_may_go_unseen() -> None:
@@ -135,7 +135,7 @@ def test_a_displaced_connection_may_go_unseen() -> None:
             connection.set_trace_callback(lambda sql: None)
             connection.close()
             del connection
-    assert only(recording.profile, "SELECT ?").counters.counted == 200
+    assert only(recording.profile, "SELECT ?").counted == 200
 
 
 @pytest.mark.parametrize("cached_statements", [0, 5, 128])
@@ -150,9 +150,9 @@ def test_statements_that_come_and_go_are_counted(cached_statements: int) -> None
                 connection.execute(f"SELECT 1 AS a{i}").fetchone()  # another call site
     connection.close()
     aggregates = [a for a in recording.profile.aggregates if a.operation == "execute"]
-    assert sum(a.counters.counted for a in aggregates) == 2 * rounds * texts
-    assert {(a.count, a.counters.counted) for a in aggregates} == {(rounds, rounds)}
-    (steps,) = {a.counters.vm_steps for a in aggregates}
+    assert sum(a.counted for a in aggregates) == 2 * rounds * texts
+    assert {(a.count, a.counted) for a in aggregates} == {(rounds, rounds)}
+    (steps,) = {a.vm_steps for a in aggregates}
     assert steps == rounds * (steps // rounds) > 0
 
 
@@ -166,8 +166,8 @@ def test_a_statement_left_unfinished_is_counted() -> None:
             del cursor
         connection.close()
     select = only(recording.profile, "SELECT ? UNION ALL SELECT ? UNION ALL SELECT ?")
-    assert select.counters.counted == select.count == 3
-    assert select.counters.vm_steps % 3 == 0
+    assert select.counted == select.count == 3
+    assert select.vm_steps % 3 == 0
 
 
 def test_a_begin_of_the_drivers_own_is_not_the_statements() -> None:
@@ -180,7 +180,7 @@ def test_a_begin_of_the_drivers_own_is_not_the_statements() -> None:
         connection.execute("INSERT INTO t VALUES (1)")  # does not
         connection.close()
     first, second = sorted(
-        (a.counters.vm_steps / a.count)
+        (a.vm_steps / a.count)
         for a in recording.profile.aggregates
         if a.statement.startswith("INSERT")
     )
@@ -196,7 +196,7 @@ def test_closing_with_a_statement_pending_is_safe() -> None:
             connection.close()
             del cursor
     select = only(recording.profile, "SELECT ? UNION ALL SELECT ?")
-    assert select.counters.counted == select.count == 100
+    assert select.counted == select.count == 100
 
 
 def test_page_fetches_are_sampled() -> None:
@@ -208,7 +208,7 @@ def test_page_fetches_are_sampled() -> None:
         for i in range(2000):
             connection.execute("SELECT a FROM t WHERE a = ?", (i,)).fetchall()
     connection.close()
-    counters = only(recording.profile, "SELECT a FROM t WHERE a = ?").counters
+    counters = only(recording.profile, "SELECT a FROM t WHERE a = ?")
     assert 60 <= counters.page_fetch_samples <= 220
     assert 1 <= counters.page_fetches / counters.page_fetch_samples <= 4
 
@@ -286,8 +286,6 @@ def test_steps_of_an_execution_are_counted_whenever_they_are_read() -> None:
                 cursor.fetchmany(50)
                 flush()
                 cursor.fetchall()
-        return sum(
-            a.counters.vm_steps for a in recording.profile.aggregates if "SELECT" in a.statement
-        )
+        return sum(a.vm_steps for a in recording.profile.aggregates if "SELECT" in a.statement)
 
     assert vm_steps(_core.flush) == vm_steps(lambda: None) > 8 * 100

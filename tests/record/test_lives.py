@@ -195,9 +195,9 @@ def test_a_virtual_table_that_is_connected_again(
     assert inserts
     for insert in inserts:
         again = only(disturbed, insert.statement)
-        assert insert.count == again.count == again.counters.counted == 30
+        assert insert.count == again.count == again.counted == 30
         # SQLite finds out in two steps or so that a statement is to be prepared again
-        more = (again.counters.vm_steps - insert.counters.vm_steps) / 30
+        more = (again.vm_steps - insert.vm_steps) / 30
         assert 0 <= more <= 10
     ours = {a.statement for a in disturbed.aggregates}
     assert {plan.statement for plan in disturbed.plans} <= ours
@@ -231,7 +231,7 @@ for turn in range(15):
                 connection.execute("SELECT 1 AS mine").fetchall()
     one, = [a for a in recording.profile.aggregates if a.statement == "SELECT ? AS mine"
             and a.operation == "execute"]
-    found.append((one.count, one.counters.counted))
+    found.append((one.count, one.counted))
 stop.set()
 for thread in threads:
     thread.join()
@@ -239,7 +239,7 @@ with queryprof.profile() as recording:
     shared.execute("SELECT 1 AS shared").fetchall()
 one, = [a for a in recording.profile.aggregates if a.statement == "SELECT ? AS shared"
         and a.operation == "execute"]
-print(set(found), one.counters.counted)
+print(set(found), one.counted)
 """
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from queryprof.core._core import histogram_bucket
-from queryprof.model import Aggregate, CallPath, Counters, Frame, Process, Profile, Thread
+from queryprof.model import Aggregate, CallPath, Frame, Process, Profile, Thread
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 WRITE = os.environ.get("QUERYPROF_GOLDEN") == "write"
@@ -37,8 +37,8 @@ def aggregate(
     return Aggregate(
         statement, path, span, Thread(1, "MainThread"), operation, count, 0, 0, ns, ns,
         ns // count, ns // count, ns // count if began else 0, 0.0,
-        Counters(counted=count, vm_steps=5 * count) if began else Counters(),
-        {histogram_bucket(ns // count): count} if began else {},
+        counted=count if began else 0, vm_steps=5 * count if began else 0,
+        histogram={histogram_bucket(ns // count): count} if began else {},
     )  # fmt: skip
 
 

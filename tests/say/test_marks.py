@@ -12,7 +12,7 @@ from say.by_hand import MAIN, aggregate, process, profile_of
 import queryprof
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.report import Report
-from queryprof.model import Counters, Distribution, Handoff, Profile
+from queryprof.model import Distribution, Handoff, Profile
 from queryprof.report.text.plans import marked_steps
 
 USERS = 5000
@@ -139,12 +139,10 @@ def test_once_is_not_each_time(marked: Marked) -> None:
 
 def test_what_is_nothing_to_the_run_is_not_marked() -> None:
     """A scan that takes 0.1% of the time, or less than a millisecond."""
-    scan = Counters(counted=1, vm_steps=90_000, full_scan_steps=20_000)
+    scan = {"counted": 1, "vm_steps": 90_000, "full_scan_steps": 20_000}
 
     def marks(ns: int, other_ns: int) -> list[object]:
-        profile = profile_of(
-            aggregate("A", ns=ns)._replace(counters=scan), aggregate("B", ns=other_ns)
-        )
+        profile = profile_of(aggregate("A", ns=ns)._replace(**scan), aggregate("B", ns=other_ns))
         return [b.mark for b in Report(profile).ranking.bottlenecks if b.statement == "A"]
 
     assert marks(5_000_000, 5_000_000)[0] is not None

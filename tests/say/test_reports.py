@@ -23,7 +23,6 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, duration
 from queryprof.model import (
     Aggregate,
-    Counters,
     Distribution,
     ErrorCount,
     Exemplar,
@@ -57,22 +56,22 @@ ODD = "SELECT \"a|b\", `c` FROM [odd table] WHERE x = '' -- ` | <b> é 名"
 
 def _aggregate(
     statement: str, path: tuple[Frame, ...], operation: str, count: int, ns: int, *,
-    errors: int = 0, rows: int = 0, counters: Counters | None = None, thread: int = 0,
+    errors: int = 0, rows: int = 0, counters: tuple[int, ...] = (), thread: int = 0,
     span: str = "",
 ) -> Aggregate:  # fmt: skip
     fetches = operation in ("next", "fetchall", "fetchone")
     mean = ns // count
     return Aggregate(
         statement, path, span, THREADS[thread], operation, count, errors, rows, ns, ns,
-        mean // 2, mean * 9, 0 if fetches else mean * 9, 0.0, counters or Counters(),
-        {} if fetches else {250: count - count // 20, 270: count // 20},
+        mean // 2, mean * 9, 0 if fetches else mean * 9, 0.0, *counters,
+        histogram={} if fetches else {250: count - count // 20, 270: count // 20},
     )  # fmt: skip
 
 
 @pytest.fixture
 def profile() -> Profile:
     price = "SELECT price, currency FROM price WHERE product_id = ? AND valid_from <= ? ORDER BY valid_from DESC LIMIT ?"
-    scan = Counters(12000, 12000 * 28257, 12000 * 28256, 12000, 0, 0, 4660, 750)
+    scan = (12000, 12000 * 28257, 12000 * 28256, 12000, 0, 0, 4660, 750)
     process = Process(
         1, 4711, 1, "build", ("/usr/bin/python3", "app.py", "--port", "80 80"), "/srv/shop",
         "3.11.7", "3.40.1", "0.1.0", 10**18, 10**18 + 12_300_000_000, True, "time-stamp counter",
