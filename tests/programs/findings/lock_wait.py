@@ -6,7 +6,7 @@ folder = tempfile.TemporaryDirectory()
 path = f"{folder.name}/shop.db"
 setup = sqlite3.connect(path)
 setup.execute("CREATE TABLE item (id INTEGER PRIMARY KEY, stock INTEGER)")
-setup.executemany("INSERT INTO item VALUES (?, 0)", [(i,) for i in range(20_000)])
+setup.executemany("INSERT INTO item VALUES (?, 0)", [(i,) for i in range(60_000)])
 setup.commit()
 setup.close()
 
