@@ -147,6 +147,11 @@ def self_ns_of(group: Iterable[Aggregate]) -> int:
     return sum([a.self_ns for a in group])
 
 
+def executions_of(group: Iterable[Aggregate]) -> int:
+    """Its executions, as in its totals."""
+    return sum([a.count for a in group if a.operation not in FETCH_OPERATIONS])
+
+
 def _p99_ns(group: list[Aggregate]) -> float:
     return add_up(group).p99_ns or 0
 

@@ -117,7 +117,10 @@ class CheckedTrace:
             for at, others, is_list in references:
                 find = others.__getitem__
                 values[at] = (
-                    [tuple(map(find, map(int, one.split(",")))) if one else () for one in values[at]]
+                    [
+                        tuple(map(find, map(int, one.split(",")))) if one else ()
+                        for one in values[at]
+                    ]
                     if is_list
                     else map(find, values[at])
                 )

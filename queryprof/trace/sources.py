@@ -1,4 +1,4 @@
-"""The program's source, where it is still there: the loop that a line is in."""
+"""The program's source, where it is still there: the loop that a line is in, the lines around it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from functools import cache
 from queryprof.model import Frame
 
 LARGEST_BYTES = 2_000_000
+AROUND = 3
+LONGEST_LINE = 200
 LOOPS = (
     ast.For,
     ast.AsyncFor,
@@ -43,16 +45,39 @@ def _line(node: ast.AST) -> int:
     return getattr(node, "lineno", 0)
 
 
+def lines_around(frame: Frame, unchanged_since_unix_ns: int) -> list[tuple[int, str]] | None:
+    """The lines around a frame's line, each with its number; None: the source is not there, or has
+    changed since.
+    """
+    text, changed_unix_ns = _source(frame.file)
+    if not frame.line or text is None or changed_unix_ns > unchanged_since_unix_ns:
+        return None
+    lines = text.splitlines()
+    first, last = max(1, frame.line - AROUND), min(len(lines), frame.line + AROUND)
+    return [(number, lines[number - 1][:LONGEST_LINE]) for number in range(first, last + 1)] or None
+
+
 @cache
-def _tree(file: str) -> ast.Module | None:
+def _source(file: str) -> tuple[str | None, int]:
+    """A file's text, and when it was last changed; None: it is no source that can be read."""
     try:
         facts = os.stat(file)  # a trace may name any file
         if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST_BYTES:
-            return None
-        with tokenize.open(file) as source, warnings.catch_warnings():
+            return None, 0
+        with tokenize.open(file) as source:
+            return source.read(), facts.st_mtime_ns
+    except (OSError, SyntaxError, ValueError):
+        return None, 0
+
+
+@cache
+def _tree(file: str) -> ast.Module | None:
+    text, _ = _source(file)
+    try:
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the program's own: an invalid escape, for instance
-            return ast.parse(source.read())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            return ast.parse(text) if text is not None else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 

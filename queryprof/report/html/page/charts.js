@@ -39,10 +39,15 @@ const bucketLow = (bucket) => (bucket < 16 ? bucket : (16 + (bucket % 16)) * 2 *
 function logScale(least, most) {
   const from = Math.log10(Math.max(least, 1) * 0.9), to = Math.log10(Math.max(most, 2) * 1.1);
   const at = (ns) => (Math.log10(Math.max(ns, 1)) - from) / (to - from);
-  const labels = [];
-  for (let power = Math.ceil(from); power <= to; power++) labels.push([at(10 ** power), duration(10 ** power)]);
-  if (labels.length < 2) labels.splice(0, 1, [at(least), duration(least)], [at(most) - 0.01, duration(most)]);
-  return { at, labels };
+  const inside = (factors) => {
+    const found = [];
+    for (let power = Math.floor(from); power <= to; power++) found.push(...factors.map((factor) => factor * 10 ** power));
+    return found.filter((ns) => at(ns) >= 0 && at(ns) <= 0.98);
+  };
+  let marks = inside([1]);
+  if (marks.length < 3) marks = inside([1, 2, 5]);
+  if (marks.length < 3) marks = ticks(10 ** from, 10 ** to, 5);
+  return { at, labels: marks.map((ns) => [at(ns), duration(ns)]) };
 }
 
 // Executions by their duration, with percentiles marked: [[name, ns], ...].

@@ -1,0 +1,111 @@
+"""`queryprof html`: the report as a page, one file that needs nothing else."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from functools import partial
+
+import click
+
+from queryprof.errors import QueryprofError
+
+DESCRIBED = 1000
+"""Statements at one call site, of which the first are the vital few."""
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    help="The page; - is standard output.  [default: FILE.html]",
+)
+@click.option("--against", type=click.Path(), help="An earlier trace, to show what has changed.")
+@click.option("--top", type=click.IntRange(min=1), help="How many statements at the most.")
+@click.option("--no-source", is_flag=True, help="Leaves out lines of the program's source.")
+@click.option("--force", is_flag=True, help="Replaces a file that is no report of queryprof's.")
+@click.option("--open", "opens", is_flag=True, help="Opens the page in a browser.")
+def html(
+    file: str,
+    output: str | None,
+    against: str | None,
+    top: int | None,
+    no_source: bool,
+    force: bool,
+    opens: bool,
+) -> None:
+    """Writes the report on FILE as an HTML page."""
+    from queryprof.report.inert import visible
+
+    if opens and output == "-":
+        raise click.UsageError("--open needs a file, not standard output")
+    path = output or f"{os.path.splitext(file)[0]}.html"
+    if path != "-" and not force:
+        refuse_other_file(path)
+    page = page_of(file, against, top, not no_source)
+    if path == "-":
+        click.echo(page, nl=False)
+        return
+    write_page(path, page)
+    click.echo(visible(f"page: {path}"), err=True)
+    if opens:
+        import webbrowser
+        from pathlib import Path
+
+        webbrowser.open(Path(path).resolve().as_uri())
+
+
+def page_of(file: str, against: str | None, top: int | None, with_source: bool) -> str:
+    """The page of a trace. Raises TraceError."""
+    import gc
+
+    from queryprof.analysis.report import Report
+    from queryprof.findings import findings_of
+    from queryprof.report.html.html_report import html_page
+    from queryprof.report.html.page_data import page_data
+    from queryprof.trace.reader import read_profile
+    from queryprof.trace.recovery import bring_in
+    from queryprof.trace.sources import lines_around
+
+    for trace in (file, against):
+        if trace:
+            bring_in(trace)
+    gc.disable()  # as in `report`
+    report = Report(read_profile(file), top=DESCRIBED)
+    before = Report(read_profile(against)) if against else None
+    end_ns = max((process.end_unix_ns for process in report.profile.processes), default=0)
+    source = partial(lines_around, unchanged_since_unix_ns=end_ns) if with_source else None
+    data = page_data(report, findings_of(report), source, before, top)
+    return html_page(data, f"queryprof: {os.path.basename(file)}")
+
+
+def refuse_other_file(path: str) -> None:
+    """Raises QueryprofError when a file is there that is no page of queryprof's."""
+    from queryprof.report.html.html_report import MARK
+
+    try:
+        with open(path, "rb") as there:
+            is_page = MARK.encode() in there.read(200)
+    except FileNotFoundError:
+        return
+    if not is_page:
+        raise QueryprofError(
+            f"html: {path}: is there, and no report of queryprof's (--force replaces it)"
+        )
+
+
+def write_page(path: str, page: str) -> None:
+    """Writes a page beside its place, with mode 0600, and renames it."""
+    folder = os.path.dirname(path) or "."
+    number, beside = tempfile.mkstemp(prefix=".queryprof-", suffix=".html", dir=folder)
+    try:
+        with open(number, "w", encoding="utf-8") as output:
+            output.write(page)
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise

@@ -1,0 +1,98 @@
+"""The report as one HTML file: its data, and the scripts and styles of page/ put together.
+
+Nothing is asked from anywhere. The page's policy (https://www.w3.org/TR/CSP3/) lets the scripts and
+styles run that were there when it was written, known by their hashes, and nothing else: no text of
+the recorded program can become code. Above LARGE_BYTES the data is deflated (RFC 1950) and in
+base64, which the browser undoes (DecompressionStream).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+SCRIPTS = ("dom", "format", "data", "charts", "overview", "table", "icicle", "statement", "start")
+"""Of page/, in this order."""
+
+LARGE_BYTES = 200_000
+
+MARK = "<!-- queryprof report -->"
+"""In the first 200 bytes of every page: a file with it may be replaced."""
+
+_ESCAPES = {
+    "<": "\\u003c",
+    ">": "\\u003e",
+    "&": "\\u0026",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+}
+_UNSAFE = str.maketrans(_ESCAPES)
+
+PAGE = """<!doctype html>
+{mark}
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="referrer" content="no-referrer">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<div id="app"><noscript><p>This report needs JavaScript, which is off. It asks nothing from anywhere:
+everything is in this file.</p></noscript></div>
+<script id="data" type="application/json"{encoding}>{data}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def html_page(data: dict[str, Any], title: str) -> str:
+    """The page of a report.
+
+    Args:
+        data: see page_data.
+        title: of the browser's window.
+    """
+    style, script = _parts()
+    policy = "; ".join(
+        (
+            "default-src 'none'", f"script-src '{_hash(script)}'", f"style-src '{_hash(style)}'",
+            "img-src data:", "base-uri 'none'", "form-action 'none'",
+            "require-trusted-types-for 'script'",
+        )
+    )  # fmt: skip
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    is_large = len(text) > LARGE_BYTES
+    packed = zlib.compress(text.encode("utf-8"), 9) if is_large else b""
+    return PAGE.format(
+        mark=MARK,
+        policy=escape(policy),
+        title=escape(title),
+        style=style,
+        encoding=' data-encoding="deflate"' if is_large else "",
+        data=base64.b64encode(packed).decode() if is_large else text.translate(_UNSAFE),
+        script=script,
+    )
+
+
+@cache
+def _parts() -> tuple[str, str]:
+    """The styles, and the scripts in one function: their names are no globals."""
+    page = files("queryprof.report.html").joinpath("page")
+    scripts = [page.joinpath(f"{name}.js").read_text("utf-8") for name in SCRIPTS]
+    script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"
+    return page.joinpath("page.css").read_text("utf-8"), script
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,67 @@
+"""Texts, call sites and statements of a page, by their numbers: each is in the page once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from queryprof.model import Frame
+from queryprof.report.html.page_places import PagePlaces
+from queryprof.report.inert import visible
+
+LONGEST_TEXT = 20_000
+NONE = -1
+
+
+class Numbers:
+    """Gives the numbers, in the order in which they are asked for.
+
+    Args:
+        statements: those that the page has more of than their text, by their numbers.
+    """
+
+    def __init__(self, places: PagePlaces, statements: Iterable[str]) -> None:
+        self._places = places
+        self._strings: dict[str, int] = {}
+        self._sites: dict[tuple[str, str, int], int] = {}
+        self._known: dict[Frame, int] = {}
+        self._statements = {statement: number for number, statement in enumerate(statements)}
+
+    def text(self, text: str | None) -> int:
+        if text is None:
+            return NONE
+        shown = visible(text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " ...")
+        return self._strings.setdefault(shown, len(self._strings))
+
+    def site(self, frame: Frame | None) -> int:
+        if frame is None:
+            return NONE
+        number = self._known.get(frame)
+        if number is None:
+            key = (frame.function, self._places.file(frame.file), frame.line)
+            number = self._known[frame] = self._sites.setdefault(key, len(self._sites))
+        return number
+
+    def statement(self, statement: str) -> int:
+        return self._statements.get(statement, NONE)
+
+    def mention(self, statement: str) -> dict[str, int]:
+        """A statement by its number, and as text for where the page has no more of it."""
+        return {
+            "statement": self.statement(statement),
+            "text": self.text(statement) if statement else NONE,
+        }
+
+    @property
+    def frames(self) -> dict[Frame, int]:
+        """The frames with their numbers."""
+        return self._known
+
+    def columns(self) -> dict[str, Any]:
+        """All of them, for the page."""
+        sites = {
+            "function": [self.text(function) for function, _, _ in self._sites],
+            "file": [self.text(file) for _, file, _ in self._sites],
+            "line": [line for _, _, line in self._sites],
+        }
+        return {"sites": sites, "strings": list(self._strings)}

@@ -1,0 +1,96 @@
+// Where database time is asked from: call paths, outermost function first, down to statements.
+
+const DEPTH = 24;
+
+function icicle() {
+  const { name, parent, self_ns: spent, statement, before_ns: before } = D.tree;
+  if (name.length < 2) return null;
+  const children = name.map(() => []);
+  parent.forEach((of, number) => of >= 0 && children[of].push(number));
+  const level = [0];
+  for (let number = 1; number < name.length; number++) level.push(level[parent[number]] + 1);
+  const label = (number) => (number ? text(name[number]) : "all database time");
+  const tree = h("div", { class: "icicle", role: "tree", "aria-label": "Where database time is asked from" });
+  const trail = h("p", { class: "dim", role: "status", "aria-live": "polite" });
+  let root = 0, focused = 0;
+
+  const kind = (number) =>
+    statement[number] >= 0 ? "statement" : name[number] === D.tree.smaller ? "smaller" : `f${name[number] % 4}`;
+
+  function color(number) {
+    if (!before || before[number] === null) return before ? "worse" : "";
+    return changeClass(before[number], spent[number]);
+  }
+
+  function item(number, left, width, depth) {
+    const share = spent[number] / (spent[0] || 1);
+    const was = before ? `, was ${before[number] === null ? "not there" : duration(before[number])}` : "";
+    const said = `${label(number)}: ${percent(share)}, ${duration(spent[number])}${was}`;
+    return h("div", {
+      role: "treeitem", class: `node ${kind(number)} ${color(number)}`, title: said, "aria-label": said, "aria-level": level[number] + 1,
+      "aria-selected": number === root ? "true" : "false", tabindex: number === focused ? 0 : -1, "data-node": number,
+      css: { left: `${left * 100}%`, width: `${width * 100}%`, top: `${depth * 24}px` },
+      onclick: () => zoom(number),
+    }, width > 0.015 ? `${label(number)} ` : "", width > 0.12 && h("span", {}, percent(share)));
+  }
+
+  function draw() {
+    const path = [];
+    for (let number = parent[root]; number >= 0; number = parent[number]) path.unshift(number);
+    const items = path.map((number, depth) => item(number, 0, 1, depth));
+    let deepest = path.length;
+    const put = (number, left, width, depth) => {
+      if (width < 0.0015 || depth > path.length + DEPTH) return;
+      items.push(item(number, left, width, depth));
+      deepest = Math.max(deepest, depth);
+      let at = left;
+      for (const child of children[number]) {
+        const part = spent[number] ? (width * spent[child]) / spent[number] : 0;
+        put(child, at, part, depth + 1);
+        at += part;
+      }
+    };
+    put(root, 0, 1, path.length);
+    tree.replaceChildren(...items);
+    tree.style.height = `${(deepest + 1) * 24}px`;
+    trail.textContent = root ? `${label(root)}: ${percent(spent[root] / (spent[0] || 1))} of the database time. Escape shows all.` : "";
+  }
+
+  // Shows a node and what is below it; of a statement that is shown already, its page.
+  function zoom(number) {
+    if (statement[number] >= 0) {
+      location.hash = `#/s/${statement[number]}`;
+      return;
+    }
+    root = focused = number;
+    draw();
+    focus(number);
+  }
+
+  function focus(number) {
+    if (number === undefined || number < 0) return;
+    focused = number;
+    if (!tree.querySelector(`[data-node="${number}"]`)) {
+      root = parent[number] >= 0 ? parent[number] : 0;
+      draw();
+    }
+    for (const node of tree.children) node.tabIndex = Number(node.dataset.node) === number ? 0 : -1;
+    tree.querySelector(`[data-node="${number}"]`)?.focus();
+  }
+
+  tree.addEventListener("keydown", (event) => {
+    const siblings = children[parent[focused]] ?? [0];
+    const at = siblings.indexOf(focused);
+    const to = { ArrowDown: children[focused][0], ArrowUp: parent[focused], ArrowRight: siblings[at + 1], ArrowLeft: siblings[at - 1] }[event.key];
+    if (to !== undefined) focus(to);
+    else if (event.key === "Enter" || event.key === " ") zoom(focused);
+    else if (event.key === "Escape" && root) zoom(0);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  draw();
+  return section("from", "Where it is asked from", h("div", { class: "card" }, tree, trail),
+    h("p", { class: "dim" }, "Outermost functions above what they call, statements at the ends; as wide as their time. A click or Enter " +
+      "shows one alone; arrows move."));
+}

@@ -1,0 +1,265 @@
+"""The data of the page: columns and one table of strings, so that large reports stay small.
+
+Everything is of the Report, as in every other format. A text is its number in `strings`, a call site
+its number in `sites`, a statement its number in `statements`; -1 is none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from queryprof.analysis.bottlenecks import Bottleneck
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.loops import LoopFinding, cumulative
+from queryprof.analysis.overview import COMPLETE
+from queryprof.analysis.report import Report
+from queryprof.analysis.spans import SpanFinding
+from queryprof.analysis.timeline import timeline_of
+from queryprof.analysis.totals import called_groups, self_ns_of
+from queryprof.analysis.tree import Node, call_tree
+from queryprof.analysis.units import counted, duration, percent
+from queryprof.model import Distribution, Frame, Process
+from queryprof.report.findings.text import NOTHING, change_at, details, gain, title
+from queryprof.report.html.numbers import Numbers
+from queryprof.report.html.page_places import PagePlaces
+from queryprof.report.html.page_statements import PageStatements, SourceLines
+from queryprof.report.html.page_tree import tree_columns
+from queryprof.version import __version__
+
+PARETO_ROWS = 20
+NOTABLE_SHARE = 0.01
+INTERVALS = 120
+SPANS = LOCKS = ERRORS = STALLS = 50
+PROCESSES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What another recording says of statements, of call sites, and of nodes of the tree."""
+
+    statements: Mapping[str, int]
+    places: Mapping[tuple[str, str, str], int]
+    tree: Node
+
+
+def page_data(
+    report: Report,
+    findings: Sequence[Finding],
+    source: SourceLines | None,
+    before: Report | None = None,
+    top: int | None = None,
+) -> dict[str, Any]:
+    """The data of a report's page.
+
+    Args:
+        findings: those that can win most first.
+        source: None: the page shows no source.
+        before: of another recording to compare with.
+        top: how many statements at the most; None: all.
+    """
+    return _Page(report, findings, source, before, top).data()
+
+
+class _Page:
+    def __init__(
+        self,
+        report: Report,
+        findings: Sequence[Finding],
+        source: SourceLines | None,
+        before: Report | None,
+        top: int | None,
+    ) -> None:
+        self._report, self._findings, self._source = report, findings, source
+        self._places = PagePlaces(report.profile)
+        self._before = _before(before) if before else None
+        groups = called_groups(report.profile.aggregates, lambda a: a.statement)
+        groups.sort(key=lambda item: (-self_ns_of(item[1]), item[0]))
+        shown = groups[:top]
+        self._numbers = Numbers(self._places, (statement for statement, _ in shown))
+        was_ns = self._before.statements if self._before else None
+        left = len(groups) - len(shown)
+        self._statements = PageStatements(report, shown, left, self._numbers, was_ns)
+
+    def data(self) -> dict[str, Any]:
+        report, overview, ranking = self._report, self._report.overview, self._report.ranking
+        names = ("run_ns", "database_ns", "database_share", "executions", "statements", "errors",
+                 "rows", "profiler_ns", "processes")  # fmt: skip
+        found = {
+            "facts": {
+                **{name: getattr(overview, name) for name in names},
+                "command": self._numbers.text(self._places.command(overview.command)),
+                "vital": ranking.vital, "vital_share": ranking.vital_share,
+                "places": ranking.count if overview.calls else 0,
+            },
+            "cautions": [self._numbers.text(caution) for caution in overview.cautions],
+            "complete": COMPLETE,
+            "timeline": self._timeline(),
+            "pareto": self._pareto(self._notable()),
+            "findings": [self._finding(finding) for finding in self._findings],
+            "nothing": NOTHING,
+            "spans": [self._span(each) for each in report.spans[:SPANS]],
+            "repeats": [
+                {"each": one.each, "spans": one.spans, "most": one.most, "span": self._numbers.text(one.span),
+                 **self._numbers.mention(one.statement), "site": self._numbers.site(one.site.frame)}
+                for one in report.repeats[:SPANS]
+            ],
+            "loops": [self._loop(loop) for loop in report.loops],
+            "locks": self._locks(),
+            "tree": tree_columns(
+                call_tree(report.profile.aggregates), self._before.tree if self._before else None,
+                self._numbers, self._places,
+            ),
+            "errors": self._errors(),
+            "statements": self._statements.columns(),
+            "details": self._statements.details(self._findings),
+            "processes": [self._process(one) for one in report.profile.processes[:PROCESSES]],
+        }  # fmt: skip
+        found["source"] = self._statements.sources(self._source) if self._source else {}
+        found["footer"] = self._footer()
+        return {**found, **self._numbers.columns()}
+
+    def _notable(self) -> Sequence[Bottleneck]:
+        """The vital few, and what else takes a notable part of the time."""
+        ranking = self._report.ranking
+        notable = sum(one.share >= NOTABLE_SHARE for one in ranking.bottlenecks)
+        return ranking.bottlenecks[: min(max(ranking.vital, notable), PARETO_ROWS)]
+
+    # -- parts -------------------------------------------------------------------------------
+
+    def _timeline(self) -> dict[str, Any]:
+        timeline = timeline_of(self._report.profile, INTERVALS)
+        return {
+            "width_ns": timeline.width_ns,
+            "start": [one.start_ns for one in timeline.moments],
+            "calls": [round(one.calls_per_s) for one in timeline.moments],
+            "busy": [round(one.busy, 4) for one in timeline.moments],
+        }
+
+    def _pareto(self, bottlenecks: Sequence[Bottleneck]) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "statement": [self._numbers.statement(one.statement) for one in bottlenecks],
+            "site": [self._numbers.site(one.site.frame) for one in bottlenecks],
+            "self_ns": [one.totals.self_ns for one in bottlenecks],
+            "share": [one.share for one in bottlenecks],
+            "cumulative": [min(one.cumulative_share, 1.0) for one in bottlenecks],
+        }
+        if self._before:
+            found["before_ns"] = [
+                self._before.places.get(_place_key(one.statement, one.site.frame, self._places))
+                for one in bottlenecks
+            ]
+        return found
+
+    def _finding(self, finding: Finding) -> dict[str, Any]:
+        said = title(finding)
+        return {
+            "severity": str(finding.severity),
+            "title": self._numbers.text(said[:1].upper() + said[1:]),
+            "gain": self._numbers.text(gain(finding)),
+            **self._numbers.mention(finding.statement),
+            "place": self._numbers.text(change_at(finding, self._places)),
+            "lines": [[kind, self._numbers.text(line)] for kind, line in details(finding)],
+        }
+
+    def _span(self, found: SpanFinding) -> dict[str, Any]:
+        return {
+            "name": self._numbers.text(found.span.name), "count": found.span.count,
+            "mean_ns": found.wall.mean_ns, "p95_ns": found.wall.p95_ns, "max_ns": found.wall.max_ns,
+            "database_share": found.database_share, "queries_mean": found.queries.mean_ns,
+            "queries_max": found.queries.max_ns, "errors": found.span.errors,
+        }  # fmt: skip
+
+    def _loop(self, found: LoopFinding) -> dict[str, Any]:
+        loop = found.loop
+        busy = "" if found.utilization is None else f", busy {percent(found.utilization)} of it"
+        return {
+            "title": self._numbers.text(
+                f"{loop.kind} in {loop.thread.name}: ran {duration(loop.run_ns)}{busy},"
+                f" blocked {counted(sum(one.stall.count for one in found.stalls), 'time')}"
+            ),
+            "timer": _curve(loop.timer_lag), "beat": _curve(loop.beat_lag),
+            "stalls": [
+                {
+                    "site": self._numbers.site(one.site.frame or one.stall.function),
+                    **self._numbers.mention(one.causes[0].statement if one.causes else ""),
+                    "count": one.stall.count, "max_ns": one.stall.max_ns,
+                    "total_ns": one.stall.total_ns, "delay_ns": one.delay_ns,
+                    "database_share": one.stall.database_ns / (one.stall.total_ns or 1),
+                }
+                for one in found.stalls[:STALLS]
+            ],
+        }  # fmt: skip
+
+    def _locks(self) -> list[dict[str, Any]]:
+        holds = sorted(self._report.profile.lock_holds, key=lambda hold: -hold.total_ns)[:LOCKS]
+        return [
+            {
+                **self._numbers.mention(hold.statement), "kind": hold.kind, "count": hold.count,
+                "site": self._numbers.site(self._report.sites.site(hold.path).frame),
+                "database": self._numbers.text(os.path.basename(hold.database) or hold.database),
+                "total_ns": hold.total_ns, "max_ns": hold.max_ns, "changed_rows": hold.changed_rows,
+            }
+            for hold in holds
+        ]  # fmt: skip
+
+    def _errors(self) -> list[dict[str, Any]]:
+        found: dict[tuple[str, str, int], int] = {}
+        for error in self._report.profile.errors:
+            site = self._numbers.site(self._report.sites.site(error.path).frame)
+            key = (error.exception, error.statement, site)
+            found[key] = found.get(key, 0) + error.count
+        ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:ERRORS]
+        return [
+            {
+                "exception": self._numbers.text(exception),
+                **self._numbers.mention(statement),
+                "site": site,
+                "count": n,
+            }
+            for (exception, statement, site), n in ranked
+        ]
+
+    def _process(self, process: Process) -> dict[str, Any]:
+        command = f"{process.pid}  {self._places.command(process.argv)}"
+        return {
+            "command": self._numbers.text(command), "wall_ns": process.wall_ns,
+            "python": self._numbers.text(process.python_version),
+            "sqlite": self._numbers.text(process.sqlite_version or "not used"),
+            "clock": self._numbers.text(process.clock),
+        }  # fmt: skip
+
+    def _footer(self) -> list[int]:
+        lines = [f"queryprof {__version__}. This file is complete: it asks nothing from anywhere."]
+        if self._source is not None:
+            lines.append("It holds lines of the program's source (--no-source leaves them out).")
+        if any(one.parameters is not None for one in self._report.profile.exemplars):
+            lines.append("It holds values of parameters, which may be secrets.")
+        return [self._numbers.text(line) for line in lines]
+
+
+def _curve(distribution: Distribution) -> tuple[list[int], list[float]]:
+    points = list(cumulative(distribution))
+    return [ns for ns, _ in points], [round(share, 5) for _, share in points]
+
+
+def _place_key(statement: str, frame: Frame | None, places: PagePlaces) -> tuple[str, str, str]:
+    """What a statement at a call site is known by in another recording: lines move."""
+    return statement, frame.function if frame else "", places.file(frame.file) if frame else ""
+
+
+def _before(report: Report) -> _Before:
+    groups = called_groups(report.profile.aggregates, lambda a: a.statement)
+    own_places = PagePlaces(report.profile)
+    by_place: dict[tuple[str, str, str], int] = {}
+    for (statement, place), ns in report.spent_ns.items():
+        frame = Frame(place[1], place[0], place[2]) if place else None
+        key = _place_key(statement, frame, own_places)
+        by_place[key] = by_place.get(key, 0) + ns
+    return _Before(
+        {statement: self_ns_of(group) for statement, group in groups},
+        by_place,
+        call_tree(report.profile.aggregates),
+    )

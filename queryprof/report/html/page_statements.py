@@ -1,0 +1,149 @@
+"""The statements of a page: their figures, call sites, plans, slowest executions and source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.histogram import add_histograms
+from queryprof.analysis.marks import mark_of
+from queryprof.analysis.plans import plans_by_statement
+from queryprof.analysis.report import Report
+from queryprof.analysis.totals import Totals, add_up, executions_of, group_by, self_ns_of
+from queryprof.model import Aggregate, Exemplar, Frame
+from queryprof.report.html.numbers import Numbers
+from queryprof.report.text.cards import reasons
+from queryprof.report.text.plans import marked_steps
+
+Groups = Sequence[tuple[str, list[Aggregate]]]
+"""The statements that the page shows, each with its aggregates, most time first."""
+
+SITES_OF_A_STATEMENT = 20
+DETAILED = 1000
+"""Statements with a plan, a histogram, executions and source; the others have their figures."""
+
+SOURCES = 400
+"""Places whose source is shown."""
+
+SourceLines = Callable[[Frame], Sequence[tuple[int, str]] | None]
+"""Looks up the source around a frame's line: (number, text) of each line; None: it is not known."""
+
+FIGURES = (
+    "self_ns", "executions", "mean_ns", "p50_ns", "p95_ns", "p99_ns", "max_ns", "rows_each",
+    "vm_steps", "full_scan_steps", "page_fetches", "errors",
+)  # fmt: skip
+
+
+class PageStatements:
+    """The columns on statements.
+
+    Args:
+        left: how many statements the page leaves out.
+        before_ns: the time of each statement in another recording; None: there is no other.
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        groups: Groups,
+        left: int,
+        numbers: Numbers,
+        before_ns: Mapping[str, int] | None,
+    ) -> None:
+        self._report, self._groups, self._left = report, groups, left
+        self._numbers, self._before_ns = numbers, before_ns
+        self._totals = [add_up(group) for _, group in groups]
+
+    def columns(self) -> dict[str, Any]:
+        """The figures of all statements, and their call sites."""
+        found: dict[str, Any] = {
+            name: [_figure(totals, name) for totals in self._totals] for name in FIGURES
+        }
+        found["text"] = [self._numbers.text(statement) for statement, _ in self._groups]
+        sites = [
+            self._sites_of(group, has_callers=number < DETAILED)
+            for number, (_, group) in enumerate(self._groups)
+        ]
+        found["sites"] = [shown for shown, _ in sites]
+        found["site_count"] = [all_sites for _, all_sites in sites]
+        found["left"] = self._left
+        if self._before_ns is not None:
+            found["before_ns"] = [self._before_ns.get(statement) for statement, _ in self._groups]
+        return found
+
+    def _sites_of(self, group: list[Aggregate], has_callers: bool) -> tuple[list[list[int]], int]:
+        """[site, ns, executions, caller] of the most expensive sites, with the most expensive caller;
+        and how many sites there are.
+        """
+        sites = self._report.sites
+        by_place = group_by(group, lambda a: sites.place(a.path))
+        called = [members for members in by_place.values() if any(a.count for a in members)]
+        called.sort(key=self_ns_of, reverse=True)
+        shown = []
+        for members in called[:SITES_OF_A_STATEMENT]:
+            site = sites.site(max(members, key=lambda a: a.self_ns).path)
+            row = [self._numbers.site(site.frame), self_ns_of(members), executions_of(members)]
+            if has_callers:
+                row.append(self._numbers.site(site.callers[0] if site.callers else None))
+            shown.append(row)
+        return shown, len(called)
+
+    def details(self, findings: Sequence[Finding]) -> list[dict[str, Any]]:
+        """What is known of the statements that take most time."""
+        profile, text = self._report.profile, self._numbers.text
+        plans = plans_by_statement(profile.plans)
+        exemplars: dict[str, list[Exemplar]] = {}
+        for one in profile.exemplars:
+            exemplars.setdefault(one.statement, []).append(one)
+        first = {one.statement: one for one in reversed(self._report.ranking.bottlenecks)}
+        start_ns = min((process.start_unix_ns for process in profile.processes), default=0)
+        database_ns = self._report.overview.database_ns or 1
+        found = []
+        for (statement, group), totals in list(zip(self._groups, self._totals, strict=True))[
+            :DETAILED
+        ]:
+            known = plans.get(statement, ())
+            mark = mark_of(statement, known, totals, totals.self_ns / database_ns)
+            histogram = add_histograms(a.histogram for a in group)
+            notes = [profile.notes[statement]] if statement in profile.notes else []
+            if statement in first:
+                notes += reasons(first[statement], self._report, findings)
+            found.append({
+                "plan": [[text(step), text(sign or None)] for step, sign in marked_steps(known, mark)],
+                "buckets": sorted(histogram),
+                "counts": [histogram[bucket] for bucket in sorted(histogram)],
+                "slowest": [self._exemplar(one, start_ns) for one in exemplars.get(statement, ())],
+                "notes": [text(note) for note in notes],
+            })  # fmt: skip
+        return found
+
+    def _exemplar(self, one: Exemplar, start_ns: int) -> list[Any]:
+        text = self._numbers.text
+        stack = [self._numbers.site(frame) for frame in one.stack or one.path]
+        return [
+            one.duration_ns, max(0, one.started_unix_ns - start_ns), one.rows,
+            text(one.span or None), stack, text(one.sql), text(one.parameters),
+        ]  # fmt: skip
+
+    def sources(self, source: SourceLines) -> dict[int, list[tuple[int, int]]]:
+        """By the call site: the lines around it, of the sites of the most expensive statements."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        numbers = self._numbers.frames
+        frames = dict.fromkeys(
+            frame
+            for _, group in self._groups[:DETAILED]
+            for a in group
+            if (frame := self._report.sites.site(a.path).frame) in numbers
+        )
+        for frame in list(frames)[:SOURCES]:
+            lines = source(frame) if frame else None
+            if frame and lines:
+                shown = [(line, self._numbers.text(code)) for line, code in lines]
+                found[numbers[frame]] = shown
+        return found
+
+
+def _figure(totals: Totals, name: str) -> Any:
+    value = getattr(totals, name)
+    return round(value, 3) if isinstance(value, float) else value

@@ -1,0 +1,56 @@
+"""The call tree of a page: a column for each figure, without what is too small to be seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from queryprof.analysis.tree import Node
+from queryprof.report.html.numbers import NONE, Numbers
+from queryprof.report.html.page_places import PagePlaces
+
+SMALLEST_SHARE = 1 / 2000
+"""Of the database time: what takes less is added up under SMALLER."""
+
+SMALLER = "(smaller)"
+LONGEST_NAME = 200
+
+
+def tree_columns(
+    root: Node, before: Node | None, numbers: Numbers, places: PagePlaces
+) -> dict[str, Any]:
+    """The nodes, each after the one that it is part of; `before` is the root of another recording's
+    tree, whose nodes are those of the same names.
+    """
+    columns: dict[str, list[Any]] = {
+        "name": [], "parent": [], "self_ns": [], "statement": [], "before_ns": [],
+    }  # fmt: skip
+    smaller = numbers.text(SMALLER)
+
+    def add(*values: int | None) -> int:
+        for column, value in zip(columns.values(), values, strict=True):
+            column.append(value)
+        return len(columns["name"]) - 1
+
+    def before_ns(node: Node | None) -> int | None:
+        return node.self_ns if node else None
+
+    first = add(numbers.text(""), NONE, root.self_ns, NONE, before_ns(before))
+    waiting = [(root, before, first)]
+    while waiting:
+        node, was, number = waiting.pop()
+        left_ns = 0
+        for child in node.ranked:
+            if child.self_ns < max(1, root.self_ns * SMALLEST_SHARE):
+                left_ns += child.self_ns
+                continue
+            key = (child.name, child.frame.file if child.frame else "")
+            child_was = was.children.get(key) if was else None
+            name = places.frame(child.frame) if child.frame else child.name[:LONGEST_NAME]
+            statement = NONE if child.frame else numbers.statement(child.name)
+            place = add(numbers.text(name), number, child.self_ns, statement, before_ns(child_was))
+            waiting.append((child, child_was, place))
+        if left_ns > 0:
+            add(smaller, number, left_ns, NONE, None)
+    if before is None:
+        del columns["before_ns"]
+    return {**columns, "smaller": smaller}
