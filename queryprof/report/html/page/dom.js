@@ -26,7 +26,7 @@ const section = (id, title, ...children) =>
 
 // A table: columns are [title, is a number]; a cell is text or an element.
 const plainTable = (label, columns, rows) =>
-  h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
+  h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": label },
     h("table", {},
       h("thead", {}, h("tr", {}, columns.map(([title, right]) => h("th", { scope: "col", class: right && "right" }, title)))),
       h("tbody", {}, rows.map((cells) =>

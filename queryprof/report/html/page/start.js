@@ -81,7 +81,7 @@ async function start() {
   });
   table?.update();
   route();
-  document.documentElement.dataset.ready = "yes";
+  document.documentElement.dataset.ready = performance.now().toFixed(0);
 }
 
 start();

@@ -1,0 +1,314 @@
+"""The page in a real browser: how it looks, what keys and clicks do, and that text is only text."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from say.by_hand import MAIN, aggregate, process, profile_of
+from say.test_hostile_names import profile_of as hostile_profile
+
+from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.report import Report
+from queryprof.model import Frame, Interval, Profile
+from queryprof.report.html.html_report import html_page
+from queryprof.report.html.page_data import page_data
+
+sync_api = pytest.importorskip("playwright.sync_api")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: apt-get install chromium"),
+    pytest.mark.xdist_group("browser"),
+]
+
+STATEMENTS = 300
+HOSTILE = (
+    "</script><script>document.title='no'</script><img src=x onerror=\"document.title='no'\">\u2028"
+)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Page:
+    """A page that is open, with all that it said and asked for."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        page.on("console", lambda message: self.said.append(message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("dialog", lambda dialog: self.said.append(dialog.message))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.page, name)
+
+    def ready(self) -> None:
+        self.page.wait_for_selector("html[data-ready]", timeout=20_000)
+
+
+Opening = Callable[..., Any]
+
+
+@pytest.fixture
+def opened(chromium: Any, tmp_path: Path) -> Opening:
+    @contextmanager
+    def opening(text: str, at: str = "", width: int = 1400, **options: Any) -> Iterator[Page]:
+        path = tmp_path / "page.html"
+        path.write_text(text, encoding="utf-8")
+        context = chromium.new_context(viewport={"width": width, "height": 800}, **options)
+        page = Page(context.new_page())
+        page.goto(f"{path.as_uri()}{at}")
+        yield page
+        assert set(page.asked) == {path.as_uri()}
+        context.close()
+
+    return opening
+
+
+def many() -> Profile:
+    """A profile with something in each part of the page."""
+    profile = hostile_profile("plain")
+    aggregates = [
+        aggregate(
+            f"SELECT name, price FROM product_{n} WHERE id = ?",
+            (Frame(f"load_{n % 9}", f"/app/store_{n % 5}.py", n + 1), MAIN),
+            10**6 * (STATEMENTS - n), count=n + 1,
+        )
+        for n in range(STATEMENTS)
+    ]  # fmt: skip
+    run = process(start_unix_ns=0, end_unix_ns=10**9)
+    timeline = tuple(Interval(n << 27, n, n, n << 23) for n in range(7))
+    return Profile(
+        (run,), (*profile.aggregates, *aggregates), profile.errors, loops=profile.loops,
+        spans=profile.spans, timeline_width_ns=1 << 27, timeline=timeline, plans=profile.plans,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    profile = many()
+    site = CallSite(profile.aggregates[5].path[0], (MAIN,))
+    finding = Finding(
+        "full_scan", Severity.HIGH, 0.3, 10**8, profile.aggregates[5].statement, site, None,
+        ("30 executions read 28,297 rows to return 6.4",), "Create an index.",
+        "CREATE INDEX i ON t (a);", "The gain is an estimate.",
+    )  # fmt: skip
+    source = [(number, f"line = {number}") for number in range(1, 8)]
+    data = page_data(Report(profile), [finding], lambda frame: source)
+    return html_page(data, "queryprof: test")
+
+
+def column(page: Page, number: int) -> list[str]:
+    page.locator("table.statements .what a").first.wait_for()
+    cells = page.locator(f"table.statements tbody tr:not([aria-hidden]) td:nth-child({number})")
+    found: list[str] = cells.all_inner_texts()
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("at", ["", "#/s/3"])
+def test_it_can_be_used_by_everybody(opened: Opening, text: str, scheme: str, at: str) -> None:
+    """Axe finds nothing; nothing is on the console."""
+    with opened(text, at, color_scheme=scheme, bypass_csp=True) as page:
+        page.ready()
+        found = axe.Axe().run(page.page).response["violations"]
+        assert [
+            (one["id"], [node["html"][:120] for node in one["nodes"][:3]]) for one in found
+        ] == []
+        assert page.said == []
+
+
+@pytest.mark.parametrize("width", [400, 900, 1400])
+@pytest.mark.parametrize("at", ["", "#/s/3"])
+def test_it_fits_the_window(opened: Opening, text: str, width: int, at: str) -> None:
+    with opened(text, at, width) as page:
+        page.ready()
+        wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert page.evaluate(wide) == 0
+        assert page.evaluate("document.querySelectorAll('*').length") < 6000
+        assert page.said == []
+
+
+def test_it_sorts_by_each_column(opened: Opening, text: str) -> None:
+    with opened(text) as page:
+        page.ready()
+        heads = page.locator("table.statements th button")
+        for number in range(heads.count()):
+            orders = []
+            for _ in range(2):
+                heads.nth(number).click()
+                orders.append(
+                    page.locator("table.statements th").nth(number).get_attribute("aria-sort")
+                )
+            assert sorted(orders) == ["ascending", "descending"]
+        heads.nth(2).click()
+        counts = [int(each.replace(",", "")) for each in column(page, 3)]
+        assert counts == sorted(counts, reverse=True)
+        assert counts[0] == STATEMENTS
+
+
+def test_it_searches(opened: Opening, text: str) -> None:
+    """By SQL, function and file; words that must all be there."""
+    with opened(text) as page:
+        page.ready()
+        page.keyboard.press("/")
+        for words, found in (
+            ("product_17 ", 11),
+            ("product_17 store_2", 3),
+            ("LOAD_8", 33),
+            ("zzz", 0),
+        ):
+            page.fill("#search", words.strip() if words != "product_17 " else "product_17")
+            said = page.locator(".tools [role=status]").inner_text()
+            assert said == f"{found} of 301 statements", words
+
+
+def test_the_keyboard_is_enough(opened: Opening, text: str) -> None:
+    """The third row is opened, and Escape comes back to the same place."""
+    with opened(text) as page:
+        page.ready()
+        for _ in range(3):
+            page.keyboard.press("j")
+        before = page.evaluate("scrollY")
+        third = page.locator("tr.on .what a").inner_text()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#page h1")
+        assert page.locator("#page pre.sql").first.inner_text() == third
+        assert page.locator("#page h1").evaluate("e => e === document.activeElement")
+        page.keyboard.press("Escape")
+        page.wait_for_selector("#overview:not([hidden])")
+        assert (before, page.evaluate("scrollY")) == (before, before)
+        page.go_back()
+        page.wait_for_selector("#page h1")
+        page.reload()
+        page.ready()
+        assert page.locator("#page pre.sql").first.inner_text() == third
+        page.keyboard.press("d")
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+        page.keyboard.press("?")
+        assert page.locator("dialog").is_visible()
+        page.keyboard.press("Escape")
+        assert page.locator("#page h1").is_visible()
+        assert page.said == []
+
+
+def test_the_tree_is_zoomed_and_walked(opened: Opening, text: str) -> None:
+    with opened(text) as page:
+        page.ready()
+        tree = page.locator("[role=tree]")
+        nodes = tree.locator("[role=treeitem]").count()
+        tree.locator("[role=treeitem]", has_text="load_3()").first.click()
+        chosen = tree.locator("[aria-selected=true]")
+        assert chosen.get_attribute("aria-label").startswith("load_3() ")
+        assert tree.locator("[role=treeitem]").count() < nodes
+        assert "of the database time" in page.locator("#from [role=status]").inner_text()
+        page.keyboard.press("ArrowUp")
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith(
+            "main() "
+        )
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Escape")
+        assert tree.locator("[role=treeitem]").count() == nodes
+        assert page.said == []
+
+
+def test_text_of_the_program_is_only_text(opened: Opening) -> None:
+    """No element, no title, no request; and the policy refuses what scripts should not do."""
+    data = page_data(Report(hostile_profile(HOSTILE)), (), None)
+    with opened(html_page(data, "queryprof: hostile")) as page:
+        page.ready()
+        assert page.title() == "queryprof: hostile"
+        assert page.locator("img").count() == 0
+        assert page.locator("script").count() == 2
+        assert page.locator("#statements", has_text="</script><script>").count() == 1
+        assert page.said == []
+        for number in range(
+            page.evaluate("document.querySelectorAll('.statements .what a').length")
+        ):
+            page.goto(page.url.partition("#")[0] + f"#/s/{number}")
+            page.wait_for_selector("#page h1")
+            assert page.locator("img").count() == 0
+        assert page.said == []
+        refused = page.evaluate("""async () => {
+            const found = [];
+            try { document.body.innerHTML = "<b>no</b>"; } catch (error) { found.push(error.name); }
+            try { await fetch("https://example.com"); } catch (error) { found.push(error.name); }
+            return found;
+        }""")
+        assert refused == ["TypeError", "TypeError"]
+
+
+def test_packed_data_is_unpacked_or_it_says_what_it_needs(opened: Opening, text: str) -> None:
+    profile = profile_of(*(aggregate(f"SELECT {'x' * 60}{n}", ns=n + 1) for n in range(3000)))
+    large = html_page(page_data(Report(profile), (), None), "large")
+    assert 'data-encoding="deflate"' in large
+    with opened(large) as page:
+        page.ready()
+        assert "3,000 statements" in page.locator(".tools [role=status]").inner_text()
+        assert page.evaluate("document.querySelectorAll('*').length") < 6000
+    old = large.replace("(() => {\n", "(() => {\nconst DecompressionStream = undefined;\n", 1)
+    with opened(old, bypass_csp=True) as page:
+        page.wait_for_selector("#app p")
+        assert "cannot unpack" in page.locator("#app").inner_text()
+    with opened(text, java_script_enabled=False) as page:
+        assert "needs JavaScript" in page.content()
+
+
+def test_it_can_be_printed(opened: Opening, text: str) -> None:
+    with opened(text) as page:
+        page.ready()
+        page.emulate_media(media="print")
+        assert not page.locator("header").is_visible()
+        assert page.locator("h1").first.is_visible()
+        assert len(page.pdf()) > 10_000
+
+
+def test_it_shows_what_the_json_says(opened: Opening, text: str) -> None:
+    """The sentence, and the first row of the table."""
+    from queryprof.report.json.report import json_report
+
+    told = json.loads(json_report(Report(many())))
+    with opened(text) as page:
+        page.ready()
+        assert page.locator("h1").first.inner_text().startswith(f"{told['vital_few']} of ")
+        first = told["views"]["statement"][0]
+        page.locator("#search").scroll_into_view_if_needed()
+        assert column(page, 3)[0] == f"{first['totals']['executions']:,}"
+        assert page.locator("table.statements .what a").first.inner_text() == first["name"]
+
+
+def test_a_recording_against_another(opened: Opening) -> None:
+    before = profile_of(aggregate("SELECT 1", ns=10**6), aggregate("SELECT 2", ns=10**6))
+    after = profile_of(aggregate("SELECT 1", ns=3 * 10**6), aggregate("SELECT 3", ns=10**6))
+    data = page_data(Report(after), (), None, Report(before))
+    with opened(html_page(data, "against"), color_scheme="dark") as page:
+        page.ready()
+        assert "was 1.00 ms: +200%" in page.locator("#vital").inner_text()
+        assert column(page, 3) == ["1.00 ms", "?"]
+        page.goto(page.url + "#/s/0")
+        assert "change\n+200%" in page.locator(".figures").inner_text()
+
+
+def test_without_calls(opened: Opening) -> None:
+    with opened(html_page(page_data(Report(Profile((process(),), ())), (), None), "empty")) as page:
+        page.ready()
+        assert page.locator("h1").first.inner_text() == "No database time"
+        assert page.said == []
