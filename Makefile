@@ -59,12 +59,13 @@ lint: $(BIN)/queryprof ## ruff, mypy --strict, clang-format, actionlint (where g
 	if command -v go > /dev/null; then go run $(ACTIONLINT); fi
 	$(BIN)/python -m nox --session types
 
-picture: $(BIN)/queryprof ## draws README's picture, of a real run
-	cd examples/airports && PATH=$(CURDIR)/$(BIN):$$PATH queryprof run --no-report -o $(CURDIR)/picture.qprof python app.py
+picture: $(BIN)/queryprof ## draws the pictures in README and docs/, of a real run (needs chromium)
+	cd examples/airports && PATH=$(CURDIR)/$(BIN):$$PATH queryprof run --no-report --html -o $(CURDIR)/picture.qprof python app.py
 	$(BIN)/python docs/picture.py picture.qprof
-	rm picture.qprof
+	$(BIN)/python docs/pictures.py picture.qprof picture.html
+	rm picture.qprof picture.html
 
-docs: picture ## runs all that README.md and docs/ show; draws README's picture, writes docs/findings.md
+docs: picture ## runs all that README.md and docs/ show; draws the pictures, writes docs/findings.md
 	$(BIN)/python docs/findings_page.py
 	$(BIN)/pytest tests/test_documentation.py
 

@@ -42,7 +42,7 @@ def html(
 
     if opens and output == "-":
         raise click.UsageError("--open needs a file, not standard output")
-    path = output or f"{os.path.splitext(file)[0]}.html"
+    path = output or page_path(file)
     if path != "-" and not force:
         refuse_other_file(path)
     page = page_of(file, against, top, not no_source)
@@ -56,6 +56,11 @@ def html(
         from pathlib import Path
 
         webbrowser.open(Path(path).resolve().as_uri())
+
+
+def page_path(trace: str) -> str:
+    """Where the page of a trace is written."""
+    return f"{os.path.splitext(trace)[0]}.html"
 
 
 def page_of(file: str, against: str | None, top: int | None, with_source: bool) -> str:

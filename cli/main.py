@@ -17,7 +17,19 @@ from queryprof.version import __version__
 EXIT_ERROR = 2
 
 
-COMMANDS = ("run", "report", "html", "analyze", "compare", "ab", "scenario", "merge", "doctor")
+COMMANDS = (
+    "run",
+    "report",
+    "html",
+    "export",
+    "snakeviz",
+    "analyze",
+    "compare",
+    "ab",
+    "scenario",
+    "merge",
+    "doctor",
+)
 
 
 class Commands(click.Group):

@@ -9,6 +9,10 @@ import click
 
 from queryprof.errors import QueryprofError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queryprof.cli.recording import Parts
+
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option(
@@ -16,6 +20,7 @@ from queryprof.errors import QueryprofError
     help="The trace file.  [default: PROGRAM.qprof]",
 )  # fmt: skip
 @click.option("--no-report", is_flag=True, help="Only write the trace.")
+@click.option("--html", "writes_page", is_flag=True, help="Write the report as a page, too.")
 @click.option(
     "--parameters", is_flag=True,
     help="Keep SQL texts and bound parameters of the slowest executions: they may be secrets.",
@@ -32,6 +37,7 @@ from queryprof.errors import QueryprofError
 def run(
     output: str | None,
     no_report: bool,
+    writes_page: bool,
     parameters: bool,
     stall_ms: float | None,
     roots: tuple[str, ...],
@@ -52,6 +58,7 @@ def run(
     read_settings()  # invalid settings are reported before the program runs
     arguments, name = python_command(command)
     parts = Parts(output or f"{name}.qprof")
+    page = _page_beside(parts) if writes_page else None
     try:
         with uninterrupted(), parts.collecting(None if no_report else _import_report):
             status = run_command(arguments, parts.environment(parameters, roots, stall_ms))
@@ -75,11 +82,31 @@ def run(
             print_report(report, file=sys.stderr, findings=findings_of(report))
             if parts.keeps_output:
                 click.echo(f"\ntrace: {visible(os.path.relpath(parts.output))}", err=True)
+        if merged and page:
+            from queryprof.cli.html import page_of, write_page
+
+            write_page(page, page_of(parts.output, None, None, with_source=True))
+            click.echo(f"page: {visible(os.path.relpath(page))}", err=True)
         parts.remove()
     except Exception as error:
         # The program's own exit status matters more than what became of its recording.
         click.echo(f"queryprof: {visible(str(error))}", err=True)
     status.exit()
+
+
+def _page_beside(parts: Parts) -> str:
+    """The path of the page; an error is told before the program runs."""
+    from queryprof.cli.html import page_path, refuse_other_file
+
+    if not parts.keeps_output:
+        raise click.UsageError("--html needs a trace: it is written beside it")
+    path = page_path(parts.output)
+    try:
+        refuse_other_file(path)
+    except QueryprofError:
+        parts.remove()
+        raise
+    return path
 
 
 def _import_report() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from queryprof.analysis.findings.finding import CATEGORIES
@@ -76,7 +77,10 @@ def test_the_page_on_findings_has_the_tested_programs() -> None:
 def test_every_command_and_option_is_documented() -> None:
     """A command or option that no page names is unknown to people."""
     text = "\n".join(page.read_text() for page in PAGES)
-    for name, command in cli.commands.items():
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
         assert f"queryprof {name}" in text
         for parameter in command.params:
             if parameter.param_type_name == "option" and parameter.name != "help":

@@ -29,9 +29,13 @@ function ticks(from, to, wanted) {
   return found;
 }
 
-const axis = (labels) =>
-  h("div", { class: "axis", "aria-hidden": "true" },
-    labels.map(([place, label]) => h("span", { css: { left: `${place * 100}%` }, class: place > 0.9 && "last" }, label)));
+// Labels below a chart, as [place, text]; one that would touch the one before is left out.
+function axis(labels) {
+  let last = -1;
+  const apart = labels.filter(([place]) => place - last >= 0.14 && (last = place) >= 0);
+  return h("div", { class: "axis", "aria-hidden": "true" },
+    apart.map(([place, label]) => h("span", { css: { left: `${place * 100}%` }, class: place > 0.9 && "last" }, label)));
+}
 
 const bucketLow = (bucket) => (bucket < 16 ? bucket : (16 + (bucket % 16)) * 2 ** (Math.floor(bucket / 16) - 1));
 

@@ -1,0 +1,39 @@
+"""`queryprof snakeviz`: the database time in snakeviz."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+import click
+
+from queryprof.errors import QueryprofError
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("file", type=click.Path())
+@click.option("--stacks", is_flag=True, help="Whole stacks, with libraries: estimates.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def snakeviz(file: str, stacks: bool, arguments: tuple[str, ...]) -> None:
+    """Opens FILE in snakeviz, with ARGUMENTS of its own after --."""
+    from queryprof.cli.export import exported
+
+    if importlib.util.find_spec("snakeviz") is None:
+        raise QueryprofError("snakeviz is not installed: pip install 'queryprof[snakeviz]'")
+    content = exported(file, "pstats", stacks, None)
+    with tempfile.TemporaryDirectory(prefix="queryprof-") as folder:
+        name = os.path.splitext(os.path.basename(file))[0]
+        path = os.path.join(folder, f"{name}.prof")
+        with open(path, "wb") as written:
+            written.write(content)
+        # Whoever ends this command ends snakeviz: subprocess.call kills it when an exception passes.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        try:
+            status = subprocess.call([sys.executable, "-m", "snakeviz", *arguments, path])
+        except KeyboardInterrupt:  # how snakeviz is ended
+            status = 0
+    sys.exit(status)

@@ -1,0 +1,1 @@
+"""The database time in the formats of other viewers."""

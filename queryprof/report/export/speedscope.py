@@ -1,0 +1,39 @@
+"""For speedscope (https://www.speedscope.app/file-format-schema.json): one sampled profile."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from queryprof.report.export.weights import SQL_FILE, Node, Weight
+from queryprof.version import __version__
+
+
+def speedscope_file(weights: list[Weight], name: str) -> bytes:
+    """A stack for each weight, in ns."""
+    numbers: dict[Node, int] = {}
+    samples = [[numbers.setdefault(node, len(numbers)) for node in w.nodes] for w in weights]
+    document = {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "name": name,
+        "activeProfileIndex": 0,
+        "exporter": f"queryprof {__version__}",
+        "shared": {"frames": [_frame(node) for node in numbers]},
+        "profiles": [
+            {
+                "type": "sampled",
+                "name": name,
+                "unit": "nanoseconds",
+                "startValue": 0,
+                "endValue": sum(weight.ns for weight in weights),
+                "samples": samples,
+                "weights": [weight.ns for weight in weights],
+            }
+        ],
+    }
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _frame(node: Node) -> dict[str, Any]:
+    has_place = node.file not in (SQL_FILE, "~")
+    return {"name": node.name, **({"file": node.file, "line": node.line} if has_place else {})}

@@ -1,0 +1,57 @@
+"""Trace events, for chrome://tracing, Perfetto and speedscope: the slowest executions by thread, and
+the timeline as counters (the Trace Event Format, Google). Times are in us.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from queryprof.analysis.timeline import timeline_of
+from queryprof.model import Exemplar, Profile, Thread
+from queryprof.report.inert import visible
+from queryprof.report.places import Places
+
+INTERVALS = 512
+
+
+def trace_events_file(profile: Profile) -> bytes:
+    """The events since the start of the run."""
+    places = Places(profile)
+    start_ns = min((process.start_unix_ns for process in profile.processes), default=0)
+    pids = {process.id: process.pid for process in profile.processes}
+    threads: dict[Thread, int] = {}
+    events: list[dict[str, Any]] = []
+    for one in sorted(profile.exemplars, key=lambda one: one.started_unix_ns):
+        number = threads.setdefault(one.thread, len(threads) + 1)
+        events.append({
+            "ph": "X", "name": visible(one.statement[:200]), "cat": "sql", "tid": number,
+            "pid": pids[one.thread.process_id], "ts": (one.started_unix_ns - start_ns) / 1000,
+            "dur": one.duration_ns / 1000, "args": _arguments(one, places),
+        })  # fmt: skip
+    for thread, number in threads.items():
+        events.append({
+            "ph": "M", "name": "thread_name", "pid": pids[thread.process_id], "tid": number,
+            "args": {"name": visible(thread.name)},
+        })  # fmt: skip
+    first = next(iter(pids.values()), 0)
+    for moment in timeline_of(profile, INTERVALS).moments:
+        for name, figures in (
+            ("database", {"busy percent": round(moment.busy * 100, 2)}),
+            ("calls a second", {"calls": round(moment.calls_per_s)}),
+        ):
+            events.append({
+                "ph": "C", "name": name, "pid": first, "tid": 0, "ts": moment.start_ns / 1000,
+                "args": figures,
+            })  # fmt: skip
+    document = {"displayTimeUnit": "ms", "traceEvents": events}
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _arguments(one: Exemplar, places: Places) -> dict[str, Any]:
+    stack = [visible(places.frame(frame)) for frame in one.stack or one.path]
+    known = {"span": one.span, "sql": one.sql, "parameters": one.parameters}
+    return {
+        "operation": one.operation, "rows": one.rows, "stack": stack,
+        **{name: visible(value) for name, value in known.items() if value},
+    }  # fmt: skip

@@ -1,0 +1,126 @@
+"""Call paths with what they weigh: what every viewer's format is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from queryprof.analysis.totals import executions_of
+from queryprof.model import CallPath, Profile
+from queryprof.report.inert import visible
+from queryprof.report.places import Places
+
+SQL_FILE = "sql"
+"""Stands for the file of a statement."""
+
+LONGEST_NAME = 300
+
+
+class Node(NamedTuple):
+    """A function with its first line that is known, or a statement with its number for its line."""
+
+    file: str
+    line: int
+    name: str
+
+
+ROOT = Node("~", 0, "<database time>")
+OTHER = Node("~", 0, "(other)")
+"""What is left out for want of room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """Executions of one statement from one call path: the outermost function first, the statement
+    last.
+    """
+
+    nodes: tuple[Node, ...]
+    executions: int
+    ns: int
+
+
+def weights_of(profile: Profile, takes_stacks: bool = False) -> list[Weight]:
+    """The call paths of a profile, which add up to its database time.
+
+    Args:
+        takes_stacks: whole stacks instead, with libraries' frames. They are of slow executions and
+            of a sample of the others: estimates.
+    """
+    paths: dict[tuple[str, CallPath], tuple[int, int]] = {}
+
+    def add(statement: str, path: CallPath, executions: int, ns: int) -> None:
+        before = paths.get((statement, path), (0, 0))
+        paths[statement, path] = (before[0] + executions, before[1] + ns)
+
+    if takes_stacks:
+        for sample in profile.stack_samples:
+            add(sample.statement, sample.stack, sample.executions, sample.ns)
+    else:
+        for a in profile.aggregates:
+            if a.count:
+                add(a.statement, a.path, executions_of([a]), a.self_ns)
+    nodes = _Nodes(profile, (path for _, path in paths))
+    return [
+        Weight((*nodes.of(path), nodes.statement(statement)), executions, ns)
+        for (statement, path), (executions, ns) in paths.items()
+    ]
+
+
+class _Nodes:
+    def __init__(self, profile: Profile, paths: Iterable[CallPath]) -> None:
+        self._places = Places(profile)
+        self._first: dict[tuple[str, str], int] = {}
+        self._statements: dict[str, Node] = {}
+        for path in paths:
+            for frame in path:
+                key = (frame.file, frame.function)
+                self._first[key] = min(frame.line, self._first.get(key, frame.line))
+
+    def of(self, path: CallPath) -> list[Node]:
+        return [
+            Node(
+                visible(self._places.file(frame.file)),
+                self._first[frame.file, frame.function],
+                visible(frame.function),
+            )
+            for frame in reversed(path)
+        ]
+
+    def statement(self, statement: str) -> Node:
+        known = self._statements.get(statement)
+        if known is None:
+            name = visible(statement[:LONGEST_NAME])
+            known = self._statements[statement] = Node(SQL_FILE, len(self._statements) + 1, name)
+        return known
+
+
+def reduced(weights: list[Weight], top: int | None) -> list[Weight]:
+    """The same time with so many different nodes at the most, those that take most of it; what is
+    in others is in OTHER, each row of them once.
+    """
+    if top is None:
+        return weights
+    spent: dict[Node, int] = {}
+    for weight in weights:
+        for node in set(weight.nodes):
+            spent[node] = spent.get(node, 0) + weight.ns
+    kept = frozenset(sorted(spent, key=lambda node: (-spent[node], node))[:top])
+    found: dict[tuple[Node, ...], tuple[int, int]] = {}
+    for weight in weights:
+        nodes: list[Node] = []
+        for node in weight.nodes:
+            shown = node if node in kept else OTHER
+            if not (nodes and nodes[-1] == OTHER == shown):
+                nodes.append(shown)
+        before = found.get(tuple(nodes), (0, 0))
+        found[tuple(nodes)] = (before[0] + weight.executions, before[1] + weight.ns)
+    return [Weight(nodes, *sums) for nodes, sums in found.items()]
+
+
+def names(node: Node) -> str:
+    """A node in one line of text."""
+    if node.file in (SQL_FILE, "~"):
+        return node.name
+    return f"{node.name} ({node.file}:{node.line})"

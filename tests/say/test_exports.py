@@ -1,0 +1,195 @@
+"""The formats of other viewers: the same time, and names that are only names."""
+
+from __future__ import annotations
+
+import json
+import marshal
+import pstats
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from say.by_hand import MAIN, aggregate, profile_of
+from say.test_hostile_names import HOSTILE
+from say.test_hostile_names import profile_of as hostile_profile
+
+from conftest import Run
+from queryprof.model import Frame, Profile, StackSample
+from queryprof.report.export.collapsed import collapsed_file
+from queryprof.report.export.pstats import pstats_file
+from queryprof.report.export.speedscope import speedscope_file
+from queryprof.report.export.trace_events import trace_events_file
+from queryprof.report.export.weights import OTHER, reduced, weights_of
+
+SITES = [Frame(name, f"/app/{name[0]}.py", line) for name in ("a", "b", "aa") for line in (7, 3)]
+PROFILES = st.lists(
+    st.tuples(
+        st.sampled_from(["SELECT 1", "SELECT 2", "COMMIT"]),
+        st.lists(st.sampled_from(SITES), max_size=4).map(tuple),
+        st.integers(1, 10**9),
+        st.integers(1, 5),
+        st.sampled_from(["execute", "fetchall"]),
+    )
+).map(
+    lambda rows: profile_of(
+        *(aggregate(sql, path, ns, operation, count) for sql, path, ns, count, operation in rows)
+    )
+)
+
+
+def stats_of(content: bytes) -> dict[Any, Any]:
+    found: dict[Any, Any] = marshal.loads(content)  # our own
+    return found
+
+
+def total_ns(profile: Profile) -> int:
+    return sum(a.self_ns for a in profile.aggregates)
+
+
+@given(PROFILES, st.none() | st.integers(1, 5))
+def test_all_of_the_time_is_there(profile: Profile, top: int | None) -> None:
+    """In each format, also where functions are left out; with recursion, and without a call path."""
+    weights = reduced(weights_of(profile), top)
+    stats = stats_of(pstats_file(weights))
+    assert sum(own for _, _, own, _, _ in stats.values()) == pytest.approx(total_ns(profile) / 1e9)
+    root = stats["~", 0, "<database time>"]
+    assert root[3] == pytest.approx(total_ns(profile) / 1e9)
+    assert all(
+        own <= cumulative + 1e-9 <= root[3] + 1e-6 for _, _, own, cumulative, _ in stats.values()
+    )
+    runs = sum(a.count for a in profile.aggregates if a.operation == "execute")
+    assert root[1] == runs
+    document = json.loads(speedscope_file(weights, "x"))
+    (shown,) = document["profiles"]
+    assert sum(shown["weights"]) == shown["endValue"] == total_ns(profile)
+    frames = len(document["shared"]["frames"])
+    assert all(0 <= number < frames for sample in shown["samples"] for number in sample)
+    lines = collapsed_file(weights).decode().splitlines()
+    assert sum(int(line.rpartition(" ")[2]) for line in lines) == total_ns(profile)
+    if top is not None:
+        assert len({node for weight in weights for node in weight.nodes} - {OTHER}) <= top
+
+
+def test_pstats_reads_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Functions by the smallest line that is known of them, and who calls whom."""
+    site, other = Frame("load", "/app/store.py", 20), Frame("load", "/app/store.py", 12)
+    profile = profile_of(
+        aggregate("SELECT 1", (site, MAIN), 3 * 10**9, count=4),
+        aggregate("SELECT 1", (other, MAIN), 10**9, count=2),
+    )
+    path = tmp_path / "x.prof"
+    path.write_bytes(pstats_file(weights_of(profile)))
+    found = pstats.Stats(str(path))
+    assert found.total_tt == pytest.approx(4)
+    found.print_callers()
+    shown = capsys.readouterr().out
+    assert re.search(r"store\.py:12\(load\).* 6 .* 4\.000 .*main\.py:10\(main\)", shown)
+    assert "20(load)" not in shown
+
+
+def test_statements_that_begin_alike_stay_two() -> None:
+    long = "SELECT " + "x" * 500
+    weights = weights_of(profile_of(aggregate(long + "1"), aggregate(long + "2")))
+    assert len({weight.nodes[-1] for weight in weights}) == 2
+    assert len(stats_of(pstats_file(weights))) == 4  # with main() and the root
+
+
+def test_stacks_are_estimates() -> None:
+    profile = replace(profile_of(), stack_samples=(StackSample("S", (SITES[0], MAIN), 64, 10**6),))
+    (weight,) = weights_of(profile, takes_stacks=True)
+    assert (weight.executions, weight.ns, len(weight.nodes)) == (64, 10**6, 3)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_only_names(name: str) -> None:
+    profile = hostile_profile(name)
+    weights = weights_of(profile)
+    lines = collapsed_file(weights).decode().split("\n")
+    assert len(lines) == len(weights) + 1
+    for line, weight in zip(lines, weights, strict=False):
+        assert line.count(";") == len(weight.nodes) - 1
+        assert line.isprintable()
+    assert json.loads(speedscope_file(weights, name))["name"] == name
+    json.loads(trace_events_file(profile))
+    stats_of(pstats_file(weights))
+
+
+def test_the_command(queryprof: Run, script: Callable[[str], Path]) -> None:
+    """Each format; trace events are in microseconds from the start."""
+    program = script(
+        "import sqlite3, time\n"
+        "db = sqlite3.connect(':memory:')\n"
+        "def load():\n"
+        "    time.sleep(0.02)\n"
+        "    return db.execute('WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n'\n"
+        "                      ' WHERE i < 100000) SELECT max(i) FROM n').fetchall()\n"
+        "load()\n"
+    )
+    queryprof("run", "--no-report", "-o", "x.qprof", program)
+    for form in ("pstats", "speedscope", "collapsed", "trace-events"):
+        done = queryprof("export", "--format", form, "x.qprof")
+        assert (done.returncode, done.stderr[:11]) == (0, "written: x."), form
+    events = json.loads(Path("x.trace.json").read_text())["traceEvents"]
+    (slow,) = [event for event in events if "RECURSIVE" in event["name"]]
+    assert slow["ts"] > 20_000
+    assert 1000 < slow["dur"] < 10**7
+    assert any("load() " in frame for frame in slow["args"]["stack"])
+    assert {event["ph"] for event in events} == {"X", "M", "C"}
+    assert (
+        "load"
+        in queryprof("export", "--format", "collapsed", "--stacks", "-o", "-", "x.qprof").stdout
+    )
+    refused = queryprof("export", "--format", "trace-events", "--stacks", "x.qprof")
+    assert refused.returncode == 2
+    missing = queryprof("export", "--format", "pstats", "y.qprof")
+    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+
+
+def test_snakeviz_is_asked_for_in_one_line() -> None:
+    code = "import sys; sys.modules['snakeviz'] = None; from queryprof.cli.main import main; main()"
+    refused = subprocess.run(
+        [sys.executable, "-c", code, "snakeviz", "x.qprof"], capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    said = "queryprof: snakeviz is not installed: pip install 'queryprof[snakeviz]'\n"
+    assert (refused.returncode, refused.stderr) == (2, said)
+
+
+@pytest.mark.once
+def test_snakeviz_opens_it(queryprof: Run, script: Callable[[str], Path]) -> None:
+    """The real one, on a free port: its page has the statement."""
+    pytest.importorskip("snakeviz")
+    program = script("import sqlite3\nsqlite3.connect(':memory:').execute('SELECT 12345')\n")
+    queryprof("run", "--no-report", "-o", "x.qprof", program)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", "from queryprof.cli.main import main; main()", "snakeviz",
+               "x.qprof", "--", "-s", "-p", str(port)]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        shown = ""
+        while "http://" not in shown:
+            shown = server.stdout.readline()
+        page = ""
+        for _ in range(100):
+            try:
+                page = urllib.request.urlopen(re.findall(r"http://\S+", shown)[0]).read().decode()
+                break
+            except OSError:
+                time.sleep(0.1)
+        server.terminate()
+    assert "SELECT ?" in page
+    assert "database time" in page
+    with pytest.raises(OSError, match="refused"):  # it ends with the command
+        socket.create_connection(("127.0.0.1", port)).close()
