@@ -23,6 +23,7 @@ COMMANDS = (
     "html",
     "export",
     "snakeviz",
+    "top",
     "analyze",
     "compare",
     "ab",

@@ -187,6 +187,7 @@ class Region:
             for name, count in zip(self._order, counts, strict=False)
         }
         self.state = int(self._values["state"])
+        self._histograms: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] | None = None
 
     def __getitem__(self, name: str) -> Any:
         """A value of the whole recording."""
@@ -309,17 +310,18 @@ class Region:
         return found
 
     def _spread_histograms(self) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-        if not hasattr(self, "_spreads"):
+        if self._histograms is None:
             self.read_head()  # a row that was just read may refer to new ones
-            self._spreads = [
+            spreads = [
                 struct.unpack(f"<{len(packed) // 2}H", packed)
                 for (packed,) in self.rows("spreads", ("octaves",))
             ]
-            self._octaves = [
+            octaves = [
                 struct.unpack(f"<{len(packed) // 4}I", packed)
                 for (packed,) in self.rows("octaves", ("counts",))
             ]
-        return self._spreads, self._octaves
+            self._histograms = (spreads, octaves)
+        return self._histograms
 
 
 @contextmanager

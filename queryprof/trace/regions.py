@@ -104,6 +104,12 @@ def regions_of(path: str) -> list[str]:
     ]
 
 
+def region_of_this_user(path: str) -> bool:
+    """Whether a file is named like a region, and can be trusted."""
+    parts = os.path.basename(path).split("-")
+    return len(parts) == 5 and parts[0] == PREFIX and _is_trusted(path)
+
+
 def names_in(directory: str) -> list[str]:
     """The names in a directory; none: it cannot be read."""
     try:

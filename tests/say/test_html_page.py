@@ -27,6 +27,9 @@ from queryprof.report.inert import visible
 from queryprof.report.json.report import json_report
 
 
+pytestmark = pytest.mark.once
+
+
 def page(profile: Profile, top: int | None = None, before: Profile | None = None) -> dict[str, Any]:
     return page_data(Report(profile), (), None, Report(before) if before else None, top)
 

@@ -1,0 +1,175 @@
+"""`queryprof top`: what runs now, again and again."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from queryprof.errors import QueryprofError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queryprof.analysis.activity import Now
+    from queryprof.trace.live import Chosen, Watch
+
+SORTS = ("time", "executions", "mean", "vm")
+KEYS = "q ends   s sorts   p pauses   j k choose   Enter tells more"
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "": 1.0}
+
+
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
+    """An interval: 500ms, 1s, 2."""
+
+    name = "seconds"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|)", str(value))
+        seconds = float(found[1]) * UNITS[found[2]] if found else 0
+        if not 0.05 <= seconds <= 3600:
+            self.fail(f"{value!r} is no interval from 50ms to 60m", param, ctx)
+        return seconds
+
+
+@click.command()
+@click.argument("target", required=False)
+@click.option("--every", type=Seconds(), default="1s", show_default=True, help="From look to look.")
+@click.option("--sort", type=click.Choice(SORTS), default="time", show_default=True)
+@click.option("--once", is_flag=True, help="One look, without keys; so it is without a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="A line of JSON for each look.")
+def top(target: str | None, every: float, sort: str, once: bool, as_json: bool) -> None:
+    """Shows what runs now in recorded programs.
+
+    TARGET is the id of a process, a trace that is being recorded, or a directory of such; without,
+    all programs of this user.
+    """
+    from queryprof.trace.live import Watch
+
+    watch = Watch(_chosen(target))
+    try:
+        if as_json:
+            _print_json(watch, every, sort, once)
+        elif once or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            _print_once(watch, every, sort)
+        else:
+            _follow(watch, every, sort)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        watch.close()
+
+
+def _chosen(target: str | None) -> Chosen | None:
+    from queryprof.trace.live import of_pid, of_trace
+
+    if target is None:
+        return None
+    if target.isdigit() and not os.path.exists(target):
+        if not os.path.exists(f"/proc/{target}"):
+            raise QueryprofError(f"top: no process {target} runs")
+        return of_pid(int(target))
+    return of_trace(target)
+
+
+def _look(watch: Watch, sort: str) -> Now:
+    from queryprof.analysis.activity import activity_of
+
+    return activity_of(watch.look(), sort)
+
+
+def _print_json(watch: Watch, every: float, sort: str, once: bool) -> None:
+    import json
+
+    from queryprof.report.json.writing import plain
+
+    watch.look()
+    while True:
+        time.sleep(every)
+        document = {"at_unix_ns": time.time_ns(), **plain(_look(watch, sort))}
+        click.echo(json.dumps(document, separators=(",", ":")))
+        sys.stdout.flush()
+        if once:
+            return
+
+
+def _print_once(watch: Watch, every: float, sort: str) -> None:
+    from queryprof.report.terminal.console import console_for, write
+    from queryprof.report.terminal.top import screen
+
+    watch.look()
+    time.sleep(every)
+    console = console_for()
+    write(console, [screen(_look(watch, sort), console.width, 40, _title(every, sort))])
+
+
+def _title(every: float, sort: str) -> str:
+    return f"queryprof top: the last {every:g} s, by {sort}"
+
+
+def _follow(watch: Watch, every: float, sort: str) -> None:
+    """Shows looks until it is ended, and obeys keys in between."""
+    from rich.live import Live
+
+    from queryprof.report.terminal.console import console_for
+    from queryprof.report.terminal.top import details_of, screen
+
+    console = console_for()
+    watch.look()
+    chosen, is_open, is_paused, now = 0, False, False, None
+    with _keys() as key, Live(console=console, screen=True, auto_refresh=False) as live:
+        due = time.monotonic() + every
+        while True:
+            if now is not None:
+                rows = now.statements
+                chosen = max(0, min(chosen, len(rows) - 1))
+                details = (
+                    details_of(rows[chosen], watch.plans(rows[chosen].statement))
+                    if is_open and rows
+                    else []
+                )
+                title = f"{_title(every, sort)}{' (paused)' if is_paused else ''}   {KEYS}"
+                view = screen(now, console.width, console.height, title, chosen, details)
+                live.update(view, refresh=True)
+            pressed = key(max(0.0, due - time.monotonic()))
+            if pressed in ("q", "\x03", "\x04"):
+                return
+            if pressed == "s":
+                sort = SORTS[(SORTS.index(sort) + 1) % len(SORTS)]
+            elif pressed == "p":
+                is_paused = not is_paused
+            elif pressed in ("j", "k"):
+                chosen += 1 if pressed == "j" else -1
+            elif pressed in ("\r", "\n"):
+                is_open = not is_open
+            if time.monotonic() >= due:
+                due = time.monotonic() + every
+                latest = _look(watch, sort)
+                now = now if is_paused and now is not None else latest
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[float], str]]:
+    """A function that waits so many seconds for a key; "" is none. The terminal is as it was after."""
+    import select
+    import termios
+    import tty
+
+    file = sys.stdin.fileno()
+    before = termios.tcgetattr(file)
+
+    def key(seconds: float) -> str:
+        ready, _, _ = select.select([file], [], [], seconds)
+        return os.read(file, 1).decode("ascii", "replace") if ready else ""
+
+    tty.setcbreak(file)
+    try:
+        yield key
+    finally:
+        termios.tcsetattr(file, termios.TCSADRAIN, before)

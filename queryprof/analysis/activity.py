@@ -1,0 +1,122 @@
+"""What runs now: statements at their call sites by what they did between two looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from queryprof.analysis.histogram import add_histograms, percentile
+from queryprof.model.live import Activity, ProcessActivity
+from queryprof.model.places import CallPath, Frame
+from queryprof.operations import FETCH_OPERATIONS
+
+SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class BusyStatement:
+    """One statement from one line.
+
+    Attributes:
+        callers: the most expensive call path behind the line.
+        busy: time in the database by the wall clock: 1 is one thread all the time.
+        executions_per_s: 0 while what began before is fetched.
+        mean_ns: of an execution, with its fetches; None: none began.
+        vm_steps: of an execution; None: unknown.
+    """
+
+    statement: str
+    frame: Frame | None
+    callers: CallPath
+    busy: float
+    executions_per_s: float
+    mean_ns: float | None
+    vm_steps: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BusyLoop:
+    """An event loop: how late 99 of 100 of its timers and beats were at the most (None: there were
+    none), and how often it was blocked.
+    """
+
+    pid: int
+    kind: str
+    thread: str
+    lag_p99_ns: int | None
+    stalls: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeenProcess:
+    pid: int
+    command: tuple[str, ...]
+    busy: float
+    has_ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """All processes together; statements in the order that was asked for."""
+
+    processes: tuple[SeenProcess, ...]
+    statements: tuple[BusyStatement, ...]
+    loops: tuple[BusyLoop, ...]
+
+
+SORT_KEYS: Mapping[str, Callable[[BusyStatement], float]] = {
+    "time": lambda one: one.busy,
+    "executions": lambda one: one.executions_per_s,
+    "mean": lambda one: one.mean_ns or 0.0,
+    "vm": lambda one: one.vm_steps or 0.0,
+}
+
+
+def activity_of(processes: Iterable[ProcessActivity], sort: str = "time") -> Now:
+    """What the processes did, by the share of a core that each statement kept busy, or another of
+    SORT_KEYS; most first.
+    """
+    known = list(processes)
+    groups: dict[tuple[str, Frame | None], list[tuple[Activity, int]]] = {}
+    for process in known:
+        for one in process.activities:
+            key = (one.statement, one.path[0] if one.path else None)
+            groups.setdefault(key, []).append((one, process.interval_ns))
+    measure = SORT_KEYS[sort]
+    statements = [_statement(*key, members) for key, members in groups.items()]
+    return Now(
+        tuple(
+            SeenProcess(
+                one.pid, one.command, sum(a.self_ns for a in one.activities) / one.interval_ns,
+                one.has_ended,
+            )
+            for one in known
+        ),
+        tuple(sorted(statements, key=lambda one: (-measure(one), one.statement))),
+        tuple(
+            BusyLoop(
+                process.pid, loop.kind, loop.thread,
+                percentile(add_histograms([loop.lags]), 0.99, loop.longest_ns), loop.stalls,
+            )
+            for process in known
+            for loop in process.loops
+        ),
+    )  # fmt: skip
+
+
+def _statement(
+    statement: str, frame: Frame | None, members: list[tuple[Activity, int]]
+) -> BusyStatement:
+    began = [(one, ns) for one, ns in members if one.operation not in FETCH_OPERATIONS]
+    executions = sum(one.calls for one, _ in began)
+    counted = sum(one.counted for one, _ in members)
+    most = max((one for one, _ in members), key=lambda one: one.self_ns)
+    return BusyStatement(
+        statement=statement,
+        frame=frame,
+        callers=most.path[1:],
+        busy=sum(one.self_ns / interval_ns for one, interval_ns in members),
+        executions_per_s=sum(one.calls * SECOND_NS / interval_ns for one, interval_ns in began),
+        mean_ns=sum(one.total_ns for one, _ in members) / executions if executions else None,
+        vm_steps=sum(one.vm_steps for one, _ in members) / counted if counted else None,
+    )

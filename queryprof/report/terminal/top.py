@@ -1,0 +1,109 @@
+"""What runs now, for a terminal."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+
+from queryprof.analysis.activity import BusyStatement, Now
+from queryprof.analysis.units import average, count, counted, duration, percent
+from queryprof.model import Profile
+from queryprof.report.places import Places, numbered
+from queryprof.report.terminal.console import Text, plain_table
+
+WIDE = 110
+FIGURE, GAP = 8, 2
+"""Columns of the screen: a figure, and what is between two."""
+
+LINES_AROUND = 6
+"""Of the screen: what is above and below the table."""
+
+NOTHING_RUNS = (
+    "No process records now: start one with queryprof run, or QUERYPROF=1 in its environment."
+)
+
+
+def screen(
+    now: Now,
+    width: int,
+    height: int,
+    title: str = "",
+    chosen: int | None = None,
+    details: Sequence[str] = (),
+) -> RenderableType:
+    """One look.
+
+    Args:
+        height: lines at the most.
+        title: what is above it.
+        chosen: the row that is marked; details: what is said of it.
+    """
+    if not now.processes:
+        return Group(Text(title, "bold"), Text(NOTHING_RUNS))
+    places = Places(Profile((), ()))
+    loops = [
+        Text(
+            f"{loop.kind} loop in {loop.thread} ({loop.pid}): 99% at most"
+            f" {duration(loop.lag_p99_ns)} late, blocked {counted(loop.stalls, 'time')}",
+            "yellow" if loop.stalls else "",
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+        for loop in now.loops[:4]
+    ]
+    parts: list[RenderableType] = [Text(title, "bold"), *_processes(now), *loops]
+    room = max(1, height - LINES_AROUND - len(loops) - len(details))
+    table = plain_table("")
+    names = ("busy", "runs/s", "mean", "VM steps") if width >= WIDE else ("busy", "runs/s", "mean")
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True, width=FIGURE)
+    left = max(20, width - len(names) * (FIGURE + GAP) - 2 * GAP)
+    for name, columns in (("statement", left // 2), ("place", left - left // 2)):
+        table.add_column(name, no_wrap=True, overflow="ellipsis", width=columns)
+    for number, one in enumerate(now.statements[:room]):
+        style = "reverse" if number == chosen else ""
+        figures = [percent(one.busy), count(one.executions_per_s), duration(one.mean_ns)]
+        if width >= WIDE:
+            figures.append(average(one.vm_steps))
+        table.add_row(*figures, one.statement[:300], place_of(one, places), style=style)
+    parts.append(table if now.statements else Text("Nothing was asked of a database."))
+    parts += [Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in details]
+    return Group(*parts)
+
+
+def _processes(now: Now) -> list[RenderableType]:
+    ended = [one for one in now.processes if one.has_ended]
+    busiest = max(now.processes, key=lambda one: one.busy)
+    busy = sum(one.busy for one in now.processes)
+    told = f", {len(ended)} ended" if ended else ""
+    number = f"{len(now.processes)} process{'' if len(now.processes) == 1 else 'es'}"
+    return [
+        Text(
+            f"{number}{told}: {percent(busy)} of a core in the database, most in {busiest.pid}"
+            f" {shlex.join(busiest.command)}",
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    ]
+
+
+def place_of(one: BusyStatement, places: Places) -> str:
+    """Where a statement is asked, and the caller of that, short."""
+    if one.frame is None:
+        return "(unknown)"
+    caller = f" <- {places.function(one.callers[0])}" if one.callers else ""
+    where = numbered(os.path.basename(one.frame.file), one.frame.line)
+    return f"{places.function(one.frame)} {where}{caller}"
+
+
+def details_of(one: BusyStatement, plans: Sequence[str]) -> list[str]:
+    """Who calls it, and its plans."""
+    places = Places(Profile((), ()))
+    at = places.frame(one.frame) if one.frame else "(unknown)"
+    lines = [f"{at}  called by {' <- '.join(map(places.frame, one.callers)) or '(unknown)'}"]
+    for plan in plans[:2]:
+        lines += [f"plan  {step}" for step in plan.splitlines()[:6]]
+    return lines if plans else [*lines, "plan  (unknown)"]

@@ -1,0 +1,228 @@
+"""Looks at processes while they run: what was added to the sums in their regions since the last look.
+
+Only the rows that changed are read in full, so a look takes milliseconds; the process takes no notice.
+What a process has in hand and not yet added up (a second's calls at the most, for a cursor that is
+being read) comes with a later look. A region that is emptied in between gives what it holds since then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from time import monotonic_ns, time_ns
+
+from queryprof.core import _core
+from queryprof.errors import TraceError
+from queryprof.model.live import Activity, LoopActivity, ProcessActivity
+from queryprof.model.places import CallPath, Frame
+from queryprof.trace.identity import facts_of, trace_of
+from queryprof.trace.region import RECORDS, Region
+from queryprof.trace.region_addition import KINDS, LAG_SOURCES
+from queryprof.trace.regions import directories, is_living, names_in, region_of_this_user
+
+ROWS_AT_ONCE = 64
+KEY = ("statement", "path", "operation")
+FIGURES = ("count", "total_ns", "self_ns", "counted", "vm_steps")
+DEEPEST = 1000
+"""Frames of a call path that are followed."""
+
+Chosen = Callable[[Region], bool]
+
+
+def of_pid(pid: int) -> Chosen:
+    """Chooses a process by its id."""
+    return lambda region: int(region["pid"]) == pid
+
+
+def of_trace(path: str) -> Chosen:
+    """Chooses the processes that record for a trace, or for any trace in a directory."""
+    wanted = os.path.abspath(path)
+    inside = os.path.join(os.path.realpath(wanted), "")
+
+    def chosen(region: Region) -> bool:
+        trace = os.path.abspath(trace_of(region))
+        folder = os.path.dirname(trace)
+        is_part = folder.startswith(f"{wanted}.") and folder.endswith(".parts")
+        return trace == wanted or is_part or os.path.realpath(trace).startswith(inside)
+
+    return chosen
+
+
+class Watch:
+    """Looks at the living processes of this user again and again.
+
+    Args:
+        chosen: which of them; all without.
+    """
+
+    def __init__(self, chosen: Chosen | None = None) -> None:
+        self._chosen = chosen
+        self._known: dict[str, _Process] = {}
+        self._left_alone: set[str] = set()
+
+    def look(self) -> list[ProcessActivity]:
+        """What each process did since the last look; of one that has ended meanwhile, the rest."""
+        for path in _regions():
+            if path not in self._known and path not in self._left_alone:
+                self._open(path)
+        found = [process.look() for process in self._known.values()]
+        for path, process in list(self._known.items()):
+            if process.has_ended:
+                process.close()
+                del self._known[path]
+                self._left_alone.add(path)
+        return found
+
+    def plans(self, statement: str) -> list[str]:
+        """The plans of a statement that are known, each in lines."""
+        return [plan for process in self._known.values() for plan in process.plans(statement)]
+
+    def close(self) -> None:
+        for process in self._known.values():
+            process.close()
+        self._known.clear()
+
+    def _open(self, path: str) -> None:
+        try:
+            region = Region(path=path)
+        except TraceError:
+            return  # it is being made, or has just gone
+        try:
+            is_wanted = region.state == RECORDS and is_living(region) is not False
+            if is_wanted and region["pid"] != os.getpid():
+                if self._chosen is None or self._chosen(region):
+                    self._known[path] = _Process(region)
+                    return
+                self._left_alone.add(path)
+        except (TraceError, ValueError):
+            pass  # it has not written its facts yet
+        region.close()
+
+
+def _regions() -> Iterator[str]:
+    for directory in directories():
+        for name in sorted(names_in(directory)):
+            path = os.path.join(directory, name)
+            if region_of_this_user(path):
+                yield path
+
+
+class _Process:
+    """One process: its region, and what was in it at the last look."""
+
+    def __init__(self, region: Region) -> None:
+        self._region = region
+        facts = facts_of(region)
+        self._command = tuple(map(str, facts.get("arguments") or ()))
+        self._directory = str(facts.get("directory") or "")
+        self._operations: tuple[str, ...] = tuple(facts.get("operations") or _core.operations())
+        started_ns = time_ns() - int(facts.get("start_unix_ns") or time_ns())
+        self._looked_ns = monotonic_ns() - max(started_ns, 1)
+        self._before = b""
+        self._part = region["part_begun"]
+        self._loops: dict[int, tuple[dict[int, int], int]] = {}
+        self._paths: dict[int, CallPath] = {0: ()}
+        self.has_ended = False
+
+    def close(self) -> None:
+        self._region.close()
+
+    def look(self) -> ProcessActivity:
+        region, now_ns = self._region, monotonic_ns()
+        self.has_ended = is_living(region) is False
+        region.read_head()
+        self.has_ended |= region.state != RECORDS
+        if region["part_begun"] != self._part:  # it was emptied
+            self._part = region["part_begun"]
+            self._before, self._loops = b"", {}
+            self._paths = {0: ()}
+        packed = region.packed("aggregates")
+        found = ProcessActivity(
+            int(region["pid"]), self._command, self._directory, self.has_ended,
+            max(now_ns - self._looked_ns, 1), tuple(self._activities(packed)),
+            tuple(self._loop_activities()),
+        )  # fmt: skip
+        self._before, self._looked_ns = packed, now_ns
+        return found
+
+    def _activities(self, now: bytes) -> Iterator[Activity]:
+        table, before = self._region.tables["aggregates"], self._before
+        size = table.row_bytes * ROWS_AT_ONCE
+        for at in range(0, len(now), size):
+            rows, old = now[at : at + size], before[at : at + size]
+            if rows == old:
+                continue
+            old += bytes(len(rows) - len(old))
+            known = table.unpacked(old, FIGURES)
+            for (statement, path, operation, *figures), was in zip(
+                table.unpacked(rows, (*KEY, *FIGURES)), known, strict=True
+            ):
+                calls, total_ns, self_ns, counted, steps = map(int.__sub__, figures, was)
+                if calls > 0:
+                    yield Activity(
+                        self._statement(statement), self._path(path), self._operation(operation),
+                        calls, self_ns, total_ns, counted, steps,
+                    )  # fmt: skip
+
+    def _loop_activities(self) -> Iterator[LoopActivity]:
+        region = self._region
+        parts = [f"{source}_{part}" for source in LAG_SOURCES
+                 for part in ("max_ns", "spread", "bucket", "count")]  # fmt: skip
+        stalls: dict[int, int] = {}
+        for loop, count in region.rows("stalls", ("loop", "count")):
+            stalls[loop] = stalls.get(loop, 0) + count
+        rows = list(region.rows("loops", ("kind", "thread", *parts)))
+        for number, (kind, thread, *lags) in enumerate(rows):
+            all_lags: dict[int, int] = {}
+            for _, spread, buckets, counts in (lags[:4], lags[4:]):
+                for bucket, count in region.histogram(spread, buckets, counts):
+                    all_lags[bucket] = all_lags.get(bucket, 0) + count
+            was, stalled = self._loops.get(number, ({}, 0))
+            self._loops[number] = (all_lags, stalls.get(number, 0))
+            added = {b: n - was.get(b, 0) for b, n in all_lags.items() if n > was.get(b, 0)}
+            yield LoopActivity(
+                region.text(kind), self._thread(thread), added, max(lags[0], lags[4]),
+                stalls.get(number, 0) - stalled,
+            )  # fmt: skip
+
+    def plans(self, statement: str) -> list[str]:
+        region = self._region
+        return [
+            region.text(tree)
+            for number, tree in region.rows("plans", ("statement", "tree"))
+            if tree and self._statement(number) == statement
+        ]
+
+    # -- names -------------------------------------------------------------------------------
+
+    def _statement(self, number: int) -> str:
+        if number >= self._region.counts["statements"]:
+            self._region.read_head()
+        (text,) = self._region.row("statements", number, ("text",))
+        return self._region.text(text) or "(unknown)"
+
+    def _operation(self, number: int) -> str:
+        return self._operations[number] if number < len(self._operations) else "execute"
+
+    def _thread(self, number: int) -> str:
+        (name,) = self._region.row("threads", number, ("name",))
+        return self._region.text(name)
+
+    def _path(self, number: int) -> CallPath:
+        known = self._paths.get(number)
+        if known is None:
+            frames: list[Frame] = []
+            place = number
+            while place and len(frames) < DEEPEST:
+                outer, line = self._region.row("stacks", place, ("outer", "line"))
+                frames.append(self._frame(line))
+                place = outer if outer < place else 0
+            known = self._paths[number] = tuple(frames)
+        return known
+
+    def _frame(self, number: int) -> Frame:
+        function, file, line, kind = self._region.row(
+            "lines", number, ("function", "file", "line", "kind")
+        )
+        text = self._region.text
+        return Frame(text(function), text(file), line, KINDS[min(kind, len(KINDS) - 1)])

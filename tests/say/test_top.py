@@ -1,0 +1,192 @@
+"""The live view: what it shows adds up to what is recorded, its keys, and that it disturbs nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conftest import QUERYPROF, Run
+from queryprof.analysis.activity import SORT_KEYS, activity_of
+from queryprof.model.live import Activity, ProcessActivity
+from queryprof.model.places import Frame
+from queryprof.trace.live import Watch, of_pid, of_trace
+from queryprof.trace.reader import read_profile
+
+pytestmark = pytest.mark.once
+
+SECOND = 10**9
+
+BUSY = """
+import sqlite3, sys, time
+db = sqlite3.connect(":memory:")
+db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
+def load(number):
+    return db.execute("SELECT b FROM t WHERE a = ?", (number,)).fetchone()
+def steadily():
+    load(1)
+print("begun", flush=True)
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    for _ in range(100):
+        steadily()
+    time.sleep(0.01)
+"""
+
+
+@contextmanager
+def running(script: Callable[[str], Path], seconds: float) -> Iterator[subprocess.Popen[str]]:
+    command = [QUERYPROF, "run", "--no-report", "-o", "x.qprof", script(BUSY), str(seconds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "begun\n"
+        yield program
+        assert program.wait(30) == 0
+
+
+def test_looks_add_up_to_the_trace(script: Callable[[str], Path]) -> None:
+    """However the looks fall; the process that ends is told, and seen no more."""
+    watch, seen, ended = Watch(of_trace("x.qprof")), 0, 0
+    with running(script, 1.5) as program:
+        while program.poll() is None:
+            for process in watch.look():
+                seen += sum(a.calls for a in process.activities if a.statement.startswith("SELECT"))
+                ended += process.has_ended
+            time.sleep(0.05)
+    assert watch.look() == []
+    recorded = sum(
+        a.count for a in read_profile("x.qprof").aggregates if a.statement.startswith("SELECT")
+    )
+    assert ended == 1
+    # What it had in hand when it ended, and had not added up, is in the trace alone.
+    assert 0.8 * recorded <= seen <= recorded
+
+
+def test_a_look_has_lines_callers_and_rates(queryprof: Run, script: Callable[[str], Path]) -> None:
+    with running(script, 4):
+        line = queryprof("top", "x.qprof", "--json", "--once").stdout
+        found = json.loads(line)
+        (process,) = found["processes"]
+        (select_,) = [one for one in found["statements"] if one["statement"].startswith("SELECT")]
+        assert select_["frame"]["function"] == "load"
+        assert [frame["function"] for frame in select_["callers"]] == ["steadily", "<module>"]
+        assert 500 < select_["executions_per_s"] < 20_000
+        assert 0 < process["busy"] < 1
+        assert select_["vm_steps"] > 3
+        shown = queryprof("top", str(process["pid"]), "--once", "--every", "200ms").stdout
+        assert "load() program.py:6 <-" in shown
+        assert all(len(each) <= 80 for each in shown.splitlines())
+        assert (
+            "No process records"
+            in queryprof("top", "other.qprof", "--once", "--every", "50ms").stdout
+        )
+
+
+def test_bad_input_is_one_line(queryprof: Run) -> None:
+    gone = queryprof("top", "4194305")
+    assert (gone.returncode, gone.stderr) == (2, "queryprof: top: no process 4194305 runs\n")
+    assert queryprof("top", "--every", "soon").returncode == 2
+
+
+class Screen:
+    """`queryprof top` on a terminal of its own."""
+
+    def __init__(self, columns: int) -> None:
+        self.pid, self._file = pty.fork()
+        if self.pid == 0:
+            os.environ |= {"COLUMNS": str(columns), "LINES": "24", "TERM": "xterm-256color"}
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            os.execv(QUERYPROF, [str(QUERYPROF), "top", "x.qprof", "--every", "200ms"])
+
+    def until(self, text: str, timeout_s: float = 15) -> str:
+        """What it showed up to a text."""
+        shown, end = "", time.monotonic() + timeout_s
+        while text not in shown:
+            assert time.monotonic() < end, shown[-2000:]
+            if select.select([self._file], [], [], 0.1)[0]:
+                shown += os.read(self._file, 65536).decode("utf-8", "replace")
+        return shown
+
+    def press(self, keys: str) -> None:
+        os.write(self._file, keys.encode())
+
+    def status(self) -> int:
+        """Its exit status."""
+        while True:  # what it still writes must be read
+            try:
+                if not os.read(self._file, 65536):
+                    break
+            except OSError:
+                break
+        os.close(self._file)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+@pytest.mark.parametrize("columns", [80, 160])
+def test_keys(script: Callable[[str], Path], columns: int) -> None:
+    """Sorts, pauses, tells more, ends; the terminal is as it was."""
+    with running(script, 6):
+        screen = Screen(columns)
+        screen.until("load()")
+        screen.press("s")
+        screen.until("by executions")
+        screen.press("p")
+        screen.until("(paused)")
+        screen.press("p\r")
+        screen.until("called by steadily()" if columns > 80 else "load() /")
+        screen.until("SEARCH t USING INTEGER PRIMARY KEY")
+        screen.press("q")
+        assert screen.status() == 0
+
+
+def test_a_killed_top_leaves_the_trace_whole(script: Callable[[str], Path]) -> None:
+    with running(script, 2):
+        screen = Screen(80)
+        screen.until("load()")
+        os.kill(screen.pid, signal.SIGKILL)
+        assert screen.status() == -signal.SIGKILL
+    profile = read_profile("x.qprof")
+    assert all(process.clean_end for process in profile.processes)
+    assert sum(a.count for a in profile.aggregates if a.operation == "execute") > 100
+
+
+def test_a_process_that_is_no_ones_business(script: Callable[[str], Path]) -> None:
+    """Another trace's, and this one's own."""
+    import queryprof as library
+
+    with running(script, 1), library.profile():
+        assert Watch(of_trace("other.qprof")).look() == []
+        assert Watch(of_pid(os.getpid())).look() == []
+
+
+def activity(statement: str, operation: str, calls: int, ns: int, steps: int = 0) -> Activity:
+    path = (Frame("f", "/a.py", 3), Frame("g", "/a.py", 9))
+    return Activity(statement, path, operation, calls, ns, ns, calls if steps else 0, steps)
+
+
+def test_shares_and_rates_are_of_the_interval() -> None:
+    """Of several processes, each by its own."""
+    one = ProcessActivity(1, ("a",), "/", False, 2 * SECOND, (
+        activity("SELECT", "execute", 4, SECOND, 400), activity("SELECT", "fetchone", 8, SECOND)), ())  # fmt: skip
+    two = ProcessActivity(
+        2, ("b",), "/", True, SECOND, (activity("SELECT", "execute", 1, SECOND),), ()
+    )
+    (found,) = activity_of([one, two]).statements
+    assert found.busy == 2.0
+    assert found.executions_per_s == 3.0
+    assert found.mean_ns == 3 * SECOND / 5
+    assert found.vm_steps == 100
+    for sort in SORT_KEYS:
+        assert activity_of([one], sort).statements[0].statement == "SELECT"
