@@ -74,8 +74,9 @@ class Watch:
         return found
 
     def plans(self, statement: str) -> list[str]:
-        """The plans of a statement that are known, each in lines."""
-        return [plan for process in self._known.values() for plan in process.plans(statement)]
+        """The different plans of a statement that are known, each in lines."""
+        plans = [plan for process in self._known.values() for plan in process.plans(statement)]
+        return list(dict.fromkeys(plans))
 
     def close(self) -> None:
         for process in self._known.values():

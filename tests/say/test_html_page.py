@@ -26,7 +26,6 @@ from queryprof.report.html.page_data import page_data
 from queryprof.report.inert import visible
 from queryprof.report.json.report import json_report
 
-
 pytestmark = pytest.mark.once
 
 
