@@ -64,6 +64,10 @@ class Parts:
             self.output = os.path.join(self.directory, "merged")
         self._times = ThreadTimes()
 
+    def beside(self, name: str) -> str:
+        """A path for a file that is removed with the recordings."""
+        return os.path.join(self.directory, name)
+
     def environment(
         self, parameters: bool, roots: tuple[str, ...], stall_ms: float | None = None
     ) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from queryprof.errors import QueryprofError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queryprof.cli.recording import Parts
+    from queryprof.report.export.functions import Statistics
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--no-report", is_flag=True, help="Only write the trace.")
 @click.option("--html", "writes_page", is_flag=True, help="Write the report as a page, too.")
+@click.option(
+    "--cprofile", "profiles_functions", is_flag=True,
+    help="Profile the functions of the main thread, too: small ones take twice as long.",
+)  # fmt: skip
 @click.option(
     "--parameters", is_flag=True,
     help="Keep SQL texts and bound parameters of the slowest executions: they may be secrets.",
@@ -38,6 +43,7 @@ def run(
     output: str | None,
     no_report: bool,
     writes_page: bool,
+    profiles_functions: bool,
     parameters: bool,
     stall_ms: float | None,
     roots: tuple[str, ...],
@@ -53,40 +59,39 @@ def run(
     from queryprof.cli.progress import progress
     from queryprof.cli.recording import Parts
     from queryprof.core.settings import read_settings
+    from queryprof.hooks.autoload import FUNCTIONS_VARIABLE
+    from queryprof.report.export.functions import taken_statistics
     from queryprof.report.inert import visible
 
     read_settings()  # invalid settings are reported before the program runs
     arguments, name = python_command(command)
     parts = Parts(output or f"{name}.qprof")
     page = _page_beside(parts) if writes_page else None
+    functions = _functions_beside(parts) if profiles_functions else None
     try:
         with uninterrupted(), parts.collecting(None if no_report else _import_report):
-            status = run_command(arguments, parts.environment(parameters, roots, stall_ms))
+            environment = {**parts.environment(parameters, roots, stall_ms)}
+            if functions:
+                environment[FUNCTIONS_VARIABLE] = functions
+            status = run_command(arguments, environment)
     except QueryprofError:
         parts.remove()
         raise
     try:
         with uninterrupted(), progress("merging", parts.count) as step:
             merged = parts.merge(step)
+        statistics = taken_statistics(functions) if functions else None
         if parts.keeps_output:
             parts.remove()
         if not merged:
             click.echo("queryprof: no Python process was recorded", err=True)
-        elif not no_report:
-            from queryprof.analysis.report import TOP_SHOWN, Report
-            from queryprof.findings import findings_of
-            from queryprof.report.terminal.report import print_report
-            from queryprof.trace.reader import read_profile
-
-            report = Report(read_profile(parts.output), top=TOP_SHOWN)
-            print_report(report, file=sys.stderr, findings=findings_of(report))
-            if parts.keeps_output:
-                click.echo(f"\ntrace: {visible(os.path.relpath(parts.output))}", err=True)
-        if merged and page:
-            from queryprof.cli.html import page_of, write_page
-
-            write_page(page, page_of(parts.output, None, None, with_source=True))
-            click.echo(f"page: {visible(os.path.relpath(page))}", err=True)
+        else:
+            if not no_report:
+                _print_report(parts)
+            if functions:
+                _write_functions(statistics, parts.output)
+            if page:
+                _write_page(page, parts.output)
         parts.remove()
     except Exception as error:
         # The program's own exit status matters more than what became of its recording.
@@ -94,12 +99,66 @@ def run(
     status.exit()
 
 
+def _print_report(parts: Parts) -> None:
+    """Prints the report to stderr, and where the trace is."""
+    from queryprof.analysis.report import TOP_SHOWN, Report
+    from queryprof.findings import findings_of
+    from queryprof.report.inert import visible
+    from queryprof.report.terminal.report import print_report
+    from queryprof.trace.reader import read_profile
+
+    report = Report(read_profile(parts.output), top=TOP_SHOWN)
+    print_report(report, file=sys.stderr, findings=findings_of(report))
+    if parts.keeps_output:
+        click.echo(f"\ntrace: {visible(os.path.relpath(parts.output))}", err=True)
+
+
+def _write_page(path: str, trace: str) -> None:
+    """Writes the report as a page, and says where."""
+    from queryprof.cli.html import page_of, write_page
+    from queryprof.report.inert import visible
+
+    write_page(path, page_of(trace, None, None, with_source=True))
+    click.echo(f"page: {visible(os.path.relpath(path))}", err=True)
+
+
+def _write_functions(statistics: Statistics | None, trace: str) -> None:
+    """Writes cProfile's statistics with the statements of a trace beside it."""
+    from queryprof.report.export.functions import with_statements
+    from queryprof.report.inert import visible
+    from queryprof.trace.reader import read_profile
+
+    if statistics is None:
+        click.echo("queryprof: no functions' times: the program was killed, left by os._exit, or"
+                   " is no Python program", err=True)  # fmt: skip
+        return
+    profile = read_profile(trace)
+    path = f"{os.path.splitext(trace)[0]}.prof"
+    with open(path, "wb") as written:
+        written.write(with_statements(statistics, profile))
+    click.echo(f"functions: {visible(os.path.relpath(path))}", err=True)
+    if len({aggregate.thread for aggregate in profile.aggregates}) > 1:
+        click.echo("functions of the main thread only; on Python 3.12 and newer cProfile mixes"
+                   " threads up", err=True)  # fmt: skip
+
+
+def _functions_beside(parts: Parts) -> str:
+    """Where the recorded process writes cProfile's statistics."""
+    _need_trace(parts, "--cprofile")
+    return parts.beside("functions.prof")
+
+
+def _need_trace(parts: Parts, option: str) -> None:
+    if not parts.keeps_output:
+        parts.remove()
+        raise click.UsageError(f"{option} needs a trace: it writes beside it")
+
+
 def _page_beside(parts: Parts) -> str:
     """The path of the page; an error is told before the program runs."""
     from queryprof.cli.html import page_path, refuse_other_file
 
-    if not parts.keeps_output:
-        raise click.UsageError("--html needs a trace: it is written beside it")
+    _need_trace(parts, "--html")
     path = page_path(parts.output)
     try:
         refuse_other_file(path)

@@ -29,6 +29,9 @@ its start in ns since 1970.
 
 RUNNER_VARIABLE = "QUERYPROF_RUNNER_PID"
 
+FUNCTIONS_VARIABLE = "QUERYPROF_CPROFILE"
+"""The file for the functions' times of the process whose parent is the runner."""
+
 OURSELVES = "queryprof"
 """The program that is never recorded: the command."""
 
@@ -76,6 +79,10 @@ def _start(value: str) -> None:
         family=os.path.abspath(value) if value.endswith(("/", os.sep)) else None,
         is_collected=value.endswith(("/", os.sep)),
     )
+    if main and FUNCTIONS_VARIABLE in os.environ:
+        from queryprof.hooks import function_profile
+
+        function_profile.start(os.environ.pop(FUNCTIONS_VARIABLE))
 
 
 def _path(value: str) -> str:

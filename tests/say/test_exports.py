@@ -26,6 +26,7 @@ from say.test_hostile_names import profile_of as hostile_profile
 from conftest import Run
 from queryprof.model import Frame, Profile, StackSample
 from queryprof.report.export.collapsed import collapsed_file
+from queryprof.report.export.functions import Statistics, with_statements
 from queryprof.report.export.pstats import pstats_file
 from queryprof.report.export.speedscope import speedscope_file
 from queryprof.report.export.trace_events import trace_events_file
@@ -193,3 +194,75 @@ def test_snakeviz_opens_it(queryprof: Run, script: Callable[[str], Path]) -> Non
     assert "database time" in page
     with pytest.raises(OSError, match="refused"):  # it ends with the command
         socket.create_connection(("127.0.0.1", port)).close()
+
+
+PROGRAM = """
+import sqlite3, sys, threading
+db = sqlite3.connect(":memory:", check_same_thread=False)
+class Store:
+    def load(self, number):
+        total = sum(range(2000))
+        return db.execute("SELECT ?", (number,)).fetchall()
+def other(number):
+    return db.execute("SELECT ? + 1", (number,)).fetchone()
+store = Store()
+for number in range(200):
+    store.load(number)
+    other(number)
+if sys.argv[1:] == ["thread"]:
+    thread = threading.Thread(target=other, args=(1,))
+    thread.start()
+    thread.join()
+if sys.argv[1:] == ["exit"]:
+    sys.exit(3)
+"""
+
+
+def test_functions_with_statements_as_leaves(queryprof: Run, script: Callable[[str], Path]) -> None:
+    """What cProfile measured, and what of it each statement took from where."""
+    program = script(PROGRAM)
+    done = queryprof("run", "--no-report", "--cprofile", "-o", "x.qprof", program, "exit")
+    assert (done.returncode, done.stderr) == (3, "functions: x.prof\n")
+    found = pstats.Stats("x.prof").stats  # type: ignore[attr-defined]
+    by_name = {key[2]: value for key, value in found.items()}
+    calls, _, own_s, _, callers = by_name["SELECT ?"]
+    assert {key[2] for key in callers} == {"load"}
+    assert calls == 400  # execute and fetchall
+    assert 0 < own_s < by_name["load"][3]
+    assert {key[2] for key in by_name["SELECT ? + ?"][4]} == {"other"}
+    assert not any("'execute' of" in name for name in by_name)
+    assert by_name["load"][1] == 200
+
+
+def test_own_times_add_up_to_what_cprofile_measured() -> None:
+    """Whatever of the calls the trace has: none, some, or other threads' too."""
+    leaf = ("~", 0, "<method 'execute' of 'sqlite3.Cursor' objects>")
+    load, main = ("/app/main.py", 8, "main"), ("/app/b.py", 1, "elsewhere")
+    statistics: Statistics = {
+        leaf: (30, 30, 3.0, 3.0, {load: (20, 20, 2.0, 2.0), main: (10, 10, 1.0, 1.0)}),
+        load: (1, 1, 0.5, 2.5, {}),
+        main: (1, 1, 0.25, 1.25, {}),
+    }
+    for count, of_leaf in ((5, 2.5), (20, 1.0), (100, 1.0)):
+        profile = profile_of(
+            aggregate("A", (MAIN,), 3000, count=count), aggregate("B", (MAIN,), 1000, "fetchall")
+        )
+        found = stats_of(with_statements(statistics, profile))
+        assert sum(own for _, _, own, _, _ in found.values()) == pytest.approx(3.75)
+        assert found[leaf][2] == pytest.approx(of_leaf)
+        (node,) = [key for key in found if key[2] == "A"]
+        assert found[node][2] == pytest.approx(3.0 - of_leaf)
+        assert list(found[node][4]) == [load]
+    assert stats_of(with_statements(statistics, profile_of())) == statistics
+
+
+def test_what_cprofile_cannot_see_is_said(queryprof: Run, script: Callable[[str], Path]) -> None:
+    program = script(PROGRAM)
+    done = queryprof("run", "--no-report", "--cprofile", "-o", "x.qprof", program, "thread")
+    assert "functions of the main thread only" in done.stderr
+    killed = script("import os, sqlite3\nsqlite3.connect(':memory:')\nos._exit(0)\n", "killed.py")
+    done = queryprof("run", "--no-report", "--cprofile", "-o", "y.qprof", killed)
+    assert "no functions' times" in done.stderr
+    assert not Path("y.prof").exists()
+    assert queryprof("run", "--cprofile", "-o", "/dev/null", program).returncode == 2
+    assert [path.name for path in Path().iterdir() if ".parts" in path.name] == []
