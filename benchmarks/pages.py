@@ -59,7 +59,7 @@ def make_trace(path: str, statements: int, pairs: int) -> None:
         ]
         asked = store.add("statement", [(text, None) for text in texts])
         frames = store.add("frame", [
-            (f"Class{n % 997}.method_{n}", f"/srv/app/module_{n % 400}.py", n % 2000 + 1, "user")
+            (f"Class{n % 997}.method_{n}", f"/srv/app/module_{n % 400}.py", n % 2000 + 1, "user", 0)
             for n in range(PATHS)])  # fmt: skip
         stacks = store.add("stack", [
             (f"{frame},{draw.choice(frames)},{frames[n % 500]}",) for n, frame in enumerate(frames)])  # fmt: skip

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A place in the program; `line` is 0 when unknown, `kind` user, library or standard."""
+    """A place in the program; `line` is 0 when unknown, `kind` user, library or standard; the
+    function begins at `first_line` (0: unknown).
+    """
 
     function: str
     file: str
     line: int
     kind: str = "user"
+    first_line: int = field(default=0, compare=False)
 
 
 CallPath = tuple[Frame, ...]

@@ -73,7 +73,8 @@ def _check_of(column: Column) -> Check:
 def _range_of(column: str) -> Check:
     """The check of a column of numbers."""
     bounds = {
-        "bucket": (0, LARGEST_BUCKET), "line": (0, LARGEST_LINE), "value": (1, LATEST_NS),
+        "bucket": (0, LARGEST_BUCKET), "line": (0, LARGEST_LINE),
+        "first_line": (0, LARGEST_LINE), "value": (1, LATEST_NS),
     }  # fmt: skip
     if column in bounds:
         return _between(*bounds[column])

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 KINDS = ("user", "library", "standard", "standard", "library")
 """The names of the core's code classes in a trace."""
 
+LINE = ("function", "file", "line", "kind", "first_line")
 NO_PATH = 0
-UNSEEN = ("", "", 0, "user")
+UNSEEN = ("", "", 0, "user", 0)
 """The function of a loop whose steps cannot be seen."""
 
 RENAMED = {"frame_id": "line"}
@@ -61,7 +62,7 @@ class RegionAddition:
         self._process = process
         self._operations = operations
         self._statement_rows = list(region.rows("statements", ("text", "note")))
-        self._line_rows = list(region.rows("lines", ("function", "file", "line", "kind")))
+        self._line_rows = list(region.rows("lines", LINE))
         self._stack_rows = list(region.rows("stacks", ("outer", "line")))
         self._span_names = [name for (name,) in region.rows("spans", ("name",))]
         self._thread_names = [name for (name,) in region.rows("threads", ("name",))]
@@ -109,10 +110,17 @@ class RegionAddition:
         )
 
     def _line(self, number: int) -> int:
-        function, file, line, kind = self._row(self._line_rows, number, (NONE, NONE, 0, 1))
+        function, file, line, kind, first_line = self._row(
+            self._line_rows, number, (NONE, NONE, 0, 1, 0)
+        )
         kind_name = KINDS[min(kind, len(KINDS) - 1)]
         return self._store.id(
-            "frame", self._region.text(function), self._region.text(file), line, kind_name
+            "frame",
+            self._region.text(function),
+            self._region.text(file),
+            line,
+            kind_name,
+            first_line,
         )
 
     def _stack(self, number: int) -> int:

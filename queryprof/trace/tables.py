@@ -90,6 +90,7 @@ TABLES = (
             text("file"),
             key("line", "0: unknown"),
             text("kind", "user, library, standard", FIRST),
+            most("first_line", "of the function; 0: unknown", since=7),
         ),
         has_id=True,
     ),

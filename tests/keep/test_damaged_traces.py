@@ -64,10 +64,10 @@ def write_trace(path: str) -> None:
         )
         (process,) = store.add("process", [list(values.values())])
         thread, span = store.id("thread", process, "MainThread"), store.id("span", "GET /")
-        main = store.id("frame", "main", "/x/main.py", 3, "user")
+        main = store.id("frame", "main", "/x/main.py", 3, "user", 1)
         for number in range(3):
             statement = store.id("statement", f"SELECT {'a' * number}", "a note")
-            inner = store.id("frame", f"f{number}", "/x/main.py", number, "user")
+            inner = store.id("frame", f"f{number}", "/x/main.py", number, "user", 0)
             stack = store.id("stack", f"{inner},{main}")
             by, key = (statement, stack), (statement, stack, span, thread, "execute")
             sums = [9, 1, 2, 10**9, 10**9, 9, 9, 9, 1e18, 9, 5, 1, 0, 0, 0, 1, 1]

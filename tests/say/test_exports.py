@@ -31,6 +31,7 @@ from queryprof.report.export.pstats import pstats_file
 from queryprof.report.export.speedscope import speedscope_file
 from queryprof.report.export.trace_events import trace_events_file
 from queryprof.report.export.weights import OTHER, reduced, weights_of
+from queryprof.trace.reader import read_profile
 
 SITES = [Frame(name, f"/app/{name[0]}.py", line) for name in ("a", "b", "aa") for line in (7, 3)]
 PROFILES = st.lists(
@@ -96,6 +97,25 @@ def test_pstats_reads_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     shown = capsys.readouterr().out
     assert re.search(r"store\.py:12\(load\).* 6 .* 4\.000 .*main\.py:10\(main\)", shown)
     assert "20(load)" not in shown
+
+
+def test_functions_begin_where_they_begin(queryprof: Run, script: Callable[[str], Path]) -> None:
+    """By the code object; two functions of one name are two, and a merge keeps it."""
+    text = "import sqlite3\ndb = sqlite3.connect(':memory:')\n"
+    text += (
+        "def load(q):\n    pass\n    return db.execute(q)\nfirst = load\n" * 2
+        + "first('SELECT 1')\nload('SELECT 2')\n"
+    )
+    text = text.replace("first = load\n", "keep = first = load\n", 1).replace(
+        "\nfirst = load\nfirst(", "\nkeep("
+    )
+    queryprof("run", "--no-report", "-o", "x.qprof", script(text))
+    assert queryprof("merge", "y.qprof", "x.qprof", "x.qprof").returncode == 0
+    for trace in ("x.qprof", "y.qprof"):
+        nodes = {
+            weight.nodes[-2] for weight in weights_of(read_profile(trace)) if len(weight.nodes) > 2
+        }
+        assert {(node.line, node.name) for node in nodes} == {(3, "load"), (7, "load")}
 
 
 def test_statements_that_begin_alike_stay_two() -> None:

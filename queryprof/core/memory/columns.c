@@ -36,9 +36,10 @@ static const qp_column statements[] = {COLUMN(qp_statement_row, text, 't'),
                                        COLUMN(qp_statement_row, note, 't'),
                                        COLUMN(qp_statement_row, texts, 'I'), END};
 
-static const qp_column lines[] = {COLUMN(qp_line_row, function, 't'),
-                                  COLUMN(qp_line_row, file, 't'), COLUMN(qp_line_row, line, 'I'),
-                                  COLUMN(qp_line_row, kind, 'I'), END};
+static const qp_column lines[] = {
+    COLUMN(qp_line_row, function, 't'),   COLUMN(qp_line_row, file, 't'),
+    COLUMN(qp_line_row, line, 'I'),       COLUMN(qp_line_row, kind, 'I'),
+    COLUMN(qp_line_row, first_line, 'I'), END};
 
 static const qp_column stacks[] = {COLUMN(qp_stack_row, outer, 'I'),
                                    COLUMN(qp_stack_row, line, 'I'), END};

@@ -95,8 +95,9 @@ typedef struct {
 typedef struct {
     qp_text function; /* its qualified name */
     qp_text file;
-    uint32_t line; /* 0: unknown */
-    uint32_t kind; /* qp_code_owner */
+    uint32_t line;       /* 0: unknown */
+    uint32_t kind;       /* qp_code_owner */
+    uint32_t first_line; /* of the function; 0: unknown */
 } qp_line_row;
 
 /* A stack of frames: its innermost one, and the stack around that (0: it is the outermost). */

@@ -59,6 +59,7 @@ static uint32_t add_line(const qp_line_row *wanted)
         if (known->function == wanted->function && known->file == wanted->file &&
             known->line == wanted->line) {
             known->kind = wanted->kind;
+            known->first_line = wanted->first_line ? wanted->first_line : known->first_line;
             return number;
         }
     }
@@ -187,8 +188,14 @@ qp_code_owner qp_code_kind(PyCodeObject *code)
 
 uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_owner kind)
 {
-    const qp_line_row row = {.function = function, .file = file, .line = line, .kind = kind};
+    const qp_line_row row = {
+        .function = function, .file = file, .line = line, .kind = kind, .first_line = line};
     return add_line(&row);
+}
+
+static uint32_t first_line_of(const PyCodeObject *code)
+{
+    return code->co_firstlineno > 0 ? (uint32_t)code->co_firstlineno : 0;
 }
 
 static uint32_t make_line(PyCodeObject *code, int instruction)
@@ -198,7 +205,8 @@ static uint32_t make_line(PyCodeObject *code, int instruction)
     const qp_line_row row = {.function = qp_text_of_str(code->co_qualname),
                              .file = qp_text_of_str(code->co_filename),
                              .line = line > 0 ? (uint32_t)line : 0,
-                             .kind = known ? known->kind : QP_CODE_LIBRARY};
+                             .kind = known ? known->kind : QP_CODE_LIBRARY,
+                             .first_line = first_line_of(code)};
     return add_line(&row);
 }
 

@@ -29,7 +29,8 @@ qp_code_owner qp_code_kind(PyCodeObject *code);
  * was found. Raises nothing. */
 uint32_t qp_line_of(PyCodeObject *code, int instruction);
 
-/* The line with this content, which is added if new; QP_LINE_OTHER: the table is full. */
+/* The first line of a function (0: unknown), which is added if new; QP_LINE_OTHER: the table is
+ * full. */
 uint32_t qp_line_add(qp_text function, qp_text file, uint32_t line, qp_code_owner kind);
 
 /* Whether the cache should be emptied at the next occasion. */

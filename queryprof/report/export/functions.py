@@ -111,8 +111,8 @@ def _added(before: Any, caller: Function, share: Figures, sign: int) -> Any:
 
 
 class _Functions:
-    """Finds cProfile's function for a call path's innermost frame: the last of the name in the file
-    that begins at or before its line.
+    """Finds cProfile's function for a call path's innermost frame: by its first line or, where that
+    is unknown, the last of the name in the file that begins at or before the frame's line.
     """
 
     def __init__(self, statistics: Statistics, profile: Profile) -> None:
@@ -129,5 +129,7 @@ class _Functions:
         frame = aggregate.path[0]
         name = frame.function.rpartition(".")[2]
         known = self._known.get((os.path.normpath(frame.file), name), [])
+        if frame.first_line:
+            known = [function for function in known if function[1] == frame.first_line]
         before = [function for function in known if function[1] <= frame.line]
         return before[-1] if before else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from queryprof.analysis.totals import executions_of
-from queryprof.model import CallPath, Profile
+from queryprof.model import CallPath, Frame, Profile
 from queryprof.report.inert import visible
 from queryprof.report.places import Places
 
@@ -18,7 +18,7 @@ LONGEST_NAME = 300
 
 
 class Node(NamedTuple):
-    """A function with its first line that is known, or a statement with its number for its line."""
+    """A function with its first line, or a statement with its number for its line."""
 
     file: str
     line: int
@@ -78,11 +78,15 @@ class _Nodes:
                 key = (frame.file, frame.function)
                 self._first[key] = min(frame.line, self._first.get(key, frame.line))
 
+    def _first_line(self, frame: Frame) -> int:
+        """Of its function; the smallest that is known to be in it, where that is unknown."""
+        return frame.first_line or self._first[frame.file, frame.function]
+
     def of(self, path: CallPath) -> list[Node]:
         return [
             Node(
                 visible(self._places.file(frame.file)),
-                self._first[frame.file, frame.function],
+                self._first_line(frame),
                 visible(frame.function),
             )
             for frame in reversed(path)

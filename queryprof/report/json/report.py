@@ -48,7 +48,8 @@ def json_report(report: Report, dimension: str | None = None) -> str:
 
 @plain.register
 def _(frame: Frame) -> Any:
-    return plain(made(to.Frame, frame, line=frame.line or None))
+    known = {"line": frame.line or None, "first_line": frame.first_line or None}
+    return plain(made(to.Frame, frame, **known))
 
 
 @plain.register

@@ -30,6 +30,7 @@ class Frame:
 
     function: Annotated[str, "qualified name"]
     line: Annotated[int | None, "null: unknown"]
+    first_line: Annotated[int | None, "of the function; null: unknown"]
     kind: Literal["user", "library", "standard"]
 
 
