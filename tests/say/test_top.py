@@ -104,11 +104,23 @@ class Screen:
     """`queryprof top` on a terminal of its own."""
 
     def __init__(self, columns: int) -> None:
-        self.pid, self._file = pty.fork()
-        if self.pid == 0:
-            os.environ |= {"COLUMNS": str(columns), "LINES": "24", "TERM": "xterm-256color"}
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-            os.execv(QUERYPROF, [str(QUERYPROF), "top", "x.qprof", "--every", "200ms"])
+        self._file, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        environment = {
+            **os.environ,
+            "TERM": "xterm-256color",
+            "COLUMNS": str(columns),
+            "LINES": "24",
+        }
+        command = [QUERYPROF, "top", "x.qprof", "--every", "200ms"]
+        self._process = subprocess.Popen(
+            command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment,
+            start_new_session=True,
+        )  # fmt: skip
+        os.close(terminal)
+
+    def kill(self) -> None:
+        self._process.kill()
 
     def until(self, text: str, timeout_s: float = 15) -> str:
         """What it showed up to a text."""
@@ -131,7 +143,7 @@ class Screen:
             except OSError:
                 break
         os.close(self._file)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._process.wait(10)
 
 
 @pytest.mark.parametrize("columns", [80, 160])
@@ -155,7 +167,7 @@ def test_a_killed_top_leaves_the_trace_whole(script: Callable[[str], Path]) -> N
     with running(script, 2):
         screen = Screen(80)
         screen.until("load()")
-        os.kill(screen.pid, signal.SIGKILL)
+        screen.kill()
         assert screen.status() == -signal.SIGKILL
     profile = read_profile("x.qprof")
     assert all(process.clean_end for process in profile.processes)
