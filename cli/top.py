@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import click
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 SORTS = ("time", "executions", "mean", "vm")
 KEYS = "q ends   s sorts   p pauses   j k choose   Enter tells more"
+GONE = "\x04"
+"""The key when the terminal is no longer there."""
+
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "": 1.0}
 
 
@@ -166,10 +169,16 @@ def _keys() -> Iterator[Callable[[float], str]]:
 
     def key(seconds: float) -> str:
         ready, _, _ = select.select([file], [], [], seconds)
-        return os.read(file, 1).decode("ascii", "replace") if ready else ""
+        if not ready:
+            return ""
+        try:
+            return os.read(file, 1).decode("ascii", "replace") or GONE
+        except OSError:
+            return GONE
 
     tty.setcbreak(file)
     try:
         yield key
     finally:
-        termios.tcsetattr(file, termios.TCSADRAIN, before)
+        with suppress(termios.error):  # it is gone
+            termios.tcsetattr(file, termios.TCSADRAIN, before)

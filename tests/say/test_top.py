@@ -134,6 +134,11 @@ class Screen:
     def press(self, keys: str) -> None:
         os.write(self._file, keys.encode())
 
+    def leave(self) -> None:
+        """Closes the terminal; it must end by itself."""
+        os.close(self._file)
+        self._process.wait(10)
+
     def status(self) -> int:
         """Its exit status."""
         while True:  # what it still writes must be read
@@ -161,6 +166,14 @@ def test_keys(script: Callable[[str], Path], columns: int) -> None:
         screen.until("SEARCH t USING INTEGER PRIMARY KEY")
         screen.press("q")
         assert screen.status() == 0
+
+
+def test_it_ends_with_its_terminal(script: Callable[[str], Path]) -> None:
+    """Also where nobody sends it a signal: it is in a session of its own."""
+    with running(script, 3):
+        screen = Screen(80)
+        screen.until("load()")
+        screen.leave()
 
 
 def test_a_killed_top_leaves_the_trace_whole(script: Callable[[str], Path]) -> None:
