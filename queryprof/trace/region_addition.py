@@ -110,18 +110,10 @@ class RegionAddition:
         )
 
     def _line(self, number: int) -> int:
-        function, file, line, kind, first_line = self._row(
-            self._line_rows, number, (NONE, NONE, 0, 1, 0)
-        )
-        kind_name = KINDS[min(kind, len(KINDS) - 1)]
-        return self._store.id(
-            "frame",
-            self._region.text(function),
-            self._region.text(file),
-            line,
-            kind_name,
-            first_line,
-        )
+        row = self._row(self._line_rows, number, (NONE, NONE, 0, 1, 0))
+        function, file = map(self._region.text, row[:2])
+        kind = KINDS[min(row[3], len(KINDS) - 1)]
+        return self._store.id("frame", function, file, row[2], kind, row[4])
 
     def _stack(self, number: int) -> int:
         return self._store.id("stack", self._frames(number))
