@@ -1,5 +1,5 @@
 """What it costs to watch SQLite's files: point selects on a file, each in a transaction of its own,
-recorded with its VFS watched and not watched, by turns, each time in a process of its own.
+recorded with its VFS watched and not watched, alternately, each time in a process of its own.
 
 SQLite's VFS is not watched where others have exchanged its functions: a function that passes the call
 on to SQLite's own is put there before recording starts.

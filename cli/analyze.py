@@ -31,22 +31,14 @@ FAIL_ON = ("high", "medium", "any", "none")
               help="How many findings at the most, in a table.")  # fmt: skip
 def analyze(file: str, databases: tuple[str, ...], form: str, fail_on: str, top: int) -> None:
     """Names why FILE's statements are slow, and the fix."""
-    import gc
-
     from queryprof.analysis.report import Report
     from queryprof.cli.accepted import read_accepted
+    from queryprof.cli.reading import read_whole
     from queryprof.findings import findings_of
-    from queryprof.report.inert import visible
     from queryprof.report.places import Places
-    from queryprof.trace.reader import read_profile
-    from queryprof.trace.recovery import bring_in
 
     accepted = read_accepted(Path.cwd())
-    for recovered in bring_in(file):
-        click.echo(f"queryprof: recovered what a process left that was killed: {visible(recovered)}",
-                   err=True)  # fmt: skip
-    gc.disable()  # a large trace is 100,000 objects that all stay to the end
-    report = Report(read_profile(file))
+    report = Report(read_whole(file))
     if not report.overview.calls:
         raise QueryprofError(f"analyze: {file}: no database calls were recorded")
     found = findings_of(report, databases)

@@ -47,19 +47,14 @@ def export(file: str, form: str, output: str | None, stacks: bool, top: int | No
 
 def exported(file: str, form: str, stacks: bool, top: int | None) -> bytes:
     """A trace in a viewer's format. Raises TraceError."""
-    import gc
-
+    from queryprof.cli.reading import read_whole
     from queryprof.report.export.collapsed import collapsed_file
     from queryprof.report.export.pstats import pstats_file
     from queryprof.report.export.speedscope import speedscope_file
     from queryprof.report.export.trace_events import trace_events_file
     from queryprof.report.export.weights import reduced, weights_of
-    from queryprof.trace.reader import read_profile
-    from queryprof.trace.recovery import bring_in
 
-    bring_in(file)
-    gc.disable()  # as in `report`
-    profile = read_profile(file)
+    profile = read_whole(file)
     if form == "trace-events":
         return trace_events_file(profile)
     nodes = PSTATS_NODES if form == "pstats" and top is None else top

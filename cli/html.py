@@ -65,22 +65,15 @@ def page_path(trace: str) -> str:
 
 def page_of(file: str, against: str | None, top: int | None, with_source: bool) -> str:
     """The page of a trace. Raises TraceError."""
-    import gc
-
     from queryprof.analysis.report import Report
+    from queryprof.cli.reading import read_whole
     from queryprof.findings import findings_of
     from queryprof.report.html.html_report import html_page
     from queryprof.report.html.page_data import page_data
-    from queryprof.trace.reader import read_profile
-    from queryprof.trace.recovery import bring_in
     from queryprof.trace.sources import lines_around
 
-    for trace in (file, against):
-        if trace:
-            bring_in(trace)
-    gc.disable()  # as in `report`
-    report = Report(read_profile(file), top=DESCRIBED)
-    before = Report(read_profile(against)) if against else None
+    report = Report(read_whole(file), top=DESCRIBED)
+    before = Report(read_whole(against)) if against else None
     end_ns = max((process.end_unix_ns for process in report.profile.processes), default=0)
     source = partial(lines_around, unchanged_since_unix_ns=end_ns) if with_source else None
     data = page_data(report, findings_of(report), source, before, top)

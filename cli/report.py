@@ -56,12 +56,8 @@ def report(
     form: str,
 ) -> None:
     """Ranks the statements and call sites of FILE."""
-    import gc
-
     from queryprof.analysis.report import TOP_SHOWN, Report
-    from queryprof.report.inert import visible
-    from queryprof.trace.reader import read_profile
-    from queryprof.trace.recovery import bring_in
+    from queryprof.cli.reading import read_whole
 
     options = {"--loop": loop, "--locks": locks, "--slowest": slowest}
     chosen = [name for name, is_chosen in options.items() if is_chosen]
@@ -73,14 +69,8 @@ def report(
         raise click.UsageError(f"{chosen[0]} goes with no other breakdown")
     if chosen and form != "table" and (form, chosen) != ("json", ["--loop"]):
         raise click.UsageError(f"{chosen[0]} is a table alone: --format json has all of it")
-    for recovered in bring_in(file):
-        click.echo(
-            f"queryprof: recovered what a process left that was killed: {visible(recovered)}",
-            err=True,
-        )
-    gc.disable()  # a large trace is 100,000 objects that all stay to the end
     shown = top or ((2 * TOP_SHOWN if dimension else TOP_SHOWN) if form == "table" else None)
-    found = Report(read_profile(file), sort, shown)
+    found = Report(read_whole(file), sort, shown)
     if form in RENDERERS:
         click.echo(_imported(RENDERERS[form])(found, dimension))
     elif chosen:

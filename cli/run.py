@@ -155,7 +155,7 @@ def _need_trace(parts: Parts, option: str) -> None:
 
 
 def _page_beside(parts: Parts) -> str:
-    """The path of the page; an error is told before the program runs."""
+    """The path of the page; an error is said before the program runs."""
     from queryprof.cli.html import page_path, refuse_other_file
 
     _need_trace(parts, "--html")

@@ -12,6 +12,8 @@ import pytest
 
 import queryprof
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = {"queryprof": ROOT / "queryprof", "queryprof.hooks": ROOT / "hooks",
             "queryprof.cli": ROOT / "cli"}  # fmt: skip

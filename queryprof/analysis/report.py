@@ -9,6 +9,7 @@ from operator import itemgetter
 
 from queryprof.analysis.bottlenecks import Ranking, grouped, rank_bottlenecks
 from queryprof.analysis.call_sites import Function, Place, Sites, find_helpers
+from queryprof.analysis.errors import SiteErrors, errors_by_site
 from queryprof.analysis.files import Files, files_by_site
 from queryprof.analysis.handoffs import HandoffFinding, find_handoffs
 from queryprof.analysis.loops import LoopFinding, find_loops
@@ -102,6 +103,10 @@ class Report:
     @cached_property
     def handoffs(self) -> tuple[HandoffFinding, ...]:
         return find_handoffs(self.profile, self.helpers)
+
+    @cached_property
+    def errors(self) -> tuple[SiteErrors, ...]:
+        return errors_by_site(self.profile, self.sites)
 
     @cached_property
     def threads(self) -> Mapping[str, ThreadUsage]:

@@ -18,7 +18,7 @@ from queryprof.model.places import CallPath, Frame
 from queryprof.trace.identity import facts_of, trace_of
 from queryprof.trace.region import RECORDS, Region
 from queryprof.trace.region_addition import KINDS, LAG_SOURCES
-from queryprof.trace.regions import directories, is_living, names_in, region_of_this_user
+from queryprof.trace.regions import is_living, regions
 
 ROWS_AT_ONCE = 64
 KEY = ("statement", "path", "operation")
@@ -62,7 +62,7 @@ class Watch:
 
     def look(self) -> list[ProcessActivity]:
         """What each process did since the last look; of one that has ended meanwhile, the rest."""
-        for path in _regions():
+        for path in regions():
             if path not in self._known and path not in self._left_alone:
                 self._open(path)
         found = [process.look() for process in self._known.values()]
@@ -98,14 +98,6 @@ class Watch:
         except (TraceError, ValueError):
             pass  # it has not written its facts yet
         region.close()
-
-
-def _regions() -> Iterator[str]:
-    for directory in directories():
-        for name in sorted(names_in(directory)):
-            path = os.path.join(directory, name)
-            if region_of_this_user(path):
-                yield path
 
 
 class _Process:

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from queryprof.errors import TraceError
 from queryprof.trace.checked_rows import CheckedTrace, reading, refuse_other_objects
@@ -23,29 +23,17 @@ def opened_file(path: str) -> Iterator[CheckedTrace]:
     Raises:
         TraceError: there is no such file, it is no trace, damaged, or of a newer version.
     """
-    connection = connect(path)
-    try:
-        connection = of_present_version(connection, path)
+    with closing(of_present_version(connect(path), path)) as connection:
         yield CheckedTrace(connection, path)
-    finally:
-        connection.close()
 
 
 @contextmanager
 def opened_as_it_is_now(path: str) -> Iterator[CheckedTrace]:
     """A trace that another process may add to, at one moment. Raises TraceError."""
-    copy = sqlite3.connect(":memory:")
-    try:
-        connection = connect(path)
-        try:
-            with reading(path, "header"):
-                connection.backup(copy)
-        finally:
-            connection.close()
-        copy = of_present_version(copy, path)
-        yield CheckedTrace(copy, path)
-    finally:
-        copy.close()
+    with closed_on_error(connect(path)) as connection:
+        copy = _in_memory(connection, path, "header")
+    with closing(of_present_version(copy, path)) as connection:
+        yield CheckedTrace(connection, path)
 
 
 def connect(path: str) -> sqlite3.Connection:
@@ -64,14 +52,49 @@ def connect(path: str) -> sqlite3.Connection:
     mode = "rw" if os.path.exists(path + "-journal") and os.access(path, os.W_OK) else "ro"
     with reading(path, "header"):
         connection = sqlite3.connect(address(path, mode), uri=True, timeout=10)
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA cell_size_check = ON")
+        with closed_on_error(connection):
+            connection.execute("PRAGMA query_only = ON")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
     return connection
 
 
+@contextmanager
+def closed_on_error(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Closes a connection when the block raises: after it, the connection is the caller's."""
+    try:
+        yield connection
+    except BaseException:
+        connection.close()
+        raise
+
+
 def of_present_version(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
-    """The connection itself, or one to a copy in memory that was brought up to date."""
+    """The connection itself, or one to a copy in memory that was brought up to date. It owns the
+    connection that it is given: that one is closed when the result is another, or an error.
+    """
+    with closed_on_error(connection):
+        version = _version(connection, path)
+        if version == SCHEMA_VERSION:
+            return connection
+        copy = _in_memory(connection, path, "schema")
+    with closed_on_error(copy), reading(path, "schema"):
+        for number in range(version, SCHEMA_VERSION):
+            copy.executescript(migration(number + 1))
+    return copy
+
+
+def _in_memory(connection: sqlite3.Connection, path: str, part: str) -> sqlite3.Connection:
+    """A copy in memory; the connection is closed."""
+    copy = sqlite3.connect(":memory:")
+    with closed_on_error(copy), reading(path, part):
+        connection.backup(copy)
+    connection.close()
+    return copy
+
+
+def _version(connection: sqlite3.Connection, path: str) -> int:
+    """The version of a trace that can be read. Raises TraceError."""
     with reading(path, "header"):
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -83,14 +106,6 @@ def of_present_version(connection: sqlite3.Connection, path: str) -> sqlite3.Con
             f" {SCHEMA_VERSION}); upgrade queryprof"
         )
     refuse_other_objects(connection, path)
-    if version == SCHEMA_VERSION:
-        return connection
     if not version >= 1:
         raise TraceError(f"{path}: has trace version {version}, which no queryprof wrote")
-    copy = sqlite3.connect(":memory:")
-    with reading(path, "schema"):
-        connection.backup(copy)
-        connection.close()
-        for number in range(version, SCHEMA_VERSION):
-            copy.executescript(migration(number + 1))
-    return copy
+    return int(version)

@@ -59,12 +59,7 @@ def _with_living(path: str) -> sqlite3.Connection:
             found.close()
     if found is not None:
         return found
-    connection = connect(path)
-    try:
-        return of_present_version(connection, path)
-    except BaseException:
-        connection.close()
-        raise
+    return of_present_version(connect(path), path)
 
 
 def _sum_of(living: Mapping[Identity, list[Region]], taken: Iterable[str]) -> sqlite3.Connection:

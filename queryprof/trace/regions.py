@@ -96,18 +96,16 @@ def _is_checkpoint(middle: str) -> bool:
 def regions_of(path: str) -> list[str]:
     """The regions of the trace at this path, of all processes: those readable and trusted."""
     suffix = region_name(path).rpartition("-")[2]
-    return [
-        os.path.join(directory, name)
-        for directory in directories()
-        for name in sorted(names_in(directory))
-        if _is_named(name, suffix) and _is_trusted(os.path.join(directory, name))
-    ]
+    return list(regions(suffix))
 
 
-def region_of_this_user(path: str) -> bool:
-    """Whether a file is named like a region, and can be trusted."""
-    parts = os.path.basename(path).split("-")
-    return len(parts) == 5 and parts[0] == PREFIX and _is_trusted(path)
+def regions(key: str = "") -> Iterator[str]:
+    """The regions whose trace's path has this hash, or of all traces: those readable and trusted."""
+    for directory in directories():
+        for name in sorted(names_in(directory)):
+            path = os.path.join(directory, name)
+            if _is_named(name, key) and _is_trusted(path):
+                yield path
 
 
 def names_in(directory: str) -> list[str]:
@@ -120,7 +118,7 @@ def names_in(directory: str) -> list[str]:
 
 def _is_named(name: str, key: str) -> bool:
     parts = name.split("-")
-    return len(parts) == 5 and parts[0] == PREFIX and parts[2] == key
+    return len(parts) == 5 and parts[0] == PREFIX and key in ("", parts[2])
 
 
 def _is_trusted(path: str) -> bool:

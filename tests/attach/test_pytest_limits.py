@@ -10,6 +10,8 @@ import pytest
 from attach import pytest_runs
 from attach.pytest_runs import Run, baseline, suite
 
+pytestmark = pytest.mark.once
+
 run = pytest_runs.run
 
 
@@ -126,7 +128,6 @@ def test_slow():
 """
 
 
-@pytest.mark.once
 def test_times_fail_only_when_they_stand_out(pytester: pytest.Pytester) -> None:
     """From eight runs on this machine; the cache of pytest knows them."""
     pytester.makeini("[pytest]\nqueryprof_fail_on = counts time\n")

@@ -13,6 +13,7 @@ from attach.pytest_runs import Run, baseline, suite
 run = pytest_runs.run
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("installed_plugins")
 def test_off_unless_asked() -> None:
     """Without an option nothing is imported, recorded or printed."""
@@ -195,6 +196,7 @@ def test_unittest_classes(run: Run) -> None:
     assert (figures["executions"], figures["rows"]) == (1, 1)
 
 
+@pytest.mark.once
 def test_workers_of_xdist(run: Run) -> None:
     """Workers check, the first process sums up and saves the same baseline."""
     pytest.importorskip("xdist")

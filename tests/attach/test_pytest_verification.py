@@ -15,6 +15,8 @@ import random, sqlite3, string, uuid
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 @pytest.fixture(scope="session")
 def table():
     return "t" + uuid.uuid4().hex
@@ -83,7 +85,6 @@ def test_unstable():
 """
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("options", [(), ("-n", "2")])
 def test_verification_names_what_is_not_stable(run: Run, options: tuple[str, ...]) -> None:
     """By running the tests a second time; the baseline is that of the first run."""
@@ -104,7 +105,6 @@ def test_verification_names_what_is_not_stable(run: Run, options: tuple[str, ...
     assert baseline()["test_a.py::test_unstable"]["SELECT ?"]["executions"] == 1
 
 
-@pytest.mark.once
 def test_what_is_stable_is_verified(run: Run) -> None:
     """Also beside a test that is left out."""
     Path("test_a.py").write_text(UNSTABLE.replace("{times}", "3"))
@@ -122,7 +122,6 @@ def test_what_is_stable_is_verified(run: Run) -> None:
     assert (result.returncode, "not in the baseline" in result.stdout) == (0, False)
 
 
-@pytest.mark.once
 def test_verification_that_cannot_run_says_so(run: Run) -> None:
     """With what the second run printed; and it needs a baseline to verify."""
     Path("test_a.py").write_text(

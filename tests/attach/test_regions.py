@@ -86,6 +86,7 @@ def counts(profile: Profile) -> tuple[int, int, int]:
     )
 
 
+@pytest.mark.once
 def test_kills_at_random_moments_lose_nothing(script: Script) -> None:
     """Counts are what the program has logged, the call that it was in excepted."""
     path = script(LOGGING)
@@ -301,6 +302,7 @@ def test_threads_with_a_name_each(queryprof: Run, script: Script) -> None:
     assert len(names) < 70
 
 
+@pytest.mark.once
 def test_copies_on_the_disk(script: Script) -> None:
     """Where there is no shared memory, a kill loses at most what came since the last copy."""
     path = script(

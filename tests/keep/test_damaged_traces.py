@@ -13,7 +13,10 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -28,6 +31,8 @@ from queryprof.trace.reader import read_profile
 from queryprof.trace.schema import SCHEMA_VERSION
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLE, TABLES
+
+pytestmark = pytest.mark.once
 
 MOST = max(5, EXAMPLES // 25)
 LONGEST_S = 10.0
@@ -174,7 +179,6 @@ ODD = st.sampled_from(
 )  # fmt: skip
 
 
-@pytest.mark.once
 def test_a_good_trace_is_read_by_all_commands(good: Path, command: Command) -> None:
     """What the other tests change is good before, and every table has a row."""
     Path("x.qprof").write_bytes(good.read_bytes())
@@ -185,7 +189,6 @@ def test_a_good_trace_is_read_by_all_commands(good: Path, command: Command) -> N
     connection.close()
 
 
-@pytest.mark.once
 @FUZZED
 @given(seed=st.integers(0, 1 << 32), turned=st.sampled_from([1, 5, 50, 500]))
 def test_bytes_are_turned(good: Path, command: Command, seed: int, turned: int) -> None:
@@ -198,7 +201,6 @@ def test_bytes_are_turned(good: Path, command: Command, seed: int, turned: int) 
     refused(command)
 
 
-@pytest.mark.once
 @FUZZED
 @given(share=st.floats(0, 1))
 def test_the_end_is_cut_off(good: Path, command: Command, share: float) -> None:
@@ -208,7 +210,6 @@ def test_the_end_is_cut_off(good: Path, command: Command, share: float) -> None:
     refused(command)
 
 
-@pytest.mark.once
 @FUZZED
 @given(data=st.data(), value=ODD | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats())
 def test_values_are_of_another_kind(
@@ -225,7 +226,6 @@ def test_values_are_of_another_kind(
         assert line.startswith(("queryprof: x.qprof: damaged: ", "queryprof: compare: the traces"))
 
 
-@pytest.mark.once
 @FUZZED
 @example(table="aggregate", number=3)
 @given(
@@ -342,9 +342,30 @@ def sums(profile: Profile) -> list[tuple[str, int]]:
     return [(aggregate.statement, aggregate.total_ns) for aggregate in profile.aggregates]
 
 
+@pytest.fixture
+def left_open(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files of connections that end without being closed, of which newer Pythons warn."""
+    found: list[str] = []
+
+    class Watched(sqlite3.Connection):
+        def __init__(self, database: str, **options: Any) -> None:
+            super().__init__(database, **options)
+            self.database = database
+
+        def __del__(self) -> None:
+            with suppress(sqlite3.ProgrammingError):  # it is closed
+                self.cursor()
+                found.append(self.database)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Watched))
+    return found
+
+
 @pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
-def test_older_traces_are_read(good: Path, command: Command, version: int) -> None:
-    """And refused when they are damaged or have more than tables."""
+def test_older_traces_are_read(
+    good: Path, command: Command, version: int, left_open: list[str]
+) -> None:
+    """And refused when they are damaged or have more than tables; no connection is left open."""
     older(good, version)
     assert refused(command) == []
     assert sums(read_profile("x.qprof")) == sums(read_profile("good.qprof"))
@@ -352,3 +373,5 @@ def test_older_traces_are_read(good: Path, command: Command, version: int) -> No
     for sql in ("CREATE VIEW v AS SELECT 1", "UPDATE aggregate SET count = -1", "DROP TABLE frame"):
         changed(old, sql)
         assert len(refused(command)) == len(COMMANDS)
+    gc.collect()
+    assert left_open == []

@@ -24,6 +24,8 @@ from queryprof.trace.reader import read_profile
 from queryprof.trace.schema import SCHEMA
 from queryprof.trace.store import TraceStore
 
+pytestmark = pytest.mark.once
+
 
 def record(path: Path | str, *sqls: str) -> Profile:
     connection = sqlite3.connect(":memory:")
@@ -48,7 +50,6 @@ SQLS = st.lists(
 FIGURES = ("count", "errors", "rows", "total_ns", "self_ns")
 
 
-@pytest.mark.once
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 PROJECT = Path(__file__).with_name("shop")
 GOLDEN = Path(__file__).parents[1] / "golden" / "shop-baseline.json"
 SETTINGS = "[pytest]\nqueryprof_fail_on = counts plans vmsteps stalls\n"
@@ -238,7 +240,6 @@ def a_busy_machine() -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.once
 def test_no_false_alarm_on_a_busy_machine(check: Check) -> None:
     """0 in 50 runs."""
     with a_busy_machine():

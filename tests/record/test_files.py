@@ -13,6 +13,8 @@ import queryprof
 from queryprof.model import FileWork, Profile
 from queryprof.trace.reader import read_profile
 
+pytestmark = pytest.mark.once
+
 MODES = ("delete", "wal", "truncate", "persist")
 
 

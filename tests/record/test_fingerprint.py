@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from queryprof.core._core import fingerprint
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize(
     ("expected", "sql"),

@@ -18,6 +18,8 @@ from queryprof.analysis.findings.transactions import Holders
 from queryprof.model import LockEvent, Profile, Thread
 from queryprof.trace.reader import read_profile
 
+pytestmark = pytest.mark.once
+
 ROUNDS = 40
 
 

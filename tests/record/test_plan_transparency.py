@@ -168,6 +168,7 @@ def test_asking_is_not_in_the_statements_time() -> None:
     assert 0.2 < statistics.median(shares) < 0.8
 
 
+@pytest.mark.once
 def test_what_asking_may_cost_is_bounded() -> None:
     """Beyond 1/64 of the time, and 2,048 plans, nothing is asked; and it is said how often."""
     connection = with_table()

@@ -16,6 +16,8 @@ from queryprof.analysis.call_sites import call_site, find_helpers
 from queryprof.analysis.report import Report
 from queryprof.model import Aggregate, Frame
 
+pytestmark = pytest.mark.once
+
 
 def through_helper(number: int, caller: str, ns: int = 100) -> Aggregate:
     return aggregate(f"S{number}", (QUERY, Frame(caller, "/app/main.py", 20 + number), MAIN), ns=ns)

@@ -164,7 +164,6 @@ def test_bad_settings(queryprof: Run, script: Script, file: str, text: str, mess
     assert told.stdout == "told\n"
 
 
-@pytest.mark.once
 def test_settings_are_followed(queryprof: Run, tmp_path: Path, script: Script) -> None:
     """Roots and call_path_frames from setup.cfg and from pyproject.toml."""
     library = tmp_path / "lib" / "site-packages"
@@ -194,7 +193,6 @@ def test_settings_are_followed(queryprof: Run, tmp_path: Path, script: Script) -
     assert functions() == ["a", "b"]
 
 
-@pytest.mark.once
 def test_formats(queryprof: Run) -> None:
     """Every format and view of the command works, into a pipe that closes early too."""
     with qp.profile("x.qprof"):

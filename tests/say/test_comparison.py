@@ -130,7 +130,6 @@ def test_the_interval_is_in_order_and_in_reach(before: list[float], after: list[
 
 
 @pytest.mark.slow
-@pytest.mark.once
 def test_false_alarms_are_few() -> None:
     """Of 100 comparisons of equal programs (8 noisy runs a side), few call one worse."""
     draw = random.Random(5)

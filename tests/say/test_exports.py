@@ -83,7 +83,7 @@ def test_all_of_the_time_is_there(profile: Profile, top: int | None) -> None:
 
 
 def test_pstats_reads_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Functions by the smallest line that is known of them, and who calls whom."""
+    """Functions by the smallest line that is known of them, and their callers."""
     site, other = Frame("load", "/app/store.py", 20), Frame("load", "/app/store.py", 12)
     profile = profile_of(
         aggregate("SELECT 1", (site, MAIN), 3 * 10**9, count=4),
@@ -145,6 +145,7 @@ def test_names_are_only_names(name: str) -> None:
     stats_of(pstats_file(weights))
 
 
+@pytest.mark.once
 def test_the_command(queryprof: Run, script: Callable[[str], Path]) -> None:
     """Each format; trace events are in microseconds from the start."""
     program = script(

@@ -135,14 +135,14 @@ def test_large_data_is_packed() -> None:
 
 
 def test_no_path_shows_whose_machine_it_was() -> None:
-    home = "/home/somebody/secret-client"
+    home = "/home/elsewhere/secret-client"
     frames = [Frame("main", f"{home}/app/main.py", 1), Frame("load", f"{home}/lib/load.py", 2)]
     profile = Profile(
         (process(directory="/srv/app", argv=(f"{home}/bin/python", "/srv/app/run.py", "-v")),),
         (aggregate("SELECT 1", (frames[1], frames[0])),),
     )
     found = html_page(page(profile), "title")
-    assert "somebody" not in found
+    assert "elsewhere" not in found
     strings = data_of(found)["strings"]
     assert {"lib/load.py", "bin/python run.py -v"} < set(strings)
 
@@ -196,7 +196,7 @@ def test_the_command(queryprof: Run, script: Callable[[str], Path], tmp_path: Pa
 
 
 def test_run_writes_the_page_at_its_end(queryprof: Run, script: Callable[[str], Path]) -> None:
-    """And says where it is; what stands in its way is told before the program runs."""
+    """And says where it is; what stands in its way is said before the program runs."""
     program = script(
         "import sqlite3\nsqlite3.connect(':memory:').execute('SELECT 1')\nprint('ran')\n"
     )

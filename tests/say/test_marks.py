@@ -15,6 +15,8 @@ from queryprof.analysis.report import Report
 from queryprof.model import Distribution, Handoff, Profile
 from queryprof.report.text.plans import marked_steps
 
+pytestmark = pytest.mark.once
+
 USERS = 5000
 TICKETS = 2000
 

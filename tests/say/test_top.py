@@ -57,21 +57,39 @@ def running(script: Callable[[str], Path], seconds: float) -> Iterator[subproces
 
 
 def test_looks_add_up_to_the_trace(script: Callable[[str], Path]) -> None:
-    """However the looks fall; the process that ends is told, and seen no more."""
+    """However the looks fall; the process that ends is named once."""
     watch, seen, ended = Watch(of_trace("x.qprof")), 0, 0
-    with running(script, 1.5) as program:
-        while program.poll() is None:
-            for process in watch.look():
-                seen += sum(a.calls for a in process.activities if a.statement.startswith("SELECT"))
-                ended += process.has_ended
-            time.sleep(0.05)
+
+    def look() -> None:
+        nonlocal seen, ended
+        for process in watch.look():
+            seen += sum(a.calls for a in process.activities if a.statement.startswith("SELECT"))
+            ended += process.has_ended
+
+    rest = "print('waits', flush=True); sys.stdin.readline()"
+    command = [QUERYPROF, "run", "--no-report", "-o", "x.qprof", script(BUSY + rest), "1"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        assert program.stdout.readline() == "begun\n"
+        while not select.select([program.stdout], [], [], 0.05)[0]:
+            look()
+        assert program.stdout.readline() == "waits\n"
+        look()
+        seen_while_it_waits = seen
+        program.stdin.write("\n")
+        program.stdin.close()
+        assert program.wait(30) == 0
+    look()
     assert watch.look() == []
     recorded = sum(
         a.count for a in read_profile("x.qprof").aggregates if a.statement.startswith("SELECT")
     )
     assert ended == 1
-    # What it had in hand when it ended, and had not added up, is in the trace alone.
-    assert 0.8 * recorded <= seen <= recorded
+    # What it has in hand, and has not added up, may be in the trace alone.
+    assert recorded - 100 <= seen_while_it_waits <= seen <= recorded
 
 
 def test_a_look_has_lines_callers_and_rates(queryprof: Run, script: Callable[[str], Path]) -> None:
@@ -82,7 +100,7 @@ def test_a_look_has_lines_callers_and_rates(queryprof: Run, script: Callable[[st
         (select_,) = [one for one in found["statements"] if one["statement"].startswith("SELECT")]
         assert select_["frame"]["function"] == "load"
         assert [frame["function"] for frame in select_["callers"]] == ["steadily", "<module>"]
-        assert 500 < select_["executions_per_s"] < 20_000
+        assert 0 < select_["executions_per_s"] < 100 / 0.01
         assert 0 < process["busy"] < 1
         assert select_["vm_steps"] > 3
         shown = queryprof("top", str(process["pid"]), "--once", "--every", "200ms").stdout
@@ -169,7 +187,7 @@ def test_keys(script: Callable[[str], Path], columns: int) -> None:
 
 
 def test_it_ends_with_its_terminal(script: Callable[[str], Path]) -> None:
-    """Also where nobody sends it a signal: it is in a session of its own."""
+    """Also without a signal: it is in a session of its own."""
     with running(script, 3):
         screen = Screen(80)
         screen.until("load()")

@@ -139,14 +139,15 @@ static qp_call_hold *hold_of(qp_file_work *work, const qp_call_hold *like)
     return added;
 }
 
-/* The bytes of a database's write-ahead log; 0: it has none. */
+/* The bytes of a database's write-ahead log; 0: it has none, or is not known by a path. */
 static int64_t log_bytes_of(const qp_locked_file *file)
 {
+    const char *database = qp_locks_path(file->path);
     char path[LONGEST_PATH];
     struct stat found;
     int error = errno;
-    int length = snprintf(path, sizeof path, "%s-wal", qp_locks_path(file->path));
-    bool is_known = length < LONGEST_PATH && stat(path, &found) == 0;
+    int length = snprintf(path, sizeof path, "%s-wal", database);
+    bool is_known = database[0] == '/' && length < LONGEST_PATH && stat(path, &found) == 0;
     errno = error;
     return is_known ? found.st_size : 0;
 }

@@ -206,20 +206,14 @@ class _Page:
         ]  # fmt: skip
 
     def _errors(self) -> list[dict[str, Any]]:
-        found: dict[tuple[str, str, int], int] = {}
-        for error in self._report.profile.errors:
-            site = self._numbers.site(self._report.sites.site(error.path).frame)
-            key = (error.exception, error.statement, site)
-            found[key] = found.get(key, 0) + error.count
-        ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:ERRORS]
         return [
             {
-                "exception": self._numbers.text(exception),
-                **self._numbers.mention(statement),
-                "site": site,
-                "count": n,
+                "exception": self._numbers.text(error.exception),
+                **self._numbers.mention(error.statement),
+                "site": self._numbers.site(error.site.frame),
+                "count": error.count,
             }
-            for (exception, statement, site), n in ranked
+            for error in self._report.errors[:ERRORS]
         ]
 
     def _process(self, process: Process) -> dict[str, Any]:
