@@ -22,7 +22,7 @@ class SiteErrors:
 def errors_by_site(profile: Profile, sites: Sites) -> tuple[SiteErrors, ...]:
     """The most first."""
     counts: Counter[tuple[str, str, Place]] = Counter()
-    found = {}
+    found: dict[tuple[str, str, Place], CallSite] = {}
     for error in profile.errors:
         key = (error.exception, error.statement, sites.place(error.path))
         counts[key] += error.count
