@@ -21,6 +21,7 @@ VIEWS = {
     "--loop": "queryprof.report.terminal.loops:print_loops",
     "--locks": "queryprof.report.terminal.locks:print_locks",
     "--slowest": "queryprof.report.terminal.slowest:print_slowest",
+    "--slowest-requests": "queryprof.report.terminal.slowest_spans:print_slowest_spans",
     "--by tree": "queryprof.report.terminal.tree:print_tree",
     "--by time": "queryprof.report.terminal.timeline:print_timeline",
 }
@@ -40,6 +41,9 @@ VIEWS = {
 @click.option("--loop", is_flag=True, help="Event loops: lag, and what blocked them.")
 @click.option("--locks", is_flag=True, help="Who waited for locks, who held them.")
 @click.option("--slowest", is_flag=True, help="The slowest executions, with their stacks.")
+@click.option(
+    "--slowest-requests", is_flag=True, help="The slowest requests and spans, call by call."
+)
 @click.option("--top", type=click.IntRange(min=1), help="How many rows at the most.")
 @click.option(
     "--format", "form", type=click.Choice(("table", *RENDERERS)), default="table",
@@ -52,6 +56,7 @@ def report(
     loop: bool,
     locks: bool,
     slowest: bool,
+    slowest_requests: bool,
     top: int | None,
     form: str,
 ) -> None:
@@ -59,7 +64,12 @@ def report(
     from queryprof.analysis.report import TOP_SHOWN, Report
     from queryprof.cli.reading import read_whole
 
-    options = {"--loop": loop, "--locks": locks, "--slowest": slowest}
+    options = {
+        "--loop": loop,
+        "--locks": locks,
+        "--slowest": slowest,
+        "--slowest-requests": slowest_requests,
+    }
     chosen = [name for name, is_chosen in options.items() if is_chosen]
     if f"--by {dimension}" in VIEWS:
         chosen.append(f"--by {dimension}")

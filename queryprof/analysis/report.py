@@ -18,7 +18,7 @@ from queryprof.analysis.spans import RepeatFinding, SpanFinding, find_repeats, f
 from queryprof.analysis.threads import usage_by_name
 from queryprof.analysis.totals import self_ns_of
 from queryprof.analysis.views import View, view_by
-from queryprof.model import Aggregate, Profile, ThreadUsage
+from queryprof.model import Aggregate, Profile, SlowSpan, ThreadUsage
 
 TOP_SHOWN = 10
 """Rows that fit on a first screen."""
@@ -95,6 +95,11 @@ class Report:
     @cached_property
     def spans(self) -> tuple[SpanFinding, ...]:
         return find_spans(self.profile, self.helpers)
+
+    @cached_property
+    def slowest_spans(self) -> tuple[SlowSpan, ...]:
+        """Those that the trace keeps of each name, the slowest first."""
+        return tuple(sorted(self.profile.slow_spans, key=lambda one: -one.duration_ns))
 
     @cached_property
     def repeats(self) -> tuple[RepeatFinding, ...]:

@@ -19,12 +19,15 @@ from queryprof.model.loops import Cause as Cause
 from queryprof.model.loops import Distribution as Distribution
 from queryprof.model.loops import Loop as Loop
 from queryprof.model.loops import Stall as Stall
+from queryprof.model.loops import StallEvent as StallEvent
 from queryprof.model.loops import Step as Step
 from queryprof.model.places import CallPath as CallPath
 from queryprof.model.places import Frame as Frame
 from queryprof.model.places import Thread as Thread
 from queryprof.model.schema import Index as Index
 from queryprof.model.schema import Schema as Schema
+from queryprof.model.spans import SlowSpan as SlowSpan
+from queryprof.model.spans import SpanRun as SpanRun
 
 BASELINE_FIGURES = ("executions", "rows", "vm_steps", "full_scan_steps")
 """The numbers that the baseline of a test keeps of each statement."""
@@ -296,6 +299,8 @@ class Profile:
     timeline: tuple[Interval, ...] = ()
     loops: tuple[Loop, ...] = ()
     spans: tuple[Span, ...] = ()
+    slow_spans: tuple[SlowSpan, ...] = ()
+    """By name, the slowest first."""
     handoffs: tuple[Handoff, ...] = ()
     thread_usage: tuple[ThreadUsage, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict, hash=False)

@@ -77,6 +77,21 @@ class Stall:
 
 
 @dataclass(frozen=True, slots=True)
+class StallEvent:
+    """One stall: see `Stall`.
+
+    Attributes:
+        stack: where it was seen; empty: not taken.
+    """
+
+    function: Frame
+    path: CallPath
+    stack: CallPath
+    started_unix_ns: int
+    duration_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """The event loops of one library in one thread.
 
@@ -86,6 +101,7 @@ class Loop:
         waiting: callbacks that were ready when a step began, added up over the steps.
         timer_lag: how late the program's timers started; beat_lag: how late the loop was, measured
             ten times a second.
+        stall_events: the longest stalls, by their time.
     """
 
     kind: str
@@ -101,3 +117,4 @@ class Loop:
     beat_lag: Distribution
     functions: tuple[Step, ...]
     stalls: tuple[Stall, ...]
+    stall_events: tuple[StallEvent, ...] = ()

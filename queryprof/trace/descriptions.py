@@ -19,7 +19,7 @@ from queryprof.model import (
 )
 from queryprof.trace.pending import EXTREMES, KEY, NONE_NS, SUMS
 from queryprof.trace.region import Region
-from queryprof.trace.region_addition import KINDS
+from queryprof.trace.region_rows import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from queryprof.model.live import Activity, LoopActivity, ProcessActivity
 from queryprof.model.places import CallPath, Frame
 from queryprof.trace.identity import facts_of, trace_of
 from queryprof.trace.region import RECORDS, Region
-from queryprof.trace.region_addition import KINDS, LAG_SOURCES
+from queryprof.trace.region_addition import LAG_SOURCES
+from queryprof.trace.region_rows import KINDS
 from queryprof.trace.regions import is_living, regions
 
 ROWS_AT_ONCE = 64

@@ -25,9 +25,12 @@ from queryprof.model import (
     Process,
     Profile,
     Repeat,
+    SlowSpan,
     Span,
+    SpanRun,
     StackSample,
     Stall,
+    StallEvent,
     Step,
     Thread,
     ThreadUsage,
@@ -79,6 +82,7 @@ class _Loader:
             timeline=self._all("timeline", Interval),
             loops=tuple(self._loops()),
             spans=tuple(self._spans()),
+            slow_spans=tuple(self._slow_spans()),
             handoffs=tuple(self._handoffs()),
             thread_usage=tuple(self._usage()),
             notes=self._notes,
@@ -126,12 +130,13 @@ class _Loader:
         numbers = [(number, number) for number, *_ in rows]
         self._know("loop", numbers)
         lags = self._distributions("lag", "lag_histogram")
-        steps, stalls = self._steps(), self._stalls()
+        steps, stalls, events = self._steps(), self._stalls(), self._stall_events()
         for number, kind, thread, has_steps, *sums in rows:
             timer, beat = lags.get((number, "timer")), lags.get((number, "beat"))
             yield _made(
                 Loop, kind, thread, bool(has_steps), *sums, timer or Distribution(),
                 beat or Distribution(), steps[number], stalls[number],
+                tuple(events[number]),
             )  # fmt: skip
 
     def _steps(self) -> Mapping[int, tuple[Step, ...]]:
@@ -152,6 +157,12 @@ class _Loader:
         for number, loop, *row in rows:
             found[loop].append(_made(Stall, *row, causes[number]))
         return defaultdict(tuple, {loop: tuple(stalls) for loop, stalls in found.items()})
+
+    def _stall_events(self) -> Mapping[int, list[StallEvent]]:
+        found: dict[int, list[StallEvent]] = defaultdict(list)
+        for _, loop, *row in sorted(self._rows("stall_event"), key=lambda row: row[5]):
+            found[loop].append(StallEvent(*row))
+        return found
 
     def _distributions(self, table: str, histogram: str) -> dict[tuple[Any, str], Distribution]:
         """By the number of the owner's row, and the kind."""
@@ -183,6 +194,16 @@ class _Loader:
                 Distribution(count, queries, queries_max, asked),
                 tuple(repeats[names[number]]), statuses[names[number]],
             )  # fmt: skip
+
+    def _slow_spans(self) -> Iterator[SlowSpan]:
+        rows = sorted(self._rows("span_slowest"), key=lambda row: (row[1], -row[4]))
+        self._know("span_slowest", [(row[0], row[0]) for row in rows])
+        runs: dict[int, list[SpanRun]] = defaultdict(list)
+        for owner, _, *row in self._rows("span_run"):
+            runs[owner].append(SpanRun(*row))
+        for number, *facts, failed, status in rows:
+            in_order = sorted(runs[number], key=lambda run: run.start_ns)
+            yield _made(SlowSpan, *facts, bool(failed), status, tuple(in_order))
 
     def _handoffs(self) -> Iterator[Handoff]:
         rows = list(self._rows("handoff"))

@@ -1,17 +1,14 @@
-"""The rows of a region as those of a trace.
-
-A column of the trace is the region's column of the same name: the number of another row without `_id`,
-a time in ns, or in ticks, which become ns.
-"""
+"""Adds what a region holds to a trace."""
 
 from __future__ import annotations
 
 from queryprof.trace.region import FULL, NONE, RECORDS
+from queryprof.trace.region_rows import RegionRows
 from queryprof.trace.tables import HANDOFF_PARTS, TABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from queryprof.trace.pending import AggregateRow
@@ -20,16 +17,8 @@ if TYPE_CHECKING:
 
     Histogram = list[tuple[int, int]]
 
-KINDS = ("user", "library", "standard", "standard", "library")
-"""The names of the core's code classes in a trace."""
-
-LINE = ("function", "file", "line", "kind", "first_line")
-NO_PATH = 0
 UNSEEN = ("", "", 0, "user", 0)
 """The function of a loop whose steps cannot be seen."""
-
-RENAMED = {"frame_id": "line"}
-"""Columns that have another name in a region."""
 
 LOCK_KINDS = ("write", "read", "wait")
 
@@ -39,42 +28,13 @@ DISTRIBUTION = ("number", "total_ns", "max_ns", "spread", "bucket", "count")
 """
 
 
-class _Ids(dict[int, int]):
-    """Numbers by numbers: a missing one is made."""
-
-    def __init__(self, make: Callable[[int], int]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, number: int) -> int:
-        found = self[number] = self._make(number)
-        return found
-
-
-class RegionAddition:
-    """One region on its way into a trace: its numbers become the trace's."""
+class RegionAddition(RegionRows):
+    """Adds one region to a trace."""
 
     def __init__(
         self, store: TraceStore, region: Region, process: int, operations: tuple[str, ...]
     ) -> None:
-        self._store = store
-        self._region = region
-        self._process = process
-        self._operations = operations
-        self._statement_rows = list(region.rows("statements", ("text", "note")))
-        self._line_rows = list(region.rows("lines", LINE))
-        self._stack_rows = list(region.rows("stacks", ("outer", "line")))
-        self._span_names = [name for (name,) in region.rows("spans", ("name",))]
-        self._thread_names = [name for (name,) in region.rows("threads", ("name",))]
-        self._frames_of: dict[int, str] = {NO_PATH: ""}
-        self._ids = {
-            "statement": _Ids(self._statement),
-            "frame": _Ids(self._line),
-            "stack": _Ids(self._stack),
-            "span": _Ids(self._span),
-            "thread": _Ids(self._thread),
-        }
-        """By table: the trace's numbers of rows by those of the region."""
+        super().__init__(store, region, process, operations)
         self._loops: list[int] = []
 
     def add(self, aggregates: Iterable[AggregateRow]) -> None:
@@ -91,6 +51,7 @@ class RegionAddition:
         self._add_spans()
         self._add_all("repeats", "span_repeat", "spans")
         self._add_all("statuses", "span_status", "count")
+        self._add_slowest_spans()
         self._add_handoffs()
         self._add_usage()
         self._add_loops()
@@ -98,91 +59,6 @@ class RegionAddition:
         self._add_steps(causes)
         self._add_stalls(causes)
         self._add_statement_use()
-
-    # -- names -----------------------------------------------------------------------------
-
-    def _statement(self, number: int) -> int:
-        text, note = self._row(self._statement_rows, number, (NONE, NONE))
-        return self._store.id(
-            "statement",
-            self._region.text(text) or "(unknown)",
-            self._region.text(note) if note != NONE else None,
-        )
-
-    def _line(self, number: int) -> int:
-        row = self._row(self._line_rows, number, (NONE, NONE, 0, 1, 0))
-        function, file = map(self._region.text, row[:2])
-        kind = KINDS[min(row[3], len(KINDS) - 1)]
-        return self._store.id("frame", function, file, row[2], kind, row[4])
-
-    def _stack(self, number: int) -> int:
-        return self._store.id("stack", self._frames(number))
-
-    def _frames(self, number: int) -> str:
-        """The ids of a stack's frames, innermost first."""
-        missing = []
-        while number not in self._frames_of:
-            outer, line = self._row(self._stack_rows, number, (NO_PATH, 0))
-            missing.append((number, line))
-            if outer >= number:  # a row stands after the one around it
-                outer = NO_PATH
-            number = outer
-        frames = self._frames_of[number]
-        for inner, line in reversed(missing):
-            frame = str(self._ids["frame"][line])
-            frames = self._frames_of[inner] = f"{frame},{frames}" if frames else frame
-        return frames
-
-    def _span(self, number: int) -> int:
-        name = self._row(self._span_names, number, NONE)
-        return self._store.id("span", self._region.text(name))
-
-    def _thread(self, number: int) -> int:
-        name = self._row(self._thread_names, number, NONE)
-        return self._store.id("thread", self._process, self._region.text(name))
-
-    @staticmethod
-    def _row(rows: Sequence[Any], number: int, otherwise: Any) -> Any:
-        return rows[number] if number < len(rows) else otherwise
-
-    def _operation(self, number: int) -> str:
-        return self._operations[number] if number < len(self._operations) else "execute"
-
-    def _text_or(self, number: int) -> str | None:
-        return None if number == FULL else self._region.text(number)
-
-    # -- rows ------------------------------------------------------------------------------
-
-    def _rows(
-        self, source: str, table: str, *further: str, **given: Callable[[Any], Any]
-    ) -> Iterator[tuple[list[Any], tuple[Any, ...]]]:
-        """The rows of a region's table as those of the trace's, and further columns unchanged.
-
-        Args:
-            given: for columns that are converted otherwise, from the region's column of that name.
-        """
-        there = self._region.tables[source].columns
-        names, makers = [], []
-        for column in TABLE[table].columns:
-            name = RENAMED.get(column.name, column.name.removesuffix("_id"))
-            make = given.get(name)
-            if make is None and column.reference:
-                make = self._ids[column.reference].__getitem__
-            elif make is None and name == "operation":
-                make = self._operation
-            elif make is None and column.sql_type == "TEXT":
-                make = self._region.text
-            if name not in there:
-                name, make = name.replace("_ns", "_ticks"), self._region.ns
-            names.append(name)
-            makers.append(make)
-        width = len(names)
-        for row in self._region.rows(source, (*names, *further)):
-            made = [
-                value if make is None else make(value)
-                for value, make in zip(row[:width], makers, strict=True)
-            ]
-            yield made, row[width:]
 
     def _add_all(self, source: str, table: str, counts: str, **given: Callable[[Any], Any]) -> None:
         """Adds the rows of a table, those that count something."""
@@ -280,6 +156,38 @@ class RegionAddition:
         self._store.add("span_total", totals)
         self._add_histograms("span_histogram", histograms)
 
+    def _add_slowest_spans(self) -> None:
+        region = self._region
+        packed = region.packed("slow_spans")
+        facts = list(region.rows("slow_spans", ("first_run", "runs", "duration_ns")))
+        known = len(list(region.rows("span_runs", ("executions",))))
+        found = {
+            place: (first, count)
+            for place, (first, count, duration_ns) in enumerate(facts)
+            if duration_ns > 0 and first + count <= known
+        }
+        rows = self._chosen_rows(
+            "slow_spans", "span_slowest", found, given={"status": lambda number: number or None}
+        )
+        spans = dict(zip(found, [row for row, _ in rows], strict=True))
+        places = [first + at for first, count in found.values() for at in range(count)]
+        runs = self._chosen_rows(
+            "span_runs", "span_run", places, left_out=("span_slowest_id", "position")
+        )
+        run_at = dict(zip(places, [row for row, _ in runs], strict=True))
+        # Its runs are overwritten, too: a span that was replaced in between is left out.
+        for place in region.changing("slow_spans", packed, region.packed("slow_spans")):
+            spans.pop(place, None)
+        numbers = self._store.add("span_slowest", spans.values())
+        self._store.add(
+            "span_run",
+            [
+                (number, at, *run_at[found[place][0] + at])
+                for number, place in zip(numbers, spans, strict=True)
+                for at in range(found[place][1])
+            ],
+        )
+
     def _add_handoffs(self) -> None:
         parts = [name for part in HANDOFF_PARTS for name in _distribution(part)]
         found = list(self._rows("handoffs", "handoff", *parts))
@@ -364,6 +272,11 @@ class RegionAddition:
         ]  # fmt: skip
         numbers = self._store.add("stall", [row for row, _ in found])
         self._add_causes("stall_cause", numbers, [first for _, first in found], causes)
+        events = self._rows(
+            "stall_events", "stall_event", loop=self._loop_if_known, line=self._function,
+            stack=self._stack_if_known,
+        )  # fmt: skip
+        self._store.add("stall_event", [row for row, _ in events if row[0] is not None])
 
     def _loop_if_known(self, number: int) -> int | None:
         return self._loops[number] if number < len(self._loops) else None

@@ -11,8 +11,8 @@ History:
         tables that refer to them
     5   of process: clock_tick_ns, unmeasured
     6   file_work, lock_hold, lock_event, statement_use, parameter_sample
-    7   of lock_hold: changed_rows, log_bytes; of process: files_off; of
-        frame: first_line
+    7   span_slowest, span_run, stall_event; of lock_hold: changed_rows, log_bytes; of process:
+        files_off; of frame: first_line
 """
 
 from __future__ import annotations

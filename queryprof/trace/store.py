@@ -180,6 +180,7 @@ class _Rows:
         stored = self._stored(rows)
         if not self._table.has_id:
             self._connection.executemany(self._sql, stored)
+            self._remove_orphans()
             return []
         numbers: list[int] = []
 
@@ -225,6 +226,15 @@ class _Rows:
                 if isinstance(value, str) and not value.isascii():
                     row = (*row[:at], storable(value), *row[at + 1 :])  # noqa: PLW2901
             yield row if type(row) is tuple else tuple(row)
+
+    def _remove_orphans(self) -> None:
+        """Removes rows that refer to one that was not kept."""
+        for column in self._table.columns:
+            if column.reference and TABLE[column.reference].kept:
+                self._connection.execute(
+                    f"DELETE FROM {self._table.name} WHERE {column.name} NOT IN"
+                    f" (SELECT id FROM {column.reference})"
+                )
 
     def _keep_largest(self) -> None:
         name, (owner, measure) = self._table.name, self._table.index

@@ -142,3 +142,6 @@ def histogram(name: str, *owner: Column, count: str = "count", since: int = 1) -
         (*owner, key("bucket"), Column(count)),
         since=since,
     )
+
+
+STATEMENT_KEY = (key("statement_id"), key("path_id"))

@@ -7,11 +7,13 @@ of its table's columns.
 from __future__ import annotations
 
 from queryprof.trace.file_tables import FILE_TABLES
+from queryprof.trace.span_tables import SPAN_TABLES
 from queryprof.trace.table import (
     FIRST,
     LAST,
     LEAST,
     LONGEST,
+    STATEMENT_KEY,
     SUM,
     Column,
     Table,
@@ -23,7 +25,6 @@ from queryprof.trace.table import (
     unknown,
 )
 
-STATEMENT_KEY = (key("statement_id"), key("path_id"))
 CAUSE = (*STATEMENT_KEY, Column("calls"), Column("ns"))
 DISTRIBUTION = (Column("count"), Column("total_ns"), most("max_ns"))
 
@@ -255,6 +256,22 @@ TABLES = (
     ),
     Table("stall_cause", "The same of stalls.", (key("stall_id"), *CAUSE), since=2),
     Table(
+        "stall_event",
+        "The longest stalls of each loop, with their times.",
+        (
+            last("loop_id"),
+            last("frame_id", "as of the stall"),
+            last("path_id"),
+            unknown("stack_id", "NULL: not taken", "INTEGER"),
+            last("started_unix_ns"),
+            last("duration_ns"),
+        ),
+        has_id=True,
+        since=7,
+        index=("loop_id", "duration_ns"),
+        kept=64,
+    ),
+    Table(
         "plan",
         "How SQLite runs a statement on a database, as EXPLAIN QUERY PLAN told when the statement was"
         " first met with a schema: one row for each different answer.",
@@ -265,42 +282,7 @@ TABLES = (
         ),
         since=3,
     ),
-    Table(
-        "span_total",
-        "The spans of one name that have ended, added up.",
-        (
-            key("span_id"),
-            Column("count"),
-            Column("errors", "left by an exception"),
-            Column("cpu_count", "spans whose CPU time is known ..."),
-            Column("cpu_ns", "... and that of all these"),
-            Column("database_ns", "in the driver, inner spans and other threads included"),
-            Column("total_ns", "wall time"),
-            most("max_ns"),
-            Column("queries", "execute, executemany, executescript"),
-            most("queries_max", "in one span"),
-        ),
-        since=4,
-    ),
-    histogram("span_histogram", key("span_id"), text("figure", "duration, queries"), since=4),
-    Table(
-        "span_repeat",
-        "Statements that one call path executed more than ten times in one span.",
-        (
-            key("span_id"),
-            *STATEMENT_KEY,
-            Column("spans"),
-            Column("executions", "in these spans"),
-            most("most", "in one of them"),
-        ),
-        since=4,
-    ),
-    Table(
-        "span_status",
-        "How requests ended.",
-        (key("span_id"), key("status", "of HTTP"), Column("count")),
-        since=4,
-    ),
+    *SPAN_TABLES,
     Table(
         "handoff",
         "Functions that were handed to other threads and called a driver there.",

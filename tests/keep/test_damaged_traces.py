@@ -44,6 +44,7 @@ COMMANDS = (
     ("report", "--by", "span", "--format", "markdown", "x.qprof"),
     ("report", "--by", "span", "x.qprof"),
     ("report", "--loop", "x.qprof"),
+    ("report", "--slowest-requests", "x.qprof"),
     ("report", "--format", "json", "x.qprof"),
     ("compare", "good.qprof", "x.qprof"),
     ("compare", "x.qprof", "good.qprof", "--format", "json"),
@@ -102,6 +103,10 @@ def write_trace(path: str) -> None:
             sums = [2, 10**9, 10**9, 10**8, 0, 0, 10**8, 10**9, 3, 10**8, 5]
             (stall,) = store.add("stall", [(loop, main, stack, stack, *sums)])
             store.add("stall_cause", [(stall, *by, 2, 10**8)])
+            store.add("stall_event", [(loop, main, stack, stack, 10**18, 10**8)])
+            slow = (span, thread, 10**18, 10**9, 10**8, 3, 0, 200)
+            (slowest,) = store.add("span_slowest", [slow])
+            store.add("span_run", [(slowest, 0, *key, 10**6, 10**8, 3, 10**7, 5)])
         store.add("span_total", [(span, 9, 1, 9, 10**9, 10**9, 10**10, 10**9, 27, 5)])
         store.add("span_histogram", [(span, "duration", 300, 9), (span, "queries", 3, 9)])
         store.add("span_status", [(span, 200, 9)])

@@ -40,8 +40,11 @@ from queryprof.model import (
     Plan,
     Profile,
     Repeat,
+    SlowSpan,
     Span,
+    SpanRun,
     Stall,
+    StallEvent,
     Step,
     Thread,
     ThreadUsage,
@@ -59,6 +62,7 @@ from queryprof.report.places import Places
 from queryprof.report.terminal.comparison import print_comparison
 from queryprof.report.terminal.loops import print_loops
 from queryprof.report.terminal.report import print_report, print_view
+from queryprof.report.terminal.slowest_spans import print_slowest_spans
 from queryprof.report.text.failures import budget_message, regression_message, stall_message
 from queryprof.trace.baseline_file import Baseline, read_baseline, write_baseline
 
@@ -93,7 +97,11 @@ def profile_of(name: str, count: int = 20) -> Profile:
     thread = Thread(1, name)
     step = Step(frame, times, 10**9, 0, (cause,))
     stall = Stall(frame, path, path, count, 10**9, 10**9, 10**9, 0, 0, 0, 0, 3, 10**9, 3, (cause,))
-    loop = Loop(name, thread, True, 1, 10**10, 10**9, 50, 60, 4, times, times, (step,), (stall,))
+    event = StallEvent(frame, path, path, 10**9, 10**8)
+    loop = Loop(
+        name, thread, True, 1, 10**10, 10**9, 50, 60, 4, times, times, (step,), (stall,), (event,)
+    )  # fmt: skip
+    run = SpanRun(name, path, name, thread, name, 10, 10**8, count, 10**7, 5)
     odd = aggregate(name, path, 10**9, name, count, name)._replace(thread=thread)
     return Profile(
         (process(argv=(name, name), directory=name, counters_off=name, host=name),),
@@ -103,6 +111,7 @@ def profile_of(name: str, count: int = 20) -> Profile:
         loops=(loop,),
         spans=(Span(name, count, 0, count, 9, 9, times, times, (Repeat(name, path, 1, 20, 20),),
                     {200: count}),),
+        slow_spans=(SlowSpan(name, thread, 10**9, 10**9, 10**8, count, False, 200, (run,)),) * 2,
         handoffs=(Handoff(name, path, name, count, 0, 0, times, times, times, times),),
         thread_usage=(ThreadUsage(thread, 9, 9, 1, 1, 1, 1, 1, 1, 10**9,
                                   (UsageInterval(0, 9, 1, 1),)),),
@@ -140,6 +149,8 @@ def terminal_reports(profile: Profile, before: Profile) -> Iterator[str]:
     yield printed(print_report, Report(profile), width=160)
     yield printed(print_report, Report(profile), width=80)
     yield printed(print_loops, Report(profile), width=80)
+    yield printed(print_slowest_spans, Report(profile), width=80)
+    yield printed(print_slowest_spans, Report(profile), width=160)
     for dimension in DIMENSIONS:
         yield printed(print_view, Report(profile), dimension, width=80)
     comparison = compare([before], [profile])

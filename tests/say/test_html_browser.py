@@ -97,7 +97,7 @@ def many() -> Profile:
     timeline = tuple(Interval(n << 27, n, n, n << 23) for n in range(7))
     return Profile(
         (run,), (*profile.aggregates, *aggregates), profile.errors, loops=profile.loops,
-        spans=profile.spans, timeline_width_ns=1 << 27, timeline=timeline, plans=profile.plans,
+        spans=profile.spans, slow_spans=profile.slow_spans, timeline_width_ns=1 << 27, timeline=timeline, plans=profile.plans,
     )  # fmt: skip
 
 
@@ -279,6 +279,26 @@ def test_it_can_be_printed(opened: Opening, text: str) -> None:
         assert not page.locator("header").is_visible()
         assert page.locator("h1").first.is_visible()
         assert len(page.pdf()) > 10_000
+
+
+def test_a_request_is_shown_call_by_call(opened: Opening, text: str) -> None:
+    """The first is open; others are filled when they are opened, by keyboard too."""
+    runs = many().slow_spans[0].runs
+    with opened(text) as page:
+        page.ready()
+        spans = page.locator("details.span")
+        assert spans.first.locator(".runs li").count() == len(runs)
+        bar = spans.first.locator(".run").bounding_box()
+        track = spans.first.locator(".track").bounding_box()
+        assert track["x"] <= bar["x"]
+        assert bar["width"] == pytest.approx(track["width"] / 10, rel=0.1)
+        second = spans.nth(1)
+        assert second.locator(".runs li").count() == 0
+        second.locator("summary").focus()
+        page.keyboard.press("Enter")
+        second.locator(".runs li").first.wait_for()
+        assert page.locator("figure.stalls rect").count() == 1
+        assert page.said == []
 
 
 def test_it_shows_what_the_json_says(opened: Opening, text: str) -> None:

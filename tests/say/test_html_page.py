@@ -8,6 +8,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -62,6 +63,23 @@ def test_the_figures_are_those_of_the_json_report() -> None:
         assert sum(ns for _, ns, *_ in statements["sites"][number]) == rows[statement]["self_ns"]
     for number, one in zip(found["pareto"]["self_ns"], told["bottlenecks"], strict=False):
         assert number == one["totals"]["self_ns"]
+
+
+def test_single_requests_are_those_of_the_json_report() -> None:
+    """Call by call; a trace without them says so."""
+    profile = hostile_profile("GET /teams")
+    found, told = page(profile), json.loads(json_report(Report(profile)))
+    for shown, said in zip(found["slowest"], told["slowest_spans"], strict=True):
+        assert found["strings"][shown["name"]] == said["name"] == "GET /teams"
+        for name in ("duration_ns", "database_ns", "executions", "failed", "status"):
+            assert shown[name] == said[name], name
+        for name in ("start_ns", "end_ns", "executions", "self_ns", "rows"):
+            assert shown["runs"][name] == [run[name] for run in said["runs"]], name
+    (loop,) = found["loops"]
+    (event,) = told["loops"][0]["stall_events"]
+    assert loop["events"]["duration_ns"] == [event["duration_ns"]]
+    assert page(replace(profile, slow_spans=()))["slowest"] == []
+    assert "single requests" in found["not_recorded"]
 
 
 def test_the_tree_adds_up() -> None:

@@ -115,7 +115,7 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
                          : qp_statement_refused(number, sql, qp_dialect_of(call->probe), kind);
     if (right != number) {
         e->meter.key.statement = right;
-        qp_span_recount(e->span, number, right, e->meter.key.path);
+        qp_span_recount(e, number);
     }
     qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
 }

@@ -91,13 +91,13 @@ static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uin
 }
 
 /* Counts an execution for its span and its submitter, and labels its statement. */
-static QP_COLD void count_elsewhere(const qp_execution *e, bool is_query)
+static QP_COLD void count_elsewhere(qp_execution *e, bool is_query)
 {
     if (e->ignored) {
         return;
     }
+    qp_span_count(e, is_query);
     if (is_query) {
-        qp_span_count(e->span, e->meter.key.statement, e->meter.key.path);
         qp_label_statement(e->meter.key.statement);
     }
     qp_submitter *submitter = qp_submitter_now();
@@ -148,6 +148,7 @@ static inline bool begin_execution(qp_call *call)
         .sampled = random % PAGE_SAMPLING == 0,
     };
     e->span = span;
+    e->run = 0;
     if (span || qp_label_variable || qp_here.submitter) {
         count_elsewhere(e, call->probe->source == QP_SOURCE_TEXT);
     }

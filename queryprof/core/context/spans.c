@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "context/span_sites.h"
 #include "loops/loops.h"
 #include "loops/step.h"
 #include "memory/histogram.h"
@@ -19,16 +20,9 @@
 enum {
     RUNNING = 1024, /* running spans that are measured individually */
     SEARCHED = 64,  /* places searched for a free one */
-    SITES = 64,     /* (statement, call path) pairs of one span that are counted */
     NUMBER_BITS = 16,
     SLOT_BITS = 12
 };
-
-typedef struct {
-    uint32_t statement;
-    uint32_t path;
-    uint32_t executions;
-} site;
 
 /* A running span. */
 typedef struct {
@@ -45,8 +39,10 @@ typedef struct {
     bool is_watched;
     int64_t executions;
     int64_t database_ns;
-    uint32_t site_count;
-    site sites[SITES];
+    int status; /* of a request; 0: none */
+    uint16_t thread_number;
+    qp_span_runs *runs; /* owned; NULL: none */
+    qp_span_sites sites;
 } running_span;
 
 static struct {
@@ -64,13 +60,15 @@ bool qp_spans_start(void)
     table.running = qp_allocate(RUNNING, sizeof *table.running);
     table.first_serial = table.serial + 1;
     table.next = 0;
-    return table.running && qp_names_start(&table.names, QP_SPAN_ROWS, "") == 0;
+    return table.running && qp_slow_spans_start() &&
+           qp_names_start(&table.names, QP_SPAN_ROWS, "") == 0;
 }
 
 void qp_spans_stop(void)
 {
     qp_release(table.running);
     table.running = NULL;
+    qp_slow_spans_stop();
     qp_names_stop(&table.names);
     Py_CLEAR(qp_span_variable);
 }
@@ -87,6 +85,7 @@ void qp_spans_clear(void)
     }
     qp_rows_clear(QP_REPEAT_ROWS);
     qp_rows_clear(QP_STATUS_ROWS);
+    qp_slow_spans_clear();
 }
 
 void qp_spans_after_fork(void)
@@ -95,6 +94,7 @@ void qp_spans_after_fork(void)
         memset(table.running, 0, RUNNING * sizeof *table.running);
     }
     table.next = 0;
+    qp_slow_spans_after_fork();
 }
 
 void qp_span_set_variable(PyObject *variable)
@@ -182,33 +182,15 @@ int64_t qp_span_begin(PyObject *name)
         begun->step = step_of(thread);
         begun->cpu_ns = begun->executions = begun->database_ns = 0;
         begun->is_watched = false;
-        begun->site_count = 0;
+        begun->status = 0;
+        begun->thread_number = thread->number;
+        qp_span_runs_give_back(begun->runs);
+        begun->runs = NULL;
+        begun->sites.count = 0;
         begun->cpu_at_ns = qp_thread_cpu_ns();
         begun->started_ticks = qp_clock_ticks();
     }
     return (int64_t)(serial << (NUMBER_BITS + SLOT_BITS) | (uint64_t)slot << NUMBER_BITS | number);
-}
-
-/* Adds a repeat: a statement that the span executed again and again from one call path. */
-static void add_repeat(const running_span *ended, const site *s)
-{
-    qp_repeat_row *rows = qp_rows(QP_REPEAT_ROWS);
-    uint32_t at = 0;
-    while (at < qp_row_count(QP_REPEAT_ROWS) &&
-           (rows[at].span != ended->name || rows[at].statement != s->statement ||
-            rows[at].path != s->path)) {
-        at++;
-    }
-    if (at == qp_row_count(QP_REPEAT_ROWS)) {
-        at = qp_rows_add(QP_REPEAT_ROWS, 1);
-        if (at == UINT32_MAX) {
-            return;
-        }
-        rows[at] = (qp_repeat_row){.span = ended->name, .statement = s->statement, .path = s->path};
-    }
-    rows[at].spans++;
-    rows[at].executions += s->executions;
-    rows[at].most = s->executions > rows[at].most ? s->executions : rows[at].most;
 }
 
 /* The CPU time of a span that ends here; -1: unknown, because other work ran in its thread in
@@ -222,19 +204,6 @@ static int64_t cpu_of(const running_span *ended)
     bool alone = thread == ended->thread && step_of(ended->thread) == ended->step &&
                  ended->step != UINT64_MAX;
     return alone ? qp_thread_cpu_ns() - ended->cpu_at_ns : -1;
-}
-
-static void count_site(running_span *s, uint32_t statement, uint32_t path, uint32_t executions)
-{
-    for (uint32_t i = 0; i < s->site_count; i++) {
-        if (s->sites[i].statement == statement && s->sites[i].path == path) {
-            s->sites[i].executions += executions;
-            return;
-        }
-    }
-    if (s->site_count < SITES) {
-        s->sites[s->site_count++] = (site){statement, path, executions};
-    }
 }
 
 void qp_span_stop(int64_t span)
@@ -263,30 +232,35 @@ void qp_span_end(int64_t span, bool failed)
     qp_distribution_add(&s->durations, ended->ns);
     qp_distribution_add(&s->queries, ended->executions);
     running_span *outer = running(ended->outer);
-    for (uint32_t i = 0; i < ended->site_count; i++) {
-        const site *at = &ended->sites[i];
-        if (at->executions > QP_SPAN_REPEATS) {
-            add_repeat(ended, at);
-        }
-        if (outer) {
-            count_site(outer, at->statement, at->path, at->executions);
-        }
-    }
+    qp_span_sites_end(&ended->sites, ended->name, outer ? &outer->sites : NULL);
     if (outer) {
         outer->executions += ended->executions;
         outer->database_ns += ended->database_ns;
+        qp_span_runs_join(&outer->runs, ended->runs);
     }
+    const qp_ended_span slow = {.span = ended->name,
+                                .thread = ended->thread_number,
+                                .status = ended->status,
+                                .failed = failed,
+                                .started_unix_ns = qp_clock_unix_ns(ended->started_ticks),
+                                .duration_ns = ended->ns,
+                                .database_ns = ended->database_ns,
+                                .executions = ended->executions};
+    qp_slow_span_add(&slow, ended->started_ticks, ended->runs);
+    qp_span_runs_give_back(ended->runs);
+    ended->runs = NULL;
     ended->serial = 0;
 }
 
 void qp_span_status(int64_t span, int status)
 {
-    const running_span *of = running(span);
+    running_span *of = running(span);
     qp_status_row *rows = qp_rows(QP_STATUS_ROWS);
     uint32_t count = qp_row_count(QP_STATUS_ROWS), at = 0;
     if (!of) {
         return;
     }
+    of->status = status;
     while (at < count && (rows[at].span != of->name || rows[at].status != status)) {
         at++;
     }
@@ -307,32 +281,37 @@ void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns)
     }
 }
 
-void qp_span_count(int64_t span, uint32_t statement, uint32_t path)
+void qp_span_count(qp_execution *e, bool is_query)
 {
-    running_span *s = running(span);
-    if (s) {
+    running_span *s = running(e->span);
+    if (!s) {
+        return;
+    }
+    e->run = qp_span_runs_count(&s->runs, &e->meter.key);
+    if (is_query) {
         s->executions++;
-        count_site(s, statement, path, 1);
+        qp_span_sites_count(&s->sites, e->meter.key.statement, e->meter.key.path, 1);
     }
 }
 
-void qp_span_recount(int64_t span, uint32_t from, uint32_t to, uint32_t path)
+void qp_span_recount(qp_execution *e, uint32_t from)
 {
-    running_span *s = running(span);
-    for (uint32_t i = 0; s && i < s->site_count; i++) {
-        if (s->sites[i].statement == from && s->sites[i].path == path && s->sites[i].executions) {
-            s->sites[i].executions--;
-            count_site(s, to, path, 1);
-            return;
-        }
+    running_span *s = running(e->span);
+    const qp_key *key = &e->meter.key;
+    if (s && e->run) {
+        e->run = qp_span_runs_recount(s->runs, e->run, key->statement);
     }
-}
-
-void qp_span_add_database(int64_t span, int64_t ns)
-{
-    running_span *s = running(span);
     if (s) {
-        s->database_ns += ns;
+        qp_span_sites_recount(&s->sites, from, key->statement, key->path);
+    }
+}
+
+void qp_span_add_database(const qp_execution *e, const qp_run_work *work)
+{
+    running_span *s = running(e->span);
+    if (s) {
+        s->database_ns += work->self_ns;
+        qp_span_runs_add(s->runs, e->run, work);
     }
 }
 

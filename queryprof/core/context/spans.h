@@ -10,12 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "context/slow_spans.h"
+#include "memory/execution_row.h"
 #include "runtime/thread_local.h"
-
-enum {
-    QP_SPAN_REPEATS = 10 /* executions of a statement from one call path in one span; with more they
-                          * are a repeat */
-};
 
 bool qp_spans_start(void);
 void qp_spans_stop(void);
@@ -52,8 +49,8 @@ void qp_span_figures(int64_t span, int64_t *executions, int64_t *database_ns);
  * qp_coroutine_proxy). */
 PyObject *qp_span_watch(PyTypeObject *coroutine_proxy_type, int64_t span, PyObject *coroutine);
 
-/* Moves an execution that was counted in a span to another statement. */
-void qp_span_recount(int64_t span, uint32_t from, uint32_t to, uint32_t path);
+/* Moves an execution that was counted in its span to another statement, which is its own now. */
+void qp_span_recount(qp_execution *e, uint32_t from);
 
 /* The running span, also of work that another thread has submitted to this one; 0: none. Never
  * raises. */
@@ -70,10 +67,10 @@ static inline uint16_t qp_span_number_of(int64_t span)
     return (uint16_t)(span & 0xffff);
 }
 
-/* Counts an execution for a running span and those around it. */
-void qp_span_count(int64_t span, uint32_t statement, uint32_t path);
+/* Counts an execution for its running span and those around it. */
+void qp_span_count(qp_execution *e, bool is_query);
 
-/* Adds time in the driver to a running span. */
-void qp_span_add_database(int64_t span, int64_t ns);
+/* Adds what an execution did in the driver to its running span. */
+void qp_span_add_database(const qp_execution *e, const qp_run_work *work);
 
 bool qp_span_name_is_known(uint16_t number);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "loops/stall_events.h"
 #include "memory/region.h"
 #include "runtime/clock.h"
 #include "runtime/cpu_time.h"
@@ -15,6 +16,7 @@ static qp_timer_is_due *timer_is_due; /* NULL: timers cannot be read */
 void qp_stalls_clear(void)
 {
     qp_rows_clear(QP_STALL_ROWS);
+    qp_rows_clear(QP_STALL_EVENT_ROWS);
 }
 
 void qp_stalls_use_timers(qp_timer_is_due *is_due)
@@ -133,15 +135,16 @@ void qp_stall_flush(qp_step *step, int64_t ns, bool ended)
     to->total_ns += ns - step->settled_ns;
     step->settled_ns = ns;
     step->settled_path = path;
+    const qp_step_site *seen = most_seen(step);
+    qp_stall_event_keep(step, to, seen ? seen->stack : 0, ns);
     if (ended) {
         qp_exception exception = qp_exception_take();
         add_end(to, step, ns);
         qp_exception_put_back(&exception);
     } else {
-        const qp_step_site *most = most_seen(step);
         to->max_ns = ns > to->max_ns ? ns : to->max_ns;
-        if (most) {
-            to->stack = most->stack;
+        if (seen) {
+            to->stack = seen->stack;
         }
     }
 }

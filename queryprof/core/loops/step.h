@@ -27,6 +27,7 @@ typedef struct qp_step {
     int64_t gil_ticks;  /* that the watchdog waited for it to release the GIL */
     int64_t settled_ns; /* of its duration, counted as a stall; 0: it is not counted */
     uint32_t settled_path;
+    uint32_t event; /* 1 + the row of its event; 0: it has none */
     int sites;
     qp_step_site site[QP_STEP_SITES];
     int64_t longest_ticks; /* of the driver calls inside it */

@@ -144,6 +144,7 @@ static inline void begin(qp_step *step, qp_running_loop *running_loop, uint64_t 
     step->gc_ticks_before = running_loop->gc_ticks;
     step->gil_ticks = 0;
     step->settled_ns = 0;
+    step->event = 0;
     step->sites = 0;
     step->causes.known = 0;
     step->causes.total_ticks = 0;

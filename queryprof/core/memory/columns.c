@@ -3,6 +3,7 @@
 #include "memory/execution_row.h"
 #include "memory/file_rows.h"
 #include "memory/parameter_row.h"
+#include "memory/span_rows.h"
 
 #define AS(row, name, member, code) \
     {name, code, (uint16_t)offsetof(row, member), (uint16_t)sizeof(((row *)0)->member)}
@@ -214,6 +215,37 @@ static const qp_column lock_events[] = {LOCK(qp_lock_event_row),
                                         COLUMN(qp_lock_event_row, start_unix_ns, 'q'),
                                         COLUMN(qp_lock_event_row, duration_ns, 'q'), END};
 
+#define ENDED(name, code) AS(qp_slow_span_row, #name, ended.name, code)
+
+static const qp_column slow_spans[] = {COLUMN(qp_slow_span_row, sequence, 'I'),
+                                       COLUMN(qp_slow_span_row, first_run, 'I'),
+                                       COLUMN(qp_slow_span_row, runs, 'I'),
+                                       ENDED(span, 'I'),
+                                       ENDED(thread, 'I'),
+                                       ENDED(status, 'i'),
+                                       ENDED(failed, 'I'),
+                                       ENDED(started_unix_ns, 'q'),
+                                       ENDED(duration_ns, 'q'),
+                                       ENDED(database_ns, 'q'),
+                                       ENDED(executions, 'q'),
+                                       END};
+
+static const qp_column span_runs[] = {KEY(qp_span_run_row),
+                                      COLUMN(qp_span_run_row, start_ticks, 'q'),
+                                      COLUMN(qp_span_run_row, end_ticks, 'q'),
+                                      COLUMN(qp_span_run_row, executions, 'q'),
+                                      COLUMN(qp_span_run_row, self_ns, 'q'),
+                                      COLUMN(qp_span_run_row, rows, 'q'),
+                                      END};
+
+static const qp_column stall_events[] = {COLUMN(qp_stall_event_row, loop, 'I'),
+                                         COLUMN(qp_stall_event_row, line, 'I'),
+                                         COLUMN(qp_stall_event_row, path, 'I'),
+                                         COLUMN(qp_stall_event_row, stack, 'I'),
+                                         COLUMN(qp_stall_event_row, started_unix_ns, 'q'),
+                                         COLUMN(qp_stall_event_row, duration_ns, 'q'),
+                                         END};
+
 static const qp_column parameters[] = {
     COLUMN(qp_parameter_row, statement, 'I'), COLUMN(qp_parameter_row, path, 'I'),
     COLUMN(qp_parameter_row, samples, 'q'), COLUMN(qp_parameter_row, repeats, 'q'), END};
@@ -272,8 +304,11 @@ const qp_table_facts qp_tables[QP_TABLES] = {
     TABLE(QP_TIMELINE_ROWS, qp_interval_row, 2 * QP_TIMELINE_INTERVALS, intervals),
     TABLE(QP_REPEAT_ROWS, qp_repeat_row, QP_REPEATS, repeats),
     TABLE(QP_STATUS_ROWS, qp_status_row, QP_STATUSES, statuses),
+    TABLE(QP_SLOW_SPAN_ROWS, qp_slow_span_row, QP_SLOW_SPANS, slow_spans),
+    TABLE(QP_SPAN_RUN_ROWS, qp_span_run_row, QP_SLOW_SPANS *QP_SPAN_RUNS, span_runs),
     TABLE(QP_HANDOFF_ROWS, qp_handoff_row, QP_HANDOFFS, handoffs),
     TABLE(QP_STALL_ROWS, qp_stall_row, QP_STALLS, stalls),
+    TABLE(QP_STALL_EVENT_ROWS, qp_stall_event_row, QP_STALL_EVENTS, stall_events),
     TABLE(QP_CAUSE_ROWS, qp_cause_row, QP_CAUSES, causes),
     TABLE(QP_TASK_ROWS, qp_task_row, QP_TASKS, tasks),
     TABLE(QP_FILE_WORK_ROWS, qp_file_work_row, QP_FILE_WORKS, file_work),

@@ -56,6 +56,7 @@ typedef struct qp_execution {
     bool in_use;  /* a call of it is in progress: its place cannot be reused */
     bool ignored; /* not the program's */
     bool sampled_stack;
+    uint8_t run;     /* the number of its run in its span; 0: none */
     qp_meter meter;  /* includes its key */
     uint64_t serial; /* 1, 2, 3, ... in the order they began */
     int64_t span;    /* the running span that it belongs to; 0: none */

@@ -35,8 +35,11 @@ typedef enum {
     QP_TIMELINE_ROWS,
     QP_REPEAT_ROWS,
     QP_STATUS_ROWS,
+    QP_SLOW_SPAN_ROWS,
+    QP_SPAN_RUN_ROWS,
     QP_HANDOFF_ROWS,
     QP_STALL_ROWS,
+    QP_STALL_EVENT_ROWS,
     QP_CAUSE_ROWS,
     QP_TASK_ROWS,
     QP_FILE_WORK_ROWS,
@@ -67,8 +70,10 @@ enum {
     QP_TIMELINE_INTERVALS = 512,
     QP_REPEATS = 512,
     QP_STATUSES = 512,
+    QP_SLOW_SPANS = 256,
     QP_HANDOFFS = 256,
     QP_STALLS = 128,
+    QP_STALL_EVENTS = 64,
     QP_CAUSES = 8192,
     QP_TASKS = 1024,
     QP_FILE_WORKS = 8192,
@@ -221,34 +226,6 @@ typedef struct {
     int64_t self_ns;
 } qp_interval_row;
 
-/* The spans of one name that have ended. */
-typedef struct {
-    qp_text name;
-    int64_t count;
-    int64_t errors;
-    int64_t cpu_count; /* spans whose CPU time is known ... */
-    int64_t cpu_ns;    /* ... adds up to that */
-    int64_t database_ns;
-    qp_distribution durations;
-    qp_distribution queries; /* a span: numbers where other distributions hold nanoseconds */
-} qp_span_row;
-
-/* A statement that one call path executed again and again in spans of one name. */
-typedef struct {
-    uint32_t span;
-    uint32_t statement;
-    uint32_t path;
-    int64_t spans;
-    int64_t executions;
-    int64_t most;
-} qp_repeat_row;
-
-typedef struct {
-    uint32_t span;
-    int32_t status;
-    int64_t count;
-} qp_status_row;
-
 /* What threads use, as Linux counts it (getrusage(2), proc_pid_io(5)). */
 typedef struct {
     int64_t user_ns;
@@ -351,6 +328,17 @@ typedef struct {
     int64_t samples;
     qp_cause_list causes;
 } qp_stall_row;
+
+/* One of the longest steps of those. */
+typedef struct {
+    uint32_t loop;
+    uint32_t line;
+    uint32_t path;
+    uint32_t stack;
+    uint64_t step; /* the core's own */
+    int64_t started_unix_ns;
+    int64_t duration_ns;
+} qp_stall_event_row;
 
 /* How SQLite runs a statement on a database. */
 typedef struct {

@@ -17,7 +17,18 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-SCRIPTS = ("dom", "format", "data", "charts", "overview", "table", "icicle", "statement", "start")
+SCRIPTS = (
+    "dom",
+    "format",
+    "data",
+    "charts",
+    "waterfall",
+    "overview",
+    "table",
+    "icicle",
+    "statement",
+    "start",
+)
 """Of page/, in this order."""
 
 LARGE_BYTES = 200_000

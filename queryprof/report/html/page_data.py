@@ -25,8 +25,10 @@ from queryprof.model import Distribution, Frame, Process
 from queryprof.report.findings.text import NOTHING, change_at, details, gain, title
 from queryprof.report.html.numbers import Numbers
 from queryprof.report.html.page_places import PagePlaces
+from queryprof.report.html.page_spans import PageSpans
 from queryprof.report.html.page_statements import PageStatements, SourceLines
 from queryprof.report.html.page_tree import tree_columns
+from queryprof.report.text.spans import NOT_RECORDED
 from queryprof.version import __version__
 
 PARETO_ROWS = 20
@@ -81,6 +83,7 @@ class _Page:
         self._numbers = Numbers(self._places, (statement for statement, _ in shown))
         was_ns = self._before.statements if self._before else None
         left = len(groups) - len(shown)
+        self._spans = PageSpans(report, self._numbers)
         self._statements = PageStatements(report, shown, left, self._numbers, was_ns)
 
     def data(self) -> dict[str, Any]:
@@ -106,6 +109,8 @@ class _Page:
                  **self._numbers.mention(one.statement), "site": self._numbers.site(one.site.frame)}
                 for one in report.repeats[:SPANS]
             ],
+            "slowest": self._spans.slowest(),
+            "not_recorded": NOT_RECORDED,
             "loops": [self._loop(loop) for loop in report.loops],
             "locks": self._locks(),
             "tree": tree_columns(
@@ -181,6 +186,7 @@ class _Page:
                 f" blocked {counted(sum(one.stall.count for one in found.stalls), 'time')}"
             ),
             "timer": _curve(loop.timer_lag), "beat": _curve(loop.beat_lag),
+            "events": self._spans.stalls(loop),
             "stalls": [
                 {
                     "site": self._numbers.site(one.site.frame or one.stall.function),

@@ -33,6 +33,7 @@ def json_report(report: Report, dimension: str | None = None) -> str:
         views={name: report.view(name).rows for name in dimensions},
         loops=tuple(_loop(found, top) for found in report.loops),
         spans=report.spans[:top],
+        slowest_spans=report.slowest_spans[:top],
         handoffs=report.handoffs[:top],
         threads=tuple(_usage(*item) for item in list(report.threads.items())[:top]),
         notes=profile.notes,

@@ -14,7 +14,7 @@ from queryprof.analysis import bottlenecks, handoffs, loops, spans, totals
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.summary import Summary
 from queryprof.analysis.views import Row
-from queryprof.model import ErrorCount, Interval, LockEvent, LockHold, UsageInterval
+from queryprof.model import ErrorCount, Interval, LockEvent, LockHold, SlowSpan, UsageInterval
 from queryprof.report.json.writing import SHAPES, shape_of
 
 SHAPES[model.Thread] = str
@@ -271,6 +271,7 @@ class Document:
     ]
     loops: tuple[Loop, ...]
     spans: Annotated[tuple[Span, ...], "by wall time, most first"]
+    slowest_spans: Annotated[tuple[SlowSpan, ...], "a few of each name, with their calls in order"]
     handoffs: Annotated[tuple[Handoff, ...], "by total time, most first"]
     threads: Annotated[tuple[Usage, ...], "by CPU time, most first"]
     notes: Annotated[Mapping[str, str], "by statement: what a library told of it"]

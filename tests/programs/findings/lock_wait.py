@@ -13,6 +13,7 @@ setup.close()
 
 def recount() -> None:
     db = sqlite3.connect(path, timeout=60, isolation_level=None)
+    db.execute("PRAGMA synchronous = OFF")  # a slow disk would make all of them holders
     for _ in range(10):
         db.execute("UPDATE item SET stock = (SELECT count(*) FROM item) % 7 + stock")  # culprit
     db.close()
@@ -20,6 +21,7 @@ def recount() -> None:
 
 def sell() -> None:
     db = sqlite3.connect(path, timeout=60, isolation_level=None)
+    db.execute("PRAGMA synchronous = OFF")  # a slow disk would make all of them holders
     for number in range(5):
         db.execute("UPDATE item SET stock = stock - 1 WHERE id = ?", (number,))
     db.close()

@@ -88,7 +88,7 @@ function requests() {
   const repeats = D.repeats.map((r) => h("li", {},
     h("b", {}, `${average(r.each)} times`), ` in each of ${counted(r.spans, "request")} `, text(r.span),
     ` (at most ${count(r.most)}): `, mention(r.statement, r.text), h("br"), h("span", { class: "dim" }, siteText(r.site))));
-  return section("requests", "Requests", plainTable("Requests", columns, rows),
+  return section("requests", "Requests", plainTable("Requests", columns, rows), waterfalls(),
     repeats.length ? [h("h3", {}, "The same query again and again"), h("ul", { class: "card plain" }, repeats)] : null);
 }
 
@@ -105,7 +105,8 @@ function loops() {
         ? plainTable("What blocked the loop", columns, loop.stalls.map((s) => [
             h("span", {}, siteText(s.site), s.text >= 0 && [h("br"), mention(s.statement, s.text)]),
             count(s.count), duration(s.max_ns), duration(s.total_ns), percent(s.database_share), duration(s.delay_ns)]))
-        : h("p", { class: "card dim" }, "Nothing blocked it."))]));
+        : h("p", { class: "card dim" }, "Nothing blocked it.")),
+    stallTimes(loop.events)]));
 }
 
 function locks() {

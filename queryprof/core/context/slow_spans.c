@@ -1,0 +1,227 @@
+#include "context/slow_spans.h"
+
+#include <string.h>
+
+#include "memory/region.h"
+#include "runtime/allocation.h"
+#include "runtime/compiler.h"
+#include "statements/statements.h"
+
+enum { BUFFERS = 256 /* running spans whose runs are known */ };
+
+/* Ticks are those of the clock while the span runs. */
+struct qp_span_runs {
+    struct qp_span_runs *next_free;
+    uint32_t count;
+    qp_span_run_row run[QP_SPAN_RUNS];
+};
+
+static struct {
+    qp_span_runs *buffers[BUFFERS]; /* owned */
+    uint32_t count;
+    qp_span_runs *free;
+    int64_t *least_ns; /* by name: a span must have lasted longer to be kept */
+} table;
+
+bool qp_slow_spans_start(void)
+{
+    table.least_ns = qp_allocate(QP_NAMES, sizeof *table.least_ns);
+    return table.least_ns != NULL;
+}
+
+void qp_slow_spans_stop(void)
+{
+    for (uint32_t i = 0; i < table.count; i++) {
+        qp_release(table.buffers[i]);
+    }
+    qp_release(table.least_ns);
+    memset(&table, 0, sizeof table);
+}
+
+void qp_slow_spans_clear(void)
+{
+    memset(table.least_ns, 0, QP_NAMES * sizeof *table.least_ns);
+    qp_rows_clear(QP_SLOW_SPAN_ROWS);
+    qp_rows_clear(QP_SPAN_RUN_ROWS);
+}
+
+void qp_slow_spans_after_fork(void)
+{
+    table.free = NULL;
+    for (uint32_t i = 0; i < table.count; i++) {
+        qp_span_runs_give_back(table.buffers[i]);
+    }
+}
+
+static QP_COLD qp_span_runs *add_buffer(void)
+{
+    qp_span_runs *added = table.count < BUFFERS ? qp_allocate(1, sizeof *added) : NULL;
+    if (added) {
+        table.buffers[table.count++] = added;
+    }
+    return added;
+}
+
+/* The runs of a span for which there was no room: it has none to its end, rather than some. */
+static qp_span_runs unknown;
+
+static qp_span_runs *take_buffer(void)
+{
+    qp_span_runs *taken = table.free ? table.free : add_buffer();
+    if (!taken) {
+        return &unknown;
+    }
+    table.free = taken->next_free;
+    return taken;
+}
+
+void qp_span_runs_give_back(qp_span_runs *runs)
+{
+    if (runs && runs != &unknown) {
+        runs->count = 0;
+        runs->next_free = table.free;
+        table.free = runs;
+    }
+}
+
+/* The number of a run to which executions of this key are added now; 0: there is none. */
+static inline uint8_t last_run(qp_span_runs **runs, const qp_key *key)
+{
+    if (!*runs) {
+        *runs = take_buffer();
+    }
+    if (*runs == &unknown) {
+        return 0;
+    }
+    qp_span_runs *known = *runs;
+    bool is_full = known->count == QP_SPAN_RUNS;
+    if (!is_full && (!known->count || !qp_same_key(&known->run[known->count - 1].key, key))) {
+        known->run[known->count++] = (qp_span_run_row){.key = *key, .start_ticks = INT64_MAX};
+        if (known->count == QP_SPAN_RUNS) {
+            known->run[QP_SPAN_RUNS - 1].key = (qp_key){.statement = QP_STATEMENT_OTHER};
+        }
+    }
+    return (uint8_t)known->count;
+}
+
+uint8_t qp_span_runs_count(qp_span_runs **runs, const qp_key *key)
+{
+    uint8_t run = last_run(runs, key);
+    if (run) {
+        (*runs)->run[run - 1].executions++;
+    }
+    return run;
+}
+
+uint8_t qp_span_runs_recount(qp_span_runs *runs, uint8_t run, uint32_t statement)
+{
+    if (!run || run == QP_SPAN_RUNS || runs == &unknown) {
+        return run;
+    }
+    qp_span_run_row *known = &runs->run[run - 1];
+    qp_key key = known->key;
+    key.statement = statement;
+    if (known->executions == 1) {
+        known->key = key;
+        return run;
+    }
+    known->executions--;
+    return qp_span_runs_count(&runs, &key);
+}
+
+void qp_span_runs_add(qp_span_runs *runs, uint8_t run, const qp_run_work *work)
+{
+    if (run && runs != &unknown) {
+        qp_span_run_row *to = &runs->run[run - 1];
+        int64_t start = (int64_t)work->start_ticks, end = (int64_t)work->end_ticks;
+        to->start_ticks = start < to->start_ticks ? start : to->start_ticks;
+        to->end_ticks = end > to->end_ticks ? end : to->end_ticks;
+        to->self_ns += work->self_ns;
+        to->rows += work->rows;
+    }
+}
+
+void qp_span_runs_join(qp_span_runs **outer, const qp_span_runs *inner)
+{
+    if (inner == &unknown) {
+        qp_span_runs_give_back(*outer);
+        *outer = &unknown;
+    }
+    for (uint32_t i = 0; inner && i < inner->count; i++) {
+        const qp_span_run_row *from = &inner->run[i];
+        uint8_t run = last_run(outer, &from->key);
+        if (run) {
+            const qp_run_work work = {(uint64_t)from->start_ticks, (uint64_t)from->end_ticks,
+                                      from->self_ns, from->rows};
+            (*outer)->run[run - 1].executions += from->executions;
+            qp_span_runs_add(*outer, run, &work);
+        }
+    }
+}
+
+/* The row of a span that lasted so long: a new one, or that of the shortest of its name; NULL:
+ * there is no room. */
+static qp_slow_span_row *place_for(const qp_ended_span *ended)
+{
+    qp_slow_span_row *rows = qp_rows(QP_SLOW_SPAN_ROWS), *shortest = NULL;
+    uint32_t of_name = 0;
+    for (uint32_t i = 0; i < qp_row_count(QP_SLOW_SPAN_ROWS); i++) {
+        if (rows[i].ended.span == ended->span) {
+            of_name++;
+            bool is_shortest = !shortest || rows[i].ended.duration_ns < shortest->ended.duration_ns;
+            shortest = is_shortest ? &rows[i] : shortest;
+        }
+    }
+    if (of_name == QP_SLOWEST) {
+        return shortest;
+    }
+    /* The runs first: a reader must not see a span whose runs are not there. */
+    bool has_room = qp_row_count(QP_SLOW_SPAN_ROWS) < QP_SLOW_SPANS &&
+                    qp_rows_add(QP_SPAN_RUN_ROWS, QP_SPAN_RUNS) != UINT32_MAX;
+    uint32_t added = has_room ? qp_rows_add(QP_SLOW_SPAN_ROWS, 1) : UINT32_MAX;
+    return added == UINT32_MAX ? NULL : &rows[added];
+}
+
+/* What a span of this name must last longer than to be kept. */
+static int64_t least_of(uint32_t span)
+{
+    const qp_slow_span_row *rows = qp_rows(QP_SLOW_SPAN_ROWS);
+    uint32_t count = qp_row_count(QP_SLOW_SPAN_ROWS), of_name = 0;
+    int64_t least_ns = INT64_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        if (rows[i].ended.span == span) {
+            of_name++;
+            least_ns = rows[i].ended.duration_ns < least_ns ? rows[i].ended.duration_ns : least_ns;
+        }
+    }
+    return of_name == QP_SLOWEST || (!of_name && count == QP_SLOW_SPANS) ? least_ns : -1;
+}
+
+static void store_runs(qp_slow_span_row *place, uint64_t started_ticks, const qp_span_runs *runs)
+{
+    uint32_t number = (uint32_t)(place - (qp_slow_span_row *)qp_rows(QP_SLOW_SPAN_ROWS));
+    place->first_run = number * QP_SPAN_RUNS;
+    qp_span_run_row *to = (qp_span_run_row *)qp_rows(QP_SPAN_RUN_ROWS) + place->first_run;
+    place->runs = runs ? runs->count : 0;
+    for (uint32_t i = 0; i < place->runs; i++) {
+        bool is_known = runs->run[i].end_ticks; /* false: it has not ended */
+        to[i] = runs->run[i];
+        to[i].start_ticks = is_known ? to[i].start_ticks - (int64_t)started_ticks : 0;
+        to[i].end_ticks = is_known ? to[i].end_ticks - (int64_t)started_ticks : 0;
+    }
+}
+
+void qp_slow_span_add(const qp_ended_span *ended, uint64_t started_ticks, const qp_span_runs *runs)
+{
+    if (ended->duration_ns <= table.least_ns[ended->span]) {
+        return;
+    }
+    qp_slow_span_row *place = place_for(ended);
+    if (place) {
+        qp_change_begins(place);
+        place->ended = *ended;
+        store_runs(place, started_ticks, runs);
+        qp_change_ends(place);
+    }
+    table.least_ns[ended->span] = least_of(ended->span);
+}

@@ -1,0 +1,48 @@
+/* The slowest spans of each name, with their runs: executions of one statement from one call path
+ * in one thread that follow each other.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory/span_rows.h"
+
+/* The runs of a running span. */
+typedef struct qp_span_runs qp_span_runs;
+
+bool qp_slow_spans_start(void);
+void qp_slow_spans_stop(void);
+
+/* Forgets the slowest spans; the runs of running ones stay. */
+void qp_slow_spans_clear(void);
+
+/* In a forked child: all runs are free. */
+void qp_slow_spans_after_fork(void);
+
+/* Adds an execution to a span's last run, or begins another, and returns its number; 0: there is
+ * no room. `*runs` (NULL: none yet) becomes the span's, which gives them back. */
+uint8_t qp_span_runs_count(qp_span_runs **runs, const qp_key *key);
+
+/* Moves the last execution that was counted in a run to another statement, and returns the number
+ * of its run. */
+uint8_t qp_span_runs_recount(qp_span_runs *runs, uint8_t run, uint32_t statement);
+
+/* What an execution of a run took. */
+typedef struct {
+    uint64_t start_ticks;
+    uint64_t end_ticks;
+    int64_t self_ns;
+    int64_t rows;
+} qp_run_work;
+
+void qp_span_runs_add(qp_span_runs *runs, uint8_t run, const qp_run_work *work);
+
+/* Adds the runs of an inner span to those around it. */
+void qp_span_runs_join(qp_span_runs **outer, const qp_span_runs *inner);
+
+/* `runs` may be NULL. */
+void qp_span_runs_give_back(qp_span_runs *runs);
+
+/* Keeps an ended span if it is one of the slowest of its name; `runs` may be NULL. */
+void qp_slow_span_add(const qp_ended_span *ended, uint64_t started_ticks, const qp_span_runs *runs);

@@ -1,0 +1,31 @@
+/* What a running span executes again and again: its executions by statement and call path. */
+#pragma once
+
+#include <stdint.h>
+
+enum {
+    QP_SPAN_SITES = 64,  /* pairs of statement and call path of one span that are counted */
+    QP_SPAN_REPEATS = 10 /* executions of a statement from one call path in one span; with more they
+                          * are a repeat */
+};
+
+typedef struct {
+    uint32_t statement;
+    uint32_t path;
+    uint32_t executions;
+} qp_span_site;
+
+typedef struct {
+    uint32_t count;
+    qp_span_site site[QP_SPAN_SITES];
+} qp_span_sites;
+
+void qp_span_sites_count(qp_span_sites *sites, uint32_t statement, uint32_t path,
+                         uint32_t executions);
+
+/* Moves an execution that was counted to another statement. */
+void qp_span_sites_recount(qp_span_sites *sites, uint32_t from, uint32_t to, uint32_t path);
+
+/* Adds the repeats of an ended span of this name to its sums, and all executions to the span
+ * around it (NULL: there is none). */
+void qp_span_sites_end(const qp_span_sites *sites, uint16_t name, qp_span_sites *outer);

@@ -1,0 +1,9 @@
+/* The longest stalls, each with its time. */
+#pragma once
+
+#include <stdint.h>
+
+#include "loops/step.h"
+
+/* Keeps a stall, of `ns` so far, if it is one of the longest; the row is its place's. */
+void qp_stall_event_keep(qp_step *step, const qp_stall_row *row, uint32_t stack, int64_t ns);

@@ -1,0 +1,68 @@
+/* The rows of spans. */
+#pragma once
+
+#include <stdint.h>
+
+#include "memory/tables.h"
+
+enum {
+    QP_SPAN_RUNS = 64, /* of one span; the last one is for all that follow */
+    QP_SLOWEST = 3     /* spans of one name */
+};
+
+/* The spans of one name that have ended. */
+typedef struct {
+    qp_text name;
+    int64_t count;
+    int64_t errors;
+    int64_t cpu_count; /* spans whose CPU time is known ... */
+    int64_t cpu_ns;    /* ... adds up to that */
+    int64_t database_ns;
+    qp_distribution durations;
+    qp_distribution queries; /* a span: numbers where other distributions hold nanoseconds */
+} qp_span_row;
+
+/* A statement that one call path executed again and again in spans of one name. */
+typedef struct {
+    uint32_t span;
+    uint32_t statement;
+    uint32_t path;
+    int64_t spans;
+    int64_t executions;
+    int64_t most;
+} qp_repeat_row;
+
+typedef struct {
+    uint32_t span;
+    int32_t status;
+    int64_t count;
+} qp_status_row;
+
+/* A span that has ended. */
+typedef struct {
+    uint32_t span;
+    uint32_t thread; /* that began it */
+    int32_t status;  /* of a request; 0: none */
+    uint32_t failed;
+    int64_t started_unix_ns;
+    int64_t duration_ns;
+    int64_t database_ns;
+    int64_t executions;
+} qp_ended_span;
+
+/* One of the slowest of its name. Row n has the runs of row n x QP_SPAN_RUNS and those after it. */
+typedef struct {
+    uint32_t sequence; /* odd while the row and its runs are being changed */
+    uint32_t first_run;
+    uint32_t runs;
+    qp_ended_span ended;
+} qp_slow_span_row;
+
+typedef struct {
+    qp_key key;
+    int64_t start_ticks; /* since the span began, as the next one */
+    int64_t end_ticks;
+    int64_t executions;
+    int64_t self_ns;
+    int64_t rows;
+} qp_span_run_row;

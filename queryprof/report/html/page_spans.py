@@ -1,0 +1,62 @@
+"""Of the page: the slowest spans, call by call, and the stalls of a loop by their time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from queryprof.analysis.report import Report
+from queryprof.model import Loop, SlowSpan
+from queryprof.report.html.numbers import Numbers
+from queryprof.report.text.spans import run_title, without_runs
+
+SHOWN = 30
+"""Slowest spans on a page."""
+
+
+class PageSpans:
+    """The page's single spans and stalls; their times are since the recording began."""
+
+    def __init__(self, report: Report, numbers: Numbers) -> None:
+        self._report, self._numbers = report, numbers
+        starts = [process.start_unix_ns for process in report.profile.processes]
+        self._start_unix_ns = min(starts, default=0)
+
+    def slowest(self) -> list[dict[str, Any]]:
+        return [self._span(one) for one in self._report.slowest_spans[:SHOWN]]
+
+    def stalls(self, loop: Loop) -> dict[str, Any]:
+        """The longest stalls of a loop, in columns."""
+        events = loop.stall_events
+        sites = self._report.sites
+        return {
+            "start": [one.started_unix_ns - self._start_unix_ns for one in events],
+            "duration_ns": [one.duration_ns for one in events],
+            "site": [
+                self._numbers.site(sites.site(one.path).frame if one.path else one.function)
+                for one in events
+            ],
+        }
+
+    def _span(self, one: SlowSpan) -> dict[str, Any]:
+        mentions = [self._numbers.mention(run_title(run)) for run in one.runs]
+        return {
+            "name": self._numbers.text(one.name),
+            "start": one.started_unix_ns - self._start_unix_ns,
+            "duration_ns": one.duration_ns,
+            "database_ns": one.database_ns,
+            "executions": one.executions,
+            "failed": one.failed,
+            "status": one.status,
+            "without_runs": self._numbers.text(None if one.runs else without_runs(one)),
+            "runs": {
+                "statement": [each["statement"] for each in mentions],
+                "text": [each["text"] for each in mentions],
+                "site": [
+                    self._numbers.site(self._report.sites.site(run.path).frame) for run in one.runs
+                ],
+                **{
+                    name: [getattr(run, name) for run in one.runs]
+                    for name in ("start_ns", "end_ns", "executions", "self_ns", "rows")
+                },
+            },
+        }

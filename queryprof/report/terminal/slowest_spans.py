@@ -1,0 +1,71 @@
+"""The slowest spans for a terminal, each with its calls in order."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TextIO
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+
+from queryprof.analysis.report import Report
+from queryprof.analysis.units import count, counted, duration, percent
+from queryprof.model import SlowSpan, SpanRun
+from queryprof.report.places import Places
+from queryprof.report.terminal.console import Text, console_for, plain_table, write
+from queryprof.report.text.spans import NO_SPANS, NOT_RECORDED, run_title, without_runs
+
+SHOWN = 3
+BAR_COLUMNS = 24
+WIDE = 120
+"""Columns of a terminal that has room for bars."""
+
+
+def print_slowest_spans(
+    report: Report, file: TextIO | None = None, width: int | None = None
+) -> None:
+    """Prints the slowest spans: when they ran, and what they asked, in order."""
+    console = console_for(file, width)
+    places = Places(report.profile)
+    shown = report.slowest_spans[: report.top or SHOWN]
+    parts: list[RenderableType] = [
+        _span(number, one, report, places, console.width) for number, one in enumerate(shown, 1)
+    ]
+    write(console, parts or [Text(NOT_RECORDED if report.spans else NO_SPANS)])
+
+
+def _span(number: int, one: SlowSpan, report: Report, places: Places, width: int) -> RenderableType:
+    started = datetime.fromtimestamp(one.started_unix_ns / 1e9, UTC).astimezone()
+    status = f"  status {one.status}" if one.status is not None else ""
+    head = Text.assemble(
+        (f"{number:>3}  ", "bold"), (one.name, "bold"), "  ", (duration(one.duration_ns), "bold"),
+        f"  {counted(one.executions, 'execution')}"
+        f"  {percent(one.database_ns / (one.duration_ns or 1))} in the database"
+        f"  {started:%H:%M:%S.%f}"[:-3],
+        status, "  failed" if one.failed else "", overflow="fold",
+    )  # fmt: skip
+    table = plain_table("")
+    for name in ("at", "took", "calls", "rows"):
+        table.add_column(name, justify="right", no_wrap=True)
+    if width >= WIDE:
+        table.add_column("", width=BAR_COLUMNS, no_wrap=True)
+    table.add_column("", overflow="fold", ratio=1)
+    for run in one.runs:
+        figures: list[RenderableType | str] = [
+            duration(run.start_ns), duration(run.self_ns), count(run.executions), count(run.rows),
+        ]  # fmt: skip
+        if width >= WIDE:
+            figures.append(_bar(run, one))
+        what = Text(run_title(run), no_wrap=True, overflow="ellipsis")
+        site = Text(places.site(report.sites.site(run.path)), "cyan", overflow="fold")
+        table.add_row(*figures, Group(what, site) if run.path else what)
+    inside = table if one.runs else Text(without_runs(one), "dim")
+    return Group(Text(""), head, Padding(inside, (0, 0, 0, 5)))
+
+
+def _bar(run: SpanRun, one: SlowSpan) -> Text:
+    """Where the run is in the span's time."""
+    whole = one.duration_ns or 1
+    start = min(run.start_ns * BAR_COLUMNS // whole, BAR_COLUMNS - 1)
+    end = min(-(-run.end_ns * BAR_COLUMNS // whole), BAR_COLUMNS)
+    return Text(" " * start + "\u2588" * max(end - start, 1), "cyan")

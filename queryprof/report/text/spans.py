@@ -1,0 +1,25 @@
+"""What is said of the slowest spans."""
+
+from __future__ import annotations
+
+from queryprof.model import SlowSpan, SpanRun
+
+NO_SPANS = "No span has ended: nothing marked requests or other pieces of work."
+NOT_RECORDED = "Recorded without single requests: this trace has their sums alone."
+OTHERS = "(other)"
+"""The statement of the run that holds all after the first 63."""
+
+NOTHING_ASKED = "It asked the database nothing."
+NOT_KEPT = "Its calls were not kept: too many ran at once."
+
+THE_REST = "(everything that followed)"
+
+
+def without_runs(one: SlowSpan) -> str:
+    """What is said instead of a span's calls."""
+    return NOT_KEPT if one.executions else NOTHING_ASKED
+
+
+def run_title(run: SpanRun) -> str:
+    """The statement of a run of calls."""
+    return THE_REST if run.statement == OTHERS and not run.path else run.statement

@@ -1,0 +1,164 @@
+"""A region's rows as those of a trace.
+
+A column of the trace is the region's column of the same name: the number of another row without `_id`,
+a time in ns, or in ticks, which become ns.
+"""
+
+from __future__ import annotations
+
+from queryprof.trace.region import FULL, NONE
+from queryprof.trace.tables import TABLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from queryprof.trace.region import Region
+    from queryprof.trace.store import TraceStore
+
+KINDS = ("user", "library", "standard", "standard", "library")
+"""The names of the core's code classes in a trace."""
+
+LINE = ("function", "file", "line", "kind", "first_line")
+NO_PATH = 0
+
+RENAMED = {"frame_id": "line"}
+"""Columns that have another name in a region."""
+
+
+class _Ids(dict[int, int]):
+    """Numbers by numbers: a missing one is made."""
+
+    def __init__(self, make: Callable[[int], int]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, number: int) -> int:
+        found = self[number] = self._make(number)
+        return found
+
+
+class RegionRows:
+    """The rows of one region on their way into a trace: its numbers become the trace's."""
+
+    def __init__(
+        self, store: TraceStore, region: Region, process: int, operations: tuple[str, ...]
+    ) -> None:
+        self._store = store
+        self._region = region
+        self._process = process
+        self._operations = operations
+        self._statement_rows = list(region.rows("statements", ("text", "note")))
+        self._line_rows = list(region.rows("lines", LINE))
+        self._stack_rows = list(region.rows("stacks", ("outer", "line")))
+        self._span_names = [name for (name,) in region.rows("spans", ("name",))]
+        self._thread_names = [name for (name,) in region.rows("threads", ("name",))]
+        self._frames_of: dict[int, str] = {NO_PATH: ""}
+        self._ids = {
+            "statement": _Ids(self._statement),
+            "frame": _Ids(self._line),
+            "stack": _Ids(self._stack),
+            "span": _Ids(self._span),
+            "thread": _Ids(self._thread),
+        }
+        """By table: the trace's numbers of rows by those of the region."""
+
+    def _statement(self, number: int) -> int:
+        text, note = self._row(self._statement_rows, number, (NONE, NONE))
+        return self._store.id(
+            "statement",
+            self._region.text(text) or "(unknown)",
+            self._region.text(note) if note != NONE else None,
+        )
+
+    def _line(self, number: int) -> int:
+        row = self._row(self._line_rows, number, (NONE, NONE, 0, 1, 0))
+        function, file = map(self._region.text, row[:2])
+        kind = KINDS[min(row[3], len(KINDS) - 1)]
+        return self._store.id("frame", function, file, row[2], kind, row[4])
+
+    def _stack(self, number: int) -> int:
+        return self._store.id("stack", self._frames(number))
+
+    def _frames(self, number: int) -> str:
+        """The ids of a stack's frames, innermost first."""
+        missing = []
+        while number not in self._frames_of:
+            outer, line = self._row(self._stack_rows, number, (NO_PATH, 0))
+            missing.append((number, line))
+            if outer >= number:  # a row stands after the one around it
+                outer = NO_PATH
+            number = outer
+        frames = self._frames_of[number]
+        for inner, line in reversed(missing):
+            frame = str(self._ids["frame"][line])
+            frames = self._frames_of[inner] = f"{frame},{frames}" if frames else frame
+        return frames
+
+    def _span(self, number: int) -> int:
+        name = self._row(self._span_names, number, NONE)
+        return self._store.id("span", self._region.text(name))
+
+    def _thread(self, number: int) -> int:
+        name = self._row(self._thread_names, number, NONE)
+        return self._store.id("thread", self._process, self._region.text(name))
+
+    @staticmethod
+    def _row(rows: Sequence[Any], number: int, otherwise: Any) -> Any:
+        return rows[number] if number < len(rows) else otherwise
+
+    def _operation(self, number: int) -> str:
+        return self._operations[number] if number < len(self._operations) else "execute"
+
+    def _text_or(self, number: int) -> str | None:
+        return None if number == FULL else self._region.text(number)
+
+    def _rows(
+        self, source: str, table: str, *further: str, **given: Callable[[Any], Any]
+    ) -> Iterator[tuple[list[Any], tuple[Any, ...]]]:
+        """The rows of a region's table as those of the trace's, and further columns unchanged.
+
+        Args:
+            given: for columns that are converted otherwise, from the region's column of that name.
+        """
+        return self._chosen_rows(source, table, None, further, given)
+
+    def _chosen_rows(
+        self,
+        source: str,
+        table: str,
+        places: Collection[int] | None,
+        further: tuple[str, ...] = (),
+        given: Mapping[str, Callable[[Any], Any]] = {},
+        left_out: tuple[str, ...] = (),
+    ) -> Iterator[tuple[list[Any], tuple[Any, ...]]]:
+        """The rows at these places (None: all), without the trace's columns that are left out."""
+        there = self._region.tables[source].columns
+        names, makers = [], []
+        for column in TABLE[table].columns:
+            if column.name in left_out:
+                continue
+            name = RENAMED.get(column.name, column.name.removesuffix("_id"))
+            make = given.get(name)
+            if make is None and column.reference:
+                make = self._ids[column.reference].__getitem__
+            elif make is None and name == "operation":
+                make = self._operation
+            elif make is None and column.sql_type == "TEXT":
+                make = self._region.text
+            if name not in there:
+                name, make = name.replace("_ns", "_ticks"), self._region.ns
+            names.append(name)
+            makers.append(make)
+        width = len(names)
+        rows = self._region.rows(source, (*names, *further))
+        if places is not None:
+            all_rows = list(rows)
+            rows = iter([all_rows[place] for place in places])
+        for row in rows:
+            made = [
+                value if make is None else make(value)
+                for value, make in zip(row[:width], makers, strict=True)
+            ]
+            yield made, row[width:]

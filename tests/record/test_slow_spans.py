@@ -1,0 +1,300 @@
+"""The slowest spans: what they asked, in order, whatever runs beside them and however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import queryprof
+from conftest import EXAMPLES, Run
+from queryprof.model import Profile, SlowSpan
+from queryprof.trace.merge import merge_traces
+from queryprof.trace.reader import read_profile
+
+MOST_RUNS = 64
+KEPT, KEPT_OF_MERGED = 3, 5
+
+
+def connected() -> sqlite3.Connection:
+    db = sqlite3.connect(":memory:", check_same_thread=False)
+    db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
+    db.executemany("INSERT INTO t VALUES (?, 0)", [(number,) for number in range(100)])
+    db.commit()
+    return db
+
+
+def slowest(profile: Profile, name: str) -> list[SlowSpan]:
+    return [one for one in profile.slow_spans if one.name == name]
+
+
+def checked(one: SlowSpan) -> SlowSpan:
+    """Its runs lie in it, in order, and add up to it."""
+    assert sum(run.self_ns for run in one.runs) == one.database_ns
+    starts = [run.start_ns for run in one.runs]
+    assert starts == sorted(starts)
+    for run in one.runs:
+        assert 0 <= run.start_ns < run.end_ns <= one.duration_ns
+    return one
+
+
+def test_calls_in_order() -> None:
+    db = connected()
+
+    def look_up(number: int) -> None:
+        db.execute("SELECT b FROM t WHERE a = ?", (number,)).fetchall()
+
+    with queryprof.profile() as recording, queryprof.span("page") as page:
+        db.execute("SELECT * FROM t WHERE a < 10").fetchall()
+        with queryprof.span("part"):
+            for number in range(7):
+                look_up(number)
+        db.execute("UPDATE t SET b = 1 WHERE a < 4")
+        db.commit()
+        look_up(1)
+        page.set_status(404)
+    (page_,) = slowest(recording.profile, "page")
+    checked(page_)
+    shown = [
+        (run.statement.split()[0], run.operation, run.span, run.executions, run.rows)
+        for run in page_.runs
+    ]
+    assert shown == [
+        ("SELECT", "execute", "page", 1, 10),
+        ("SELECT", "execute", "part", 7, 7),
+        ("UPDATE", "execute", "page", 1, 4),
+        ("COMMIT", "commit", "page", 1, 0),
+        ("SELECT", "execute", "page", 1, 1),
+    ]
+    assert (page_.executions, page_.status, page_.failed) == (10, 404, False)
+    assert page_.runs[1].path[0].function.endswith("look_up")
+    (part,) = slowest(recording.profile, "part")
+    assert checked(part).executions == 7
+    assert part.status is None
+
+
+@settings(max_examples=EXAMPLES // 2, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 4)), max_size=90))
+def test_runs_are_of_equal_calls(calls: list[tuple[str, int]]) -> None:
+    """Against a model: a run for each group of equal calls, and the last one for the rest."""
+    db = sqlite3.connect(":memory:")
+    with queryprof.profile() as recording, queryprof.span("s"):
+        for name, times in calls:
+            for _ in range(times):
+                db.execute(f"SELECT 1 AS {name}")
+    expected: list[list[object]] = []
+    for name, times in calls:
+        statement = f"SELECT ? AS {name}"
+        if expected and expected[-1][0] == statement:
+            expected[-1][1] += times  # type: ignore[operator]
+        else:
+            expected.append([statement, times])
+    if len(expected) >= MOST_RUNS:
+        rest = sum(count for _, count in expected[MOST_RUNS - 1 :])  # type: ignore[misc]
+        expected = [*expected[: MOST_RUNS - 1], ["(other)", rest]]
+    (span,) = recording.profile.slow_spans
+    assert [[run.statement, run.executions] for run in checked(span).runs] == expected
+
+
+def test_the_slowest_are_kept() -> None:
+    """Three of each name, whatever the order; a span that fails or asks nothing, too."""
+    with queryprof.profile() as recording:
+        for ms in (3, 9, 1, 7, 5, 0):
+            with queryprof.span("waits"):
+                time.sleep(ms / 1000)
+        with pytest.raises(LookupError), queryprof.span("fails"):
+            raise LookupError
+    waits = slowest(recording.profile, "waits")
+    assert len(waits) == KEPT
+    for one, least_ms in zip(waits, (9, 7, 5), strict=True):
+        assert least_ms * 10**6 <= one.duration_ns
+        assert one.runs == ()
+    assert [one.failed for one in slowest(recording.profile, "fails")] == [True]
+
+
+def test_more_names_than_there_is_room_for() -> None:
+    """The sums are of all; single spans of the first names."""
+    with queryprof.profile() as recording:
+        for number in range(300):
+            with queryprof.span(f"name {number}"):
+                pass
+    assert len(recording.profile.spans) == 300
+    assert 200 < len(recording.profile.slow_spans) <= 256
+
+
+def test_threads_and_tasks_mix_nothing() -> None:
+    """Each span has its own calls, however they fall together."""
+    db = sqlite3.connect(":memory:", check_same_thread=False)
+
+    async def serve(name: str) -> None:
+        with queryprof.span(name):
+            for _ in range(5):
+                db.execute(f"SELECT 1 AS {name}")
+                await asyncio.sleep(0)
+                await asyncio.to_thread(db.execute, f"SELECT 2 AS {name}")
+
+    async def main() -> None:
+        await asyncio.gather(*[serve(name) for name in "abc"])
+
+    def in_thread(name: str) -> None:
+        with queryprof.span(name):
+            for _ in range(200):
+                db.execute(f"SELECT 1 AS {name}")
+
+    with queryprof.profile() as recording:
+        asyncio.run(main())
+        threads = [threading.Thread(target=in_thread, args=(name,)) for name in "de"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for one in recording.profile.slow_spans:
+        assert {run.statement for run in one.runs} == {f"SELECT ? AS {one.name}"}
+        assert (
+            sum(run.executions for run in one.runs)
+            == one.executions
+            == (10 if one.name in "abc" else 200)
+        )
+    tasks = slowest(recording.profile, "a")
+    assert len({run.thread for run in tasks[0].runs}) > 1
+
+
+def test_many_at_once() -> None:
+    """More running spans than have room for their calls: those say nothing rather than lies."""
+    db = sqlite3.connect(":memory:")
+
+    async def serve(number: int) -> None:
+        with queryprof.span(f"{number % 40}"):
+            db.execute("SELECT 1")
+            await asyncio.sleep(0)
+            db.execute("SELECT 2")
+
+    async def main() -> None:
+        await asyncio.gather(*[serve(number) for number in range(2000)])
+
+    with queryprof.profile() as recording:
+        asyncio.run(main())
+        db.execute("SELECT 3")
+        with queryprof.span("after"):
+            db.execute("SELECT 4")
+    for one in recording.profile.slow_spans:
+        assert sum(run.executions for run in one.runs) in (0, one.executions)
+    (after,) = slowest(recording.profile, "after")
+    assert len(checked(after).runs) == 1
+
+
+def test_calls_that_outlive_their_span() -> None:
+    """A cursor that goes on after its span's end adds nothing to the next one in its place."""
+    db = connected()
+    with queryprof.profile() as recording:
+        with queryprof.span("begins"):
+            cursor = db.execute("SELECT * FROM t")
+            cursor.fetchone()
+        with queryprof.span("other"):
+            assert len(cursor.fetchall()) == 99
+            db.execute("SELECT 1")
+    (other,) = slowest(recording.profile, "other")
+    assert [run.statement for run in checked(other).runs] == ["SELECT ?"]
+
+
+PROGRAM = """
+import os, sqlite3, sys, time, queryprof
+db = sqlite3.connect(":memory:")
+def serve(ms):
+    with queryprof.span("request"):
+        for _ in range(ms):
+            db.execute("SELECT 1")
+        time.sleep(ms / 1000)
+for ms in map(int, sys.argv[2:]):
+    serve(ms)
+print("done", flush=True)
+if sys.argv[1] == "killed":
+    os.kill(os.getpid(), 9)
+if sys.argv[1] == "forks" and os.fork() == 0:
+    serve(50)
+    sys.exit()
+if sys.argv[1] == "forks":
+    os.wait()
+"""
+
+
+@pytest.mark.parametrize("end", ["killed", "forks", "ends"])
+def test_in_a_trace(queryprof: Run, script: Callable[[str], Path], end: str) -> None:
+    """After a kill, too; a child of a fork has spans of its own."""
+    queryprof("run", "--no-report", "-o", "x.qprof", script(PROGRAM), end, 1, 20, 10, 30)
+    found = slowest(read_profile("x.qprof"), "request")
+    assert [one.executions for one in found] == [50] * (end == "forks") + [30, 20, 10]
+    for one in found:
+        assert [run.executions for run in checked(one).runs] == [one.executions]
+
+
+def test_a_merge_keeps_the_slowest(queryprof: Run, script: Callable[[str], Path]) -> None:
+    program = script(PROGRAM)
+    for name, times in (("a", (1, 20, 10, 30)), ("b", (15, 25, 2, 3))):
+        queryprof("run", "--no-report", "-o", f"{name}.qprof", program, "ends", *times)
+    merge_traces("x.qprof", ["a.qprof", "b.qprof"])
+    found = slowest(read_profile("x.qprof"), "request")
+    assert len(found) == KEPT_OF_MERGED
+    assert [one.executions for one in found] == [30, 25, 20, 15, 10]
+    assert sum(len(checked(one).runs) for one in found) == KEPT_OF_MERGED
+    db = sqlite3.connect("x.qprof")
+    assert db.execute("SELECT count(*) FROM span_run").fetchone() == (KEPT_OF_MERGED,)
+    db.close()
+
+
+def test_parts_of_a_recording_hold_their_own(tmp_path: Path) -> None:
+    """Spans of one recording are not in the next."""
+    for name in "ab":
+        with queryprof.profile() as recording, queryprof.span(name):
+            time.sleep(0.001)
+        assert [one.name for one in recording.profile.slow_spans] == [name]
+
+
+STALLS = """
+import asyncio, time
+async def main():
+    await asyncio.sleep(0.05)
+    for ms in (300, 150):
+        time.sleep(ms / 1000)
+        await asyncio.sleep(0.05)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("end", ["", "import os; os.kill(os.getpid(), 9)"])
+def test_stalls_have_their_times(script: Callable[[str], Path], end: str) -> None:
+    started_ns = time.time_ns()
+    command = ["-m", "queryprof.cli.main", "run", "--no-report", "-o", "x.qprof"]
+    subprocess.run(
+        [Path(sys.executable).with_name("queryprof"), *command[2:], script(STALLS + end)],
+        check=False, env=os.environ,
+    )  # fmt: skip
+    ended_ns = time.time_ns()
+    (loop,) = read_profile("x.qprof").loops
+    events = loop.stall_events
+    assert len(events) == sum(stall.count for stall in loop.stalls) >= 2
+    assert sum(event.duration_ns for event in events) == sum(one.total_ns for one in loop.stalls)
+    assert [event.started_unix_ns for event in events] == sorted(
+        event.started_unix_ns for event in events
+    )
+    for event in events:
+        assert (
+            started_ns
+            < event.started_unix_ns
+            < event.started_unix_ns + event.duration_ns
+            < ended_ns
+        )
+    by_length = sorted(events, key=lambda event: -event.duration_ns)
+    assert by_length[0].duration_ns >= 300_000_000
+    assert by_length[1].duration_ns >= 150_000_000
+    assert {event.function.function for event in by_length[:2]} == {"main"}
