@@ -11,6 +11,10 @@ import click
 
 from queryprof.errors import QueryprofError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queryprof.analysis.tree import Node
+
 DESCRIBED = 1000
 """Statements at one call site, of which the first are the vital few."""
 
@@ -24,6 +28,11 @@ DESCRIBED = 1000
     help="The page; - is standard output.  [default: FILE.html]",
 )
 @click.option("--against", type=click.Path(), help="An earlier trace, to show what has changed.")
+@click.option(
+    "--cprofile",
+    type=click.Path(),
+    help="Functions' times: what `run --cprofile` or cProfile has written.",
+)
 @click.option("--top", type=click.IntRange(min=1), help="How many statements at the most.")
 @click.option("--no-source", is_flag=True, help="Leaves out lines of the program's source.")
 @click.option("--force", is_flag=True, help="Replaces a file that is no report of queryprof's.")
@@ -32,6 +41,7 @@ def html(
     file: str,
     output: str | None,
     against: str | None,
+    cprofile: str | None,
     top: int | None,
     no_source: bool,
     force: bool,
@@ -45,7 +55,7 @@ def html(
     path = output or page_path(file)
     if path != "-" and not force:
         refuse_other_file(path)
-    page = page_of(file, against, top, not no_source)
+    page = page_of(file, against, cprofile, top, with_source=not no_source)
     if path == "-":
         click.echo(page, nl=False)
         return
@@ -63,8 +73,10 @@ def page_path(trace: str) -> str:
     return f"{os.path.splitext(trace)[0]}.html"
 
 
-def page_of(file: str, against: str | None, top: int | None, with_source: bool) -> str:
-    """The page of a trace. Raises TraceError."""
+def page_of(
+    file: str, against: str | None, functions: str | None, top: int | None, *, with_source: bool
+) -> str:
+    """The page of a trace. Raises TraceError, and QueryprofError for a file of functions' times."""
     from queryprof.analysis.report import Report
     from queryprof.cli.reading import read_whole
     from queryprof.findings import findings_of
@@ -76,8 +88,20 @@ def page_of(file: str, against: str | None, top: int | None, with_source: bool) 
     before = Report(read_whole(against)) if against else None
     end_ns = max((process.end_unix_ns for process in report.profile.processes), default=0)
     source = partial(lines_around, unchanged_since_unix_ns=end_ns) if with_source else None
-    data = page_data(report, findings_of(report), source, before, top)
+    tree = _function_tree(functions) if functions else None
+    data = page_data(report, findings_of(report), source, before, top, tree)
     return html_page(data, f"queryprof: {os.path.basename(file)}")
+
+
+def _function_tree(path: str) -> Node:
+    from queryprof.report.export.function_tree import function_tree
+
+    try:
+        with open(path, "rb") as file:
+            return function_tree(file.read())
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise QueryprofError(f"html: {path}: {reason}") from error
 
 
 def refuse_other_file(path: str) -> None:

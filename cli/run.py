@@ -89,9 +89,9 @@ def run(
             if not no_report:
                 _print_report(parts)
             if functions:
-                _write_functions(statistics, parts.output)
+                functions = _write_functions(statistics, parts.output)
             if page:
-                _write_page(page, parts.output)
+                _write_page(page, parts.output, functions)
         parts.remove()
     except Exception as error:
         # The program's own exit status matters more than what became of its recording.
@@ -113,17 +113,19 @@ def _print_report(parts: Parts) -> None:
         click.echo(f"\ntrace: {visible(os.path.relpath(parts.output))}", err=True)
 
 
-def _write_page(path: str, trace: str) -> None:
-    """Writes the report as a page, and says where."""
+def _write_page(path: str, trace: str, functions: str | None) -> None:
+    """Writes the report as a page, with the functions' times of a file, and says where."""
     from queryprof.cli.html import page_of, write_page
     from queryprof.report.inert import visible
 
-    write_page(path, page_of(trace, None, None, with_source=True))
+    write_page(path, page_of(trace, None, functions, None, with_source=True))
     click.echo(f"page: {visible(os.path.relpath(path))}", err=True)
 
 
-def _write_functions(statistics: Statistics | None, trace: str) -> None:
-    """Writes cProfile's statistics with the statements of a trace beside it."""
+def _write_functions(statistics: Statistics | None, trace: str) -> str | None:
+    """Writes cProfile's statistics with the statements of a trace beside it, and returns where; None:
+    there are none.
+    """
     from queryprof.report.export.functions import with_statements
     from queryprof.report.inert import visible
     from queryprof.trace.reader import read_profile
@@ -131,7 +133,7 @@ def _write_functions(statistics: Statistics | None, trace: str) -> None:
     if statistics is None:
         click.echo("queryprof: no functions' times: the program was killed, left by os._exit, or"
                    " is no Python program", err=True)  # fmt: skip
-        return
+        return None
     profile = read_profile(trace)
     path = f"{os.path.splitext(trace)[0]}.prof"
     with open(path, "wb") as written:
@@ -140,6 +142,7 @@ def _write_functions(statistics: Statistics | None, trace: str) -> None:
     if len({aggregate.thread for aggregate in profile.aggregates}) > 1:
         click.echo("functions of the main thread only; on Python 3.12 and newer cProfile mixes"
                    " threads up", err=True)  # fmt: skip
+    return path
 
 
 def _functions_beside(parts: Parts) -> str:

@@ -26,6 +26,7 @@ from say.test_hostile_names import profile_of as hostile_profile
 from conftest import Run
 from queryprof.model import Frame, Profile, StackSample
 from queryprof.report.export.collapsed import collapsed_file
+from queryprof.report.export.function_tree import function_tree
 from queryprof.report.export.functions import Statistics, with_statements
 from queryprof.report.export.pstats import pstats_file
 from queryprof.report.export.speedscope import speedscope_file
@@ -275,6 +276,47 @@ def test_own_times_add_up_to_what_cprofile_measured() -> None:
         assert found[node][2] == pytest.approx(3.0 - of_leaf)
         assert list(found[node][4]) == [load]
     assert stats_of(with_statements(statistics, profile_of())) == statistics
+
+
+def test_functions_as_a_tree() -> None:
+    """Against the statistics: each function's time is below its callers, statements at the ends."""
+    recursive: Statistics = {
+        ("m.py", 1, "<module>"): (1, 1, 1.0, 10.0, {}),
+        ("m.py", 3, "a"): (1, 1, 2.0, 6.0, {("m.py", 1, "<module>"): (1, 1, 2.0, 6.0)}),
+        ("m.py", 5, "b"): (1, 1, 1.0, 3.0, {("m.py", 1, "<module>"): (1, 1, 1.0, 3.0)}),
+        ("m.py", 7, "walk"): (
+            2, 9, 5.0, 6.0, {
+                ("m.py", 3, "a"): (1, 6, 3.0, 4.0), ("m.py", 5, "b"): (1, 1, 1.0, 2.0),
+                ("m.py", 7, "walk"): (0, 2, 1.0, 1.0),
+            },
+        ),
+        ("sql", 1, "SELECT ?"): (3, 3, 1.0, 1.0, {("m.py", 7, "walk"): (3, 3, 1.0, 1.0)}),
+    }  # fmt: skip
+    root = function_tree(marshal.dumps(recursive))
+    assert root.self_ns == 10 * 10**9
+    (module,) = root.ranked
+    assert [(one.name, one.self_ns) for one in module.ranked] == [
+        ("a", 6 * 10**9),
+        ("b", 3 * 10**9),
+    ]
+    walks = [one.ranked[0] for one in module.ranked]
+    assert [one.self_ns for one in walks] == [4 * 10**9, 2 * 10**9]
+    # Its callers' shares: cProfile does not know whose the statement was.
+    leaves = [one.ranked[0] for one in walks]
+    assert [(one.name, one.frame) for one in leaves] == [("SELECT ?", None)] * 2
+    assert sum(one.self_ns for one in leaves) == 10**9
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no", marshal.dumps({1: 2}), marshal.dumps({("f", 1, "n"): (1, 2)}), b"{"]
+)
+def test_no_file_of_cprofile(queryprof: Run, content: bytes) -> None:
+    queryprof("run", "--no-report", "-o", "x.qprof", "-c", "import sqlite3; sqlite3.connect('')")
+    Path("x.prof").write_bytes(content)
+    done = queryprof("html", "x.qprof", "--cprofile", "x.prof")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "queryprof: html: x.prof: is no file of cProfile's\n"
+    assert not Path("x.html").exists()
 
 
 def test_what_cprofile_cannot_see_is_said(queryprof: Run, script: Callable[[str], Path]) -> None:

@@ -16,6 +16,7 @@ from say.test_hostile_names import profile_of as hostile_profile
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
+from queryprof.analysis.tree import Node
 from queryprof.model import Frame, Interval, Profile
 from queryprof.report.html.html_report import html_page
 from queryprof.report.html.page_data import page_data
@@ -111,7 +112,9 @@ def text() -> str:
         "CREATE INDEX i ON t (a);", "The gain is an estimate.",
     )  # fmt: skip
     source = [(number, f"line = {number}") for number in range(1, 8)]
-    data = page_data(Report(profile), [finding], lambda frame: source)
+    functions = Node("", None, 4 * 10**9)
+    functions.child("main", Frame("main", "/app/main.py", 1)).self_ns = 3 * 10**9
+    data = page_data(Report(profile), [finding], lambda frame: source, functions=functions)
     return html_page(data, "queryprof: test")
 
 
@@ -298,6 +301,23 @@ def test_a_request_is_shown_call_by_call(opened: Opening, text: str) -> None:
         page.keyboard.press("Enter")
         second.locator(".runs li").first.wait_for()
         assert page.locator("figure.stalls rect").count() == 1
+        assert page.said == []
+
+
+def test_database_time_or_all_time(opened: Opening, text: str) -> None:
+    """The call paths have a switch where cProfile has measured all functions."""
+    with opened(text) as page:
+        page.ready()
+        tree = page.locator("[role=tree]")
+        assert tree.get_attribute("aria-label") == "Where database time goes"
+        button = page.locator("#from button", has_text="all time")
+        assert button.get_attribute("aria-pressed") == "false"
+        button.focus()
+        page.keyboard.press("Enter")
+        assert button.get_attribute("aria-pressed") == "true"
+        assert tree.get_attribute("aria-label") == "Where all time goes"
+        said = tree.locator("[role=treeitem]").nth(1).get_attribute("aria-label")
+        assert said == "main() main.py:1: 75.0%, 3.00 s"
         assert page.said == []
 
 

@@ -249,14 +249,14 @@ static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *
 
 /* Adds what has just been settled to the execution's span. The last of several calls that served
  * rows ended at about the mean of them after its beginning. */
-static QP_COLD void add_to_span(const qp_execution *e, const plot *plotted, bool is_new)
+static void add_to_span(const qp_execution *e, plot plotted, bool is_new)
 {
-    int64_t served = plotted->calls - is_new;
+    int64_t served = plotted.calls - is_new;
     int64_t ticks = served ? e->pending.ticks / served : e->ticks;
     const qp_run_work work = {.start_ticks = e->started_ticks,
-                              .end_ticks = plotted->ticks + (uint64_t)ticks,
-                              .self_ns = plotted->self_ns,
-                              .rows = plotted->rows};
+                              .end_ticks = plotted.ticks + (uint64_t)ticks,
+                              .self_ns = plotted.self_ns,
+                              .rows = plotted.rows};
     qp_span_add_database(e, &work);
 }
 
@@ -280,7 +280,7 @@ void qp_execution_flush(qp_execution *e, PyThreadState *tstate, PyObject *sql, P
     settle_duration(e, settled_in, sums);
     qp_timeline_add(qp_clock_unix_ns(plotted.ticks), plotted.calls, plotted.rows, plotted.self_ns);
     if (e->span) {
-        add_to_span(e, &plotted, is_new);
+        add_to_span(e, plotted, is_new);
     }
     qp_execution_sample(e, tstate, sql, parameters);
 }

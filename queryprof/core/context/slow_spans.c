@@ -211,11 +211,13 @@ static void store_runs(qp_slow_span_row *place, uint64_t started_ticks, const qp
     }
 }
 
+bool qp_slow_span_counts(uint32_t span, int64_t duration_ns)
+{
+    return duration_ns > table.least_ns[span];
+}
+
 void qp_slow_span_add(const qp_ended_span *ended, uint64_t started_ticks, const qp_span_runs *runs)
 {
-    if (ended->duration_ns <= table.least_ns[ended->span]) {
-        return;
-    }
     qp_slow_span_row *place = place_for(ended);
     if (place) {
         qp_change_begins(place);

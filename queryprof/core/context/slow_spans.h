@@ -44,5 +44,8 @@ void qp_span_runs_join(qp_span_runs **outer, const qp_span_runs *inner);
 /* `runs` may be NULL. */
 void qp_span_runs_give_back(qp_span_runs *runs);
 
-/* Keeps an ended span if it is one of the slowest of its name; `runs` may be NULL. */
+/* Whether a span of this name that lasted so long is one of the slowest. */
+bool qp_slow_span_counts(uint32_t span, int64_t duration_ns);
+
+/* Keeps one of the slowest spans; `runs` may be NULL. */
 void qp_slow_span_add(const qp_ended_span *ended, uint64_t started_ticks, const qp_span_runs *runs);

@@ -10,6 +10,7 @@
 #include "memory/region.h"
 #include "runtime/allocation.h"
 #include "runtime/clock.h"
+#include "runtime/compiler.h"
 #include "runtime/cpu_time.h"
 #include "runtime/thread_local.h"
 #include "sharing/shared_region.h"
@@ -215,6 +216,19 @@ void qp_span_stop(int64_t span)
     }
 }
 
+static QP_COLD void keep(const running_span *ended, bool failed)
+{
+    const qp_ended_span slow = {.span = ended->name,
+                                .thread = ended->thread_number,
+                                .status = ended->status,
+                                .failed = failed,
+                                .started_unix_ns = qp_clock_unix_ns(ended->started_ticks),
+                                .duration_ns = ended->ns,
+                                .database_ns = ended->database_ns,
+                                .executions = ended->executions};
+    qp_slow_span_add(&slow, ended->started_ticks, ended->runs);
+}
+
 void qp_span_end(int64_t span, bool failed)
 {
     running_span *ended = running(span);
@@ -238,15 +252,9 @@ void qp_span_end(int64_t span, bool failed)
         outer->database_ns += ended->database_ns;
         qp_span_runs_join(&outer->runs, ended->runs);
     }
-    const qp_ended_span slow = {.span = ended->name,
-                                .thread = ended->thread_number,
-                                .status = ended->status,
-                                .failed = failed,
-                                .started_unix_ns = qp_clock_unix_ns(ended->started_ticks),
-                                .duration_ns = ended->ns,
-                                .database_ns = ended->database_ns,
-                                .executions = ended->executions};
-    qp_slow_span_add(&slow, ended->started_ticks, ended->runs);
+    if (qp_slow_span_counts(ended->name, ended->ns)) {
+        keep(ended, failed);
+    }
     qp_span_runs_give_back(ended->runs);
     ended->runs = NULL;
     ended->serial = 0;

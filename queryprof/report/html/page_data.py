@@ -53,6 +53,7 @@ def page_data(
     source: SourceLines | None,
     before: Report | None = None,
     top: int | None = None,
+    functions: Node | None = None,
 ) -> dict[str, Any]:
     """The data of a report's page.
 
@@ -61,8 +62,11 @@ def page_data(
         source: None: the page shows no source.
         before: of another recording to compare with.
         top: how many statements at the most; None: all.
+        functions: the tree of the functions' times; None: they are not known.
     """
-    return _Page(report, findings, source, before, top).data()
+    page = _Page(report, findings, source, before, top)
+    data = page.data()
+    return {**data, "functions": page.functions(functions), **page.texts()}
 
 
 class _Page:
@@ -124,7 +128,15 @@ class _Page:
         }  # fmt: skip
         found["source"] = self._statements.sources(self._source) if self._source else {}
         found["footer"] = self._footer()
-        return {**found, **self._numbers.columns()}
+        return found
+
+    def functions(self, root: Node | None) -> dict[str, Any] | None:
+        """The tree of the functions' times."""
+        return tree_columns(root, None, self._numbers, self._places) if root else None
+
+    def texts(self) -> dict[str, Any]:
+        """What all the others refer to by numbers: the last part."""
+        return self._numbers.columns()
 
     def _notable(self) -> Sequence[Bottleneck]:
         """The vital few, and what else takes a notable part of the time."""

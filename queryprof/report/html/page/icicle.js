@@ -1,21 +1,39 @@
-// Where database time is asked from: call paths, outermost function first, down to statements.
+// Where time is spent: call paths, outermost function first, down to statements.
 
 const DEPTH = 24;
 
+// The database time and, where cProfile has measured them, the times of all functions.
 function icicle() {
-  const { name, parent, self_ns: spent, statement, before_ns: before } = D.tree;
-  if (name.length < 2) return null;
+  const trees = [["database time", D.tree], ["all time", D.functions]].filter(([, tree]) => tree && tree.name.length > 1);
+  if (!trees.length) return null;
+  const place = h("div", { class: "card" });
+  const buttons = trees.map(([words, tree]) => h("button", { type: "button", onclick: () => show(words, tree) }, words));
+  const show = (words, tree) => {
+    buttons.forEach((button) => button.setAttribute("aria-pressed", button.textContent === words));
+    place.replaceChildren(...icicleOf(tree, words));
+  };
+  show(...trees[0]);
+  return section("from", "Where it is asked from",
+    trees.length > 1 && h("p", { class: "switch", role: "group", "aria-label": "Which time" }, buttons), place,
+    h("p", { class: "dim" }, "Outermost functions above what they call, statements at the ends; as wide as their time. A click or Enter " +
+      "shows one alone; arrows move.",
+      trees.length > 1 && " All time is the main thread's, by cProfile, which makes small functions slower; below a function with " +
+      "several callers it is an estimate."));
+}
+
+function icicleOf(columns, words) {
+  const { name, parent, self_ns: spent, statement, before_ns: before } = columns;
   const children = name.map(() => []);
   parent.forEach((of, number) => of >= 0 && children[of].push(number));
   const level = [0];
   for (let number = 1; number < name.length; number++) level.push(level[parent[number]] + 1);
-  const label = (number) => (number ? text(name[number]) : "all database time");
-  const tree = h("div", { class: "icicle", role: "tree", "aria-label": "Where database time is asked from" });
+  const label = (number) => (number ? text(name[number]) : `all ${words.replace("all ", "")}`);
+  const tree = h("div", { class: "icicle", role: "tree", "aria-label": `Where ${words} goes` });
   const trail = h("p", { class: "dim", role: "status", "aria-live": "polite" });
   let root = 0, focused = 0;
 
   const kind = (number) =>
-    statement[number] >= 0 ? "statement" : name[number] === D.tree.smaller ? "smaller" : `f${name[number] % 4}`;
+    statement[number] >= 0 ? "statement" : name[number] === columns.smaller ? "smaller" : `f${name[number] % 4}`;
 
   function color(number) {
     if (!before || before[number] === null) return before ? "worse" : "";
@@ -53,7 +71,7 @@ function icicle() {
     put(root, 0, 1, path.length);
     tree.replaceChildren(...items);
     tree.style.height = `${(deepest + 1) * 24}px`;
-    trail.textContent = root ? `${label(root)}: ${percent(spent[root] / (spent[0] || 1))} of the database time. Escape shows all.` : "";
+    trail.textContent = root ? `${label(root)}: ${percent(spent[root] / (spent[0] || 1))} of the ${words}. Escape shows all.` : "";
   }
 
   // Shows a node and what is below it; of a statement that is shown already, its page.
@@ -90,7 +108,5 @@ function icicle() {
     event.stopPropagation();
   });
   draw();
-  return section("from", "Where it is asked from", h("div", { class: "card" }, tree, trail),
-    h("p", { class: "dim" }, "Outermost functions above what they call, statements at the ends; as wide as their time. A click or Enter " +
-      "shows one alone; arrows move."));
+  return [tree, trail];
 }

@@ -1,0 +1,85 @@
+"""cProfile's statistics as a tree of functions, callers above what they call.
+
+cProfile keeps callers, not whole stacks: below a function with several callers, the times are shared
+out as the callers' are, an estimate, as viewers of such files do.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections import defaultdict
+
+from queryprof.analysis.tree import Node
+from queryprof.model import Frame
+from queryprof.report.export.functions import Function, Statistics
+from queryprof.report.export.weights import SQL_FILE
+
+SMALLEST_SHARE = 1 / 2000
+"""Of all time: what takes less is not followed."""
+
+DEEPEST = 200
+MOST_NODES = 50_000
+
+Called = dict[Function, list[tuple[Function, float]]]
+"""By caller: what it called, and the time of that with all below, in seconds."""
+
+
+def function_tree(content: bytes) -> Node:
+    """The tree in a file of cProfile's, or as `queryprof run --cprofile` writes it.
+
+    Raises:
+        ValueError: it is no such file.
+    """
+    statistics = _checked(content)
+    called: Called = defaultdict(list)
+    for function, figures in statistics.items():
+        for caller, of_caller in figures[-1].items():
+            if caller != function:
+                called[caller].append((function, of_caller[-1]))
+    root = Node("", None)
+    root.self_ns = round(sum(own_s for _, _, own_s, *_ in statistics.values()) * 1e9)
+    waiting = [
+        (root, function, all_s, ())
+        for function, (_, _, _, all_s, callers) in statistics.items()
+        if not callers.keys() - {function}
+    ]
+    nodes = 0
+    while waiting and nodes < MOST_NODES:
+        above, function, spent_s, path = waiting.pop()
+        node = _added(above, function, spent_s)
+        nodes += 1
+        all_s = statistics[function][3]
+        is_followed = node.self_ns >= root.self_ns * SMALLEST_SHARE and len(path) < DEEPEST
+        if is_followed and all_s > 0:
+            inside = (*path, function)
+            part = min(spent_s / all_s, 1.0)
+            waiting += [
+                (node, callee, called_s * part, inside)
+                for callee, called_s in called[function]
+                if callee not in inside
+            ]
+    return root
+
+
+def _added(above: Node, function: Function, spent_s: float) -> Node:
+    file, line, name = function
+    if file == SQL_FILE:
+        node = above.child(name, None)
+    else:
+        shown = "" if file == "~" else file
+        node = above.child(name, Frame(name, shown, line, "user", line))
+    node.self_ns += round(spent_s * 1e9)
+    return node
+
+
+def _checked(content: bytes) -> Statistics:
+    try:
+        found = marshal.loads(content)  # noqa: S302  # as pstats reads it: the person's own file
+        for (file, line, name), (primitive, calls, own_s, all_s, callers) in found.items():
+            _ = (file + name, line + primitive + calls + own_s + all_s)
+            for (file_, line_, name_), (*_, caller_s) in callers.items():
+                _ = (file_ + name_, line_ + caller_s)
+    except (EOFError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError("is no file of cProfile's") from error
+    checked: Statistics = found
+    return checked
