@@ -111,7 +111,7 @@ def test_the_slowest_are_kept() -> None:
     with queryprof.profile() as recording:
         for ms in (3, 9, 1, 7, 5, 0):
             with queryprof.span("waits"):
-                time.sleep(ms / 1000)
+                time.sleep(ms / 200)
         with pytest.raises(LookupError), queryprof.span("fails"):
             raise LookupError
     waits = slowest(recording.profile, "waits")
@@ -214,7 +214,7 @@ def serve(ms):
     with queryprof.span("request"):
         for _ in range(ms):
             db.execute("SELECT 1")
-        time.sleep(ms / 1000)
+        time.sleep(ms / 200)
 for ms in map(int, sys.argv[2:]):
     serve(ms)
 print("done", flush=True)
@@ -233,7 +233,7 @@ def test_in_a_trace(queryprof: Run, script: Callable[[str], Path], end: str) -> 
     """After a kill, too; a child of a fork has spans of its own."""
     queryprof("run", "--no-report", "-o", "x.qprof", script(PROGRAM), end, 1, 20, 10, 30)
     found = slowest(read_profile("x.qprof"), "request")
-    assert [one.executions for one in found] == [50] * (end == "forks") + [30, 20, 10]
+    assert sorted(one.executions for one in found) == [10, 20, 30] + [50] * (end == "forks")
     for one in found:
         assert [run.executions for run in checked(one).runs] == [one.executions]
 
@@ -245,7 +245,7 @@ def test_a_merge_keeps_the_slowest(queryprof: Run, script: Callable[[str], Path]
     merge_traces("x.qprof", ["a.qprof", "b.qprof"])
     found = slowest(read_profile("x.qprof"), "request")
     assert len(found) == KEPT_OF_MERGED
-    assert [one.executions for one in found] == [30, 25, 20, 15, 10]
+    assert sorted(one.executions for one in found) == [10, 15, 20, 25, 30]
     assert sum(len(checked(one).runs) for one in found) == KEPT_OF_MERGED
     db = sqlite3.connect("x.qprof")
     assert db.execute("SELECT count(*) FROM span_run").fetchone() == (KEPT_OF_MERGED,)

@@ -38,7 +38,7 @@ def function_tree(content: bytes) -> Node:
                 called[caller].append((function, of_caller[-1]))
     root = Node("", None)
     root.self_ns = round(sum(own_s for _, _, own_s, *_ in statistics.values()) * 1e9)
-    waiting = [
+    waiting: list[tuple[Node, Function, float, tuple[Function, ...]]] = [
         (root, function, all_s, ())
         for function, (_, _, _, all_s, callers) in statistics.items()
         if not callers.keys() - {function}
