@@ -60,7 +60,6 @@ def run(
     from queryprof.cli.recording import Parts
     from queryprof.core.settings import read_settings
     from queryprof.hooks.autoload import FUNCTIONS_VARIABLE
-    from queryprof.report.export.functions import taken_statistics
     from queryprof.report.inert import visible
 
     read_settings()  # invalid settings are reported before the program runs
@@ -80,7 +79,7 @@ def run(
     try:
         with uninterrupted(), progress("merging", parts.count) as step:
             merged = parts.merge(step)
-        statistics = taken_statistics(functions) if functions else None
+        statistics = _taken(functions) if functions else None
         if parts.keeps_output:
             parts.remove()
         if not merged:
@@ -143,6 +142,12 @@ def _write_functions(statistics: Statistics | None, trace: str) -> str | None:
         click.echo("functions of the main thread only; on Python 3.12 and newer cProfile mixes"
                    " threads up", err=True)  # fmt: skip
     return path
+
+
+def _taken(path: str) -> Statistics | None:
+    from queryprof.report.export.functions import taken_statistics
+
+    return taken_statistics(path)
 
 
 def _functions_beside(parts: Parts) -> str:

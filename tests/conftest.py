@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -60,6 +61,14 @@ def installed_plugins(_own_directory: None, monkeypatch: pytest.MonkeyPatch) -> 
     """Pytest finds its plugins by itself, as it does for a person."""
     monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     monkeypatch.delenv("PYTEST_PLUGINS")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Newer Pythons warn of what was left open, when it is collected: in the test that left it."""
+    yield
+    if sys.version_info >= (3, 13):
+        gc.collect()
 
 
 @pytest.hookimpl(trylast=True)

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,12 +27,14 @@ MOST_RUNS = 64
 KEPT, KEPT_OF_MERGED = 3, 5
 
 
-def connected() -> sqlite3.Connection:
-    db = sqlite3.connect(":memory:", check_same_thread=False)
-    db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
-    db.executemany("INSERT INTO t VALUES (?, 0)", [(number,) for number in range(100)])
-    db.commit()
-    return db
+@pytest.fixture
+def db() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+    connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
+    connection.executemany("INSERT INTO t VALUES (?, 0)", [(number,) for number in range(100)])
+    connection.commit()
+    yield connection
+    connection.close()
 
 
 def slowest(profile: Profile, name: str) -> list[SlowSpan]:
@@ -48,9 +51,7 @@ def checked(one: SlowSpan) -> SlowSpan:
     return one
 
 
-def test_calls_in_order() -> None:
-    db = connected()
-
+def test_calls_in_order(db: sqlite3.Connection) -> None:
     def look_up(number: int) -> None:
         db.execute("SELECT b FROM t WHERE a = ?", (number,)).fetchall()
 
@@ -87,8 +88,11 @@ def test_calls_in_order() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 4)), max_size=90))
 def test_runs_are_of_equal_calls(calls: list[tuple[str, int]]) -> None:
     """Against a model: a run for each group of equal calls, and the last one for the rest."""
-    db = sqlite3.connect(":memory:")
-    with queryprof.profile() as recording, queryprof.span("s"):
+    with (
+        closing(sqlite3.connect(":memory:")) as db,
+        queryprof.profile() as recording,
+        queryprof.span("s"),
+    ):
         for name, times in calls:
             for _ in range(times):
                 db.execute(f"SELECT 1 AS {name}")
@@ -132,9 +136,8 @@ def test_more_names_than_there_is_room_for() -> None:
     assert 200 < len(recording.profile.slow_spans) <= 256
 
 
-def test_threads_and_tasks_mix_nothing() -> None:
+def test_threads_and_tasks_mix_nothing(db: sqlite3.Connection) -> None:
     """Each span has its own calls, however they fall together."""
-    db = sqlite3.connect(":memory:", check_same_thread=False)
 
     async def serve(name: str) -> None:
         with queryprof.span(name):
@@ -169,9 +172,8 @@ def test_threads_and_tasks_mix_nothing() -> None:
     assert len({run.thread for run in tasks[0].runs}) > 1
 
 
-def test_many_at_once() -> None:
+def test_many_at_once(db: sqlite3.Connection) -> None:
     """More running spans than have room for their calls: those say nothing rather than lies."""
-    db = sqlite3.connect(":memory:")
 
     async def serve(number: int) -> None:
         with queryprof.span(f"{number % 40}"):
@@ -193,9 +195,8 @@ def test_many_at_once() -> None:
     assert len(checked(after).runs) == 1
 
 
-def test_calls_that_outlive_their_span() -> None:
+def test_calls_that_outlive_their_span(db: sqlite3.Connection) -> None:
     """A cursor that goes on after its span's end adds nothing to the next one in its place."""
-    db = connected()
     with queryprof.profile() as recording:
         with queryprof.span("begins"):
             cursor = db.execute("SELECT * FROM t")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -35,7 +36,7 @@ def test_exit_status_is_the_programs(queryprof: Run, script: Script, status: int
     assert result.returncode == status
     assert result.stdout == "out\n"
     assert result.stderr.startswith("err\nqueryprof")
-    assert "SELECT ?" in result.stderr
+    assert "1 execution of 1\nstatement" in result.stderr
     assert "trace: program.qprof" in result.stderr
 
 
@@ -218,3 +219,13 @@ def test_doctor(queryprof: Run) -> None:
     assert found["sqlite3"].startswith("SQLite 3.")
     assert found["counters"].startswith("on: ")
     assert {"queryprof", "python", "core", "clock", "cost", "startup"} <= set(found)
+
+
+def test_run_imports_what_it_needs_alone(script: Script) -> None:
+    """Reports and models take longer to import than many a program runs."""
+    command = [sys.executable, "-X", "importtime", QUERYPROF, "run", "--no-report", script(WORK)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    imported = re.findall(r"\| +(queryprof\.\S+)", said)
+    assert "queryprof.cli.recording" in imported
+    heavy = ("queryprof.model", "queryprof.analysis", "queryprof.report.export")
+    assert [name for name in imported if name.startswith(heavy)] == []

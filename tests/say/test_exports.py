@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import marshal
 import pstats
@@ -9,6 +11,7 @@ import re
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 import urllib.request
 from collections.abc import Callable
@@ -16,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -144,6 +148,40 @@ def test_names_are_only_names(name: str) -> None:
     assert json.loads(speedscope_file(weights, name))["name"] == name
     json.loads(trace_events_file(profile))
     stats_of(pstats_file(weights))
+
+
+SPEEDSCOPE = "https://registry.npmjs.org/speedscope/-/speedscope-1.25.0.tgz"
+SPEEDSCOPE_SHA256 = "2831f1e0d26df914b477e522d78b8485511495a6af81a0b88158f8b48f9e0d03"
+
+
+@pytest.fixture(scope="module")
+def speedscope_schema() -> Any:
+    """The schema that speedscope's package ships."""
+    try:
+        with urllib.request.urlopen(SPEEDSCOPE, timeout=20) as answer:
+            package = answer.read()
+    except OSError as error:
+        pytest.skip(f"npm's registry cannot be reached: {error}")
+    assert hashlib.sha256(package).hexdigest() == SPEEDSCOPE_SHA256
+    with tarfile.open(fileobj=io.BytesIO(package)) as archive:
+        schema = archive.extractfile("package/dist/release/file-format-schema.json")
+        assert schema
+        return json.load(schema)
+
+
+@pytest.mark.once
+def test_speedscope_takes_it(speedscope_schema: Any) -> None:
+    """By its own schema: of many places, of hostile names, of nothing."""
+    places = [(Frame(f"f{n}", f"/app/{n % 3}.py", n + 1), MAIN) for n in range(30)]
+    profiles = [
+        profile_of(*(aggregate(f"SELECT {n % 7}", path, 10**6) for n, path in enumerate(places))),
+        *map(hostile_profile, HOSTILE),
+        profile_of(),
+    ]
+    for profile in profiles:
+        for stacks in (False, True):
+            found = json.loads(speedscope_file(weights_of(profile, stacks), "queryprof"))
+            jsonschema.validate(found, speedscope_schema)
 
 
 @pytest.mark.once
