@@ -128,7 +128,7 @@ def test_signals_close_together(script: Script) -> None:
     runs = [
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)
     ]
-    for _ in range(15):
+    for _ in range(8):
         for run in runs:
             assert run.stdout
             run.stdout.readline()

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import queryprof as qp
-from conftest import Run, by_operation
+from conftest import EXAMPLES, Run, by_operation
 from queryprof.errors import TraceError
 from queryprof.model import Profile
 from queryprof.trace.merge import merge_traces
@@ -51,7 +51,9 @@ FIGURES = ("count", "errors", "rows", "total_ns", "self_ns")
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=EXAMPLES // 4,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(SQLS, min_size=1, max_size=4))
 def test_a_merge_adds_up(tmp_path: Path, programs: list[list[str]]) -> None:
