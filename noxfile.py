@@ -97,7 +97,7 @@ def tests(session: nox.Session) -> None:
         *PYTEST, "-m", QUICK if is_first else f"{QUICK} and not once",
         *session.posargs,
         env={
-            "QUERYPROF_DRIVERS": str(drivers), "QUERYPROF_EXAMPLES": "60" if is_first else "40",
+            "QUERYPROF_DRIVERS": str(drivers), "QUERYPROF_EXAMPLES": "40" if is_first else "20",
             "PYTHONDONTWRITEBYTECODE": "",  # the tests start thousands of processes
         },
     )  # fmt: skip

@@ -100,6 +100,7 @@ def test_the_workflow(base: str) -> None:
     assert "customer.id + ?" in Path("summary.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_pre_commit_entry(base: str) -> None:
     """pre-commit runs the hook as it stands in the page."""
     pytest.importorskip("pre_commit")

@@ -19,6 +19,9 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LONG = {"findings.md", "loops.md", "pictures.md", "requests-and-threads.md", "testing.md"}
+"""Pages whose commands take long: `make test-slow` runs them."""
+
 OWN_TARGETS = {"make demo", "make test"}
 """Run as targets by continuous integration itself; here they would run this test again."""
 
@@ -32,7 +35,13 @@ def commands(page: Path) -> list[str]:
     return [line[2:] for line in lines if line.startswith("$ ")]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page.name in LONG else [])
+        for page in PAGES
+    ],
+)
 def test_every_command_shown_runs(page: Path, tmp_path: Path) -> None:
     """In order, in a copy of the example's place, with this Python first on the PATH."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

@@ -40,6 +40,7 @@ NO_SHARED_MEMORY = (
 )
 
 
+@pytest.mark.slow
 def test_copies_of_a_process_that_executes_itself(script: Script) -> None:
     """Each of its programs has copies of its own, though they are one process to the system."""
     path = script(

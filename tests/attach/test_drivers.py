@@ -259,7 +259,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.once
+@pytest.mark.slow
 @pytest.mark.parametrize("source", BROKEN)
 def test_a_broken_driver(
     source: str, script: Callable[[str, str], Path], queryprof: Run, tmp_path: Path

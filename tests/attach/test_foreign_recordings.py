@@ -203,6 +203,7 @@ def test_a_file_system_without_links(program: Program, monkeypatch: pytest.Monke
     assert [str(path) for path in Path().glob("x*")] == ["x.qprof"]
 
 
+@pytest.mark.slow
 def test_a_command_is_read_while_it_runs(queryprof: Run, tmp_path: Path) -> None:
     """What was taken of its children, and what is in their memory."""
     path = tmp_path / "many.py"

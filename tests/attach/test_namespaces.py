@@ -37,6 +37,7 @@ def may_unshare() -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
 def test_processes_of_another_namespace(queryprof: Run, script: Script) -> None:
     """Whether they live cannot be told: they are taken when the command has ended, and not before."""
@@ -51,6 +52,7 @@ def test_processes_of_another_namespace(queryprof: Run, script: Script) -> None:
     assert asked() == 70 * 20
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
 def test_a_container_that_is_gone(queryprof: Run, script: Script) -> None:
     """Its memory went with it, and its copy on the disk is read."""

@@ -146,7 +146,7 @@ def test_children_of_a_shell(queryprof: Run, script: Script, tmp_path: Path) -> 
     assert by_operation(read_profile("x.qprof"))[SELECT] == 10
 
 
-@pytest.mark.once
+@pytest.mark.slow
 def test_pytest_xdist(queryprof: Run, script: Script) -> None:
     """The workers of a test run are in the trace, with each test's queries once."""
     script(

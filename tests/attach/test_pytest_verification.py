@@ -85,6 +85,7 @@ def test_unstable():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-n", "2")])
 def test_verification_names_what_is_not_stable(run: Run, options: tuple[str, ...]) -> None:
     """By running the tests a second time; the baseline is that of the first run."""
@@ -122,6 +123,7 @@ def test_what_is_stable_is_verified(run: Run) -> None:
     assert (result.returncode, "not in the baseline" in result.stdout) == (0, False)
 
 
+@pytest.mark.slow
 def test_verification_that_cannot_run_says_so(run: Run) -> None:
     """With what the second run printed; and it needs a baseline to verify."""
     Path("test_a.py").write_text(

@@ -121,6 +121,7 @@ def test_two_interrupts(script: Script) -> None:
         Path("x.qprof").unlink()
 
 
+@pytest.mark.slow
 def test_signals_close_together(script: Script) -> None:
     """The second reaches the command, too, whichever thread of the runner the system would give it to."""
     path = script("print(1, flush=True)\nwhile True: signal.pause()\n")
@@ -145,6 +146,7 @@ def test_signals_close_together(script: Script) -> None:
         run.communicate(timeout=60)
 
 
+@pytest.mark.slow
 def test_many_readers_at_once(script: Script) -> None:
     """Twenty processes were killed; whoever comes first brings each of them in."""
     path = script(

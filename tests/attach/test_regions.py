@@ -195,7 +195,7 @@ def test_workers_of_a_pool_that_is_ended_by_a_signal(queryprof: Run, script: Scr
     assert by_operation(read_profile("x.qprof"))[SELECT] == 400
 
 
-@pytest.mark.once
+@pytest.mark.slow
 def test_many_short_lived_children(queryprof: Run, script: Script) -> None:
     """Their regions are taken while the command runs."""
     path = script(
@@ -235,7 +235,7 @@ def test_children_that_nobody_collects(script: Script) -> None:
     assert sorted(asked) == [1, *[3] * 40]
 
 
-@pytest.mark.once
+@pytest.mark.slow
 def test_a_full_table_is_written_out(queryprof: Run, script: Script) -> None:
     """Nothing is folded, and nothing counted twice."""
     path = script(

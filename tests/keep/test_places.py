@@ -229,6 +229,7 @@ def test_a_directory_that_is_no_utf8(tmp_path: Path) -> None:
     assert aggregate.path[0].function == "ask"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("installed_plugins")
 def test_a_recorded_pytest_has_no_more_warnings(tmp_path: Path) -> None:
     """Also where warnings are errors: pytest would rewrite what is imported already."""

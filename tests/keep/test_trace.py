@@ -50,6 +50,7 @@ SQLS = st.lists(
 FIGURES = ("count", "errors", "rows", "total_ns", "self_ns")
 
 
+@pytest.mark.slow
 @settings(
     max_examples=EXAMPLES // 4,
     deadline=None,

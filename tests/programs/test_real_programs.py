@@ -99,7 +99,7 @@ def installed(name: str) -> Path:
     return Path(sys.executable).with_name(name)
 
 
-@pytest.mark.once
+@pytest.mark.slow
 def test_sqlite_utils_inserts_28_000_rows(queryprof: Run, airports: Path) -> None:
     """Exact rows, and call sites inside sqlite-utils when asked for with --root."""
     root = SITE_PACKAGES / "sqlite_utils"
@@ -126,6 +126,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_datasette_answers_requests(airports: Path) -> None:
     """A server with threads, stopped by a signal: what it was asked is all there, and its helpers
     (five functions behind each other) are seen through.

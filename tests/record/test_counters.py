@@ -32,7 +32,7 @@ connection.close()
 """
 
 
-@pytest.mark.once
+@pytest.mark.slow
 def test_vm_steps_are_equal_in_ten_runs(queryprof: Run, script: Callable[[str], Path]) -> None:
     """The same program on the same database takes the same VM steps, for every statement."""
     path = script(PROGRAM)

@@ -143,7 +143,7 @@ print(sorted(killed), len(victims))
 @pytest.mark.skipif(
     "asan" in os.environ.get("LD_PRELOAD", ""), reason="ASan takes switching stacks for overflows"
 )
-@pytest.mark.parametrize("library", ["gevent", pytest.param("eventlet", marks=pytest.mark.once)])
+@pytest.mark.slow
 def test_greenlets_switch_anywhere(
     library: str, same: Record, script: Callable[[str], Path]
 ) -> None:
@@ -181,7 +181,7 @@ for name, sql in (("r", "rtree(id, low, high)"), ("f", "fts4(a, b)"), ("g", "fts
 """
 
 
-@pytest.mark.parametrize("cached_statements", [0, pytest.param(128, marks=pytest.mark.once)])
+@pytest.mark.slow
 def test_a_virtual_table_that_is_connected_again(
     cached_statements: int, same: Record, script: Callable[[str], Path], tmp_path: Path
 ) -> None:

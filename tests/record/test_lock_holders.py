@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import random
 import sqlite3
 import subprocess
@@ -21,6 +22,8 @@ from queryprof.trace.reader import read_profile
 pytestmark = pytest.mark.once
 
 ROUNDS = 40
+ENOUGH = 0.8
+"""The share of the rounds that must have a wait: a busy machine lets a waiter run too late."""
 
 
 def holds_and_waits(profile: Profile, statement: str) -> tuple[list[LockEvent], list[LockEvent]]:
@@ -30,11 +33,13 @@ def holds_and_waits(profile: Profile, statement: str) -> tuple[list[LockEvent], 
     return holds, [wait for wait in waits if wait.statement.startswith(statement)]
 
 
-def hold(path: Path, name: str, begin: threading.Event, end_s: float) -> None:
+def hold(path: Path, name: str, held: threading.Event, asked: threading.Event, s: float) -> None:
+    """Holds the lock until another asks for it, and some seconds more."""
     connection = sqlite3.connect(path, isolation_level=None, timeout=30)
     connection.execute(f"/* {name} */ BEGIN IMMEDIATE")
-    begin.set()
-    time.sleep(end_s)
+    held.set()
+    asked.wait()
+    time.sleep(s)
     connection.execute("COMMIT")
     connection.close()
 
@@ -48,26 +53,28 @@ def test_of_threads(tmp_path: Path, mode: str) -> None:
     setup.execute("INSERT INTO t VALUES (0)")
     setup.commit()
     setup.close()
-    expected = []
+    ends_ns, names = [], []
     with queryprof.profile(tmp_path / "t.qprof"):
         for number in range(ROUNDS):
-            begin = threading.Event()
-            name = f"holder {draw.randrange(3)}"
+            held, asked = threading.Event(), threading.Event()
+            name, seconds = f"holder {draw.randrange(3)}", draw.uniform(0.005, 0.03)
             holder = threading.Thread(
-                target=hold, args=(path, name, begin, draw.uniform(0.005, 0.03)), name=name
+                target=hold, args=(path, name, held, asked, seconds), name=name
             )
             holder.start()
-            begin.wait()
+            held.wait()
             waiter = sqlite3.connect(path, isolation_level=None, timeout=30)
+            asked.set()
             waiter.execute("UPDATE t SET a = ?", (number,))
             waiter.close()
             holder.join()
-            expected.append(name)
+            ends_ns.append(time.time_ns())
+            names.append(name)
     holds, waits = holds_and_waits(read_profile(str(tmp_path / "t.qprof")), "UPDATE")
-    waits.sort(key=lambda wait: wait.start_unix_ns)
-    assert len(waits) == ROUNDS
-    found = [Holders(holds).of(wait)[0][0].thread.name for wait in waits]
-    assert found == expected
+    assert ENOUGH * ROUNDS <= len(waits) <= ROUNDS
+    for wait in waits:
+        expected = names[bisect.bisect(ends_ns, wait.start_unix_ns)]
+        assert Holders(holds).of(wait)[0][0].thread.name == expected
 
 
 def test_of_several_holders_the_longest_is_first() -> None:
@@ -96,6 +103,7 @@ HOLDER = """
     connection = sqlite3.connect(path, isolation_level=None, timeout=30)
     connection.execute("BEGIN EXCLUSIVE")
     print("begun", flush=True)
+    sys.stdin.readline()
     time.sleep(seconds)
     connection.execute("COMMIT")
     connection.close()
@@ -113,9 +121,11 @@ PROGRAM = """
     for number in range(10):
         seconds = str(draw.uniform(0.005, 0.05))
         command = [sys.executable, "holder.py", path, seconds]
-        holder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        pipe = subprocess.PIPE
+        holder = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
         holder.stdout.readline()
         connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+        holder.stdin.close()  # the lock is asked for
         connection.execute("INSERT INTO t VALUES (?)", (number,))
         connection.close()
         holder.wait()
@@ -132,7 +142,7 @@ def test_of_processes(tmp_path: Path, mode: str) -> None:
     subprocess.run([*command, "program.py", str(tmp_path / "t.db"), mode], cwd=tmp_path, check=True)
     profile = read_profile(str(tmp_path / "t.qprof"))
     holds, waits = holds_and_waits(profile, "INSERT")
-    assert len(waits) == 10
+    assert ENOUGH * 10 <= len(waits) <= 10
     for wait in waits:
         holder = Holders(holds).of(wait)[0][0]
         assert holder.statement == "BEGIN EXCLUSIVE"

@@ -192,6 +192,7 @@ def test_an_hour_of_idleness_is_told_at_once() -> None:
     assert took_s < 0.01
 
 
+@pytest.mark.slow
 def test_recordings_that_begin_in_running_loops_let_them_go() -> None:
     """Each loop runs into the next recording, and none is kept."""
 
@@ -241,6 +242,7 @@ def test_a_loop_that_keeps_the_collector_busy_says_so() -> None:
     assert stall.category == "garbage collection"
 
 
+@pytest.mark.slow
 def test_a_loop_with_a_clock_of_its_own() -> None:
     """How late it is cannot be told, and nothing beats in its time."""
 

@@ -91,7 +91,7 @@ def test_what_blocks_the_loop_is_found_with_its_line() -> None:
             f.stall.function.function.rpartition(".")[2]: f.category
             for f in Report(profile).loops[0].stalls
         }
-        if categories == expected_categories:
+        if categories == expected_categories and all(stall.path for stall in stalls.values()):
             break
     connection.close()
     assert categories == expected_categories

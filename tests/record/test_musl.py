@@ -76,6 +76,7 @@ def loaded(library: Path) -> str:
     return subprocess.run(["./loader", library], capture_output=True, text=True, check=False).stdout
 
 
+@pytest.mark.slow
 def test_the_core_is_loaded_by_musl() -> None:
     assert loaded(linked("core.so", sorted(CORE.rglob("*.c")))) == ""
 

@@ -50,6 +50,7 @@ def test_turns_are_fair() -> None:
     assert turns(4) == [0, 1, 1, 0, 0, 1, 1, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("repository")
 def test_a_regression_between_revisions(queryprof: Run) -> None:
     """Exit status 1, the statement and its line; the work tree and its worktrees as before."""

@@ -157,6 +157,7 @@ def terminal_reports(profile: Profile, before: Profile) -> Iterator[str]:
     yield printed(print_comparison, comparison, Places(profile, before), width=80)
 
 
+@pytest.mark.slow
 @FUZZED
 @given(NAMES)
 def test_a_terminal_shows_names_and_obeys_none(name: str) -> None:
@@ -340,6 +341,7 @@ RECORDED = [name for name in HOSTILE if not re.search("[\x00\ud800-\udfff]", nam
 """SQLite takes neither; the recorder's part in that is tested beside it."""
 
 
+@pytest.mark.slow
 def test_recorded_names_go_through_the_command_line(
     queryprof: Callable[..., object], tmp_path: Path
 ) -> None:
