@@ -16,26 +16,29 @@ POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof
 help:
 	@grep -E '^[a-z0-9.-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 18
 
-$(BIN)/queryprof: requirements-dev.txt setup.py setup.cfg pyproject.toml $(wildcard queryprof/core/*/*.[ch])
+$(BIN)/nox: requirements-dev.txt # the tools; what they test they build themselves
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$(grep ^uv== requirements-dev.txt)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-dev.txt
+	@touch $@
+
+$(BIN)/queryprof: $(BIN)/nox setup.py setup.cfg pyproject.toml $(wildcard queryprof/core/*/*.[ch])
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-build-isolation -e .
 	@touch $@
 
 demo: $(BIN)/queryprof ## builds, profiles a real program over 28,000 airports, prints the report
 	$(BIN)/queryprof run -o airports.qprof examples/airports/app.py
 
-test: $(BIN)/queryprof ## runs the tests on every Python from 3.11 to 3.15 that is here
+test: $(BIN)/nox ## runs the tests on every Python from 3.11 to 3.15 that is here
 	$(BIN)/python -m nox --session $(TESTS)
 
-test-slow: $(BIN)/queryprof ## the tests that take long, and more random programs (ten minutes)
+test-slow: $(BIN)/nox ## the tests that take long, and more random programs (ten minutes)
 	$(BIN)/python -m nox --session slow
 
-package: $(BIN)/queryprof ## sdist, wheel, an installation without a compiler, and its end
+package: $(BIN)/nox ## sdist, wheel, an installation without a compiler, and its end
 	$(BIN)/python -m nox --session package
 
-wheels: $(BIN)/queryprof ## wheels for old and small Linux, x86-64 and aarch64, of each Python that is here
+wheels: $(BIN)/nox ## wheels for old and small Linux, x86-64 and aarch64, of each Python that is here
 	$(BIN)/python -m nox --session wheels
 
 bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (ten minutes)
@@ -50,10 +53,10 @@ bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (te
 responsiveness: $(BIN)/queryprof ## a server with its database on and off the event loop, compared (three minutes)
 	$(BIN)/python examples/responsiveness/responsiveness.py
 
-compat: $(BIN)/queryprof ## runs other programs' own test suites under queryprof, and compares
+compat: $(BIN)/nox ## runs other programs' own test suites under queryprof, and compares
 	$(BIN)/python -m nox --session compat
 
-lint: $(BIN)/queryprof ## ruff, mypy --strict, clang-format, actionlint (where go is)
+lint: $(BIN)/nox ## ruff, mypy --strict, clang-format, actionlint (where go is)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/clang-format --dry-run --Werror queryprof/core/*/*.[ch]
@@ -70,7 +73,7 @@ docs: picture ## runs all that README.md and docs/ show; draws the pictures, wri
 	$(BIN)/python docs/findings_page.py
 	$(BIN)/pytest tests/test_documentation.py
 
-coverage: $(BIN)/queryprof ## which lines of Python and of C the tests run
+coverage: $(BIN)/nox ## which lines of Python and of C the tests run
 	$(BIN)/python -m nox --session coverage
 
 site: $(BIN)/queryprof ## the documentation as a site, with the API's reference, in site/
@@ -79,7 +82,7 @@ site: $(BIN)/queryprof ## the documentation as a site, with the API's reference,
 release: $(BIN)/queryprof ## checks a version, and makes what is uploaded: docs/releasing.md
 	$(BIN)/python -m nox --session release
 
-sanitize: $(BIN)/queryprof ## the tests of the core under ASan and UBSan, and without memory
+sanitize: $(BIN)/nox ## the tests of the core under ASan and UBSan, and without memory
 	$(BIN)/python -m nox --session sanitize
 
 test-new-pythons: ## the tests on CPython 3.14 and 3.15, from Debian's sid in a folder of its own (as root)

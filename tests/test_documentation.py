@@ -19,7 +19,8 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LONG = {"findings.md", "loops.md", "pictures.md", "requests-and-threads.md", "testing.md"}
+LONG = {"findings.md", "loops.md", "pictures.md", "requests-and-threads.md", "testing.md",
+        "using.md"}  # fmt: skip
 """Pages whose commands take long: `make test-slow` runs them."""
 
 OWN_TARGETS = {"make demo", "make test"}

@@ -55,6 +55,7 @@ def test_the_fault_is_the_first_finding(queryprof: Run, name: str) -> None:
     assert found[0].fix
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_program_has_no_high_finding(queryprof: Run, name: str) -> None:
     found = recorded(queryprof, name)
