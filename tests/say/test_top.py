@@ -25,7 +25,7 @@ from queryprof.model.places import Frame
 from queryprof.trace.live import Watch, of_pid, of_trace
 from queryprof.trace.reader import read_profile
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.once]
 
 SECOND = 10**9
 
