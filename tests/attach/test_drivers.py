@@ -281,6 +281,7 @@ def test_a_broken_driver(
     assert len(told) == ("RuntimeError" not in source)
 
 
+@pytest.mark.slow
 def test_no_driver(queryprof: Run) -> None:
     """The doctor says what is not installed."""
     hidden = "import sys; sys.modules['apsw'] = None"

@@ -91,6 +91,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_header(program: Program, queryprof: Run, damage: str) -> None:
     """Neither the reader nor a program that finds it at its end minds."""

@@ -98,6 +98,7 @@ def test_trio(queryprof: Run, script: Script) -> None:
     assert 0 < loop.busy_ns < loop.run_ns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reactor", ["default", "select", "asyncio"])
 def test_twisted(queryprof: Run, script: Script, reactor: str) -> None:
     pytest.importorskip("twisted")

@@ -128,6 +128,7 @@ def test_slow():
 """
 
 
+@pytest.mark.slow
 def test_times_fail_only_when_they_stand_out(pytester: pytest.Pytester) -> None:
     """From eight runs on this machine; the cache of pytest knows them."""
     pytester.makeini("[pytest]\nqueryprof_fail_on = counts time\n")

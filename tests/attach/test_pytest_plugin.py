@@ -97,7 +97,7 @@ def test_what_is_harmless_passes(run: Run, changes: dict[str, object]) -> None:
     assert result.returncode == 0, result.stdout
 
 
-@pytest.mark.once
+@pytest.mark.slow
 def test_a_cause_of_many_tests_is_told_once(run: Run) -> None:
     """In the summary, with the plans; each test's own text is short."""
     suite()
@@ -196,7 +196,7 @@ def test_unittest_classes(run: Run) -> None:
     assert (figures["executions"], figures["rows"]) == (1, 1)
 
 
-@pytest.mark.once
+@pytest.mark.slow
 def test_workers_of_xdist(run: Run) -> None:
     """Workers check, the first process sums up and saves the same baseline."""
     pytest.importorskip("xdist")

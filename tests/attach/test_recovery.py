@@ -72,6 +72,7 @@ def runner(path: Path) -> Iterator[subprocess.Popen[str]]:
             run.kill()
 
 
+@pytest.mark.slow
 def test_a_killed_runner(queryprof: Run, script: Script) -> None:
     """Its program goes on, and both what it has asked and what it asks then are found."""
     path = script(

@@ -211,6 +211,7 @@ def test_many_short_lived_children(queryprof: Run, script: Script) -> None:
     assert len(profile.processes) == 301
 
 
+@pytest.mark.slow
 def test_children_that_nobody_collects(script: Script) -> None:
     """A few regions stay in memory; the others are on the disk, until their parent ends."""
     path = script(
@@ -302,7 +303,7 @@ def test_threads_with_a_name_each(queryprof: Run, script: Script) -> None:
     assert len(names) < 70
 
 
-@pytest.mark.once
+@pytest.mark.slow
 def test_copies_on_the_disk(script: Script) -> None:
     """Where there is no shared memory, a kill loses at most what came since the last copy."""
     path = script(

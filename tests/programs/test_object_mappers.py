@@ -317,6 +317,7 @@ def test_django(tmp_path: Path) -> None:
     assert (span.count, span.queries.total_ns) == (4, 4)
 
 
+@pytest.mark.slow
 def test_datasette(tmp_path: Path) -> None:
     """Queries in a thread pool of a web application: the line is datasette's own, where nothing of
     the program is on the stack; requests are apart.

@@ -148,7 +148,7 @@ def test_flask_under_gunicorn(shop: Path) -> None:
     assert len({process.parent_pid for process in profile.processes}) == 2
 
 
-@pytest.mark.once
+@pytest.mark.slow
 def test_a_killed_worker_is_in_the_trace(shop: Path) -> None:
     """A worker that is killed with SIGKILL has what it did up to a second before."""
     command = (str(BIN / "gunicorn"), "-w", "1", "-b", "127.0.0.1:PORT", "flask_shop:app")

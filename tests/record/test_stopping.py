@@ -151,6 +151,7 @@ print("VM steps of others:", sum(a.vm_steps for a in aggregates) > 1000)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("earlier", [300, 0])
 def test_scripts_of_an_earlier_recording_go_on(tmp_path: Path, earlier: int) -> None:
     """Their statements are not counted in the next recording, and harm nothing in it: neither where
