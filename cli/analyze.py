@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from queryprof.errors import QueryprofError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queryprof.analysis.findings.finding import Finding
+    from queryprof.analysis.report import Report
+    from queryprof.model.advice import Advice
+
 EXIT_FOUND = 1
-FORMATS = ("table", "json", "markdown", "github", "sarif")
+FORMATS = ("table", "json", "markdown", "github", "sarif", "sql")
 FAIL_ON = ("high", "medium", "any", "none")
 
 
@@ -29,47 +37,96 @@ FAIL_ON = ("high", "medium", "any", "none")
 )  # fmt: skip
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True,
               help="How many findings at the most, in a table.")  # fmt: skip
-def analyze(file: str, databases: tuple[str, ...], form: str, fail_on: str, top: int) -> None:
+@click.option("--prove", "proves", is_flag=True,
+              help="Build indexes on a copy of --db, and measure FILE's statements with them.")  # fmt: skip
+@click.option("--budget", "budget_s", type=click.FloatRange(min=1), default=60, show_default=True,
+              metavar="SECONDS", help="How long that may take.")  # fmt: skip
+def analyze(
+    file: str, databases: tuple[str, ...], form: str, fail_on: str, top: int, proves: bool,
+    budget_s: float,
+) -> None:  # fmt: skip
     """Names why FILE's statements are slow, and the fix."""
+    from queryprof.analysis.findings.proved import with_proofs
     from queryprof.analysis.report import Report
     from queryprof.cli.accepted import read_accepted
     from queryprof.cli.reading import read_whole
     from queryprof.findings import findings_of
     from queryprof.report.places import Places
 
+    if form == "sql" and not proves:
+        raise click.UsageError("--format sql goes with --prove")
+    if proves and len(databases) != 1:
+        raise click.UsageError("--prove goes with one --db, the program's database")
     accepted = read_accepted(Path.cwd())
     report = Report(read_whole(file))
     if not report.overview.calls:
         raise QueryprofError(f"analyze: {file}: no database calls were recorded")
     found = findings_of(report, databases)
+    advice = _proved(report, databases[0], budget_s) if proves else None
+    if advice:
+        found = with_proofs(found, advice)
     shown = [finding for finding in found if finding.identity not in accepted]
     known = {finding.identity for finding in found}
     cautions = [
         *report.overview.cautions,
         *(f"accepted, but no finding any more: {one}" for one in accepted if one not in known),
     ]
+    stale = [(one, reason, one not in known) for one, reason in accepted.items()]
+    text = _text(form, shown, report, stale, advice)
+    if text is None:
+        from queryprof.report.terminal.findings import print_findings
+
+        print_findings(shown, Places(report.profile), cautions, top)
+        if advice:
+            from queryprof.report.terminal.advice import print_advice
+
+            print_advice(advice)
+    elif text:
+        click.echo(text)
+    severities = {"any": ("high", "medium", "low"), "medium": ("high", "medium"), "high": ("high",)}
+    if any(finding.severity in severities.get(fail_on, ()) for finding in shown):
+        sys.exit(EXIT_FOUND)
+
+
+def _proved(report: Report, database: str, budget_s: float) -> Advice:
+    """Advice that was measured. Raises ProofError, QueryprofError: APSW is missing."""
+    try:
+        from queryprof.proof.prove import prove
+    except ModuleNotFoundError as error:
+        if error.name != "apsw":
+            raise
+        raise QueryprofError(
+            "analyze: --prove needs APSW: pip install 'queryprof[prove]'"
+        ) from error
+    return prove(report, database, budget_s)
+
+
+def _text(
+    form: str, shown: Sequence[Finding], report: Report, accepted: list[tuple[str, str, bool]],
+    advice: Advice | None,
+) -> str | None:  # fmt: skip
+    """The findings in a format; None: for a terminal."""
+    from queryprof.report.places import Places
+
     places = Places(report.profile)
     if form == "json":
         from queryprof.report.json.findings import findings_json
 
-        entries = [(one, reason, one not in known) for one, reason in accepted.items()]
-        click.echo(findings_json(shown, report.overview.cautions, entries))
-    elif form == "markdown":
+        return findings_json(shown, report.overview.cautions, accepted, advice)
+    if form == "sql" and advice:
+        from queryprof.report.findings.migration import migration
+
+        return migration(advice)
+    if form == "markdown":
         from queryprof.report.findings.markdown import findings_markdown
 
-        click.echo(findings_markdown(shown, places))
-    elif form == "github":
+        return findings_markdown(shown, places)
+    if form == "github":
         from queryprof.report.findings.github import findings_github
 
-        click.echo(findings_github(shown, places), nl=bool(shown))
-    elif form == "sarif":
+        return findings_github(shown, places)
+    if form == "sarif":
         from queryprof.report.findings.sarif import findings_sarif
 
-        click.echo(findings_sarif(shown, places))
-    else:
-        from queryprof.report.terminal.findings import print_findings
-
-        print_findings(shown, places, cautions, top)
-    severities = {"any": ("high", "medium", "low"), "medium": ("high", "medium"), "high": ("high",)}
-    if any(finding.severity in severities.get(fail_on, ()) for finding in shown):
-        sys.exit(EXIT_FOUND)
+        return findings_sarif(shown, places)
+    return None

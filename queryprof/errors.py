@@ -4,6 +4,7 @@ QueryprofError             anything below; the command line prints it and exits 
 ├── SettingsError          a setting in pyproject.toml or setup.cfg, or an argument
 ├── TraceError             a trace file that cannot be read or written
 ├── BaselineError          a test suite's baseline that cannot be read or written
+├── ProofError             a database whose fixes cannot be measured
 ├── DriverError            a database driver that is not as expected
 └── SessionError           install, uninstall or profile at a time when it is impossible
 """
@@ -23,6 +24,10 @@ class TraceError(QueryprofError):
 
 class BaselineError(QueryprofError):
     """A baseline that is missing, damaged, too new, or no baseline."""
+
+
+class ProofError(QueryprofError):
+    """A database that cannot be copied, or statements that cannot be measured on it."""
 
 
 class DriverError(QueryprofError):

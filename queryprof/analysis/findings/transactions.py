@@ -124,7 +124,7 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
     for found in caused.values():
         if found.ns < WAITED_NS:
             continue
-        hold = _sums_of(found.holder, profile.lock_holds)
+        hold = _sums_of(found.holder, program.report.lock_holds)
         own = own_code(hold)
         long = hold.max_ns >= LONG_NS and own is not None and own >= OWN_CODE
         yield program.about(
@@ -165,10 +165,16 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
 
 
 def _long_holds(program: Program, said: set[str]) -> Iterator[Finding | None]:
-    written = {hold.database for hold in program.profile.lock_holds if hold.kind == "write"}
-    for hold in program.profile.lock_holds:
+    writes = [hold for hold in program.report.lock_holds if hold.kind == "write"]
+    written = {hold.database for hold in writes}
+    # A transaction that writes reads, too.
+    writers = {(hold.statement, hold.path, hold.thread) for hold in writes}
+    for hold in program.report.lock_holds:
         own = own_code(hold)
         site = call_site(hold.path, program.report.helpers)
+        is_writer = (hold.statement, hold.path, hold.thread) in writers
+        if hold.kind == "read" and is_writer:
+            continue
         if hold.kind == "read" and hold.max_ns >= VERY_LONG_NS and hold.database in written:
             log = f" (it had {size(hold.log_bytes)})" if hold.log_bytes else ""
             yield program.about(

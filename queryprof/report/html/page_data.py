@@ -212,7 +212,7 @@ class _Page:
         }  # fmt: skip
 
     def _locks(self) -> list[dict[str, Any]]:
-        holds = sorted(self._report.profile.lock_holds, key=lambda hold: -hold.total_ns)[:LOCKS]
+        holds = sorted(self._report.lock_holds, key=lambda hold: -hold.total_ns)[:LOCKS]
         return [
             {
                 **self._numbers.mention(hold.statement), "kind": hold.kind, "count": hold.count,

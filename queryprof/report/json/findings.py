@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from queryprof.analysis.findings import finding as found
+from queryprof.model import advice as model
 from queryprof.report.json import report as _frames_as_json  # noqa: F401  registers frames' shape
 from queryprof.report.json.report_types import Site
 from queryprof.report.json.writing import document_text, made, plain, shape_of
@@ -37,6 +38,18 @@ class Accepted:
     is_stale: Annotated[bool, "no finding has this identity any more"]
 
 
+@shape_of(model.Advice)
+class Advice:
+    """What to change in a database, proved on a copy. Times are nanoseconds."""
+
+    changes: Annotated[tuple[model.Change, ...], "in their order; win_ns: beside those before it"]
+    sqlite_version: Annotated[str, "of the library that has measured"]
+    other_version: Annotated[str, "the program's, where it is another; else empty"]
+    is_complete: Annotated[bool, "the search ended within its time"]
+    before_ns: Annotated[float, "the recorded time of the statements that were measured"]
+    after_ns: Annotated[float, "what it would be with all changes"]
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """What `queryprof analyze --format json` writes. Times are nanoseconds."""
@@ -45,12 +58,14 @@ class Document:
     cautions: Annotated[tuple[str, ...], "what a reader must know to believe the findings"]
     findings: Annotated[tuple[Finding, ...], "those that can win most first"]
     accepted: tuple[Accepted, ...]
+    advice: Annotated[Advice | None, "what was measured on a copy; null: without --prove"]
 
 
 def findings_json(
     findings: Sequence[found.Finding],
     cautions: Sequence[str],
     accepted: Sequence[tuple[str, str, bool]],
+    advice: model.Advice | None = None,
 ) -> str:
     """The findings as a JSON document.
 
@@ -62,6 +77,7 @@ def findings_json(
         tuple(cautions),
         tuple(findings),  # type: ignore[arg-type]  # written in the shape of Finding
         tuple(Accepted(*one) for one in accepted),
+        advice,  # type: ignore[arg-type]  # written in the shape of Advice
     )
     return document_text(document, indent=1)
 
@@ -69,3 +85,8 @@ def findings_json(
 @plain.register
 def _(finding: found.Finding) -> Any:
     return plain(made(Finding, finding))
+
+
+@plain.register
+def _(advice: model.Advice) -> Any:
+    return plain(made(Advice, advice))

@@ -40,7 +40,7 @@ def json_report(report: Report, dimension: str | None = None) -> str:
         plans=profile.plans,
         error_counts=profile.errors,
         exemplars=profile.exemplars[:top],
-        lock_holds=profile.lock_holds[:top],
+        lock_holds=report.lock_holds[:top],
         lock_events=profile.lock_events[:top],
         timeline=to.Timeline(profile.timeline_width_ns, profile.timeline),
     )

@@ -43,7 +43,7 @@ def print_locks(report: Report, file: TextIO | None = None, width: int | None = 
     """Prints who held locks, and the longest waits with their holders."""
     console = console_for(file, width)
     places = Places(report.profile)
-    holds = sorted(report.profile.lock_holds, key=lambda hold: -hold.total_ns)
+    holds = sorted(report.lock_holds, key=lambda hold: -hold.total_ns)
     if not holds:
         write(console, [Text(NOTHING_HELD)])
         return

@@ -221,7 +221,7 @@ def _more(report: Report) -> RenderableType:
         ways.insert(0, f"--top {report.ranking.count} (all statements and call sites)")
     if report.profile.exemplars:
         ways.append("--slowest")
-    if report.profile.lock_holds:
+    if report.lock_holds:
         ways.append("--locks")
     if report.loops:
         ways.append("--loop")

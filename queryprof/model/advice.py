@@ -1,0 +1,106 @@
+"""Advice: changes that were measured on a copy of the database, with what each wins and costs.
+
+All times are nanoseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One execution of a statement, on average over its parameters; None: unknown."""
+
+    ns: float
+    vm_steps: float | None
+    page_fetches: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change to the database.
+
+    Attributes:
+        sql: what makes it; undo: what takes it back.
+        index: its name; "" for ANALYZE.
+        win_ns: of the recorded time, with all changes before it made.
+        bytes: by how much the file grows.
+        insert_ns: by how much an insert into the table takes longer; None: nothing was inserted.
+        inserts: how many were recorded.
+    """
+
+    sql: str
+    undo: str
+    index: str
+    table: str
+    win_ns: float
+    bytes: int
+    insert_ns: float | None
+    inserts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A statement before and after all changes.
+
+    Attributes:
+        recorded_ns: all its executions together, as recorded.
+        is_proved: time and VM steps or page fetches agree, and the rows are equal.
+        doubt: why it is not proved, or what else is not sure; else "".
+        is_drawn: its parameters are values of the database, as none were recorded.
+    """
+
+    statement: str
+    executions: int
+    recorded_ns: int
+    before: Cost
+    after: Cost
+    uses: tuple[str, ...]
+    is_proved: bool
+    doubt: str
+    is_drawn: bool
+
+    @property
+    def after_ns(self) -> float:
+        """What all its executions would take."""
+        return self.recorded_ns * self.after.ns / self.before.ns if self.before.ns else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NotMeasured:
+    """A statement that could not be measured, and why."""
+
+    statement: str
+    recorded_ns: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to change in a database, proved on a copy.
+
+    Attributes:
+        changes: in the order in which they win most.
+        sqlite_version: of the library that has measured; `other_version`: the program's, where it is
+            another one, else "".
+        is_complete: the search came to its end within the time to spend.
+    """
+
+    database: str
+    changes: tuple[Change, ...]
+    proofs: tuple[Proof, ...]
+    not_measured: tuple[NotMeasured, ...]
+    sqlite_version: str
+    other_version: str
+    is_complete: bool
+    took_s: float
+
+    @property
+    def before_ns(self) -> float:
+        """The recorded time of the statements that were measured."""
+        return float(sum(proof.recorded_ns for proof in self.proofs))
+
+    @property
+    def after_ns(self) -> float:
+        return sum(proof.after_ns for proof in self.proofs)

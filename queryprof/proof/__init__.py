@@ -1,0 +1,1 @@
+"""Proof of a fix: candidates are built on a copy of the database, and measured there."""

@@ -1,0 +1,207 @@
+"""How SQLite would read the tables of a statement: what its planner asks of each of them.
+
+The statement is prepared against virtual tables with the same columns. The planner asks a virtual table
+by xBestIndex (https://www.sqlite.org/vtab.html#the_xbestindex_method) which constraints it could use: the
+comparisons with their collations, the order that is wanted and the columns that are read, for each join
+order, each branch of an OR, each view, common table expression and subquery.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from queryprof.proof.schema import DatabaseSchema, Table
+from queryprof.proof.values import placeholders, replaced
+
+EQUAL = frozenset({2, 71, 72})  # =, IS NULL, IS
+RANGE = frozenset({4, 8, 16, 32, 70})  # >, <=, <, >=, IS NOT NULL
+LIKE, GLOB = 65, 66
+"""SQLITE_INDEX_CONSTRAINT_..."""
+
+WITHOUT = (
+    (r"\s+(?:NOT\s+INDEXED|INDEXED\s+BY\s+(?:\w+|\"[^\"]+\"))", " "),
+    (r"\s+RETURNING\s+(?:(?!\bON\b).)*$", ""),
+    (r"\s+ON\s+CONFLICT\b.*$", ""),
+)
+"""What virtual tables do not support, without a change to what is read."""
+
+MOST_DUMMIES = 20
+
+
+class NotPrepared(Exception):  # noqa: N818  it is told, and is no error of this program
+    """SQLite cannot prepare the statement; the message is SQLite's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A column and what it is compared by."""
+
+    column: str
+    operator: int
+    collation: str
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One way in which the planner could read a table.
+
+    Attributes:
+        order: columns with whether they are descending; used: columns that are read, None for more
+            than can be told.
+    """
+
+    table: str
+    comparisons: tuple[Comparison, ...]
+    order: tuple[tuple[str, bool], ...]
+    used: frozenset[str] | None
+
+
+class Accesses:
+    """An empty database of virtual tables."""
+
+    def __init__(self, schema: DatabaseSchema) -> None:
+        # Without a cache a statement is prepared, and its tables asked, each time.
+        self._connection = apsw.Connection(":memory:", statementcachesize=0)
+        self._met: list[Access] = []
+        self.unknown: set[str] = set()
+        """Functions and collations that no one has told of."""
+        module: Any = _Module({table.name: table for table in schema.tables}, self._met)
+        self._connection.create_module("queryprof_table", module, use_bestindex_object=True)
+        for table in schema.tables:
+            self._do(f'CREATE VIRTUAL TABLE "{_doubled(table.name)}" USING queryprof_table')
+        for sql in schema.others:
+            if re.match(r"CREATE\s+(?:TEMP\w*\s+)?VIEW\b", sql, re.IGNORECASE):
+                self._do(sql)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _do(self, sql: str) -> None:
+        try:
+            self._connection.execute(sql)
+        except apsw.Error:
+            pass  # statements that need it say what is missing
+
+    def of(self, sql: str) -> tuple[Access, ...]:
+        """What the planner asks of each table.
+
+        Each placeholder is a text of its own there, `marker` of its number: a comparison's value tells
+        which one it is with.
+
+        Raises:
+            NotPrepared: a table is missing, or the statement is in error.
+        """
+        count = len(placeholders(sql))
+        tries = [replaced(sql, [f"'{marker(number)}'" for number in range(count)])]
+        reason = ""
+        for pattern, instead in WITHOUT:
+            tries.append(re.sub(pattern, instead, tries[-1], flags=re.IGNORECASE | re.DOTALL))
+        for one in dict.fromkeys(tries):
+            for _ in range(MOST_DUMMIES):
+                self._met.clear()
+                try:
+                    self._connection.execute("EXPLAIN " + one).fetchall()
+                except apsw.Error as error:
+                    reason = str(error)
+                    if not self._add_dummy(reason):
+                        break
+                else:
+                    return tuple(dict.fromkeys(self._met))
+        raise NotPrepared(reason.removeprefix("SQLError: "))
+
+    def _add_dummy(self, message: str) -> bool:
+        function = re.search(r"no such function: (\w+)", message)
+        collation = re.search(r"no such collation sequence: (\w+)", message)
+        if function:
+            self._connection.create_scalar_function(
+                function[1], lambda *_: None, deterministic=True
+            )
+            self.unknown.add(f"function {function[1]}")
+        elif collation:
+            self._connection.create_collation(
+                collation[1], lambda left, right: (left > right) - (left < right)
+            )
+            self.unknown.add(f"collation {collation[1]}")
+        return bool(function or collation)
+
+
+def marker(number: int) -> str:
+    """The text that stands for a placeholder."""
+    return f"queryprof?{number}"
+
+
+class _Table:
+    """A virtual table that is asked, and never read."""
+
+    def __init__(self, table: Table, met: list[Access]) -> None:
+        self._table, self._met = table, met
+
+    def BestIndexObject(self, asked: Any) -> bool:  # noqa: N802  APSW's name
+        names = [column.name for column in self._table.columns]
+
+        def name(number: int) -> str:
+            return names[number] if 0 <= number < len(names) else "rowid"
+
+        comparisons = tuple(
+            Comparison(
+                name(asked.get_aConstraint_iColumn(number)),
+                asked.get_aConstraint_op(number),
+                asked.get_aConstraint_collation(number).upper(),
+                _constant(asked, number),
+            )
+            for number in range(asked.nConstraint)
+            if asked.get_aConstraint_usable(number)
+        )
+        order = tuple(
+            (name(asked.get_aOrderBy_iColumn(number)), asked.get_aOrderBy_desc(number))
+            for number in range(asked.nOrderBy)
+        )
+        used = None if 63 in asked.colUsed else frozenset(name(number) for number in asked.colUsed)
+        self._met.append(Access(self._table.name, comparisons, order, used))
+        good = sum(one.operator in EQUAL for one in comparisons)
+        asked.estimatedCost = asked.estimatedRows = max(1, self._table.rows >> (6 * good))
+        return True
+
+    def Disconnect(self) -> None:  # noqa: N802
+        """Nothing is held."""
+
+    Destroy = Disconnect
+
+    def UpdateInsertRow(self, *_: object) -> None:  # noqa: N802
+        """Never called: statements are explained alone."""
+
+    UpdateChangeRow = UpdateDeleteRow = UpdateInsertRow
+
+
+def _constant(asked: Any, number: int) -> object:
+    value = asked.get_aConstraint_rhs(number)
+    return value if isinstance(value, str) else None
+
+
+class _Module:
+    def __init__(self, tables: dict[str, Table], met: list[Access]) -> None:
+        self._tables, self._met = tables, met
+
+    def Create(self, _connection: object, _module: str, _schema: str, name: str, *_: object) -> Any:  # noqa: N802
+        table = self._tables[name]
+        columns = ", ".join(
+            f'"{_doubled(column.name)}" {column.type} COLLATE "{_doubled(column.collation)}"'
+            for column in table.columns
+        )
+        return f"CREATE TABLE t ({columns})", _Table(table, self._met)
+
+    Connect = Create
+
+
+def _doubled(name: str) -> str:
+    return name.replace('"', '""')
+
+
+def tables_of(accesses: Iterable[Access]) -> frozenset[str]:
+    return frozenset(access.table for access in accesses)

@@ -1,0 +1,127 @@
+"""Indexes that may help a statement: from what the planner asks, and from the expressions in its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+
+from queryprof.proof.accesses import EQUAL, GLOB, LIKE, RANGE, Access, Comparison
+from queryprof.proof.index import Candidate, Term
+from queryprof.proof.schema import DatabaseSchema, Table
+from queryprof.proof.values import placeholders
+
+MOST_COLUMNS = 8
+PERMUTED = 3
+"""So many equal columns are tried in each order; of more the first ones."""
+
+MOST_CANDIDATES = 60
+"""Of one statement."""
+
+NO_EXPRESSIONS = frozenset(
+    ["COUNT", "SUM", "AVG", "TOTAL", "GROUP_CONCAT", "STRING_AGG", "IN", "EXISTS", "VALUES", "AND", "OR", "NOT", "WHERE", "SELECT", "FROM", "ON", "BY", "AS", "USING", "OVER", "ROW_NUMBER", "RANK", "RANDOM", "DATETIME"]
+)  # fmt: skip
+
+
+def candidates_of(
+    sql: str, accesses: Sequence[Access], schema: DatabaseSchema
+) -> tuple[Candidate, ...]:
+    """The indexes that the planner may choose for a statement, narrow ones first."""
+    found: dict[Candidate, None] = {}
+    for access in accesses:
+        table = schema.table(access.table)
+        if table and table.rows:
+            found |= dict.fromkeys(_of_access(access, table, _expressions(sql, table)))
+    new = [one for one in found if not any(one.starts(index) for index in schema.indexes)]
+    return tuple(sorted(new, key=lambda one: len(one.terms))[:MOST_CANDIDATES])
+
+
+def _of_access(access: Access, table: Table, expressions: Sequence[str]) -> Iterator[Candidate]:
+    columns = {column.name: column for column in table.columns if not column.is_rowid}
+    compared = [one for one in access.comparisons if one.column in columns]
+
+    def term(comparison: Comparison) -> Term:
+        own = columns[comparison.column].collation
+        wanted = {LIKE: "NOCASE", GLOB: "BINARY"}.get(comparison.operator, comparison.collation)
+        return Term(comparison.column, "" if wanted == own else wanted)
+
+    equal = list(dict.fromkeys(term(one) for one in compared if one.operator in EQUAL))
+    ranges = list(
+        dict.fromkeys(term(one) for one in compared if one.operator in RANGE | {LIKE, GLOB})
+    )
+    order = tuple(
+        Term(name, "", is_descending) for name, is_descending in access.order if name in columns
+    )
+    if order and all(one.is_descending for one in order):
+        order = tuple(Term(one.column) for one in order)  # it is read backwards
+    order = order if len(order) == len(access.order) else ()
+    starts = [tuple(one) for one in permutations(equal[:PERMUTED])] if equal else [()]
+    starts += [(*equal[:PERMUTED], *equal[PERMUTED:])] if len(equal) > PERMUTED else []
+    starts += [(one,) for one in equal] if len(equal) > 1 else []
+    computed = [Term(one, is_expression=True) for one in expressions]
+    keys: dict[tuple[Term, ...], None] = {}
+    for start in starts:
+        left = tuple(one for one in order if one not in start)
+        ends: list[tuple[Term, ...]] = [(), left, *((one,) for one in ranges)]
+        ends += [(one, *ranges[:1]) for one in computed] + [(one,) for one in computed]
+        ends += [(*left, one) for one in ranges if left] + [(one, *left) for one in computed]
+        keys |= {start + tuple(t for t in end if t not in start): None for end in ends}
+    for key in keys:
+        if not key:
+            continue
+        yield Candidate(table.name, key)
+        if access.used is not None:
+            named = {one.column for one in key}
+            rest = [Term(name) for name in columns if name in access.used and name not in named]
+            if rest and len(key) + len(rest) <= MOST_COLUMNS:
+                yield Candidate(table.name, (*key, *rest))
+    if access.used and not keys.keys() - {()}:
+        rest = [Term(name) for name in columns if name in access.used]
+        if rest and len(rest) < len(table.columns) / 2:
+            yield Candidate(table.name, tuple(rest))  # narrower than the table
+
+
+def _expressions(sql: str, table: Table) -> tuple[str, ...]:
+    """The calls of functions over columns of a table, as an index on it needs them."""
+    found: dict[str, None] = {}
+    names = {column.name.lower() for column in table.columns}
+    for call in _calls(sql):
+        plain = re.sub(r"\b\w+\.(?=[\w\"])", "", call)
+        texts = re.sub(r"'(?:[^']|'')*'", "", plain)
+        words = {word.lower() for word in re.findall(r"\"?([A-Za-z_]\w*)\"?(?!\w|\()", texts)}
+        words -= {
+            "as",
+            "text",
+            "integer",
+            "real",
+            "numeric",
+            "blob",
+            "collate",
+            "nocase",
+            "and",
+            "null",
+        }
+        if words and words <= names and not placeholders(plain):
+            found[plain] = None
+    return tuple(found)
+
+
+def _calls(sql: str) -> Iterator[str]:
+    for match in re.finditer(r"\b([A-Za-z_]\w*)\(", sql):
+        if match[1].upper() in NO_EXPRESSIONS:
+            continue
+        depth = 0
+        for end in range(match.end() - 1, len(sql)):
+            depth += {"(": 1, ")": -1}.get(sql[end], 0)
+            if not depth:
+                yield sql[match.start() : end + 1]
+                break
+    for match in re.finditer(r"(?:\w+\.)?\w+ ?->>? ?'[^']*'", sql):
+        yield match[0]
+
+
+def by_table(candidates: Sequence[Candidate]) -> Mapping[str, list[Candidate]]:
+    found: dict[str, list[Candidate]] = {}
+    for one in candidates:
+        found.setdefault(one.table, []).append(one)
+    return found

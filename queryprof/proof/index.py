@@ -1,0 +1,67 @@
+"""An index that may help: a table and what it is sorted by."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import apsw
+
+
+def quoted(name: str) -> str:
+    """A name as SQL; without quotes where it needs none."""
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and name.upper() not in apsw.keywords:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A column, or an expression as SQL, with what an index says of it.
+
+    Attributes:
+        collation: "" where it is the column's own.
+    """
+
+    column: str
+    collation: str = ""
+    is_descending: bool = False
+    is_expression: bool = False
+
+    @property
+    def sql(self) -> str:
+        return (
+            (self.column if self.is_expression else quoted(self.column))
+            + (f" COLLATE {quoted(self.collation)}" if self.collation else "")
+            + (" DESC" if self.is_descending else "")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An index on a table; equal ones compare equal, whatever they are called."""
+
+    table: str
+    terms: tuple[Term, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(term.sql for term in self.terms)
+
+    @property
+    def name(self) -> str:
+        """Tells what it is on, in at most 60 characters."""
+        words = [self.table, *(term.column for term in self.terms)]
+        return re.sub(r"\W+", "_", "_".join(words)).strip("_").lower()[:56] + "_idx"
+
+    def sql(self, name: str) -> str:
+        """The statement that creates it."""
+        return f"CREATE INDEX {quoted(name)} ON {quoted(self.table)} ({', '.join(self.columns)})"
+
+    def starts(self, other: Candidate) -> bool:
+        """Whether it is the beginning of another one, or the same."""
+        return self.table == other.table and other.terms[: len(self.terms)] == self.terms
+
+    def shortened(self) -> Candidate:
+        """Without its last column."""
+        return replace(self, terms=self.terms[:-1])

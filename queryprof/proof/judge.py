@@ -1,0 +1,410 @@
+"""The judge: executes statements on copies of a database, in a process of its own.
+
+It is a program, started as `PYTHON judge.py LIBRARY` by queryprof.proof.judging with the interpreter of
+the program whose statements they are, and uses nothing but the standard library (and apsw, when that is
+the LIBRARY): that interpreter need not have queryprof. Requests and answers are pickles on its standard
+streams, from and to the process that has started it.
+
+A copy is made by SQLite's online backup, which takes a read lock and is consistent while others write.
+Its file is removed as soon as it is open, so that no end of this process leaves one behind; its journal
+is in memory. The original is opened read-only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import hashlib
+import os
+import pickle
+import re
+import signal
+import sys
+import tempfile
+import time
+from typing import Any
+
+DB_CACHE_HIT, DB_CACHE_MISS = 7, 8
+STATEMENT_VM_STEP = 4
+"""Of sqlite3_db_status and sqlite3_stmt_status."""
+
+PROGRESS_STEPS = 100_000
+"""VM steps between two looks at the clock: a look costs nothing that could be measured."""
+
+INSERTED_ROWS = 200
+
+FORMAT_VERSIONS, ROLLBACK_JOURNAL = 18, b"\x01\x01"
+"""Where a database's header says what may write and read it, and what it says without a log."""
+
+SIGNIFICANT_DIGITS = 12
+"""Of a float in a row: sums in another order differ in the last ones."""
+
+Values = Any
+"""The parameters of a statement: a tuple or a dict."""
+
+
+class Counters:
+    """VM steps and page fetches of connections of the standard library's sqlite3."""
+
+    def __init__(self) -> None:
+        """Raises OSError or AttributeError: the library's functions cannot be reached."""
+        import _sqlite3
+
+        library = ctypes.CDLL(getattr(_sqlite3, "__file__", None))
+        self._status, self._next = library.sqlite3_db_status, library.sqlite3_next_stmt
+        self._counter = library.sqlite3_stmt_status
+        self._vfs = library.sqlite3_vfs_find
+        self._vfs.restype = ctypes.c_void_p
+        self._status.argtypes = [ctypes.c_void_p, ctypes.c_int, *[ctypes.POINTER(ctypes.c_int)] * 2, ctypes.c_int]  # fmt: skip
+        self._next.restype, self._next.argtypes = ctypes.c_void_p, [ctypes.c_void_p] * 2
+        self._counter.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
+
+    def _handle(self, connection: Any) -> int:
+        """The sqlite3*, the first field of the object. The connection keeps it alive."""
+        at = id(connection) + object.__basicsize__
+        handle = ctypes.c_void_p.from_address(at).value or 0
+        if not handle or ctypes.c_void_p.from_address(handle).value != self._vfs(None):
+            raise OSError("this Python keeps its connections in another way")
+        return handle
+
+    def pages(self, connection: Any) -> int:
+        """Page fetches since the connection was opened."""
+        found = 0
+        for what in (DB_CACHE_HIT, DB_CACHE_MISS):
+            now, high = ctypes.c_int(), ctypes.c_int()
+            self._status(self._handle(connection), what, now, high, 0)
+            found += now.value
+        return found
+
+    def steps(self, connection: Any) -> int:
+        """VM steps of all statements that the connection has, since the last call."""
+        handle = self._handle(connection)
+        found, statement = 0, self._next(handle, None)
+        while statement:
+            found += self._counter(statement, STATEMENT_VM_STEP, 1)
+            statement = self._next(handle, statement)
+        return found
+
+
+class ApswCounters:
+    """The same for APSW."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+
+    def watch(self, connection: Any) -> None:
+        import apsw
+
+        def note(event: dict[str, Any]) -> None:
+            self._steps += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
+
+        connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, note)
+
+    def pages(self, connection: Any) -> int:
+        return sum(connection.status(what)[0] for what in (DB_CACHE_HIT, DB_CACHE_MISS))
+
+    def steps(self, _connection: Any) -> int:
+        found, self._steps = self._steps, 0
+        return found
+
+
+class Sqlite3:
+    """The standard library's module."""
+
+    def __init__(self) -> None:
+        import sqlite3
+
+        self.module, self.version = sqlite3, sqlite3.sqlite_version
+        self.counters: Any = None
+        try:
+            self.counters = Counters()
+            self.counters.pages(self.open(":memory:"))
+        except (ImportError, OSError, AttributeError, TypeError):
+            self.counters = None  # times are measured, and their proof lacks the counters
+
+    def open(self, name: str) -> Any:
+        return self.module.connect(name, uri=True, isolation_level=None, cached_statements=64)
+
+    def copy(self, source: Any, target: Any) -> None:
+        source.backup(target, pages=-1)
+
+    def add_function(self, connection: Any, name: str) -> None:
+        connection.create_function(name, -1, lambda *_: None, deterministic=True)
+
+
+class Apsw:
+    """APSW, which has a SQLite of its own."""
+
+    def __init__(self) -> None:
+        import apsw
+
+        self.module, self.version = apsw, apsw.sqlite_lib_version()
+        self.counters: Any = ApswCounters()
+
+    def open(self, name: str) -> Any:
+        flags = self.module
+        return flags.Connection(
+            name, flags=flags.SQLITE_OPEN_READWRITE | flags.SQLITE_OPEN_CREATE | flags.SQLITE_OPEN_URI
+        )  # fmt: skip
+
+    def copy(self, source: Any, target: Any) -> None:
+        with target.backup("main", source, "main") as backup:
+            backup.step()
+
+    def add_function(self, connection: Any, name: str) -> None:
+        connection.create_scalar_function(name, lambda *_: None, deterministic=True)
+
+
+class Judge:
+    """The answers to the requests: each method but those with `_` is one."""
+
+    def __init__(self, library: str) -> None:
+        self._library: Any = Apsw() if library == "apsw" else Sqlite3()
+        self._copies: dict[str, Any] = {}
+        self._end_s = float("inf")
+
+    def version(self) -> str:
+        """Of SQLite."""
+        return str(self._library.version)
+
+    def has_counters(self) -> bool:
+        return self._library.counters is not None
+
+    def deadline(self, left_s: float) -> None:
+        """Statements are interrupted when so many seconds have passed."""
+        self._end_s = time.monotonic() + left_s
+
+    def take(self, address: str, name: str, directory: str) -> int:
+        """Copies a database (an SQLite URI, or the name of a copy); the copy's bytes.
+
+        The file has no name any more when the first page is written.
+        """
+        source = self._copies.get(address) or self._library.open(address)
+        handle, path = tempfile.mkstemp(prefix="queryprof-copy-", dir=directory or None)
+        try:
+            quoted = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+            target, copy = self._library.open(quoted), self._library.open(quoted)
+            os.unlink(path)
+            target.execute("PRAGMA journal_mode = MEMORY").fetchall()
+            self._library.copy(source, target)
+            target.close()
+            # A database in the write-ahead log's mode would want a file beside it.
+            os.pwrite(handle, ROLLBACK_JOURNAL, FORMAT_VERSIONS)
+        finally:
+            os.close(handle)
+            if address not in self._copies:
+                source.close()
+        if name in self._copies:
+            self._copies[name].close()
+        self._copies[name] = self._ready(copy)
+        return self.size(name)
+
+    def blank(self, name: str) -> None:
+        """An empty database in memory, in which foreign keys and triggers do nothing."""
+        self._copies[name] = self._ready(self._library.open(":memory:"))
+
+    def _ready(self, copy: Any) -> Any:
+        copy.execute("PRAGMA journal_mode = MEMORY").fetchall()
+        copy.execute("PRAGMA synchronous = OFF")
+        copy.set_progress_handler(lambda: time.monotonic() > self._end_s, PROGRESS_STEPS)
+        return copy
+
+    def dummies(self, name: str, functions: list[str], collations: list[str]) -> None:
+        """Functions and collations that are unknown here, for planning alone."""
+        for function in functions:
+            self._library.add_function(self._copies[name], function)
+        for collation in collations:
+            self._copies[name].create_collation(
+                collation, lambda left, right: (left > right) - (left < right)
+            )
+
+    def do(self, name: str, sql: str) -> None:
+        """Executes a statement that changes the copy."""
+        self._copies[name].execute(sql).fetchall()
+
+    def rows(self, name: str, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self._copies[name].execute(sql, values).fetchall()]
+
+    def plan(self, name: str, sql: str, values: Values = ()) -> list[str]:
+        """The steps of the plan, as SQLite chooses it for these values."""
+        return [row[3] for row in self.rows(name, "EXPLAIN QUERY PLAN " + sql, values)]
+
+    def chosen(
+        self, name: str, creates: list[str], samples: list[tuple[str, Values]], rounds: int
+    ) -> list[int]:
+        """Which of some indexes the planner would use, in an empty database where all of them are.
+
+        Args:
+            creates: statements that create them, with {} for the name.
+            rounds: those that were chosen are taken away for the next one.
+
+        Returns:
+            Their numbers.
+        """
+        left, found = {}, []
+        for number, create in enumerate(creates):
+            try:
+                self.do(name, create.replace("{}", f"queryprof_{number}"))
+                left[number] = f"queryprof_{number}"
+            except Exception:  # noqa: S112  an expression that no index may have
+                continue
+        for _ in range(rounds):
+            plans = [step for sql, values in samples for step in self.plan(name, sql, values)]
+            used = [n for n, index in left.items() if any(_names(step, index) for step in plans)]
+            found += used
+            for number in used:
+                self.do(name, f"DROP INDEX {left.pop(number)}")
+            if not used:
+                break
+        for index in left.values():
+            self.do(name, f"DROP INDEX {index}")
+        return found
+
+    def size(self, name: str) -> int:
+        """Bytes in use."""
+        pages = (
+            self.rows(name, "PRAGMA page_count")[0][0]
+            - self.rows(name, "PRAGMA freelist_count")[0][0]
+        )
+        return int(pages * self.rows(name, "PRAGMA page_size")[0][0])
+
+    def measure(
+        self, names: list[str], sql: str, values: Values, writes: bool, rounds: int, enough_ns: int
+    ) -> dict[str, tuple[int, int | None, int | None, int, str]]:
+        """Executes a statement on copies by turns.
+
+        Returns:
+            By copy: the least time (ns) of the rounds, VM steps, page fetches (None: unknown), rows,
+            and a hash of the rows in any order. Rounds end early once `enough_ns` have passed.
+        """
+        least, facts = {}, {}
+        start = time.perf_counter_ns()
+        for name in names:
+            facts[name] = self._counted(self._copies[name], sql, values, writes)
+            least[name] = facts[name][0]
+        for _ in range(rounds - 1):
+            if time.perf_counter_ns() - start > enough_ns:
+                break
+            for name in names:
+                took_ns, _rows = self._timed(self._copies[name], sql, values, writes)
+                least[name] = min(least[name], took_ns)
+        return {name: (least[name], *facts[name][1:]) for name in names}
+
+    def _timed(self, copy: Any, sql: str, values: Values, writes: bool) -> tuple[int, list[Any]]:
+        if writes:
+            copy.execute("SAVEPOINT queryprof")
+        try:
+            start = time.perf_counter_ns()
+            rows = copy.execute(sql, values).fetchall()
+            took_ns = time.perf_counter_ns() - start
+            if writes:
+                rows += copy.execute("SELECT changes()").fetchall()
+            return took_ns, rows
+        finally:
+            if writes:
+                copy.execute("ROLLBACK TO queryprof")
+                copy.execute("RELEASE queryprof")
+
+    def _counted(self, copy: Any, sql: str, values: Values, writes: bool) -> Any:
+        counters = self._library.counters
+        if not counters:
+            took_ns, rows = self._timed(copy, sql, values, writes)
+            return took_ns, None, None, len(rows), _hash(rows)
+        if hasattr(counters, "watch"):
+            counters.watch(copy)
+        counters.steps(copy)
+        pages = counters.pages(copy)
+        took_ns, rows = self._timed(copy, sql, values, writes)
+        pages = counters.pages(copy) - pages
+        steps = counters.steps(copy)
+        if hasattr(counters, "watch"):
+            copy.trace_v2(0)
+        return took_ns, steps, pages, len(rows), _hash(rows)
+
+    def insert_ns(
+        self, names: list[str], table: str, key: list[str], columns: list[str], rounds: int
+    ) -> dict[str, float]:
+        """The least time of an insert into a table, by copy: its own rows are taken out and put back.
+
+        Args:
+            key: columns that tell its rows apart; columns: those that are inserted.
+
+        Returns:
+            Nothing when the table is empty.
+        """
+        into, keys, listed = _quoted(table), _list(key), _list(columns)
+        rows = self.rows(
+            names[0],
+            f"SELECT {keys}, {listed} FROM {into}"
+            f" WHERE abs(random()) % (SELECT max(1, count(*) / ?) FROM {into}) = 0 LIMIT ?",
+            (INSERTED_ROWS, INSERTED_ROWS),
+        )
+        if not rows:
+            return {}
+        delete = f"DELETE FROM {into} WHERE " + " AND ".join(f"{_quoted(one)} = ?" for one in key)
+        insert = f"INSERT INTO {into} ({listed}) VALUES ({', '.join('?' * len(columns))})"
+        least = dict.fromkeys(names, float("inf"))
+        for _ in range(rounds):
+            for name in names:
+                copy = self._copies[name]
+                copy.execute("SAVEPOINT queryprof")
+                try:
+                    copy.executemany(delete, [row[: len(key)] for row in rows])
+                    inserted = [row[len(key) :] for row in rows]
+                    start = time.perf_counter_ns()
+                    copy.executemany(insert, inserted)
+                    least[name] = min(least[name], (time.perf_counter_ns() - start) / len(rows))
+                finally:
+                    copy.execute("ROLLBACK TO queryprof")
+                    copy.execute("RELEASE queryprof")
+        return least
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _names(step: str, index: str) -> bool:
+    return f" {index} " in step.replace("(", " ") + " "
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(map(_quoted, names))
+
+
+def _hash(rows: list[Any]) -> str:
+    """Equal for equal rows in any order."""
+    total = 0
+    for row in rows:
+        text = repr(tuple(_rounded(value) for value in row))
+        total += int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest(), "big")  # fmt: skip
+    return f"{total % 2**128:032x}"
+
+
+def _rounded(value: Any) -> Any:
+    return f"{value:.{SIGNIFICANT_DIGITS}g}" if isinstance(value, float) else value
+
+
+def main() -> None:
+    """Answers requests until their stream ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command ends it
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    gc.disable()
+    judge = Judge(sys.argv[1])
+    while True:
+        try:
+            name, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301  of the process that started it
+        except EOFError:
+            return
+        try:
+            answer: tuple[bool, Any] = (True, getattr(judge, name)(*arguments))
+        except Exception as error:
+            text = re.sub(r"\s+", " ", str(error)) or type(error).__name__
+            answer = (False, (type(error).__name__, text))
+        pickle.dump(answer, answers, protocol=4)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

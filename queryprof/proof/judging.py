@@ -1,0 +1,156 @@
+"""Starts the judge (queryprof.proof.judge) with the interpreter that has the program's SQLite, and asks it."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from queryprof.errors import ProofError
+
+JUDGE = Path(__file__).with_name("judge.py")
+BEFORE, AFTER, EMPTY = "before", "after", "empty"
+"""The copies: as the database is, with what is tried, and its schema without rows."""
+
+INTERRUPTED = frozenset({"InterruptError"})
+
+
+class StatementError(Exception):
+    """SQLite refuses a statement; the message is SQLite's."""
+
+
+class OutOfTime(Exception):  # noqa: N818  it ends a search, and is no error
+    """The time to spend is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One statement with one set of parameters, on one copy.
+
+    Attributes:
+        ns: the least of several executions, with the fetch of all rows.
+        vm_steps, page_fetches: of one execution; None: unknown.
+        digest: equal for equal rows, in any order.
+    """
+
+    ns: int
+    vm_steps: int | None
+    page_fetches: int | None
+    rows: int
+    digest: str
+
+
+class Judge:
+    """Copies of a database, and a process that executes statements on them."""
+
+    def __init__(self, interpreter: str = sys.executable, library: str = "sqlite3") -> None:
+        """Raises ProofError: the interpreter cannot be started, or lacks the library."""
+        try:
+            self._process = subprocess.Popen(
+                [interpreter, "-I", str(JUDGE), library],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise ProofError(f"{interpreter}: cannot be started: {error.strerror}") from error
+        self.interpreter, self.library = interpreter, library
+        self.version = str(self._ask("version"))
+
+    def close(self) -> None:
+        """Ends the process; its copies have no names, and are gone with it."""
+        self._process.kill()
+        self._process.communicate()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask(self, name: str, *arguments: object) -> Any:
+        assert self._process.stdin
+        assert self._process.stdout
+        try:
+            pickle.dump((name, arguments), self._process.stdin, protocol=4)
+            self._process.stdin.flush()
+            is_good, answer = pickle.load(self._process.stdout)  # noqa: S301  of our child
+        except (EOFError, OSError, pickle.UnpicklingError) as error:
+            said = self._process.communicate()[1].decode(errors="replace").strip().splitlines()
+            reason = said[-1] if said else f"it ended with status {self._process.returncode}"
+            raise ProofError(
+                f"{self.interpreter}: the measuring process failed: {reason}"
+            ) from error
+        if is_good:
+            return answer
+        kind, message = answer
+        if "interrupt" in message.lower() or kind in INTERRUPTED:
+            raise OutOfTime
+        raise StatementError(message)
+
+    def deadline(self, left_s: float) -> None:
+        self._ask("deadline", left_s)
+
+    def take(self, address: str, name: str, directory: str = "") -> int:
+        return int(self._ask("take", address, name, directory))
+
+    def blank(self, name: str) -> None:
+        self._ask("blank", name)
+
+    def dummies(self, name: str, functions: Sequence[str], collations: Sequence[str]) -> None:
+        self._ask("dummies", name, list(functions), list(collations))
+
+    def do(self, name: str, sql: str) -> None:
+        self._ask("do", name, sql)
+
+    def rows(self, name: str, sql: str, values: object = ()) -> list[tuple[Any, ...]]:
+        return self._ask("rows", name, sql, values)  # type: ignore[no-any-return]
+
+    def plan(self, name: str, sql: str, values: object = ()) -> tuple[str, ...]:
+        return tuple(self._ask("plan", name, sql, values))
+
+    def chosen(
+        self, name: str, creates: Sequence[str], samples: Sequence[tuple[str, object]], rounds: int
+    ) -> list[int]:
+        """See the judge's `chosen`. Raises StatementError: a statement cannot be planned."""
+        return list(self._ask("chosen", name, list(creates), list(samples), rounds))
+
+    def size(self, name: str) -> int:
+        return int(self._ask("size", name))
+
+    def measure(
+        self, names: Sequence[str], sql: str, values: object, writes: bool, rounds: int,
+        enough_ns: int,
+    ) -> Mapping[str, Measured]:  # fmt: skip
+        """See the judge's `measure`. Raises StatementError, OutOfTime."""
+        found = self._ask("measure", list(names), sql, values, writes, rounds, enough_ns)
+        return {name: Measured(*one) for name, one in found.items()}
+
+    def insert_ns(
+        self, names: Sequence[str], table: str, key: Sequence[str], columns: Sequence[str],
+        rounds: int,
+    ) -> Mapping[str, float]:  # fmt: skip
+        return self._ask(  # type: ignore[no-any-return]
+            "insert_ns", list(names), table, list(key), list(columns), rounds
+        )
+
+
+def judge_for(versions: Sequence[str], interpreters: Sequence[str]) -> Judge:
+    """The judge with the SQLite that the program had, or else with this interpreter's.
+
+    Args:
+        versions: of SQLite in the recorded processes; interpreters: theirs, as far as known.
+    """
+    for interpreter in dict.fromkeys((sys.executable, *interpreters)):
+        for library in ("sqlite3", "apsw"):
+            try:
+                judge = Judge(interpreter, library)
+            except ProofError:
+                continue  # it lacks the library, or is gone
+            if judge.version in versions:
+                return judge
+            judge.close()
+    return Judge()

@@ -1,0 +1,248 @@
+"""Advice on indexes that is proved: a copy of the database is taken, changed and measured."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from queryprof.analysis.report import Report
+from queryprof.errors import ProofError
+from queryprof.model.advice import Advice, Change, Cost, NotMeasured, Proof
+from queryprof.proof.accesses import Accesses
+from queryprof.proof.judging import (
+    AFTER,
+    BEFORE,
+    Judge,
+    Measured,
+    OutOfTime,
+    StatementError,
+    judge_for,
+)
+from queryprof.proof.schema import DatabaseSchema, schema_of
+from queryprof.proof.search import Analysis, Search, Step
+from queryprof.proof.workload import Query, queries_of
+
+BUDGET_S = 60.0
+SEARCH_SHARE = 0.6
+"""Of the time to spend; the rest is for the proof."""
+
+ROUNDS, ENOUGH_NS = 5, 100_000_000
+"""Executions before and after by turns, and when fewer are enough ..."""
+
+CLOSE, CLOSE_ENOUGH_NS = 0.5, 2_000_000_000
+"""... and where the times differ by less than this."""
+
+SAME = 0.9
+"""A statement that takes more than this share of what it took is not faster."""
+
+COPIES = 2
+"""Of the database on the disk, at one time."""
+
+
+def prove(report: Report, database: str, budget_s: float = BUDGET_S) -> Advice:
+    """Looks for indexes that make the recorded statements faster, and measures them on a copy.
+
+    The database is read, never written. Ctrl-C ends the search, and what it has found is proved.
+
+    Args:
+        budget_s: how long it may take; the best that was found by then is the answer.
+
+    Raises:
+        ProofError: the database cannot be copied, or is not that of the recording.
+    """
+    start_s = time.monotonic()
+    path = _database(database)
+    processes = report.profile.processes
+    versions = tuple(dict.fromkeys(one.sqlite_version for one in processes if one.sqlite_version))
+    interpreters = [shutil.which(one.argv[0]) or "" for one in processes if one.argv]
+    with judge_for(versions, interpreters) as judge:
+        _copy(judge, path)
+        judge.deadline(budget_s * SEARCH_SHARE - (time.monotonic() - start_s))
+        try:
+            schema = schema_of(judge)
+        except StatementError as error:
+            raise ProofError(f"{database}: it is damaged: {error}") from error
+        search = Search(judge, schema, _queries(report, judge, schema, database))
+        is_complete = False
+        with contextlib.suppress(OutOfTime, KeyboardInterrupt):
+            search.measure_all()
+            search.run()
+            is_complete = True
+        judge.deadline(max(budget_s - (time.monotonic() - start_s), budget_s * 0.1))
+        changes, proofs = _prove(judge, search)
+        return Advice(
+            database, changes, proofs,
+            tuple(
+                NotMeasured(query.statement, query.ns, search.reasons[query.statement])
+                for query in search.all_queries if query.statement in search.reasons
+            ),
+            judge.version,
+            "" if judge.version in versions else ", ".join(versions) or "unknown",
+            is_complete and len(proofs) == len(search.queries),
+            time.monotonic() - start_s,
+        )  # fmt: skip
+
+
+def _database(database: str) -> Path:
+    path = Path(database)
+    if not path.is_file():
+        raise ProofError(f"{database}: there is no such file")
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    needed = COPIES * 2 * path.stat().st_size
+    if needed > free:
+        raise ProofError(
+            f"{database}: copies of it need up to {needed >> 20:,} MB in {tempfile.gettempdir()}, which"
+            f" has {free >> 20:,} MB: set TMPDIR to a larger place"
+        )
+    return path.absolute()
+
+
+def _copy(judge: Judge, path: Path) -> None:
+    """Copies the database, without a change to it or to the files beside it."""
+    log = Path(f"{path}-wal")
+    # Without a log and its index, nothing has the database open: no lock is needed, and with one the
+    # index would be made anew. With them it is read as they are.
+    is_open = log.exists() or Path(f"{path}-shm").exists() or Path(f"{path}-journal").exists()
+    how = "mode=ro&readonly_shm=1" if is_open or not _uses_log(path) else "mode=ro&immutable=1"
+    try:
+        judge.take(f"{path.as_uri()}?{how}", BEFORE)
+        judge.take(BEFORE, AFTER)
+    except StatementError as error:
+        raise ProofError(_why_not(path, str(error))) from error
+
+
+def _uses_log(path: Path) -> bool:
+    """Whether the database is in the write-ahead log's mode (https://www.sqlite.org/fileformat.html)."""
+    with path.open("rb") as file:
+        return os.pread(file.fileno(), 1, 18) == b"\x02"
+
+
+def _why_not(path: Path, error: str) -> str:
+    if "not a database" in error:
+        return f"{path}: it is no SQLite database, or it is encrypted"
+    if "locked" in error or "busy" in error:
+        return f"{path}: it cannot be copied while a program holds its lock: try again"
+    if "malformed" in error:
+        return f"{path}: it is damaged ({error}): `PRAGMA integrity_check` tells more"
+    if "unable to open" in error and Path(f"{path}-wal").exists():
+        return (
+            f"{path}: its log (-wal) has no index beside it (-shm): open it once with its program"
+        )
+    return f"{path}: it cannot be copied: {error}"
+
+
+def _queries(
+    report: Report, judge: Judge, schema: DatabaseSchema, database: str
+) -> tuple[Query, ...]:
+    accesses = Accesses(schema)
+    try:
+        queries = queries_of(report, judge, schema, accesses)
+    finally:
+        accesses.close()
+    if not queries:
+        raise ProofError(f"{database}: the recording has no statement that reads or writes a table")
+    missing = [query for query in queries if query.reason.startswith("no such table: ")]
+    if len(missing) == len(queries):
+        tables = sorted({query.reason.partition(": ")[2] for query in missing})
+        raise ProofError(
+            f"{database}: it is not the recording's database: it has no table {', '.join(tables[:5])}"
+        )
+    return queries
+
+
+def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proof, ...]]:
+    """Makes the changes once more on a fresh copy, in order, and measures all statements on both."""
+    judge.take(BEFORE, AFTER)
+    costs = {query.statement: 1.0 for query in search.queries}
+    changes = tuple(_made(judge, search, step, costs) for step in search.chosen)
+    proofs: list[Proof] = []
+    with contextlib.suppress(OutOfTime, KeyboardInterrupt):
+        proofs.extend(_proof(search, query) for query in search.queries)
+    return changes, tuple(proofs)
+
+
+def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> Change:
+    """Makes a change; `costs`: by statement the share of its first time, brought up to date."""
+    name = search.name(step)
+    bytes_before = judge.size(AFTER)
+    slower_before = search.slower_ns(step.table) if search.inserts(step.table) else None
+    judge.do(AFTER, step.sql(name))
+    win_ns = 0.0
+    for query in search.queries:
+        if name and not any(f" {name} " in f"{one} " for one in search.plan(query, AFTER)):
+            continue
+        if not name and search.plan(query, AFTER) == search.plan(query, BEFORE):
+            continue
+        share = search.cost(query, AFTER) / max(search.base_ns(query), 1)
+        win_ns += query.ns * (costs[query.statement] - share)
+        costs[query.statement] = share
+    slower = search.slower_ns(step.table) if slower_before is not None else None
+    return Change(
+        step.sql(name) + ";",
+        "DELETE FROM sqlite_stat1;" if isinstance(step, Analysis) else f"DROP INDEX {name};",
+        name, step.table, win_ns, judge.size(AFTER) - bytes_before,
+        None if slower is None or slower_before is None else max(0.0, slower - slower_before),
+        search.inserts(step.table),
+    )  # fmt: skip
+
+
+def _proof(search: Search, query: Query) -> Proof:
+    pairs = []
+    for number in range(len(query.samples)):
+        pair = search.measured((BEFORE, AFTER), query, number, ROUNDS, ENOUGH_NS)
+        if CLOSE * pair[BEFORE].ns < pair[AFTER].ns < SAME * pair[BEFORE].ns:
+            pair = search.measured((BEFORE, AFTER), query, number, ROUNDS, CLOSE_ENOUGH_NS)
+        pairs.append(pair)
+    before, after = (_mean([pair[copy] for pair in pairs]) for copy in (BEFORE, AFTER))
+    uses = tuple(
+        dict.fromkeys(
+            search.name(step)
+            for step in search.chosen
+            if search.name(step)
+            and any(f" {search.name(step)} " in f"{one} " for one in search.plan(query, AFTER))
+        )
+    )
+    doubt = "" if all(p[BEFORE].digest == p[AFTER].digest for p in pairs) else _other_rows(query)
+    counted = [
+        (was, now)
+        for was, now in (
+            (before.vm_steps, after.vm_steps),
+            (before.page_fetches, after.page_fetches),
+        )
+        if was is not None and now is not None
+    ]
+    if not doubt and after.ns < SAME * before.ns and not any(now < was for was, now in counted):
+        doubt = (
+            "neither VM steps nor page fetches are fewer" if counted else "there are no counters"
+        )
+    return Proof(
+        query.statement, query.executions, query.ns, before, after, uses,
+        after.ns < SAME * before.ns and not doubt, doubt, query.samples[0].is_drawn,
+    )  # fmt: skip
+
+
+def _other_rows(query: Query) -> str:
+    """Why the rows differ: without the LIMIT they may be equal, in another order among equals."""
+    is_limited = " LIMIT " in query.statement.upper()
+    return (
+        "other rows are returned: LIMIT cuts among rows that its ORDER BY does not tell apart"
+        if is_limited
+        else "other rows are returned"
+    )
+
+
+def _mean(found: Sequence[Measured]) -> Cost:
+    def mean(values: Sequence[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return sum(known) / len(known) if len(known) == len(values) else None
+
+    return Cost(
+        sum(one.ns for one in found) / len(found),
+        mean([one.vm_steps for one in found]),
+        mean([one.page_fetches for one in found]),
+    )

@@ -1,0 +1,184 @@
+"""The schema of the copied database, as far as candidates, values and inserts need it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from queryprof.proof.index import Candidate, Term, quoted
+from queryprof.proof.judging import BEFORE, EMPTY, Judge, StatementError
+
+OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
+INDEXES = "SELECT name, partial FROM pragma_index_list(?)"
+MOST_UNKNOWN = 30
+"""Functions and collations in one statement."""
+
+HIDDEN, GENERATED = 1, (2, 3)
+"""Of pragma_table_xinfo's `hidden`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column; `is_rowid`: INTEGER PRIMARY KEY, another name of the rowid."""
+
+    name: str
+    type: str
+    collation: str
+    is_generated: bool
+    is_rowid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An ordinary table.
+
+    Attributes:
+        sql: its CREATE TABLE; key: the columns that tell rows apart (rowid where there is one).
+        rows: how many it has.
+    """
+
+    name: str
+    sql: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    rows: int
+
+    @property
+    def inserted(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns if not column.is_generated)
+
+    def column(self, name: str) -> Column | None:
+        return next((one for one in self.columns if one.name.lower() == name.lower()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSchema:
+    """All that is created in a database.
+
+    Attributes:
+        others: the SQL of views, indexes and triggers, and of virtual tables, in their order.
+        indexes: those that exist, unique constraints among them; partial ones are left out.
+        names: of everything there is, in lower case.
+    """
+
+    tables: tuple[Table, ...]
+    others: tuple[str, ...]
+    indexes: tuple[Candidate, ...]
+    names: frozenset[str]
+
+    def table(self, name: str) -> Table | None:
+        return next((one for one in self.tables if one.name.lower() == name.lower()), None)
+
+
+def schema_of(judge: Judge) -> DatabaseSchema:
+    """Reads the schema of the copy, and creates it once more in an empty database.
+
+    Raises:
+        StatementError: the copy is damaged.
+    """
+    objects = judge.rows(BEFORE, OBJECTS)
+    listed = judge.rows(BEFORE, "SELECT name, type FROM pragma_table_list WHERE schema = 'main'")
+    kinds = dict(listed)
+    judge.blank(EMPTY)
+    tables, others, indexes = [], [], []
+    for kind, name, _table, sql in objects:
+        own = name.startswith("sqlite_") or kinds.get(name) == "shadow"
+        if own or not create(judge, sql):
+            continue
+        if kind == "table" and kinds.get(name) == "table":
+            tables.append(_table_of(judge, name, sql))
+        else:
+            others.append(sql)
+    for table in tables:
+        for name, is_partial in judge.rows(EMPTY, INDEXES, (table.name,)):
+            terms = _terms(judge, name, table)
+            if terms and not is_partial:
+                indexes.append(Candidate(table.name, terms))
+    if kinds.get("sqlite_stat1"):
+        copy_statistics(judge)
+    names = frozenset(str(row[1]).lower() for row in objects)
+    return DatabaseSchema(tuple(tables), tuple(others), tuple(indexes), names)
+
+
+def create(judge: Judge, sql: str) -> bool:
+    """Creates something in the empty database; what its SQL needs and is unknown is a dummy there."""
+    for _ in range(MOST_UNKNOWN):
+        try:
+            judge.do(EMPTY, sql)
+        except StatementError as error:
+            if not add_dummy(judge, EMPTY, str(error)):
+                return False
+        else:
+            return True
+    return False
+
+
+def add_dummy(judge: Judge, copy: str, message: str) -> bool:
+    """Adds the function or collation that an error of SQLite says is unknown."""
+    function = re.search(r"no such function: (\w+)", message)
+    collation = re.search(r"no such collation sequence: (\w+)", message)
+    if function or collation:
+        judge.dummies(copy, [function[1]] if function else [], [collation[1]] if collation else [])
+    return bool(function or collation)
+
+
+def copy_statistics(judge: Judge) -> None:
+    """Gives the empty database what ANALYZE has found in the copy."""
+    judge.do(EMPTY, "ANALYZE")
+    judge.do(EMPTY, "DELETE FROM sqlite_stat1")
+    for row in judge.rows(BEFORE, "SELECT tbl, idx, stat FROM sqlite_stat1"):
+        judge.rows(EMPTY, "INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", row)
+    judge.do(EMPTY, "ANALYZE sqlite_schema")
+
+
+def _table_of(judge: Judge, name: str, sql: str) -> Table:
+    listed = "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?)"
+    info = [row for row in judge.rows(EMPTY, listed, (name,)) if row[3] != HIDDEN]
+    try:
+        judge.rows(EMPTY, f"SELECT rowid FROM {quoted(name)}")
+        has_rowid = True
+    except StatementError:
+        has_rowid = False
+    rows = judge.rows(BEFORE, f"SELECT count(*) FROM {quoted(name)}")[0][0]
+    primary = [row for row in sorted(info, key=lambda row: row[2]) if row[2]]
+    alias = (
+        primary[0][0]
+        if has_rowid and len(primary) == 1 and primary[0][1].upper() == "INTEGER"
+        else None
+    )
+    collations = _collations(judge, name, [row[0] for row in info])
+    columns = tuple(
+        Column(
+            row[0], row[1], collations.get(row[0], "BINARY"), row[3] in GENERATED, row[0] == alias
+        )
+        for row in info
+    )
+    key = (alias or "rowid",) if has_rowid else tuple(row[0] for row in primary)
+    return Table(name, sql, columns, key, int(rows))
+
+
+def _collations(judge: Judge, table: str, columns: list[str]) -> dict[str, str]:
+    """By column: SQLite tells them of an index on all columns alone."""
+    listed = ", ".join(map(quoted, columns))
+    try:
+        judge.do(EMPTY, f"CREATE INDEX queryprof_columns ON {quoted(table)} ({listed})")
+    except StatementError:
+        return {}
+    rows = judge.rows(
+        EMPTY, "SELECT name, coll FROM pragma_index_xinfo('queryprof_columns') WHERE key"
+    )
+    judge.do(EMPTY, "DROP INDEX queryprof_columns")
+    return {name: collation.upper() for name, collation in rows}
+
+
+def _terms(judge: Judge, index: str, table: Table) -> tuple[Term, ...]:
+    """The terms of an index; () for one on expressions."""
+    listed = 'SELECT name, "desc", coll FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno'
+    found = []
+    for name, is_descending, collation in judge.rows(EMPTY, listed, (index,)):
+        column = table.column(name) if name is not None else None
+        if column is None:
+            return ()
+        own = collation.upper() == column.collation
+        found.append(Term(name, "" if own else collation, bool(is_descending)))
+    return tuple(found)

@@ -1,0 +1,331 @@
+"""The search for indexes: built on the copy, measured, and kept when they win more than they lose.
+
+Lazy greedy: what an index wins can only fall when others are there already, so that a candidate whose
+last known win is below the best one's need not be built again (M. Minoux, Accelerated greedy algorithms
+for maximizing submodular set functions, 1978).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from queryprof.proof.candidates import candidates_of
+from queryprof.proof.index import Candidate
+from queryprof.proof.judging import AFTER, BEFORE, EMPTY, Judge, Measured, StatementError
+from queryprof.proof.schema import DatabaseSchema, Table, add_dummy
+from queryprof.proof.workload import Query
+
+LEAST_SHARE = 0.03
+"""Of the time that is left: what wins less is not worth an index."""
+
+LEAST_OF_ALL = 0.001
+"""Of the whole recorded time: what wins less is not worth an index either."""
+
+PLANNER_ROUNDS = 3
+DISCOUNT = 0.85
+"""The planner's second choice is expected to win so much of its first."""
+
+CLOSE = 0.95
+"""So much of what the next candidate may win at the most is enough."""
+
+MOST_INDEXES = 12
+MOST_CANDIDATES = 150
+
+ROUNDS, ENOUGH_NS = 3, 10_000_000
+"""How often a statement is executed to learn what it takes, and when it is known well enough."""
+
+LONG_NS = 20_000_000
+"""Of a statement that takes longer one sample tells enough while indexes are tried."""
+
+INSERT_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """Not an index: ANALYZE, which fills the statistics that the planner chooses by."""
+
+    @property
+    def table(self) -> str:
+        return ""
+
+    def sql(self, _name: str) -> str:
+        return "ANALYZE"
+
+
+ANALYZE = Analysis()
+Step = Candidate | Analysis
+
+
+class Search:
+    """Looks for the changes that win most of the recorded time.
+
+    Attributes:
+        chosen: the best found so far, in the order in which they were found.
+        taken: names that are in use; queries: those that can be measured.
+        reasons: why others cannot, by statement.
+    """
+
+    def __init__(self, judge: Judge, schema: DatabaseSchema, queries: Iterable[Query]) -> None:
+        self.judge, self.schema = judge, schema
+        self.queries: list[Query] = []
+        self.reasons: dict[str, str] = {}
+        self.chosen: list[Step] = []
+        self._base: dict[str, float] = {}
+        self._now: dict[str, float] = {}
+        self._names: dict[Step, str] = {}
+        self._inserts: dict[str, int] = {}
+        self.all_queries = tuple(queries)
+        for query in self.all_queries:
+            if query.inserts_into:
+                name = query.inserts_into.lower()
+                self._inserts[name] = self._inserts.get(name, 0) + query.executions
+
+    def inserts(self, table: str) -> int:
+        """How many rows were inserted into a table while the program was recorded."""
+        return self._inserts.get(table.lower(), 0)
+
+    def measure_all(self) -> None:
+        """Measures each statement as the database is. Raises OutOfTime."""
+        for query in self.all_queries:
+            try:
+                if query.samples:
+                    self._base[query.statement] = self.cost(query, BEFORE)
+                    self.queries.append(query)
+                elif not query.inserts_into:
+                    self.reasons[query.statement] = query.reason
+            except StatementError as error:
+                self.reasons[query.statement] = str(error)
+        self._now = dict(self._base)
+
+    def base_ns(self, query: Query) -> float:
+        """Time (ns) of one execution as the database is."""
+        return self._base[query.statement]
+
+    def left_ns(self) -> float:
+        """What the recorded statements would take with what is chosen."""
+        return sum(
+            one.ns * self._now[one.statement] / max(self._base[one.statement], 1)
+            for one in self.queries
+        )
+
+    def least_ns(self) -> float:
+        """What a change must win."""
+        return max(LEAST_SHARE * self.left_ns(), LEAST_OF_ALL * sum(q.ns for q in self.queries))
+
+    def run(self) -> None:
+        """Fills `chosen`; whatever ends it, it is good. Raises OutOfTime."""
+        # What was won when it was tried last (at first: what it may win), and beside how many others.
+        heap = [
+            (-bound, len(one.terms), number, one, -1)
+            for number, (one, bound) in enumerate(self._bounds().items())
+        ]
+        heapq.heapify(heap)
+        self._try_analyze(-heap[0][0] if heap else 0.0)
+        while heap and len(self.chosen) < MOST_INDEXES and -heap[0][0] >= self.least_ns():
+            _, width, number, one, beside = heapq.heappop(heap)
+            if self._is_known(one):
+                continue
+            costs = self._try(one)
+            win = self._win_ns(costs) - self._loss_ns(one) if costs else 0.0
+            is_best = beside == len(self.chosen) or not heap or win >= -CLOSE * heap[0][0]
+            if is_best and win >= self.least_ns():
+                self.chosen.append(one)
+                self._now |= costs
+                continue
+            self._drop(one)
+            if win > 0 and beside != len(self.chosen):
+                heapq.heappush(heap, (-win, width, number, one, len(self.chosen)))
+        self._try_analyze(0.0)
+        self._prune()
+
+    def _bounds(self) -> dict[Candidate, float]:
+        """By candidate that the planner uses for a statement, the most that it can win."""
+        found: dict[Candidate, float] = {}
+        for query in self.queries:
+            tried = [
+                one
+                for sample in query.samples[:1]
+                for one in candidates_of(sample.sql, query.accesses, self.schema)
+            ]
+            if not tried:
+                continue
+            creates = [one.sql("{}") for one in tried]
+            samples = [(sample.sql, sample.values) for sample in query.samples]
+            for turn, number in enumerate(self._planned(creates, samples)):
+                expected = query.ns * max(DISCOUNT ** (turn // 2), DISCOUNT**PLANNER_ROUNDS)
+                found[tried[number]] = found.get(tried[number], 0.0) + expected
+        return dict(sorted(found.items(), key=lambda one: -one[1])[:MOST_CANDIDATES])
+
+    def _planned(self, creates: Sequence[str], samples: Sequence[tuple[str, object]]) -> list[int]:
+        while True:
+            try:
+                return self.judge.chosen(EMPTY, creates, samples, PLANNER_ROUNDS)
+            except StatementError as error:
+                if not add_dummy(self.judge, EMPTY, str(error)):
+                    return []
+
+    def _is_known(self, one: Candidate) -> bool:
+        return any(
+            isinstance(other, Candidate) and one.starts(other)
+            for other in (*self.chosen, *self.schema.indexes)
+        )
+
+    def name(self, one: Step) -> str:
+        """What an index is called: nothing else in the database is."""
+        if isinstance(one, Analysis):
+            return ""
+        if one not in self._names:
+            taken = {*self.schema.names, *self._names.values()}
+            name, number = one.name, 1
+            while name in taken:
+                number += 1
+                name = f"{one.name}{number}"
+            self._names[one] = name
+        return self._names[one]
+
+    def _try(self, one: Candidate) -> dict[str, float]:
+        """Builds an index, and measures the statements that use it: what each takes now."""
+        name = self.name(one)
+        try:
+            self.judge.do(AFTER, one.sql(name))
+        except StatementError:
+            return {}
+        return self.costs_with(self.queries, name)
+
+    def costs_with(self, queries: Sequence[Query], index: str) -> dict[str, float]:
+        """What statements take on the copy, of those whose plan has the index."""
+        return {
+            query.statement: self.cost(query, AFTER)
+            for query in queries
+            if any(f" {index} " in f"{step} " for step in self.plan(query, AFTER))
+        }
+
+    def plan(self, query: Query, copy: str) -> tuple[str, ...]:
+        """The plans for all samples of a statement."""
+        return tuple(
+            step for one in query.samples for step in self.judge.plan(copy, one.sql, one.values)
+        )
+
+    def _drop(self, one: Candidate) -> None:
+        self.judge.do(AFTER, f'DROP INDEX IF EXISTS "{self.name(one)}"')
+
+    def cost(self, query: Query, copy: str) -> float:
+        """Time (ns) of one execution, on average over the samples."""
+        found: list[int] = []
+        for number in range(len(query.samples)):
+            found.append(self.measured((copy,), query, number, ROUNDS, ENOUGH_NS)[copy].ns)
+            if max(found[0], self._base.get(query.statement, 0)) > LONG_NS:
+                break
+        return sum(found) / len(found)
+
+    def measured(
+        self, copies: Sequence[str], query: Query, number: int, rounds: int, enough_ns: int
+    ) -> dict[str, Measured]:
+        """One sample of a statement on copies, by turns."""
+        one = query.samples[number]
+        return dict(
+            self.judge.measure(copies, one.sql, one.values, query.writes, rounds, enough_ns)
+        )
+
+    def _win_ns(self, costs: dict[str, float]) -> float:
+        """The recorded time that is won by new costs of some statements."""
+        return sum(
+            query.ns * (self._now[query.statement] - costs[query.statement])
+            / max(self._base[query.statement], 1)
+            for query in self.queries
+            if query.statement in costs
+        )  # fmt: skip
+
+    def _loss_ns(self, one: Candidate) -> float:
+        """What the recorded inserts would lose."""
+        inserts = self.inserts(one.table)
+        slower = self.slower_ns(one.table) if inserts else None
+        return inserts * (slower or 0.0)
+
+    def slower_ns(self, table: str) -> float | None:
+        """By how much an insert takes longer on the copy; None: it cannot be measured."""
+        found = self.schema.table(table)
+        if not found or not found.rows:
+            return None
+        costs = insert_costs(self.judge, found, INSERT_ROUNDS)
+        return costs[AFTER] - costs[BEFORE] if costs else None
+
+    def _try_analyze(self, bound: float) -> None:
+        """ANALYZE is chosen where no index is expected to win clearly more: it costs no write anything.
+
+        What indexes win instead is seen in the end, when each change is tried without (`_prune`).
+        """
+        if "sqlite_stat1" in self.schema.names or ANALYZE in self.chosen:
+            return
+        before = {query.statement: self.plan(query, AFTER) for query in self.queries}
+        self.judge.do(AFTER, "ANALYZE")
+        costs = self._costs_of_others(before)
+        win = self._win_ns(costs)
+        if win >= self.least_ns() and win >= DISCOUNT * DISCOUNT * bound:
+            self.chosen.append(ANALYZE)
+            self._now |= costs
+        else:
+            self._forget_statistics()
+
+    def _forget_statistics(self) -> None:
+        self.judge.do(AFTER, "DELETE FROM sqlite_stat1")
+        self.judge.do(AFTER, "ANALYZE sqlite_schema")
+
+    def _costs_of_others(self, plans: dict[str, tuple[str, ...]]) -> dict[str, float]:
+        """What the statements take whose plans are others now."""
+        return {
+            query.statement: self.cost(query, AFTER)
+            for query in self.queries
+            if self.plan(query, AFTER) != plans[query.statement]
+        }
+
+    def _prune(self) -> None:
+        """Takes away what the others make needless, and columns that win nothing."""
+        if ANALYZE in self.chosen and len(self.chosen) > 1:
+            self._prune_analyze()
+        for one in [step for step in self.chosen if isinstance(step, Candidate)]:
+            if len(self.chosen) > 1 and self._goes_without(one, None):
+                self.chosen.remove(one)
+                continue
+            place, kept = self.chosen.index(one), one
+            while len(kept.terms) > 1 and self._goes_without(kept, kept.shortened()):
+                kept = kept.shortened()
+            self.chosen[place] = kept
+
+    def _prune_analyze(self) -> None:
+        before = {query.statement: self.plan(query, AFTER) for query in self.queries}
+        self._forget_statistics()
+        costs = self._costs_of_others(before)
+        if -self._win_ns(costs) < self.least_ns():
+            self.chosen.remove(ANALYZE)
+            self._now |= costs
+        else:
+            self.judge.do(AFTER, "ANALYZE")
+
+    def _goes_without(self, one: Candidate, instead: Candidate | None) -> bool:
+        """Whether nearly nothing is lost without an index, or with another; if so it is done."""
+        users = [
+            query for query in self.queries
+            if any(f" {self.name(one)} " in f"{step} " for step in self.plan(query, AFTER))
+        ]  # fmt: skip
+        self._drop(one)
+        if instead:
+            self.judge.do(AFTER, instead.sql(self.name(instead)))
+        costs = {query.statement: self.cost(query, AFTER) for query in users}
+        if -self._win_ns(costs) < self.least_ns():
+            self._now |= costs
+            return True
+        if instead:
+            self._drop(instead)
+        self.judge.do(AFTER, one.sql(self.name(one)))
+        return False
+
+
+def insert_costs(judge: Judge, table: Table, rounds: int) -> dict[str, float]:
+    """Time (ns) of an insert into a table on both copies; nothing when it cannot be measured."""
+    try:
+        return dict(judge.insert_ns((BEFORE, AFTER), table.name, table.key, table.inserted, rounds))
+    except StatementError:
+        return {}

@@ -1,0 +1,50 @@
+"""Values for the parameters of statements: recorded ones, or drawn from the database."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+
+Values = tuple[object, ...] | dict[str, object]
+
+PLACEHOLDER = re.compile(
+    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | `[^`]*` | \[[^\]]*\] | --[^\n]* | /\*.*?\*/
+        | (\?\d* | [:@$][A-Za-z_]\w*)""",
+    re.VERBOSE | re.DOTALL,
+)  # fmt: skip
+"""Group 1: a placeholder; strings, quoted names and comments are passed over."""
+
+
+def placeholders(sql: str) -> list[str]:
+    """The placeholders of a statement, in order: ?, ?3, :name, @name, $name."""
+    return [found[1] for found in PLACEHOLDER.finditer(sql) if found[1]]
+
+
+def replaced(sql: str, values: Sequence[str]) -> str:
+    """The statement with each placeholder replaced by the SQL of its turn."""
+    turn = iter(values)
+    return PLACEHOLDER.sub(lambda found: next(turn) if found[1] else found[0], sql)
+
+
+def recorded_values(sql: str, shown: str | None) -> Values | None:
+    """The values that a recording shows of an execution; None: not all of them are known.
+
+    Args:
+        shown: as recorded: the repr of each value, `name=` before it for named ones.
+    """
+    wanted = placeholders(sql)
+    if not wanted:
+        return () if not shown else None
+    try:
+        call = ast.parse(f"f({shown or ''})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        plain = tuple(ast.literal_eval(one) for one in call.args)
+        named = {one.arg: ast.literal_eval(one.value) for one in call.keywords if one.arg}
+    except (SyntaxError, ValueError, AssertionError, MemoryError, RecursionError):
+        return None
+    if named and not plain and {name[1:] for name in wanted} <= set(named):
+        return named
+    names = set(wanted)
+    needed = len(wanted) if names == {"?"} else len(names)
+    return plain if not named and len(plain) == needed else None

@@ -1,0 +1,245 @@
+"""The recorded statements, as far as they can be executed again: with values, and the time they took."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from queryprof.analysis.report import Report
+from queryprof.model import Exemplar
+from queryprof.proof.accesses import GLOB, LIKE, Access, Accesses, NotPrepared, marker
+from queryprof.proof.index import quoted
+from queryprof.proof.judging import BEFORE, Judge, StatementError
+from queryprof.proof.schema import DatabaseSchema
+from queryprof.proof.values import Values, placeholders, recorded_values, replaced
+
+MOST_STATEMENTS = 300
+SHARE = 0.995
+"""Of the recorded time: statements below are not looked at."""
+
+LIMIT, OFFSET = 20, 0
+"""Values for LIMIT ? and OFFSET ? that were not recorded."""
+
+PLACES = (0.17, 0.5, 0.83)
+"""Where in a table values are drawn, from its first row (0) to its last (1)."""
+
+PATTERNS = frozenset({LIKE, GLOB})
+READS = re.compile(r"\s*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
+INSERTS = re.compile(r"\s*(?:INSERT|REPLACE)\b", re.IGNORECASE)
+CHANGES = re.compile(r"\s*(?:UPDATE|DELETE)\b", re.IGNORECASE)
+INSERTED = re.compile(
+    r"\b(?:INSERT(?:\s+OR\s+\w+)?|REPLACE)\s+INTO\s+(?:\w+\.)?[\"`\[]?(\w+)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A text that can be executed, with values; `is_drawn`: from the database, not recorded."""
+
+    sql: str
+    values: Values
+    is_drawn: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One recorded statement.
+
+    Attributes:
+        ns: the time it took when it was recorded; executions: how often.
+        samples: none: it cannot be measured, for `reason`.
+    """
+
+    statement: str
+    ns: int
+    executions: int
+    writes: bool
+    accesses: tuple[Access, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    reason: str = ""
+
+    @property
+    def inserts_into(self) -> str:
+        """The table that an INSERT is into; else empty."""
+        found = INSERTED.match(self.statement.lstrip())
+        return found[1] if found else ""
+
+
+def queries_of(
+    report: Report, judge: Judge, schema: DatabaseSchema, accesses: Accesses
+) -> tuple[Query, ...]:
+    """The statements that took most time, the first of them first."""
+    spent: dict[str, list[int]] = {}
+    for one in report.profile.aggregates:
+        if (
+            READS.match(one.statement)
+            or INSERTS.match(one.statement)
+            or CHANGES.match(one.statement)
+        ):
+            sums = spent.setdefault(one.statement, [0, 0])
+            sums[0] += one.self_ns
+            sums[1] += (
+                one.rows if one.operation == "executemany" else one.count * _begins(one.operation)
+            )
+    exemplars: dict[str, list[Exemplar]] = {}
+    for exemplar in report.profile.exemplars:
+        exemplars.setdefault(exemplar.statement, []).append(exemplar)
+    all_ns = sum(ns for ns, _ in spent.values()) or 1
+    found: list[Query] = []
+    seen_ns = 0
+    for statement, (ns, executions) in sorted(spent.items(), key=lambda one: -one[1][0]):
+        is_notable = len(found) < MOST_STATEMENTS and seen_ns <= SHARE * all_ns
+        if not is_notable and not INSERTS.match(statement):
+            continue
+        seen_ns += ns
+        query = Query(statement, ns, executions, not READS.match(statement))
+        found.append(_with_samples(query, exemplars.get(statement, []), judge, schema, accesses))
+    return tuple(found)
+
+
+def _begins(operation: str) -> bool:
+    return operation in ("execute", "executescript")
+
+
+def _with_samples(
+    query: Query,
+    exemplars: Sequence[Exemplar],
+    judge: Judge,
+    schema: DatabaseSchema,
+    accesses: Accesses,
+) -> Query:
+    def of(
+        samples: tuple[Sample, ...] = (), asked: tuple[Access, ...] = (), reason: str = ""
+    ) -> Query:
+        return Query(
+            query.statement, query.ns, query.executions, query.writes, asked, samples, reason
+        )
+
+    recorded = list(dict.fromkeys(_recorded(exemplars)))
+    text = recorded[0][0] if recorded else query.statement
+    try:
+        asked = accesses.of(text)
+    except NotPrepared as error:
+        missing = re.search(r"no such table: (?:main\.)?(\S+)", str(error))
+        if missing and missing[1].lower() in schema.names:
+            return of(reason=f"it reads {missing[1]}, a virtual table")
+        return of(reason=str(error))
+    if query.inserts_into:
+        return of((), asked, "an INSERT is measured by its table")
+    if recorded:
+        chosen = dict.fromkeys((recorded[0], recorded[len(recorded) // 2], recorded[-1]))
+        return of(tuple(Sample(sql, _plain(values), False) for sql, values in chosen), asked)
+    drawn = tuple(dict.fromkeys(_drawn(query.statement, asked, judge, schema)))
+    if not drawn:
+        return of((), asked, "the values of its parameters are not known: record with --parameters")
+    return of(tuple(Sample(sql, values, True) for sql, values in drawn), asked)
+
+
+def _recorded(exemplars: Sequence[Exemplar]) -> Iterator[tuple[str, tuple[object, ...]]]:
+    """Texts with values, the slowest first; values as something that can be compared."""
+    for one in sorted(exemplars, key=lambda exemplar: -exemplar.duration_ns):
+        values = recorded_values(one.sql, one.parameters) if one.sql else None
+        if one.sql and values is not None:
+            is_named = isinstance(values, dict)
+            yield one.sql, (is_named, *(values.items() if isinstance(values, dict) else values))
+
+
+def _plain(values: tuple[object, ...]) -> Values:
+    is_named, *rest = values
+    return dict(rest) if is_named else tuple(rest)  # type: ignore[arg-type]
+
+
+def _drawn(
+    statement: str, asked: Sequence[Access], judge: Judge, schema: DatabaseSchema
+) -> Iterator[tuple[str, tuple[object, ...]]]:
+    """The statement with values of rows of its tables, of several places."""
+    names = placeholders(statement)
+    sources = [_source(statement, number, asked, schema) for number in range(len(names))]
+    if any(source is None for source in sources):
+        return
+    sql = replaced(statement, ["?"] * len(names))
+    for place in PLACES if names else PLACES[:1]:
+        values: list[object] = []
+        rows: dict[str, dict[str, object]] = {}
+        for source in sources:
+            assert source
+            table, expression, is_pattern = source
+            if not table:
+                values.append(int(expression))
+                continue
+            row = rows.setdefault(table, {})
+            if expression not in row:
+                row[expression] = _value_at(judge, schema, table, expression, place)
+            value = row[expression]
+            values.append(f"{str(value)[:3]}%" if is_pattern else value)
+        yield sql, tuple(values)
+
+
+def _source(
+    statement: str, number: int, asked: Sequence[Access], schema: DatabaseSchema
+) -> tuple[str, str, bool] | None:
+    """Where a placeholder's values are drawn: table, expression, and whether it is a pattern.
+
+    With no table, the expression is the value itself. None: unknown.
+    """
+    found = [
+        (
+            access.table,
+            "rowid" if one.column == "rowid" else quoted(one.column),
+            one.operator in PATTERNS,
+        )
+        for access in asked
+        for one in access.comparisons
+        if str(one.value).lower() == marker(number)
+    ]
+    if found:
+        return max(found, key=lambda one: (one[2], one[1] != "rowid"))
+    before = _before(statement, number)
+    for pattern, value in ((r"\bLIMIT\s*$", LIMIT), (r"\b(?:OFFSET|LIMIT \? ?,)\s*$", OFFSET)):
+        if re.search(pattern, before, re.IGNORECASE):
+            return "", str(value), False
+    return _compared(statement, before, schema)
+
+
+COMPARED = re.compile(
+    r"(\w+\((?:\w+\.)?\w+\)|\w+)\"?\s*(?:=|==|<>|!=|[<>]=?|\bLIKE|\bIS|\bIN \(|\bBETWEEN)\s*$",
+    re.IGNORECASE,
+)
+"""A column or a function of one, and an operator, at the end of a text."""
+
+
+def _compared(statement: str, before: str, schema: DatabaseSchema) -> tuple[str, str, bool] | None:
+    """What the text compares a placeholder with, where the planner does not tell."""
+    compared = COMPARED.search(before)
+    if not compared:
+        return None
+    plain = re.sub(r"\b\w+\.", "", compared[1])
+    column = re.sub(r"^\w+\(|\)$", "", plain)
+    words = {word.lower() for word in re.findall(r"\w+", statement)}
+    tables = [
+        table
+        for table in schema.tables
+        if table.name.lower() in words and table.column(column) and table.rows
+    ]
+    is_pattern = bool(re.search(r"\bLIKE\s*$", before, re.IGNORECASE))
+    return (tables[0].name, plain, is_pattern) if tables else None
+
+
+def _before(statement: str, number: int) -> str:
+    """The text before a placeholder."""
+    parts = replaced(statement, ["\0"] * len(placeholders(statement))).split("\0")
+    return "?".join(parts[: number + 1])
+
+
+def _value_at(
+    judge: Judge, schema: DatabaseSchema, table: str, expression: str, place: float
+) -> object:
+    found = schema.table(table)
+    if not found or not found.rows:
+        return None
+    sql = f"SELECT {expression} FROM {quoted(table)} LIMIT 1 OFFSET ?"
+    try:
+        return judge.rows(BEFORE, sql, (int(place * (found.rows - 1)),))[0][0]
+    except (StatementError, IndexError):
+        return None

@@ -1,0 +1,45 @@
+"""Advice as SQL: a migration with what was measured in its comments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.model.advice import Advice
+from queryprof.report.inert import visible
+from queryprof.report.text.advice import (
+    cautions,
+    change_in_words,
+    proof_line,
+    summary,
+    users_of,
+)
+
+MOST_USERS = 5
+STATEMENT_CHARACTERS = 200
+
+
+def migration(advice: Advice) -> str:
+    """The statements that make the changes; how to take them back is in the end."""
+    return "\n".join(_lines(advice))
+
+
+def _lines(advice: Advice) -> Iterator[str]:
+    yield _comment(summary(advice))
+    for caution in cautions(advice):
+        yield _comment(f"Caution: {caution}")
+    for change in advice.changes:
+        yield ""
+        yield _comment(change_in_words(change, advice))
+        for proof in list(users_of(change, advice))[:MOST_USERS]:
+            yield _comment(f"  {proof_line(proof)}")
+            yield _comment(f"    {proof.statement[:STATEMENT_CHARACTERS]}")
+        yield change.sql
+    if advice.changes:
+        yield ""
+        yield _comment("To take it back:")
+        for change in reversed(advice.changes):
+            yield _comment(f"  {change.undo}")
+
+
+def _comment(text: str) -> str:
+    return f"-- {visible(text)}"

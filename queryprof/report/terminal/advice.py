@@ -1,0 +1,56 @@
+"""Advice for a terminal: the changes in order, and the statements before and after."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+
+from queryprof.analysis.units import counted, duration
+from queryprof.model.advice import Advice, Proof
+from queryprof.report.terminal.console import Text, console_for, heading, write
+from queryprof.report.terminal.sql import highlighted
+from queryprof.report.text.advice import cautions, change_in_words, proof_line, summary
+
+MOST_PROOFS = 10
+MOST_REASONS = 5
+
+
+def print_advice(advice: Advice, file: TextIO | None = None, width: int | None = None) -> None:
+    """Prints the changes, what each wins and costs, and what was measured of each statement."""
+    console = console_for(file, width)
+    parts: list[RenderableType] = [heading("Proved"), Text(summary(advice), overflow="fold")]
+    parts += [Text(f"! {caution}", "yellow", overflow="fold") for caution in cautions(advice)]
+    for number, change in enumerate(advice.changes, 1):
+        parts += [
+            Text.assemble((f"{number:>3}  ", "bold"), (change.sql, "cyan"), overflow="fold"),
+            Padding(Text(change_in_words(change, advice), "green", overflow="fold"), (0, 0, 0, 5)),
+        ]
+    changed = [proof for proof in advice.proofs if proof.is_proved or proof.doubt]
+    if changed:
+        shown = sorted(changed, key=lambda proof: proof.after_ns - proof.recorded_ns)[:MOST_PROOFS]
+        parts.append(heading("Statements, before and after"))
+        parts += [_proof(proof, console.width) for proof in shown]
+        if len(changed) > len(shown):
+            parts.append(Text(f"     {len(changed) - len(shown)} more: --format json", "dim"))
+    if advice.not_measured:
+        parts.append(heading(f"Not measured: {counted(len(advice.not_measured), 'statement')}"))
+        for one in advice.not_measured[:MOST_REASONS]:
+            parts.append(highlighted(one.statement, console.width - 7))
+            parts.append(
+                Text(
+                    f"     {one.reason} ({duration(one.recorded_ns)} recorded)",
+                    "dim",
+                    overflow="fold",
+                )
+            )
+    write(console, parts)
+
+
+def _proof(proof: Proof, width: int) -> RenderableType:
+    style = "green" if proof.is_proved else "yellow"
+    return Group(
+        Text(f"     {proof_line(proof)}", style, overflow="fold"),
+        Padding(highlighted(proof.statement, width - 9), (0, 0, 0, 7)),
+    )

@@ -1,0 +1,58 @@
+"""Advice in words: what each change wins and costs, and each statement before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.findings.proved import proof_in_words
+from queryprof.analysis.units import counted, duration, percent, size
+from queryprof.model.advice import Advice, Change, Proof
+
+NO_CHANGE = "No index and no ANALYZE won 3% of the recorded time or more: nothing to change."
+
+
+def summary(advice: Advice) -> str:
+    """What all changes win together."""
+    measured = f"Measured on a copy of {advice.database} with SQLite {advice.sqlite_version}"
+    if not advice.changes:
+        return f"{measured}. {NO_CHANGE}" if advice.proofs else f"{measured}."
+    return (
+        f"{measured}: with {counted(len(advice.changes), 'change')} {duration(advice.before_ns)} of"
+        f" recorded time become {duration(advice.after_ns)}"
+    )
+
+
+def change_in_words(change: Change, advice: Advice) -> str:
+    """What one change wins and costs."""
+    share = change.win_ns / advice.before_ns if advice.before_ns else 0.0
+    parts = [f"wins {duration(change.win_ns)} ({percent(share)})", f"+{size(change.bytes)}"]
+    if change.insert_ns is not None:
+        parts.append(
+            f"+{duration(change.insert_ns)} an insert ({counted(change.inserts, 'insert')} recorded)"
+        )
+    return ", ".join(parts)
+
+
+def users_of(change: Change, advice: Advice) -> Iterator[Proof]:
+    """The statements that use an index, those that won most time first."""
+    users = [proof for proof in advice.proofs if change.index and change.index in proof.uses]
+    yield from sorted(users, key=lambda proof: proof.after_ns - proof.recorded_ns)
+
+
+def proof_line(proof: Proof) -> str:
+    """A statement before and after, and whether that is proved."""
+    said = proof_in_words(proof)
+    if proof.is_drawn:
+        said += ", with values of the database: none were recorded"
+    return said
+
+
+def cautions(advice: Advice) -> Iterator[str]:
+    """What a reader must know to believe the figures."""
+    if advice.other_version:
+        yield (
+            f"the program ran with SQLite {advice.other_version}, and {advice.sqlite_version} has"
+            " measured: plans may differ"
+        )
+    if not advice.is_complete:
+        yield "the time to spend was over before the search was: this is the best so far (--budget)"
