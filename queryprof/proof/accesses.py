@@ -21,6 +21,7 @@ from queryprof.proof.values import placeholders, replaced
 EQUAL = frozenset({2, 71, 72})  # =, IS NULL, IS
 RANGE = frozenset({4, 8, 16, 32, 70})  # >, <=, <, >=, IS NOT NULL
 LIKE, GLOB = 65, 66
+USED = EQUAL | RANGE
 """SQLITE_INDEX_CONSTRAINT_..."""
 
 WITHOUT = (
@@ -164,7 +165,12 @@ class _Table:
         )
         used = None if 63 in asked.colUsed else frozenset(name(number) for number in asked.colUsed)
         self._met.append(Access(self._table.name, comparisons, order, used))
-        good = sum(one.operator in EQUAL for one in comparisons)
+        good = 0
+        for number in range(asked.nConstraint):
+            if asked.get_aConstraint_usable(number) and asked.get_aConstraint_op(number) in USED:
+                good += 1
+                # An OR is followed through its branches only while each has a use for its constraint.
+                asked.set_aConstraintUsage_argvIndex(number, good)
         asked.estimatedCost = asked.estimatedRows = max(1, self._table.rows >> (6 * good))
         return True
 

@@ -11,7 +11,9 @@ from queryprof.proof.index import Candidate, Term
 from queryprof.proof.schema import DatabaseSchema, Table
 from queryprof.proof.values import placeholders
 
-MOST_COLUMNS = 8
+MOST_COLUMNS, MOST_OF_TABLE = 5, 0.6
+"""Of an index that has all columns that are read: how many, and what share of the table's."""
+
 PERMUTED = 3
 """So many equal columns are tried in each order; of more the first ones."""
 
@@ -73,7 +75,8 @@ def _of_access(access: Access, table: Table, expressions: Sequence[str]) -> Iter
         if access.used is not None:
             named = {one.column for one in key}
             rest = [Term(name) for name in columns if name in access.used and name not in named]
-            if rest and len(key) + len(rest) <= MOST_COLUMNS:
+            most = min(MOST_COLUMNS, MOST_OF_TABLE * len(table.columns))
+            if rest and len(key) + len(rest) <= most:
                 yield Candidate(table.name, (*key, *rest))
     if access.used and not keys.keys() - {()}:
         rest = [Term(name) for name in columns if name in access.used]
@@ -106,7 +109,12 @@ def _expressions(sql: str, table: Table) -> tuple[str, ...]:
     return tuple(found)
 
 
+COMPARED = re.compile(r"\s*(?:=|<|>|!=|\b(?:IN|LIKE|GLOB|IS|BETWEEN|COLLATE)\b)", re.IGNORECASE)
+SORTED = re.compile(r"\bBY\s+(?:[\w.]+\s*,\s*)*$", re.IGNORECASE)
+
+
 def _calls(sql: str) -> Iterator[str]:
+    """Calls that are compared or sorted by."""
     for match in re.finditer(r"\b([A-Za-z_]\w*)\(", sql):
         if match[1].upper() in NO_EXPRESSIONS:
             continue
@@ -114,7 +122,8 @@ def _calls(sql: str) -> Iterator[str]:
         for end in range(match.end() - 1, len(sql)):
             depth += {"(": 1, ")": -1}.get(sql[end], 0)
             if not depth:
-                yield sql[match.start() : end + 1]
+                if COMPARED.match(sql, end + 1) or SORTED.search(sql, 0, match.start()):
+                    yield sql[match.start() : end + 1]
                 break
     for match in re.finditer(r"(?:\w+\.)?\w+ ?->>? ?'[^']*'", sql):
         yield match[0]

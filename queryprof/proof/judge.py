@@ -231,7 +231,7 @@ class Judge:
 
     def chosen(
         self, name: str, creates: list[str], samples: list[tuple[str, Values]], rounds: int
-    ) -> list[int]:
+    ) -> list[list[int]]:
         """Which of some indexes the planner would use, in an empty database where all of them are.
 
         Args:
@@ -239,9 +239,10 @@ class Judge:
             rounds: those that were chosen are taken away for the next one.
 
         Returns:
-            Their numbers.
+            Their numbers, for each round.
         """
-        left, found = {}, []
+        left: dict[int, str] = {}
+        found: list[list[int]] = []
         for number, create in enumerate(creates):
             try:
                 self.do(name, create.replace("{}", f"queryprof_{number}"))
@@ -251,11 +252,11 @@ class Judge:
         for _ in range(rounds):
             plans = [step for sql, values in samples for step in self.plan(name, sql, values)]
             used = [n for n, index in left.items() if any(_names(step, index) for step in plans)]
-            found += used
-            for number in used:
-                self.do(name, f"DROP INDEX {left.pop(number)}")
             if not used:
                 break
+            found.append(used)
+            for number in used:
+                self.do(name, f"DROP INDEX {left.pop(number)}")
         for index in left.values():
             self.do(name, f"DROP INDEX {index}")
         return found

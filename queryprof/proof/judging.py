@@ -114,7 +114,7 @@ class Judge:
 
     def chosen(
         self, name: str, creates: Sequence[str], samples: Sequence[tuple[str, object]], rounds: int
-    ) -> list[int]:
+    ) -> list[list[int]]:
         """See the judge's `chosen`. Raises StatementError: a statement cannot be planned."""
         return list(self._ask("chosen", name, list(creates), list(samples), rounds))
 

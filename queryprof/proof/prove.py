@@ -24,7 +24,7 @@ from queryprof.proof.judging import (
     judge_for,
 )
 from queryprof.proof.schema import DatabaseSchema, schema_of
-from queryprof.proof.search import Analysis, Search, Step
+from queryprof.proof.search import Analysis, Search, Step, names
 from queryprof.proof.workload import Query, queries_of
 
 BUDGET_S = 60.0
@@ -159,11 +159,23 @@ def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proo
     """Makes the changes once more on a fresh copy, in order, and measures all statements on both."""
     judge.take(BEFORE, AFTER)
     costs = {query.statement: 1.0 for query in search.queries}
-    changes = tuple(_made(judge, search, step, costs) for step in search.chosen)
+    made = [(step, _made(judge, search, step, costs)) for step in search.chosen]
+    changes = tuple(change for step, change in made if _is_of_use(search, step, change))
     proofs: list[Proof] = []
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
         proofs.extend(_proof(search, query) for query in search.queries)
     return changes, tuple(proofs)
+
+
+def _is_of_use(search: Search, step: Step, change: Change) -> bool:
+    """Whether a change is of use on this copy, too; if not it is taken back."""
+    if isinstance(step, Analysis):
+        is_used = change.win_ns > 0
+    else:
+        is_used = any(names(search.plan(query, AFTER), change.index) for query in search.queries)
+    if not is_used:
+        search.take_back(step)
+    return is_used
 
 
 def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> Change:
@@ -174,7 +186,7 @@ def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> 
     judge.do(AFTER, step.sql(name))
     win_ns = 0.0
     for query in search.queries:
-        if name and not any(f" {name} " in f"{one} " for one in search.plan(query, AFTER)):
+        if name and not names(search.plan(query, AFTER), name):
             continue
         if not name and search.plan(query, AFTER) == search.plan(query, BEFORE):
             continue
@@ -203,8 +215,7 @@ def _proof(search: Search, query: Query) -> Proof:
         dict.fromkeys(
             search.name(step)
             for step in search.chosen
-            if search.name(step)
-            and any(f" {search.name(step)} " in f"{one} " for one in search.plan(query, AFTER))
+            if names(search.plan(query, AFTER), search.name(step))
         )
     )
     doubt = "" if all(p[BEFORE].digest == p[AFTER].digest for p in pairs) else _other_rows(query)

@@ -30,6 +30,12 @@ DISCOUNT = 0.85
 CLOSE = 0.95
 """So much of what the next candidate may win at the most is enough."""
 
+HARDLY = 0.8
+"""A statement that takes more than this share of its time is hardly faster."""
+
+NEAR = 0.01
+"""Of a statement's first time: what a longer index wins beside a shorter one must be more."""
+
 MOST_INDEXES = 12
 MOST_CANDIDATES = 150
 
@@ -56,6 +62,8 @@ class Analysis:
 
 ANALYZE = Analysis()
 Step = Candidate | Analysis
+Team = tuple[Candidate, ...]
+"""Indexes that are tried together: an OR may need one for each branch."""
 
 
 class Search:
@@ -118,47 +126,47 @@ class Search:
         """Fills `chosen`; whatever ends it, it is good. Raises OutOfTime."""
         # What was won when it was tried last (at first: what it may win), and beside how many others.
         heap = [
-            (-bound, len(one.terms), number, one, -1)
-            for number, (one, bound) in enumerate(self._bounds().items())
+            (-bound, sum(len(one.terms) for one in team), number, team, -1)
+            for number, (team, bound) in enumerate(self._bounds().items())
         ]
         heapq.heapify(heap)
         self._try_analyze(-heap[0][0] if heap else 0.0)
         while heap and len(self.chosen) < MOST_INDEXES and -heap[0][0] >= self.least_ns():
-            _, width, number, one, beside = heapq.heappop(heap)
-            if self._is_known(one):
+            _, width, number, team, beside = heapq.heappop(heap)
+            new = tuple(one for one in team if not self._is_known(one, len(team) > 1))
+            if not new:
                 continue
-            costs = self._try(one)
-            win = self._win_ns(costs) - self._loss_ns(one) if costs else 0.0
+            costs = self._try(new)
+            win = self._win_ns(costs) - sum(map(self._loss_ns, new)) if costs else 0.0
             is_best = beside == len(self.chosen) or not heap or win >= -CLOSE * heap[0][0]
             if is_best and win >= self.least_ns():
-                self.chosen.append(one)
+                self.chosen += new
                 self._now |= costs
                 continue
-            self._drop(one)
+            for one in new:
+                self._drop(one)
             if win > 0 and beside != len(self.chosen):
-                heapq.heappush(heap, (-win, width, number, one, len(self.chosen)))
+                heapq.heappush(heap, (-win, width, number, team, len(self.chosen)))
         self._try_analyze(0.0)
         self._prune()
 
-    def _bounds(self) -> dict[Candidate, float]:
-        """By candidate that the planner uses for a statement, the most that it can win."""
-        found: dict[Candidate, float] = {}
+    def _bounds(self) -> dict[Team, float]:
+        """By indexes that the planner uses for a statement, the most that they can win."""
+        found: dict[Team, float] = {}
         for query in self.queries:
-            tried = [
-                one
-                for sample in query.samples[:1]
-                for one in candidates_of(sample.sql, query.accesses, self.schema)
-            ]
-            if not tried:
-                continue
+            tried = candidates_of(query.samples[0].sql, query.accesses, self.schema)
             creates = [one.sql("{}") for one in tried]
             samples = [(sample.sql, sample.values) for sample in query.samples]
-            for turn, number in enumerate(self._planned(creates, samples)):
-                expected = query.ns * max(DISCOUNT ** (turn // 2), DISCOUNT**PLANNER_ROUNDS)
-                found[tried[number]] = found.get(tried[number], 0.0) + expected
+            for turn, numbers in enumerate(self._planned(creates, samples) if tried else ()):
+                alone = [(tried[number],) for number in numbers]
+                together = tuple(tried[number] for number in numbers)
+                for team in dict.fromkeys((*alone, together)):
+                    found[team] = found.get(team, 0.0) + query.ns * DISCOUNT**turn
         return dict(sorted(found.items(), key=lambda one: -one[1])[:MOST_CANDIDATES])
 
-    def _planned(self, creates: Sequence[str], samples: Sequence[tuple[str, object]]) -> list[int]:
+    def _planned(
+        self, creates: Sequence[str], samples: Sequence[tuple[str, object]]
+    ) -> list[list[int]]:
         while True:
             try:
                 return self.judge.chosen(EMPTY, creates, samples, PLANNER_ROUNDS)
@@ -166,10 +174,12 @@ class Search:
                 if not add_dummy(self.judge, EMPTY, str(error)):
                     return []
 
-    def _is_known(self, one: Candidate) -> bool:
-        return any(
-            isinstance(other, Candidate) and one.starts(other)
-            for other in (*self.chosen, *self.schema.indexes)
+    def _is_known(self, one: Candidate, is_in_team: bool) -> bool:
+        """Whether an index is there that begins with it; in a team one of that alone may be needed."""
+        return any(one.starts(other) for other in self.schema.indexes) or any(
+            isinstance(other, Candidate)
+            and (one == other or (one.starts(other) and not is_in_team))
+            for other in self.chosen
         )
 
     def name(self, one: Step) -> str:
@@ -185,21 +195,22 @@ class Search:
             self._names[one] = name
         return self._names[one]
 
-    def _try(self, one: Candidate) -> dict[str, float]:
-        """Builds an index, and measures the statements that use it: what each takes now."""
-        name = self.name(one)
+    def _try(self, team: Team) -> dict[str, float]:
+        """Builds indexes, and measures the statements that use one: what each takes now."""
+        names = [self.name(one) for one in team]
         try:
-            self.judge.do(AFTER, one.sql(name))
+            for one, name in zip(team, names, strict=True):
+                self.judge.do(AFTER, one.sql(name))
         except StatementError:
             return {}
-        return self.costs_with(self.queries, name)
+        return self.costs_with(self.queries, names)
 
-    def costs_with(self, queries: Sequence[Query], index: str) -> dict[str, float]:
-        """What statements take on the copy, of those whose plan has the index."""
+    def costs_with(self, queries: Iterable[Query], indexes: Sequence[str]) -> dict[str, float]:
+        """What statements take on the copy, of those whose plan has one of the indexes."""
         return {
             query.statement: self.cost(query, AFTER)
             for query in queries
-            if any(f" {index} " in f"{step} " for step in self.plan(query, AFTER))
+            if any(names(self.plan(query, AFTER), index) for index in indexes)
         }
 
     def plan(self, query: Query, copy: str) -> tuple[str, ...]:
@@ -207,6 +218,13 @@ class Search:
         return tuple(
             step for one in query.samples for step in self.judge.plan(copy, one.sql, one.values)
         )
+
+    def take_back(self, step: Step) -> None:
+        """Undoes a change on the copy."""
+        if isinstance(step, Analysis):
+            self.forget_statistics()
+        else:
+            self._drop(step)
 
     def _drop(self, one: Candidate) -> None:
         self.judge.do(AFTER, f'DROP INDEX IF EXISTS "{self.name(one)}"')
@@ -230,13 +248,16 @@ class Search:
         )
 
     def _win_ns(self, costs: dict[str, float]) -> float:
-        """The recorded time that is won by new costs of some statements."""
-        return sum(
-            query.ns * (self._now[query.statement] - costs[query.statement])
-            / max(self._base[query.statement], 1)
-            for query in self.queries
-            if query.statement in costs
-        )  # fmt: skip
+        """The recorded time that is won by new costs of some statements.
+
+        A statement that is hardly faster may be just as fast: it wins nothing.
+        """
+        won = 0.0
+        for query in self.queries:
+            now, new = self._now[query.statement], costs.get(query.statement)
+            if new is not None and not HARDLY * now < new < now:
+                won += query.ns * (now - new) / max(self._base[query.statement], 1)
+        return won
 
     def _loss_ns(self, one: Candidate) -> float:
         """What the recorded inserts would lose."""
@@ -267,9 +288,9 @@ class Search:
             self.chosen.append(ANALYZE)
             self._now |= costs
         else:
-            self._forget_statistics()
+            self.forget_statistics()
 
-    def _forget_statistics(self) -> None:
+    def forget_statistics(self) -> None:
         self.judge.do(AFTER, "DELETE FROM sqlite_stat1")
         self.judge.do(AFTER, "ANALYZE sqlite_schema")
 
@@ -296,7 +317,7 @@ class Search:
 
     def _prune_analyze(self) -> None:
         before = {query.statement: self.plan(query, AFTER) for query in self.queries}
-        self._forget_statistics()
+        self.forget_statistics()
         costs = self._costs_of_others(before)
         if -self._win_ns(costs) < self.least_ns():
             self.chosen.remove(ANALYZE)
@@ -308,19 +329,31 @@ class Search:
         """Whether nearly nothing is lost without an index, or with another; if so it is done."""
         users = [
             query for query in self.queries
-            if any(f" {self.name(one)} " in f"{step} " for step in self.plan(query, AFTER))
+            if names(self.plan(query, AFTER), self.name(one))
         ]  # fmt: skip
         self._drop(one)
         if instead:
             self.judge.do(AFTER, instead.sql(self.name(instead)))
         costs = {query.statement: self.cost(query, AFTER) for query in users}
-        if -self._win_ns(costs) < self.least_ns():
+        if self._are_near(costs) if instead else -self._win_ns(costs) < self.least_ns():
             self._now |= costs
             return True
         if instead:
             self._drop(instead)
         self.judge.do(AFTER, one.sql(self.name(one)))
         return False
+
+    def _are_near(self, costs: dict[str, float]) -> bool:
+        """Whether each statement takes about what it takes now, beside what it took at first."""
+        return all(
+            new - self._now[statement] < NEAR * self._base[statement]
+            for statement, new in costs.items()
+        )
+
+
+def names(plan: Iterable[str], index: str) -> bool:
+    """Whether a plan has an index."""
+    return bool(index) and any(f" {index} " in f"{step} " for step in plan)
 
 
 def insert_costs(judge: Judge, table: Table, rounds: int) -> dict[str, float]:

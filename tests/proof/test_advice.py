@@ -1,0 +1,220 @@
+"""Advice: of a planted fault the index is found and proved; where none helps, none is advised."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import queryprof as api
+from conftest import Run
+from queryprof.analysis.report import Report
+from queryprof.model.advice import Advice
+from queryprof.proof.prove import prove
+from queryprof.trace.reader import read_profile
+
+pytestmark = [pytest.mark.once, pytest.mark.flaky(reruns=2)]
+
+ROWS = 12_000
+PROGRAMS = Path(__file__).parent.parent / "programs" / "advice"
+
+TABLES = """
+    CREATE TABLE item (id INTEGER PRIMARY KEY, owner INTEGER, kind TEXT, name TEXT, at INTEGER, price REAL,
+                       code TEXT COLLATE NOCASE, data TEXT, text TEXT);
+    CREATE TABLE owner (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
+    CREATE TABLE small (id INTEGER PRIMARY KEY, a INTEGER);
+"""
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path, draw = tmp_path_factory.mktemp("advice") / "items.db", random.Random(1)
+    db = sqlite3.connect(path)
+    db.executescript(TABLES)
+    db.executemany(
+        "INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (i, draw.randrange(900), f"kind {i % 7}", f"Name {draw.randrange(ROWS)}", draw.randrange(10**6),
+             draw.random(), f"Code{i}", f'{{"city": "city {i % 400}"}}', "words and more words " * 8)
+            for i in range(ROWS)
+        ),
+    )  # fmt: skip
+    db.executemany(
+        "INSERT INTO owner VALUES (?, ?, ?)", ((i, f"o{i}", f"city {i % 90}") for i in range(900))
+    )
+    db.executemany("INSERT INTO small VALUES (?, ?)", ((i, i) for i in range(20)))
+    db.commit()
+    db.close()
+    return path
+
+
+@pytest.fixture
+def database(filled: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(filled, tmp_path / "items.db"))
+
+
+def advice_on(
+    database: Path, monkeypatch: pytest.MonkeyPatch, work: Callable[[sqlite3.Connection], object]
+) -> Advice:
+    """What is advised for some work on a database."""
+    monkeypatch.setenv("QUERYPROF_PARAMETERS", "1")
+    with api.profile() as recording:
+        connection = sqlite3.connect(database)
+        work(connection)
+        connection.commit()
+        connection.close()
+    return prove(Report(recording.profile), str(database))
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A query, its parameters, and the columns of the indexes that serve it best."""
+
+    name: str
+    sql: str
+    values: tuple[object, ...]
+    accepted: tuple[tuple[str, ...], ...]
+    setup: str = ""
+
+
+PLANTED = (
+    Planted("equal", "SELECT id, name FROM item WHERE owner = ?", (7,), (("owner",), ("owner", "name"))),
+    Planted("two equal", "SELECT text FROM item WHERE owner = ? AND kind = ?", (7, "kind 3"),
+            (("owner", "kind"), ("kind", "owner"), ("owner",))),
+    Planted("range", "SELECT text FROM item WHERE kind = ? AND at > ?", ("kind 3", 990_000),
+            (("kind", "at"), ("at",), ("at", "kind"))),
+    Planted("order", "SELECT text FROM item ORDER BY at DESC LIMIT 10", (), (("at",),)),
+    Planted("covering", "SELECT at, price FROM item WHERE kind = ?", ("kind 3",),
+            (("kind", "at", "price"), ("kind", "price", "at"))),
+    Planted("expression", "SELECT id FROM item WHERE lower(name) = ?", ("name 7",),
+            (("lower(name)",),)),
+    Planted("collation", "SELECT id FROM item WHERE name = ? COLLATE NOCASE", ("NAME 7",),
+            (("name COLLATE NOCASE",),)),
+    Planted("pattern", "SELECT id FROM item WHERE code LIKE ?", ("code77%",), (("code",),)),
+    Planted("join", "SELECT o.name, i.name FROM owner o JOIN item i ON i.owner = o.id WHERE o.city = ?",
+            ("city 7",), (("owner",), ("owner", "name"), ("city",))),
+    Planted("subquery", "SELECT o.id, (SELECT max(at) FROM item i WHERE i.owner = o.id) FROM owner o"
+            " WHERE o.id < ?", (30,), (("owner", "at"), ("owner",))),
+    Planted("or", "SELECT id, text FROM item WHERE owner = ? OR at = ?", (7, 77), (("owner",), ("at",), ("owner", "at"), ("at", "owner"))),
+    Planted("json", "SELECT id FROM item WHERE json_extract(data, '$.city') = ?", ("city 7",),
+            (("json_extract(data, '$.city')",),)),
+    Planted("null", "SELECT id FROM item WHERE price IS NULL", (), (("price",),)),
+    Planted("group", "SELECT kind, count(*) FROM item GROUP BY kind", (), (("kind",),)),
+    Planted("bounds", "SELECT min(price) FROM item WHERE owner = ?", (7,), (("owner", "price"), ("owner",))),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda one: one.name)
+def test_the_index_is_found(
+    database: Path, monkeypatch: pytest.MonkeyPatch, planted: Planted
+) -> None:
+    advice = advice_on(
+        database, monkeypatch,
+        lambda db: [db.execute(planted.sql, planted.values).fetchall() for _ in range(4)],
+    )  # fmt: skip
+    found = [change.sql.partition("(")[2].rpartition(")")[0] for change in advice.changes]
+    assert found, advice.proofs
+    assert set(found) <= {", ".join(columns) for columns in planted.accepted}
+    (proof,) = [one for one in advice.proofs if one.is_proved]
+    assert proof.after.ns < proof.before.ns
+    assert proof.uses == tuple(change.index for change in advice.changes)
+
+
+NOTHING = (
+    ("primary key", "SELECT name FROM item WHERE id = ?", (7,)),
+    ("all of it", "SELECT * FROM item", ()),
+    ("range of keys", "SELECT text FROM item WHERE id BETWEEN ? AND ?", (100, 5000)),
+    ("words inside", "SELECT * FROM item WHERE text LIKE '%no such word%'", ()),
+    ("most rows", "SELECT * FROM item WHERE price > ?", (0.01,)),
+    ("small table", "SELECT a FROM small WHERE a = ?", (7,)),
+    ("no table", "SELECT ? + 1", (7,)),
+    ("many columns", "SELECT sum(length(text)), sum(length(data)), sum(id) FROM item", ()),
+    ("key order", "SELECT text FROM item ORDER BY id DESC LIMIT 10", ()),
+)
+
+
+@pytest.mark.parametrize(("name", "sql", "values"), NOTHING, ids=lambda one: str(one)[:20])
+def test_no_index_helps(
+    database: Path, monkeypatch: pytest.MonkeyPatch, name: str, sql: str, values: tuple[object, ...]
+) -> None:
+    advice = advice_on(
+        database, monkeypatch, lambda db: [db.execute(sql, values).fetchall() for _ in range(20)]
+    )
+    assert advice.changes == (), name
+
+
+def test_an_index_that_loses_more_than_it_wins(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One cheap query, and very many inserts."""
+
+    def work(db: sqlite3.Connection) -> None:
+        db.execute("SELECT count(*) FROM item WHERE price > 2").fetchall()
+        values = [(None, 1, "k", "n", 1, 0.5, "c", "{}", "t")] * 100_000
+        db.executemany("INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        db.rollback()
+
+    assert advice_on(database, monkeypatch, work).changes == ()
+
+
+def test_missing_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ANALYZE makes SQLite choose the index that is there; another one is not needed."""
+    path = tmp_path / "jobs.db"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE job (id INTEGER PRIMARY KEY, state TEXT, worker INTEGER)")
+    rows = [(i, "done", i % 5000) for i in range(20_000)]
+    db.executemany("INSERT INTO job VALUES (?, ?, ?)", rows)
+    db.execute("CREATE INDEX job_state ON job (state)")
+    db.execute("CREATE INDEX job_worker ON job (worker)")
+    db.commit()
+    db.close()
+    query = "SELECT id FROM job WHERE state = ? AND worker BETWEEN ? AND ?"
+    advice = advice_on(
+        path, monkeypatch,
+        lambda db: [db.execute(query, ("done", one, one)).fetchall() for one in range(50)],
+    )  # fmt: skip
+    assert [change.sql for change in advice.changes] == ["ANALYZE;"]
+    assert advice.proofs[0].is_proved
+
+
+def test_values_are_drawn(database: Path) -> None:
+    """Without recorded values those of rows are taken, and it is said."""
+    with api.profile() as recording:
+        db = sqlite3.connect(database)
+        for owner in range(5):
+            db.execute(
+                "SELECT id, text FROM item WHERE owner = ? AND at < ? LIMIT ?", (owner, 5, 5)
+            )
+            db.execute("SELECT id FROM item WHERE date(at, ?) = 3", ("-1 day",)).fetchall()
+        db.close()
+    advice = prove(Report(recording.profile), str(database))
+    (proof,) = [one for one in advice.proofs if "owner" in one.statement]
+    assert proof.is_drawn
+    assert proof.is_proved
+    (unknown,) = advice.not_measured
+    assert "--parameters" in unknown.reason
+
+
+@pytest.mark.parametrize("name", ["shop", "telemetry", "crm"])
+def test_a_program(queryprof: Run, tmp_path: Path, name: str) -> None:
+    """Its indexes are few, all used, none the beginning of another."""
+    program, path = PROGRAMS / f"{name}.py", str(tmp_path / f"{name}.db")
+    subprocess.run([sys.executable, program, path, "fill"], check=True)
+    queryprof("run", "--parameters", "--no-report", "-o", "x.qprof", program, path)
+    advice = prove(Report(read_profile("x.qprof")), path)
+    assert advice.is_complete
+    assert advice.after_ns < 0.1 * advice.before_ns
+    assert 1 <= len(advice.changes) <= 8
+    used = {index for proof in advice.proofs for index in proof.uses}
+    assert {change.index for change in advice.changes} - {""} <= used
+    columns = [change.sql.partition(" ON ")[2].rstrip(");") for change in advice.changes if change.index]  # fmt: skip
+    assert not [
+        one for one in columns for other in columns if one != other and other.startswith(one)
+    ]
