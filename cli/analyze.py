@@ -61,8 +61,8 @@ def analyze(
     report = Report(read_whole(file))
     if not report.overview.calls:
         raise QueryprofError(f"analyze: {file}: no database calls were recorded")
-    found = findings_of(report, databases)
     advice = _proved(report, databases[0], budget_s) if proves else None
+    found = findings_of(report, databases)
     if advice:
         found = with_proofs(found, advice)
     shown = [finding for finding in found if finding.identity not in accepted]

@@ -31,7 +31,8 @@ MAY_IMPORT = {
     "queryprof.analysis": {"queryprof.model", "queryprof.operations"},
     "queryprof.report": {"queryprof.analysis", "queryprof.model", "queryprof.version"},
     # Experiments on copies of databases: with a library, and from the command line alone.
-    "queryprof.proof": {"queryprof.analysis", "queryprof.errors", "queryprof.model"},
+    "queryprof.proof": {"queryprof.analysis", "queryprof.errors", "queryprof.model",
+                        "queryprof.trace.database_schema"},
     # The findings, with what is looked up for them.
     "queryprof.findings": {"queryprof.analysis", "queryprof.trace"},
     # The test runner's own command line, as it were: it records, judges and says.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
 import time
@@ -26,6 +25,7 @@ from queryprof.proof.judging import (
 from queryprof.proof.schema import DatabaseSchema, schema_of
 from queryprof.proof.search import Analysis, Search, Step, names
 from queryprof.proof.workload import Query, queries_of
+from queryprof.trace.database_schema import unchanged_uri
 
 BUDGET_S = 60.0
 SEARCH_SHARE = 0.6
@@ -104,22 +104,11 @@ def _database(database: str) -> Path:
 
 def _copy(judge: Judge, path: Path) -> None:
     """Copies the database, without a change to it or to the files beside it."""
-    log = Path(f"{path}-wal")
-    # Without a log and its index, nothing has the database open: no lock is needed, and with one the
-    # index would be made anew. With them it is read as they are.
-    is_open = log.exists() or Path(f"{path}-shm").exists() or Path(f"{path}-journal").exists()
-    how = "mode=ro&readonly_shm=1" if is_open or not _uses_log(path) else "mode=ro&immutable=1"
     try:
-        judge.take(f"{path.as_uri()}?{how}", BEFORE)
+        judge.take(unchanged_uri(str(path)), BEFORE)
         judge.take(BEFORE, AFTER)
     except StatementError as error:
         raise ProofError(_why_not(path, str(error))) from error
-
-
-def _uses_log(path: Path) -> bool:
-    """Whether the database is in the write-ahead log's mode (https://www.sqlite.org/fileformat.html)."""
-    with path.open("rb") as file:
-        return os.pread(file.fileno(), 1, 18) == b"\x02"
 
 
 def _why_not(path: Path, error: str) -> str:

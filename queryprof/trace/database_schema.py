@@ -16,6 +16,20 @@ INDEXES = (
 BUSY_MS = 200
 
 
+def unchanged_uri(path: str) -> str:
+    """The URI with which SQLite reads a database and changes none of its files.
+
+    A write-ahead log is read by the index beside it, as it is. Where there is none no program has the
+    database open, and it is read without a lock: with one the index would be made anew.
+    https://www.sqlite.org/uri.html
+    """
+    is_open = any(Path(path + end).exists() for end in ("-wal", "-shm", "-journal"))
+    with Path(path).open("rb") as file:
+        has_log = file.read(20)[18:] == b"\x02\x02"
+    how = "&immutable=1" if has_log and not is_open else "&readonly_shm=1" if has_log else ""
+    return f"{Path(path).absolute().as_uri()}?mode=ro{how}"
+
+
 def read_schema(path: str) -> Schema:
     """The schema of a database file, opened read-only.
 
@@ -25,12 +39,7 @@ def read_schema(path: str) -> Schema:
     if not Path(path).is_file():
         raise TraceError(f"{path}: its schema cannot be read: there is no such file")
     try:
-        in_use = any(Path(path + end).exists() for end in ("-wal", "-journal"))
-        # Without them no lock is taken and no file made: a write-ahead log's index would be one.
-        how = "mode=ro" if in_use else "mode=ro&immutable=1"
-        connection = sqlite3.connect(
-            f"{Path(path).absolute().as_uri()}?{how}", uri=True, timeout=BUSY_MS / 1000
-        )
+        connection = sqlite3.connect(unchanged_uri(path), uri=True, timeout=BUSY_MS / 1000)
         try:
             indexes = tuple(
                 Index(name, table, _columns(connection, name), bool(unique), bool(partial))

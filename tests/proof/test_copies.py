@@ -1,0 +1,224 @@
+"""The database is read and never written; copies are consistent, and none is left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+from queryprof.proof.judging import BEFORE, Judge
+
+pytestmark = pytest.mark.once
+
+PROGRAM = """
+    import sqlite3, sys
+    db = sqlite3.connect(sys.argv[1])
+    for i in range(3):
+        db.execute("SELECT b FROM t WHERE a = ?", (i,)).fetchall()
+"""
+QUERYPROF = Path(sys.executable).with_name("queryprof")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "a #database%?.db"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE t (a INTEGER, b TEXT)")
+    db.executemany("INSERT INTO t VALUES (?, ?)", ((i, f"text {i}") for i in range(20_000)))
+    db.commit()
+    db.close()
+    return path
+
+
+@pytest.fixture
+def trace(queryprof: Run, tmp_path: Path, database: Path) -> Path:
+    (tmp_path / "program.py").write_text("\n".join(line[4:] for line in PROGRAM.splitlines()))
+    queryprof("run", "--parameters", "--no-report", "-o", "x.qprof", tmp_path / "program.py", database)  # fmt: skip
+    return tmp_path / "x.qprof"
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    return place
+
+
+def state(database: Path) -> dict[str, tuple[str, int]]:
+    """Of the database and the files beside it: contents and the time of the last change."""
+    return {
+        path.name: (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
+        for path in sorted(database.parent.glob(f"{database.name[:4]}*"))
+    }
+
+
+@pytest.mark.parametrize("how", ["closed", "log, closed", "log, open", "log, killed"])
+def test_nothing_is_written(
+    queryprof: Run, database: Path, trace: Path, temporary: Path, how: str
+) -> None:
+    db = sqlite3.connect(database)
+    if "log" in how:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute("INSERT INTO t VALUES (-1, 'in the log')")
+        db.commit()
+    if "closed" in how:
+        db.close()
+    if "killed" in how:
+        kept = {p.name: p.read_bytes() for p in database.parent.glob(f"{database.name}*")}
+        db.close()
+        for name, content in kept.items():
+            (database.parent / name).write_bytes(content)
+    before = state(database)
+    said = queryprof("analyze", trace, "--db", database, "--prove").stdout
+    assert "CREATE INDEX t_a_idx ON t (a);" in said
+    assert state(database) == before
+    assert list(temporary.iterdir()) == []
+    if "open" in how:
+        db.close()
+
+
+def test_a_killed_command_leaves_nothing(database: Path, trace: Path, temporary: Path) -> None:
+    before = state(database)
+    for delay_s in (0.2, 0.4, 0.6, 0.8, 1.2):
+        command = subprocess.Popen(
+            [QUERYPROF, "analyze", trace, "--db", database, "--prove"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        time.sleep(delay_s)
+        command.send_signal(signal.SIGKILL)
+        command.wait()
+    assert list(temporary.iterdir()) == []
+    assert state(database) == before
+
+
+def test_a_full_disk(database: Path, trace: Path, temporary: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    before = state(database)
+    result = subprocess.run(
+        [QUERYPROF, "analyze", trace, "--db", database, "--prove"],
+        preexec_fn=limit, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "it cannot be copied" in result.stderr
+    assert list(temporary.iterdir()) == []
+    assert state(database) == before
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_a_copy_is_of_one_moment(tmp_path: Path, mode: str) -> None:
+    """Two tables get each row together, while copies are taken."""
+    path, ends = tmp_path / "t.db", threading.Event()
+    setup = sqlite3.connect(path)
+    setup.execute(f"PRAGMA journal_mode = {mode}")
+    setup.executescript("CREATE TABLE one (a); CREATE TABLE two (a)")
+    setup.close()
+
+    def write() -> None:
+        db = sqlite3.connect(path, isolation_level=None, timeout=30)
+        db.execute("PRAGMA synchronous = OFF")
+        while not ends.is_set():
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("INSERT INTO one VALUES (?)", (b"x" * 500,))
+            db.execute("INSERT INTO two VALUES (?)", (b"x" * 500,))
+            db.execute("COMMIT")
+        db.close()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with Judge() as judge:
+        counts = []
+        while len(counts) < 10:
+            judge.take(f"{path.as_uri()}?mode=ro", BEFORE, str(tmp_path))
+            rows = judge.rows(BEFORE, "SELECT (SELECT count(*) FROM one), (SELECT count(*) FROM two)")  # fmt: skip
+            counts.append(rows[0])
+            assert judge.rows(BEFORE, "PRAGMA integrity_check") == [("ok",)]
+    ends.set()
+    writer.join()
+    assert all(one == two for one, two in counts)
+    assert counts[0] < counts[-1]
+
+
+def test_an_interrupt_ends_with_the_best_so_far(database: Path, trace: Path) -> None:
+    db = sqlite3.connect(database)
+    db.executemany("INSERT INTO t VALUES (?, ?)", ((i, f"text {i}") for i in range(300_000)))
+    db.commit()
+    db.close()
+    command = subprocess.Popen(
+        [QUERYPROF, "analyze", trace, "--db", database, "--prove"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(1.5)
+    command.send_signal(signal.SIGINT)
+    out, err = command.communicate(timeout=60)
+    assert "Traceback" not in err
+    assert command.returncode in (0, 130)
+    assert "Proved" in out or command.returncode == 130
+
+
+def bad(queryprof: Run, trace: Path, database: Path) -> str:
+    result = queryprof("analyze", trace, "--db", database, "--prove")
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1, result.stderr
+    return str(result.stderr)
+
+
+def test_bad_input_is_one_line(queryprof: Run, tmp_path: Path, trace: Path, database: Path) -> None:
+    assert "there is no such file" in bad(queryprof, trace, tmp_path / "none.db")
+    (tmp_path / "noise.db").write_bytes(os.urandom(9000))
+    assert "no SQLite database, or it is encrypted" in bad(queryprof, trace, tmp_path / "noise.db")
+    (tmp_path / "empty.db").write_bytes(b"")
+    assert "it has no table t" in bad(queryprof, trace, tmp_path / "empty.db")
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("CREATE TABLE u (a)")
+    other.close()
+    assert "it has no table t" in bad(queryprof, trace, tmp_path / "other.db")
+    content = database.read_bytes()
+    (tmp_path / "cut.db").write_bytes(content[:4096] + os.urandom(len(content) - 4096))
+    assert "damaged" in bad(queryprof, trace, tmp_path / "cut.db")
+    (tmp_path / "short.db").write_bytes(content[: len(content) // 2])
+    assert "damaged" in bad(queryprof, trace, tmp_path / "short.db")
+    assert "--prove goes with one --db" in queryprof("analyze", trace, "--prove").stderr
+    said = queryprof("analyze", trace, "--db", database, "--format", "sql").stderr
+    assert "--format sql goes with --prove" in said
+
+
+def test_what_is_unknown_is_planned_and_not_measured(
+    queryprof: Run, tmp_path: Path, database: Path
+) -> None:
+    """Functions, collations and tables that queryprof does not have; a schema that has changed."""
+    program = tmp_path / "own.py"
+    program.write_text(
+        "import sqlite3, sys\n"
+        "db = sqlite3.connect(sys.argv[1])\n"
+        "db.create_function('own', 1, lambda a: a)\n"
+        "db.create_collation('ours', lambda a, b: (a > b) - (a < b))\n"
+        "db.execute('CREATE TEMP TABLE later (a)')\n"
+        "for i in range(3):\n"
+        "    db.execute('SELECT b FROM t WHERE a = ?', (i,)).fetchall()\n"
+        "    db.execute('SELECT b FROM t WHERE own(a) = ?', (i,)).fetchall()\n"
+        "    db.execute('SELECT b FROM t WHERE b = ? COLLATE ours', (i,)).fetchall()\n"
+        "    db.execute('INSERT INTO later SELECT a FROM t')\n"
+        "    db.execute('SELECT a FROM later').fetchall()\n"
+    )
+    queryprof("run", "--parameters", "--no-report", "-o", "x.qprof", program, database)
+    said = queryprof("analyze", "x.qprof", "--db", database, "--prove").stdout
+    assert "CREATE INDEX t_a_idx ON t (a);" in said
+    for reason in (
+        "no such function: own", "no such collation sequence: ours", "no such table: later",
+    ):  # fmt: skip
+        assert reason in said
