@@ -49,6 +49,7 @@ bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (te
 	$(BIN)/python benchmarks/pytest_plugin.py
 	$(BIN)/python benchmarks/pages.py
 	$(BIN)/python benchmarks/top.py
+	$(BIN)/python benchmarks/advice.py
 
 responsiveness: $(BIN)/queryprof ## a server with its database on and off the event loop, compared (three minutes)
 	$(BIN)/python examples/responsiveness/responsiveness.py

@@ -35,13 +35,13 @@ finding. Where there are spans, shares are of their time and not of the run.
 
 **The schema** of a database is read for some of them (`index_defeated`, `bad_index_choice`,
 `redundant_index`): from the files that the trace names, as long as they are there, or from `--db FILE`.
-They are opened read-only.
+They are opened read-only. With `--prove` indexes are built and measured on a copy: see [proving a fix](proving.md).
 
 **Exit status**: 0; with `--fail-on high`, `medium` or `any` 1 when there is one so severe; 2 for a trace
 that cannot be read, or in which nothing was recorded.
 
 **Formats**: `--format table`, `json` (its schema is `queryprof/report/findings-schema.json`), `markdown`,
-`github` (annotations of a pull request) and `sarif` (2.1.0, for code scanning).
+`github` (annotations of a pull request) `sarif` (2.1.0, for code scanning) and, with `--prove`, `sql`.
 
 **Accepting one**: a finding's last line is its identity, which stays the same while the statement, the
 file's name and the function do. In `queryprof.toml`, or in `[tool.queryprof]` of `pyproject.toml`:

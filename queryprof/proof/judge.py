@@ -22,11 +22,13 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 DB_CACHE_HIT, DB_CACHE_MISS = 7, 8
-STATEMENT_VM_STEP = 4
-"""Of sqlite3_db_status and sqlite3_stmt_status."""
+STATEMENT_VM_STEP, SQLITE_TRACE_PROFILE = 4, 2
+"""Of sqlite3_db_status, sqlite3_stmt_status and sqlite3_trace_v2."""
 
 PROGRESS_STEPS = 100_000
 """VM steps between two looks at the clock: a look costs nothing that could be measured."""
@@ -55,7 +57,8 @@ class Counters:
         self._counter = library.sqlite3_stmt_status
         self._vfs = library.sqlite3_vfs_find
         self._vfs.restype = ctypes.c_void_p
-        self._status.argtypes = [ctypes.c_void_p, ctypes.c_int, *[ctypes.POINTER(ctypes.c_int)] * 2, ctypes.c_int]  # fmt: skip
+        number, pointer = ctypes.c_int, ctypes.POINTER(ctypes.c_int)
+        self._status.argtypes = [ctypes.c_void_p, number, pointer, pointer, number]
         self._next.restype, self._next.argtypes = ctypes.c_void_p, [ctypes.c_void_p] * 2
         self._counter.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
 
@@ -67,6 +70,10 @@ class Counters:
             raise OSError("this Python keeps its connections in another way")
         return handle
 
+    def watch(self, connection: Any) -> None:
+        """Begins to count."""
+        self.steps(connection)
+
     def pages(self, connection: Any) -> int:
         """Page fetches since the connection was opened."""
         found = 0
@@ -77,7 +84,7 @@ class Counters:
         return found
 
     def steps(self, connection: Any) -> int:
-        """VM steps of all statements that the connection has, since the last call."""
+        """VM steps of all statements that the connection has, since then."""
         handle = self._handle(connection)
         found, statement = 0, self._next(handle, None)
         while statement:
@@ -93,19 +100,18 @@ class ApswCounters:
         self._steps = 0
 
     def watch(self, connection: Any) -> None:
-        import apsw
-
         def note(event: dict[str, Any]) -> None:
             self._steps += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
 
-        connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, note)
+        self._steps = 0
+        connection.trace_v2(SQLITE_TRACE_PROFILE, note)
 
     def pages(self, connection: Any) -> int:
         return sum(connection.status(what)[0] for what in (DB_CACHE_HIT, DB_CACHE_MISS))
 
-    def steps(self, _connection: Any) -> int:
-        found, self._steps = self._steps, 0
-        return found
+    def steps(self, connection: Any) -> int:
+        connection.trace_v2(0)
+        return self._steps
 
 
 class Sqlite3:
@@ -142,10 +148,9 @@ class Apsw:
         self.counters: Any = ApswCounters()
 
     def open(self, name: str) -> Any:
-        flags = self.module
-        return flags.Connection(
-            name, flags=flags.SQLITE_OPEN_READWRITE | flags.SQLITE_OPEN_CREATE | flags.SQLITE_OPEN_URI
-        )  # fmt: skip
+        a = self.module
+        flags = a.SQLITE_OPEN_READWRITE | a.SQLITE_OPEN_CREATE | a.SQLITE_OPEN_URI
+        return a.Connection(name, flags=flags)
 
     def copy(self, source: Any, target: Any) -> None:
         with target.backup("main", source, "main") as backup:
@@ -166,9 +171,6 @@ class Judge:
     def version(self) -> str:
         """Of SQLite."""
         return str(self._library.version)
-
-    def has_counters(self) -> bool:
-        return self._library.counters is not None
 
     def deadline(self, left_s: float) -> None:
         """Statements are interrupted when so many seconds have passed."""
@@ -200,7 +202,7 @@ class Judge:
         return self.size(name)
 
     def blank(self, name: str) -> None:
-        """An empty database in memory, in which foreign keys and triggers do nothing."""
+        """An empty database in memory."""
         self._copies[name] = self._ready(self._library.open(":memory:"))
 
     def _ready(self, copy: Any) -> Any:
@@ -292,34 +294,24 @@ class Judge:
         return {name: (least[name], *facts[name][1:]) for name in names}
 
     def _timed(self, copy: Any, sql: str, values: Values, writes: bool) -> tuple[int, list[Any]]:
-        if writes:
-            copy.execute("SAVEPOINT queryprof")
-        try:
+        with _undone(copy) if writes else nullcontext():
             start = time.perf_counter_ns()
             rows = copy.execute(sql, values).fetchall()
             took_ns = time.perf_counter_ns() - start
             if writes:
                 rows += copy.execute("SELECT changes()").fetchall()
             return took_ns, rows
-        finally:
-            if writes:
-                copy.execute("ROLLBACK TO queryprof")
-                copy.execute("RELEASE queryprof")
 
     def _counted(self, copy: Any, sql: str, values: Values, writes: bool) -> Any:
         counters = self._library.counters
         if not counters:
             took_ns, rows = self._timed(copy, sql, values, writes)
             return took_ns, None, None, len(rows), _hash(rows)
-        if hasattr(counters, "watch"):
-            counters.watch(copy)
-        counters.steps(copy)
+        counters.watch(copy)
         pages = counters.pages(copy)
         took_ns, rows = self._timed(copy, sql, values, writes)
         pages = counters.pages(copy) - pages
         steps = counters.steps(copy)
-        if hasattr(counters, "watch"):
-            copy.trace_v2(0)
         return took_ns, steps, pages, len(rows), _hash(rows)
 
     def insert_ns(
@@ -328,62 +320,58 @@ class Judge:
         """The least time of an insert into a table, by copy: its own rows are taken out and put back.
 
         Args:
+            table: its name as SQL, as all names are.
             key: columns that tell its rows apart; columns: those that are inserted.
 
         Returns:
             Nothing when the table is empty.
         """
-        into, keys, listed = _quoted(table), _list(key), _list(columns)
+        keys, listed = ", ".join(key), ", ".join(columns)
         rows = self.rows(
             names[0],
-            f"SELECT {keys}, {listed} FROM {into}"
-            f" WHERE abs(random()) % (SELECT max(1, count(*) / ?) FROM {into}) = 0 LIMIT ?",
+            f"SELECT {keys}, {listed} FROM {table}"
+            f" WHERE abs(random()) % (SELECT max(1, count(*) / ?) FROM {table}) = 0 LIMIT ?",
             (INSERTED_ROWS, INSERTED_ROWS),
         )
         if not rows:
             return {}
-        delete = f"DELETE FROM {into} WHERE " + " AND ".join(f"{_quoted(one)} = ?" for one in key)
-        insert = f"INSERT INTO {into} ({listed}) VALUES ({', '.join('?' * len(columns))})"
+        delete = f"DELETE FROM {table} WHERE " + " AND ".join(f"{one} = ?" for one in key)
+        insert = f"INSERT INTO {table} ({listed}) VALUES ({', '.join('?' * len(columns))})"
         least = dict.fromkeys(names, float("inf"))
         for _ in range(rounds):
             for name in names:
                 copy = self._copies[name]
-                copy.execute("SAVEPOINT queryprof")
-                try:
+                with _undone(copy):
                     copy.executemany(delete, [row[: len(key)] for row in rows])
                     inserted = [row[len(key) :] for row in rows]
                     start = time.perf_counter_ns()
                     copy.executemany(insert, inserted)
                     least[name] = min(least[name], (time.perf_counter_ns() - start) / len(rows))
-                finally:
-                    copy.execute("ROLLBACK TO queryprof")
-                    copy.execute("RELEASE queryprof")
         return least
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+@contextmanager
+def _undone(copy: Any) -> Iterator[None]:
+    """Takes back what is written in its block."""
+    copy.execute("SAVEPOINT queryprof")
+    try:
+        yield
+    finally:
+        copy.execute("ROLLBACK TO queryprof")
+        copy.execute("RELEASE queryprof")
 
 
 def _names(step: str, index: str) -> bool:
     return f" {index} " in step.replace("(", " ") + " "
 
 
-def _list(names: list[str]) -> str:
-    return ", ".join(map(_quoted, names))
-
-
 def _hash(rows: list[Any]) -> str:
     """Equal for equal rows in any order."""
     total = 0
     for row in rows:
-        text = repr(tuple(_rounded(value) for value in row))
+        text = repr([f"{v:.{SIGNIFICANT_DIGITS}g}" if isinstance(v, float) else v for v in row])
         total += int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest(), "big")  # fmt: skip
     return f"{total % 2**128:032x}"
-
-
-def _rounded(value: Any) -> Any:
-    return f"{value:.{SIGNIFICANT_DIGITS}g}" if isinstance(value, float) else value
 
 
 def main() -> None:

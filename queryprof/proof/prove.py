@@ -34,6 +34,9 @@ SEARCH_SHARE = 0.6
 ROUNDS, ENOUGH_NS = 5, 100_000_000
 """Executions before and after by turns, and when fewer are enough ..."""
 
+LONG_NS = 300_000_000
+"""Of a statement that takes longer one set of parameters is enough."""
+
 CLOSE, CLOSE_ENOUGH_NS = 0.5, 2_000_000_000
 """... and where the times differ by less than this."""
 
@@ -199,6 +202,8 @@ def _proof(search: Search, query: Query) -> Proof:
         if CLOSE * pair[BEFORE].ns < pair[AFTER].ns < SAME * pair[BEFORE].ns:
             pair = search.measured((BEFORE, AFTER), query, number, ROUNDS, CLOSE_ENOUGH_NS)
         pairs.append(pair)
+        if pair[BEFORE].ns > LONG_NS:
+            break
     before, after = (_mean([pair[copy] for pair in pairs]) for copy in (BEFORE, AFTER))
     uses = tuple(
         dict.fromkeys(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from queryprof.proof.candidates import candidates_of
-from queryprof.proof.index import Candidate
+from queryprof.proof.index import Candidate, quoted
 from queryprof.proof.judging import AFTER, BEFORE, EMPTY, Judge, Measured, StatementError
 from queryprof.proof.schema import DatabaseSchema, Table, add_dummy
 from queryprof.proof.workload import Query
@@ -359,6 +359,7 @@ def names(plan: Iterable[str], index: str) -> bool:
 def insert_costs(judge: Judge, table: Table, rounds: int) -> dict[str, float]:
     """Time (ns) of an insert into a table on both copies; nothing when it cannot be measured."""
     try:
-        return dict(judge.insert_ns((BEFORE, AFTER), table.name, table.key, table.inserted, rounds))
+        key, columns = ([quoted(one) for one in names] for names in (table.key, table.inserted))
+        return dict(judge.insert_ns((BEFORE, AFTER), quoted(table.name), key, columns, rounds))
     except StatementError:
         return {}

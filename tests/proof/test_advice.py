@@ -23,7 +23,12 @@ from queryprof.trace.reader import read_profile
 pytestmark = [pytest.mark.once, pytest.mark.flaky(reruns=2)]
 
 ROWS = 12_000
-PROGRAMS = Path(__file__).parent.parent / "programs" / "advice"
+ROOT = Path(__file__).parents[2]
+PROGRAMS = (
+    ROOT / "examples" / "indexes" / "shop.py",
+    ROOT / "tests" / "programs" / "advice" / "telemetry.py",
+    ROOT / "tests" / "programs" / "advice" / "crm.py",
+)
 
 TABLES = """
     CREATE TABLE item (id INTEGER PRIMARY KEY, owner INTEGER, kind TEXT, name TEXT, at INTEGER, price REAL,
@@ -202,10 +207,10 @@ def test_values_are_drawn(database: Path) -> None:
     assert "--parameters" in unknown.reason
 
 
-@pytest.mark.parametrize("name", ["shop", "telemetry", "crm"])
-def test_a_program(queryprof: Run, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+def test_a_program(queryprof: Run, tmp_path: Path, program: Path) -> None:
     """Its indexes are few, all used, none the beginning of another."""
-    program, path = PROGRAMS / f"{name}.py", str(tmp_path / f"{name}.db")
+    path = str(tmp_path / "program.db")
     subprocess.run([sys.executable, program, path, "fill"], check=True)
     queryprof("run", "--parameters", "--no-report", "-o", "x.qprof", program, path)
     advice = prove(Report(read_profile("x.qprof")), path)

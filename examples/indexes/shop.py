@@ -1,4 +1,4 @@
-"""A shop: `shop.py FILE fill` makes its database, `shop.py FILE` is a day of it."""
+"""A shop without indexes: `shop.py FILE fill` makes its database, `shop.py FILE` is an hour of it."""
 
 import random
 import sqlite3
