@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     help="Keep SQL texts and bound parameters of the slowest executions: they may be secrets.",
 )  # fmt: skip
 @click.option(
+    "--record-workload", "workload_mb", type=click.IntRange(min=1), metavar="MB",
+    is_flag=False, flag_value=256,
+    help="Keep all executions in order, with all values, for `replay`: at most so much for each"
+    " process.  [256 if MB is left out]",
+)  # fmt: skip
+@click.option(
     "--stall", "stall_ms", type=click.FloatRange(min=1, max=3_600_000), metavar="MS",
     help="A step of an event loop that takes longer is a stall.  [default: 50]",
 )  # fmt: skip
@@ -45,6 +51,7 @@ def run(
     writes_page: bool,
     profiles_functions: bool,
     parameters: bool,
+    workload_mb: int | None,
     stall_ms: float | None,
     roots: tuple[str, ...],
     command: tuple[str, ...],
@@ -58,7 +65,7 @@ def run(
     from queryprof.cli.command import python_command, run_command, uninterrupted
     from queryprof.cli.progress import progress
     from queryprof.cli.recording import Parts
-    from queryprof.core.settings import read_settings
+    from queryprof.core.settings import WORKLOAD_VARIABLE, read_settings
     from queryprof.hooks.autoload import FUNCTIONS_VARIABLE
     from queryprof.report.inert import visible
 
@@ -72,6 +79,8 @@ def run(
             environment = {**parts.environment(parameters, roots, stall_ms)}
             if functions:
                 environment[FUNCTIONS_VARIABLE] = functions
+            if workload_mb:
+                environment[WORKLOAD_VARIABLE] = _workload_beside(parts, workload_mb)
             status = run_command(arguments, environment)
     except QueryprofError:
         parts.remove()
@@ -154,6 +163,15 @@ def _functions_beside(parts: Parts) -> str:
     """Where the recorded process writes cProfile's statistics."""
     _need_trace(parts, "--cprofile")
     return parts.beside("functions.prof")
+
+
+def _workload_beside(parts: Parts, megabytes: int) -> str:
+    """Where the processes write their workloads; those of an earlier run are removed."""
+    from queryprof.trace.workload import prefix_of, remove_workloads
+
+    _need_trace(parts, "--record-workload")
+    remove_workloads(parts.output)
+    return f"{megabytes}:{prefix_of(os.path.abspath(parts.output))}"
 
 
 def _need_trace(parts: Parts, option: str) -> None:

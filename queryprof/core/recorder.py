@@ -9,6 +9,7 @@ import os
 import sys
 
 from queryprof.core import _core
+from queryprof.core.settings import WORKLOAD_VARIABLE
 from queryprof.core.user_code import code_prefixes, is_typed_in, working_directory
 from queryprof.errors import SessionError
 
@@ -78,4 +79,8 @@ def start_core(settings: Settings) -> float:
     _core.configure(
         code_prefixes(settings.roots), settings.call_path_frames, working_directory(), is_typed_in()
     )
-    return _core.probe_cost_ns()
+    call_cost_ns = _core.probe_cost_ns()
+    megabytes, _, prefix = os.environ.get(WORKLOAD_VARIABLE, "").partition(":")
+    if prefix and megabytes.isdecimal():
+        _core.workload_to(prefix, int(megabytes) << 20)
+    return call_cost_ns

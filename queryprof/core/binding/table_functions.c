@@ -2,6 +2,7 @@
  * changes. */
 #include "binding/module.h"
 
+#include "calls/workload.h"
 #include "counters/plans.h"
 #include "memory/changes.h"
 #include "memory/region.h"
@@ -67,6 +68,22 @@ static PyObject *checkpoint_to(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *workload_to(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *prefix;
+    long long most_bytes;
+    if (!PyArg_ParseTuple(args, "O&L:workload_to", PyUnicode_FSConverter, &prefix, &most_bytes)) {
+        return NULL;
+    }
+    bool good = qp_require_recording();
+    if (good && !qp_workload_to(PyBytes_AS_STRING(prefix), most_bytes)) {
+        PyErr_NoMemory();
+        good = false;
+    }
+    Py_DECREF(prefix);
+    return good ? Py_NewRef(Py_None) : NULL;
+}
+
 static PyObject *make_region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     if (qp_share_awaited) {
@@ -124,6 +141,7 @@ PyMethodDef qp_table_functions[] = {
     {"region_path", region_path, METH_NOARGS, NULL},
     {"share_region", share_region, METH_VARARGS, NULL},
     {"checkpoint_to", checkpoint_to, METH_VARARGS, NULL},
+    {"workload_to", workload_to, METH_VARARGS, NULL},
     {"make_region", make_region, METH_NOARGS, NULL},
     {"end_part", end_part, METH_NOARGS, NULL},
     {"end_region", end_region, METH_NOARGS, NULL},

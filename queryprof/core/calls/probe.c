@@ -6,6 +6,7 @@
 #include "calls/call_stack.h"
 #include "calls/file_work_end.h"
 #include "calls/first_run.h"
+#include "calls/workload.h"
 #include "context/spans.h"
 #include "context/statement_labels.h"
 #include "counters/locks.h"
@@ -365,6 +366,9 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
         return;
     }
     int64_t changed_rows = 0;
+    if (!serves && qp_workload_on) {
+        qp_workload_note(call, result, now);
+    }
     if (!serves) {
         changed_rows = end_execution(call, result, ticks);
         thread->changed_rows += changed_rows;

@@ -4,6 +4,7 @@
 #include "calls/executions.h"
 #include "calls/file_work_end.h"
 #include "calls/probe.h"
+#include "calls/workload.h"
 #include "context/handoffs.h"
 #include "context/spans.h"
 #include "counters/counters.h"
@@ -120,6 +121,7 @@ void qp_recorder_stop(void)
     qp_recording = 0;
     qp_turn_stop();
     qp_checkpoint_to("", 0, false);
+    qp_workload_to("", 0);
     qp_calls_clear();
     qp_spans_stop();
     qp_task_creators_stop();
@@ -177,6 +179,7 @@ void qp_recorder_clear(void)
 void qp_recorder_after_fork(void)
 {
     qp_checkpoint_after_fork();
+    qp_workload_after_fork();
     qp_counters_after_fork();
     qp_calls_after_fork();
     qp_thread_usage_after_fork();

@@ -1,0 +1,214 @@
+"""Workloads: every execution of a process in its order, in a file beside the trace.
+
+A file begins with the line `queryprof workload 1`. Then records follow, in the byte order of the
+machine, each with its kind in one byte:
+
+    T  a text: its length (32 bits), UTF-8. Texts are numbered from 1 in their order.
+    C  a connection: its identity (64 bits), `S`, and the path of its main database; empty: in memory.
+    E  an execution: start (ns since 1970, 64 bits), duration (ns, 64 bits), connection (64 bits),
+       number of the text (32 bits; 0: none), number of the thread (16 bits), operation, whether it
+       raised, whether the connection is in a transaction after it (0 unknown, 1 no, 2 yes), 7 bytes of
+       padding; then its parameters.
+    L  the end: the file has as many bytes as it may have.
+
+Parameters: `0` none, `?` unknown, `(` a count (32 bits) and so many values, `{` a count and so many
+pairs of name and value, `[` a count and so many of these. A value: `N` None, `I` 64 bits, `F` a
+double, `S` and `B` text and bytes with their length (32 bits), `?` of another type.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from queryprof.core import _core
+from queryprof.errors import TraceError
+
+MAGIC = b"queryprof workload 1\n"
+FIXED = struct.Struct("=qqQIHBBB7x")
+NUMBER, INTEGER, FLOAT = struct.Struct("=I"), struct.Struct("=q"), struct.Struct("=d")
+IDENTITY = struct.Struct("=Q")
+
+UNKNOWN, OUTSIDE, INSIDE = 0, 1, 2
+"""Whether a connection is in a transaction."""
+
+
+class Unknown:
+    """A value that was not recorded."""
+
+
+Parameters = tuple[object, ...] | dict[object, object] | list[object] | None | type[Unknown]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One execution, commit, rollback or close.
+
+    Attributes:
+        process: the number of its file; thread, connection: identities in the process.
+        database: the file; "" in memory; None: not known.
+        text: SQL as it was; None: none.
+        parameters: of executemany, a list of the parameters of each; Unknown: not recorded.
+        state: of the connection's transaction after it.
+    """
+
+    process: int
+    thread: int
+    connection: int
+    database: str | None
+    operation: str
+    start_unix_ns: int
+    duration_ns: int
+    text: str | None
+    parameters: Parameters
+    failed: bool
+    state: int
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all its values were recorded."""
+        rows = self.parameters if isinstance(self.parameters, list) else [self.parameters]
+        return all(
+            row is not Unknown
+            and Unknown not in (row.values() if isinstance(row, dict) else row or ())  # type: ignore[operator, attr-defined]
+            for row in rows
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The executions of all processes, in the order in which they began; is_cut: some are missing."""
+
+    executions: tuple[Execution, ...]
+    is_cut: bool
+
+
+def prefix_of(trace: str) -> str:
+    """How the paths of a trace's workloads begin."""
+    return f"{trace}-workload-"
+
+
+def remove_workloads(trace: str) -> None:
+    """Removes the workloads beside a trace."""
+    for path in glob.glob(glob.escape(prefix_of(trace)) + "*"):
+        os.unlink(path)
+
+
+def read_workload(trace: str) -> Workload:
+    """The workload beside a trace.
+
+    Raises:
+        TraceError: there is none, or it is damaged.
+    """
+    paths = sorted(glob.glob(glob.escape(prefix_of(trace)) + "*"))
+    if not paths:
+        raise TraceError(
+            f"{trace}: no workload is beside it: record with `queryprof run --record-workload`"
+        )
+    found: list[Execution] = []
+    is_cut = False
+    for number, path in enumerate(paths):
+        try:
+            with open(path, "rb") as file:
+                content = file.read()
+        except OSError as error:
+            raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
+        if not content.startswith(MAGIC):
+            raise TraceError(f"{path}: is no workload of this version of queryprof")
+        reader = _Reader(content, number)
+        try:
+            found += reader.executions()
+        except (struct.error, IndexError, ValueError, UnicodeDecodeError) as error:
+            if reader.is_damaged:
+                raise TraceError(f"{path}: is damaged after {reader.at:,} bytes") from error
+        is_cut = is_cut or reader.is_cut
+    found.sort(key=lambda one: one.start_unix_ns)
+    return Workload(tuple(found), is_cut)
+
+
+class _Reader:
+    """Reads one file. What is cut off at its end is left out."""
+
+    def __init__(self, content: bytes, process: int) -> None:
+        self._content, self._process = content, process
+        self._operations = _core.operations()
+        self._texts: list[str] = [""]
+        self._databases: dict[int, str] = {}
+        self.at = len(MAGIC)
+        self.is_cut = False
+        self.is_damaged = False
+
+    def executions(self) -> Iterator[Execution]:
+        while self.at < len(self._content):
+            kind = self._byte()
+            if kind == "T":
+                self._texts.append(self._bytes().decode("utf-8", "surrogatepass"))
+            elif kind == "C":
+                (identity,) = self._take(IDENTITY)
+                self._databases[identity] = str(self._value())
+            elif kind == "E":
+                self.is_cut = True  # until its last byte is read
+                yield self._execution()
+                self.is_cut = False
+            elif kind == "L":
+                self.is_cut = True
+                return
+            else:
+                self.is_damaged = True
+                raise ValueError(kind)
+
+    def _take(self, form: struct.Struct) -> tuple[int, ...]:
+        values = form.unpack_from(self._content, self.at)
+        self.at += form.size
+        return values
+
+    def _byte(self) -> str:
+        self.at += 1
+        return chr(self._content[self.at - 1])
+
+    def _bytes(self) -> bytes:
+        (length,) = self._take(NUMBER)
+        self.at += length
+        if self.at > len(self._content):
+            raise IndexError
+        return self._content[self.at - length : self.at]
+
+    def _execution(self) -> Execution:
+        start, duration, connection, text, thread, operation, failed, state = self._take(FIXED)
+        parameters = self._parameters()
+        if operation >= len(self._operations) or text >= len(self._texts):
+            self.is_damaged = True
+            raise ValueError(operation)
+        return Execution(
+            self._process, thread, connection, self._databases.get(connection), self._operations[operation], start, duration,
+            self._texts[text] if text else None, parameters, bool(failed), state,
+        )  # fmt: skip
+
+    def _parameters(self) -> Parameters:
+        kind = self._byte()
+        if kind in "0?":
+            return None if kind == "0" else Unknown
+        (count,) = self._take(NUMBER)
+        if kind == "(":
+            return tuple(self._value() for _ in range(count))
+        if kind == "{":
+            return {self._value(): self._value() for _ in range(count)}
+        if kind == "[":
+            return [self._parameters() for _ in range(count)]
+        self.is_damaged = True
+        raise ValueError(kind)
+
+    def _value(self) -> object:
+        kind = self._byte()
+        if kind in "IF":
+            return self._take(INTEGER if kind == "I" else FLOAT)[0]
+        if kind in "SB":
+            content = self._bytes()
+            return content if kind == "B" else content.decode("utf-8", "surrogatepass")
+        if kind not in "N?":
+            self.is_damaged = True
+            raise ValueError(kind)
+        return None if kind == "N" else Unknown
