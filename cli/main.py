@@ -27,6 +27,8 @@ COMMANDS = (
     "analyze",
     "compare",
     "ab",
+    "replay",
+    "tune",
     "scenario",
     "merge",
     "doctor",

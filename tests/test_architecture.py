@@ -29,8 +29,11 @@ MAY_IMPORT = {
     "queryprof.trace": {"queryprof.core", "queryprof.errors", "queryprof.model",
                         "queryprof.operations", "queryprof.version"},
     "queryprof.analysis": {"queryprof.model", "queryprof.operations"},
-    "queryprof.report": {"queryprof.analysis", "queryprof.model", "queryprof.version"},
+    "queryprof.report": {"queryprof.analysis", "queryprof.model", "queryprof.tuning", "queryprof.version"},
     # Experiments on copies of databases: with a library, and from the command line alone.
+    "queryprof.replay": {"queryprof.api", "queryprof.errors", "queryprof.trace", "queryprof.tuning"},
+    # Methods alone: how experiments are planned, and what their figures say.
+    "queryprof.tuning": {"queryprof.errors", "queryprof.model"},
     "queryprof.proof": {"queryprof.analysis", "queryprof.errors", "queryprof.model",
                         "queryprof.trace.database_schema"},
     # The findings, with what is looked up for them.

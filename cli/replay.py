@@ -1,0 +1,99 @@
+"""`queryprof replay`: executes a recorded workload again, on copies of its database."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from queryprof.cli.compare import judge, judging
+from queryprof.errors import QueryprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queryprof.replay.player import Played
+    from queryprof.replay.replaying import Replay, Setting
+
+MOST_REASONS = 5
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option("--db", "database", type=click.Path(), required=True,
+              help="The database as it was before the recording; it is copied, and not changed.")  # fmt: skip
+@click.option("--pragma", "pragmas", multiple=True, metavar="NAME=VALUE",
+              help="Compare with this setting; may be given more than once.")  # fmt: skip
+@click.option("--index", "indexes", multiple=True, metavar="SQL",
+              help="Compare with this index, or other SQL, executed first.")  # fmt: skip
+@click.option("--sqlite", "library", type=click.Path(exists=True, dir_okay=False),
+              help="Compare with this library of SQLite (libsqlite3.so).")  # fmt: skip
+@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True,
+              help="Threads that execute transactions as they are free; 1: in the recorded order.")  # fmt: skip
+@click.option("--speed", type=click.FloatRange(min=0), default=0.0,
+              help="1: at the recorded times; 2: twice as fast.  [default: as fast as it goes]")  # fmt: skip
+@click.option("--rounds", type=click.IntRange(min=1), default=4, show_default=True,
+              help="How often each side is replayed, by turns.")  # fmt: skip
+@judging
+def replay(
+    file: str, database: str, pragmas: tuple[str, ...], indexes: tuple[str, ...],
+    library: str | None, workers: int, speed: float, rounds: int, **judgement: Any,
+) -> None:  # fmt: skip
+    """Executes FILE's workload again on copies of its database.
+
+    Record it with `queryprof run --record-workload`. With --pragma, --index or --sqlite both settings are
+    replayed by turns and compared, as `compare` does.
+    """
+    from queryprof.replay.replaying import Setting, differing, parse_pragma, played, replay_of
+
+    chosen = Setting(tuple(map(parse_pragma, pragmas)), indexes, library or "")
+    sides = [Setting()] if chosen == Setting() else [Setting(), chosen]
+    found = replay_of(file, database)
+    with tempfile.TemporaryDirectory(prefix="queryprof-replay-") as folder:
+        runs: list[list[Played]] = [[] for _ in sides]
+        traces: list[list[str]] = [[] for _ in sides]
+        for turn in range(rounds):
+            for number, setting in enumerate(sides) if turn % 2 else reversed([*enumerate(sides)]):
+                trace = os.path.join(folder, f"{number}-{turn}.qprof") if len(sides) > 1 else ""
+                runs[number].append(played(found, setting, trace, workers, speed))
+                traces[number].append(trace)
+        others = differing([run for side in runs for run in side])
+        _say(found, sides, runs, others)
+        if len(sides) > 1:
+            judge(traces[0], traces[1], **judgement)
+    if others:
+        raise QueryprofError(
+            f"replay: {len(others)} statements returned other rows: {others[0][:80]}"
+        )
+
+
+def _say(
+    found: Replay, sides: Sequence[Setting], runs: Sequence[Sequence[Played]], others: Sequence[str]
+) -> None:
+    """What was replayed, on stderr: the comparison may be read by a program."""
+    from queryprof.analysis.units import counted, duration
+    from queryprof.report.inert import visible
+    from queryprof.tuning.student import mean_95
+
+    first = runs[0][0]
+    lines = [
+        f"replayed {counted(first.executions, 'execution')}, {counted(len(runs[0]), 'time')} on"
+        + (" each side" if len(sides) > 1 else " a copy")
+        + f"; they took {duration(found.recorded_s * 1e9)} when they were recorded, without fetches"
+    ]
+    for number, side in enumerate(runs):
+        mean, half = mean_95([run.database_s * 1e9 for run in side])
+        name = ("before", "after")[number] if len(sides) > 1 else "database time"
+        interval = f" ± {duration(half)} (95%)" if half is not None else ""
+        speed = sum(run.executions for run in side) / sum(run.wall_s for run in side)
+        lines.append(f"{name}: {duration(mean)}{interval}, {speed:,.0f} executions a second")
+    if found.is_cut:
+        lines.append("! the workload is not whole: its file had its most bytes, or its end is cut")
+    for reason, many in first.left_out.most_common(MOST_REASONS):
+        lines.append(f"! {counted(many, 'execution')} left out: it {reason}")
+    if not others:
+        lines.append("rows: equal in all rounds" if first.digests else "rows: none were compared")
+    for line in lines:
+        click.echo(visible(line), err=True)

@@ -1,0 +1,72 @@
+"""`queryprof tune`: which settings and how many workers suit a recorded workload."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+MOST_INTERVALS = 60
+
+
+@click.group()
+def tune() -> None:
+    """Finds settings for a recorded workload, by replays on copies of its database."""
+
+
+@tune.command()
+@click.argument("file", type=click.Path())
+@click.option("--db", "database", type=click.Path(), required=True,
+              help="The database as it was before the recording; it is copied, and not changed.")  # fmt: skip
+@click.option("--factor", "factors", multiple=True, metavar="NAME=VALUE,VALUE",
+              help="A pragma with two levels; up to six.  [default: journal_mode, synchronous,"
+              " cache_size, mmap_size]")  # fmt: skip
+@click.option("--replications", type=click.IntRange(min=1), default=3, show_default=True,
+              help="How often each combination is replayed; without two there are no intervals.")  # fmt: skip
+def pragmas(file: str, database: str, factors: tuple[str, ...], replications: int) -> None:
+    """Replays FILE's workload with every combination of pragmas (a 2^k experiment)."""
+    from queryprof.cli.progress import progress
+    from queryprof.replay.pragmas import DEFAULT_FACTORS, experiment, parse_factor
+    from queryprof.replay.replaying import replay_of
+    from queryprof.report.terminal.tuning import print_pragmas
+
+    chosen = [parse_factor(text) for text in factors or DEFAULT_FACTORS]
+    found = replay_of(file, database)
+    with progress("replaying", replications * 2 ** len(chosen)) as step:
+        result = experiment(found, chosen, replications, lambda *_: step())
+    print_pragmas(result)
+
+
+@tune.command()
+@click.argument("file", type=click.Path())
+@click.option("--db", "database", type=click.Path(), required=True,
+              help="The database as it was before the recording; it is copied, and not changed.")  # fmt: skip
+@click.option("--most", type=click.IntRange(min=1, max=256), default=None,
+              help="The most workers.  [default: four a processor]")  # fmt: skip
+@click.option("--interval", "interval_s", type=click.FloatRange(min=0.1), default=2.0,
+              show_default=True, metavar="SECONDS", help="How long each number is tried at a time.")  # fmt: skip
+@click.option(
+    "--pragma", "chosen", multiple=True, metavar="NAME=VALUE", help="For each connection."
+)
+@click.option("--search", "name", default="steady", show_default=True,
+              type=click.Choice(("steady", "linear", "hill-climbing")),
+              help="How the number is searched for.")  # fmt: skip
+def workers(
+    file: str,
+    database: str,
+    most: int | None,
+    interval_s: float,
+    chosen: tuple[str, ...],
+    name: str,
+) -> None:
+    """Finds how many threads complete most of FILE's transactions a second."""
+    from queryprof.replay.replaying import Setting, parse_pragma, replay_of
+    from queryprof.replay.workers import search_workers
+    from queryprof.report.terminal.tuning import print_workers
+
+    highest = most or 4 * (os.cpu_count() or 1)
+    setting = Setting(tuple(map(parse_pragma, chosen)))
+    points, best = search_workers(
+        replay_of(file, database), setting, name, highest, interval_s, MOST_INTERVALS
+    )
+    print_workers(points, {name: best})

@@ -1,0 +1,1 @@
+"""Replays: a recorded workload is executed again on a copy of its database."""

@@ -1,0 +1,62 @@
+"""Which pragmas make a workload faster: a 2^k factorial experiment of replays.
+
+The method is Jain's: see queryprof.tuning.factorial. Times multiply, so that the model is of logarithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from queryprof.errors import ProofError
+from queryprof.replay.replaying import Replay, Setting, parse_pragma, played
+from queryprof.tuning.factorial import MOST_FACTORS, Trial, analyse, design
+from queryprof.tuning.pragmas import RISKS, Combination, Factor, PragmaExperiment, pragmas_of
+
+SEED = 1
+
+DEFAULT_FACTORS = (
+    "journal_mode=delete,wal", "synchronous=full,normal", "cache_size=-2000,-64000",
+    "mmap_size=0,268435456",
+)  # fmt: skip
+
+
+def parse_factor(text: str) -> Factor:
+    """NAME=LOW,HIGH. Raises ProofError."""
+    name, _, levels = text.partition("=")
+    low, _, high = levels.partition(",")
+    if not high or low == high:
+        raise ProofError(f"--factor {text}: write NAME=VALUE,VALUE, as in synchronous=full,normal")
+    (name, low), (_, high) = parse_pragma(f"{name}={low}"), parse_pragma(f"{name}={high}")
+    return Factor(name, (low, high))
+
+
+def experiment(
+    replay: Replay, factors: Sequence[Factor], replications: int, said: Callable[[int, int], None]
+) -> PragmaExperiment:
+    """Replays the workload with each combination of levels, in random order.
+
+    Args:
+        said: is called before each replay with its number and how many there are.
+
+    Raises:
+        ProofError: too many factors, two of one name, or a replay fails.
+    """
+    names = [factor.name for factor in factors]
+    if not 1 <= len(names) <= MOST_FACTORS or len(set(names)) < len(names):
+        raise ProofError(f"tune pragmas: 1 to {MOST_FACTORS} pragmas that differ are possible")
+    trials = design(names, replications, SEED)
+    taken_s: dict[Trial, float] = {}
+    for number, trial in enumerate(trials, 1):
+        said(number, len(trials))
+        taken_s[trial] = max(played(replay, Setting(pragmas_of(factors, trial))).database_s, 1e-9)
+    combinations: dict[tuple[tuple[str, str], ...], list[float]] = {}
+    for trial, seconds in taken_s.items():
+        combinations.setdefault(pragmas_of(factors, trial), []).append(seconds)
+    found = [
+        Combination(pragmas, tuple(times), tuple(RISKS[one] for one in pragmas if one in RISKS))
+        for pragmas, times in combinations.items()
+    ]
+    effects = analyse(names, taken_s, multiplicative=True)
+    return PragmaExperiment(
+        tuple(factors), effects, tuple(sorted(found, key=lambda one: one.mean_s))
+    )

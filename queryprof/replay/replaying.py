@@ -1,0 +1,152 @@
+"""Replays of a workload on fresh copies of a database, with settings that differ."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from queryprof.errors import ProofError
+from queryprof.replay.player import Order, Played
+from queryprof.trace.database_schema import unchanged_uri
+from queryprof.trace.workload import Workload, read_workload
+
+OF_THE_FILE = frozenset({"page_size", "journal_mode", "auto_vacuum"})
+"""Pragmas that are the file's: they are set once, before the copy is played on."""
+
+NAME = re.compile(r"\w+")
+VALUE = re.compile(r"-?\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What differs between two replays.
+
+    Attributes:
+        pragmas: name and value; indexes: SQL that is executed on the copy before.
+        library: a shared library of SQLite that is loaded instead of the Python's.
+    """
+
+    pragmas: tuple[tuple[str, str], ...] = ()
+    indexes: tuple[str, ...] = ()
+    library: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A workload, and the database that it is replayed on."""
+
+    trace: str
+    database: str
+    recorded: str
+    executions: int
+    recorded_s: float
+    is_cut: bool
+
+
+def replay_of(trace: str, database: str) -> Replay:
+    """Finds the workload of a trace for a database.
+
+    Raises:
+        TraceError: there is no workload, or it is damaged.
+        ProofError: no such database, or the workload is of others.
+    """
+    if not Path(database).is_file():
+        raise ProofError(f"{database}: there is no such file")
+    workload = read_workload(trace)
+    recorded = _recorded_path(workload, database)
+    of_it = [one for one in workload.executions if one.database == recorded]
+    return Replay(
+        trace, database, recorded, len(of_it), sum(one.duration_ns for one in of_it) / 1e9,
+        workload.is_cut,
+    )  # fmt: skip
+
+
+def _recorded_path(workload: Workload, database: str) -> str:
+    found = Counter(one.database for one in workload.executions if one.database)
+    wanted = os.path.realpath(database)
+    for path in found:
+        if os.path.realpath(path) == wanted:
+            return path
+    if len(found) == 1:
+        return next(iter(found))  # the file is a copy of it, as it was before
+    listed = ", ".join(path for path, _ in found.most_common(3)) or "none with a file"
+    raise ProofError(f"{database}: the workload is of other databases: {listed}")
+
+
+def parse_pragma(text: str) -> tuple[str, str]:
+    """NAME=VALUE. Raises ProofError."""
+    name, _, value = text.partition("=")
+    if not NAME.fullmatch(name) or not VALUE.fullmatch(value):
+        raise ProofError(f"--pragma {text}: write NAME=VALUE, as in journal_mode=wal")
+    return name.lower(), value.lower()
+
+
+def played(
+    replay: Replay, setting: Setting, profile: str = "", workers: int = 1, speed: float = 0.0,
+    seconds: float = 0.0,
+) -> Played:  # fmt: skip
+    """Plays a workload once, on a fresh copy, which is removed.
+
+    Raises:
+        ProofError: the copy cannot be made, or the player fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="queryprof-replay-") as folder:
+        copy = os.path.join(folder, "copy.db")
+        _copy(replay.database, copy, setting)
+        pragmas = tuple(one for one in setting.pragmas if one[0] not in OF_THE_FILE)
+        order = Order(
+            os.path.abspath(replay.trace), replay.recorded, copy, os.path.join(folder, "result"),
+            pragmas, workers, speed, seconds, profile,
+        )  # fmt: skip
+        path = os.path.join(folder, "order")
+        Path(path).write_text(json.dumps(asdict(order)))
+        environment = {**os.environ, "QUERYPROF": "", "QUERYPROF_WORKLOAD": ""}
+        if setting.library:
+            environment["LD_PRELOAD"] = os.path.abspath(setting.library)
+        result = subprocess.run(
+            [sys.executable, "-m", "queryprof.replay.player", path],
+            env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if result.returncode:
+            said = result.stderr.strip().splitlines()
+            raise ProofError(f"replay: {said[-1] if said else f'status {result.returncode}'}")
+        made = json.loads(Path(order.result).read_text())
+        return Played(**{**made, "left_out": Counter(made["left_out"])})
+
+
+def _copy(database: str, copy: str, setting: Setting) -> None:
+    try:
+        source = sqlite3.connect(unchanged_uri(database), uri=True)
+        target = sqlite3.connect(copy, isolation_level=None)
+        try:
+            source.backup(target)
+            for name, value in setting.pragmas:
+                if name in OF_THE_FILE - {"journal_mode"}:
+                    target.execute("PRAGMA journal_mode = delete").fetchall()
+                    target.execute(f"PRAGMA {name} = {value}").fetchall()
+                    target.execute("VACUUM")
+            for name, value in setting.pragmas:
+                if name == "journal_mode":
+                    target.execute(f"PRAGMA journal_mode = {value}").fetchall()
+            for sql in setting.indexes:
+                target.execute(sql)
+        finally:
+            target.close()
+            source.close()
+    except sqlite3.Error as error:
+        raise ProofError(f"{database}: the copy cannot be made: {error}") from error
+
+
+def differing(runs: Sequence[Played]) -> list[str]:
+    """The texts whose rows are not the same in all runs."""
+    texts = {text for run in runs for text in run.digests}
+    return sorted(text for text in texts if len({run.digests.get(text) for run in runs}) > 1)

@@ -1,0 +1,102 @@
+"""The results of tuning for a terminal: tables of effects, and the curve of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich.console import RenderableType
+
+from queryprof.analysis.units import duration, percent
+from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
+from queryprof.tuning.factorial import Effect
+from queryprof.tuning.pragmas import Combination, PragmaExperiment, notes_of
+from queryprof.tuning.throughput import Point
+
+MOST_ORDER = 2
+BAR = 30
+
+
+def print_pragmas(
+    found: PragmaExperiment, file: TextIO | None = None, width: int | None = None
+) -> None:
+    """Prints the effects, and the fastest combinations with what they cost."""
+    console = console_for(file, width)
+    table = plain_table("")
+    for name in ("effect", "time", "95% interval", "of variation", ""):
+        table.add_column(name, justify="left" if name in ("effect", "") else "right")
+    for effect in found.effects.effects:
+        if len(effect.factors) <= MOST_ORDER:
+            certain = "" if found.effects.is_certain(effect) else "may be chance"
+            table.add_row(
+                _named(effect, found), _ratio(effect.effect), _interval(effect),
+                percent(effect.share), certain,
+            )  # fmt: skip
+    parts: list[RenderableType] = [
+        heading("What each pragma does to the workload's time in the database"), table
+    ]  # fmt: skip
+    rest = [one for one in found.effects.effects if len(one.factors) > MOST_ORDER]
+    if rest:
+        parts.append(Text(f"higher interactions: {percent(sum(one.share for one in rest))} of the variation"))  # fmt: skip
+    parts.append(Text(f"error: {percent(found.effects.error_share)} of the variation"))
+    parts += _combination("Fastest that loses nothing", found.safe)
+    fastest = found.combinations[0]
+    if fastest.risks:
+        parts += _combination("Fastest of all, and not advised", fastest)
+    write(console, parts)
+
+
+def _named(effect: Effect, found: PragmaExperiment) -> str:
+    levels = {factor.name: factor.levels for factor in found.factors}
+    if len(effect.factors) > 1:
+        return effect.name
+    low, high = levels[effect.factors[0]]
+    return f"{effect.name}: {low} -> {high}"
+
+
+def _ratio(effect: float) -> str:
+    """From the low level to the high one: an effect is half of it, in logarithms."""
+    return f"{(effect**2 - 1) * 100:+.1f}%"
+
+
+def _interval(effect: Effect) -> str:
+    if effect.interval is None:
+        return "?"
+    return f"{_ratio(effect.interval[0])} to {_ratio(effect.interval[1])}"
+
+
+def _combination(title: str, one: Combination) -> list[RenderableType]:
+    said = ", ".join(f"{name} = {value}" for name, value in one.pragmas)
+    lines = [*(f"! {risk}" for risk in one.risks), *notes_of(one)]
+    return [
+        heading(f"{title}: {duration(one.mean_s * 1e9)}"),
+        Text(said, "bold cyan", overflow="fold"),
+        *(Text(f"  {line}", overflow="fold") for line in lines),
+    ]
+
+
+def print_workers(
+    points: Sequence[Point],
+    best: dict[str, int],
+    file: TextIO | None = None,
+    width: int | None = None,
+) -> None:
+    """Prints the curve of operations a second by number of workers, and what each search chose."""
+    console = console_for(file, width)
+    most = max((point.operations for point in points), default=1.0) or 1.0
+    parts: list[RenderableType] = [heading("Operations a second, by number of workers")]
+    for point in points:
+        bar = "█" * max(1, round(BAR * point.operations / most))
+        half = f" ± {point.half_width:,.0f}" if point.half_width is not None else ""
+        parts.append(Text(f"{point.workers:>4} {bar:<{BAR}} {point.operations:,.0f}{half}"))
+    top = max(points, key=lambda point: point.operations)
+    last = points[-1]
+    if last.operations < 0.9 * top.operations:
+        parts.append(
+            Text(f"More workers are slower: {last.workers} complete"
+                 f" {percent(1 - last.operations / top.operations)} fewer than {top.workers}. A"
+                 " database has one writer at a time.", "yellow", overflow="fold")
+        )  # fmt: skip
+    parts.append(heading("Best number of workers"))
+    parts += [Text(f"  {name}: {workers}") for name, workers in best.items()]
+    write(console, parts)

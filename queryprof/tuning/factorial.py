@@ -1,0 +1,254 @@
+"""2^k r factorial experiments: how much each of k factors, and each interaction, changes a response.
+
+After R. Jain, The Art of Computer Systems Performance Analysis (1991), chapters 17 and 18. Every
+factor has two levels, -1 and +1; each of the 2^k combinations is run r times. The additive model:
+response = q0 + qA xA + qB xB + qAB xA xB + ... + error, where x is the level of a factor. Where
+effects multiply, as times of a slow and a fast disk do, the model is that of the logarithms.
+
+What runs the trials, and what the levels stand for, is not known here.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import exp, isfinite, log, prod, sqrt
+from statistics import fmean
+
+from queryprof.tuning.student import t_95
+
+MOST_FACTORS = 6
+HIGHER = "higher"
+ERROR = "error"
+
+Levels = tuple[int, ...]
+"""The level of each factor, -1 or +1, in the order of the factors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run of the experiment; replications count from 1."""
+
+    levels: Levels
+    replication: int
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one factor, or an interaction of several, does to the response.
+
+    `effect` is half of the difference between the high and the low level, in the response's unit;
+    in the multiplicative model it is the root of their ratio. `interval` (95%) is None without
+    replications. The sum of squares is in the response's unit squared, or of natural logarithms.
+    """
+
+    factors: tuple[str, ...]
+    effect: float
+    interval: tuple[float, float] | None
+    sum_of_squares: float
+    share: float
+
+    @property
+    def name(self) -> str:
+        return " × ".join(self.factors)
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """The analysis of an experiment: shares are of the total variation (0 to 1), and all are 0 if
+    there is none. `effects` has the factors first, then the pairs, and so on.
+
+    `mean` is q0: the mean response, or the geometric mean in the multiplicative model. The standard
+    error of an effect (the same for all, and for the mean) is of logarithms there.
+    """
+
+    is_multiplicative: bool
+    replications: int
+    mean: float
+    mean_interval: tuple[float, float] | None
+    effects: tuple[Effect, ...]
+    error_sum_of_squares: float
+    error_share: float
+    error_degrees: int
+    standard_error: float | None
+    total_sum_of_squares: float
+
+    def __getitem__(self, factors: str | tuple[str, ...]) -> Effect:
+        """The effect of a factor, or of the interaction of several in any order."""
+        wanted = {factors} if isinstance(factors, str) else set(factors)
+        for effect in self.effects:
+            if set(effect.factors) == wanted:
+                return effect
+        raise KeyError(factors)
+
+    def is_certain(self, effect: Effect) -> bool:
+        """Whether the interval of an effect excludes that there is none."""
+        if effect.interval is None:
+            return False
+        low, high = effect.interval
+        nothing = 1.0 if self.is_multiplicative else 0.0
+        return not low <= nothing <= high
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """A line of the table of what explains the variation."""
+
+    name: str
+    sum_of_squares: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """From the model's scale back to that of the responses."""
+
+    multiplicative: bool
+    half_width: float | None
+
+    def value(self, q: float) -> float:
+        return exp(q) if self.multiplicative else q
+
+    def interval(self, q: float) -> tuple[float, float] | None:
+        if self.half_width is None:
+            return None
+        return self.value(q - self.half_width), self.value(q + self.half_width)
+
+
+def design(factors: Sequence[str], replications: int, seed: int) -> tuple[Trial, ...]:
+    """All trials in the order in which to run them, which is random within each replication: what
+    changes while the experiment lasts (a cache, the disk's fill) must not look like a factor.
+    """
+    _check_factors(factors)
+    if replications < 1:
+        raise ValueError(f"{replications} replications: at least 1 is needed")
+    draw = random.Random(seed)  # noqa: S311 - no secret
+    trials: list[Trial] = []
+    for replication in range(1, replications + 1):
+        combined = [Trial(levels, replication) for levels in _combinations(len(factors))]
+        draw.shuffle(combined)
+        trials += combined
+    return tuple(trials)
+
+
+def analyse(
+    factors: Sequence[str], results: Mapping[Trial, float], *, multiplicative: bool = False
+) -> Effects:
+    """The effects by the sign table, from the response to every trial of a design.
+
+    ValueError if a trial is missing or is none of the design, and for a response that is not
+    finite, or not positive in the multiplicative model.
+    """
+    _check_factors(factors)
+    replications = _check_results(factors, results, multiplicative)
+    # Sums are of differences to one response, so that equal responses give an exact 0.
+    model = {trial: log(y) if multiplicative else float(y) for trial, y in results.items()}
+    origin = next(iter(model.values()))
+    cells = {
+        levels: [model[Trial(levels, r)] - origin for r in range(1, replications + 1)]
+        for levels in _combinations(len(factors))
+    }
+    means = {levels: fmean(responses) for levels, responses in cells.items()}
+    mean = origin + fmean(means.values())
+    error = sum((y - means[levels]) ** 2 for levels, responses in cells.items() for y in responses)
+    halves = _sign_table(len(factors), means)
+    squares = {chosen: len(model) * q * q for chosen, q in halves.items()}
+    total = error + sum(squares.values())
+    degrees = len(cells) * (replications - 1)
+    standard_error = sqrt(error / degrees / len(model)) if degrees else None
+    scale = _Scale(multiplicative, standard_error and t_95(degrees) * standard_error)
+    return Effects(
+        is_multiplicative=multiplicative,
+        replications=replications,
+        mean=scale.value(mean),
+        mean_interval=scale.interval(mean),
+        effects=tuple(
+            Effect(
+                factors=tuple(factors[i] for i in chosen),
+                effect=scale.value(q),
+                interval=scale.interval(q),
+                sum_of_squares=squares[chosen],
+                share=squares[chosen] / total if total else 0.0,
+            )
+            for chosen, q in halves.items()
+        ),
+        error_sum_of_squares=error,
+        error_share=error / total if total else 0.0,
+        error_degrees=degrees,
+        standard_error=standard_error,
+        total_sum_of_squares=total,
+    )
+
+
+def contributions(effects: Effects, highest_order: int = 2) -> tuple[Contribution, ...]:
+    """The effects of up to `highest_order` factors, all others together as "higher" (if there are
+    any), and the error (if there are replications).
+    """
+    lines = [
+        Contribution(effect.name, effect.sum_of_squares, effect.share)
+        for effect in effects.effects
+        if len(effect.factors) <= highest_order
+    ]
+    rest = [effect for effect in effects.effects if len(effect.factors) > highest_order]
+    if rest:
+        squares = sum(effect.sum_of_squares for effect in rest)
+        lines.append(Contribution(HIGHER, squares, sum(effect.share for effect in rest)))
+    if effects.error_degrees:
+        lines.append(Contribution(ERROR, effects.error_sum_of_squares, effects.error_share))
+    return tuple(lines)
+
+
+def _combinations(factors: int) -> tuple[Levels, ...]:
+    """All combinations of levels; the first factor changes fastest, as in the book's tables."""
+    return tuple(levels[::-1] for levels in product((-1, 1), repeat=factors))
+
+
+def _sign_table(factors: int, means: Mapping[Levels, float]) -> dict[tuple[int, ...], float]:
+    """The effect of each choice of factors (by number): the mean response, each with the product
+    of the chosen factors' signs.
+    """
+    return {
+        chosen: fmean(prod(levels[i] for i in chosen) * mean for levels, mean in means.items())
+        for order in range(1, factors + 1)
+        for chosen in combinations(range(factors), order)
+    }
+
+
+def _check_factors(factors: Sequence[str]) -> None:
+    if isinstance(factors, str):
+        raise ValueError(f"factors must be a sequence of names, not the text {factors!r}")  # noqa: TRY004
+    if not 1 <= len(factors) <= MOST_FACTORS:
+        raise ValueError(f"{len(factors)} factors: 1 to {MOST_FACTORS} are possible")
+    if len(set(factors)) < len(factors) or not all(factors):
+        raise ValueError(f"factors need names that differ: {', '.join(map(repr, factors))}")
+
+
+def _check_results(
+    factors: Sequence[str], results: Mapping[Trial, float], multiplicative: bool
+) -> int:
+    """The number of replications."""
+    if not results:
+        raise ValueError("no results: run the trials of the design first")
+    known = _combinations(len(factors))
+    for trial in results:
+        if trial.levels not in known or trial.replication < 1:
+            raise ValueError(f"{trial} is none of a design of {len(factors)} factors")
+    replications = max(trial.replication for trial in results)
+    if len(results) < replications * len(known):
+        trials = (Trial(levels, r) for r in range(1, replications + 1) for levels in known)
+        missing = next(trial for trial in trials if trial not in results)
+        raise ValueError(
+            f"incomplete results: {len(results)} of {replications * len(known)} trials; the first"
+            f" that is missing is {missing}"
+        )
+    for trial, response in results.items():
+        if not isfinite(response):
+            raise ValueError(f"the response to {trial} is {response}, not a finite number")
+        if multiplicative and response <= 0:
+            raise ValueError(
+                f"the response to {trial} is {response}: a multiplicative model needs numbers above"
+                " 0; use the additive one"
+            )
+    return replications

@@ -1,0 +1,269 @@
+"""Workloads: what the program executed, in order and with its values; and what replays make of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sqlite3
+import stat
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+from queryprof.errors import TraceError
+from queryprof.trace.workload import INSIDE, OUTSIDE, Unknown, prefix_of, read_workload
+
+pytestmark = [pytest.mark.once, pytest.mark.flaky(reruns=2)]
+
+VALUES = """
+    import datetime, sqlite3, sys, warnings
+    warnings.simplefilter("ignore")
+    db = sqlite3.connect(sys.argv[1])
+    db.execute("CREATE TABLE t (a, b)")
+    rows = [(None, 1), (-2**63, 2**63 - 1), (1.5, float("inf")), ("", "\\u00e9\\U0001f600"), (b"", b"\\0\\xff")]
+    for row in rows:
+        db.execute("INSERT INTO t VALUES (?, ?)", row)
+    db.executemany("INSERT INTO t VALUES (?, ?)", [[1, 2], (3, True)])
+    db.executemany("INSERT INTO t VALUES (?, ?)", iter([(1, 2)]))
+    db.commit()
+    db.execute("SELECT :x, :y", {"x": 1, "y": "two"}).fetchall()
+    db.execute("INSERT INTO t VALUES (?, 1)", (datetime.date(2020, 1, 1),))
+    db.rollback()
+    with db:
+        db.execute("UPDATE t SET a = 7")
+    try:
+        db.execute("SELECT nothing")
+    except sqlite3.Error:
+        pass
+    db.executescript("CREATE TABLE u (a); INSERT INTO u VALUES (1);")
+    db.close()
+    sqlite3.connect(":memory:").execute("SELECT 1")
+"""
+
+
+def recorded(queryprof: Run, program: Path, *arguments: object) -> None:
+    result = queryprof(
+        "run", "--record-workload", "--no-report", "-o", "x.qprof", program, *arguments
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_all_values_are_kept(queryprof: Run, script: Callable[[str], Path], tmp_path: Path) -> None:
+    recorded(queryprof, script(textwrap.dedent(VALUES)), tmp_path / "t.db")
+    (path,) = tmp_path.glob("x.qprof-workload-*")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    workload = read_workload("x.qprof")
+    assert not workload.is_cut
+    found = workload.executions
+    inserts = [one for one in found if one.text == "INSERT INTO t VALUES (?, ?)"]
+    assert [one.parameters for one in inserts[:5]] == [
+        (None, 1), (-(2**63), 2**63 - 1), (1.5, float("inf")), ("", "\u00e9\U0001f600"), (b"", b"\0\xff"),
+    ]  # fmt: skip
+    assert inserts[5].parameters == [(1, 2), (3, 1)]
+    assert inserts[6].parameters is Unknown
+    assert not inserts[6].is_known
+    (named,) = [one for one in found if one.text == "SELECT :x, :y"]
+    assert named.parameters == {"x": 1, "y": "two"}
+    (adapted,) = [one for one in found if one.text == "INSERT INTO t VALUES (?, 1)"]
+    assert adapted.parameters == (Unknown,)
+    assert [one.failed for one in found if one.text == "SELECT nothing"] == [True]
+    assert {one.database for one in found if one.text and "FROM" not in one.text} == {
+        str(tmp_path / "t.db"), "",
+    }  # fmt: skip
+    states = [
+        (one.operation, one.state) for one in found if one.operation in ("commit", "rollback")
+    ]
+    assert states == [("commit", OUTSIDE), ("rollback", OUTSIDE), ("commit", OUTSIDE)]
+    assert inserts[0].state == INSIDE
+    starts = [one.start_unix_ns for one in found]
+    assert starts == sorted(starts)
+
+
+def test_forked_children_have_files_of_their_own(
+    queryprof: Run, script: Callable[[str], Path], tmp_path: Path
+) -> None:
+    program = script(
+        textwrap.dedent("""
+        import os, sqlite3
+        sqlite3.connect("p.db").execute("SELECT 'parent'")
+        for number in range(3):
+            if not os.fork():
+                sqlite3.connect("c.db").execute(f"SELECT 'child {number}'")
+                os._exit(0) if number == 0 else exit()
+            os.wait()
+        """)
+    )
+    recorded(queryprof, program)
+    found = [one.text for one in read_workload("x.qprof").executions if one.text]
+    assert sorted(found) == ["SELECT 'child 1'", "SELECT 'child 2'", "SELECT 'parent'"]
+
+
+def test_it_is_bounded(queryprof: Run, script: Callable[[str], Path]) -> None:
+    program = script(
+        textwrap.dedent("""
+        import sqlite3
+        db = sqlite3.connect(":memory:")
+        for number in range(200):
+            db.execute("SELECT length(?)", (bytes(20_000),)).fetchall()
+        """)
+    )
+    queryprof("run", "--record-workload=1", "--no-report", "-o", "x.qprof", program)
+    workload = read_workload("x.qprof")
+    assert workload.is_cut
+    assert 40 <= len(workload.executions) <= 60
+
+
+def test_a_full_disk_is_not_the_programs(script: Callable[[str], Path], queryprof: Run) -> None:
+    program = script(
+        textwrap.dedent("""
+        import resource, signal, sqlite3
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+        db = sqlite3.connect(":memory:")
+        for number in range(200):
+            db.execute("SELECT length(?)", (bytes(20_000),)).fetchall()
+        print("done")
+        """)
+    )
+    result = queryprof("run", "--record-workload", "--no-report", "-o", "x.qprof", program)
+    assert (result.returncode, result.stdout) == (0, "done\n")
+    assert len(read_workload("x.qprof").executions) < 20
+
+
+def test_any_bytes_are_read_or_refused(
+    queryprof: Run, script: Callable[[str], Path], tmp_path: Path
+) -> None:
+    recorded(queryprof, script(textwrap.dedent(VALUES)), tmp_path / "t.db")
+    (path,) = tmp_path.glob("x.qprof-workload-*")
+    content, draw = path.read_bytes(), random.Random(1)
+    for _ in range(300):
+        damaged = bytearray(content[: draw.randrange(len(content))])
+        for _ in range(draw.randrange(4)):
+            damaged[draw.randrange(max(1, len(damaged) - 1)) if damaged else 0 :] = draw.randbytes(
+                9
+            )
+        path.write_bytes(damaged)
+        with contextlib.suppress(TraceError):
+            read_workload("x.qprof")
+    path.unlink()
+    with pytest.raises(TraceError, match="--record-workload"):
+        read_workload("x.qprof")
+
+
+PROGRAM = """
+    import random, sqlite3, sys
+    db = sqlite3.connect(sys.argv[1])
+    if sys.argv[2:]:
+        db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT, c INTEGER)")
+        db.executemany("INSERT INTO t VALUES (?, ?, ?)", ((i, f"b{i}", i % 50) for i in range(5000)))
+        db.commit()
+        sys.exit()
+    draw = random.Random(1)
+    for i in range(60):
+        db.execute("SELECT count(*), sum(a) FROM t WHERE c = ?", (draw.randrange(50),)).fetchall()
+        db.execute("INSERT INTO t (b, c) VALUES (?, ?)", (f"new {i}", i))
+        if i % 10 == 0:
+            db.commit()
+        elif i % 10 == 5:
+            db.rollback()
+    with db:
+        db.execute("DELETE FROM t WHERE c = 3")
+    other = sqlite3.connect(sys.argv[1], isolation_level=None)
+    other.execute("UPDATE t SET b = 'auto' WHERE a = 7")
+    other.execute("BEGIN"); other.execute("DELETE FROM t WHERE a = 8"); other.execute("COMMIT")
+    print(other.execute("SELECT count(*), sum(a), sum(length(b)) FROM t").fetchone())
+"""
+
+
+@pytest.fixture
+def before(queryprof: Run, script: Callable[[str], Path], tmp_path: Path) -> Path:
+    """A database as it was before the recording, whose workload is beside x.qprof."""
+    program, path = script(textwrap.dedent(PROGRAM)), tmp_path / "t.db"
+    subprocess.run([sys.executable, program, path, "fill"], check=True)
+    kept = tmp_path / "before.db"
+    kept.write_bytes(path.read_bytes())
+    recorded(queryprof, program, path)
+    return kept
+
+
+def test_a_replay_has_the_programs_transactions(
+    queryprof: Run, before: Path, tmp_path: Path
+) -> None:
+    """A copy that is played on has what the program's database has."""
+    from queryprof.replay.player import Order, play
+
+    program_s = sqlite3.connect(tmp_path / "t.db")
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(before.read_bytes())
+    played = play(Order("x.qprof", str(tmp_path / "t.db"), str(copy), ""))
+    replayed = sqlite3.connect(copy)
+    query = "SELECT * FROM t ORDER BY a"
+    assert replayed.execute(query).fetchall() == program_s.execute(query).fetchall()
+    assert played.executions > 120
+    assert not played.left_out
+    program_s.close()
+    replayed.close()
+    state = (before.read_bytes(), before.stat().st_mtime_ns)
+    result = queryprof("replay", "x.qprof", "--db", before, "--rounds", 2)
+    assert result.returncode == 0, result.stderr
+    assert "rows: equal in all rounds" in result.stderr
+    assert (before.read_bytes(), before.stat().st_mtime_ns) == state
+
+
+def test_two_settings_are_compared(queryprof: Run, before: Path) -> None:
+    result = queryprof(
+        "replay", "x.qprof", "--db", before, "--index", "CREATE INDEX i ON t (c)", "--pragma",
+        "cache_size=-8000", "--fail-on", "nothing",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "plan now  SEARCH t USING INDEX i (c=?)" in result.stdout
+    assert "rows: equal in all rounds" in result.stderr
+
+
+def test_workers_play_all_transactions(queryprof: Run, before: Path) -> None:
+    result = queryprof("replay", "x.qprof", "--db", before, "--workers", 3, "--rounds", 1)
+    assert result.returncode == 0, result.stderr
+    assert "executions, 1 time on a copy" in result.stderr
+
+
+def test_tuning(queryprof: Run, before: Path) -> None:
+    said = queryprof(
+        "tune", "pragmas", "x.qprof", "--db", before, "--factor", "synchronous=full,off", "--factor",
+        "journal_mode=delete,wal", "--replications", 2,
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    assert "synchronous: full -> off" in said.stdout
+    safe = said.stdout.partition("Fastest that loses nothing")[2].partition("Fastest of all")[0]
+    assert "synchronous = full" in safe
+    said = queryprof("tune", "workers", "x.qprof", "--db", before, "--most", 3, "--interval", 0.2,
+                     "--search", "linear")  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    assert "Best number of workers" in said.stdout
+
+
+def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> None:
+    def bad(*arguments: object) -> str:
+        result = queryprof(*arguments)
+        assert result.returncode == 2
+        assert result.stderr.count("\n") == 1, result.stderr
+        return str(result.stderr)
+
+    assert "there is no such file" in bad("replay", "x.qprof", "--db", "none.db")
+    assert "write NAME=VALUE" in bad("replay", "x.qprof", "--db", before, "--pragma", "a=b;c")
+    assert "no workload is beside it" in bad("replay", "y.qprof", "--db", before)
+    noise = tmp_path / "noise.db"
+    noise.write_bytes(os.urandom(5000))
+    assert "the copy cannot be made" in bad("replay", "x.qprof", "--db", noise)
+    assert "write NAME=VALUE,VALUE" in bad(
+        "tune", "pragmas", "x.qprof", "--db", before, "--factor", "synchronous=full"
+    )
+    (path,) = [Path(name) for name in tmp_path.glob("x.qprof-workload-*")]
+    assert str(path).startswith(prefix_of(str(tmp_path / "x.qprof")))
+    path.write_bytes(b"queryprof workload 2\n")
+    assert "is no workload of this version" in bad("replay", "x.qprof", "--db", before)
