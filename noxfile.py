@@ -121,7 +121,9 @@ def compat(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0])
 def types(session: nox.Session) -> None:
     """Mypy --strict, on the installed package: it cannot follow package_dir in the checkout."""
-    install(session, "mypy", "pytest", "apsw", flags="-O0 -fno-lto")  # stubtest looks at names alone
+    install(
+        session, "mypy", "pytest", "apsw", flags="-O0 -fno-lto"
+    )  # stubtest looks at names alone
     session.chdir("tests")
     session.run("mypy", "--strict", "-p", "queryprof")
     session.run("stubtest", "--allowlist", "stub-allowlist.txt", "queryprof.core._core")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LONG = {"findings.md", "loops.md", "pictures.md", "proving.md", "requests-and-threads.md", "testing.md",
+LONG = {"findings.md", "loops.md", "pictures.md", "proving.md", "replay.md", "requests-and-threads.md", "testing.md",
         "using.md"}  # fmt: skip
 """Pages whose commands take long: `make test-slow` runs them."""
 

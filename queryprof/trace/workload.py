@@ -73,7 +73,7 @@ class Execution:
         rows = self.parameters if isinstance(self.parameters, list) else [self.parameters]
         return all(
             row is not Unknown
-            and Unknown not in (row.values() if isinstance(row, dict) else row or ())  # type: ignore[operator, attr-defined]
+            and Unknown not in (row.values() if isinstance(row, dict) else row or ())  # type: ignore[operator]
             for row in rows
         )
 
