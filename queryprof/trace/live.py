@@ -90,12 +90,15 @@ class Watch:
         except TraceError:
             return  # it is being made, or has just gone
         try:
-            is_wanted = region.state == RECORDS and is_living(region) is not False
-            if is_wanted and region["pid"] != os.getpid():
+            is_own = region["pid"] == os.getpid()
+            is_over = is_own or is_living(region) is False
+            if region.state == RECORDS and not is_over:
                 if self._chosen is None or self._chosen(region):
                     self._known[path] = _Process(region)
                     return
-                self._left_alone.add(path)
+                is_over = True
+            if is_over:
+                self._left_alone.add(path)  # else it is opened again at each look
         except (TraceError, ValueError):
             pass  # it has not written its facts yet
         region.close()
@@ -141,12 +144,7 @@ class _Process:
 
     def _activities(self, now: bytes) -> Iterator[Activity]:
         table, before = self._region.tables["aggregates"], self._before
-        size = table.row_bytes * ROWS_AT_ONCE
-        for at in range(0, len(now), size):
-            rows, old = now[at : at + size], before[at : at + size]
-            if rows == old:
-                continue
-            old += bytes(len(rows) - len(old))
+        for rows, old in _changed(now, before, table.row_bytes):
             known = table.unpacked(old, FIGURES)
             for (statement, path, operation, *figures), was in zip(
                 table.unpacked(rows, (*KEY, *FIGURES)), known, strict=True
@@ -220,3 +218,22 @@ class _Process:
         )
         text = self._region.text
         return Frame(text(function), text(file), line, KINDS[min(kind, len(KINDS) - 1)])
+
+
+def _changed(now: bytes, before: bytes, row_bytes: int) -> Iterator[tuple[bytes, bytes]]:
+    """Rows that are others than before, and what they were (zeros: they are new), many at once."""
+    many = row_bytes * ROWS_AT_ONCE
+    for at in range(0, len(now), many):
+        rows, old = now[at : at + many], before[at : at + many]
+        if rows == old:
+            continue
+        old += bytes(len(rows) - len(old))
+        places = [
+            place
+            for place in range(0, len(rows), row_bytes)
+            if rows[place : place + row_bytes] != old[place : place + row_bytes]
+        ]
+        yield (
+            b"".join(rows[place : place + row_bytes] for place in places),
+            b"".join(old[place : place + row_bytes] for place in places),
+        )

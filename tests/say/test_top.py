@@ -10,11 +10,13 @@ import select
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,8 +24,10 @@ from conftest import QUERYPROF, Run
 from queryprof.analysis.activity import SORT_KEYS, activity_of
 from queryprof.model.live import Activity, ProcessActivity
 from queryprof.model.places import Frame
+from queryprof.trace import live
 from queryprof.trace.live import Watch, of_pid, of_trace
 from queryprof.trace.reader import read_profile
+from queryprof.trace.region import Region
 
 pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.once]
 
@@ -233,3 +237,28 @@ def test_shares_and_rates_are_of_the_interval() -> None:
     assert found.vm_steps == 100
     for sort in SORT_KEYS:
         assert activity_of([one], sort).statements[0].statement == "SELECT"
+
+
+def test_what_is_over_is_opened_once(
+    script: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Recordings that killed processes left do not slow down each look."""
+    killed = script(
+        "import os, sqlite3, queryprof\nqueryprof.install()\n"
+        "sqlite3.connect(':memory:').execute('SELECT 1')\nos.kill(os.getpid(), 9)"
+    )
+    process = subprocess.Popen([sys.executable, killed])
+    process.wait()
+    opened = []
+
+    def counted(**options: Any) -> Region:
+        region = Region(**options)
+        opened.append(region["pid"])
+        return region
+
+    monkeypatch.setattr(live, "Region", counted)
+    watch = Watch()
+    for _ in range(3):
+        watch.look()
+    watch.close()
+    assert opened.count(process.pid) == 1
