@@ -21,6 +21,8 @@ from queryprof.hooks.drivers.driver import Driver
 from queryprof.hooks.drivers.pep249 import DUCKDB, PSYCOPG
 from queryprof.model import Profile
 
+pytestmark = pytest.mark.once
+
 HERE = Path(__file__).name
 
 

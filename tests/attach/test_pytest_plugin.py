@@ -10,10 +10,11 @@ import pytest
 from attach import pytest_runs
 from attach.pytest_runs import Run, baseline, suite
 
+pytestmark = pytest.mark.once
+
 run = pytest_runs.run
 
 
-@pytest.mark.once
 @pytest.mark.usefixtures("installed_plugins")
 def test_off_unless_asked() -> None:
     """Without an option nothing is imported, recorded or printed."""
@@ -117,7 +118,6 @@ def test_a_cause_of_many_tests_is_told_once(run: Run) -> None:
     assert "no longer asked: SELECT a FROM t WHERE b = ?" in summary
 
 
-@pytest.mark.once
 def test_more_rows_may_come_from_another_test(run: Run) -> None:
     """Where the order of tests changes."""
     suite()

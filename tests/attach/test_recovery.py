@@ -35,6 +35,7 @@ from queryprof.trace.store import TraceStore
 script = killed_programs.script
 
 pytestmark = [
+    pytest.mark.once,
     pytest.mark.skipif(not Path(SHARED_MEMORY).is_dir(), reason="needs shared memory"),
     pytest.mark.once,
 ]

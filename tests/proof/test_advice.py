@@ -207,6 +207,7 @@ def test_values_are_drawn(database: Path) -> None:
     assert "--parameters" in unknown.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_a_program(queryprof: Run, tmp_path: Path, program: Path) -> None:
     """Its indexes are few, all used, none the beginning of another."""

@@ -89,6 +89,7 @@ def test_nothing_is_written(
         db.close()
 
 
+@pytest.mark.slow
 def test_a_killed_command_leaves_nothing(database: Path, trace: Path, temporary: Path) -> None:
     before = state(database)
     for delay_s in (0.2, 0.4, 0.6, 0.8, 1.2):

@@ -232,6 +232,7 @@ def test_workers_play_all_transactions(queryprof: Run, before: Path) -> None:
     assert "executions, 1 time on a copy" in result.stderr
 
 
+@pytest.mark.slow
 def test_tuning(queryprof: Run, before: Path) -> None:
     said = queryprof(
         "tune", "pragmas", "x.qprof", "--db", before, "--factor", "synchronous=full,off", "--factor",

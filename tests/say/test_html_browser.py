@@ -275,6 +275,7 @@ def test_packed_data_is_unpacked_or_it_says_what_it_needs(opened: Opening, text:
         assert "needs JavaScript" in page.content()
 
 
+@pytest.mark.slow
 def test_it_can_be_printed(opened: Opening, text: str) -> None:
     with opened(text) as page:
         page.ready()

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from conftest import EXAMPLES
 from queryprof.tuning.factorial import Contribution, Effects, Trial, analyse, contributions, design
 
+pytestmark = pytest.mark.once
+
 NAMES = "ABCDEF"
 Cells = dict[tuple[int, ...], tuple[float, ...]]
 """The responses to each combination of levels."""

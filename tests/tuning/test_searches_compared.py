@@ -18,6 +18,8 @@ import pytest
 
 from queryprof.tuning.workers import HillClimbing, LinearSearch, Search, SteadySearch
 
+pytestmark = pytest.mark.slow
+
 LOWEST, HIGHEST = 1, 16
 RUNS = 60
 INTERVALS = 240

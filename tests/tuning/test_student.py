@@ -8,6 +8,8 @@ import pytest
 
 from queryprof.tuning.student import incomplete_beta, t_95
 
+pytestmark = pytest.mark.once
+
 TABLE = {1: 12.7062047, 2: 4.3026527, 3: 3.1824463, 4: 2.7764451, 5: 2.5705818, 8: 2.3060041,
          10: 2.2281389, 30: 2.0422725, 100: 1.9839715, 1000: 1.9623391, inf: 1.9599640}  # fmt: skip
 

@@ -15,6 +15,8 @@ from queryprof.tuning.throughput import (
     variation,
 )
 
+pytestmark = pytest.mark.once
+
 
 def test_the_variation_is_relative_and_of_all_numbers_of_workers() -> None:
     draw = random.Random(1)

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from conftest import EXAMPLES
 from queryprof.tuning.workers import HillClimbing, LinearSearch, Search, SteadySearch
 
+pytestmark = pytest.mark.once
+
 SEARCHES = (LinearSearch, HillClimbing, SteadySearch)
 
 
