@@ -144,7 +144,7 @@ def sanitize(session: nox.Session) -> None:
         "--ignore", "tests/record/test_musl.py",  # nothing of musl's loads the sanitizers
         # DuckDB's C++ exceptions abort where libasan is loaded before libstdc++.
         "--deselect", "tests/attach/test_drivers.py::test_duckdb",
-        "tests/attach", "tests/record", *session.posargs,
+        "tests/attach", "tests/record", "tests/replay", *session.posargs,
         env={
             "LD_PRELOAD": preload,
             # CPython keeps what it interned to the end: its leaks would hide ours.

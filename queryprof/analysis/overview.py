@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from queryprof.analysis.totals import self_ns_of
-from queryprof.model import Profile
+from queryprof.model import Process, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
 
 COMPLETE = "The trace is complete: every call, with its statement and line."
@@ -85,16 +86,22 @@ def overview_of(profile: Profile) -> Overview:
     )
 
 
+def _pids(processes: Sequence[Process]) -> str:
+    """The ids of the first processes, and how many more there are."""
+    more = f" and {len(processes) - 5} more" if len(processes) > 5 else ""
+    return ", ".join(str(process.pid) for process in processes[:5]) + more
+
+
 def _cautions(profile: Profile) -> list[str]:
     cautions = []
     processes = profile.processes
-    killed = [p for p in processes if not p.clean_end]
-    if killed:
-        pids = ", ".join(str(p.pid) for p in killed[:5])
-        more = f" and {len(killed) - 5} more" if len(killed) > 5 else ""
+    unended = [p for p in processes if not p.clean_end]
+    if running := [p for p in unended if p.pid in profile.running]:
+        cautions.append(f"process {_pids(running)} is still running: this is what it asked so far")
+    if killed := [p for p in unended if p.pid not in profile.running]:
         cautions.append(
-            f"process {pids}{more} was killed, left by os._exit, or still runs: all that it asked is"
-            " here but the call that it was in"
+            f"process {_pids(killed)} was killed, left by os._exit, or runs in another container: all"
+            " that it asked is here but the call that it was in"
         )
     folded = sum(p.folded_statements for p in processes)
     if folded:

@@ -303,5 +303,7 @@ class Profile:
     """By name, the slowest first."""
     handoffs: tuple[Handoff, ...] = ()
     thread_usage: tuple[ThreadUsage, ...] = ()
+    running: frozenset[int] = frozenset()
+    """The system's ids of processes that still ran when the trace was read."""
     notes: Mapping[str, str] = field(default_factory=dict, hash=False)
     """By statement: its label, from a library."""

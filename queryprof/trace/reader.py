@@ -7,6 +7,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 from queryprof.errors import TraceError
 from queryprof.trace.checked_rows import CheckedTrace
@@ -15,6 +16,7 @@ from queryprof.trace.loader import load_profile
 from queryprof.trace.merge import add_opened
 from queryprof.trace.opening import connect, of_present_version, opened_as_it_is_now
 from queryprof.trace.recovery import bring_in, open_living, recorded_commands, taken_already
+from queryprof.trace.regions import is_living
 from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
@@ -31,16 +33,23 @@ def opened(path: str) -> Iterator[CheckedTrace]:
     Raises:
         TraceError: there is no such file, it is no trace, damaged, or of a newer version.
     """
+    with _opened(path) as (trace, _):
+        yield trace
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[tuple[CheckedTrace, frozenset[int]]]:
+    """The same, with the ids of its processes that still run."""
     bring_in(path)
-    connection = _with_living(path)
+    connection, running = _with_living(path)
     try:
-        yield CheckedTrace(connection, path)
+        yield CheckedTrace(connection, path), running
     finally:
         connection.close()
 
 
-def _with_living(path: str) -> sqlite3.Connection:
-    """A trace, with the recordings of processes that still run."""
+def _with_living(path: str) -> tuple[sqlite3.Connection, frozenset[int]]:
+    """A trace, with the recordings of processes that still run, and their ids."""
     while True:
         commands = recorded_commands(path)
         try:
@@ -49,6 +58,12 @@ def _with_living(path: str) -> sqlite3.Connection:
                 living = open_living(path, files)
                 taken = taken_already(path)
                 found = _sum_of(living, taken) if living or taken else None
+                running = frozenset(
+                    int(region["pid"])
+                    for regions in living.values()
+                    for region in regions
+                    if is_living(region)
+                )
         except TraceError:
             if recorded_commands(path) == commands:
                 raise
@@ -58,8 +73,8 @@ def _with_living(path: str) -> sqlite3.Connection:
         if found is not None:  # a command has just ended, and its trace is made
             found.close()
     if found is not None:
-        return found
-    return of_present_version(connect(path), path)
+        return found, running
+    return of_present_version(connect(path), path), frozenset()
 
 
 def _sum_of(living: Mapping[Identity, list[Region]], taken: Iterable[str]) -> sqlite3.Connection:
@@ -86,8 +101,8 @@ def read_profile(path: str) -> Profile:
     Raises:
         TraceError: as `opened`.
     """
-    with opened(path) as trace:
-        return load_profile(trace)
+    with _opened(path) as (trace, running):
+        return replace(load_profile(trace), running=running)
 
 
 def profile_of(connection: sqlite3.Connection) -> Profile:

@@ -164,26 +164,52 @@ static bool is_row(PyObject *parameters)
     return PyTuple_CheckExact(parameters) || PyList_CheckExact(parameters);
 }
 
+/* An item of a row, owned; NULL: a finalizer, which encoding a text may run, has shortened it. */
+static PyObject *item_of(PyObject *row, Py_ssize_t place)
+{
+    return place < PySequence_Fast_GET_SIZE(row) ? Py_NewRef(PySequence_Fast_GET_ITEM(row, place))
+                                                 : NULL;
+}
+
+static void put_item(PyObject *value)
+{
+    if (value) {
+        put_value(value);
+        Py_DECREF(value);
+    } else {
+        put_byte('?');
+    }
+}
+
+static void put_names(PyObject *parameters)
+{
+    Py_ssize_t position = 0;
+    PyObject *name = NULL, *value = NULL;
+    uint32_t left = (uint32_t)PyDict_GET_SIZE(parameters);
+    put_byte('{');
+    put_number(left);
+    for (; left; left--) {
+        bool is_there = PyDict_Next(parameters, &position, &name, &value);
+        PyObject *kept = is_there ? Py_NewRef(value) : NULL;
+        put_item(is_there ? Py_NewRef(name) : NULL);
+        put_item(kept);
+    }
+}
+
 /* The parameters of one execution: none, a row of values, named values, or unknown. */
 static void put_row(PyObject *parameters)
 {
     if (!parameters || parameters == Py_None) {
         put_byte('0');
     } else if (is_row(parameters)) {
+        Py_ssize_t count = PySequence_Fast_GET_SIZE(parameters);
         put_byte('(');
-        put_number((uint32_t)PySequence_Fast_GET_SIZE(parameters));
-        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(parameters); i++) {
-            put_value(PySequence_Fast_GET_ITEM(parameters, i));
+        put_number((uint32_t)count);
+        for (Py_ssize_t i = 0; i < count; i++) {
+            put_item(item_of(parameters, i));
         }
     } else if (PyDict_CheckExact(parameters)) {
-        Py_ssize_t position = 0;
-        PyObject *name = NULL, *value = NULL;
-        put_byte('{');
-        put_number((uint32_t)PyDict_GET_SIZE(parameters));
-        while (PyDict_Next(parameters, &position, &name, &value)) {
-            put_value(name);
-            put_value(value);
-        }
+        put_names(parameters);
     } else {
         put_byte('?');
     }
@@ -194,10 +220,13 @@ static void put_parameters(PyObject *parameters, qp_operation operation)
     if (operation != QP_EXECUTEMANY) {
         put_row(parameters);
     } else if (parameters && is_row(parameters)) {
+        Py_ssize_t count = PySequence_Fast_GET_SIZE(parameters);
         put_byte('[');
-        put_number((uint32_t)PySequence_Fast_GET_SIZE(parameters));
-        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(parameters); i++) {
-            put_row(PySequence_Fast_GET_ITEM(parameters, i));
+        put_number((uint32_t)count);
+        for (Py_ssize_t i = 0; i < count; i++) {
+            PyObject *row = item_of(parameters, i);
+            put_row(row);
+            Py_XDECREF(row);
         }
     } else {
         put_byte('?'); /* an iterator: it is used up */
