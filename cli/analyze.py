@@ -41,9 +41,11 @@ FAIL_ON = ("high", "medium", "any", "none")
               help="Build indexes on a copy of --db, and measure FILE's statements with them.")  # fmt: skip
 @click.option("--budget", "budget_s", type=click.FloatRange(min=1), default=60, show_default=True,
               metavar="SECONDS", help="How long that may take.")  # fmt: skip
+@click.option("--python", "interpreter", type=click.Path(), default=None,
+              help="A Python with the program's SQLite, to measure with.  [default: this one]")  # fmt: skip
 def analyze(
     file: str, databases: tuple[str, ...], form: str, fail_on: str, top: int, proves: bool,
-    budget_s: float,
+    budget_s: float, interpreter: str | None,
 ) -> None:  # fmt: skip
     """Names why FILE's statements are slow, and the fix."""
     from queryprof.analysis.findings.proved import with_proofs
@@ -61,7 +63,7 @@ def analyze(
     report = Report(read_whole(file))
     if not report.overview.calls:
         raise QueryprofError(f"analyze: {file}: no database calls were recorded")
-    advice = _proved(report, databases[0], budget_s) if proves else None
+    advice = _proved(report, databases[0], budget_s, interpreter) if proves else None
     found = findings_of(report, databases)
     if advice:
         found = with_proofs(found, advice)
@@ -88,7 +90,7 @@ def analyze(
         sys.exit(EXIT_FOUND)
 
 
-def _proved(report: Report, database: str, budget_s: float) -> Advice:
+def _proved(report: Report, database: str, budget_s: float, interpreter: str | None) -> Advice:
     """Advice that was measured. Raises ProofError, QueryprofError: APSW is missing."""
     try:
         from queryprof.proof.prove import prove
@@ -98,7 +100,7 @@ def _proved(report: Report, database: str, budget_s: float) -> Advice:
         raise QueryprofError(
             "analyze: --prove needs APSW: pip install 'queryprof[prove]'"
         ) from error
-    return prove(report, database, budget_s)
+    return prove(report, database, budget_s, interpreter or sys.executable)
 
 
 def _text(

@@ -138,19 +138,22 @@ class Judge:
         )
 
 
-def judge_for(versions: Sequence[str], interpreters: Sequence[str]) -> Judge:
-    """The judge with the SQLite that the program had, or else with this interpreter's.
+def judge_for(versions: Sequence[str], interpreter: str = sys.executable) -> Judge:
+    """The judge with the SQLite that the program had, or else with the interpreter's own.
 
     Args:
-        versions: of SQLite in the recorded processes; interpreters: theirs, as far as known.
+        versions: of SQLite in the recorded processes.
+        interpreter: a Python; never one that a trace names, which may come from anybody.
+
+    Raises:
+        ProofError: it cannot be started, or is no Python.
     """
-    for interpreter in dict.fromkeys((sys.executable, *interpreters)):
-        for library in ("sqlite3", "apsw"):
-            try:
-                judge = Judge(interpreter, library)
-            except ProofError:
-                continue  # it lacks the library, or is gone
-            if judge.version in versions:
-                return judge
-            judge.close()
-    return Judge()
+    for library in ("sqlite3", "apsw"):
+        try:
+            judge = Judge(interpreter, library)
+        except ProofError:
+            continue  # it lacks the library
+        if judge.version in versions:
+            return judge
+        judge.close()
+    return Judge(interpreter)

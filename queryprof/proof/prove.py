@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -47,13 +48,16 @@ COPIES = 2
 """Of the database on the disk, at one time."""
 
 
-def prove(report: Report, database: str, budget_s: float = BUDGET_S) -> Advice:
+def prove(
+    report: Report, database: str, budget_s: float = BUDGET_S, interpreter: str = sys.executable
+) -> Advice:
     """Looks for indexes that make the recorded statements faster, and measures them on a copy.
 
     The database is read, never written. Ctrl-C ends the search, and what it has found is proved.
 
     Args:
         budget_s: how long it may take; the best that was found by then is the answer.
+        interpreter: a Python whose SQLite measures.
 
     Raises:
         ProofError: the database cannot be copied, or is not that of the recording.
@@ -62,8 +66,7 @@ def prove(report: Report, database: str, budget_s: float = BUDGET_S) -> Advice:
     path = _database(database)
     processes = report.profile.processes
     versions = tuple(dict.fromkeys(one.sqlite_version for one in processes if one.sqlite_version))
-    interpreters = [shutil.which(one.argv[0]) or "" for one in processes if one.argv]
-    with judge_for(versions, interpreters) as judge:
+    with judge_for(versions, interpreter) as judge:
         _copy(judge, path)
         judge.deadline(budget_s * SEARCH_SHARE - (time.monotonic() - start_s))
         try:

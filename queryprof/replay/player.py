@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import count
 from pathlib import Path
 
@@ -138,6 +138,8 @@ class Player:
             isolation_level=None,
             check_same_thread=False,
         )
+        # A workload may come from others: it must not write to other files (VACUUM INTO attaches, too).
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         for name, value in self._order.pragmas:
             connection.execute(f"PRAGMA {name} = {value}").fetchall()
         self._connections[identity] = connection
@@ -259,7 +261,9 @@ def main() -> None:
     given["pragmas"] = tuple((name, value) for name, value in given["pragmas"])
     order = Order(**given)
     gc.disable()
-    Path(order.result).write_text(json.dumps(asdict(play(order))))
+    played = play(order)
+    content = {one.name: getattr(played, one.name) for one in fields(played)}
+    Path(order.result).write_text(json.dumps(content))
 
 
 if __name__ == "__main__":

@@ -216,6 +216,29 @@ def test_a_replay_has_the_programs_transactions(
     assert (before.read_bytes(), before.stat().st_mtime_ns) == state
 
 
+def test_no_other_file_is_written(
+    queryprof: Run, script: Callable[[str], Path], tmp_path: Path
+) -> None:
+    program = script(
+        "import sqlite3\n"
+        "db = sqlite3.connect('t.db', isolation_level=None)\n"
+        "db.execute('CREATE TABLE t (a)')\n"
+        "db.execute(\"/* x */ ATTACH 'other.db' AS other\")\n"
+        "db.execute('CREATE TABLE other.u (a)')\n"
+        "db.execute('DETACH other')\n"
+        "db.executescript(\"SELECT 1; VACUUM main INTO 'third.db'\")\n"
+    )
+    recorded(queryprof, program)
+    for name in ("t.db", "other.db", "third.db"):
+        (tmp_path / name).unlink()
+    sqlite3.connect(tmp_path / "t.db").execute("PRAGMA user_version = 1").close()
+    result = queryprof("replay", "x.qprof", "--db", "t.db", "--rounds", 1)
+    assert result.returncode == 0, result.stderr
+    assert "too many attached databases" in result.stderr
+    assert not (tmp_path / "other.db").exists()
+    assert not (tmp_path / "third.db").exists()
+
+
 def test_two_settings_are_compared(queryprof: Run, before: Path) -> None:
     result = queryprof(
         "replay", "x.qprof", "--db", before, "--index", "CREATE INDEX i ON t (c)", "--pragma",

@@ -52,7 +52,7 @@ def cautions(advice: Advice) -> Iterator[str]:
     if advice.other_version:
         yield (
             f"the program ran with SQLite {advice.other_version}, and {advice.sqlite_version} has"
-            " measured: plans may differ"
+            " measured: plans may differ (--python: another Python)"
         )
     if not advice.is_complete:
         yield "the time to spend was over before the search was: this is the best so far (--budget)"
