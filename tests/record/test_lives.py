@@ -144,6 +144,7 @@ print(sorted(killed), len(victims))
     "asan" in os.environ.get("LD_PRELOAD", ""), reason="ASan takes switching stacks for overflows"
 )
 @pytest.mark.slow
+@pytest.mark.parametrize("library", ["gevent", "eventlet"])
 def test_greenlets_switch_anywhere(
     library: str, same: Record, script: Callable[[str], Path]
 ) -> None:
@@ -182,6 +183,7 @@ for name, sql in (("r", "rtree(id, low, high)"), ("f", "fts4(a, b)"), ("g", "fts
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("cached_statements", [0, 128])
 def test_a_virtual_table_that_is_connected_again(
     cached_statements: int, same: Record, script: Callable[[str], Path], tmp_path: Path
 ) -> None:
