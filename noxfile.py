@@ -28,9 +28,12 @@ OTHER_DRIVERS = Path("requirements-drivers.txt").read_text().splitlines()
 
 PYTEST = ("pytest", "-q", "-n", "3", "--dist", "worksteal")
 QUICK = "not compat and not slow"
+SAME_EXAMPLES = "--hypothesis-seed=0"
+"""What passed passes again: random examples are looked for by the session `slow`."""
+
 RANDOM = ("tests/record/test_ground_truth.py", "tests/record/test_lives.py", "tests/record/test_secrets.py",
-          "tests/keep/test_damaged_traces.py", "tests/say/test_hostile_names.py")  # fmt: skip
-"""Tests of random programs, texts and files."""
+          "tests/keep/test_damaged_traces.py", "tests/say/test_hostile_names.py", "tests/tuning")  # fmt: skip
+"""Tests of random programs, texts, files and figures."""
 
 LARGEST_CORE_BYTES = 400_000
 
@@ -94,7 +97,7 @@ def tests(session: nox.Session) -> None:
     for requirement in OTHER_DRIVERS if is_first else ():
         session.install("--no-deps", "--target", str(drivers / requirement), requirement)
     session.run(
-        *PYTEST, "-m", QUICK if is_first else f"{QUICK} and not once",
+        *PYTEST, SAME_EXAMPLES, "-m", QUICK if is_first else f"{QUICK} and not once",
         *session.posargs,
         env={
             "QUERYPROF_DRIVERS": str(drivers), "QUERYPROF_EXAMPLES": "40" if is_first else "20",

@@ -58,7 +58,7 @@ def variation(observations: Observations) -> Variation | None:
     which a few dips change little; None if no number of workers was observed twice.
     """
     differences = [
-        abs(after - before) / ((before + after) / 2) if before + after else 0.0
+        2 * abs(after - before) / (before + after) if before + after else 0.0
         for intervals in observations.values()
         for before, after in pairwise(intervals)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf, nan
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conftest import EXAMPLES
@@ -138,6 +138,7 @@ def test_without_noise_the_steady_search_finds_the_peak(operations: list[float])
     st.integers(0, 64),
     st.lists(st.one_of(st.just(0.0), st.floats(0, 1e9)), max_size=60),
 )
+@example(SteadySearch, 1, 1, [0.0, 0.0, 5e-324])  # half of it is 0
 def test_searches_stay_within_their_bounds(
     kind: type, lowest: int, more: int, operations: list[float]
 ) -> None:
