@@ -63,8 +63,8 @@ def analyze(
     report = Report(read_whole(file))
     if not report.overview.calls:
         raise QueryprofError(f"analyze: {file}: no database calls were recorded")
-    advice = _proved(report, databases[0], budget_s, interpreter) if proves else None
     found = findings_of(report, databases)
+    advice = _proved(report, found, databases[0], budget_s, interpreter) if proves else None
     if advice:
         found = with_proofs(found, advice)
     shown = [finding for finding in found if finding.identity not in accepted]
@@ -90,7 +90,13 @@ def analyze(
         sys.exit(EXIT_FOUND)
 
 
-def _proved(report: Report, database: str, budget_s: float, interpreter: str | None) -> Advice:
+def _proved(
+    report: Report,
+    found: Sequence[Finding],
+    database: str,
+    budget_s: float,
+    interpreter: str | None,
+) -> Advice:
     """Advice that was measured. Raises ProofError, QueryprofError: APSW is missing."""
     try:
         from queryprof.proof.prove import prove
@@ -100,7 +106,7 @@ def _proved(report: Report, database: str, budget_s: float, interpreter: str | N
         raise QueryprofError(
             "analyze: --prove needs APSW: pip install 'queryprof[prove]'"
         ) from error
-    return prove(report, database, budget_s, interpreter or sys.executable)
+    return prove(report, database, budget_s, interpreter or sys.executable, found)
 
 
 def _text(

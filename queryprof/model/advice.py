@@ -68,6 +68,29 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Another text for a statement: faster, with equal rows.
+
+    Attributes:
+        sql: the new text; how: what else to change in the program.
+        before: what is executed in its place now: the statement or, for an N+1, the query around it
+            and the statement for each of its rows.
+        with_changes: it was measured with all changes to the database made; else with none.
+        compared: sets of parameters for which the rows were equal.
+        is_drawn: its parameters are values of the database, as none were recorded.
+    """
+
+    statement: str
+    sql: str
+    how: str
+    before: Cost
+    after: Cost
+    with_changes: bool
+    compared: int
+    is_drawn: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NotMeasured:
     """A statement that could not be measured, and why."""
 
@@ -82,6 +105,7 @@ class Advice:
 
     Attributes:
         changes: in the order in which they win most.
+        rewrites: at most one for a statement.
         sqlite_version: of the library that has measured; `other_version`: the program's, where it is
             another one, else "".
         is_complete: the search came to its end within the time to spend.
@@ -90,6 +114,7 @@ class Advice:
     database: str
     changes: tuple[Change, ...]
     proofs: tuple[Proof, ...]
+    rewrites: tuple[Rewrite, ...]
     not_measured: tuple[NotMeasured, ...]
     sqlite_version: str
     other_version: str

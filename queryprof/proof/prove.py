@@ -10,23 +10,25 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.report import Report
 from queryprof.errors import ProofError
-from queryprof.model.advice import Advice, Change, Cost, NotMeasured, Proof
+from queryprof.model.advice import Advice, Change, NotMeasured, Proof
 from queryprof.proof.accesses import Accesses
+from queryprof.proof.costs import is_less_work, mean, total
 from queryprof.proof.judging import (
     AFTER,
     BEFORE,
     Judge,
-    Measured,
     OutOfTime,
     StatementError,
     judge_for,
 )
+from queryprof.proof.rewrites import rewrites_of
 from queryprof.proof.schema import DatabaseSchema, schema_of
 from queryprof.proof.search import Analysis, Search, Step, names
 from queryprof.proof.workload import Query, queries_of
-from queryprof.trace.database_schema import unchanged_uri
+from queryprof.trace.database_schema import unchanged_uri, why_unreadable
 
 BUDGET_S = 60.0
 SEARCH_SHARE = 0.6
@@ -49,9 +51,14 @@ COPIES = 2
 
 
 def prove(
-    report: Report, database: str, budget_s: float = BUDGET_S, interpreter: str = sys.executable
+    report: Report,
+    database: str,
+    budget_s: float = BUDGET_S,
+    interpreter: str = sys.executable,
+    findings: Sequence[Finding] = (),
 ) -> Advice:
-    """Looks for indexes that make the recorded statements faster, and measures them on a copy.
+    """Looks for indexes that make the recorded statements faster, and measures them on a copy; and for
+    other texts of the statements that findings are about.
 
     The database is read, never written. Ctrl-C ends the search, and what it has found is proved.
 
@@ -82,7 +89,7 @@ def prove(
         judge.deadline(max(budget_s - (time.monotonic() - start_s), budget_s * 0.1))
         changes, proofs = _prove(judge, search)
         return Advice(
-            database, changes, proofs,
+            database, changes, proofs, rewrites_of(search, findings),
             tuple(
                 NotMeasured(query.statement, query.ns, search.reasons[query.statement])
                 for query in search.all_queries if query.statement in search.reasons
@@ -114,21 +121,7 @@ def _copy(judge: Judge, path: Path) -> None:
         judge.take(unchanged_uri(str(path)), BEFORE)
         judge.take(BEFORE, AFTER)
     except StatementError as error:
-        raise ProofError(_why_not(path, str(error))) from error
-
-
-def _why_not(path: Path, error: str) -> str:
-    if "not a database" in error:
-        return f"{path}: it is no SQLite database, or it is encrypted"
-    if "locked" in error or "busy" in error:
-        return f"{path}: it cannot be copied while a program holds its lock: try again"
-    if "malformed" in error:
-        return f"{path}: it is damaged ({error}): `PRAGMA integrity_check` tells more"
-    if "unable to open" in error and Path(f"{path}-wal").exists():
-        return (
-            f"{path}: its log (-wal) has no index beside it (-shm): open it once with its program"
-        )
-    return f"{path}: it cannot be copied: {error}"
+        raise ProofError(why_unreadable(str(path), str(error))) from error
 
 
 def _queries(
@@ -207,7 +200,7 @@ def _proof(search: Search, query: Query) -> Proof:
         pairs.append(pair)
         if pair[BEFORE].ns > LONG_NS:
             break
-    before, after = (_mean([pair[copy] for pair in pairs]) for copy in (BEFORE, AFTER))
+    before, after = (mean([total([pair[copy]]) for pair in pairs]) for copy in (BEFORE, AFTER))
     uses = tuple(
         dict.fromkeys(
             search.name(step)
@@ -216,17 +209,12 @@ def _proof(search: Search, query: Query) -> Proof:
         )
     )
     doubt = "" if all(p[BEFORE].digest == p[AFTER].digest for p in pairs) else _other_rows(query)
-    counted = [
-        (was, now)
-        for was, now in (
-            (before.vm_steps, after.vm_steps),
-            (before.page_fetches, after.page_fetches),
-        )
-        if was is not None and now is not None
-    ]
-    if not doubt and after.ns < SAME * before.ns and not any(now < was for was, now in counted):
+    is_less = is_less_work(before, after)
+    if not doubt and after.ns < SAME * before.ns and not is_less:
         doubt = (
-            "neither VM steps nor page fetches are fewer" if counted else "there are no counters"
+            "there are no counters"
+            if is_less is None
+            else "neither VM steps nor page fetches are fewer"
         )
     return Proof(
         query.statement, query.executions, query.ns, before, after, uses,
@@ -241,16 +229,4 @@ def _other_rows(query: Query) -> str:
         "other rows are returned: LIMIT cuts among rows that its ORDER BY does not tell apart"
         if is_limited
         else "other rows are returned"
-    )
-
-
-def _mean(found: Sequence[Measured]) -> Cost:
-    def mean(values: Sequence[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return sum(known) / len(known) if len(known) == len(values) else None
-
-    return Cost(
-        sum(one.ns for one in found) / len(found),
-        mean([one.vm_steps for one in found]),
-        mean([one.page_fetches for one in found]),
     )

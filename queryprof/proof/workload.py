@@ -18,8 +18,8 @@ MOST_STATEMENTS = 300
 SHARE = 0.9995
 """Of the recorded time: statements below are not looked at."""
 
-LIMIT, OFFSET = 20, 0
-"""Values for LIMIT ? and OFFSET ? that were not recorded."""
+LIMIT = 20
+"""A value for LIMIT ? that was not recorded."""
 
 PLACES = (0.17, 0.5, 0.83)
 """Where in a table values are drawn, from its first row (0) to its last (1)."""
@@ -165,8 +165,9 @@ def _drawn(
         for source in sources:
             assert source
             table, expression, is_pattern = source
-            if not table:
-                values.append(int(expression))
+            if not table or not expression:
+                of_table = schema.table(table)
+                values.append(int(place * of_table.rows) if of_table else LIMIT)
                 continue
             row = rows.setdefault(table, {})
             if expression not in row:
@@ -181,7 +182,7 @@ def _source(
 ) -> tuple[str, str, bool] | None:
     """Where a placeholder's values are drawn: table, expression, and whether it is a pattern.
 
-    With no table, the expression is the value itself. None: unknown.
+    Without an expression it is the number of a row, and with no table LIMIT's. None: unknown.
     """
     found = [
         (
@@ -196,9 +197,11 @@ def _source(
     if found:
         return max(found, key=lambda one: (one[2], one[1] != "rowid"))
     before = _before(statement, number)
-    for pattern, value in ((r"\bLIMIT\s*$", LIMIT), (r"\b(?:OFFSET|LIMIT \? ?,)\s*$", OFFSET)):
-        if re.search(pattern, before, re.IGNORECASE):
-            return "", str(value), False
+    if re.search(r"\bLIMIT\s*(?:\? ?,\s*)?$", before, re.IGNORECASE):
+        return "", "", False
+    if re.search(r"\bOFFSET\s*$", before, re.IGNORECASE):
+        first = re.search(r"\bFROM\s+\"?(\w+)", statement, re.IGNORECASE)
+        return (first[1], "", False) if first and schema.table(first[1]) else ("", "", False)
     return _compared(statement, before, schema)
 
 

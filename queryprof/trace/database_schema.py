@@ -37,7 +37,7 @@ def read_schema(path: str) -> Schema:
         TraceError: it cannot be read, or is no database.
     """
     if not Path(path).is_file():
-        raise TraceError(f"{path}: its schema cannot be read: there is no such file")
+        raise TraceError(f"{path}: there is no such file")
     try:
         connection = sqlite3.connect(unchanged_uri(path), uri=True, timeout=BUSY_MS / 1000)
         try:
@@ -52,7 +52,22 @@ def read_schema(path: str) -> Schema:
         finally:
             connection.close()
     except (sqlite3.Error, OSError, ValueError) as error:
-        raise TraceError(f"{path}: its schema cannot be read: {error}") from error
+        raise TraceError(why_unreadable(path, str(error))) from error
+
+
+def why_unreadable(path: str, error: str) -> str:
+    """What is wrong with a database, and what to do, for what SQLite says of it."""
+    if "not a database" in error:
+        return f"{path}: it is no SQLite database, or it is encrypted"
+    if "locked" in error or "busy" in error:
+        return f"{path}: it cannot be read while a program holds its lock: try again"
+    if "malformed" in error:
+        return f"{path}: it is damaged ({error}): `PRAGMA integrity_check` tells more"
+    if "unable to open" in error and Path(f"{path}-wal").exists():
+        return (
+            f"{path}: its log (-wal) has no index beside it (-shm): open it once with its program"
+        )
+    return f"{path}: it cannot be read or copied: {error}"
 
 
 def schemas_of(paths: Iterable[str]) -> dict[str, Schema]:

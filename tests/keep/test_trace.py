@@ -262,6 +262,33 @@ def test_parameters_are_kept_when_asked_for(
     assert ("SELECT :a", "a=1.5") in shown
 
 
+@pytest.mark.parametrize("runs", [3, 30, 200])
+def test_parameters_are_kept_where_the_time_is_in_fetching(
+    monkeypatch: pytest.MonkeyPatch, runs: int
+) -> None:
+    """Also of cursors that serve rows by turns; values of any size."""
+    monkeypatch.setenv("QUERYPROF_PARAMETERS", "1")
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1"
+                       " FROM c LIMIT 3000) SELECT x FROM c")  # fmt: skip
+    sql = "SELECT x FROM t WHERE x % 2 = ? AND ? <> '' AND ? IS NOT NULL"
+    with qp.profile() as recording:
+        for first in range(0, runs, 3):
+            opened = [
+                connection.execute(sql, [n % 2, f"run {n}", b"x" * (n % 2 * 400)])
+                for n in range(first, first + 3)
+            ]
+            for cursor in opened:
+                cursor.fetchall()
+    connection.close()
+    kept = [one for one in recording.profile.exemplars if one.sql == sql]
+    assert kept
+    assert len(kept) == len(recording.profile.exemplars)
+    for one in kept:
+        number = int(one.parameters.split("'run ")[1].split("'")[0])
+        assert one.parameters == f"{number % 2}, 'run {number}', {b'x' * (number % 2 * 400)!r}"
+
+
 def test_a_killed_writers_journal_is_rolled_back(tmp_path: Path) -> None:
     """A trace with a hot journal beside it reads as the last whole flush left it."""
     record("a.qprof", "SELECT 1")

@@ -115,7 +115,7 @@ def test_a_full_disk(database: Path, trace: Path, temporary: Path) -> None:
     )  # fmt: skip
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
-    assert "it cannot be copied" in result.stderr
+    assert "it cannot be read or copied" in result.stderr
     assert list(temporary.iterdir()) == []
     assert state(database) == before
 

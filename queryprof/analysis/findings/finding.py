@@ -68,6 +68,7 @@ class Finding:
         evidence: what was measured, in sentences.
         fix: what to do; code: SQL or Python where it can be written, else "".
         doubt: what is not sure; "" when nothing is in doubt.
+        parent: the statement for whose rows this one is executed; "" where it is not known.
     """
 
     category: str
@@ -81,6 +82,7 @@ class Finding:
     fix: str
     code: str = ""
     doubt: str = ""
+    parent: str = ""
 
     @property
     def identity(self) -> str:

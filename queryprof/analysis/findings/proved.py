@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.units import duration, size
-from queryprof.model.advice import Advice, Change, Proof
+from queryprof.analysis.units import counted, duration, size
+from queryprof.model.advice import Advice, Change, Proof, Rewrite
 
 OF_INDEXES = frozenset(
     {"full_scan", "temp_btree_sort", "automatic_index", "correlated_subquery", "missing_covering_index",
@@ -15,12 +15,37 @@ OF_INDEXES = frozenset(
 )  # fmt: skip
 """Categories whose cause an index or ANALYZE may take away."""
 
+OF_TEXTS = frozenset(
+    {"index_defeated", "full_scan", "automatic_index", "offset_pagination", "n_plus_one"}
+)
+"""Those whose cause another text may take away."""
+
+DRAWN = "The values are of the database: none were recorded."
+
 
 def with_proofs(findings: Iterable[Finding], advice: Advice) -> tuple[Finding, ...]:
     """The findings; of those about statements that advice makes faster, with what was measured."""
     proofs = {proof.statement: proof for proof in advice.proofs if proof.is_proved}
+    rewrites = {rewrite.statement: rewrite for rewrite in advice.rewrites}
     return tuple(
-        _with_proof(finding, proofs.get(finding.statement), advice) for finding in findings
+        _with_rewrite(
+            _with_proof(finding, proofs.get(finding.statement), advice),
+            rewrites.get(finding.statement),
+        )
+        for finding in findings
+    )
+
+
+def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
+    """The rewrite is the fix, with the indexes that it was measured with."""
+    if rewrite is None or finding.category not in OF_TEXTS:
+        return finding
+    indexes = finding.code if rewrite.with_changes and finding.code.startswith("CREATE") else ""
+    return replace(
+        finding,
+        fix=f"{rewrite_in_words(rewrite)}. {rewrite.how}",
+        code=" ".join([*([indexes] if indexes else []), f"{rewrite.sql};"]),
+        doubt=DRAWN if rewrite.is_drawn else "",
     )
 
 
@@ -36,7 +61,7 @@ def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Findin
         finding,
         fix=", ".join([proof_in_words(proof), *costs_in_words(changes)]),
         code=" ".join(change.sql for change in changes),
-        doubt="The values are of the database: none were recorded." if proof.is_drawn else "",
+        doubt=DRAWN if proof.is_drawn else "",
     )
 
 
@@ -46,6 +71,16 @@ def proof_in_words(proof: Proof) -> str:
     if proof.is_proved:
         return f"proved: {times} (x{proof.before.ns / max(proof.after.ns, 1):,.3g})"
     return f"not proved: {times}: {proof.doubt}" if proof.doubt else f"as before: {times}"
+
+
+def rewrite_in_words(rewrite: Rewrite) -> str:
+    """Both texts' times, and where they were measured."""
+    before, after = rewrite.before.ns, rewrite.after.ns
+    where = "with the changes made" if rewrite.with_changes else "on the database as it is"
+    return (
+        f"proved: rewritten {duration(before)} -> {duration(after)} (x{before / max(after, 1):,.3g})"
+        f" {where}, with equal rows for {counted(rewrite.compared, 'set')} of parameters"
+    )
 
 
 def costs_in_words(changes: Iterable[Change]) -> list[str]:

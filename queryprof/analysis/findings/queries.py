@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
@@ -152,7 +153,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             )
         if loop and loop.frame:
             evidence.append(f"the loop is in line {loop.frame.line} of {loop.frame.function}")
-        yield program.finding(
+        finding = program.finding(
             "n_plus_one",
             group,
             group.totals.self_ns * (1 - 1 / max(runs, 1)),
@@ -161,6 +162,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             loop,
             doubt="" if in_spans or parent else "The loop's items may not come from a query.",
         )
+        yield replace(finding, parent=parent.statement) if finding and parent else finding
 
 
 def many_cheap(program: Program) -> Iterator[Finding | None]:

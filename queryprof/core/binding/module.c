@@ -58,6 +58,7 @@ static PyObject *stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     if (qp_recorder_is_on()) {
         qp_recorder_stop();
+        qp_executions_keep_parameters(false);
     }
     Py_RETURN_NONE;
 }

@@ -7,9 +7,20 @@
 #include "stacks/call_paths.h"
 #include "sums/samples.h"
 
-enum { PARAMETERS_SHOWN = 20 };
+enum {
+    PARAMETERS_SHOWN = 20,
+    NOTED = 64,       /* executions whose rows may be fetched by turns */
+    MOST_NOTED = 1000 /* characters or bytes of one value: to show more takes too long */
+};
 
-static bool keeps_parameters;
+bool qp_keeps_parameters;
+
+/* What the latest executions had been given, for those that turn out slow while their rows are
+ * fetched. The texts are owned, and are exact strs: nobody's code runs when they are released. */
+static struct {
+    uint64_t serial;
+    PyObject *sql, *shown;
+} noted[NOTED];
 
 static bool is_plain(PyObject *value)
 {
@@ -54,6 +65,62 @@ static PyObject *show_parameters(PyObject *parameters)
     return text;
 }
 
+/* A new str that shows the parameters, made without a trace of it in the program; NULL: none could
+ * be made, or the recording has ended meanwhile. */
+static PyObject *show_unnoticed(PyObject *parameters)
+{
+    qp_exception exception = qp_exception_take();
+    bool was_muted = qp_here.muted;
+    qp_here.muted = true; /* a garbage collection here may run the program's code */
+    PyObject *shown = show_parameters(parameters);
+    qp_here.muted = was_muted;
+    qp_exception_put_back(&exception);
+    if (!qp_recording) {
+        Py_CLEAR(shown);
+    }
+    return shown;
+}
+
+static bool is_small(PyObject *value)
+{
+    return !(PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > MOST_NOTED) &&
+           !(PyBytes_CheckExact(value) && PyBytes_GET_SIZE(value) > MOST_NOTED);
+}
+
+static bool are_small(PyObject *parameters)
+{
+    Py_ssize_t position = 0;
+    PyObject *key = NULL, *value = NULL;
+    if (parameters && PyDict_CheckExact(parameters)) {
+        while (PyDict_Next(parameters, &position, &key, &value)) {
+            if (!is_small(value)) {
+                return false;
+            }
+        }
+    } else if (parameters && (PyTuple_CheckExact(parameters) || PyList_CheckExact(parameters))) {
+        for (; position < PySequence_Fast_GET_SIZE(parameters); position++) {
+            if (!is_small(PySequence_Fast_GET_ITEM(parameters, position))) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+void qp_execution_note(const qp_execution *e, PyObject *sql, PyObject *parameters)
+{
+    uint64_t serial = e->serial;
+    if (!sql || !PyUnicode_CheckExact(sql) || !are_small(parameters)) {
+        return;
+    }
+    PyObject *shown = show_unnoticed(parameters);
+    if (shown) {
+        noted[serial % NOTED].serial = serial;
+        Py_XSETREF(noted[serial % NOTED].sql, Py_NewRef(sql));
+        Py_XSETREF(noted[serial % NOTED].shown, shown);
+    }
+}
+
 static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parameters)
 {
     const qp_exemplar_row row = {.key = e->meter.key,
@@ -62,20 +129,19 @@ static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parame
                                  .duration_ns = e->duration_ns,
                                  .rows = e->fetched,
                                  .stack = e->stack};
-    if (!keeps_parameters || !sql || !PyUnicode_Check(sql)) {
+    if (qp_keeps_parameters && noted[e->serial % NOTED].serial == e->serial) {
+        qp_exemplar_keep(&row, noted[e->serial % NOTED].sql, noted[e->serial % NOTED].shown);
+        return;
+    }
+    if (!qp_keeps_parameters || !sql || !PyUnicode_Check(sql)) {
         qp_exemplar_keep(&row, NULL, NULL);
         return;
     }
-    qp_exception exception = qp_exception_take();
-    bool was_muted = qp_here.muted;
-    qp_here.muted = true; /* a garbage collection here may run the program's code */
-    PyObject *shown = show_parameters(parameters);
-    qp_here.muted = was_muted;
-    if (qp_recording) { /* which may have ended the recording */
+    PyObject *shown = show_unnoticed(parameters);
+    if (qp_recording) { /* to show them may have ended it */
         qp_exemplar_keep(&row, sql, shown);
     }
     Py_XDECREF(shown);
-    qp_exception_put_back(&exception);
 }
 
 /* Slow executions count once, 1 in 64 of the others 64 times. */
@@ -108,5 +174,10 @@ void qp_execution_sample(qp_execution *e, PyThreadState *tstate, PyObject *sql,
 
 void qp_executions_keep_parameters(bool keep)
 {
-    keeps_parameters = keep;
+    qp_keeps_parameters = keep;
+    for (int i = 0; i < NOTED; i++) {
+        noted[i].serial = 0;
+        Py_CLEAR(noted[i].sql);
+        Py_CLEAR(noted[i].shown);
+    }
 }

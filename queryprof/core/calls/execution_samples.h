@@ -12,5 +12,12 @@
 void qp_execution_sample(qp_execution *execution, PyThreadState *tstate, PyObject *sql,
                          PyObject *parameters);
 
-/* Sets whether SQL and parameters of exemplars are kept (the program's secrets; off by default). */
+/* Whether SQL and parameters of exemplars are kept (the program's secrets; off by default). */
+extern bool qp_keeps_parameters;
+
+/* Notes what an execution was given, while parameters are kept: it may become slow when its rows
+ * are fetched. `sql` and `parameters` are borrowed; texts made of them are owned here. */
+void qp_execution_note(const qp_execution *execution, PyObject *sql, PyObject *parameters);
+
+/* Sets whether they are kept, and forgets what was noted. */
 void qp_executions_keep_parameters(bool keep);

@@ -4,6 +4,7 @@
 
 #include "calls/call_rows.h"
 #include "calls/call_stack.h"
+#include "calls/execution_samples.h"
 #include "calls/file_work_end.h"
 #include "calls/first_run.h"
 #include "calls/workload.h"
@@ -310,6 +311,9 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     bool notable = ticks >= notable_ticks;
     /* Once its stack is taken, the rest waits for a flush. */
     e->notable_ticks = notable ? INT64_MAX : notable_ticks - ticks;
+    if (qp_keeps_parameters) {
+        qp_execution_note(e, call->active.sql, call->parameters);
+    }
     if (notable || e->sampled_stack || !result || e == &call->spare) {
         qp_execution_flush(e, call->thread->tstate, call->active.sql, call->parameters);
     }

@@ -10,6 +10,7 @@ from queryprof.report.text.advice import (
     cautions,
     change_in_words,
     proof_line,
+    rewrite_line,
     summary,
     users_of,
 )
@@ -34,6 +35,12 @@ def _lines(advice: Advice) -> Iterator[str]:
             yield _comment(f"  {proof_line(proof)}")
             yield _comment(f"    {proof.statement[:STATEMENT_CHARACTERS]}")
         yield change.sql
+    for rewrite in advice.rewrites:
+        yield ""
+        yield _comment(f"In the program: {rewrite_line(rewrite)}")
+        yield _comment(f"  {rewrite.statement[:STATEMENT_CHARACTERS]}")
+        yield _comment("becomes")
+        yield _comment(f"  {rewrite.sql}")
     if advice.changes:
         yield ""
         yield _comment("To take it back:")

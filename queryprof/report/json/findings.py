@@ -27,6 +27,7 @@ class Finding:
     fix: Annotated[str, "what to do"]
     code: Annotated[str, "SQL or Python, where it can be written; else empty"]
     doubt: Annotated[str, "what is not sure; empty: nothing"]
+    parent: Annotated[str, "the statement for whose rows it is executed; empty: not known"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,12 @@ from queryprof.analysis.units import counted, duration
 from queryprof.model.advice import Advice, Proof
 from queryprof.report.terminal.console import Text, console_for, heading, write
 from queryprof.report.terminal.sql import highlighted
-from queryprof.report.text.advice import cautions, change_in_words, proof_line, summary
+from queryprof.report.text.advice import (
+    cautions,
+    change_in_words,
+    proof_line,
+    summary,
+)
 
 MOST_PROOFS = 10
 MOST_REASONS = 5

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.findings.proved import proof_in_words
+from queryprof.analysis.findings.proved import proof_in_words, rewrite_in_words
 from queryprof.analysis.units import counted, duration, percent, size
-from queryprof.model.advice import Advice, Change, Proof
+from queryprof.model.advice import Advice, Change, Proof, Rewrite
 
 NO_CHANGE = "No index and no ANALYZE won 3% of the recorded time or more: nothing to change."
 
@@ -30,6 +30,10 @@ def change_in_words(change: Change, advice: Advice) -> str:
         parts.append(
             f"+{duration(change.insert_ns)} an insert ({counted(change.inserts, 'insert')} recorded)"
         )
+    rewritten = {one.statement for one in advice.rewrites if not one.with_changes}
+    users = {proof.statement for proof in users_of(change, advice)}
+    if users and users <= rewritten:
+        parts.append("not needed once its statement is rewritten")
     return ", ".join(parts)
 
 
@@ -45,6 +49,14 @@ def proof_line(proof: Proof) -> str:
     if proof.is_drawn:
         said += ", with values of the database: none were recorded"
     return said
+
+
+def rewrite_line(rewrite: Rewrite) -> str:
+    """What another text wins, and what it asks of the program."""
+    said = rewrite_in_words(rewrite)
+    if rewrite.is_drawn:
+        said += ", with values of the database: none were recorded"
+    return f"{said}. {rewrite.how}"
 
 
 def cautions(advice: Advice) -> Iterator[str]:

@@ -1,0 +1,47 @@
+"""Sums, means and comparisons of what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from queryprof.model.advice import Cost
+from queryprof.proof.judging import Measured
+
+
+def total(found: Sequence[Measured]) -> Cost:
+    """Of statements that are executed one after the other."""
+    return Cost(
+        float(sum(one.ns for one in found)),
+        _sum([one.vm_steps for one in found]),
+        _sum([one.page_fetches for one in found]),
+    )
+
+
+def mean(costs: Sequence[Cost]) -> Cost:
+    """Of one statement with several sets of parameters."""
+    steps = _sum([one.vm_steps for one in costs])
+    pages = _sum([one.page_fetches for one in costs])
+    count = len(costs)
+    return Cost(
+        sum(one.ns for one in costs) / count,
+        None if steps is None else steps / count,
+        None if pages is None else pages / count,
+    )
+
+
+def is_less_work(before: Cost, after: Cost) -> bool | None:
+    """Whether VM steps or page fetches are fewer; None: neither is known."""
+    counted = [
+        now < was
+        for was, now in (
+            (before.vm_steps, after.vm_steps),
+            (before.page_fetches, after.page_fetches),
+        )
+        if was is not None and now is not None
+    ]
+    return any(counted) if counted else None
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(sum(known)) if len(known) == len(values) else None

@@ -1,0 +1,117 @@
+"""Rewritten statements, measured: both texts on one copy by turns, and their rows compared."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from queryprof.analysis.findings.finding import Finding
+from queryprof.model.advice import Cost, Rewrite
+from queryprof.proof.costs import is_less_work, mean, total
+from queryprof.proof.judging import AFTER, BEFORE, Judge, Measured, OutOfTime, StatementError
+from queryprof.proof.rewriting import Rewriting, Text, Turn, comparisons, join, keyset
+from queryprof.proof.search import Search
+from queryprof.proof.workload import Query
+
+ROUNDS, LONG_NS = 5, 300_000_000
+FASTER = 0.8
+"""So much of the time before a rewritten statement may take: else it is not worth the work."""
+
+OF_COMPARISONS = frozenset({"index_defeated", "full_scan", "automatic_index", "n_plus_one"})
+
+
+def rewrites_of(search: Search, findings: Sequence[Finding]) -> tuple[Rewrite, ...]:
+    """The rewrites that are faster with equal rows, in the order of the findings."""
+    found: dict[str, Rewrite] = {}
+    with contextlib.suppress(OutOfTime, KeyboardInterrupt):
+        queries = {query.statement: query for query in search.queries}
+        for finding in findings:
+            query = queries.get(finding.statement)
+            if query and not query.writes and query.statement not in found:
+                best = _best(search, query, _rewritings(search, finding, queries))
+                if best:
+                    found[query.statement] = best
+    return tuple(found.values())
+
+
+def _rewritings(
+    search: Search, finding: Finding, queries: Mapping[str, Query]
+) -> Iterator[Rewriting]:
+    """The texts to try for a finding."""
+    judge = search.judge
+
+    def rows(sql: str, values: object) -> list[tuple[object, ...]]:
+        return judge.rows(BEFORE, sql, values)
+
+    samples = queries[finding.statement].samples
+    parent = queries.get(finding.parent)
+    with contextlib.suppress(StatementError):
+        if finding.category == "offset_pagination":
+            yield from keyset(samples, search.schema, rows)
+        if parent and parent.samples and not parent.writes:
+            yield from join(parent.samples[0], samples, lambda one: _columns(judge, *one), rows)
+        if finding.category in OF_COMPARISONS:
+            yield from comparisons(samples, search.schema)
+
+
+def _columns(judge: Judge, sql: str, values: object) -> list[str]:
+    """The names of a query's columns."""
+    empty = (
+        f"CREATE TEMP TABLE queryprof_columns AS SELECT * FROM ({sql.strip().rstrip(';')}) LIMIT 0"
+    )
+    judge.rows(BEFORE, empty, values)
+    listed = judge.rows(BEFORE, "SELECT name FROM pragma_table_info('queryprof_columns')")
+    judge.do(BEFORE, "DROP TABLE temp.queryprof_columns")
+    return [str(name) for (name,) in listed]
+
+
+def _best(search: Search, query: Query, rewritings: Iterator[Rewriting]) -> Rewrite | None:
+    """The one that takes least time: as the database is, or else with the changes made."""
+    tried = list(rewritings)
+    for copy in (BEFORE, AFTER):
+        found = [one for rewriting in tried if (one := _measured(search, query, copy, rewriting))]
+        if found:
+            return min(found, key=lambda one: one.after.ns)
+    return None
+
+
+def _measured(search: Search, query: Query, copy: str, rewriting: Rewriting) -> Rewrite | None:
+    """A rewrite, if it is faster for the same rows."""
+    costs: list[tuple[Cost, Cost]] = []
+    with contextlib.suppress(StatementError):
+        for turn in rewriting.turns:
+            if not _has_equal_rows(search.judge, copy, turn):
+                return None
+            costs.append(_least(search.judge, copy, turn))
+        before, after = (mean([pair[side] for pair in costs]) for side in (0, 1))
+        if after.ns < FASTER * before.ns and is_less_work(before, after) is not False:
+            return Rewrite(
+                query.statement, rewriting.sql, rewriting.how, before, after, copy == AFTER,
+                len(costs), query.samples[0].is_drawn,
+            )  # fmt: skip
+    return None
+
+
+def _has_equal_rows(judge: Judge, copy: str, turn: Turn) -> bool:
+    if turn.expected is not None:
+        found = judge.rows(copy, *turn.after)
+        return sorted(map(repr, found)) == sorted(map(repr, turn.expected))
+    digests = {_once(judge, copy, text).digest for text in (*turn.before, turn.after)}
+    return len(digests) == 1
+
+
+def _once(judge: Judge, copy: str, text: Text) -> Measured:
+    return judge.measure([copy], *text, False, 1, 0)[copy]
+
+
+def _least(judge: Judge, copy: str, turn: Turn) -> tuple[Cost, Cost]:
+    """The least of several rounds, by turns."""
+    rounds: list[tuple[Cost, Cost]] = []
+    while len(rounds) < ROUNDS and sum(before.ns for before, _ in rounds) < LONG_NS:
+        before, after = (
+            total([_once(judge, copy, text) for text in texts])
+            for texts in (turn.before, (turn.after,))
+        )
+        rounds.append((before, after))
+    before, after = (min((one[side] for one in rounds), key=lambda c: c.ns) for side in (0, 1))
+    return before, after

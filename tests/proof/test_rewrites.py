@@ -1,0 +1,264 @@
+"""Rewritten statements: faster, with equal rows, and none where the rows may be others."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import queryprof as api
+from conftest import QUERYPROF
+from queryprof.analysis.findings.proved import with_proofs
+from queryprof.analysis.report import Report
+from queryprof.findings import findings_of
+from queryprof.model.advice import Advice
+from queryprof.proof.prove import prove
+from queryprof.proof.select import Parameters, listed, select_of
+
+pytestmark = [pytest.mark.once, pytest.mark.flaky(reruns=2)]
+
+BOOKS = 12_000
+TABLES = """
+    CREATE TABLE author (id INTEGER PRIMARY KEY, name TEXT);
+    CREATE TABLE book (id INTEGER PRIMARY KEY, author_id INTEGER, title TEXT, created TEXT, code TEXT);
+    CREATE TABLE loan (id INTEGER PRIMARY KEY, code INTEGER);
+    CREATE INDEX book_author ON book (author_id);
+    CREATE INDEX book_created ON book (created);
+    CREATE INDEX book_title ON book (title COLLATE NOCASE);
+    CREATE INDEX book_code ON book (code);
+"""
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    db = sqlite3.connect(tmp_path / "books.db")
+    db.executescript(TABLES)
+    db.executemany("INSERT INTO author VALUES (?, ?)", ((i, f"a{i}") for i in range(600)))
+    db.executemany(
+        "INSERT INTO book VALUES (?, ?, ?, ?, ?)",
+        (
+            (i, i * 7 % 550, f"Book {i}", f"2026-{i % 12 + 1:02}-{i % 28 + 1:02} 10:00", str(i))
+            for i in range(BOOKS)
+        ),
+    )
+    db.executemany("INSERT INTO loan VALUES (?, ?)", ((i, i * 5) for i in range(300)))
+    db.commit()
+    db.close()
+    return tmp_path / "books.db"
+
+
+Work = Callable[[sqlite3.Connection], object]
+
+
+def advice_on(
+    database: Path, monkeypatch: pytest.MonkeyPatch, work: Work, parameters: str = "1"
+) -> tuple[Advice, Report]:
+    monkeypatch.setenv("QUERYPROF_PARAMETERS", parameters)
+    with api.profile() as recording:
+        connection = sqlite3.connect(database)
+        work(connection)
+        connection.close()
+    report = Report(recording.profile)
+    return prove(report, str(database), findings=findings_of(report, [str(database)])), report
+
+
+def each(db: sqlite3.Connection, sql: str, values: list[tuple[object, ...]]) -> None:
+    for value in values:
+        db.execute(sql, value).fetchall()
+
+
+def of_authors(inner: str, outer: str = "SELECT id, name FROM author WHERE id < ?") -> Work:
+    def work(db: sqlite3.Connection) -> None:
+        for row in db.execute(outer, (400,)).fetchall():
+            db.execute(inner, (row[0],)).fetchall()
+
+    return work
+
+
+DAYS = [(f"2026-03-{day:02}",) for day in range(1, 25)]
+NAMES = [(f"book {number}",) for number in range(24)]
+REWRITTEN: dict[str, tuple[Work, str, str]] = {
+    "keyset": (
+        lambda db: each(db, "SELECT id, title FROM book ORDER BY created DESC LIMIT ? OFFSET ?",
+                        [(30, number) for number in range(0, BOOKS, 300)]),
+        "OFFSET", "(created, id) < (?, ?) ORDER BY created DESC, id DESC LIMIT ?",
+    ),
+    "keyset of a key": (
+        lambda db: each(db, "SELECT title FROM book b WHERE code <> ? ORDER BY b.id LIMIT ? OFFSET ?",
+                        [("x", 20, number) for number in range(0, BOOKS, 300)]),
+        "OFFSET", "(code <> ?) AND b.id > ? ORDER BY b.id LIMIT ?",
+    ),
+    "day": (
+        lambda db: each(db, "SELECT count(*) FROM book WHERE date(created) = ?", DAYS),
+        "date(", "(created >= ? AND created < ? || '~' AND date(created) = ?)",
+    ),
+    "case": (
+        lambda db: each(db, "SELECT id FROM book WHERE lower(title) = ?", NAMES),
+        "lower(", "(title = ? COLLATE NOCASE AND lower(title) = ?)",
+    ),
+    "collation": (
+        lambda db: each(db, "SELECT id FROM book WHERE title = ?", [("Book 7",)] * 24),
+        "title =", "(title = ? COLLATE NOCASE AND title = ?)",
+    ),
+    "types": (
+        lambda db: each(db, "SELECT b.id FROM loan l JOIN book b ON b.code = l.code WHERE l.id > ?",
+                        [(number,) for number in range(200, 224)]),
+        "b.code", "b.code = CAST(l.code AS TEXT)",
+    ),
+    "join": (
+        of_authors("SELECT id, title FROM book WHERE author_id = ?"),
+        "author_id", "LEFT JOIN book ON author_id = outer_rows.outer_id",
+    ),
+    "count": (
+        of_authors("SELECT count(*) FROM book WHERE author_id = ?"),
+        "author_id", "(SELECT count(*) FROM book WHERE author_id = outer_rows.outer_id)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("parameters", ["1", ""], ids=["recorded", "drawn"])
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_a_faster_text_is_found(
+    database: Path, monkeypatch: pytest.MonkeyPatch, name: str, parameters: str
+) -> None:
+    work, before, after = REWRITTEN[name]
+    advice, report = advice_on(database, monkeypatch, work, parameters)
+    (rewrite,) = advice.rewrites
+    assert before in rewrite.statement
+    assert after in rewrite.sql
+    assert rewrite.after.ns < rewrite.before.ns
+    assert rewrite.is_drawn == (not parameters)
+    fixes = [one for one in with_proofs(findings_of(report, [str(database)]), advice) if one.code]
+    assert any(one.code.endswith(f"{rewrite.sql};") and "proved" in one.fix for one in fixes)
+
+
+def test_rows_are_equal_whatever_the_values(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the comparison stays, beside one that an index serves."""
+    db = sqlite3.connect(database)
+    for name, of_rewrite in (("day", DAYS), ("case", NAMES), ("collation", NAMES)):
+        advice, _ = advice_on(database, monkeypatch, REWRITTEN[name][0])
+        (rewrite,) = advice.rewrites
+        times = rewrite.sql.count("?")
+        for value in (*of_rewrite, ("BOOK 7",), ("Book 7",), (None,), (7,), ("",), ("ÄÖ",)):
+            rows = db.execute(rewrite.statement, value).fetchall()
+            assert db.execute(rewrite.sql, value * times).fetchall() == rows, (name, value)
+
+
+def test_a_join_has_the_rows_of_the_loop(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    advice, _ = advice_on(database, monkeypatch, REWRITTEN["join"][0])
+    (rewrite,) = advice.rewrites
+    db = sqlite3.connect(database)
+    expected = [
+        (*author, *book)
+        for author in db.execute("SELECT id, name FROM author WHERE id < 400").fetchall()
+        for book in db.execute("SELECT id, title FROM book WHERE author_id = ?", author[:1])
+        or [(None, None)]
+    ]
+    assert sorted(db.execute(rewrite.sql, (400,))) == sorted(expected)
+
+
+def nulls(db: sqlite3.Connection) -> None:
+    db.execute("UPDATE book SET created = NULL WHERE id % 3 = 0")
+    db.commit()
+    REWRITTEN["keyset"][0](db)
+
+
+def other_spelling(db: sqlite3.Connection) -> None:
+    """Numbers with zeros before them are equal as numbers, and not as texts."""
+    db.execute("UPDATE book SET code = '0' || code WHERE id % 2")
+    db.commit()
+    REWRITTEN["types"][0](db)
+
+
+NONE: dict[str, Work] = {
+    "grouped": lambda db: each(
+        db,
+        "SELECT created, count(*) FROM book GROUP BY created ORDER BY created LIMIT 5 OFFSET ?",
+        [(number,) for number in range(0, 300, 10)],
+    ),
+    "an order of an expression": lambda db: each(
+        db,
+        "SELECT id FROM book ORDER BY length(title), id LIMIT 5 OFFSET ?",
+        [(number,) for number in range(0, BOOKS, 300)],
+    ),
+    "NULL in the order": nulls,
+    "texts that are equal as numbers": other_spelling,
+    "an inner query with an aggregate of two": of_authors(
+        "SELECT count(*), max(id) FROM book WHERE author_id = ?"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_what_may_have_other_rows_is_not_advised(
+    database: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    advice, _ = advice_on(database, monkeypatch, NONE[name])
+    assert not [one for one in advice.rewrites if "NUMERIC" not in one.sql], advice.rewrites
+
+
+def test_the_command_says_it(database: Path) -> None:
+    Path("program.py").write_text(
+        "import sqlite3\n"
+        f"db = sqlite3.connect({str(database)!r})\n"
+        "for number in range(0, 12000, 300):\n"
+        "    db.execute('SELECT title FROM book ORDER BY id LIMIT 9 OFFSET :at', {'at': number}).fetchall()\n"
+    )
+    command = [QUERYPROF, "run", "--parameters", "--no-report", "-o", "x.qprof", "program.py"]
+    subprocess.run(command, check=True, timeout=60)
+    command = [QUERYPROF, "analyze", "x.qprof", "--db", database, "--prove"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    words = " ".join(said.split())
+    assert "proved: rewritten" in words
+    assert "SELECT title FROM book WHERE id > :last_id ORDER BY id LIMIT 9;" in words
+    sql = subprocess.run(
+        [*command, "--format", "sql"], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+    assert "-- In the program: proved: rewritten" in sql
+    sqlite3.connect(database).executescript(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a FROM t UNION SELECT b FROM u",
+        "WITH c AS (SELECT 1) SELECT * FROM c",
+        "SELECT DISTINCT a FROM t",
+        "SELECT a FROM t GROUP BY a",
+        "INSERT INTO t SELECT 1",
+        "SELECT 1",
+        "",
+        "((((",
+    ],
+)
+def test_what_is_no_plain_select_is_left_alone(sql: str) -> None:
+    assert select_of(sql) is None
+
+
+def test_clauses_and_lists() -> None:
+    found = select_of(
+        "SELECT a, 'FROM x', (SELECT 1 FROM u WHERE 2) -- WHERE\n FROM \"t, u\" WHERE b = ')' ORDER BY a;"
+    )
+    assert found
+    assert (found.source, found.where, found.order) == ('"t, u"', "b = ')'", "a")
+    assert listed("a, f(b, c), 'd, e'") == ["a", "f(b, c)", "'d, e'"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "moved", "expected"),
+    [
+        ("a = ? AND b = ?", (1, 2), "{1} {0} {0}", ("? ? ?", (2, 1, 1))),
+        ("a = ?2 AND b = ?1", (1, 2), "{0}", ("?", (1,))),
+        ("a = :x AND b = :y", {"x": 1, "y": 2}, "{1} {0}", (":y :x", {"y": 2, "x": 1})),
+        ("a = :x AND b = :x", {"x": 1}, "{0} {0}", (":x :x", {"x": 1})),
+    ],
+)
+def test_parameters_are_moved(sql: str, values: object, moved: str, expected: object) -> None:
+    parameters = Parameters()
+    parameters.numbered(sql, values)  # type: ignore[arg-type]
+    assert parameters.finished(moved.format("?1", "?2")) == expected
