@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 DB_CACHE_HIT, DB_CACHE_MISS = 7, 8
@@ -70,10 +70,6 @@ class Counters:
             raise OSError("this Python keeps its connections in another way")
         return handle
 
-    def watch(self, connection: Any) -> None:
-        """Begins to count."""
-        self.steps(connection)
-
     def pages(self, connection: Any) -> int:
         """Page fetches since the connection was opened."""
         found = 0
@@ -91,6 +87,8 @@ class Counters:
             found += self._counter(statement, STATEMENT_VM_STEP, 1)
             statement = self._next(handle, statement)
         return found
+
+    watch = steps
 
 
 class ApswCounters:
@@ -166,7 +164,7 @@ class Judge:
     def __init__(self, library: str) -> None:
         self._library: Any = Apsw() if library == "apsw" else Sqlite3()
         self._copies: dict[str, Any] = {}
-        self._end_s = float("inf")
+        self._end_s = self._limit_s = float("inf")
 
     def version(self) -> str:
         """Of SQLite."""
@@ -208,7 +206,9 @@ class Judge:
     def _ready(self, copy: Any) -> Any:
         copy.execute("PRAGMA journal_mode = MEMORY").fetchall()
         copy.execute("PRAGMA synchronous = OFF")
-        copy.set_progress_handler(lambda: time.monotonic() > self._end_s, PROGRESS_STEPS)
+        copy.set_progress_handler(
+            lambda: time.monotonic() > min(self._end_s, self._limit_s), PROGRESS_STEPS
+        )
         return copy
 
     def dummies(self, name: str, functions: list[str], collations: list[str]) -> None:
@@ -234,14 +234,11 @@ class Judge:
     def chosen(
         self, name: str, creates: list[str], samples: list[tuple[str, Values]], rounds: int
     ) -> list[list[int]]:
-        """Which of some indexes the planner would use, in an empty database where all of them are.
+        """The numbers of those indexes that the planner would use, in an empty database where all of
+        them are, for each round: those that were chosen are taken away for the next one.
 
         Args:
             creates: statements that create them, with {} for the name.
-            rounds: those that were chosen are taken away for the next one.
-
-        Returns:
-            Their numbers, for each round.
         """
         left: dict[int, str] = {}
         found: list[list[int]] = []
@@ -272,18 +269,28 @@ class Judge:
         return int(pages * self.rows(name, "PRAGMA page_size")[0][0])
 
     def measure(
-        self, names: list[str], sql: str, values: Values, writes: bool, rounds: int, enough_ns: int
-    ) -> dict[str, tuple[int, int | None, int | None, int, str]]:
+        self, names: list[str], sql: str, values: Values, writes: bool, rounds: int, enough_ns: int,
+        limit_ns: float,
+    ) -> dict[str, tuple[float, int | None, int | None, int, str]]:  # fmt: skip
         """Executes a statement on copies by turns.
 
         Returns:
             By copy: the least time (ns) of the rounds, VM steps, page fetches (None: unknown), rows,
-            and a hash of the rows in any order. Rounds end early once `enough_ns` have passed.
+            and a hash of the rows in any order. Rounds end early once `enough_ns` have passed; one
+            that takes longer than `limit_ns` is interrupted, and so much is said of it.
         """
         least, facts = {}, {}
         start = time.perf_counter_ns()
         for name in names:
-            facts[name] = self._counted(self._copies[name], sql, values, writes)
+            self._limit_s = time.monotonic() + limit_ns / 1e9
+            try:
+                facts[name] = self._counted(self._copies[name], sql, values, writes)
+            except Exception:
+                if not self._limit_s < time.monotonic() < self._end_s:
+                    raise
+                return dict.fromkeys(names, (limit_ns, None, None, 0, ""))
+            finally:
+                self._limit_s = float("inf")
             least[name] = facts[name][0]
         for _ in range(rounds - 1):
             if time.perf_counter_ns() - start > enough_ns:
@@ -304,27 +311,19 @@ class Judge:
 
     def _counted(self, copy: Any, sql: str, values: Values, writes: bool) -> Any:
         counters = self._library.counters
-        if not counters:
-            took_ns, rows = self._timed(copy, sql, values, writes)
-            return took_ns, None, None, len(rows), _hash(rows)
-        counters.watch(copy)
-        pages = counters.pages(copy)
+        if counters:
+            counters.watch(copy)
+        pages = counters.pages(copy) if counters else 0
         took_ns, rows = self._timed(copy, sql, values, writes)
-        pages = counters.pages(copy) - pages
-        steps = counters.steps(copy)
+        pages = counters.pages(copy) - pages if counters else None
+        steps = counters.steps(copy) if counters else None
         return took_ns, steps, pages, len(rows), _hash(rows)
 
     def insert_ns(
         self, names: list[str], table: str, key: list[str], columns: list[str], rounds: int
     ) -> dict[str, float]:
         """The least time of an insert into a table, by copy: its own rows are taken out and put back.
-
-        Args:
-            table: its name as SQL, as all names are.
-            key: columns that tell its rows apart; columns: those that are inserted.
-
-        Returns:
-            Nothing when the table is empty.
+        Nothing when it is empty. All names are SQL; `key` tells rows apart, `columns` are inserted.
         """
         keys, listed = ", ".join(key), ", ".join(columns)
         rows = self.rows(
@@ -357,8 +356,9 @@ def _undone(copy: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        copy.execute("ROLLBACK TO queryprof")
-        copy.execute("RELEASE queryprof")
+        with suppress(Exception):  # a write that was interrupted has ended it
+            copy.execute("ROLLBACK TO queryprof")
+            copy.execute("RELEASE queryprof")
 
 
 def _names(step: str, index: str) -> bool:

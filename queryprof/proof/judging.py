@@ -16,6 +16,7 @@ JUDGE = Path(__file__).with_name("judge.py")
 BEFORE, AFTER, EMPTY = "before", "after", "empty"
 """The copies: as the database is, with what is tried, and its schema without rows."""
 
+UNLIMITED_NS = float("inf")
 INTERRUPTED = frozenset({"InterruptError"})
 
 
@@ -32,12 +33,12 @@ class Measured:
     """One statement with one set of parameters, on one copy.
 
     Attributes:
-        ns: the least of several executions, with the fetch of all rows.
+        ns: the least of several executions, with the fetch of all rows; the limit, if it takes longer.
         vm_steps, page_fetches: of one execution; None: unknown.
         digest: equal for equal rows, in any order.
     """
 
-    ns: int
+    ns: float
     vm_steps: int | None
     page_fetches: int | None
     rows: int
@@ -123,10 +124,10 @@ class Judge:
 
     def measure(
         self, names: Sequence[str], sql: str, values: object, writes: bool, rounds: int,
-        enough_ns: int,
+        enough_ns: int, limit_ns: float = UNLIMITED_NS,
     ) -> Mapping[str, Measured]:  # fmt: skip
         """See the judge's `measure`. Raises StatementError, OutOfTime."""
-        found = self._ask("measure", list(names), sql, values, writes, rounds, enough_ns)
+        found = self._ask("measure", list(names), sql, values, writes, rounds, enough_ns, limit_ns)
         return {name: Measured(*one) for name, one in found.items()}
 
     def insert_ns(

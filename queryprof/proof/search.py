@@ -10,10 +10,19 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from queryprof.proof.candidates import candidates_of
 from queryprof.proof.index import Candidate, quoted
-from queryprof.proof.judging import AFTER, BEFORE, EMPTY, Judge, Measured, StatementError
+from queryprof.proof.judging import (
+    AFTER,
+    BEFORE,
+    EMPTY,
+    UNLIMITED_NS,
+    Judge,
+    Measured,
+    StatementError,
+)
 from queryprof.proof.schema import DatabaseSchema, Table, add_dummy
 from queryprof.proof.workload import Query
 
@@ -35,6 +44,9 @@ HARDLY = 0.8
 
 NEAR = 0.01
 """Of a statement's first time: what a longer index wins beside a shorter one must be more."""
+
+HOPELESS, FLOOR_NS = 2.0, 1_000_000
+"""A statement that takes so many times what it takes now, and this more, is interrupted."""
 
 MOST_INDEXES = 12
 MOST_CANDIDATES = 150
@@ -80,6 +92,8 @@ class Search:
         self.queries: list[Query] = []
         self.reasons: dict[str, str] = {}
         self.chosen: list[Step] = []
+        self.base: dict[str, tuple[Measured, ...]] = {}
+        """By statement: its samples as the database is, as far as they were measured."""
         self._base: dict[str, float] = {}
         self._now: dict[str, float] = {}
         self._names: dict[Step, str] = {}
@@ -99,7 +113,9 @@ class Search:
         for query in self.all_queries:
             try:
                 if query.samples:
-                    self._base[query.statement] = self.cost(query, BEFORE)
+                    found = self._measured_samples(query, BEFORE, UNLIMITED_NS)
+                    self.base[query.statement] = found
+                    self._base[query.statement] = fmean(one.ns for one in found)
                     self.queries.append(query)
                 elif not query.inserts_into:
                     self.reasons[query.statement] = query.reason
@@ -208,7 +224,9 @@ class Search:
     def costs_with(self, queries: Iterable[Query], indexes: Sequence[str]) -> dict[str, float]:
         """What statements take on the copy, of those whose plan has one of the indexes."""
         return {
-            query.statement: self.cost(query, AFTER)
+            query.statement: self.cost(
+                query, AFTER, HOPELESS * self._now[query.statement] + FLOOR_NS
+            )
             for query in queries
             if any(names(self.plan(query, AFTER), index) for index in indexes)
         }
@@ -229,22 +247,30 @@ class Search:
     def _drop(self, one: Candidate) -> None:
         self.judge.do(AFTER, f'DROP INDEX IF EXISTS "{self.name(one)}"')
 
-    def cost(self, query: Query, copy: str) -> float:
-        """Time (ns) of one execution, on average over the samples."""
-        found: list[int] = []
+    def cost(self, query: Query, copy: str, limit_ns: float = UNLIMITED_NS) -> float:
+        """Time (ns) of one execution, on average over the samples; the limit, if it is more."""
+        return fmean(one.ns for one in self._measured_samples(query, copy, limit_ns))
+
+    def _measured_samples(self, query: Query, copy: str, limit_ns: float) -> tuple[Measured, ...]:
+        found: list[Measured] = []
         for number in range(len(query.samples)):
-            found.append(self.measured((copy,), query, number, ROUNDS, ENOUGH_NS)[copy].ns)
-            if max(found[0], self._base.get(query.statement, 0)) > LONG_NS:
+            found.append(self.measured((copy,), query, number, ROUNDS, ENOUGH_NS, limit_ns)[copy])
+            if max(found[0].ns, self._base.get(query.statement, 0)) > LONG_NS:
                 break
-        return sum(found) / len(found)
+        return tuple(found)
 
     def measured(
-        self, copies: Sequence[str], query: Query, number: int, rounds: int, enough_ns: int
-    ) -> dict[str, Measured]:
+        self, copies: Sequence[str], query: Query, number: int, rounds: int, enough_ns: int,
+        limit_ns: float = UNLIMITED_NS,
+    ) -> dict[str, Measured]:  # fmt: skip
         """One sample of a statement on copies, by turns."""
         one = query.samples[number]
+        # To interrupt a write ends the transaction around it.
+        most_ns = UNLIMITED_NS if query.writes else limit_ns
         return dict(
-            self.judge.measure(copies, one.sql, one.values, query.writes, rounds, enough_ns)
+            self.judge.measure(
+                copies, one.sql, one.values, query.writes, rounds, enough_ns, most_ns
+            )
         )
 
     def _win_ns(self, costs: dict[str, float]) -> float:
@@ -331,17 +357,23 @@ class Search:
             query for query in self.queries
             if names(self.plan(query, AFTER), self.name(one))
         ]  # fmt: skip
+        self.judge.do(AFTER, "SAVEPOINT queryprof_without")
         self._drop(one)
         if instead:
             self.judge.do(AFTER, instead.sql(self.name(instead)))
-        costs = {query.statement: self.cost(query, AFTER) for query in users}
-        if self._are_near(costs) if instead else -self._win_ns(costs) < self.least_ns():
+        costs = {query.statement: self.cost(query, AFTER, self._worst_ns(query)) for query in users}
+        is_good = self._are_near(costs) if instead else -self._win_ns(costs) < self.least_ns()
+        if is_good:
             self._now |= costs
-            return True
-        if instead:
-            self._drop(instead)
-        self.judge.do(AFTER, one.sql(self.name(one)))
-        return False
+        else:
+            self.judge.do(AFTER, "ROLLBACK TO queryprof_without")
+        self.judge.do(AFTER, "RELEASE queryprof_without")
+        return is_good
+
+    def _worst_ns(self, query: Query) -> float:
+        """From this time on a statement has lost more than a change must win."""
+        base = self._base[query.statement]
+        return self._now[query.statement] + 2 * self.least_ns() * base / max(query.ns, 1) + FLOOR_NS
 
     def _are_near(self, costs: dict[str, float]) -> bool:
         """Whether each statement takes about what it takes now, beside what it took at first."""
