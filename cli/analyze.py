@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from queryprof.cli.proving import check_proving, proved, proving_options
 from queryprof.errors import QueryprofError
 
 if TYPE_CHECKING:
@@ -37,12 +38,7 @@ FAIL_ON = ("high", "medium", "any", "none")
 )  # fmt: skip
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True,
               help="How many findings at the most, in a table.")  # fmt: skip
-@click.option("--prove", "proves", is_flag=True,
-              help="Build indexes on a copy of --db, and measure FILE's statements with them.")  # fmt: skip
-@click.option("--budget", "budget_s", type=click.FloatRange(min=1), default=60, show_default=True,
-              metavar="SECONDS", help="How long that may take.")  # fmt: skip
-@click.option("--python", "interpreter", type=click.Path(), default=None,
-              help="A Python with the program's SQLite, to measure with.  [default: this one]")  # fmt: skip
+@proving_options
 def analyze(
     file: str, databases: tuple[str, ...], form: str, fail_on: str, top: int, proves: bool,
     budget_s: float, interpreter: str | None,
@@ -57,16 +53,14 @@ def analyze(
 
     if form == "sql" and not proves:
         raise click.UsageError("--format sql goes with --prove")
-    if proves and len(databases) != 1:
-        raise click.UsageError("--prove goes with one --db, the program's database")
+    check_proving(proves, databases)
     accepted = read_accepted(Path.cwd())
     report = Report(read_whole(file))
     if not report.overview.calls:
         raise QueryprofError(f"analyze: {file}: no database calls were recorded")
     found = findings_of(report, databases)
-    advice = _proved(report, found, databases[0], budget_s, interpreter) if proves else None
-    if advice:
-        found = with_proofs(found, advice)
+    advice = proved(report, found, databases, budget_s, interpreter) if proves else None
+    found = with_proofs(found, advice) if advice else found
     shown = [finding for finding in found if finding.identity not in accepted]
     known = {finding.identity for finding in found}
     cautions = [
@@ -88,25 +82,6 @@ def analyze(
     severities = {"any": ("high", "medium", "low"), "medium": ("high", "medium"), "high": ("high",)}
     if any(finding.severity in severities.get(fail_on, ()) for finding in shown):
         sys.exit(EXIT_FOUND)
-
-
-def _proved(
-    report: Report,
-    found: Sequence[Finding],
-    database: str,
-    budget_s: float,
-    interpreter: str | None,
-) -> Advice:
-    """Advice that was measured. Raises ProofError, QueryprofError: APSW is missing."""
-    try:
-        from queryprof.proof.prove import prove
-    except ModuleNotFoundError as error:
-        if error.name != "apsw":
-            raise
-        raise QueryprofError(
-            "analyze: --prove needs APSW: pip install 'queryprof[prove]'"
-        ) from error
-    return prove(report, database, budget_s, interpreter or sys.executable, found)
 
 
 def _text(

@@ -9,11 +9,19 @@ from functools import partial
 
 import click
 
+from queryprof.cli.proving import check_proving, proved, proving_options
 from queryprof.errors import QueryprofError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from queryprof.analysis.findings.finding import Finding
+    from queryprof.analysis.report import Report
     from queryprof.analysis.tree import Node
+    from queryprof.model.advice import Advice
+
+    Prover = Callable[[Report, Sequence[Finding]], Advice]
 
 DESCRIBED = 1000
 """Statements at one call site, of which the first are the vital few."""
@@ -33,6 +41,9 @@ DESCRIBED = 1000
     type=click.Path(),
     help="Functions' times: what `run --cprofile` or cProfile has written.",
 )
+@click.option("--db", "databases", type=click.Path(), multiple=True,
+              help="A database whose schema is read (read-only); else those of the trace.")  # fmt: skip
+@proving_options
 @click.option("--top", type=click.IntRange(min=1), help="How many statements at the most.")
 @click.option("--no-source", is_flag=True, help="Leaves out lines of the program's source.")
 @click.option("--force", is_flag=True, help="Replaces a file that is no report of queryprof's.")
@@ -42,6 +53,10 @@ def html(
     output: str | None,
     against: str | None,
     cprofile: str | None,
+    databases: tuple[str, ...],
+    proves: bool,
+    budget_s: float,
+    interpreter: str | None,
     top: int | None,
     no_source: bool,
     force: bool,
@@ -52,10 +67,15 @@ def html(
 
     if opens and output == "-":
         raise click.UsageError("--open needs a file, not standard output")
+    check_proving(proves, databases)
     path = output or page_path(file)
     if path != "-" and not force:
         refuse_other_file(path)
-    page = page_of(file, against, cprofile, top, with_source=not no_source)
+    prove = partial(proved, databases=databases, budget_s=budget_s, interpreter=interpreter)
+    page = page_of(
+        file, against, cprofile, top, with_source=not no_source, databases=databases,
+        prove=prove if proves else None,
+    )  # fmt: skip
     if path == "-":
         click.echo(page, nl=False)
         return
@@ -74,9 +94,16 @@ def page_path(trace: str) -> str:
 
 
 def page_of(
-    file: str, against: str | None, functions: str | None, top: int | None, *, with_source: bool
-) -> str:
-    """The page of a trace. Raises TraceError, and QueryprofError for a file of functions' times."""
+    file: str, against: str | None, functions: str | None, top: int | None, *, with_source: bool,
+    databases: Sequence[str] = (), prove: Prover | None = None,
+) -> str:  # fmt: skip
+    """The page of a trace; `prove` measures a fix for its findings.
+
+    Raises:
+        TraceError: it cannot be read, or one of the databases.
+        QueryprofError: the file of functions' times cannot be read.
+    """
+    from queryprof.analysis.findings.proved import with_proofs
     from queryprof.analysis.report import Report
     from queryprof.cli.reading import read_whole
     from queryprof.findings import findings_of
@@ -89,7 +116,10 @@ def page_of(
     end_ns = max((process.end_unix_ns for process in report.profile.processes), default=0)
     source = partial(lines_around, unchanged_since_unix_ns=end_ns) if with_source else None
     tree = _function_tree(functions) if functions else None
-    data = page_data(report, findings_of(report), source, before, top, tree)
+    findings = findings_of(report, databases)
+    advice = prove(report, findings) if prove else None
+    findings = with_proofs(findings, advice) if advice else findings
+    data = page_data(report, findings, source, before, top, tree, advice)
     return html_page(data, f"queryprof: {os.path.basename(file)}")
 
 

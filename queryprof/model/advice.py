@@ -6,6 +6,7 @@ All times are nanoseconds.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +130,9 @@ class Advice:
     @property
     def after_ns(self) -> float:
         return sum(proof.after_ns for proof in self.proofs)
+
+    @property
+    def curve_ns(self) -> tuple[float, ...]:
+        """The recorded time with no change, with the first one, with the first two, and so on."""
+        wins = accumulate((change.win_ns for change in self.changes), initial=0.0)
+        return tuple(max(self.before_ns - won, 0.0) for won in wins)

@@ -101,7 +101,10 @@ def _keyset(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Text, s
     order = ", ".join(f"{name}{direction}" for name in names)
     last = replace(select, columns=", ".join(names), order=order, limit=f"1 OFFSET {skipped - 1}")
     found = rows(*parameters.finished(assembled(last)))
-    if not found or None in found[0]:
+    unknown = " OR ".join(f"{name} IS NULL" for name in names)
+    with_null = replace(select, columns="1", where=_both(select.where, f"({unknown})"), order="", limit="1")  # fmt: skip
+    # A comparison with NULL is never true: a page after the last value would be empty.
+    if not found or rows(*parameters.finished(assembled(with_null))):
         return None
     plain = [name.rpartition(".")[2].strip('"') for name in names]
     values = ", ".join(
@@ -111,12 +114,16 @@ def _keyset(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Text, s
         (names[0], values) if len(names) == 1 else (f"({', '.join(names)})", f"({values})")
     )
     condition = f"{left} {'<' if direction else '>'} {right}"
-    where = f"({select.where}) AND {condition}" if select.where else condition
+    where = _both(select.where, condition)
     text = assembled(replace(select, where=where, order=order, limit=count))
     return parameters.finished(text), (
         f"Go on after the last row of the page before: keep its {', '.join(plain)}. The first page has"
         " no such condition."
     )
+
+
+def _both(where: str, condition: str) -> str:
+    return f"({where}) AND {condition}" if where else condition
 
 
 COLUMN, VALUE = r"((?:\w+\.)?\w+)", r"(\?\d+|'(?:[^']|'')*'|-?\d+(?:\.\d+)?)"

@@ -221,6 +221,11 @@ def test_the_command_says_it(database: Path) -> None:
     ).stdout
     assert "-- In the program: proved: rewritten" in sql
     sqlite3.connect(database).executescript(sql)
+    page = [QUERYPROF, "html", "x.qprof", "--db", database, "--prove", "-o", "x.html"]
+    subprocess.run(page, check=True, timeout=60, capture_output=True)
+    assert "Measured on a copy of" in Path("x.html").read_text()
+    said = subprocess.run([*page[:3], "--prove"], capture_output=True, text=True, check=False)
+    assert (said.returncode, "--prove goes with one --db" in said.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

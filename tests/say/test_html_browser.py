@@ -18,6 +18,7 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
 from queryprof.analysis.tree import Node
 from queryprof.model import Frame, Interval, Profile
+from queryprof.model.advice import Advice, Change, Cost, Proof
 from queryprof.report.html.html_report import html_page
 from queryprof.report.html.page_data import page_data
 
@@ -114,8 +115,36 @@ def text() -> str:
     source = [(number, f"line = {number}") for number in range(1, 8)]
     functions = Node("", None, 4 * 10**9)
     functions.child("main", Frame("main", "/app/main.py", 1)).self_ns = 3 * 10**9
-    data = page_data(Report(profile), [finding], lambda frame: source, functions=functions)
+    data = page_data(
+        Report(profile), [finding], lambda frame: source, functions=functions,
+        advice=advice(profile.aggregates[5].statement),
+    )  # fmt: skip
     return html_page(data, "queryprof: test")
+
+
+def advice(statement: str) -> Advice:
+    before, after = Cost(4e6, 3000.0, 50.0), Cost(1e6, 30.0, 5.0)
+    proof = Proof(statement, 9, 36 * 10**6, before, after, ("i",), True, "", True)
+    changes = (
+        Change("CREATE INDEX i ON t (a);", "DROP INDEX i;", "i", "t", 24e6, 4096, 1500.0, 7),
+        Change("ANALYZE;", "DELETE FROM sqlite_stat1;", "", "", 3e6, 0, None, 0),
+    )
+    return Advice("a.db", changes, (proof,), (), (), "3.40.1", "3.39.0", False, 1.0)
+
+
+def test_what_was_proved_is_shown(opened: Opening, text: str) -> None:
+    with opened(text) as page:
+        page.ready()
+        shown = page.locator("#proved").inner_text()
+        for words in (
+            "with 2 changes 36.0 ms of recorded time become 9.00 ms", "SQLite 3.39.0",
+            "CREATE INDEX i ON t (a);", "wins 24.0 ms (66.7%), +4.1 kB, +1.50 µs an insert",
+            "proved, x4; values of the database", "4.00 ms", "1.00 ms",
+        ):  # fmt: skip
+            assert words in shown, shown
+        bars = page.locator("#proved .bar").evaluate_all("all => all.map(one => one.style.width)")
+        assert bars == ["100%", "33.333%", "25%"]
+        assert not page.said
 
 
 def column(page: Page, number: int) -> list[str]:

@@ -69,8 +69,13 @@ def proof_in_words(proof: Proof) -> str:
     """A statement before and after."""
     times = f"{duration(proof.before.ns)} -> {duration(proof.after.ns)}"
     if proof.is_proved:
-        return f"proved: {times} (x{proof.before.ns / max(proof.after.ns, 1):,.3g})"
+        return f"proved: {times} ({factor(proof)})"
     return f"not proved: {times}: {proof.doubt}" if proof.doubt else f"as before: {times}"
+
+
+def factor(proof: Proof) -> str:
+    """How many times faster a statement is."""
+    return f"x{proof.before.ns / max(proof.after.ns, 1):,.3g}"
 
 
 def rewrite_in_words(rewrite: Rewrite) -> str:

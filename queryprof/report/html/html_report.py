@@ -24,6 +24,7 @@ SCRIPTS = (
     "charts",
     "waterfall",
     "overview",
+    "advice",
     "table",
     "icicle",
     "statement",

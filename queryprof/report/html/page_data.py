@@ -22,8 +22,10 @@ from queryprof.analysis.totals import called_groups, self_ns_of
 from queryprof.analysis.tree import Node, call_tree
 from queryprof.analysis.units import counted, duration, percent
 from queryprof.model import Distribution, Frame, Process
+from queryprof.model.advice import Advice
 from queryprof.report.findings.text import NOTHING, change_at, details, gain, title
 from queryprof.report.html.numbers import Numbers
+from queryprof.report.html.page_advice import advice_data
 from queryprof.report.html.page_places import PagePlaces
 from queryprof.report.html.page_spans import PageSpans
 from queryprof.report.html.page_statements import PageStatements, SourceLines
@@ -54,6 +56,7 @@ def page_data(
     before: Report | None = None,
     top: int | None = None,
     functions: Node | None = None,
+    advice: Advice | None = None,
 ) -> dict[str, Any]:
     """The data of a report's page.
 
@@ -63,10 +66,12 @@ def page_data(
         before: of another recording to compare with.
         top: how many statements at the most; None: all.
         functions: the tree of the functions' times; None: they are not known.
+        advice: what was proved on a copy of the database; None: nothing.
     """
     page = _Page(report, findings, source, before, top)
     data = page.data()
-    return {**data, "functions": page.functions(functions), **page.texts()}
+    said = {"advice": page.advice(advice), "functions": page.functions(functions)}
+    return {**data, **said, **page.texts()}
 
 
 class _Page:
@@ -133,6 +138,10 @@ class _Page:
     def functions(self, root: Node | None) -> dict[str, Any] | None:
         """The tree of the functions' times."""
         return tree_columns(root, None, self._numbers, self._places) if root else None
+
+    def advice(self, advice: Advice | None) -> dict[str, Any] | None:
+        """What was proved on a copy of the database."""
+        return advice_data(advice, self._numbers) if advice else None
 
     def texts(self) -> dict[str, Any]:
         """What all the others refer to by numbers: the last part."""

@@ -49,6 +49,7 @@ class Advice:
     is_complete: Annotated[bool, "the search ended within its time"]
     before_ns: Annotated[float, "the recorded time of the statements that were measured"]
     after_ns: Annotated[float, "what it would be with all changes"]
+    curve_ns: Annotated[tuple[float, ...], "the same with no change, the first, the first two ..."]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,9 @@ def summary(advice: Advice) -> str:
 def change_in_words(change: Change, advice: Advice) -> str:
     """What one change wins and costs."""
     share = change.win_ns / advice.before_ns if advice.before_ns else 0.0
-    parts = [f"wins {duration(change.win_ns)} ({percent(share)})", f"+{size(change.bytes)}"]
+    parts = [f"wins {duration(change.win_ns)} ({percent(share)})"]
+    if change.bytes:
+        parts.append(f"+{size(change.bytes)}")
     if change.insert_ns is not None:
         parts.append(
             f"+{duration(change.insert_ns)} an insert ({counted(change.inserts, 'insert')} recorded)"

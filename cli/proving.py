@@ -1,0 +1,53 @@
+"""Options and words of commands that prove a fix on a copy of the database."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from queryprof.errors import QueryprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from queryprof.analysis.findings.finding import Finding
+    from queryprof.analysis.report import Report
+    from queryprof.model.advice import Advice
+
+OPTIONS = (
+    click.option("--prove", "proves", is_flag=True,
+                 help="Build indexes on a copy of --db, and measure FILE's statements with them."),
+    click.option("--budget", "budget_s", type=click.FloatRange(min=1), default=60, show_default=True,
+                 metavar="SECONDS", help="How long that may take."),
+    click.option("--python", "interpreter", type=click.Path(), default=None,
+                 help="A Python with the program's SQLite, to measure with.  [default: this one]"),
+)  # fmt: skip
+
+
+def proving_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command the parameters `proves`, `budget_s` and `interpreter`."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def check_proving(proves: bool, databases: Sequence[str]) -> None:
+    """Raises UsageError when there is not one database to prove on."""
+    if proves and len(databases) != 1:
+        raise click.UsageError("--prove goes with one --db, the program's database")
+
+
+def proved(
+    report: Report, findings: Sequence[Finding], databases: Sequence[str], budget_s: float,
+    interpreter: str | None,
+) -> Advice:  # fmt: skip
+    """Advice that was measured. Raises ProofError, QueryprofError: APSW is missing."""
+    try:
+        from queryprof.proof.prove import prove
+    except ModuleNotFoundError as error:
+        if error.name != "apsw":
+            raise
+        raise QueryprofError("--prove needs APSW: pip install 'queryprof[prove]'") from error
+    return prove(report, databases[0], budget_s, interpreter or sys.executable, findings)

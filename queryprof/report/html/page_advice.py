@@ -1,0 +1,41 @@
+"""What was proved on a copy of the database, for the page: the curve of the changes, and the statements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from queryprof.analysis.findings.proved import factor
+from queryprof.model.advice import Advice, Proof
+from queryprof.report.html.numbers import Numbers
+from queryprof.report.text.advice import cautions, change_in_words, summary
+
+PROOFS = 50
+
+
+def advice_data(advice: Advice, numbers: Numbers) -> dict[str, Any]:
+    """The time that is left with each further change, and each statement before and after."""
+    before_ns = advice.before_ns or 1.0
+    changed = [proof for proof in advice.proofs if proof.is_proved or proof.doubt]
+    changed.sort(key=lambda proof: proof.after_ns - proof.recorded_ns)
+    return {
+        "summary": numbers.text(summary(advice)),
+        "cautions": [numbers.text(caution) for caution in cautions(advice)],
+        "left_ns": [round(ns) for ns in advice.curve_ns],
+        "left": [round(ns / before_ns, 5) for ns in advice.curve_ns],
+        "changes": [
+            {"sql": numbers.text(change.sql), "says": numbers.text(change_in_words(change, advice))}
+            for change in advice.changes
+        ],
+        "proofs": [
+            {
+                **numbers.mention(proof.statement), "before_ns": round(proof.before.ns),
+                "after_ns": round(proof.after.ns), "says": numbers.text(_verdict(proof)),
+            }
+            for proof in changed[:PROOFS]
+        ],
+    }  # fmt: skip
+
+
+def _verdict(proof: Proof) -> str:
+    said = f"proved, {factor(proof)}" if proof.is_proved else f"not proved: {proof.doubt}"
+    return f"{said}; values of the database" if proof.is_drawn else said
