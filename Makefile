@@ -10,7 +10,7 @@ NEW_PYTHONS := 3.14 3.15
 TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat and not slow' -p no:cacheprovider
 POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
 
-.PHONY: help demo test test-slow package wheels picture bench bench-check bench-pythons responsiveness compat lint docs site coverage release sanitize \
+.PHONY: help demo test test-slow package wheels picture bench bench-check bench-pythons responsiveness offloading compat lint docs site coverage release sanitize \
         test-new-pythons test-arm64 clean
 
 help:
@@ -50,9 +50,15 @@ bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (te
 	$(BIN)/python benchmarks/pages.py
 	$(BIN)/python benchmarks/top.py
 	$(BIN)/python benchmarks/advice.py
+	$(BIN)/python benchmarks/replay.py
 
 responsiveness: $(BIN)/queryprof ## a server with its database on and off the event loop, compared (three minutes)
 	$(BIN)/python examples/responsiveness/responsiveness.py
+
+offloading: $(BIN)/queryprof ## which work is worth moving off an event loop: eight configurations (five minutes)
+	$(BIN)/python examples/offloading/offloading.py
+	$(BIN)/python examples/offloading/offloading.py --slow-disk 10
+	$(BIN)/python examples/offloading/offloading.py --loop twisted --rounds 3
 
 compat: $(BIN)/nox ## runs other programs' own test suites under queryprof, and compares
 	$(BIN)/python -m nox --session compat

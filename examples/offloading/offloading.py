@@ -21,7 +21,7 @@ import textwrap
 from itertools import combinations
 from pathlib import Path
 
-from effects import Configuration, analyze
+from effects import Configuration, effects_of
 from one_run import DRIVERS, LOOPS, Figures
 from pairs import KINDS, ROWS_AN_ANSWER, fill
 from tables import LAGS, TIMES, Results, chart, comparison, effects_table, table
@@ -122,9 +122,9 @@ def show(results: Results, chosen: argparse.Namespace) -> None:
     print(*table(results, LAGS), sep="\n", end="\n\n")
     print("Total time, and its change (%) from that with everything on the loop\n")
     print(*chart(results), sep="\n", end="\n\n")
-    print("Effects of moving work off the loop, on the logarithm of the total time\n")
+    print("Effects of moving work off the loop, on the total time\n")
     totals_s = {off: [figures.total_s for figures in runs] for off, runs in results.items()}
-    print(*effects_table(analyze(totals_s, KINDS)), sep="\n", end="\n\n")
+    print(*effects_table(effects_of(totals_s, KINDS)), sep="\n", end="\n\n")
     print(textwrap.fill(comparison(results), 80))
 
 

@@ -56,6 +56,7 @@ class Figures:
     """What was measured in a run. Times in seconds."""
 
     total_s: float
+    requests_per_s: float
     latency_p50_s: float
     latency_p99_s: float
     lag_p99_s: float
@@ -144,6 +145,7 @@ async def measure(loop: Loop, settings: Settings) -> Figures:
         heartbeat.stop()
     return Figures(
         total_s=total_s,
+        requests_per_s=len(latencies_s) / total_s,
         latency_p50_s=quantile(latencies_s, 0.50),
         latency_p99_s=quantile(latencies_s, 0.99),
         lag_p99_s=quantile(heartbeat.lags_s, 0.99),

@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from effects import Analysis, Configuration, Estimate, change, estimate
+from effects import Configuration, Estimate, change, estimate
 from one_run import STALL_S, Figures
 from pairs import FILE, KINDS
+
+from queryprof.tuning.factorial import Effects
 
 NOTHING: Configuration = frozenset()
 EVERYTHING: Configuration = frozenset(KINDS)
@@ -38,6 +40,7 @@ TIMES = (
     Column("CPU s", "cpu_s", 1, 2),
 )
 LAGS = (
+    Column("requests/s", "requests_per_s", 1, 1),
     Column("lag p99 ms", "lag_p99_s", 1000, 0),
     Column("lag max ms", "lag_max_s", 1000, 0),
     Column(f"stalls >{STALL_S * 1000:.0f} ms", "stalls", 1, 1),
@@ -90,16 +93,24 @@ def chart(results: Results) -> Iterator[str]:
         yield f"{name(configuration):{NAME_COLUMNS}}{bar:{BAR_COLUMNS}} {text}".rstrip()
 
 
-def effects_table(analysis: Analysis) -> Iterator[str]:
+def effects_table(effects: Effects) -> Iterator[str]:
     """A line for each effect and one for the error."""
     yield f"{'effect':30}{'time %':>10}{'95% interval':>20}{'variation %':>20}"
-    for effect in analysis.effects:
-        value = effect.log_ratio.changes()
-        yield (
-            f"{' x '.join(effect.factors):30}{value.mean:>+10.1f}{interval(value):>20}"
-            f"{effect.variation * 100:>20.1f}"
+    for effect in effects.effects:
+        # An effect is the root of the ratio of both levels.
+        low, mean, high = (
+            math.nan if limit is None else (limit**2 - 1) * 100
+            for limit in (
+                effect.interval and effect.interval[0],
+                effect.effect,
+                effect.interval and effect.interval[1],
+            )
         )
-    yield f"{'error':60}{analysis.error * 100:>20.1f}"
+        yield (
+            f"{' x '.join(effect.factors):30}{mean:>+10.1f}{interval(Estimate(mean, low, high)):>20}"
+            f"{effect.share * 100:>20.1f}"
+        )
+    yield f"{'error':60}{effects.error_share * 100:>20.1f}"
 
 
 def difference(ours: Estimate, published: float) -> str:

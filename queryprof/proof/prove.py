@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import sys
 import tempfile
@@ -49,6 +50,8 @@ CLOSE, CLOSE_ENOUGH_NS = 0.5, 2_000_000_000
 
 SAME = 0.9
 """A statement that takes more than this share of what it took is not faster."""
+
+MISSING = re.compile(r"no such (table|column): (\S+)")
 
 COPIES = 2
 """Of the database on the disk, at one time."""
@@ -138,11 +141,12 @@ def _queries(
         accesses.close()
     if not queries:
         raise ProofError(f"{database}: the recording has no statement that reads or writes a table")
-    missing = [query for query in queries if query.reason.startswith("no such table: ")]
+    missing = [found for query in queries if (found := MISSING.match(query.reason))]
     if len(missing) == len(queries):
-        tables = sorted({query.reason.partition(": ")[2] for query in missing})
+        names = sorted({f"{found[1]} {found[2]}" for found in missing})
         raise ProofError(
-            f"{database}: it is not the recording's database: it has no table {', '.join(tables[:5])}"
+            f"{database}: it is not the recording's database, or its schema has changed since: it has"
+            f" no {', '.join(names[:5])}"
         )
     return queries
 

@@ -188,6 +188,12 @@ def test_bad_input_is_one_line(queryprof: Run, tmp_path: Path, trace: Path, data
     other.execute("CREATE TABLE u (a)")
     other.close()
     assert "it has no table t" in bad(queryprof, trace, tmp_path / "other.db")
+    newer = sqlite3.connect(tmp_path / "newer.db")
+    newer.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, renamed)")
+    newer.close()
+    assert "its schema has changed since: it has no column" in bad(
+        queryprof, trace, tmp_path / "newer.db"
+    )
     content = database.read_bytes()
     (tmp_path / "cut.db").write_bytes(content[:4096] + os.urandom(len(content) - 4096))
     assert "damaged" in bad(queryprof, trace, tmp_path / "cut.db")
