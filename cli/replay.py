@@ -32,6 +32,7 @@ MOST_REASONS = 5
               help="Compare with this library of SQLite (libsqlite3.so).")  # fmt: skip
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True,
               help="Threads that execute transactions as they are free; 1: in the recorded order.")  # fmt: skip
+@click.option("--processes", is_flag=True, help="Workers are processes, not threads.")
 @click.option("--speed", type=click.FloatRange(min=0), default=0.0,
               help="1: at the recorded times; 2: twice as fast.  [default: as fast as it goes]")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(min=1), default=4, show_default=True,
@@ -39,7 +40,8 @@ MOST_REASONS = 5
 @judging
 def replay(
     file: str, database: str, pragmas: tuple[str, ...], indexes: tuple[str, ...],
-    library: str | None, workers: int, speed: float, rounds: int, **judgement: Any,
+    library: str | None, workers: int, processes: bool, speed: float, rounds: int,
+    **judgement: Any,
 ) -> None:  # fmt: skip
     """Executes FILE's workload again on copies of its database.
 
@@ -57,7 +59,9 @@ def replay(
         for turn in range(rounds):
             for number, setting in enumerate(sides) if turn % 2 else reversed([*enumerate(sides)]):
                 trace = os.path.join(folder, f"{number}-{turn}.qprof") if len(sides) > 1 else ""
-                runs[number].append(played(found, setting, trace, workers, speed))
+                runs[number].append(
+                    played(found, setting, trace, workers, speed, processes=processes)
+                )
                 traces[number].append(trace)
         others = differing([run for side in runs for run in side])
         _say(found, sides, runs, others)

@@ -39,6 +39,7 @@ class Order:
         trace: beside which the workload is; recorded: the database's path there.
         database: the copy; pragmas: for each connection, name and value.
         workers: threads, each with connections of its own; 1: all in the recorded order.
+        part, parts: this process plays every so many-th transaction, from that one on; others the rest.
         speed: 0: as fast as it goes; 1: at the recorded times; 2: twice as fast.
         seconds: so long, from the beginning again when it is over; 0: once.
         profile: where to keep a trace; "" nowhere. result: where to write a `Played` as JSON.
@@ -50,6 +51,8 @@ class Order:
     result: str
     pragmas: tuple[tuple[str, str], ...] = ()
     workers: int = 1
+    part: int = 0
+    parts: int = 1
     speed: float = 0.0
     seconds: float = 0.0
     profile: str = ""
@@ -60,18 +63,27 @@ class Played:
     """What was played.
 
     Attributes:
-        database_s: in the driver, of all threads together; wall_s: from the first to the last.
+        database_s: in the driver, of all threads together.
+        began_unix_s, ended_unix_s: the first and the last.
         left_out: how many executions, by reason.
         digests: of the rows of each text that reads, in their order.
     """
 
     executions: int = 0
     database_s: float = 0.0
-    wall_s: float = 0.0
+    began_unix_s: float = float("inf")
+    ended_unix_s: float = 0.0
     left_out: Counter[str] = field(default_factory=Counter)
     digests: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def wall_s(self) -> float:
+        """From the first to the last."""
+        return max(self.ended_unix_s - self.began_unix_s, 1e-9)
+
     def add(self, other: Played) -> None:
+        self.began_unix_s = min(self.began_unix_s, other.began_unix_s)
+        self.ended_unix_s = max(self.ended_unix_s, other.ended_unix_s)
         self.executions += other.executions
         self.database_s += other.database_s
         self.left_out += other.left_out
@@ -192,14 +204,13 @@ def play(order: Order) -> Played:
     """Plays a workload, and adds up what its threads did."""
     executions = executions_of(order)
     with queryprof.api.profile(order.profile) if order.profile else nullcontext():
-        start_s = time.perf_counter()
+        began_unix_s = time.time()
         players = (
             _play_in_turn(order, executions)
-            if order.workers == 1 and not order.seconds
+            if order.workers == order.parts == 1 and not order.seconds
             else _play_together(order, executions)
         )
-        wall_s = time.perf_counter() - start_s
-    played = Played(wall_s=wall_s)
+        played = Played(began_unix_s=began_unix_s, ended_unix_s=time.time())
     for player in players:
         played.add(player.played)
     return played
@@ -219,7 +230,8 @@ def _play_in_turn(order: Order, executions: Sequence[Execution]) -> list[Player]
 
 def _play_together(order: Order, executions: Sequence[Execution]) -> list[Player]:
     """Transactions are dealt to threads as these are free."""
-    units, turn, lock = units_of(executions), count(), threading.Lock()
+    units = units_of(executions)[order.part :: order.parts]
+    turn, lock = count(), threading.Lock()
     players = [Player(order) for _ in range(order.workers)]
     end_s = time.perf_counter() + order.seconds
 

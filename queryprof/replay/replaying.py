@@ -17,6 +17,7 @@ from pathlib import Path
 from queryprof.errors import ProofError
 from queryprof.replay.player import Order, Played
 from queryprof.trace.database_schema import unchanged_uri
+from queryprof.trace.merge import merge_traces
 from queryprof.trace.workload import Workload, read_workload
 
 OF_THE_FILE = frozenset({"page_size", "journal_mode", "auto_vacuum"})
@@ -92,35 +93,58 @@ def parse_pragma(text: str) -> tuple[str, str]:
 
 def played(
     replay: Replay, setting: Setting, profile: str = "", workers: int = 1, speed: float = 0.0,
-    seconds: float = 0.0,
+    seconds: float = 0.0, processes: bool = False,
 ) -> Played:  # fmt: skip
     """Plays a workload once, on a fresh copy, which is removed.
 
+    Args:
+        profile: where to keep a trace; "" nowhere.
+        processes: workers are processes, not threads.
+
     Raises:
-        ProofError: the copy cannot be made, or the player fails.
+        ProofError: the copy cannot be made, or a player fails.
     """
     with tempfile.TemporaryDirectory(prefix="queryprof-replay-") as folder:
         copy = os.path.join(folder, "copy.db")
         _copy(replay.database, copy, setting)
         pragmas = tuple(one for one in setting.pragmas if one[0] not in OF_THE_FILE)
-        order = Order(
-            os.path.abspath(replay.trace), replay.recorded, copy, os.path.join(folder, "result"),
-            pragmas, workers, speed, seconds, profile,
-        )  # fmt: skip
-        path = os.path.join(folder, "order")
-        Path(path).write_text(json.dumps(asdict(order)))
-        environment = {**os.environ, "QUERYPROF": "", "QUERYPROF_WORKLOAD": ""}
-        if setting.library:
-            environment["LD_PRELOAD"] = os.path.abspath(setting.library)
-        result = subprocess.run(
-            [sys.executable, "-m", "queryprof.replay.player", path],
-            env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if result.returncode:
-            said = result.stderr.strip().splitlines()
-            raise ProofError(f"replay: {said[-1] if said else f'status {result.returncode}'}")
-        made = json.loads(Path(order.result).read_text())
-        return Played(**{**made, "left_out": Counter(made["left_out"])})
+        parts = workers if processes else 1
+        orders = [
+            Order(
+                os.path.abspath(replay.trace), replay.recorded, copy, os.path.join(folder, f"result-{part}"),
+                pragmas, 1 if processes else workers, part, parts, speed, seconds,
+                os.path.join(folder, f"{part}.qprof") if profile else "",
+            )
+            for part in range(parts)
+        ]  # fmt: skip
+        players = [_started(order, setting) for order in orders]
+        # All are waited for before one that failed is told of.
+        ends = [(player, player.communicate()[1]) for player in players]
+        for player, said in ends:
+            if player.returncode:
+                lines = said.strip().splitlines()
+                reason = lines[-1] if lines else f"status {player.returncode}"
+                raise ProofError(f"replay: {reason}")
+        if profile:
+            merge_traces(profile, [order.profile for order in orders])
+        found = Played()
+        for order in orders:
+            made = json.loads(Path(order.result).read_text())
+            found.add(Played(**{**made, "left_out": Counter(made["left_out"])}))
+        return found
+
+
+def _started(order: Order, setting: Setting) -> subprocess.Popen[str]:
+    """A player. It ends by itself."""
+    path = f"{order.result}-order"
+    Path(path).write_text(json.dumps(asdict(order)))
+    environment = {**os.environ, "QUERYPROF": "", "QUERYPROF_WORKLOAD": ""}
+    if setting.library:
+        environment["LD_PRELOAD"] = os.path.abspath(setting.library)
+    return subprocess.Popen(
+        [sys.executable, "-m", "queryprof.replay.player", path],
+        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
 
 def _copy(database: str, copy: str, setting: Setting) -> None:

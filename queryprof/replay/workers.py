@@ -20,11 +20,13 @@ def search_workers(
     highest: int,
     interval_s: float,
     most_intervals: int,
+    processes: bool = False,
 ) -> tuple[tuple[Point, ...], int]:
     """Searches until it is settled, or the best is certain, or `most_intervals` have passed.
 
     Args:
         name: steady, linear or hill-climbing; see queryprof.tuning.workers.
+        processes: workers are processes, not threads.
 
     Returns:
         What was measured (operations a second) of each number of workers, and the best number.
@@ -36,7 +38,7 @@ def search_workers(
     observed: dict[int, list[float]] = {}
     for interval in range(most_intervals + WARM_UP_INTERVALS):
         workers = search.workers
-        run = played(replay, setting, workers=workers, seconds=interval_s)
+        run = played(replay, setting, workers=workers, seconds=interval_s, processes=processes)
         speed = run.executions / run.wall_s
         if interval < WARM_UP_INTERVALS:
             continue  # the file is not in memory yet

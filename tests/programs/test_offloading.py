@@ -18,7 +18,7 @@ SMALL = ("--rounds", "2", "--pairs", "2", "--requests", "2", "--rows", "2000")
 @pytest.mark.parametrize(
     "options",
     [(), ("--slow-disk", "20"), ("--driver", "aiosqlite"), ("--loop", "twisted")],
-    ids=lambda options: " ".join(options),
+    ids=["threads", "slow disk", "aiosqlite", "twisted"],
 )
 def test_eight_configurations_are_measured(options: tuple[str, ...]) -> None:
     command = [sys.executable, EXAMPLE, *SMALL, *options]

@@ -249,10 +249,23 @@ def test_two_settings_are_compared(queryprof: Run, before: Path) -> None:
     assert "rows: equal in all rounds" in result.stderr
 
 
-def test_workers_play_all_transactions(queryprof: Run, before: Path) -> None:
-    result = queryprof("replay", "x.qprof", "--db", before, "--workers", 3, "--rounds", 1)
+@pytest.mark.parametrize("processes", [(), ("--processes",)], ids=["threads", "processes"])
+def test_workers_play_all_transactions(
+    queryprof: Run, before: Path, processes: tuple[str, ...]
+) -> None:
+    def replayed(*options: object) -> str:
+        result = queryprof("replay", "x.qprof", "--db", before, "--rounds", 1, *options)
+        assert result.returncode == 0, result.stderr
+        return str(result.stderr.partition(" executions")[0])
+
+    alone = replayed()
+    assert replayed("--workers", 3, *processes) == alone
+    result = queryprof(
+        "replay", "x.qprof", "--db", before, "--rounds", 2, "--workers", 2, *processes,
+        "--pragma", "cache_size=-100", "--fail-on", "nothing",
+    )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    assert "executions, 1 time on a copy" in result.stderr
+    assert "2 times on each side" in result.stderr
 
 
 @pytest.mark.slow
@@ -265,7 +278,7 @@ def test_tuning(queryprof: Run, before: Path) -> None:
     assert "synchronous: full -> off" in said.stdout
     safe = said.stdout.partition("Fastest that loses nothing")[2].partition("Fastest of all")[0]
     assert "synchronous = full" in safe
-    said = queryprof("tune", "workers", "x.qprof", "--db", before, "--most", 3, "--interval", 0.2,
+    said = queryprof("tune", "workers", "x.qprof", "--db", before, "--most", 3, "--interval", 0.2, "--processes",
                      "--search", "linear")  # fmt: skip
     assert said.returncode == 0, said.stderr
     assert "Best number of workers" in said.stdout
