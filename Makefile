@@ -10,7 +10,7 @@ NEW_PYTHONS := 3.14 3.15
 TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat and not slow' -p no:cacheprovider
 POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
 
-.PHONY: help demo test test-slow package wheels picture bench bench-check bench-pythons responsiveness offloading compat lint docs site coverage release sanitize \
+.PHONY: help demo test test-slow package wheels picture bench bench-check bench-pythons searches responsiveness offloading compat lint docs site coverage release sanitize \
         test-new-pythons test-arm64 clean
 
 help:
@@ -51,6 +51,9 @@ bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (te
 	$(BIN)/python benchmarks/top.py
 	$(BIN)/python benchmarks/advice.py
 	$(BIN)/python benchmarks/replay.py
+
+searches: $(BIN)/queryprof ## the searches for a number of workers, compared on replays (half an hour)
+	$(BIN)/python benchmarks/searches.py
 
 responsiveness: $(BIN)/queryprof ## a server with its database on and off the event loop, compared (three minutes)
 	$(BIN)/python examples/responsiveness/responsiveness.py

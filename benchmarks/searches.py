@@ -1,0 +1,115 @@
+"""The three searches for a number of workers, on real replays of one writer and many readers.
+
+First each number of workers has its own intervals, by turns: the best of their means is what a search
+could find. Then each search is run many times, by turns. Its regret is by how much the mean operations
+of the number that it settles on are below the best's: 0% is the best. Published are the linear search
+and hill climbing; the steady one is queryprof's. `make searches` takes half an hour.
+
+    python benchmarks/searches.py [--runs 20] [--most 6] [--interval 0.2] [--processes]
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from queryprof.replay.replaying import Replay, Setting, played, replay_of
+from queryprof.replay.workers import search_workers
+
+QUERYPROF = Path(sys.executable).with_name("queryprof")
+SEARCHES = ("linear", "hill-climbing", "steady")
+MODES = ("wal", "delete")
+FIXED_INTERVALS = 12
+MOST_INTERVALS = 40
+
+PROGRAM = """
+import random, sqlite3, sys
+db, draw = sqlite3.connect(sys.argv[1]), random.Random(1)
+for turn in range(300):
+    for _ in range(12):
+        low = draw.randrange(19_000)
+        db.execute("SELECT count(*), sum(price) FROM item WHERE id BETWEEN ? AND ?", (low, low + 400)).fetchall()
+    db.execute("UPDATE item SET price = price + 1 WHERE id = ?", (draw.randrange(20_000),))
+    db.commit()
+"""
+
+FILL = """
+CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT, price REAL);
+WITH RECURSIVE c(x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM c LIMIT 20000)
+INSERT INTO item SELECT x, 'item ' || x, x * 1.5 FROM c;
+"""
+
+
+@click.command()
+@click.option("--runs", default=20, show_default=True)
+@click.option("--most", default=6, show_default=True)
+@click.option("--interval", "interval_s", default=0.2, show_default=True)
+@click.option("--processes", is_flag=True)
+def main(runs: int, most: int, interval_s: float, processes: bool) -> None:
+    """Prints a table for each journal mode."""
+    with tempfile.TemporaryDirectory() as name:
+        replay = recorded(Path(name))
+        for mode in MODES:
+            setting = Setting((("journal_mode", mode),))
+            fixed = fixed_speeds(replay, setting, most, interval_s, processes)
+            shown = "  ".join(f"{workers}: {speed:,.0f}" for workers, speed in fixed.items())
+            print(f"journal_mode={mode}: operations a second by workers: {shown}", flush=True)
+            compare(replay, setting, fixed, runs, interval_s, processes)
+
+
+def recorded(folder: Path) -> Replay:
+    """The workload of a program of ours, and its database as it was before."""
+    program, database, before = folder / "program.py", folder / "a.db", folder / "before.db"
+    program.write_text(PROGRAM)
+    for path in (database, before):
+        fill = f"import sqlite3; sqlite3.connect({str(path)!r}).executescript({FILL!r})"
+        subprocess.run([sys.executable, "-c", fill], check=True)
+    trace = folder / "x.qprof"
+    command = [QUERYPROF, "run", "--no-report", "--record-workload", "-o", trace, program, database]
+    subprocess.run(command, check=True)
+    return replay_of(str(trace), str(before))
+
+
+def fixed_speeds(
+    replay: Replay, setting: Setting, most: int, interval_s: float, processes: bool
+) -> dict[int, float]:
+    """Operations a second of each number of workers."""
+    speeds: dict[int, list[float]] = {workers: [] for workers in range(1, most + 1)}
+    for _ in range(FIXED_INTERVALS):
+        for workers, found in speeds.items():
+            run = played(replay, setting, workers=workers, seconds=interval_s, processes=processes)
+            found.append(run.executions / run.wall_s)
+    return {workers: statistics.fmean(found) for workers, found in speeds.items()}
+
+
+def compare(
+    replay: Replay, setting: Setting, fixed: dict[int, float], runs: int, interval_s: float,
+    processes: bool,
+) -> None:  # fmt: skip
+    """Runs the searches by turns, and prints what they settled on."""
+    best = max(fixed.values())
+    regrets: dict[str, list[float]] = {name: [] for name in SEARCHES}
+    intervals: dict[str, list[int]] = {name: [] for name in SEARCHES}
+    for _ in range(runs):
+        for name in SEARCHES:
+            points, chosen = search_workers(
+                replay, setting, name, len(fixed), interval_s, MOST_INTERVALS, processes
+            )
+            regrets[name].append(1 - fixed[chosen] / best)
+            intervals[name].append(sum(point.intervals for point in points))
+    print(f"{'':14}{'regret':>8}{'worst':>8}{'intervals':>11}{'most':>6}")
+    for name in SEARCHES:
+        print(
+            f"{name:14}{statistics.fmean(regrets[name]):>8.1%}{max(regrets[name]):>8.1%}"
+            f"{statistics.median(intervals[name]):>11.0f}{max(intervals[name]):>6}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
