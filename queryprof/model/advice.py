@@ -109,6 +109,7 @@ class Advice:
         rewrites: at most one for a statement.
         sqlite_version: of the library that has measured; `other_version`: the program's, where it is
             another one, else "".
+        sample_every: the changes were chosen on every so many-th row of large tables; 1: on all rows.
         is_complete: the search came to its end within the time to spend.
     """
 
@@ -119,6 +120,7 @@ class Advice:
     not_measured: tuple[NotMeasured, ...]
     sqlite_version: str
     other_version: str
+    sample_every: int
     is_complete: bool
     took_s: float
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import select
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -59,6 +62,8 @@ class Judge:
         except OSError as error:
             raise ProofError(f"{interpreter}: cannot be started: {error.strerror}") from error
         self.interpreter, self.library = interpreter, library
+        self._answers = select.poll()
+        self._answers.register(self._process.stdout or -1, select.POLLIN)
         self.version = str(self._ask("version"))
 
     def close(self) -> None:
@@ -74,11 +79,18 @@ class Judge:
 
     def _ask(self, name: str, *arguments: object) -> Any:
         assert self._process.stdin
-        assert self._process.stdout
         try:
-            pickle.dump((name, arguments), self._process.stdin, protocol=4)
-            self._process.stdin.flush()
-            is_good, answer = pickle.load(self._process.stdout)  # noqa: S301  of our child
+            # A request is sent whole, and its answer read: the next answer is never another's.
+            with _without_interrupts():
+                pickle.dump((name, arguments), self._process.stdin, protocol=4)
+                self._process.stdin.flush()
+            try:
+                self._answers.poll()
+            except KeyboardInterrupt:
+                self._process.send_signal(signal.SIGUSR1)
+                self._answer()
+                raise
+            is_good, answer = self._answer()
         except (EOFError, OSError, pickle.UnpicklingError) as error:
             said = self._process.communicate()[1].decode(errors="replace").strip().splitlines()
             reason = said[-1] if said else f"it ended with status {self._process.returncode}"
@@ -91,6 +103,11 @@ class Judge:
         if "interrupt" in message.lower() or kind in INTERRUPTED:
             raise OutOfTime
         raise StatementError(message)
+
+    def _answer(self) -> tuple[bool, Any]:
+        assert self._process.stdout
+        with _without_interrupts():
+            return pickle.load(self._process.stdout)  # type: ignore[no-any-return]  # noqa: S301  of our child
 
     def deadline(self, left_s: float) -> None:
         self._ask("deadline", left_s)
@@ -137,6 +154,16 @@ class Judge:
         return self._ask(  # type: ignore[no-any-return]
             "insert_ns", list(names), table, list(key), list(columns), rounds
         )
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Ctrl-C is raised at its end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def judge_for(versions: Sequence[str], interpreter: str = sys.executable) -> Judge:

@@ -27,6 +27,7 @@ from queryprof.proof.judging import (
     judge_for,
 )
 from queryprof.proof.rewrites import rewrites_of
+from queryprof.proof.sample import take_sample
 from queryprof.proof.schema import DatabaseSchema, schema_of
 from queryprof.proof.search import Analysis, Search, Step, names
 from queryprof.proof.workload import Query, queries_of
@@ -88,12 +89,18 @@ def prove(
         except StatementError as error:
             raise ProofError(f"{database}: it is damaged: {error}") from error
         search = Search(judge, schema, _queries(report, judge, schema, database))
+        every = 1
         is_complete = False
         with contextlib.suppress(OutOfTime, KeyboardInterrupt):
+            every = take_sample(judge, unchanged_uri(str(path)), schema)
             search.measure_all()
             search.run()
             is_complete = True
         judge.deadline(max(budget_s - (time.monotonic() - start_s), budget_s * 0.1))
+        if every > 1:
+            with contextlib.suppress(OutOfTime, KeyboardInterrupt):
+                judge.take(unchanged_uri(str(path)), BEFORE)
+                search.measure_all()
         changes, proofs = _prove(judge, search)
         return Advice(
             database, changes, proofs, rewrites_of(search, findings),
@@ -103,6 +110,7 @@ def prove(
             ),
             judge.version,
             "" if judge.version in versions else ", ".join(versions) or "unknown",
+            every,
             is_complete and len(proofs) == len(search.queries),
             time.monotonic() - start_s,
         )  # fmt: skip
@@ -155,12 +163,14 @@ def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proo
     """Makes the changes once more on a fresh copy, in order, and measures all statements on both."""
     judge.take(BEFORE, AFTER)
     costs = {query.statement: 1.0 for query in search.queries}
-    made = [(step, _made(judge, search, step, costs)) for step in search.chosen]
-    changes = tuple(change for step, change in made if _is_of_use(search, step, change))
+    made: list[tuple[Step, Change]] = []
     proofs: list[Proof] = []
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
+        made.extend((step, _made(judge, search, step, costs)) for step in search.chosen)
+        # Some are of use together alone.
+        made = [(step, change) for step, change in made if _is_of_use(search, step, change)]
         proofs.extend(_proof(search, query) for query in search.queries)
-    return changes, tuple(proofs)
+    return tuple(change for _, change in made), tuple(proofs)
 
 
 def _is_of_use(search: Search, step: Step, change: Change) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from queryprof.proof.index import Candidate, Term, quoted
@@ -34,7 +35,7 @@ class Table:
 
     Attributes:
         sql: its CREATE TABLE; key: the columns that tell rows apart (rowid where there is one).
-        rows: how many it has.
+        rows: how many it has; has_rowid: whether it has such a column.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Table:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     rows: int
+    has_rowid: bool
 
     @property
     def inserted(self) -> tuple[str, ...]:
@@ -95,18 +97,18 @@ def schema_of(judge: Judge) -> DatabaseSchema:
             if terms and not is_partial:
                 indexes.append(Candidate(table.name, terms))
     if kinds.get("sqlite_stat1"):
-        copy_statistics(judge)
+        set_statistics(judge, EMPTY, statistics_of(judge))
     names = frozenset(str(row[1]).lower() for row in objects)
     return DatabaseSchema(tuple(tables), tuple(others), tuple(indexes), names)
 
 
-def create(judge: Judge, sql: str) -> bool:
-    """Creates something in the empty database; what its SQL needs and is unknown is a dummy there."""
+def create(judge: Judge, sql: str, copy: str = EMPTY) -> bool:
+    """Creates something in a copy; what its SQL needs and is unknown is a dummy there."""
     for _ in range(MOST_UNKNOWN):
         try:
-            judge.do(EMPTY, sql)
+            judge.do(copy, sql)
         except StatementError as error:
-            if not add_dummy(judge, EMPTY, str(error)):
+            if not add_dummy(judge, copy, str(error)):
                 return False
         else:
             return True
@@ -122,13 +124,18 @@ def add_dummy(judge: Judge, copy: str, message: str) -> bool:
     return bool(function or collation)
 
 
-def copy_statistics(judge: Judge) -> None:
-    """Gives the empty database what ANALYZE has found in the copy."""
-    judge.do(EMPTY, "ANALYZE")
-    judge.do(EMPTY, "DELETE FROM sqlite_stat1")
-    for row in judge.rows(BEFORE, "SELECT tbl, idx, stat FROM sqlite_stat1"):
-        judge.rows(EMPTY, "INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", row)
-    judge.do(EMPTY, "ANALYZE sqlite_schema")
+def statistics_of(judge: Judge) -> list[tuple[object, ...]]:
+    """What ANALYZE has found in the database."""
+    return judge.rows(BEFORE, "SELECT tbl, idx, stat FROM sqlite_stat1")
+
+
+def set_statistics(judge: Judge, copy: str, statistics: Iterable[tuple[object, ...]]) -> None:
+    """Lets the planner choose on a copy as if that had been found there."""
+    judge.do(copy, "ANALYZE")
+    judge.do(copy, "DELETE FROM sqlite_stat1")
+    for row in statistics:
+        judge.rows(copy, "INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", row)
+    judge.do(copy, "ANALYZE sqlite_schema")
 
 
 def _table_of(judge: Judge, name: str, sql: str) -> Table:
@@ -154,7 +161,7 @@ def _table_of(judge: Judge, name: str, sql: str) -> Table:
         for row in info
     )
     key = (alias or "rowid",) if has_rowid else tuple(row[0] for row in primary)
-    return Table(name, sql, columns, key, int(rows))
+    return Table(name, sql, columns, key, int(rows), has_rowid)
 
 
 def _collations(judge: Judge, table: str, columns: list[str]) -> dict[str, str]:

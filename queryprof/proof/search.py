@@ -109,7 +109,8 @@ class Search:
         return self._inserts.get(table.lower(), 0)
 
     def measure_all(self) -> None:
-        """Measures each statement as the database is. Raises OutOfTime."""
+        """Measures each statement as the database is, once more if it was. Raises OutOfTime."""
+        self.queries.clear()
         for query in self.all_queries:
             try:
                 if query.samples:

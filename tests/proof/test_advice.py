@@ -17,6 +17,7 @@ import queryprof as api
 from conftest import Run
 from queryprof.analysis.report import Report
 from queryprof.model.advice import Advice
+from queryprof.proof import sample
 from queryprof.proof.prove import prove
 from queryprof.trace.reader import read_profile
 
@@ -130,6 +131,29 @@ def test_the_index_is_found(
     (proof,) = [one for one in advice.proofs if one.is_proved]
     assert proof.after.ns < proof.before.ns
     assert proof.uses == tuple(change.index for change in advice.changes)
+
+
+@pytest.mark.parametrize("planted", PLANTED[:8], ids=lambda one: one.name)
+def test_a_sample_of_a_large_database_chooses_the_same(
+    database: Path, monkeypatch: pytest.MonkeyPatch, planted: Planted
+) -> None:
+    """All figures are of the whole copy."""
+    monkeypatch.setattr(sample, "LARGE_BYTES", 0)
+    monkeypatch.setattr(sample, "SAMPLE_BYTES", database.stat().st_size // 4)
+    monkeypatch.setattr(sample, "LARGE_ROWS", 1000)
+    advice = advice_on(
+        database, monkeypatch,
+        lambda db: [db.execute(planted.sql, planted.values).fetchall() for _ in range(4)],
+    )  # fmt: skip
+    assert advice.sample_every == 4
+    found = [change.sql.partition("(")[2].rpartition(")")[0] for change in advice.changes]
+    assert found
+    assert set(found) <= {", ".join(columns) for columns in planted.accepted}
+    pages = sqlite3.connect(database).execute("PRAGMA page_count").fetchone()[0]
+    (proof,) = [one for one in advice.proofs if one.is_proved]
+    if planted.name in ("equal", "expression"):
+        assert proof.before.page_fetches
+        assert proof.before.page_fetches > pages / 2, "the whole table was read"
 
 
 NOTHING = (

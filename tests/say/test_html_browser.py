@@ -129,7 +129,7 @@ def advice(statement: str) -> Advice:
         Change("CREATE INDEX i ON t (a);", "DROP INDEX i;", "i", "t", 24e6, 4096, 1500.0, 7),
         Change("ANALYZE;", "DELETE FROM sqlite_stat1;", "", "", 3e6, 0, None, 0),
     )
-    return Advice("a.db", changes, (proof,), (), (), "3.40.1", "3.39.0", False, 1.0)
+    return Advice("a.db", changes, (proof,), (), (), "3.40.1", "3.39.0", 12, False, 1.0)
 
 
 def test_what_was_proved_is_shown(opened: Opening, text: str) -> None:
@@ -137,7 +137,7 @@ def test_what_was_proved_is_shown(opened: Opening, text: str) -> None:
         page.ready()
         shown = page.locator("#proved").inner_text()
         for words in (
-            "with 2 changes 36.0 ms of recorded time become 9.00 ms", "SQLite 3.39.0",
+            "with 2 changes 36.0 ms of recorded time become 9.00 ms", "SQLite 3.39.0", "chosen on one row in 12",
             "CREATE INDEX i ON t (a);", "wins 24.0 ms (66.7%), +4.1 kB, +1.50 µs an insert",
             "proved, x4; values of the database", "4.00 ms", "1.00 ms",
         ):  # fmt: skip

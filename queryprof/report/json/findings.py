@@ -46,6 +46,7 @@ class Advice:
     changes: Annotated[tuple[model.Change, ...], "in their order; win_ns: beside those before it"]
     sqlite_version: Annotated[str, "of the library that has measured"]
     other_version: Annotated[str, "the program's, where it is another; else empty"]
+    sample_every: Annotated[int, "changes were chosen on one row in so many; 1: on all"]
     is_complete: Annotated[bool, "the search ended within its time"]
     before_ns: Annotated[float, "the recorded time of the statements that were measured"]
     after_ns: Annotated[float, "what it would be with all changes"]

@@ -68,5 +68,10 @@ def cautions(advice: Advice) -> Iterator[str]:
             f"the program ran with SQLite {advice.other_version}, and {advice.sqlite_version} has"
             " measured: plans may differ (--python: another Python)"
         )
+    if advice.sample_every > 1:
+        yield (
+            f"the database is large: changes were chosen on one row in {advice.sample_every:,}; all"
+            " figures are of the whole copy"
+        )
     if not advice.is_complete:
         yield "the time to spend was over before the search was: this is the best so far (--budget)"
