@@ -41,8 +41,7 @@ FORMAT_VERSIONS, ROLLBACK_JOURNAL = 18, b"\x01\x01"
 SIGNIFICANT_DIGITS = 12
 """Of a float in a row: sums in another order differ in the last ones."""
 
-Values = Any
-"""The parameters of a statement: a tuple or a dict."""
+Values = Any  # the parameters of a statement: a tuple or a dict
 
 
 class Counters:
@@ -199,6 +198,9 @@ class Judge:
         self._copies[name] = self._ready(copy)
         return self.size(name)
 
+    def rename(self, name: str, other: str) -> None:
+        self._copies[other] = self._copies.pop(name)
+
     def blank(self, name: str) -> None:
         """An empty database in memory."""
         self._copies[name] = self._ready(self._library.open(":memory:"))
@@ -221,7 +223,6 @@ class Judge:
             )
 
     def do(self, name: str, sql: str) -> None:
-        """Executes a statement that changes the copy."""
         self._copies[name].execute(sql).fetchall()
 
     def rows(self, name: str, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
@@ -250,7 +251,11 @@ class Judge:
                 continue
         for _ in range(rounds):
             plans = [step for sql, values in samples for step in self.plan(name, sql, values)]
-            used = [n for n, index in left.items() if any(_names(step, index) for step in plans)]
+            used = [
+                n
+                for n, index in left.items()
+                if any(f" {index} " in f"{step} ".replace("(", " ") for step in plans)
+            ]
             if not used:
                 break
             found.append(used)
@@ -351,7 +356,6 @@ class Judge:
 
 @contextmanager
 def _undone(copy: Any) -> Iterator[None]:
-    """Takes back what is written in its block."""
     copy.execute("SAVEPOINT queryprof")
     try:
         yield
@@ -359,10 +363,6 @@ def _undone(copy: Any) -> Iterator[None]:
         with suppress(Exception):  # a write that was interrupted has ended it
             copy.execute("ROLLBACK TO queryprof")
             copy.execute("RELEASE queryprof")
-
-
-def _names(step: str, index: str) -> bool:
-    return f" {index} " in step.replace("(", " ") + " "
 
 
 def _hash(rows: list[Any]) -> str:

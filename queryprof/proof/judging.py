@@ -16,8 +16,10 @@ from typing import Any, Self
 from queryprof.errors import ProofError
 
 JUDGE = Path(__file__).with_name("judge.py")
-BEFORE, AFTER, EMPTY = "before", "after", "empty"
-"""The copies: as the database is, with what is tried, and its schema without rows."""
+BEFORE, AFTER, EMPTY, WHOLE = "before", "after", "empty", "whole"
+"""The copies: as the database is, with what is tried, its schema without rows, and, while those are a
+sample, the whole of it.
+"""
 
 UNLIMITED_NS = float("inf")
 INTERRUPTED = frozenset({"InterruptError"})
@@ -114,6 +116,10 @@ class Judge:
 
     def take(self, address: str, name: str, directory: str = "") -> int:
         return int(self._ask("take", address, name, directory))
+
+    def rename(self, name: str, other: str) -> None:
+        """A copy of the other name is gone."""
+        self._ask("rename", name, other)
 
     def blank(self, name: str) -> None:
         self._ask("blank", name)

@@ -20,6 +20,7 @@ from queryprof.proof.costs import is_less_work, mean, total
 from queryprof.proof.judging import (
     AFTER,
     BEFORE,
+    WHOLE,
     Judge,
     Measured,
     OutOfTime,
@@ -93,13 +94,14 @@ def prove(
         is_complete = False
         with contextlib.suppress(OutOfTime, KeyboardInterrupt):
             every = take_sample(judge, unchanged_uri(str(path)), schema)
+            judge.take(BEFORE, AFTER)
             search.measure_all()
             search.run()
             is_complete = True
         judge.deadline(max(budget_s - (time.monotonic() - start_s), budget_s * 0.1))
         if every > 1:
             with contextlib.suppress(OutOfTime, KeyboardInterrupt):
-                judge.take(unchanged_uri(str(path)), BEFORE)
+                judge.rename(WHOLE, BEFORE)
                 search.measure_all()
         changes, proofs = _prove(judge, search)
         return Advice(
@@ -134,7 +136,6 @@ def _copy(judge: Judge, path: Path) -> None:
     """Copies the database, without a change to it or to the files beside it."""
     try:
         judge.take(unchanged_uri(str(path)), BEFORE)
-        judge.take(BEFORE, AFTER)
     except StatementError as error:
         raise ProofError(why_unreadable(str(path), str(error))) from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from queryprof.proof.index import quoted
-from queryprof.proof.judging import AFTER, BEFORE, Judge, StatementError
+from queryprof.proof.judging import BEFORE, WHOLE, Judge, StatementError
 from queryprof.proof.schema import DatabaseSchema, Table, create, set_statistics, statistics_of
 
 LARGE_BYTES, SAMPLE_BYTES = 200_000_000, 40_000_000
@@ -14,13 +14,13 @@ LARGE_ROWS = 10_000
 
 
 def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
-    """Replaces both copies by a sample of the database, if they are large.
+    """Puts a sample in the copy's place, if that is large; it is WHOLE then.
 
     Args:
         address: of the database, a URI.
 
     Returns:
-        Every how many-th row of the large tables is in it; 1: the copies are as they were.
+        Every how many-th row of the large tables is in it; 1: the copy is as it was.
 
     Raises:
         OutOfTime: see Judge.
@@ -29,6 +29,7 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
     if judge.size(BEFORE) <= LARGE_BYTES or every < 2:
         return 1
     statistics = statistics_of(judge) if "sqlite_stat1" in schema.names else []
+    judge.rename(BEFORE, WHOLE)
     judge.blank(BEFORE)
     judge.do(BEFORE, f"ATTACH {_literal(address)} AS original")
     for table in schema.tables:
@@ -39,7 +40,6 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
         create(judge, sql, BEFORE)
     if statistics:
         set_statistics(judge, BEFORE, statistics)
-    judge.take(BEFORE, AFTER)
     return every
 
 
