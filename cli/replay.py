@@ -68,8 +68,9 @@ def replay(
         if len(sides) > 1:
             judge(traces[0], traces[1], **judgement)
     if others:
+        at = found.sites.get(others[0], "an unknown line")
         raise QueryprofError(
-            f"replay: {len(others)} statements returned other rows: {others[0][:80]}"
+            f"replay: {len(others)} statements returned other rows: {others[0][:80]} (at {at})"
         )
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from queryprof.errors import ProofError
 from queryprof.replay.player import Order, Played
 from queryprof.trace.database_schema import unchanged_uri
 from queryprof.trace.merge import merge_traces
-from queryprof.trace.workload import Workload, read_workload
+from queryprof.trace.workload import Execution, Workload, read_workload
 
 OF_THE_FILE = frozenset({"page_size", "journal_mode", "auto_vacuum"})
 """Pragmas that are the file's: they are set once, before the copy is played on."""
@@ -43,7 +43,9 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A workload, and the database that it is replayed on."""
+    """A workload, and the database that it is replayed on; `sites`: by text the first line that
+    executed it.
+    """
 
     trace: str
     database: str
@@ -51,6 +53,7 @@ class Replay:
     executions: int
     recorded_s: float
     is_cut: bool
+    sites: Mapping[str, str]
 
 
 def replay_of(trace: str, database: str) -> Replay:
@@ -67,8 +70,16 @@ def replay_of(trace: str, database: str) -> Replay:
     of_it = [one for one in workload.executions if one.database == recorded]
     return Replay(
         trace, database, recorded, len(of_it), sum(one.duration_ns for one in of_it) / 1e9,
-        workload.is_cut,
+        workload.is_cut, _sites(of_it),
     )  # fmt: skip
+
+
+def _sites(executions: Iterable[Execution]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in executions:
+        if one.text and one.path:
+            found.setdefault(one.text, f"{os.path.basename(one.path[0].file)}:{one.path[0].line}")
+    return found
 
 
 def _recorded_path(workload: Workload, database: str) -> str:

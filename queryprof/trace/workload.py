@@ -7,8 +7,10 @@ machine, each with its kind in one byte:
     C  a connection: its identity (64 bits), `S`, and the path of its main database; empty: in memory.
     E  an execution: start (ns since 1970, 64 bits), duration (ns, 64 bits), connection (64 bits),
        number of the text (32 bits; 0: none), number of the thread (16 bits), operation, whether it
-       raised, whether the connection is in a transaction after it (0 unknown, 1 no, 2 yes), 7 bytes of
-       padding; then its parameters.
+       raised, whether the connection is in a transaction after it (0 unknown, 1 no, 2 yes), 3 bytes of
+       padding, number of the call path (32 bits; below 2: not known); then its parameters.
+    P  a call path: its number and how many frames it has (32 bits each); of each, innermost first,
+       `S` and its file, `S` and its function, and the line (32 bits).
     L  the end: the file has as many bytes as it may have.
 
 Parameters: `0` none, `?` unknown, `(` a count (32 bits) and so many values, `{` a count and so many
@@ -26,9 +28,10 @@ from dataclasses import dataclass
 
 from queryprof.core import _core
 from queryprof.errors import TraceError
+from queryprof.model import CallPath, Frame
 
 MAGIC = b"queryprof workload 1\n"
-FIXED = struct.Struct("=qqQIHBBB7x")
+FIXED = struct.Struct("=qqQIHBBB3xI")
 NUMBER, INTEGER, FLOAT = struct.Struct("=I"), struct.Struct("=q"), struct.Struct("=d")
 IDENTITY = struct.Struct("=Q")
 
@@ -53,6 +56,7 @@ class Execution:
         text: SQL as it was; None: none.
         parameters: of executemany, a list of the parameters of each; Unknown: not recorded.
         state: of the connection's transaction after it.
+        path: the program's own frames, innermost first.
     """
 
     process: int
@@ -66,6 +70,7 @@ class Execution:
     parameters: Parameters
     failed: bool
     state: int
+    path: CallPath = ()
 
     @property
     def is_known(self) -> bool:
@@ -137,6 +142,7 @@ class _Reader:
         self._operations = _core.operations()
         self._texts: list[str] = [""]
         self._databases: dict[int, str] = {}
+        self._paths: dict[int, CallPath] = {}
         self.at = len(MAGIC)
         self.is_cut = False
         self.is_damaged = False
@@ -149,6 +155,9 @@ class _Reader:
             elif kind == "C":
                 (identity,) = self._take(IDENTITY)
                 self._databases[identity] = str(self._value())
+            elif kind == "P":
+                number, frames = self._take(NUMBER)[0], self._take(NUMBER)[0]
+                self._paths[number] = tuple(self._frame() for _ in range(frames))
             elif kind == "E":
                 self.is_cut = True  # until its last byte is read
                 yield self._execution()
@@ -176,15 +185,20 @@ class _Reader:
             raise IndexError
         return self._content[self.at - length : self.at]
 
+    def _frame(self) -> Frame:
+        file, function = str(self._value()), str(self._value())
+        return Frame(function, file, self._take(NUMBER)[0])
+
     def _execution(self) -> Execution:
-        start, duration, connection, text, thread, operation, failed, state = self._take(FIXED)
+        fixed = self._take(FIXED)
+        start, duration, connection, text, thread, operation, failed, state, path = fixed
         parameters = self._parameters()
         if operation >= len(self._operations) or text >= len(self._texts):
             self.is_damaged = True
             raise ValueError(operation)
         return Execution(
             self._process, thread, connection, self._databases.get(connection), self._operations[operation], start, duration,
-            self._texts[text] if text else None, parameters, bool(failed), state,
+            self._texts[text] if text else None, parameters, bool(failed), state, self._paths.get(path, ()),
         )  # fmt: skip
 
     def _parameters(self) -> Parameters:

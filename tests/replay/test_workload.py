@@ -83,6 +83,12 @@ def test_all_values_are_kept(queryprof: Run, script: Callable[[str], Path], tmp_
     assert inserts[0].state == INSIDE
     starts = [one.start_unix_ns for one in found]
     assert starts == sorted(starts)
+    source = Path(inserts[0].path[0].file).read_text().splitlines()
+    for one in (*inserts, named, adapted):
+        assert one.path[0].function == "<module>"
+        line = source[one.path[0].line - 1]
+        assert "execute" in line, line
+    assert "SELECT :x, :y" in source[named.path[0].line - 1]
 
 
 def test_forked_children_have_files_of_their_own(

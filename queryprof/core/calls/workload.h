@@ -1,8 +1,7 @@
 /* The workload: every execution in its order, with its text and parameters, in a file of its own.
  *
- * It is off unless a path is given, as values are the program's secrets. The file is opened for
- * each write and closed again: a program may close descriptors that it does not know, and open its
- * own under their numbers. Its form is described in queryprof/trace/workload.py, which reads it.
+ * It is off unless a path is given, as values are the program's secrets. Its form is described in
+ * queryprof/trace/workload.py, which reads it.
  */
 #pragma once
 
@@ -11,9 +10,7 @@
 #include <stdint.h>
 
 #include "calls/call.h"
-
-/* Whether executions are written. */
-extern bool qp_workload_on;
+#include "calls/workload_file.h"
 
 /* Writes executions from now on to files whose names begin with `prefix` (copied), one a process,
  * up to `most_bytes` each; empty: no more. False without memory. With the GIL. */
@@ -22,9 +19,6 @@ bool qp_workload_to(const char *prefix, int64_t most_bytes);
 /* Notes a call that has ended; `result` is borrowed, NULL: it raised. Never raises, and runs no
  * code of the program's. */
 void qp_workload_note(const qp_call *call, PyObject *result, uint64_t end_ticks);
-
-/* Writes out what is noted. */
-void qp_workload_flush(void);
 
 /* In a forked child: what is noted is the parent's. */
 void qp_workload_after_fork(void);

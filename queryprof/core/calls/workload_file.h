@@ -1,0 +1,36 @@
+/* The file of a workload: what is put is kept in a buffer, and appended to the file in large parts.
+ *
+ * The file is opened for each write and closed again: a program may close descriptors that it does
+ * not know, and open its own under their numbers.
+ */
+#pragma once
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Whether executions are written; a file that cannot be written ends it. */
+extern bool qp_workload_on;
+
+/* Begins to write files whose names begin with `prefix` (copied), one a process, up to `most_bytes`
+ * each. False without memory, or for too long a prefix. */
+bool qp_workload_begin(const char *prefix, int64_t most_bytes);
+
+/* Begins a new file; what is in the buffer is dropped. */
+void qp_workload_begin_file(void);
+
+/* Writes out what is in the buffer. */
+void qp_workload_flush(void);
+
+/* Whether the file has its most bytes. */
+bool qp_workload_is_full(void);
+
+/* Whether the last flush was over a second ago. */
+bool qp_workload_is_old(uint64_t now_ticks);
+
+/* Puts bytes (copied), a number, or bytes behind their kind and length. */
+void qp_workload_put(const void *bytes, size_t length);
+void qp_workload_put_byte(char byte);
+void qp_workload_put_number(uint32_t number);
+void qp_workload_put_bytes(char kind, const char *bytes, Py_ssize_t length);
