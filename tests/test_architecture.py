@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -216,3 +217,19 @@ def test_all_packages_are_installed() -> None:
     packages = {name for name, path in MODULES.items() if path.name == "__init__.py"}
     assert packages == set(listed)
     assert all(find_spec(name) for name in packages)
+
+
+OUTSIDE = sorted(
+    path for folder in ("examples", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py")
+)
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_examples_and_benchmarks_import_is_there(path: Path) -> None:
+    """Nothing else would notice: they are run by hand."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("queryprof"):
+            module = import_module(node.module or "")
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                assert hasattr(module, alias.name) or name in MODULES, name

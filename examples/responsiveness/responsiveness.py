@@ -28,7 +28,7 @@ import httpx
 from rich.console import Console
 from rich.table import Table
 
-from queryprof.analysis.loops import spread_of
+from queryprof.analysis.summary import summary_of
 from queryprof.analysis.units import duration
 from queryprof.model import Distribution
 from queryprof.report.terminal.loops import chart
@@ -172,10 +172,10 @@ def show(results: dict[float, dict[str, dict[str, float]]], lags: dict[str, Dist
     console.print("Response times in ms; requests sent on schedule, while items are inserted\n")
     console.print(table)
     for version, lag in lags.items():
-        spread = spread_of(lag)
+        lateness = summary_of(lag)
         console.print(
-            f"\nloop lag, {version}: mean {duration(spread.mean_ns)}, p95 {duration(spread.p95_ns)},"
-            f" max {duration(spread.max_ns)} ({spread.count} heartbeats)",
+            f"\nloop lag, {version}: mean {duration(lateness.mean_ns)}, p95 {duration(lateness.p95_ns)},"
+            f" max {duration(lateness.max_ns)} ({lateness.count} heartbeats)",
             end="",
         )
     console.print("\n\nShare of the heartbeats (%) up to a lag")

@@ -1,4 +1,4 @@
-"""The example that measures what is worth moving off an event loop."""
+"""The examples that measure event loops: what is worth moving off them, and what users see."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "offloading" / "offloading.py"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = ("--rounds", "2", "--pairs", "2", "--requests", "2", "--rows", "2000")
 
 
@@ -21,7 +21,7 @@ SMALL = ("--rounds", "2", "--pairs", "2", "--requests", "2", "--rows", "2000")
     ids=["threads", "slow disk", "aiosqlite", "twisted"],
 )
 def test_eight_configurations_are_measured(options: tuple[str, ...]) -> None:
-    command = [sys.executable, EXAMPLE, *SMALL, *options]
+    command = [sys.executable, EXAMPLES / "offloading" / "offloading.py", *SMALL, *options]
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
     _, times, lags, _, chart, _, effects, published = said.split("\n\n")
     assert [len(part.splitlines()) for part in (times, lags, chart, effects)] == [9, 9, 8, 9]
@@ -32,3 +32,12 @@ def test_eight_configurations_are_measured(options: tuple[str, ...]) -> None:
         change = re.search(r"^file +█+ +([+-][\d.]+)", chart, re.MULTILINE)
         assert change
         assert float(change[1]) < -20, "threads wait for the disk at the same time"
+
+
+def test_a_server_on_and_off_the_loop_is_measured() -> None:
+    program = EXAMPLES / "responsiveness" / "responsiveness.py"
+    command = [sys.executable, program, "--seconds", "1", "--rates", "5,10"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert len(re.findall(r" (?:blocking|threaded|change %) ", said)) == 6
+    assert re.search(r"loop lag, threaded: mean .* \(\d+ heartbeats\)", said)
+    assert "Share of the heartbeats (%) up to a lag" in said
