@@ -44,6 +44,8 @@ def screen(
     if not now.processes:
         return Group(Text(title, "bold"), Text(NOTHING_RUNS))
     places = Places(Profile((), ()))
+    # The others have only waited.
+    awake = [loop for loop in now.loops if loop.lag_p99_ns is not None or loop.stalls]
     loops = [
         Text(
             f"{loop.kind} loop in {loop.thread} ({loop.pid}): 99% at most"
@@ -52,7 +54,8 @@ def screen(
             no_wrap=True,
             overflow="ellipsis",
         )
-        for loop in now.loops[:4]
+        for loop in now.loops
+        if loop.lag_p99_ns is not None or loop.stalls  # else it has only waited
     ]
     parts: list[RenderableType] = [Text(title, "bold"), *_processes(now), *loops]
     room = max(1, height - LINES_AROUND - len(loops) - len(details))
