@@ -54,8 +54,7 @@ def screen(
             no_wrap=True,
             overflow="ellipsis",
         )
-        for loop in now.loops
-        if loop.lag_p99_ns is not None or loop.stalls  # else it has only waited
+        for loop in awake[:4]
     ]
     parts: list[RenderableType] = [Text(title, "bold"), *_processes(now), *loops]
     room = max(1, height - LINES_AROUND - len(loops) - len(details))
