@@ -127,29 +127,30 @@ def _both(where: str, condition: str) -> str:
 
 
 COLUMN, VALUE = r"((?:\w+\.)?\w+)", r"(\?\d+|'(?:[^']|'')*'|-?\d+(?:\.\d+)?)"
+NAMED = COLUMN.replace("(", "(?P<column>", 1)
 NO_LONGER = r"(?![\w.(]|\s*(?:COLLATE|\|\||[-+*/]))"
 FORMAT = r"'%Y(?:-%m(?:-%d)?)?'"
 REWRITTEN = tuple(
     (re.compile(rf"(?<![\w.]){pattern}{NO_LONGER}", re.IGNORECASE), instead, how)
     for pattern, instead, how in (
-        (rf"(?P<a>(?:lower|upper)\({COLUMN}\)) ?= ?{VALUE}", r"(\2 = \3 COLLATE NOCASE AND \g<0>)",
+        (rf"(?:lower|upper)\({NAMED}\) ?= ?{VALUE}", r"(\1 = \2 COLLATE NOCASE AND \g<0>)",
          "Let an index that ignores case find the rows, and compare as before."),
-        (rf"(?:date\({COLUMN}\)) ?= ?{VALUE}", r"(\1 >= \2 AND \1 < \2 || '~' AND \g<0>)",
+        (rf"(?:date\({NAMED}\)) ?= ?{VALUE}", r"(\1 >= \2 AND \1 < \2 || '~' AND \g<0>)",
          "Ask for the range that begins with the value, and compare as before."),
-        (rf"(?:strftime\({FORMAT}, ?{COLUMN}\)) ?= ?{VALUE}",
+        (rf"(?:strftime\({FORMAT}, ?{NAMED}\)) ?= ?{VALUE}",
          r"(\1 >= \2 AND \1 < \2 || '~' AND \g<0>)",
          "Ask for the range that begins with the value, and compare as before."),
-        (rf"(?:substr\({COLUMN}, ?1, ?\d+\)) ?= ?{VALUE}",
+        (rf"(?:substr\({NAMED}, ?1, ?\d+\)) ?= ?{VALUE}",
          r"(\1 >= \2 AND \1 < \2 || char(1114111) AND \g<0>)",
          "Ask for the range that begins with the value, and compare as before."),
-        (rf"CAST\({COLUMN} AS (?:TEXT|VARCHAR|CHAR)\) ?= ?{VALUE}", r"\1 = CAST(\2 AS NUMERIC)",
+        (rf"CAST\({NAMED} AS (?:TEXT|VARCHAR|CHAR)\) ?= ?{VALUE}", r"\1 = CAST(\2 AS NUMERIC)",
          "Cast the value, not the column."),
-        (rf"CAST\({COLUMN} AS (?:INTEGER|INT|NUMERIC|REAL)\) ?= ?{VALUE}", r"\1 = CAST(\2 AS TEXT)",
+        (rf"CAST\({NAMED} AS (?:INTEGER|INT|NUMERIC|REAL)\) ?= ?{VALUE}", r"\1 = CAST(\2 AS TEXT)",
          "Cast the value, not the column."),
-        (rf"{COLUMN} ?(?:\|\| ?''|[-+] ?0|\* ?1) ?= ?{VALUE}", r"\1 = \2",
+        (rf"{NAMED} ?(?:\|\| ?''|[-+] ?0|\* ?1) ?= ?{VALUE}", r"\1 = \2",
          "Compare the column itself."),
-        (rf"\+{COLUMN} ?= ?{VALUE}", r"\1 = \2", "Compare the column itself."),
-        (rf"(?:ifnull|coalesce)\({COLUMN}, ?{VALUE}\) ?= ?{VALUE}",
+        (rf"\+{NAMED} ?= ?{VALUE}", r"\1 = \2", "Compare the column itself."),
+        (rf"(?:ifnull|coalesce)\({NAMED}, ?{VALUE}\) ?= ?{VALUE}",
          r"(\1 = \3 OR (\1 IS NULL AND \2 = \3))", "Compare the column itself, and NULL apart."),
     )
 )  # fmt: skip
@@ -182,7 +183,10 @@ Change = tuple[int, str, re.Match[str], str]
 def _changes(text: str, schema: DatabaseSchema) -> Iterator[Change]:
     for pattern, instead, how in REWRITTEN:
         for found in pattern.finditer(text):
-            yield found.start(), found.expand(instead), found, how
+            column = _column(found["column"], text, schema)
+            # A number is no text, though a function of it may be: it would be lost.
+            if r"\g<0>" not in instead or (column and _affinity(column) == "TEXT"):
+                yield found.start(), found.expand(instead), found, how
     for found in EQUAL.finditer(text):
         yield from _collated(found, text, schema)
     for found in TWO_COLUMNS.finditer(text):
@@ -277,18 +281,28 @@ def _keys(
         compared = re.search(rf"(\w+)\"? ?= ?\?{place + 1}(?!\d)", select.where)
         if not compared:
             continue
-        own = {compared[1].lower(), f"{one_table[1]}_{compared[1]}".lower()}
-        for number, name in enumerate(names):
-            if name.lower() in own or (name.lower() == "id" and re.search(r"_id$|[a-z]Id$", compared[1])):  # fmt: skip
-                yield place, number
-                return
+        named = _named_as(compared[1], one_table[1], names)
         wanted = {_value(one, place) for one in inners if not one.is_drawn}
         having = [
             number for number in range(len(names)) if wanted <= {row[number] for row in around}
         ]
+        sure = [number for number in named if number in having] if wanted else []
+        if sure or named:
+            yield place, (sure or named)[0]
+            return
         if len(wanted) > 1 and len(having) == 1:
             yield place, having[0]
             return
+
+
+def _named_as(column: str, table: str, names: Sequence[str]) -> list[int]:
+    """The columns that are named as what a query looks for: as a reference to it, as itself, or as
+    the key that it refers to.
+    """
+    wanted = [f"{table}_{column}".lower(), column.lower()]
+    wanted += ["id"] if re.search(r"_id$|[a-z]Id$", column) else []
+    lower = [name.lower() for name in names]
+    return [lower.index(name) for name in wanted if name in lower]
 
 
 @dataclass(frozen=True, slots=True)

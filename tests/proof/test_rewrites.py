@@ -78,6 +78,12 @@ def of_authors(inner: str, outer: str = "SELECT id, name FROM author WHERE id < 
     return work
 
 
+def of_books(db: sqlite3.Connection) -> None:
+    books = db.execute("SELECT id, author_id, title FROM book WHERE id < ?", (400,)).fetchall()
+    for book in books:
+        db.execute("SELECT name FROM author WHERE id = ?", (book[1],)).fetchone()
+
+
 DAYS = [(f"2026-03-{day:02}",) for day in range(1, 25)]
 NAMES = [(f"book {number}",) for number in range(24)]
 REWRITTEN: dict[str, tuple[Work, str, str]] = {
@@ -112,6 +118,7 @@ REWRITTEN: dict[str, tuple[Work, str, str]] = {
         of_authors("SELECT id, title FROM book WHERE author_id = ?"),
         "author_id", "LEFT JOIN book ON author_id = outer_rows.outer_id",
     ),
+    "join by a reference": (of_books, "FROM author", "ON id = outer_rows.outer_author_id"),
     "count": (
         of_authors("SELECT count(*) FROM book WHERE author_id = ?"),
         "author_id", "(SELECT count(*) FROM book WHERE author_id = outer_rows.outer_id)",
@@ -175,7 +182,17 @@ def other_spelling(db: sqlite3.Connection) -> None:
     REWRITTEN["types"][0](db)
 
 
+def numbers(db: sqlite3.Connection) -> None:
+    """lower() makes a text of a number, which no text is equal to in a column without a type."""
+    db.executescript(
+        "CREATE TABLE mixed (value); CREATE INDEX mixed_value ON mixed (value COLLATE NOCASE);"
+        " INSERT INTO mixed SELECT CASE WHEN id % 2 THEN id ELSE title END FROM book"
+    )
+    each(db, "SELECT rowid FROM mixed WHERE lower(value) = ?", NAMES)
+
+
 NONE: dict[str, Work] = {
+    "numbers among texts": numbers,
     "grouped": lambda db: each(
         db,
         "SELECT created, count(*) FROM book GROUP BY created ORDER BY created LIMIT 5 OFFSET ?",
