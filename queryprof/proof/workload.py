@@ -26,6 +26,12 @@ PLACES = (0.17, 0.5, 0.83)
 
 PATTERNS = frozenset({LIKE, GLOB})
 READS = re.compile(r"\s*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
+WRITES = re.compile(
+    r"\s*WITH\b.*?\b(?:(?:INSERT(?:\s+OR\s+\w+)?|REPLACE)\s+INTO|UPDATE\s+[\w\"]|DELETE\s+FROM)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A write that begins with WITH."""
+
 INSERTS = re.compile(r"\s*(?:INSERT|REPLACE)\b", re.IGNORECASE)
 CHANGES = re.compile(r"\s*(?:UPDATE|DELETE)\b", re.IGNORECASE)
 INSERTED = re.compile(
@@ -93,7 +99,8 @@ def queries_of(
         if not is_notable and not INSERTS.match(statement):
             continue
         seen_ns += ns
-        query = Query(statement, ns, executions, not READS.match(statement))
+        writes = not READS.match(statement) or bool(WRITES.match(statement))
+        query = Query(statement, ns, executions, writes)
         found.append(_with_samples(query, exemplars.get(statement, []), judge, schema, accesses))
     return tuple(found)
 

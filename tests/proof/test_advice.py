@@ -19,6 +19,7 @@ from queryprof.analysis.report import Report
 from queryprof.model.advice import Advice
 from queryprof.proof import sample
 from queryprof.proof.prove import prove
+from queryprof.proof.workload import WRITES
 from queryprof.trace.reader import read_profile
 
 pytestmark = [pytest.mark.once, pytest.mark.flaky(reruns=2)]
@@ -154,6 +155,27 @@ def test_a_sample_of_a_large_database_chooses_the_same(
     if planted.name in ("equal", "expression"):
         assert proof.before.page_fetches
         assert proof.before.page_fetches > pages / 2, "the whole table was read"
+
+
+def test_a_write_that_begins_with_with_is_taken_back(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = "WITH old AS (SELECT id FROM item WHERE owner = ?) DELETE FROM item WHERE id IN old"
+
+    def work(db: sqlite3.Connection) -> None:
+        for _ in range(4):
+            db.execute(sql, (7,))
+            db.rollback()
+
+    advice = advice_on(database, monkeypatch, work)
+    assert [change.sql for change in advice.changes] == [
+        "CREATE INDEX item_owner_idx ON item (owner);"
+    ]
+    assert [proof.is_proved for proof in advice.proofs] == [True]
+    assert WRITES.match(sql)
+    assert WRITES.match("WITH a AS (SELECT 1) INSERT OR IGNORE INTO t SELECT * FROM a")
+    assert WRITES.match('with a as (select 1) UPDATE "t" SET b = 1')
+    assert not WRITES.match("WITH a AS (SELECT updated, deleted FROM t) SELECT * FROM a")
 
 
 NOTHING = (
