@@ -20,6 +20,7 @@ PACKAGES = {"queryprof": ROOT / "queryprof", "queryprof.hooks": ROOT / "hooks",
             "queryprof.cli": ROOT / "cli"}  # fmt: skip
 
 MAY_IMPORT = {
+    "queryprof.__main__": {"queryprof.cli"},
     "queryprof.errors": set(),
     "queryprof.version": set(),
     "queryprof.model": set(),

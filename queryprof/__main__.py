@@ -1,0 +1,6 @@
+"""`python -m queryprof`: the command, where its script is not on the PATH."""
+
+from queryprof.cli.main import main
+
+if __name__ == "__main__":
+    main()
