@@ -17,6 +17,9 @@ ROUNDS, LONG_NS = 5, 300_000_000
 FASTER = 0.8
 """So much of the time before a rewritten statement may take: else it is not worth the work."""
 
+FEWEST_ROWS, MOST_ROWS = 10, 200
+"""Of the query around an N+1: for so many of its rows the others are executed."""
+
 OF_COMPARISONS = frozenset({"index_defeated", "full_scan", "automatic_index", "n_plus_one"})
 
 
@@ -49,7 +52,11 @@ def _rewritings(
         if finding.category == "offset_pagination":
             yield from keyset(samples, search.schema, rows)
         if parent and parent.samples and not parent.writes:
-            yield from join(parent.samples[0], samples, lambda one: _columns(judge, *one), rows)
+            each_ns = search.base_ns(queries[finding.statement])
+            most_rows = max(FEWEST_ROWS, min(MOST_ROWS, round(LONG_NS / max(each_ns, 1))))
+            yield from join(
+                parent.samples[0], samples, lambda one: _columns(judge, *one), rows, most_rows
+            )
         if finding.category in OF_COMPARISONS:
             yield from comparisons(samples, search.schema)
 

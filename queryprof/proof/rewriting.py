@@ -21,9 +21,6 @@ Row = tuple[object, ...]
 Rows = Callable[[str, Values], list[Row]]
 """Executes a statement on the copy as the database is."""
 
-MOST_OUTER_ROWS = 200
-"""Of the query around an N+1: for so many of its rows the others are executed."""
-
 DIRECTION = re.compile(r"^((?:\w+\.)?\"?\w+\"?)(?:\s+(ASC|DESC))?$", re.IGNORECASE)
 LIMITS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -240,21 +237,23 @@ def _affinity(column: Column) -> str:
 
 
 def join(
-    outer: Sample, inners: Sequence[Sample], columns_of: Callable[[Text], list[str]], rows: Rows
-) -> Iterator[Rewriting]:
+    outer: Sample, inners: Sequence[Sample], columns_of: Callable[[Text], list[str]], rows: Rows,
+    most_rows: int,
+) -> Iterator[Rewriting]:  # fmt: skip
     """One statement for a query and the one that is executed for each of its rows.
 
     Args:
         inners: of the one, with several sets of parameters.
         columns_of: the names of a query's columns.
+        most_rows: of the outer query, for which the inner one is executed.
     """
     sql = outer.sql.strip().rstrip(";")
-    few = f"SELECT * FROM ({sql}) LIMIT {MOST_OUTER_ROWS}"
+    few = f"SELECT * FROM ({sql}) LIMIT {most_rows}"
     around = rows(few, outer.values)
     names = columns_of((outer.sql, outer.values))
     if len(set(map(str.lower, names))) != len(names) or not around:
         return
-    measured = replace(outer, sql=few if len(around) == MOST_OUTER_ROWS else sql)
+    measured = replace(outer, sql=few if len(around) == most_rows else sql)
     for place, number in _keys(inners, names, around):
         parts = _Joined(names, place, number)
         turn = parts.turn(measured, inners[0], around, rows)
