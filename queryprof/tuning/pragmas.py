@@ -7,20 +7,23 @@ from dataclasses import dataclass
 
 from queryprof.tuning.factorial import Effects, Trial
 
+CORRUPTS = "a power failure may corrupt the database, or lose what was committed"
+LAST_COMMITS = (
+    "a power failure may lose the last commits with a write-ahead log; without one it may, in theory,"
+    " corrupt the database on old file systems"
+)
+
 RISKS = {
     ("journal_mode", "memory"): "a crash of the program in a transaction may corrupt the database",
     ("journal_mode", "off"): "no ROLLBACK; a crash in a transaction corrupts the database",
-    ("synchronous", "off"): "a power failure may corrupt the database, or lose what was committed",
-    ("synchronous", "0"): "a power failure may corrupt the database, or lose what was committed",
+    ("synchronous", "off"): CORRUPTS,
+    ("synchronous", "0"): CORRUPTS,
+    ("synchronous", "normal"): LAST_COMMITS,
+    ("synchronous", "1"): LAST_COMMITS,
 }
-"""What a setting may lose."""
+"""What a setting may lose: https://www.sqlite.org/pragma.html#pragma_synchronous."""
 
 NOTES = {
-    (
-        "synchronous",
-        "normal",
-    ): "with a write-ahead log a power failure may lose the last commits, never"
-    " the database; without one it may, in theory, corrupt it on old file systems",
     ("journal_mode", "wal"): "not on network file systems; two files more beside the database",
     ("mmap_size", ""): "an error of the disk is a signal (SIGBUS) and no exception",
     ("temp_store", "memory"): "sorts take memory instead of disk",
@@ -64,9 +67,14 @@ class PragmaExperiment:
     combinations: tuple[Combination, ...]
 
     @property
-    def safe(self) -> Combination:
-        """The fastest that loses nothing; of those that do, the fastest when all do."""
-        return next((one for one in self.combinations if not one.risks), self.combinations[0])
+    def safe(self) -> Combination | None:
+        """The fastest that loses nothing; None: all may lose something."""
+        return next((one for one in self.combinations if not one.risks), None)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether any effect's interval excludes that there is none."""
+        return any(self.effects.is_certain(effect) for effect in self.effects.effects)
 
 
 def pragmas_of(factors: Sequence[Factor], trial: Trial) -> tuple[tuple[str, str], ...]:

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -150,7 +151,8 @@ def test_a_sample_of_a_large_database_chooses_the_same(
     found = [change.sql.partition("(")[2].rpartition(")")[0] for change in advice.changes]
     assert found
     assert set(found) <= {", ".join(columns) for columns in planted.accepted}
-    pages = sqlite3.connect(database).execute("PRAGMA page_count").fetchone()[0]
+    with closing(sqlite3.connect(database)) as db:
+        pages = db.execute("PRAGMA page_count").fetchone()[0]
     (proof,) = [one for one in advice.proofs if one.is_proved]
     if planted.name in ("equal", "expression"):
         assert proof.before.page_fetches

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -146,27 +147,27 @@ def test_rows_are_equal_whatever_the_values(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the comparison stays, beside one that an index serves."""
-    db = sqlite3.connect(database)
     for name, of_rewrite in (("day", DAYS), ("case", NAMES), ("collation", NAMES)):
         advice, _ = advice_on(database, monkeypatch, REWRITTEN[name][0])
         (rewrite,) = advice.rewrites
         times = rewrite.sql.count("?")
-        for value in (*of_rewrite, ("BOOK 7",), ("Book 7",), (None,), (7,), ("",), ("ÄÖ",)):
-            rows = db.execute(rewrite.statement, value).fetchall()
-            assert db.execute(rewrite.sql, value * times).fetchall() == rows, (name, value)
+        with closing(sqlite3.connect(database)) as db:
+            for value in (*of_rewrite, ("BOOK 7",), ("Book 7",), (None,), (7,), ("",), ("ÄÖ",)):
+                rows = db.execute(rewrite.statement, value).fetchall()
+                assert db.execute(rewrite.sql, value * times).fetchall() == rows, (name, value)
 
 
 def test_a_join_has_the_rows_of_the_loop(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     advice, _ = advice_on(database, monkeypatch, REWRITTEN["join"][0])
     (rewrite,) = advice.rewrites
-    db = sqlite3.connect(database)
-    expected = [
-        (*author, *book)
-        for author in db.execute("SELECT id, name FROM author WHERE id < 400").fetchall()
-        for book in db.execute("SELECT id, title FROM book WHERE author_id = ?", author[:1])
-        or [(None, None)]
-    ]
-    assert sorted(db.execute(rewrite.sql, (400,))) == sorted(expected)
+    inner = "SELECT id, title FROM book WHERE author_id = ?"
+    with closing(sqlite3.connect(database)) as db:
+        expected = [
+            (*author, *book)
+            for author in db.execute("SELECT id, name FROM author WHERE id < 400").fetchall()
+            for book in db.execute(inner, author[:1]).fetchall() or [(None, None)]
+        ]
+        assert sorted(db.execute(rewrite.sql, (400,))) == sorted(expected)
 
 
 def nulls(db: sqlite3.Connection) -> None:
@@ -237,7 +238,8 @@ def test_the_command_says_it(database: Path) -> None:
         [*command, "--format", "sql"], capture_output=True, text=True, check=True, timeout=60
     ).stdout
     assert "-- In the program: proved: rewritten" in sql
-    sqlite3.connect(database).executescript(sql)
+    with closing(sqlite3.connect(database)) as db:
+        db.executescript(sql)
     page = [QUERYPROF, "html", "x.qprof", "--db", database, "--prove", "-o", "x.html"]
     subprocess.run(page, check=True, timeout=60, capture_output=True)
     assert "Measured on a copy of" in Path("x.html").read_text()

@@ -15,6 +15,7 @@ from queryprof.tuning.throughput import Point
 
 MOST_ORDER = 2
 BAR = 30
+UNCERTAIN = "No pragma makes a difference that is certain: keep what you have, or ask for more --replications."
 
 
 def print_pragmas(
@@ -39,7 +40,12 @@ def print_pragmas(
     if rest:
         parts.append(Text(f"higher interactions: {percent(sum(one.share for one in rest))} of the variation"))  # fmt: skip
     parts.append(Text(f"error: {percent(found.effects.error_share)} of the variation"))
-    parts += _combination("Fastest that loses nothing", found.safe)
+    if not found.is_certain:
+        parts.append(Text(UNCERTAIN, "bold", overflow="fold"))
+        write(console, parts)
+        return
+    if found.safe:
+        parts += _combination("Fastest that loses nothing", found.safe)
     fastest = found.combinations[0]
     if fastest.risks:
         parts += _combination("Fastest of all, and not advised", fastest)
