@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -237,7 +238,8 @@ def test_no_other_file_is_written(
     recorded(queryprof, program)
     for name in ("t.db", "other.db", "third.db"):
         (tmp_path / name).unlink()
-    sqlite3.connect(tmp_path / "t.db").execute("PRAGMA user_version = 1").close()
+    with closing(sqlite3.connect(tmp_path / "t.db")) as db:
+        db.execute("PRAGMA user_version = 1")
     result = queryprof("replay", "x.qprof", "--db", "t.db", "--rounds", 1)
     assert result.returncode == 0, result.stderr
     assert "too many attached databases" in result.stderr
