@@ -167,7 +167,9 @@ def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proo
     made: list[tuple[Step, Change]] = []
     proofs: list[Proof] = []
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
-        made.extend((step, _made(judge, search, step, costs)) for step in search.chosen)
+        # Statistics are of the indexes that are there: ANALYZE comes last.
+        steps = sorted(search.chosen, key=lambda step: isinstance(step, Analysis))
+        made.extend((step, _made(judge, search, step, costs)) for step in steps)
         # Some are of use together alone.
         made = [(step, change) for step, change in made if _is_of_use(search, step, change)]
         proofs.extend(_proof(search, query) for query in search.queries)

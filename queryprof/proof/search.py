@@ -8,6 +8,7 @@ for maximizing submodular set functions, 1978).
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -29,8 +30,8 @@ from queryprof.proof.workload import Query
 LEAST_SHARE = 0.03
 """Of the time that is left: what wins less is not worth an index."""
 
-LEAST_OF_ALL = 0.001
-"""Of the whole recorded time: what wins less is not worth an index either."""
+LEAST_OF_ALL, LEAST_NS = 0.0004, 100_000
+"""Of the whole recorded time, and in it: what wins less is not worth an index either."""
 
 PLANNER_ROUNDS = 3
 DISCOUNT = 0.85
@@ -41,9 +42,6 @@ CLOSE = 0.95
 
 HARDLY = 0.8
 """A statement that takes more than this share of its time is hardly faster."""
-
-NEAR = 0.01
-"""Of a statement's first time: what a longer index wins beside a shorter one must be more."""
 
 HOPELESS, FLOOR_NS = 2.0, 1_000_000
 """A statement that takes so many times what it takes now, and this more, is interrupted."""
@@ -137,7 +135,8 @@ class Search:
 
     def least_ns(self) -> float:
         """What a change must win."""
-        return max(LEAST_SHARE * self.left_ns(), LEAST_OF_ALL * sum(q.ns for q in self.queries))
+        whole_ns = sum(query.ns for query in self.queries)
+        return max(LEAST_SHARE * self.left_ns(), LEAST_OF_ALL * whole_ns, LEAST_NS)
 
     def run(self) -> None:
         """Fills `chosen`; whatever ends it, it is good. Raises OutOfTime."""
@@ -150,7 +149,7 @@ class Search:
         self._try_analyze(-heap[0][0] if heap else 0.0)
         while heap and len(self.chosen) < MOST_INDEXES and -heap[0][0] >= self.least_ns():
             _, width, number, team, beside = heapq.heappop(heap)
-            new = tuple(one for one in team if not self._is_known(one, len(team) > 1))
+            new = tuple(one for one in team if not self._is_known(one, self.chosen, len(team) > 1))
             if not new:
                 continue
             costs = self._try(new)
@@ -191,12 +190,12 @@ class Search:
                 if not add_dummy(self.judge, EMPTY, str(error)):
                     return []
 
-    def _is_known(self, one: Candidate, is_in_team: bool) -> bool:
+    def _is_known(self, one: Candidate, steps: Iterable[Step], is_in_team: bool = False) -> bool:
         """Whether an index is there that begins with it; in a team one of that alone may be needed."""
         return any(one.starts(other) for other in self.schema.indexes) or any(
             isinstance(other, Candidate)
             and (one == other or (one.starts(other) and not is_in_team))
-            for other in self.chosen
+            for other in steps
         )
 
     def name(self, one: Step) -> str:
@@ -217,10 +216,16 @@ class Search:
         names = [self.name(one) for one in team]
         try:
             for one, name in zip(team, names, strict=True):
-                self.judge.do(AFTER, one.sql(name))
+                self._build(one, name)
         except StatementError:
             return {}
         return self.costs_with(self.queries, names)
+
+    def _build(self, one: Candidate, name: str) -> None:
+        """Makes an index on the copy; with statistics, if those of the others are kept."""
+        self.judge.do(AFTER, one.sql(name))
+        if ANALYZE in self.chosen:
+            self.judge.do(AFTER, f'ANALYZE "{name}"')
 
     def costs_with(self, queries: Iterable[Query], indexes: Sequence[str]) -> dict[str, float]:
         """What statements take on the copy, of those whose plan has one of the indexes."""
@@ -289,8 +294,7 @@ class Search:
     def _loss_ns(self, one: Candidate) -> float:
         """What the recorded inserts would lose."""
         inserts = self.inserts(one.table)
-        slower = self.slower_ns(one.table) if inserts else None
-        return inserts * (slower or 0.0)
+        return inserts * ((self.slower_ns(one.table) if inserts else None) or 0.0)
 
     def slower_ns(self, table: str) -> float | None:
         """By how much an insert takes longer on the copy; None: it cannot be measured."""
@@ -318,8 +322,9 @@ class Search:
             self.forget_statistics()
 
     def forget_statistics(self) -> None:
+        """Undoes ANALYZE; the schema is read again, as SQLite keeps how many rows a table had."""
         self.judge.do(AFTER, "DELETE FROM sqlite_stat1")
-        self.judge.do(AFTER, "ANALYZE sqlite_schema")
+        self.judge.do(AFTER, "PRAGMA writable_schema = RESET")
 
     def _costs_of_others(self, plans: dict[str, tuple[str, ...]]) -> dict[str, float]:
         """What the statements take whose plans are others now."""
@@ -334,13 +339,17 @@ class Search:
         if ANALYZE in self.chosen and len(self.chosen) > 1:
             self._prune_analyze()
         for one in [step for step in self.chosen if isinstance(step, Candidate)]:
-            if len(self.chosen) > 1 and self._goes_without(one, None):
+            place, kept = self.chosen.index(one), one
+            others = [step for step in self.chosen if step != one]
+            # What another begins with is not made beside it, whatever it wins.
+            most_ns = math.inf if self._is_known(one, others) else self.least_ns()
+            if others and self._goes_without(one, None, most_ns):
                 self.chosen.remove(one)
                 continue
-            place, kept = self.chosen.index(one), one
-            while len(kept.terms) > 1 and self._goes_without(kept, kept.shortened()):
-                kept = kept.shortened()
-            self.chosen[place] = kept
+            while len(kept.terms) > 1 and not self._is_known(kept.shortened(), others):
+                if not self._goes_without(kept, kept.shortened(), self.least_ns()):
+                    break
+                kept = self.chosen[place] = kept.shortened()
 
     def _prune_analyze(self) -> None:
         before = {query.statement: self.plan(query, AFTER) for query in self.queries}
@@ -352,8 +361,8 @@ class Search:
         else:
             self.judge.do(AFTER, "ANALYZE")
 
-    def _goes_without(self, one: Candidate, instead: Candidate | None) -> bool:
-        """Whether nearly nothing is lost without an index, or with another; if so it is done."""
+    def _goes_without(self, one: Candidate, instead: Candidate | None, most_ns: float) -> bool:
+        """Whether less than `most_ns` is lost without an index, or with another; if so it is done."""
         users = [
             query for query in self.queries
             if names(self.plan(query, AFTER), self.name(one))
@@ -361,9 +370,9 @@ class Search:
         self.judge.do(AFTER, "SAVEPOINT queryprof_without")
         self._drop(one)
         if instead:
-            self.judge.do(AFTER, instead.sql(self.name(instead)))
+            self._build(instead, self.name(instead))
         costs = {query.statement: self.cost(query, AFTER, self._worst_ns(query)) for query in users}
-        is_good = self._are_near(costs) if instead else -self._win_ns(costs) < self.least_ns()
+        is_good = -self._win_ns(costs) < most_ns
         if is_good:
             self._now |= costs
         else:
@@ -375,13 +384,6 @@ class Search:
         """From this time on a statement has lost more than a change must win."""
         base = self._base[query.statement]
         return self._now[query.statement] + 2 * self.least_ns() * base / max(query.ns, 1) + FLOOR_NS
-
-    def _are_near(self, costs: dict[str, float]) -> bool:
-        """Whether each statement takes about what it takes now, beside what it took at first."""
-        return all(
-            new - self._now[statement] < NEAR * self._base[statement]
-            for statement, new in costs.items()
-        )
 
 
 def names(plan: Iterable[str], index: str) -> bool:

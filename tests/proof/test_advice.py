@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +81,11 @@ def advice_on(
     return prove(Report(recording.profile), str(database))
 
 
+def rows_of(database: Path, columns: Sequence[str]) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(database)) as db:
+        return db.execute(f"SELECT {', '.join(columns)} FROM item").fetchmany(99)
+
+
 @dataclass(frozen=True)
 class Planted:
     """A query, its parameters, and the columns of the indexes that serve it best."""
@@ -133,6 +138,36 @@ def test_the_index_is_found(
     (proof,) = [one for one in advice.proofs if one.is_proved]
     assert proof.after.ns < proof.before.ns
     assert proof.uses == tuple(change.index for change in advice.changes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_workload_gets_indexes_that_are_used_and_told_apart(
+    database: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    draw = random.Random(seed)
+    columns = ("owner", "kind", "name", "at", "price", "code")
+    rows = rows_of(database, columns)
+
+    def work(db: sqlite3.Connection) -> None:
+        for _ in range(12):
+            chosen = draw.sample(range(len(columns)), draw.randint(1, 3))
+            terms = [f"{columns[i]} {draw.choice(('=', '=', '<', '>='))} ?" for i in chosen]
+            read = draw.choice(("count(*)", "*", *columns))
+            order = draw.choice(("", f" ORDER BY {draw.choice(columns)}"))
+            sql = f"SELECT {read} FROM item WHERE {' AND '.join(terms)}{order}"
+            for _ in range(draw.choice((1, 5))):
+                row = draw.choice(rows)
+                db.execute(sql, [row[i] for i in chosen]).fetchmany(draw.choice((1, 10_000)))
+
+    advice = advice_on(database, monkeypatch, work)
+    found = [change.sql for change in advice.changes if change.index]
+    used = {index for proof in advice.proofs for index in proof.uses}
+    assert {change.index for change in advice.changes if change.index} <= used
+    for one in found:
+        beginning = one.partition(" ON ")[2].removesuffix(");")
+        others = [other.partition(" ON ")[2].removesuffix(");") for other in found if other != one]
+        assert beginning not in others
+        assert not any(other.startswith(beginning + ",") for other in others)
 
 
 @pytest.mark.parametrize("planted", PLANTED[:8], ids=lambda one: one.name)

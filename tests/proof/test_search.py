@@ -1,0 +1,45 @@
+"""The search builds, measures and takes away: what it took away leaves nothing behind."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from queryprof.proof.judging import AFTER, BEFORE, Judge
+from queryprof.proof.schema import schema_of
+from queryprof.proof.search import Search
+
+pytestmark = pytest.mark.once
+
+JOIN = "SELECT * FROM large, small WHERE large.b = small.b"
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Iterator[Judge]:
+    path = tmp_path / "tables.db"
+    db = sqlite3.connect(path)
+    db.executescript(
+        "CREATE TABLE large (a, b); CREATE TABLE small (a, b);"
+        "CREATE INDEX large_b ON large (b); CREATE INDEX small_b ON small (b);"
+    )
+    db.executemany("INSERT INTO large VALUES (?, ?)", ((i, i % 7) for i in range(20_000)))
+    db.executemany("INSERT INTO small VALUES (?, ?)", ((i, i % 7) for i in range(50)))
+    db.commit()
+    db.close()
+    with Judge() as judge:
+        judge.take(f"{path.as_uri()}?mode=ro", BEFORE)
+        judge.take(BEFORE, AFTER)
+        yield judge
+
+
+def test_statistics_are_forgotten_whole(judge: Judge) -> None:
+    """SQLite keeps how many rows a table had where only the rows of sqlite_stat1 go."""
+    search = Search(judge, schema_of(judge), ())
+    fresh = judge.plan(AFTER, JOIN)
+    judge.do(AFTER, "ANALYZE")
+    assert judge.plan(AFTER, JOIN) != fresh
+    search.forget_statistics()
+    assert judge.plan(AFTER, JOIN) == fresh
