@@ -26,11 +26,16 @@ from queryprof.trace.reader import read_profile
 SITE_PACKAGES = Path(airportsdata.__file__).parent.parent
 
 
+VERDICT = re.compile(
+    r"^(.* \.\.\. )(?:(?!.* \.\.\. ).*\n)*?.*?(ok|FAIL|ERROR|skipped .*|(?:un)?expected \w+)$", re.MULTILINE
+)  # fmt: skip
+"""A test's line and its verdict, with whatever the test logged between the two."""
+
+
 def outcome(output: str) -> list[str]:
-    """What unittest said of each test, and its last lines; no times, seeds or addresses."""
-    lines = [line for line in output.splitlines() if " ... " in line]
-    lines = [re.sub(r"0x[0-9a-f]+", "0x", line) for line in lines]
-    return sorted(lines) + re.findall(r"^(?:Ran \d+ tests|OK.*|FAILED.*)", output, re.MULTILINE)
+    """What unittest said of each test, and its last lines; no times, seeds, addresses or logs."""
+    found = [re.sub(r"0x[0-9a-f]+", "0x", "".join(one)) for one in VERDICT.findall(output)]
+    return sorted(found) + re.findall(r"^(?:Ran \d+ tests|OK.*|FAILED.*)", output, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
