@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from itertools import islice
 from typing import Any
 
 DB_CACHE_HIT, DB_CACHE_MISS = 7, 8
@@ -250,12 +251,10 @@ class Judge:
             except Exception:  # noqa: S112  an expression that no index may have
                 continue
         for _ in range(rounds):
-            plans = [step for sql, values in samples for step in self.plan(name, sql, values)]
-            used = [
-                n
-                for n, index in left.items()
-                if any(f" {index} " in f"{step} ".replace("(", " ") for step in plans)
-            ]
+            plans = " ".join(
+                step for sql, values in samples for step in self.plan(name, sql, values)
+            )
+            used = [n for n, index in left.items() if re.search(rf" {index}\b", plans)]
             if not used:
                 break
             found.append(used)
@@ -267,17 +266,15 @@ class Judge:
 
     def size(self, name: str) -> int:
         """Bytes in use."""
-        pages = (
-            self.rows(name, "PRAGMA page_count")[0][0]
-            - self.rows(name, "PRAGMA freelist_count")[0][0]
-        )
-        return int(pages * self.rows(name, "PRAGMA page_size")[0][0])
+        pragmas = "pragma_page_count, pragma_freelist_count, pragma_page_size"
+        sql = f"SELECT (page_count - freelist_count) * page_size FROM {pragmas}"
+        return int(self.rows(name, sql)[0][0])
 
     def measure(
         self, names: list[str], sql: str, values: Values, writes: bool, rounds: int, enough_ns: int,
-        limit_ns: float,
+        limit_ns: float, most_rows: int | None,
     ) -> dict[str, tuple[float, int | None, int | None, int, str]]:  # fmt: skip
-        """Executes a statement on copies by turns.
+        """Executes a statement on copies by turns, and reads at most so many rows (None: all).
 
         Returns:
             By copy: the least time (ns) of the rounds, VM steps, page fetches (None: unknown), rows,
@@ -289,7 +286,7 @@ class Judge:
         for name in names:
             self._limit_s = time.monotonic() + limit_ns / 1e9
             try:
-                facts[name] = self._counted(self._copies[name], sql, values, writes)
+                facts[name] = self._counted(self._copies[name], sql, values, writes, most_rows)
             except Exception:
                 if not self._limit_s < time.monotonic() < self._end_s:
                     raise
@@ -301,25 +298,29 @@ class Judge:
             if time.perf_counter_ns() - start > enough_ns:
                 break
             for name in names:
-                took_ns, _rows = self._timed(self._copies[name], sql, values, writes)
+                took_ns, _rows = self._timed(self._copies[name], sql, values, writes, most_rows)
                 least[name] = min(least[name], took_ns)
         return {name: (least[name], *facts[name][1:]) for name in names}
 
-    def _timed(self, copy: Any, sql: str, values: Values, writes: bool) -> tuple[int, list[Any]]:
+    def _timed(
+        self, copy: Any, sql: str, values: Values, writes: bool, most_rows: int | None
+    ) -> tuple[int, list[Any]]:
         with _undone(copy) if writes else nullcontext():
             start = time.perf_counter_ns()
-            rows = copy.execute(sql, values).fetchall()
+            cursor = copy.execute(sql, values)
+            rows = list(cursor) if writes else list(islice(cursor, most_rows))
+            cursor.close()
             took_ns = time.perf_counter_ns() - start
             if writes:
                 rows += copy.execute("SELECT changes()").fetchall()
             return took_ns, rows
 
-    def _counted(self, copy: Any, sql: str, values: Values, writes: bool) -> Any:
+    def _counted(self, copy: Any, *asked: Any) -> Any:
         counters = self._library.counters
         if counters:
             counters.watch(copy)
         pages = counters.pages(copy) if counters else 0
-        took_ns, rows = self._timed(copy, sql, values, writes)
+        took_ns, rows = self._timed(copy, *asked)
         pages = counters.pages(copy) - pages if counters else None
         steps = counters.steps(copy) if counters else None
         return took_ns, steps, pages, len(rows), _hash(rows)

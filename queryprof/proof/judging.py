@@ -38,7 +38,7 @@ class Measured:
     """One statement with one set of parameters, on one copy.
 
     Attributes:
-        ns: the least of several executions, with the fetch of all rows; the limit, if it takes longer.
+        ns: the least of several executions, with the fetch of the rows that the program read; the limit, if it takes longer.
         vm_steps, page_fetches: of one execution; None: unknown.
         digest: equal for equal rows, in any order.
     """
@@ -147,10 +147,12 @@ class Judge:
 
     def measure(
         self, names: Sequence[str], sql: str, values: object, writes: bool, rounds: int,
-        enough_ns: int, limit_ns: float = UNLIMITED_NS,
+        enough_ns: int, limit_ns: float = UNLIMITED_NS, most_rows: int | None = None,
     ) -> Mapping[str, Measured]:  # fmt: skip
         """See the judge's `measure`. Raises StatementError, OutOfTime."""
-        found = self._ask("measure", list(names), sql, values, writes, rounds, enough_ns, limit_ns)
+        found = self._ask(
+            "measure", list(names), sql, values, writes, rounds, enough_ns, limit_ns, most_rows
+        )
         return {name: Measured(*one) for name, one in found.items()}
 
     def insert_ns(

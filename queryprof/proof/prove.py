@@ -229,7 +229,8 @@ def _proof(search: Search, query: Query) -> Proof:
             if names(search.plan(query, AFTER), search.name(step))
         )
     )
-    doubt = "" if all(p[BEFORE].digest == p[AFTER].digest for p in pairs) else _other_rows(query)
+    is_equal = all(pair[BEFORE].digest == pair[AFTER].digest for pair in pairs)
+    doubt = "" if is_equal else _other_rows(query, [pair[BEFORE].rows for pair in pairs])
     is_less = is_less_work(before, after)
     if not doubt and after.ns < SAME * before.ns and not is_less:
         doubt = (
@@ -253,11 +254,15 @@ def _pair(search: Search, query: Query, number: int) -> dict[str, Measured]:
     return search.measured((BEFORE, AFTER), query, number, ROUNDS, ENOUGH_NS)
 
 
-def _other_rows(query: Query) -> str:
-    """Why the rows differ: without the LIMIT they may be equal, in another order among equals."""
-    is_limited = " LIMIT " in query.statement.upper()
-    return (
-        "other rows are returned: LIMIT cuts among rows that its ORDER BY does not tell apart"
-        if is_limited
-        else "other rows are returned"
-    )
+def _other_rows(query: Query, rows: Sequence[int]) -> str:
+    """Why the rows differ: all of them may be equal, in another order among equals."""
+    if " LIMIT " in query.statement.upper():
+        return (
+            "other rows are returned: LIMIT cuts among rows that its ORDER BY does not tell apart"
+        )
+    if any(read == one.most_rows for read, one in zip(rows, query.samples, strict=False)):
+        return (
+            "other rows are returned: the program stops reading before the last, and no ORDER BY says"
+            " which come first"
+        )
+    return "other rows are returned"

@@ -275,7 +275,7 @@ class Search:
         most_ns = UNLIMITED_NS if query.writes else limit_ns
         return dict(
             self.judge.measure(
-                copies, one.sql, one.values, query.writes, rounds, enough_ns, most_ns
+                copies, one.sql, one.values, query.writes, rounds, enough_ns, most_ns, one.most_rows
             )
         )
 

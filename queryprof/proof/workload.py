@@ -41,11 +41,17 @@ INSERTED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A text that can be executed, with values; `is_drawn`: from the database, not recorded."""
+    """A text that can be executed, with values.
+
+    Attributes:
+        is_drawn: the values are from the database, not recorded.
+        most_rows: one more than the program read of it, as a program need not read all; None: unknown.
+    """
 
     sql: str
     values: Values
     is_drawn: bool
+    most_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,8 @@ def _with_samples(
             query.statement, query.ns, query.executions, query.writes, asked, samples, reason
         )
 
-    recorded = list(dict.fromkeys(_recorded(exemplars)))
+    read = _recorded(exemplars)
+    recorded = list(read)
     text = recorded[0][0] if recorded else query.statement
     try:
         asked = accesses.of(text)
@@ -136,20 +143,29 @@ def _with_samples(
         return of((), asked, "an INSERT is measured by its table")
     if recorded:
         chosen = dict.fromkeys((recorded[0], recorded[len(recorded) // 2], recorded[-1]))
-        return of(tuple(Sample(sql, _plain(values), False) for sql, values in chosen), asked)
+        samples = (Sample(one[0], _plain(one[1]), False, read[one] + 1) for one in chosen)
+        return of(tuple(samples), asked)
     drawn = tuple(dict.fromkeys(_drawn(query.statement, asked, judge, schema)))
     if not drawn:
         return of((), asked, "the values of its parameters are not known: record with --parameters")
-    return of(tuple(Sample(sql, values, True) for sql, values in drawn), asked)
+    most_rows = max(one.rows for one in exemplars) + 1 if exemplars else None
+    return of(tuple(Sample(sql, values, True, most_rows) for sql, values in drawn), asked)
 
 
-def _recorded(exemplars: Sequence[Exemplar]) -> Iterator[tuple[str, tuple[object, ...]]]:
-    """Texts with values, the slowest first; values as something that can be compared."""
+def _recorded(exemplars: Sequence[Exemplar]) -> dict[tuple[str, tuple[object, ...]], int]:
+    """How many rows were read of texts with values, the slowest first.
+
+    Values are something that can be compared.
+    """
+    found: dict[tuple[str, tuple[object, ...]], int] = {}
     for one in sorted(exemplars, key=lambda exemplar: -exemplar.duration_ns):
         values = recorded_values(one.sql, one.parameters) if one.sql else None
         if one.sql and values is not None:
             is_named = isinstance(values, dict)
-            yield one.sql, (is_named, *(values.items() if isinstance(values, dict) else values))
+            plain = values.items() if isinstance(values, dict) else values
+            key = one.sql, (is_named, *plain)
+            found[key] = max(found.get(key, 0), one.rows)
+    return found
 
 
 def _plain(values: tuple[object, ...]) -> Values:

@@ -85,6 +85,35 @@ def test_a_trace_without_calls_is_refused(queryprof: Run) -> None:
     assert "no database calls were recorded" in result.stderr
 
 
+def test_what_the_text_does_not_name_is_not_indexed(tmp_path: Path, queryprof: Run) -> None:
+    """No index can be made on a view, none is of the first table if the second is scanned, and a
+    partial index does not serve all rows.
+    """
+    (tmp_path / "app.py").write_text(
+        """
+import sqlite3
+db = sqlite3.connect("app.db")
+db.executescript(
+    "CREATE TABLE item (owner, name); CREATE TABLE owner (id INTEGER PRIMARY KEY);"
+    "CREATE INDEX item_owner ON item (owner) WHERE name = 'none';"
+    "CREATE VIEW named AS SELECT owner AS whose, name FROM item;"
+)
+db.executemany("INSERT INTO item VALUES (?, ?)", ((i % 900, f"n{i}") for i in range(30_000)))
+db.execute("INSERT INTO owner VALUES (7)")
+db.commit()
+for _ in range(20):
+    db.execute("SELECT name FROM named WHERE whose = ?", (7,)).fetchall()
+    db.execute("SELECT name FROM owner o JOIN item i ON i.owner = +o.id WHERE o.id = ?", (7,)).fetchall()
+db.close()
+"""
+    )
+    result = queryprof("run", "--no-report", "-o", "t.qprof", tmp_path / "app.py")
+    assert result.returncode == 0, result.stderr
+    found = findings_of(Report(read_profile("t.qprof")))
+    assert len([one for one in found if one.category == "full_scan"]) == 2
+    assert not [one for one in found if one.code or one.category == "index_defeated"]
+
+
 def test_accepted_findings_are_silent(queryprof: Run, trace: str) -> None:
     """With a reason; and one that is no finding any more is named."""
     (found,) = findings_of(Report(read_profile(trace)))[:1]

@@ -69,7 +69,7 @@ def _indexes(program: Program, scanned: set[str], group: Group) -> list[Index]:
         index
         for schema in program.schemas.values()
         for index in schema.indexes
-        if index.table.lower() in tables
+        if index.table.lower() in tables and not index.is_partial
     ]
 
 

@@ -212,11 +212,17 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
 
 
 def compared(group: Group) -> tuple[str, tuple[str, ...]]:
-    """The table that a group's statement scans, and the columns that it compares with values."""
+    """The table that a group's statement scans, and the columns that it compares with values.
+
+    The table is empty where the plan scans another than the text's first: a view's, or a joined one.
+    """
     found = re.search(
         r"\bFROM (\w+)(?: (?:AS )?(\w+))?|\bUPDATE (\w+)", group.statement, re.IGNORECASE
     )
     table = (found[1] or found[3]) if found else ""
+    scanned = re.search(r"\bSCAN (?:TABLE )?(\w+)", _step(group, SCAN))
+    if found and scanned and scanned[1].lower() not in map(str.lower, filter(None, found.groups())):
+        table = ""
     where = re.split(r"\bWHERE\b", group.sql, maxsplit=1, flags=re.IGNORECASE)
     if len(where) < 2:
         return table, ()
