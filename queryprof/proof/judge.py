@@ -274,7 +274,7 @@ class Judge:
         self, names: list[str], sql: str, values: Values, writes: bool, rounds: int, enough_ns: int,
         limit_ns: float, most_rows: int | None,
     ) -> dict[str, tuple[float, int | None, int | None, int, str]]:  # fmt: skip
-        """Executes a statement on copies by turns, and reads at most so many rows (None: all).
+        """Executes a statement on copies, interleaved, and reads at most `most_rows` (None: all).
 
         Returns:
             By copy: the least time (ns) of the rounds, VM steps, page fetches (None: unknown), rows,
@@ -308,7 +308,7 @@ class Judge:
         with _undone(copy) if writes else nullcontext():
             start = time.perf_counter_ns()
             cursor = copy.execute(sql, values)
-            rows = list(cursor) if writes else list(islice(cursor, most_rows))
+            rows = list(islice(cursor, most_rows))
             cursor.close()
             took_ns = time.perf_counter_ns() - start
             if writes:

@@ -38,7 +38,8 @@ class Measured:
     """One statement with one set of parameters, on one copy.
 
     Attributes:
-        ns: the least of several executions, with the fetch of the rows that the program read; the limit, if it takes longer.
+        ns: the least of several executions, with the fetch of the rows that the program read; the
+            limit, if it takes longer.
         vm_steps, page_fetches: of one execution; None: unknown.
         digest: equal for equal rows, in any order.
     """

@@ -143,18 +143,19 @@ def test_the_index_is_found(
 def test_no_more_rows_are_read_than_the_program_read(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All pairs would be 144 million: the program reads ten of them."""
-    sql = "SELECT a.id FROM item a JOIN item b ON b.owner >= ? WHERE a.owner = ?"
+    """Of about 1,200 times 1,200 rows the program reads ten."""
+    sql = "SELECT a.id FROM item a, item b WHERE a.at >= ? AND b.at >= ?"
 
     def work(db: sqlite3.Connection) -> None:
         for _ in range(20):
-            db.execute(sql, (0, 7)).fetchmany(10)
+            db.execute(sql, (900_000, 900_000)).fetchmany(10)
 
     (proof,) = advice_on(database, monkeypatch, work).proofs
-    assert proof.before.ns < 1e8
+    assert proof.before.vm_steps
+    assert proof.before.vm_steps < 10 * ROWS
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, 2, 118])
 def test_any_workload_gets_indexes_that_are_used_and_told_apart(
     database: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from queryprof.proof.index import Candidate, Term
 from queryprof.proof.judging import AFTER, BEFORE, Judge
 from queryprof.proof.schema import schema_of
 from queryprof.proof.search import Search
@@ -43,3 +44,18 @@ def test_statistics_are_forgotten_whole(judge: Judge) -> None:
     assert judge.plan(AFTER, JOIN) != fresh
     search.forget_statistics()
     assert judge.plan(AFTER, JOIN) == fresh
+
+
+def test_what_another_begins_with_is_not_made_beside_it(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where whatever is lost without it is too much."""
+    monkeypatch.setattr(Search, "least_ns", lambda _: -1.0)
+    search = Search(judge, schema_of(judge), ())
+    short = Candidate("large", (Term("a"),))
+    long = Candidate("large", (Term("a"), Term("b")))
+    search.chosen = [short, long]
+    for one in (short, long):
+        judge.do(AFTER, one.sql(search.name(one)))
+    search._prune()
+    assert search.chosen == [long]
