@@ -75,7 +75,8 @@ class _Use:
 
     @property
     def statements(self) -> set[str]:
-        return set().union(*self.lines.values())
+        lines = list(self.lines.values())
+        return lines[0] if len(lines) == 1 else set().union(*lines)
 
     def behind(self, function: Function) -> list[tuple[Function, _Use]]:
         """Its callers, if it runs the SQL that they pass; else itself."""
@@ -95,11 +96,8 @@ class _Use:
 
 def find_helpers(aggregates: Iterable[Aggregate]) -> frozenset[Function]:
     """The program's database helpers, also those that call another helper."""
-    known = list(aggregates)
-    if not _runs_enough(known):
-        return frozenset()
     paths: dict[int, tuple[CallPath, set[str]]] = {}  # by address: see Sites
-    for aggregate in known:
+    for aggregate in aggregates:
         path = aggregate.path
         if len(path) > 1 and not aggregate.statement.startswith("("):
             runs = paths.get(id(path))
@@ -115,37 +113,26 @@ def find_helpers(aggregates: Iterable[Aggregate]) -> frozenset[Function]:
         helpers |= found
 
 
-def _runs_enough(aggregates: list[Aggregate]) -> bool:
-    """Whether any innermost function runs as many statements as a helper does: else there is none."""
-    first: dict[Function, str] = {}
-    runs: dict[Function, set[str]] = {}
-    for aggregate in aggregates:
-        if aggregate.path:
-            function, statement = _function(aggregate.path[0]), aggregate.statement
-            known = first.setdefault(function, statement)
-            if known != statement:
-                runs.setdefault(function, {known}).add(statement)
-    return any(len(statements) >= HELPER_STATEMENTS for statements in runs.values())
-
-
 def _uses(
     paths: list[tuple[CallPath, set[str]]], helpers: frozenset[Function]
 ) -> dict[Function, _Use]:
-    """The innermost functions that are not known to be helpers and run enough statements to be
-    one, as their callers use them.
+    """The innermost functions that are not known to be helpers, as their callers use them. Those
+    that run too few statements to be one, or are called on one path alone, are left out.
     """
-    innermost = [next(_without(path, helpers), path[-1]) for path, _ in paths]
-    runs: dict[Function, set[str]] = {}
-    for frame, (_, statements) in zip(innermost, paths, strict=True):
-        runs.setdefault(_function(frame), set()).update(statements)
+    starting: dict[Function, list[tuple[CallPath, set[str]]]] = {}
+    for path, statements in paths:
+        innermost = next(_without(path, helpers), path[-1])
+        starting.setdefault(_function(innermost), []).append((path, statements))
     uses: dict[Function, _Use] = {}
-    for frame, (path, statements) in zip(innermost, paths, strict=True):
-        function = _function(frame)
-        if len(runs[function]) < HELPER_STATEMENTS:
+    for function, known in starting.items():
+        if len(known) < HELPER_CALLERS:
             continue
-        frames = list(_without(path, helpers))
-        if len(frames) > 1:  # else no frame would be left to show
-            uses.setdefault(function, _Use()).add(frames, statements)
+        if len(set().union(*[statements for _, statements in known])) < HELPER_STATEMENTS:
+            continue
+        for path, statements in known:
+            frames = list(_without(path, helpers))
+            if len(frames) > 1:  # else no frame would be left to show
+                uses.setdefault(function, _Use()).add(frames, statements)
     return uses
 
 
@@ -172,14 +159,16 @@ def _is_helper(use: _Use) -> bool:
     return True
 
 
-def _bring_their_own(callers: Iterable[tuple[Function, _Use]]) -> bool:
+def _bring_their_own(callers: list[tuple[Function, _Use]]) -> bool:
     """Whether most statements come from one calling function each."""
+    if len({function for function, _ in callers}) < HELPER_CALLERS:
+        return False
     users: dict[str, set[Function]] = {}
     for function, caller in callers:
         for statement in caller.statements:
             users.setdefault(statement, set()).add(function)
     own = [functions for functions in users.values() if len(functions) == 1]
-    return len(set().union(*users.values())) >= HELPER_CALLERS and len(own) > OWN_SHARE * len(users)
+    return len(own) > OWN_SHARE * len(users)
 
 
 def call_site(path: CallPath, helpers: frozenset[Function]) -> CallSite:

@@ -105,6 +105,13 @@ class CheckedTrace:
         """All columns of the rows of a table, the id first where there is one; the number of
         another row is replaced by its value in `known`, by table, and a list of numbers by a tuple.
         """
+        for columns in self.resolved_columns(table, known):
+            yield from zip(*columns, strict=True)
+
+    def resolved_columns(
+        self, table: str, known: Mapping[str, Mapping[Any, Any]]
+    ) -> Iterator[list[Iterable[Any]]]:
+        """As resolved: the columns of some rows at once."""
         facts = TABLE[table]
         columns = (("id",) if facts.has_id else ()) + facts.names
         references = [
@@ -124,7 +131,7 @@ class CheckedTrace:
                     if is_list
                     else map(find, values[at])
                 )
-            yield from zip(*values, strict=True)
+            yield values
 
     def ids(self, table: str, rows: Iterable[tuple[Any, Value]]) -> Mapping[Any, Value]:
         """The values of a table's rows by their ids; an unknown id is a TraceError."""

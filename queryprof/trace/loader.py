@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from queryprof.model import (
@@ -41,6 +43,8 @@ from queryprof.trace.tables import HANDOFF_PARTS, TABLE
 
 Row = TypeVar("Row")
 Histogram = dict[int, int]
+
+NO_HISTOGRAM: Mapping[int, int] = MappingProxyType({})
 
 
 def load_profile(trace: CheckedTrace) -> Profile:
@@ -122,8 +126,9 @@ class _Loader:
 
     def _aggregates(self) -> Iterator[Aggregate]:
         histograms = self._histograms("histogram")
-        for row in self._rows("aggregate"):
-            yield Aggregate._make((*row[1:], histograms.get(row[:1], {})))
+        for numbers, *columns in self._trace.resolved_columns("aggregate", self._known):
+            shapes = map(histograms.get, zip(numbers, strict=True), repeat(NO_HISTOGRAM))
+            yield from map(Aggregate._make, zip(*columns, shapes, strict=True))
 
     def _loops(self) -> Iterator[Loop]:
         rows = list(self._rows("loop"))
@@ -178,8 +183,8 @@ class _Loader:
         for name, status, count in self._rows("span_status"):
             statuses[name][status] = count
         repeats: dict[str, list[Repeat]] = defaultdict(list)
-        for name, *repeat in sorted(self._rows("span_repeat"), key=lambda row: -row[4]):
-            repeats[name].append(Repeat(*repeat))
+        for name, *facts in sorted(self._rows("span_repeat"), key=lambda row: -row[4]):
+            repeats[name].append(Repeat(*facts))
         names = self._known["span"]
         rows = self._trace.rows("span_total", TABLE["span_total"].names)
         for number, count, errors, cpu_count, cpu_ns, database_ns, *rest in sorted(
