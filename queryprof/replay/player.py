@@ -18,8 +18,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields
-from itertools import count
+from dataclasses import dataclass, field, fields, replace
+from itertools import count, islice
 from pathlib import Path
 
 import queryprof.api
@@ -172,7 +172,8 @@ def _execute(connection: sqlite3.Connection, one: Execution) -> list[object]:
     if one.operation == "executemany":
         connection.executemany(text, one.parameters or ())  # type: ignore[arg-type]
         return []
-    return connection.execute(text, one.parameters or ()).fetchall()  # type: ignore[arg-type]
+    cursor = connection.execute(text, one.parameters or ())  # type: ignore[arg-type]
+    return list(islice(cursor, one.rows))
 
 
 def executions_of(order: Order) -> list[Execution]:
@@ -261,10 +262,7 @@ def _play_together(order: Order, executions: Sequence[Execution]) -> list[Player
 def _as_of(one: Execution, worker: int) -> Execution:
     """An execution by the worker's own connection; it is not closed in between."""
     operation = "rollback" if one.operation == "close" else one.operation
-    return Execution(
-        worker, one.thread, 0, one.database, operation, one.start_unix_ns, one.duration_ns, one.text,
-        one.parameters, one.failed, one.state,
-    )  # fmt: skip
+    return replace(one, process=worker, connection=0, operation=operation)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Workloads: every execution of a process in its order, in a file beside the trace.
 
-A file begins with the line `queryprof workload 1`. Then records follow, in the byte order of the
+A file begins with the line `queryprof workload 2`. Then records follow, in the byte order of the
 machine, each with its kind in one byte:
 
     T  a text: its length (32 bits), UTF-8. Texts are numbered from 1 in their order.
@@ -8,7 +8,9 @@ machine, each with its kind in one byte:
     E  an execution: start (ns since 1970, 64 bits), duration (ns, 64 bits), connection (64 bits),
        number of the text (32 bits; 0: none), number of the thread (16 bits), operation, whether it
        raised, whether the connection is in a transaction after it (0 unknown, 1 no, 2 yes), 3 bytes of
-       padding, number of the call path (32 bits; below 2: not known); then its parameters.
+       padding, number of the call path (32 bits; below 2: not known), serial number (64 bits); then
+       its parameters.
+    R  how many rows the execution of a serial number has served so far (64 bits each).
     P  a call path: its number and how many frames it has (32 bits each); of each, innermost first,
        `S` and its file, `S` and its function, and the line (32 bits).
     L  the end: the file has as many bytes as it may have.
@@ -25,15 +27,16 @@ import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from queryprof.core import _core
 from queryprof.errors import TraceError
 from queryprof.model import CallPath, Frame
 
-MAGIC = b"queryprof workload 1\n"
-FIXED = struct.Struct("=qqQIHBBB3xI")
+MAGIC = b"queryprof workload 2\n"
+FIXED = struct.Struct("=qqQIHBBB3xIQ")
 NUMBER, INTEGER, FLOAT = struct.Struct("=I"), struct.Struct("=q"), struct.Struct("=d")
-IDENTITY = struct.Struct("=Q")
+IDENTITY, SERVED = struct.Struct("=Q"), struct.Struct("=Qq")
 
 UNKNOWN, OUTSIDE, INSIDE = 0, 1, 2
 """Whether a connection is in a transaction."""
@@ -57,6 +60,7 @@ class Execution:
         parameters: of executemany, a list of the parameters of each; Unknown: not recorded.
         state: of the connection's transaction after it.
         path: the program's own frames, innermost first.
+        rows: how many the program read; None: not known.
     """
 
     process: int
@@ -71,6 +75,7 @@ class Execution:
     failed: bool
     state: int
     path: CallPath = ()
+    rows: int | None = None
 
     @property
     def is_known(self) -> bool:
@@ -125,10 +130,11 @@ def read_workload(trace: str) -> Workload:
             raise TraceError(f"{path}: is no workload of this version of queryprof")
         reader = _Reader(content, number)
         try:
-            found += reader.executions()
+            reader.read()
         except (struct.error, IndexError, ValueError, UnicodeDecodeError) as error:
             if reader.is_damaged:
                 raise TraceError(f"{path}: is damaged after {reader.at:,} bytes") from error
+        found += reader.executions()
         is_cut = is_cut or reader.is_cut
     found.sort(key=lambda one: one.start_unix_ns)
     return Workload(tuple(found), is_cut)
@@ -143,11 +149,19 @@ class _Reader:
         self._texts: list[str] = [""]
         self._databases: dict[int, str] = {}
         self._paths: dict[int, CallPath] = {}
+        self._executions: list[tuple[int, partial[Execution]]] = []
+        self._rows: dict[int, int] = {}
         self.at = len(MAGIC)
         self.is_cut = False
         self.is_damaged = False
 
     def executions(self) -> Iterator[Execution]:
+        """Those that were read, with their rows."""
+        for serial, execution in self._executions:
+            yield execution(rows=self._rows.get(serial))
+
+    def read(self) -> None:
+        """Reads the file. Raises what a damaged one leads to."""
         while self.at < len(self._content):
             kind = self._byte()
             if kind == "T":
@@ -160,8 +174,11 @@ class _Reader:
                 self._paths[number] = tuple(self._frame() for _ in range(frames))
             elif kind == "E":
                 self.is_cut = True  # until its last byte is read
-                yield self._execution()
+                self._executions.append(self._execution())
                 self.is_cut = False
+            elif kind == "R":
+                serial, rows = self._take(SERVED)
+                self._rows[serial] = max(0, rows)
             elif kind == "L":
                 self.is_cut = True
                 return
@@ -189,15 +206,16 @@ class _Reader:
         file, function = str(self._value()), str(self._value())
         return Frame(function, file, self._take(NUMBER)[0])
 
-    def _execution(self) -> Execution:
+    def _execution(self) -> tuple[int, partial[Execution]]:
+        """Its serial number, and all of it but its rows."""
         fixed = self._take(FIXED)
-        start, duration, connection, text, thread, operation, failed, state, path = fixed
+        start, duration, connection, text, thread, operation, failed, state, path, serial = fixed
         parameters = self._parameters()
         if operation >= len(self._operations) or text >= len(self._texts):
             self.is_damaged = True
             raise ValueError(operation)
-        return Execution(
-            self._process, thread, connection, self._databases.get(connection), self._operations[operation], start, duration,
+        return serial, partial(
+            Execution, self._process, thread, connection, self._databases.get(connection), self._operations[operation], start, duration,
             self._texts[text] if text else None, parameters, bool(failed), state, self._paths.get(path, ()),
         )  # fmt: skip
 

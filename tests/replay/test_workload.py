@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
 import random
+import re
 import sqlite3
 import stat
 import subprocess
@@ -90,6 +92,46 @@ def test_all_values_are_kept(queryprof: Run, script: Callable[[str], Path], tmp_
         line = source[one.path[0].line - 1]
         assert "execute" in line, line
     assert "SELECT :x, :y" in source[named.path[0].line - 1]
+
+
+def test_how_many_rows_were_read_is_kept(
+    queryprof: Run, script: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Also of many executions between each other, and a replay reads no more."""
+    program = script(
+        textwrap.dedent("""
+        import random, sqlite3, sys
+        db, draw, read = sqlite3.connect("t.db"), random.Random(1), {}
+        endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+        cursors = {}
+        for number in range(3000):
+            key = draw.choice([number, *cursors])
+            if key not in cursors:
+                cursors[key] = db.execute(f"{endless} SELECT i, {key} FROM n")
+                read[key] = 0
+            action = draw.randrange(4)
+            if action == 0:
+                cursors[key].fetchone()
+                read[key] += 1
+            elif action == 1:
+                read[key] += len(cursors[key].fetchmany(draw.randrange(1, 9)))
+            elif action == 2:
+                read[key] += len([row for row, _ in zip(cursors[key], range(3))]) + 1
+            else:
+                del cursors[key]
+        db.execute("SELECT 1 WHERE 0").fetchall()
+        print(read)
+        """)
+    )
+    result = queryprof("run", "--record-workload", "--no-report", "-o", "x.qprof", program)
+    assert result.returncode == 0, result.stderr
+    found = [one for one in read_workload("x.qprof").executions if one.operation == "execute"]
+    assert found[-1].rows == 0
+    numbers = [re.search(r"SELECT i, (\d+)", one.text or "") for one in found[:-1]]
+    assert {
+        int(number[1]): one.rows for number, one in zip(numbers, found[:-1], strict=True) if number
+    } == (ast.literal_eval(result.stdout))
+    assert queryprof("replay", "x.qprof", "--db", "t.db", "--rounds", 1).returncode == 0
 
 
 def test_forked_children_have_files_of_their_own(
@@ -310,5 +352,5 @@ def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> 
     )
     (path,) = [Path(name) for name in tmp_path.glob("x.qprof-workload-*")]
     assert str(path).startswith(prefix_of(str(tmp_path / "x.qprof")))
-    path.write_bytes(b"queryprof workload 2\n")
+    path.write_bytes(b"queryprof workload 1\n")
     assert "is no workload of this version" in bad("replay", "x.qprof", "--db", before)

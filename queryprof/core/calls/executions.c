@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "calls/execution_samples.h"
+#include "calls/workload.h"
 #include "context/spans.h"
 #include "memory/region.h"
 #include "runtime/allocation.h"
@@ -281,6 +282,9 @@ void qp_execution_flush(qp_execution *e, PyThreadState *tstate, PyObject *sql, P
     qp_timeline_add(qp_clock_unix_ns(plotted.ticks), plotted.calls, plotted.rows, plotted.self_ns);
     if (e->span) {
         add_to_span(e, plotted, is_new);
+    }
+    if (qp_workload_on && e->meter.key.operation == QP_EXECUTE) {
+        qp_workload_note_rows(e->serial, e->fetched - e->rows);
     }
     qp_execution_sample(e, tstate, sql, parameters);
 }

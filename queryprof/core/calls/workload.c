@@ -243,6 +243,7 @@ static void put_execution(const qp_call *call, PyObject *result, uint64_t end_ti
         uint8_t state;
         uint8_t padding[3];
         uint32_t path;
+        uint64_t serial;
     } fixed = {
         .start_unix_ns = qp_clock_unix_ns(active->start_ticks),
         .duration_ns = qp_clock_ns(qp_clock_elapsed(active->start_ticks, end_ticks)),
@@ -253,6 +254,7 @@ static void put_execution(const qp_call *call, PyObject *result, uint64_t end_ti
         .failed = !result,
         .state = (uint8_t)state,
         .path = call->execution ? call->execution->meter.key.path : 0,
+        .serial = call->execution ? call->execution->serial : 0,
     };
     tell_path(fixed.path);
     qp_workload_put_byte('E');
@@ -286,6 +288,15 @@ void qp_workload_note(const qp_call *call, PyObject *result, uint64_t end_ticks)
     }
 }
 
+void qp_workload_note_rows(uint64_t serial, int64_t rows)
+{
+    if (!qp_workload_is_full()) {
+        qp_workload_put_byte('R');
+        qp_workload_put(&serial, sizeof serial);
+        qp_workload_put(&rows, sizeof rows);
+    }
+}
+
 static void begin_file(void)
 {
     qp_workload_begin_file();
@@ -293,7 +304,7 @@ static void begin_file(void)
     memset(told.hashes, 0, 2 * TEXTS * sizeof *told.hashes);
     memset(told.connections, 0, sizeof told.connections);
     memset(told.paths, 0, sizeof told.paths);
-    qp_workload_put("queryprof workload 1\n", 21);
+    qp_workload_put("queryprof workload 2\n", 21);
 }
 
 bool qp_workload_to(const char *prefix, int64_t most_bytes)

@@ -20,5 +20,8 @@ bool qp_workload_to(const char *prefix, int64_t most_bytes);
  * code of the program's. */
 void qp_workload_note(const qp_call *call, PyObject *result, uint64_t end_ticks);
 
+/* Notes how many rows the execution of that serial number has served so far. */
+void qp_workload_note_rows(uint64_t serial, int64_t rows);
+
 /* In a forked child: what is noted is the parent's. */
 void qp_workload_after_fork(void);

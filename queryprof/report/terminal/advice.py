@@ -10,7 +10,7 @@ from rich.padding import Padding
 from queryprof.analysis.units import counted, duration
 from queryprof.model.advice import Advice, Proof
 from queryprof.report.terminal.console import Text, console_for, heading, write
-from queryprof.report.terminal.sql import highlighted
+from queryprof.report.terminal.sql import Sql
 from queryprof.report.text.advice import (
     cautions,
     change_in_words,
@@ -42,7 +42,7 @@ def print_advice(advice: Advice, file: TextIO | None = None, width: int | None =
     if advice.not_measured:
         parts.append(heading(f"Not measured: {counted(len(advice.not_measured), 'statement')}"))
         for one in advice.not_measured[:MOST_REASONS]:
-            parts.append(highlighted(one.statement, console.width - 7))
+            parts.append(Sql(one.statement, console.width - 7))
             parts.append(
                 Text(
                     f"     {one.reason} ({duration(one.recorded_ns)} recorded)",
@@ -57,5 +57,5 @@ def _proof(proof: Proof, width: int) -> RenderableType:
     style = "green" if proof.is_proved else "yellow"
     return Group(
         Text(f"     {proof_line(proof)}", style, overflow="fold"),
-        Padding(highlighted(proof.statement, width - 9), (0, 0, 0, 7)),
+        Padding(Sql(proof.statement, width - 9), (0, 0, 0, 7)),
     )

@@ -19,7 +19,7 @@ from queryprof.report.terminal.console import (
     plain_table,
     write,
 )
-from queryprof.report.terminal.sql import highlighted
+from queryprof.report.terminal.sql import Sql
 from queryprof.report.text.comparison import cautions, metric_name, ratio, summary, value
 from queryprof.report.text.plans import plan_change, plans_before_and_after
 
@@ -69,7 +69,7 @@ def print_comparison(
 def _card(change: StatementChange, places: Places, width: int) -> RenderableType:
     kind = {"new": "new statement", "gone": "gone", "known": str(change.verdict)}[change.kind]
     told = [c for c in change.changes if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
-    inside: list[RenderableType] = [highlighted(change.statement, width - 7)]
+    inside: list[RenderableType] = [Sql(change.statement, width - 7)]
     inside += [
         Text.assemble(
             (places.site(site.site), "cyan"),

@@ -13,7 +13,7 @@ from queryprof.analysis.units import counted
 from queryprof.report.findings.text import NOTHING, change_at, details, gain, title
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, write
-from queryprof.report.terminal.sql import highlighted
+from queryprof.report.terminal.sql import Sql
 
 COLOURS = {Severity.HIGH: "bold red", Severity.MEDIUM: "bold yellow", Severity.LOW: "bold"}
 STYLES = {"evidence": "", "fix": "green", "code": "cyan", "doubt": "dim"}
@@ -70,7 +70,7 @@ def finding_card(number: int, finding: Finding, places: Places, width: int) -> R
     """One finding: what and where, the statement, the evidence, the fix."""
     inside: list[RenderableType] = [Text(change_at(finding, places), "bold cyan", overflow="fold")]
     if finding.statement:
-        inside.append(highlighted(finding.statement, width - 7))
+        inside.append(Sql(finding.statement, width - 7))
     inside += [
         Text(SIGNS[kind] + line, STYLES[kind], overflow="fold") for kind, line in details(finding)
     ]

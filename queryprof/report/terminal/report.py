@@ -26,7 +26,7 @@ from queryprof.report.terminal.findings import what_to_do
 from queryprof.report.terminal.locks import lock_summary
 from queryprof.report.terminal.loops import loop_summary
 from queryprof.report.terminal.spans import repeat_summary, spans
-from queryprof.report.terminal.sql import highlighted
+from queryprof.report.terminal.sql import Sql
 from queryprof.report.terminal.threads import handoff_summary, threads
 from queryprof.report.text.cards import reasons, together
 from queryprof.report.text.plans import marked_steps
@@ -160,7 +160,7 @@ def _card(
     lines = [text for text in (_where_it_goes(bottleneck), _spread(totals), _work(totals)) if text]
     inside: list[RenderableType] = [
         *below,
-        highlighted(bottleneck.statement, width - 7),
+        Sql(bottleneck.statement, width - 7),
         *(Text(text, style="yellow") for text in notes),
         *map(Text, lines),
         *_plan(bottleneck),

@@ -13,7 +13,7 @@ from queryprof.analysis.units import counted, duration
 from queryprof.model import Exemplar
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, write
-from queryprof.report.terminal.sql import highlighted
+from queryprof.report.terminal.sql import Sql
 
 SHOWN = 10
 FRAMES = 8
@@ -40,7 +40,7 @@ def _exemplar(number: int, one: Exemplar, places: Places, width: int) -> Rendera
         f"  {one.thread.name}{span}", overflow="fold",
     )  # fmt: skip
     frames = one.stack or one.path
-    inside: list[RenderableType] = [highlighted(one.sql or one.statement, width - 7)]
+    inside: list[RenderableType] = [Sql(one.sql or one.statement, width - 7)]
     if one.parameters:
         inside.append(Text(f"parameters {one.parameters}", "dim", overflow="fold"))
     inside += [Text(places.frame(frame), "cyan", overflow="fold") for frame in frames[:FRAMES]]

@@ -1,8 +1,10 @@
-"""SQL for a terminal: in colour, folded, cut."""
+"""SQL for a terminal: in colour where it has any, folded, cut."""
 
 from __future__ import annotations
 
-from rich.console import Console, Group, RenderableType
+from collections.abc import Iterator
+
+from rich.console import Console, ConsoleOptions, RenderableType
 
 from queryprof.report.inert import visible
 from queryprof.report.terminal.console import Text
@@ -14,20 +16,30 @@ LONGEST = 5000
 """Characters that are looked at: colouring a megabyte takes seconds."""
 
 
-def highlighted(statement: str, width: int) -> RenderableType:
-    """The statement in colour, folded to the width and cut after a few lines."""
-    from rich.syntax import Syntax  # it imports lexers: slow for a report without statements
+class Sql:
+    """A statement, folded to a width and cut after a few lines."""
 
-    text = Syntax("", "sql", theme="ansi_dark", background_color="default").highlight(
-        visible(statement[:LONGEST])
-    )
-    text.rstrip()
-    text.no_wrap = False
-    lines = text.wrap(Console(width=width), width)
-    if len(statement) > LONGEST:
-        more = f"... ({len(statement):,} characters)"
-        return Group(*lines[:SQL_LINES], Text(more, "dim"))
-    if len(lines) > SQL_LINES:
-        more = f"... ({len(lines) - SQL_LINES} more lines)"
-        return Group(*lines[:SQL_LINES], Text(more, "dim"))
-    return Group(*lines)
+    def __init__(self, statement: str, width: int) -> None:
+        self._statement = statement
+        self._width = width
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        """What rich prints."""
+        shown = self._statement[:LONGEST]
+        if console.color_system:
+            from rich.syntax import Syntax  # it builds a lexer: a quarter of a small report's time
+
+            syntax = Syntax("", "sql", theme="ansi_dark", background_color="default")
+            text = syntax.highlight(visible(shown))
+        else:
+            text = Text(shown)
+        text.rstrip()
+        text.no_wrap = False
+        lines = text.wrap(console, self._width)
+        yield from lines[:SQL_LINES]
+        if len(self._statement) > LONGEST:
+            yield Text(f"... ({len(self._statement):,} characters)", "dim")
+        elif len(lines) > SQL_LINES:
+            yield Text(f"... ({len(lines) - SQL_LINES} more lines)", "dim")
