@@ -17,6 +17,8 @@ from queryprof.analysis.totals import add_up
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Distribution, Profile, Span
 
+pytestmark = pytest.mark.once
+
 
 @given(st.integers(0, 2**43 - 1))
 def test_buckets_hold_what_the_core_puts_there(ns: int) -> None:

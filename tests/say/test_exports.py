@@ -63,6 +63,7 @@ def total_ns(profile: Profile) -> int:
     return sum(a.self_ns for a in profile.aggregates)
 
 
+@pytest.mark.once
 @given(PROFILES, st.none() | st.integers(1, 5))
 def test_all_of_the_time_is_there(profile: Profile, top: int | None) -> None:
     """In each format, also where functions are left out; with recursion, and without a call path."""
@@ -136,6 +137,7 @@ def test_stacks_are_estimates() -> None:
     assert (weight.executions, weight.ns, len(weight.nodes)) == (64, 10**6, 3)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_only_names(name: str) -> None:
     profile = hostile_profile(name)

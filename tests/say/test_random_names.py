@@ -18,6 +18,8 @@ from queryprof.analysis.random_names import fold_random
 from queryprof.analysis.renamed import pair_renamed, structure_of
 from queryprof.analysis.rules import Rules
 
+pytestmark = pytest.mark.once
+
 RULES = Rules()
 
 

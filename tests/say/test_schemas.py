@@ -15,6 +15,8 @@ from queryprof.report.json.comparison import Document as ComparisonDocument
 from queryprof.report.json.findings import Document as FindingsDocument
 from queryprof.report.json.report_types import Document as ReportDocument
 
+pytestmark = pytest.mark.once
+
 FOLDER = Path(queryprof.report.__path__[0])
 SCHEMAS = {
     "report-schema.json": (ReportDocument, "queryprof report"),

@@ -15,6 +15,8 @@ from queryprof.analysis.timeline import timeline_of
 from queryprof.model import Interval, Profile
 from queryprof.report.terminal.timeline import print_timeline
 
+pytestmark = pytest.mark.once
+
 WIDTH_NS = 1 << 20
 
 
