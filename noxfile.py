@@ -100,7 +100,7 @@ def tests(session: nox.Session) -> None:
         *PYTEST, SAME_EXAMPLES, "-m", QUICK if is_first else f"{QUICK} and not once",
         *session.posargs,
         env={
-            "QUERYPROF_DRIVERS": str(drivers), "QUERYPROF_EXAMPLES": "40" if is_first else "20",
+            "QUERYPROF_DRIVERS": str(drivers), "QUERYPROF_EXAMPLES": "20",
             "PYTHONDONTWRITEBYTECODE": "",  # the tests start thousands of processes
         },
     )  # fmt: skip

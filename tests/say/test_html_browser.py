@@ -24,11 +24,13 @@ from queryprof.report.html.page_data import page_data
 
 sync_api = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 
 pytestmark = [
     pytest.mark.once,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: apt-get install chromium"),
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="there is no chromium: apt-get install chromium-headless-shell"
+    ),
     pytest.mark.xdist_group("browser"),
 ]
 
