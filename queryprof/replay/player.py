@@ -105,19 +105,21 @@ class Player:
             connection.close()
         self.played.digests = {text: one.hexdigest() for text, one in self._hashes.items()}
 
+    def close_one(self, identity: object) -> None:
+        connection = self._connections.pop(identity, None)
+        if connection:
+            connection.close()
+
     def play(self, one: Execution, keeps_rows: bool) -> None:
         """Executes one execution; what cannot be executed is left out, and counted."""
         reason = self._why_not(one)
         if reason:
             self.played.left_out[reason] += 1
             return
-        identity = (one.process, one.connection)
         if one.operation == "close":
-            connection = self._connections.pop(identity, None)
-            if connection:
-                connection.close()
+            self.close_one(one.identity)
             return
-        connection = self._connections.get(identity) or self._opened(identity)
+        connection = self._connections.get(one.identity) or self._opened(one.identity)
         start_ns = time.perf_counter_ns()
         try:
             rows = _execute(connection, one)
@@ -191,13 +193,12 @@ def units_of(executions: Iterable[Execution]) -> list[list[Execution]]:
     open_units: dict[object, list[Execution]] = {}
     units: list[list[Execution]] = []
     for one in executions:
-        identity = (one.process, one.connection)
-        if identity not in open_units:
-            open_units[identity] = []
-            units.append(open_units[identity])
-        open_units[identity].append(one)
+        if one.identity not in open_units:
+            open_units[one.identity] = []
+            units.append(open_units[one.identity])
+        open_units[one.identity].append(one)
         if one.state == OUTSIDE or one.operation == "close":
-            del open_units[identity]
+            del open_units[one.identity]
     return units
 
 
@@ -219,12 +220,15 @@ def play(order: Order) -> Played:
 
 def _play_in_turn(order: Order, executions: Sequence[Execution]) -> list[Player]:
     player = Player(order)
+    ends = {one.identity: number for number, one in enumerate(executions)}
     start_s = time.perf_counter()
-    for one in executions:
+    for number, one in enumerate(executions):
         if order.speed:
             due_s = (one.start_unix_ns - executions[0].start_unix_ns) / 1e9 / order.speed
             time.sleep(max(0.0, due_s - (time.perf_counter() - start_s)))
         player.play(one, keeps_rows=True)
+        if ends[one.identity] == number:  # the garbage collector may have closed it, unseen
+            player.close_one(one.identity)
     player.close()
     return [player]
 

@@ -90,7 +90,10 @@ def _recorded_path(workload: Workload, database: str) -> str:
             return path
     if len(found) == 1:
         return next(iter(found))  # the file is a copy of it, as it was before
-    listed = ", ".join(path for path, _ in found.most_common(3)) or "none with a file"
+    listed = ", ".join(path for path, _ in found.most_common(3))
+    if not listed:
+        is_told = any(one.database is not None for one in workload.executions)
+        listed = "none with a file" if is_told else "its driver does not tell which"
     raise ProofError(f"{database}: the workload is of other databases: {listed}")
 
 

@@ -78,6 +78,11 @@ class Execution:
     rows: int | None = None
 
     @property
+    def identity(self) -> tuple[int, int]:
+        """Of its connection, in the whole workload."""
+        return self.process, self.connection
+
+    @property
     def is_known(self) -> bool:
         """Whether all its values were recorded."""
         rows = self.parameters if isinstance(self.parameters, list) else [self.parameters]

@@ -10,13 +10,14 @@
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
 #include "runtime/exception.h"
+#include "runtime/index.h"
 #include "runtime/thread_local.h"
 #include "sql/words.h"
 #include "stacks/stacks.h"
 
 enum {
-    TEXTS = 1 << 15, /* that have numbers; then all get new ones */
-    CONNECTIONS = 256
+    TEXTS = 1 << 15,  /* that have numbers; then all get new ones */
+    CONNECTIONS = 256 /* a power of two */
 };
 
 static struct {
@@ -24,8 +25,11 @@ static struct {
     uint32_t *numbers; /* owned; theirs */
     uint32_t texts;    /* how many are in there */
     uint32_t last_text;
-    const void *connections[CONNECTIONS]; /* that were told; compared only */
-    uint8_t paths[QP_STACKS / 8];         /* a bit for each call path that was told */
+    struct {
+        uint64_t identity; /* in the file: its address, or, if its driver hides it, its number */
+        uint64_t serial;   /* another connection may get its address */
+    } connections[CONNECTIONS];   /* that were told */
+    uint8_t paths[QP_STACKS / 8]; /* a bit for each call path that was told */
 } told;
 
 /* Not by the text's own cache of UTF-8: it would stay in the program's memory. */
@@ -178,17 +182,43 @@ static const qp_traced_connection *traced_of(PyObject *connection)
 }
 
 /* Writes a connection's file before its first execution. */
-static void tell_connection(PyObject *connection, const qp_traced_connection *traced)
+static void tell_connection(uint64_t identity, uint64_t serial)
 {
-    const void **place = &told.connections[((uintptr_t)connection >> 4) % CONNECTIONS];
-    if (traced && *place != connection) {
-        uint64_t identity = (uint64_t)(uintptr_t)connection;
-        const char *path = traced->path ? traced->path : "";
+    uint64_t place = identity * QP_GOLDEN_RATIO >> 32 & (CONNECTIONS - 1);
+    if (told.connections[place].identity == identity && told.connections[place].serial == serial) {
+        return;
+    }
+    bool is_known;
+    char *path = qp_traced_path(serial, &is_known);
+    if (is_known) {
         qp_workload_put_byte('C');
         qp_workload_put(&identity, sizeof identity);
-        qp_workload_put_bytes('S', path, (Py_ssize_t)strlen(path));
-        *place = connection;
+        qp_workload_put_bytes('S', path ? path : "", path ? (Py_ssize_t)strlen(path) : 0);
+        told.connections[place].identity = identity;
+        told.connections[place].serial = serial;
     }
+    qp_release(path);
+}
+
+/* The identity of a call's connection, and the state of its transaction after the call. */
+static uint64_t connection_of(const qp_call *call, qp_transaction *transaction)
+{
+    PyObject *connection = qp_connection_of(call);
+    uint64_t identity = (uint64_t)(uintptr_t)connection, serial = 0;
+    const qp_traced_connection *traced = traced_of(connection);
+    *transaction = QP_TRANSACTION_UNKNOWN;
+    if (traced) {
+        serial = traced->serial;
+        *transaction =
+            traced->sqlite->get_autocommit(traced->db) ? QP_NO_TRANSACTION : QP_IN_TRANSACTION;
+    } else if (!connection && call->execution) {
+        identity = serial = call->execution->meter.connection;
+        *transaction = call->execution->meter.transaction;
+    }
+    if (serial) {
+        tell_connection(identity, serial);
+    }
+    return identity;
 }
 
 /* Writes the frames of a call path, innermost first, before its first execution. */
@@ -222,16 +252,8 @@ static void put_execution(const qp_call *call, PyObject *result, uint64_t end_ti
     const qp_active *active = &call->active;
     bool has_text = call->probe->source == QP_SOURCE_TEXT;
     uint32_t text = number_of_text(has_text ? active->sql : NULL);
-    bool closes = active->operation == QP_CLOSE;
-    PyObject *connection = qp_connection_of(call);
-    const qp_traced_connection *traced = closes ? NULL : traced_of(connection);
-    enum { UNKNOWN, OUTSIDE, INSIDE } state = UNKNOWN;
-    if (traced) {
-        state = traced->sqlite->get_autocommit(traced->db) ? OUTSIDE : INSIDE;
-        tell_connection(connection, traced);
-    } else if (closes) { /* another connection may get its address */
-        told.connections[((uintptr_t)connection >> 4) % CONNECTIONS] = NULL;
-    }
+    qp_transaction transaction;
+    uint64_t connection = connection_of(call, &transaction);
     const struct {
         int64_t start_unix_ns;
         int64_t duration_ns;
@@ -247,12 +269,12 @@ static void put_execution(const qp_call *call, PyObject *result, uint64_t end_ti
     } fixed = {
         .start_unix_ns = qp_clock_unix_ns(active->start_ticks),
         .duration_ns = qp_clock_ns(qp_clock_elapsed(active->start_ticks, end_ticks)),
-        .connection = (uint64_t)(uintptr_t)connection,
+        .connection = connection,
         .text = text,
         .thread = call->thread->number,
         .operation = (uint8_t)active->operation,
         .failed = !result,
-        .state = (uint8_t)state,
+        .state = (uint8_t)transaction,
         .path = call->execution ? call->execution->meter.key.path : 0,
         .serial = call->execution ? call->execution->serial : 0,
     };
@@ -312,7 +334,7 @@ bool qp_workload_to(const char *prefix, int64_t most_bytes)
     if (qp_workload_on) {
         qp_workload_flush();
     }
-    qp_workload_on = false;
+    qp_workload_on = qp_counting.notes_connections = false;
     if (!prefix[0]) {
         return true;
     }
@@ -323,7 +345,7 @@ bool qp_workload_to(const char *prefix, int64_t most_bytes)
         return false;
     }
     begin_file();
-    qp_workload_on = true;
+    qp_workload_on = qp_counting.notes_connections = true;
     return true;
 }
 

@@ -17,6 +17,7 @@ static struct {
                                          * freed */
     void *dbs[TRACKERS];                /* connections[i]->db again, close together to search */
     int used;
+    uint64_t last_serial;
 } state;
 
 bool qp_traced_connections_start(void)
@@ -73,6 +74,7 @@ qp_traced_connection *qp_traced_take(void *db, uint32_t epoch)
         memset(taken, 0, sizeof *taken);
         taken->db = state.dbs[place] = db;
         taken->epoch = epoch;
+        taken->serial = ++state.last_serial;
     }
     PyThread_release_lock(state.lock);
     return taken;
@@ -87,6 +89,24 @@ void qp_traced_release(qp_traced_connection *traced)
         state.dbs[place] = NULL;
     }
     PyThread_release_lock(state.lock);
+}
+
+char *qp_traced_path(uint64_t serial, bool *is_known)
+{
+    char *copy = NULL;
+    *is_known = false;
+    PyThread_acquire_lock(state.lock, WAIT_LOCK);
+    for (int i = 0; i < state.used && !*is_known; i++) {
+        const qp_traced_connection *traced = state.connections[i];
+        *is_known = traced->serial == serial;
+        size_t bytes = *is_known && traced->path ? strlen(traced->path) + 1 : 0;
+        copy = bytes ? qp_allocate(bytes, 1) : NULL;
+        if (copy) {
+            memcpy(copy, traced->path, bytes);
+        }
+    }
+    PyThread_release_lock(state.lock);
+    return copy;
 }
 
 void qp_traced_connections_visit(void (*visit)(qp_traced_connection *traced))

@@ -38,6 +38,7 @@ typedef struct {
 typedef struct {
     const qp_sqlite_functions *sqlite;
     void *db;                      /* sqlite3 *, SQLite's; NULL: free */
+    uint64_t serial;               /* 1, 2, 3, ... in the order in which they were taken */
     char *path;                    /* owned: the file of its main database, as opened; NULL: none */
     bool traces_ends;              /* every statement's end is traced: none is kept past it */
     uint32_t epoch;                /* the epoch of counting that its content belongs to */
@@ -65,6 +66,10 @@ qp_traced_connection *qp_traced_take(void *db, uint32_t epoch);
 
 /* Releases the record of a connection that closes. */
 void qp_traced_release(qp_traced_connection *traced);
+
+/* A copy of a connection's path by its serial number, also after its end (the caller owns it:
+ * qp_release). NULL: it has no file, or no memory; `is_known` false: its record is in use again. */
+char *qp_traced_path(uint64_t serial, bool *is_known);
 
 /* Calls `visit` for each record in use; `visit` must not wait. The connection may be closed: SQLite
  * does not report the closing of one whose trace callback was replaced. */

@@ -192,6 +192,17 @@ static inline bool starts_again(const qp_traced_connection *t, const void *state
            (!s->transient || qp_traced_runs_again(t, t->last));
 }
 
+/* Notes the connection of the call in progress, whose driver does not lead to it. */
+static QP_COLD void note_connection(const qp_traced_connection *t)
+{
+    qp_meter *meter = meter_here();
+    if (meter && (!meter->connection || meter->connection == t->serial)) {
+        meter->connection = t->serial;
+        meter->transaction =
+            t->sqlite->get_autocommit(t->db) ? QP_NO_TRANSACTION : QP_IN_TRANSACTION;
+    }
+}
+
 static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSED(detail))
 {
     qp_traced_connection *t = context;
@@ -208,6 +219,10 @@ static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSE
         statement_ended(t, subject);
     } else if (event == QP_TRACE_CLOSE) {
         connection_closed(t);
+        return 0;
+    }
+    if (t->traces_ends && qp_counting.notes_connections && t->sqlite->get_autocommit) {
+        note_connection(t);
     }
     return 0;
 }

@@ -50,6 +50,7 @@ typedef struct qp_active {
 /* Whether statements are counted, and in which epoch: what is of another epoch is not valid. */
 extern struct qp_counting {
     volatile bool is_on;
+    volatile bool notes_connections; /* for a workload */
     uint32_t epoch;
 } qp_counting;
 

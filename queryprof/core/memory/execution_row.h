@@ -9,6 +9,8 @@
 
 struct qp_explanation;
 
+typedef enum { QP_TRANSACTION_UNKNOWN, QP_NO_TRANSACTION, QP_IN_TRANSACTION } qp_transaction;
+
 /* What a probed call in progress and the trace callback exchange. */
 typedef struct qp_meter {
     qp_key key;                         /* of the operation that began the execution */
@@ -20,6 +22,9 @@ typedef struct qp_meter {
     struct qp_explanation *explanation; /* where its plan is stored, or NULL */
     const void *main; /* identity of the sqlite3_stmt that it runs; others that start while it runs
                        * are inside it */
+    uint64_t connection; /* for a workload, where the driver has a private SQLite: the serial number
+                          * of the connection that it ran on; 0: unknown ... */
+    qp_transaction transaction; /* ... and the state of that one at the last event */
 } qp_meter;
 
 /* How far a call's figures have reached the aggregates: a reader of a killed process's memory adds
