@@ -296,7 +296,8 @@ def test_values_are_drawn(database: Path) -> None:
         db = sqlite3.connect(database)
         for owner in range(5):
             db.execute(
-                "SELECT id, text FROM item WHERE owner = ? AND at < ? LIMIT ?", (owner, 5, 5)
+                "SELECT id, text FROM item WHERE owner = ? AND at < ? ORDER BY id LIMIT ?",
+                (owner, 5, 5),
             )
             db.execute("SELECT id FROM item WHERE date(at, ?) = 3", ("-1 day",)).fetchall()
         db.close()
