@@ -86,7 +86,8 @@ def in_browser(page: Path) -> dict[str, Any]:
     """Times (ms) and sizes; of the loads, the least time."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            executable_path=shutil.which("chromium-headless-shell") or shutil.which("chromium"),
+            args=["--no-sandbox"],
         )
         ready = []
         for _ in range(LOADS):

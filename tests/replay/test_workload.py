@@ -50,11 +50,16 @@ VALUES = """
 """
 
 
-def recorded(queryprof: Run, program: Path, *arguments: object) -> None:
+def recorded(queryprof: Run, program: Path, *arguments: object, **options: object) -> None:
     result = queryprof(
-        "run", "--record-workload", "--no-report", "-o", "x.qprof", program, *arguments
+        "run", "--record-workload", "--no-report", "-o", "x.qprof", program, *arguments, **options
     )
     assert result.returncode == 0, result.stderr
+
+
+def rows_of(path: Path) -> list[object]:
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute("SELECT * FROM t ORDER BY a").fetchall()
 
 
 def test_all_values_are_kept(queryprof: Run, script: Callable[[str], Path], tmp_path: Path) -> None:
@@ -226,6 +231,8 @@ PROGRAM = """
     other = sqlite3.connect(sys.argv[1], isolation_level=None)
     other.execute("UPDATE t SET b = 'auto' WHERE a = 7")
     other.execute("BEGIN"); other.execute("DELETE FROM t WHERE a = 8"); other.execute("COMMIT")
+    other.executescript("UPDATE t SET c = 8 WHERE c = 9; UPDATE t SET b = 'x' WHERE c = 8")
+    sqlite3.connect(":memory:").execute("CREATE TABLE u (a)")
     print(other.execute("SELECT count(*), sum(a), sum(length(b)) FROM t").fetchone())
 """
 
@@ -247,17 +254,12 @@ def test_a_replay_has_the_programs_transactions(
     """A copy that is played on has what the program's database has."""
     from queryprof.replay.player import Order, play
 
-    program_s = sqlite3.connect(tmp_path / "t.db")
     copy = tmp_path / "copy.db"
     copy.write_bytes(before.read_bytes())
     played = play(Order("x.qprof", str(tmp_path / "t.db"), str(copy), ""))
-    replayed = sqlite3.connect(copy)
-    query = "SELECT * FROM t ORDER BY a"
-    assert replayed.execute(query).fetchall() == program_s.execute(query).fetchall()
+    assert rows_of(copy) == rows_of(tmp_path / "t.db")
     assert played.executions > 120
     assert not played.left_out
-    program_s.close()
-    replayed.close()
     state = (before.read_bytes(), before.stat().st_mtime_ns)
     result = queryprof("replay", "x.qprof", "--db", before, "--rounds", 2)
     assert result.returncode == 0, result.stderr

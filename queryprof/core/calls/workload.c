@@ -178,7 +178,7 @@ static const qp_traced_connection *traced_of(PyObject *connection)
 {
     void *db = connection ? qp_connection_db(connection) : NULL;
     const qp_traced_connection *traced = db ? qp_traced_of(db) : NULL;
-    return traced && traced->sqlite && traced->sqlite->get_autocommit ? traced : NULL;
+    return traced && traced->sqlite ? traced : NULL;
 }
 
 /* Writes a connection's file before its first execution. */
@@ -209,8 +209,7 @@ static uint64_t connection_of(const qp_call *call, qp_transaction *transaction)
     *transaction = QP_TRANSACTION_UNKNOWN;
     if (traced) {
         serial = traced->serial;
-        *transaction =
-            traced->sqlite->get_autocommit(traced->db) ? QP_NO_TRANSACTION : QP_IN_TRANSACTION;
+        *transaction = qp_traced_transaction(traced);
     } else if (!connection && call->execution) {
         identity = serial = call->execution->meter.connection;
         *transaction = call->execution->meter.transaction;

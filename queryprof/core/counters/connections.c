@@ -91,6 +91,13 @@ void qp_traced_release(qp_traced_connection *traced)
     PyThread_release_lock(state.lock);
 }
 
+char *qp_copy_path(const char *path)
+{
+    size_t length = path ? strlen(path) : 0;
+    char *copy = length ? qp_allocate(length + 1, 1) : NULL;
+    return copy ? memcpy(copy, path, length) : NULL;
+}
+
 char *qp_traced_path(uint64_t serial, bool *is_known)
 {
     char *copy = NULL;
@@ -99,11 +106,7 @@ char *qp_traced_path(uint64_t serial, bool *is_known)
     for (int i = 0; i < state.used && !*is_known; i++) {
         const qp_traced_connection *traced = state.connections[i];
         *is_known = traced->serial == serial;
-        size_t bytes = *is_known && traced->path ? strlen(traced->path) + 1 : 0;
-        copy = bytes ? qp_allocate(bytes, 1) : NULL;
-        if (copy) {
-            memcpy(copy, traced->path, bytes);
-        }
+        copy = *is_known ? qp_copy_path(traced->path) : NULL;
     }
     PyThread_release_lock(state.lock);
     return copy;

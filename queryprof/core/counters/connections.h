@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "memory/execution_row.h"
 #include "sqlite/library.h"
 #include "statements/schemas.h"
 #include "sums/aggregates.h"
@@ -67,8 +68,11 @@ qp_traced_connection *qp_traced_take(void *db, uint32_t epoch);
 /* Releases the record of a connection that closes. */
 void qp_traced_release(qp_traced_connection *traced);
 
-/* A copy of a connection's path by its serial number, also after its end (the caller owns it:
- * qp_release). NULL: it has no file, or no memory; `is_known` false: its record is in use again. */
+/* A copy of a path (the caller owns it: qp_release); NULL: there is none, or no memory. */
+char *qp_copy_path(const char *path);
+
+/* The same of a connection's path by its serial number, also after its end; `is_known` false: its
+ * record is in use again. */
 char *qp_traced_path(uint64_t serial, bool *is_known);
 
 /* Calls `visit` for each record in use; `visit` must not wait. The connection may be closed: SQLite
@@ -82,6 +86,13 @@ qp_counted_statement *qp_traced_find(qp_traced_connection *traced, const void *s
  * unless it is transient. */
 qp_counted_statement *qp_traced_place(qp_traced_connection *t, void *statement, const qp_key *key,
                                       bool transient);
+
+/* Whether a connection is in a transaction. It must be open: in one of SQLite's calls on it, or,
+ * where the driver clears its reference first, with the GIL. */
+static inline qp_transaction qp_traced_transaction(const qp_traced_connection *t)
+{
+    return t->sqlite->get_autocommit(t->db) ? QP_NO_TRANSACTION : QP_IN_TRANSACTION;
+}
 
 /* Clears the place of a statement. */
 static inline void qp_traced_drop(qp_counted_statement *s)

@@ -198,8 +198,7 @@ static QP_COLD void note_connection(const qp_traced_connection *t)
     qp_meter *meter = meter_here();
     if (meter && (!meter->connection || meter->connection == t->serial)) {
         meter->connection = t->serial;
-        meter->transaction =
-            t->sqlite->get_autocommit(t->db) ? QP_NO_TRANSACTION : QP_IN_TRANSACTION;
+        meter->transaction = qp_traced_transaction(t);
     }
 }
 
@@ -221,7 +220,7 @@ static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSE
         connection_closed(t);
         return 0;
     }
-    if (t->traces_ends && qp_counting.notes_connections && t->sqlite->get_autocommit) {
+    if (t->traces_ends && qp_counting.notes_connections) {
         note_connection(t);
     }
     return 0;
@@ -234,14 +233,6 @@ void qp_trace_again(qp_traced_connection *t)
     t->sqlite->trace_v2(t->db, events, on_trace, t);
 }
 
-/* A copy of a path (the caller owns it: qp_release); NULL: there is none, or no memory. */
-static char *copy_path(const char *path)
-{
-    size_t length = path ? strlen(path) : 0;
-    char *copy = length ? qp_allocate(length + 1, 1) : NULL;
-    return copy ? memcpy(copy, path, length) : NULL;
-}
-
 qp_traced_connection *qp_trace_connection(void *db, const qp_sqlite_functions *sqlite,
                                           bool traces_ends)
 {
@@ -249,7 +240,7 @@ qp_traced_connection *qp_trace_connection(void *db, const qp_sqlite_functions *s
     if (t) {
         t->sqlite = sqlite;
         t->traces_ends = traces_ends;
-        t->path = copy_path(sqlite->db_filename(db, "main"));
+        t->path = qp_copy_path(sqlite->db_filename(db, "main"));
         qp_trace_again(t);
     }
     return t;
