@@ -116,7 +116,7 @@ def played(
         processes: workers are processes, not threads.
 
     Raises:
-        ProofError: the copy cannot be made, or a player fails.
+        ProofError: the copy cannot be made, a player fails, or it is another database.
     """
     with tempfile.TemporaryDirectory(prefix="queryprof-replay-") as folder:
         copy = os.path.join(folder, "copy.db")
@@ -145,7 +145,23 @@ def played(
         for order in orders:
             made = json.loads(Path(order.result).read_text())
             found.add(Played(**{**made, "left_out": Counter(made["left_out"])}))
+        _check_schema(replay, found)
         return found
+
+
+def _check_schema(replay: Replay, found: Played) -> None:
+    """Raises ProofError where most of the workload is about another schema."""
+    missing = [
+        reason
+        for reason in found.left_out
+        if "no such table" in reason or "no such column" in reason
+    ]
+    if sum(found.left_out[reason] for reason in missing) > found.executions:
+        what = missing[0].rpartition("no such ")[2]
+        raise ProofError(
+            f"{replay.database}: it has no {what.replace(':', '')}, and most of the workload fails on it:"
+            " give a copy of the database as it was before the recording"
+        )
 
 
 def _started(order: Order, setting: Setting) -> subprocess.Popen[str]:

@@ -349,6 +349,9 @@ def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> 
     noise = tmp_path / "noise.db"
     noise.write_bytes(os.urandom(5000))
     assert "the copy cannot be made" in bad("replay", "x.qprof", "--db", noise)
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE other (a)")
+    assert "it has no table t" in bad("replay", "x.qprof", "--db", tmp_path / "other.db")
     assert "write NAME=VALUE,VALUE" in bad(
         "tune", "pragmas", "x.qprof", "--db", before, "--factor", "synchronous=full"
     )
