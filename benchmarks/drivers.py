@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.progress import track
 
 from queryprof.session import session
+from queryprof.trace.target import Target
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from postgresql import server
@@ -157,7 +158,7 @@ CASES: dict[str, tuple[Callable[[], Any], int, str]] = {
 def run_ns(work: Work, times: int, recorded: bool) -> float:
     if recorded:
         session.start()
-        session.open_trace(":memory:")
+        session.open_trace(Target(":memory:"))
     try:
         work(times // 10 + 1)
         gc.collect()

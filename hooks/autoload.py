@@ -65,19 +65,21 @@ def start() -> None:
 def _start(value: str) -> None:
     from queryprof.session import session
     from queryprof.trace.place import is_null
+    from queryprof.trace.target import Target
 
     if is_null(value):
         return
     path = _path(value)
-    session.start()
     runner = os.environ.get(RUNNER_VARIABLE)
     main = runner is None or runner == str(os.getppid())
-    session.open_trace(
-        path,
-        lambda: _path(value),
-        even_if_empty=main,
-        family=os.path.abspath(value) if value.endswith(("/", os.sep)) else None,
-        is_collected=value.endswith(("/", os.sep)),
+    session.start(
+        target=lambda: Target(
+            path,
+            lambda: _path(value),
+            family=os.path.abspath(value) if value.endswith(("/", os.sep)) else None,
+            even_if_empty=main,
+            is_collected=value.endswith(("/", os.sep)),
+        )
     )
     if main and FUNCTIONS_VARIABLE in os.environ:
         from queryprof.hooks import function_profile

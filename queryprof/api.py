@@ -6,11 +6,11 @@ import os
 from time import time_ns
 
 from queryprof.core.recorder import muted
-from queryprof.core.settings import read_settings
 from queryprof.errors import SessionError
 from queryprof.hooks.autoload import running_program
 from queryprof.session import session
 from queryprof.trace.place import is_null, make_room
+from queryprof.trace.target import Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,17 +36,13 @@ def install(path: str | os.PathLike[str] | None = None) -> None:
         TraceError: the file at `path` is no trace.
         SessionError: this process cannot be recorded.
     """
-    if session.is_on:
-        return
     text = os.path.abspath(path or f"queryprof-{running_program()}-{os.getpid()}.qprof")
     stem, extension = os.path.splitext(text)
-    wanted = not is_null(text)
-    settings = read_settings()
-    if wanted:
-        text = make_room(text)
-    session.start(settings)
-    if wanted:
-        session.open_trace(text, lambda: f"{stem}-{os.getpid()}{extension}")
+
+    def target() -> Target:
+        return Target(make_room(text), lambda: f"{stem}-{os.getpid()}{extension}")
+
+    session.start(target=None if is_null(text) else target)
 
 
 def uninstall() -> None:
@@ -105,35 +101,40 @@ class Recording:
     def __enter__(self) -> Self:
         if self._is_recording or self._profile is not None:
             raise SessionError("a recording is used once; make another with queryprof.profile()")
-        settings = None if session.is_on else read_settings()
-        if self.path is not None:
-            self.path = None if is_null(self.path) else make_room(self.path)
-        self._started_session = not session.is_on
-        session.start(settings)
-        if not self._started_session and not session.end_part():
-            raise SessionError("what was recorded before cannot be put aside: no file can be made")
-        self._parts_before = len(session.parts())
-        self._since_unix_ns = time_ns()
-        session.begin_reading_parts()
-        self._is_recording = True
+        with session.exclusive:
+            if self.path is not None:
+                self.path = None if is_null(self.path) else make_room(self.path)
+            self._started_session = session.start()
+            if not self._started_session and not session.end_part():
+                raise SessionError(
+                    "what was recorded before cannot be put aside: no file can be made"
+                )
+            self._parts_before = len(session.parts())
+            self._since_unix_ns = time_ns()
+            session.begin_reading_parts()
+            self._is_recording = True
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         if not self._is_recording:
             return
         self._is_recording = False
+        with session.exclusive:
+            try:
+                self._load()
+            finally:
+                session.end_reading_parts()
+        if self._started_session:
+            session.stop()
+
+    def _load(self) -> None:
         own = self._started_session and session.is_on
-        try:
-            if own:
-                session.settle()
-            elif session.is_on and not session.end_part():
-                raise SessionError("the recording cannot be loaded: no file can be made")
-            with muted():
-                self._profile = self._read(session.parts()[self._parts_before :], own)
-        finally:
-            session.end_reading_parts()
-            if self._started_session:
-                session.stop()
+        if own:
+            session.settle()
+        elif session.is_on and not session.end_part():
+            raise SessionError("the recording cannot be loaded: no file can be made")
+        with muted():
+            self._profile = self._read(session.parts()[self._parts_before :], own)
 
     def _read(self, parts: list[str], own: bool) -> Profile:
         from queryprof.trace.keep import add_all, write_trace

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import atexit
 import os
-from _thread import allocate_lock
 from time import time_ns
 
 from queryprof.core import _core
+from queryprof.core.exclusive import Exclusive
 from queryprof.core.recorder import complain, muted, start_core
 from queryprof.core.settings import Settings, read_settings
 from queryprof.core.thread_usage import ThreadMeter
@@ -33,6 +33,7 @@ from queryprof.trace.regions import (
     regions_of,
     remove,
 )
+from queryprof.trace.target import Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,38 +52,6 @@ REGIONS_LEFT, MOST_REGIONS = 16, 256
 processes to the disk; with more than the second, it makes none."""
 
 
-class Target:
-    """The target of this process's trace.
-
-    Attributes:
-        path: the file.
-        family: the path by which the regions of this process and of its children are found: that of
-            the first process's trace, or the directory of the runner.
-        child_path: returns the path of the trace of a forked child; None: it has none.
-        even_if_empty: whether a file is written when nothing was recorded.
-        is_collected: whether `queryprof run` takes the region when the process has ended.
-        checkpoint: the file that copies of this process's region go to.
-    """
-
-    __slots__ = (
-        "checkpoint", "child_path", "even_if_empty", "family", "is_collected", "path",
-        "since_unix_ns",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        path: str,
-        family: str,
-        child_path: Callable[[], str] | None,
-        even_if_empty: bool,
-        is_collected: bool,
-    ) -> None:
-        self.path, self.family, self.child_path = path, family, child_path
-        self.even_if_empty, self.is_collected = even_if_empty, is_collected
-        self.since_unix_ns = time_ns()
-        self.checkpoint = ""
-
-
 class Session:
     """The recording of this process, while there is one.
 
@@ -94,7 +63,8 @@ class Session:
     def __init__(self) -> None:
         self.libraries = ImportHooks([Sqlite3Driver(self._note_sqlite), *library_hooks()], complain)
         self._stall_s = 0.0
-        self._lock = allocate_lock()
+        self.exclusive = Exclusive(self.stop)  # start, stop, and reading what is recorded
+        self._is_stopping = False
         self._target: Target | None = None
         self._parts = ""  # the prefix of the paths of this process's parts
         self._readers = 0  # of parts
@@ -110,39 +80,63 @@ class Session:
     def is_on(self) -> bool:
         return _core.is_on()
 
-    def start(self, settings: Settings | None = None) -> None:
+    def start(
+        self, settings: Settings | None = None, target: Callable[[], Target] | None = None
+    ) -> bool:
         """Starts recording; all or nothing.
+
+        Args:
+            settings: None: those of the working directory.
+            target: makes the trace's target, if recording starts; it may raise.
+
+        Returns:
+            whether it was off before.
 
         Raises:
             SettingsError: the settings are invalid.
-            SessionError: this interpreter or its SQLite cannot be recorded.
+            SessionError: this interpreter or its SQLite cannot be recorded, or a signal's handler or
+                a finalizer wants it while this thread stops the recording.
         """
-        settings = settings or read_settings()
-        with self._lock:
+        with self.exclusive:
+            if self._is_stopping:
+                raise SessionError("recording cannot start in the midst of its end")
             if self.is_on:
-                return
-            try:
-                call_cost_ns = start_core(settings)
-                self._facts = Facts(call_cost_ns, settings.parameters)
-                self._stall_s = settings.stall_ms / 1000
-                interval.s = settings.heartbeat_ms / 1000
-                _core.watchdog_start(self._stall_s)
-                self.libraries.attach()
-                self._begin_process()
-                self._share("", "", f"{_temporary_directory()}/queryprof-{time_ns()}")
-            except Exception as error:
-                self.libraries.detach()
-                _core.watchdog_stop(STOP_TIMEOUT_S)
-                _core.stop()
-                raise SessionError(f"recording cannot start: {error}") from error
-            atexit.register(self._at_exit)
-            if not self._watches_fork and hasattr(os, "register_at_fork"):
-                self._watches_fork = True
-                os.register_at_fork(
-                    before=self._before_fork,
-                    after_in_parent=self._after_fork_in_parent,
-                    after_in_child=self._after_fork_in_child,
-                )
+                return False
+            self._watch_forks()
+            settings = settings or read_settings()
+            made = target() if target else None
+            self._start(settings)
+            if made:
+                self.open_trace(made)
+            return True
+
+    def _start(self, settings: Settings) -> None:
+        try:
+            call_cost_ns = start_core(settings)
+            self._facts = Facts(call_cost_ns, settings.parameters)
+            self._stall_s = settings.stall_ms / 1000
+            interval.s = settings.heartbeat_ms / 1000
+            _core.watchdog_start(self._stall_s)
+            self.libraries.attach()
+            self._begin_process()
+            self._share("", "", f"{_temporary_directory()}/queryprof-{time_ns()}")
+        except BaseException as error:  # nor does an interrupt leave half a start behind
+            self.libraries.detach()
+            _core.watchdog_stop(STOP_TIMEOUT_S)
+            _core.stop()
+            if not isinstance(error, Exception):
+                raise
+            raise SessionError(f"recording cannot start: {error}") from error
+        atexit.register(self._at_exit)
+
+    def _watch_forks(self) -> None:
+        if not self._watches_fork and hasattr(os, "register_at_fork"):
+            self._watches_fork = True
+            os.register_at_fork(
+                before=self._before_fork,
+                after_in_parent=self._after_fork_in_parent,
+                after_in_child=self._after_fork_in_child,
+            )
 
     def _note_sqlite(self, version: str, counters_off: str | None) -> None:
         assert self._facts is not None  # libraries are attached while recording is on
@@ -162,17 +156,12 @@ class Session:
         self._parts = parts_prefix(parts)
         _core.share_region(places, name, self._parts)
 
-    def open_trace(
-        self,
-        path: str,
-        child_path: Callable[[], str] | None = None,
-        even_if_empty: bool = True,
-        family: str | None = None,
-        is_collected: bool = False,
-    ) -> None:
-        """Sets the trace's target; see Target. What was recorded before is in the trace, too."""
-        self._target = Target(path, family or path, child_path, even_if_empty, is_collected)
-        self._share_target()
+    def open_trace(self, target: Target) -> None:
+        """Sets the trace's target. What was recorded before is in the trace, too."""
+        with self.exclusive:
+            if self.is_on:
+                self._target = target
+                self._share_target()
 
     @staticmethod
     def _places_left(target: Target) -> list[str]:
@@ -202,37 +191,54 @@ class Session:
             self._facts.note(trace=target.path)
 
     def stop(self) -> None:
-        """Stops recording, puts every type and function back, and writes the trace."""
-        with self._lock:
-            if not self.is_on:
+        """Stops recording, puts every type and function back, and writes the trace.
+
+        In the midst of a start or a reading, where a signal's handler or a finalizer calls it, it
+        is done when that is through.
+        """
+        with self.exclusive:
+            if self._is_stopping or not self.is_on:
                 return
-            atexit.unregister(self._at_exit)
+            if self.exclusive.is_nested:
+                self.exclusive.postpone()
+                return
+            self._is_stopping = True
+            try:
+                self._stop()
+            finally:
+                self._is_stopping = False
+
+    def _stop(self) -> None:
+        target, self._target = self._target, None
+        is_written, region = False, ""
+        atexit.unregister(self._at_exit)
+        try:
             _core.watchdog_stop(STOP_TIMEOUT_S)
             self.libraries.detach()
-            target, self._target = self._target, None
-            is_written = False
             with muted():
                 self.settle(is_end=True)
-                region = ""
                 if target:
-                    try:
-                        is_written, region = self._keep(target)
-                    except Exception as error:
-                        reason = str(error)
-                        named = reason if target.path in reason else f"{target.path}: {reason}"
-                        later = f"; `queryprof report {target.path}` does it later"
-                        complain(
-                            f"the trace is not written: {named}{later if _core.region_path() else ''}"
-                        )
+                    is_written, region = self._keep_or_complain(target)
                 if self._readers:
                     self.end_part()
                 elif target is None or is_written:
                     remove(self.parts())
+        finally:
             _core.stop()
-            if target and is_written:  # only now, when no thread makes another copy
-                remove([region, target.checkpoint])
-                if not target.is_collected:
-                    self._bring_in(target)
+        if target and is_written:  # only now, when no thread makes another copy
+            remove([region, target.checkpoint])
+            if not target.is_collected:
+                self._bring_in(target)
+
+    def _keep_or_complain(self, target: Target) -> tuple[bool, str]:
+        try:
+            return self._keep(target)
+        except Exception as error:
+            reason = str(error)
+            named = reason if target.path in reason else f"{target.path}: {reason}"
+            later = f"; `queryprof report {target.path}` does it later"
+            complain(f"the trace is not written: {named}{later if _core.region_path() else ''}")
+            return False, ""
 
     def _keep(self, target: Target) -> tuple[bool, str]:
         """Writes the trace. One that is collected is left to the runner, if that can find it.
@@ -286,9 +292,9 @@ class Session:
 
     def settle(self, is_end: bool = False) -> None:
         """Writes pending figures to the tables; `is_end`: the process is about to end."""
-        if not self.is_on:
-            return
-        with muted():
+        with self.exclusive, muted():
+            if not self.is_on:
+                return
             if self._meter and self._facts:
                 self._meter.count()
                 if is_end:
@@ -301,17 +307,19 @@ class Session:
 
     def end_part(self) -> bool:
         """Moves what was recorded so far to a file; False: it cannot be written."""
-        self.settle()
-        return _core.end_part()
+        with self.exclusive:
+            self.settle()
+            return self.is_on and _core.end_part()
 
     def begin_reading_parts(self) -> None:
         """Keeps parts for a reader, until `end_reading_parts`."""
         self._readers += 1
 
     def end_reading_parts(self) -> None:
-        self._readers -= 1
-        if not self._readers and not (self.is_on and self._target):
-            remove(self.parts())
+        with self.exclusive:
+            self._readers -= 1
+            if not self._readers and not (self.is_on and self._target):
+                remove(self.parts())
 
     def _at_exit(self) -> None:
         if os.getpid() != self._pid:
@@ -323,6 +331,7 @@ class Session:
             complain(f"the end of the recording: {type(error).__name__}: {error}")
 
     def _before_fork(self) -> None:
+        self.exclusive.__enter__()  # a child gets no half of another thread's start or end
         # Python (3.12 on) warns of a fork while there are threads, also where ours is the only one.
         if self.is_on:
             _core.watchdog_stop(STOP_TIMEOUT_S)
@@ -330,15 +339,16 @@ class Session:
     def _after_fork_in_parent(self) -> None:
         if self.is_on:
             _core.watchdog_start(self._stall_s)
+        self.exclusive.__exit__()
 
     def _after_fork_in_child(self) -> None:
+        self.exclusive.reset()
         was_on = self.is_on
         _core.after_fork()
         if not self.is_on:
             if was_on:
                 complain("a forked child is not recorded: not enough memory")
             return
-        self._lock = allocate_lock()
         self._readers = 0
         try:
             self._begin_process()

@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "queryprof.operations": set(),
     "queryprof.core": {"queryprof.errors"},
     "queryprof.hooks": {"queryprof.core", "queryprof.errors", "queryprof.session",
-                        "queryprof.trace.place"},
+                        "queryprof.trace.place", "queryprof.trace.target"},
     "queryprof.trace": {"queryprof.core", "queryprof.errors", "queryprof.model",
                         "queryprof.operations", "queryprof.version"},
     "queryprof.analysis": {"queryprof.model", "queryprof.operations"},

@@ -76,10 +76,7 @@ class _Request:
         """Ends the span, once."""
         if not self._ended:
             self._ended = True
-            try:
-                self._span.__exit__(type(error) if error else None, error, None)
-            except ValueError:
-                pass  # the server closes the response in another context: nothing to put back
+            self._span.__exit__(type(error) if error else None, error, None)
 
     def _start(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
         if status[:3].isdigit():

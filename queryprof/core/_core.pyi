@@ -1,6 +1,7 @@
 """The measuring core, written in C. Not for use outside of queryprof.
 
-All times are nanoseconds. Every function that needs the recorder raises RuntimeError while it is off.
+All times are nanoseconds. While the recorder is off, the functions of spans and loops do nothing, and
+those that read or configure the recording raise RuntimeError.
 """
 
 from collections.abc import Callable, Coroutine
@@ -53,7 +54,7 @@ def plans_met() -> list[int]: ...  # rows of plans, since the last call
 def plans_allow(share: float, /) -> None: ...
 def plans_requested() -> int: ...
 def set_span_variable(variable: ContextVar[int], /) -> None: ...
-def span_begin(name: str, /) -> int: ...  # the variable's new value
+def span_begin(name: str, /) -> int: ...  # the variable's new value; 0: there is no span
 def span_end(span: int, failed: bool, /) -> None: ...
 def span_status(span: int, status: int, /) -> None: ...
 def span_figures(span: int, /) -> tuple[int, int]: ...  # executions, ns in the driver

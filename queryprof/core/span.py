@@ -39,18 +39,27 @@ class span:
     def __init__(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise TypeError(f"a span needs a name, not {name!r}")
-        self.name = name
-        self._begun: list[tuple[int, Token[int]]] = []
+        self.name = str.__str__(name)  # of a subclass the text alone
+        self._begun: list[tuple[int, Token[int] | None]] = []
 
     def __enter__(self) -> Self:
         number = begin(self.name)
-        self._begun.append((number, _running.set(number)))
+        self._begun.append((number, _running.set(number) if number else None))
         return self
 
     def __exit__(self, kind: object, *exc_info: object) -> None:
-        number, token = self._begun.pop()
+        begun = self._innermost()
+        try:
+            self._begun.remove(begun)  # type: ignore[arg-type]
+        except ValueError:
+            return  # it was not entered, or another thread that shares it has ended it
+        number, token = begun  # type: ignore[misc]
         _core.span_end(number, kind is not None)
-        _running.reset(token)
+        if token is not None:
+            try:
+                _running.reset(token)
+            except (ValueError, RuntimeError):
+                pass  # it ends in another context than it began in: that one goes with its task
 
     def __call__(self, function: Function) -> Function:
         import functools
@@ -75,15 +84,33 @@ class span:
 
     def watch(self, coroutine: Awaiting) -> Awaiting:
         """Wraps a coroutine that is all of the span's work: its CPU time is the span's."""
-        return _core.span_watch(self._begun[-1][0], coroutine)
+        return _core.span_watch(self._number(), coroutine)
 
     def set_status(self, status: int) -> None:
         """Notes how a request ended: its HTTP status."""
-        _core.span_status(self._begun[-1][0], status)
+        _core.span_status(self._number(), status)
 
     def figures(self) -> tuple[int, int]:
-        """How many queries it has made so far, and the nanoseconds in the driver."""
-        return _core.span_figures(self._begun[-1][0])
+        """How many queries it has made so far, and the nanoseconds in the driver; zeros while it
+        does not run, or nothing is recorded.
+        """
+        return _core.span_figures(self._number())
+
+    def _innermost(self) -> tuple[int, Token[int] | None] | None:
+        """What this object began last in this context: several threads or tasks may share it. None:
+        it was not entered.
+        """
+        running = _running.get(0)
+        begun = self._begun[-1:]
+        if begun and begun[0][0] == running:
+            return begun[0]
+        others = self._begun[::-1]
+        here = [one for one in others if one[0] == running] or [one for one in others if not one[0]]
+        return next(iter(here or others), None)
+
+    def _number(self) -> int:
+        begun = self._innermost()
+        return begun[0] if begun else 0
 
 
 def begin(name: str) -> int:

@@ -100,7 +100,7 @@ def test_a_disk_that_is_full_for_a_while(
     code = (
         "import queryprof.session as module\n"
         "module.session.start()\n"
-        f"module.session.open_trace({directory + '/t.qprof'!r}, None, True, {directory!r}, True)\n"
+        f"module.session.open_trace(module.Target({directory + '/t.qprof'!r}, None, {directory!r}, is_collected=True))\n"
         f"work(5)\n{DIES}"
     )
     for _ in range(3):

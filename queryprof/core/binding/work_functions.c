@@ -6,6 +6,7 @@
 #include "context/handoffs.h"
 #include "context/spans.h"
 #include "context/statement_labels.h"
+#include "recording/recorder.h"
 #include "threads/thread_usage.h"
 #include "threads/threads.h"
 #include "wrappers/module_state.h"
@@ -15,7 +16,9 @@ static PyObject *set_span_variable(PyObject *Py_UNUSED(module), PyObject *variab
     if (!PyContextVar_CheckExact(variable)) {
         return PyErr_Format(PyExc_TypeError, "no context variable: %R", variable);
     }
-    qp_span_set_variable(variable);
+    if (qp_recorder_is_on()) { /* its end drops the reference */
+        qp_span_set_variable(variable);
+    }
     Py_RETURN_NONE;
 }
 
@@ -25,8 +28,9 @@ static PyObject *span_begin(PyObject *Py_UNUSED(module), PyObject *name)
         return PyErr_Format(PyExc_TypeError, "a span's name is a str, not %s",
                             Py_TYPE(name)->tp_name);
     }
-    int64_t span = qp_require_recording() ? qp_span_begin(name) : 0;
-    return span ? PyLong_FromLongLong(span) : NULL;
+    int64_t span = qp_recorder_is_on() ? qp_span_begin(name) : 0;
+    PyErr_Clear(); /* no memory: the work goes on without its span */
+    return PyLong_FromLongLong(span);
 }
 
 static PyObject *span_end(PyObject *Py_UNUSED(module), PyObject *args)
@@ -36,9 +40,11 @@ static PyObject *span_end(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "Lp:span_end", &span, &failed)) {
         return NULL;
     }
-    qp_span_stop(span);
-    qp_executions_flush(); /* what was fetched in it */
-    qp_span_end(span, failed);
+    if (qp_recorder_is_on()) {
+        qp_span_stop(span);
+        qp_executions_flush(); /* what was fetched in it */
+        qp_span_end(span, failed);
+    }
     Py_RETURN_NONE;
 }
 
@@ -49,7 +55,9 @@ static PyObject *span_status(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "Li:span_status", &span, &status)) {
         return NULL;
     }
-    qp_span_status(span, status);
+    if (qp_recorder_is_on()) {
+        qp_span_status(span, status);
+    }
     Py_RETURN_NONE;
 }
 
@@ -59,9 +67,11 @@ static PyObject *span_figures(PyObject *Py_UNUSED(module), PyObject *number)
     if (span == -1 && PyErr_Occurred()) {
         return NULL;
     }
-    int64_t executions, database_ns;
-    qp_executions_flush();
-    qp_span_figures(span, &executions, &database_ns);
+    int64_t executions = 0, database_ns = 0;
+    if (qp_recorder_is_on()) {
+        qp_executions_flush();
+        qp_span_figures(span, &executions, &database_ns);
+    }
     return Py_BuildValue("(LL)", (long long)executions, (long long)database_ns);
 }
 
@@ -71,6 +81,9 @@ static PyObject *span_watch(PyObject *module, PyObject *args)
     PyObject *coroutine;
     if (!PyArg_ParseTuple(args, "LO:span_watch", &span, &coroutine)) {
         return NULL;
+    }
+    if (!qp_recorder_is_on()) {
+        return Py_NewRef(coroutine);
     }
     const qp_module_state *state = PyModule_GetState(module);
     return qp_span_watch(state->coroutine_proxy_type, span, Py_NewRef(coroutine));

@@ -107,7 +107,7 @@ void qp_span_set_variable(PyObject *variable)
 static inline running_span *running(int64_t span)
 {
     uint32_t slot = (uint32_t)(span >> NUMBER_BITS) & ((1u << SLOT_BITS) - 1);
-    if (!slot || !table.running) {
+    if (!slot || slot > RUNNING || !table.running) {
         return NULL;
     }
     running_span *found = &table.running[slot - 1];

@@ -1,0 +1,42 @@
+"""Every public function, called in every state of recording: no crash, no hang, no exception but
+queryprof's own. Off is a state like any other.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).with_name("public_functions.py")
+STATES = subprocess.run(
+    [sys.executable, PROGRAM, "--list"], capture_output=True, text=True, check=True
+).stdout.splitlines()
+
+
+STEP = 6
+"""Of the calls, so many are left out for one that is made, in each state others."""
+
+
+def calls_that_break(state: str, *selection: int) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, PROGRAM, state, *map(str, selection)],
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    bad = [line for line in done.stdout.splitlines() if not line.endswith(" ok")]
+    words = ("Exception ignored", "Traceback", "Fatal")
+    is_clean = done.stdout and not done.returncode and not any(w in done.stderr for w in words)
+    return bad if is_clean else [*bad, done.stderr[-3000:]]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_public_function_breaks_nothing(state: str) -> None:
+    assert [] == calls_that_break(state, STATES.index(state), STEP)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("state", STATES)
+def test_no_public_function_breaks_anything(state: str) -> None:
+    assert [] == calls_that_break(state)
