@@ -6,6 +6,7 @@ import os
 from time import time_ns
 
 from queryprof.core.recorder import muted
+from queryprof.core.settings import read_settings
 from queryprof.errors import SessionError
 from queryprof.hooks.autoload import running_program
 from queryprof.session import session
@@ -102,9 +103,10 @@ class Recording:
         if self._is_recording or self._profile is not None:
             raise SessionError("a recording is used once; make another with queryprof.profile()")
         with session.exclusive:
+            settings = None if session.is_on else read_settings()
             if self.path is not None:
                 self.path = None if is_null(self.path) else make_room(self.path)
-            self._started_session = session.start()
+            self._started_session = session.start(settings)
             if not self._started_session and not session.end_part():
                 raise SessionError(
                     "what was recorded before cannot be put aside: no file can be made"

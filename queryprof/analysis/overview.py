@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from queryprof.analysis.totals import self_ns_of
+from queryprof.analysis.units import counted
 from queryprof.model import Process, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
 
@@ -131,6 +132,12 @@ def _cautions(profile: Profile) -> list[str]:
         f"SQLite's work on files, and its locks, are unknown: {reason}"
         for reason in sorted({p.files_off for p in processes if p.files_off and not p.counters_off})
     ]
+    unseen = sum(p.unseen_files for p in processes)
+    if unseen:
+        cautions.append(
+            f"reads, writes and syncs of {counted(unseen, 'connection')} are unknown, or a part: opened"
+            " before the recording, or by a VFS of the program's own"
+        )
     unmeasured = sorted({name for p in processes for name in p.unmeasured or ()})
     if unmeasured:
         cautions.append(

@@ -63,6 +63,7 @@ class Process:
     written_bytes: int | None
     clock_tick_ns: float | None
     files_off: str | None
+    unseen_files: int
     unmeasured: tuple[str, ...] | None
 
     @property

@@ -103,6 +103,7 @@ def _process_values(
         "read_bytes": _own_left_out(facts.get("read_bytes"), region["own_read_bytes"]),
         "written_bytes": _own_left_out(facts.get("written_bytes"), region["own_written_bytes"]),
         "lost_counters": region["lost_counters"],
+        "unseen_files": region["unseen_files"],
         "unasked_plans": region["unasked_plans"],
     }
 

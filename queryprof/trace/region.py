@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAGIC = b"QPREGION"
-VERSION = 1
+VERSION = 2
 START = struct.Struct("<8sIII")
 """Magic, version, where the description is, how long it is."""
 

@@ -70,6 +70,12 @@ TABLES = (
             unknown(
                 "files_off", "why work on files and locks are unknown; NULL: they are on", since=7
             ),
+            Column(
+                "unseen_files",
+                "connections whose work on files is unknown, or a part",
+                LAST,
+                since=8,
+            ),
             unknown(
                 "unmeasured", "JSON list: imported database modules that are not measured", since=5
             ),

@@ -24,6 +24,7 @@ def process(number: int = 1, **changes: object) -> Process:
         "call_cost_ns": 100.0, "flushes": 1, "flush_ns": 1000, "folded_statements": 0,
         "folded_calls": 0, "lost_counters": 0, "unasked_plans": 0,
         "read_bytes": 1000, "written_bytes": 500, "clock_tick_ns": 0.5, "files_off": None,
+        "unseen_files": 0,
         "unmeasured": (),
     }  # fmt: skip
     return Process(**{**values, **changes})  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 #include "counters/counters.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "counters/connections.h"
@@ -13,12 +14,26 @@
 #include "sqlite/library.h"
 #include "sqlite/statement_objects.h"
 
+static bool files_are_watched;
+static _Atomic uint64_t unseen_files; /* connections */
+
+static void note_files(const qp_sqlite_functions *sqlite, void *db)
+{
+    unseen_files += files_are_watched && !qp_vfs_sees_connection(sqlite, db);
+}
+
+uint64_t qp_counters_unseen_files(void)
+{
+    return unseen_files;
+}
+
 /* SQLite calls this for every connection that is opened. Another driver may share the library with
  * sqlite3 (Debian's APSW does), and have no statement objects: it opens it in one of its own
  * calls. */
 static int on_open(void *db, char **Py_UNUSED(error), const void *Py_UNUSED(api))
 {
     if (qp_counting.is_on && !qp_here.muted) {
+        note_files(&qp_sqlite, db);
         const qp_meter *meter = qp_meter_here();
         qp_trace_connection(db, &qp_sqlite, meter && meter->drops);
     }
@@ -35,6 +50,7 @@ static int on_open_private(void *db, char **Py_UNUSED(error), const void *api)
 {
     const qp_sqlite_functions *sqlite = private.count ? qp_sqlite_of_table(api) : NULL;
     if (sqlite && qp_counting.is_on && !qp_here.muted) {
+        note_files(sqlite, db);
         qp_trace_connection(db, sqlite, true);
     }
     return 0;
@@ -107,8 +123,6 @@ static void statement_ends(void *statement)
     }
 }
 
-static bool files_are_watched;
-
 const char *qp_counters_files_off(void)
 {
     return files_are_watched ? NULL : "the file functions of SQLite's VFS are not its own";
@@ -134,6 +148,7 @@ const char *qp_counters_start(const char *library, PyObject *connection)
         return "SQLite refused the hook for new connections";
     }
     files_are_watched = qp_vfs_watch(&qp_sqlite);
+    unseen_files = 0;
     return NULL;
 }
 
@@ -192,7 +207,7 @@ void qp_counters_attach(PyObject *connection)
     }
     t = qp_trace_connection(db, &qp_sqlite, false);
     if (t) {
-        qp_vfs_watch_connection(&qp_sqlite, db);
+        note_files(&qp_sqlite, db);
         qp_schema_apply(&t->schema, QP_SCHEMA_UNKNOWN, 0); /* its content was made before */
     }
     qp_sqlite.mutex_leave(mutex);
@@ -331,6 +346,7 @@ void qp_counters_flush(void)
 void qp_counters_after_fork(void)
 {
     qp_pending_counters_after_fork();
+    unseen_files = 0;
     qp_locks_after_fork();
     qp_traced_connections_after_fork();
     qp_counting.epoch++;

@@ -26,7 +26,8 @@ typedef struct {
 struct qp_locked_file;
 
 typedef struct {
-    bool any; /* else there is none, and the sums are zero */
+    bool any;    /* else there is none, and the sums are zero */
+    bool opened; /* a database's file, which is watched */
     qp_file_sums sums;
     struct qp_locked_file
         *taken;       /* the file whose lock a call took last; it may be an earlier one */
@@ -45,7 +46,7 @@ typedef struct {
 
 static inline void qp_file_work_clear(qp_file_work *work)
 {
-    work->any = false;
+    work->any = work->opened = false;
     work->sums = (qp_file_sums){0};
     work->refused_file = NULL;
     work->wait_path = 0;

@@ -1,21 +1,25 @@
 /* SQLite's own VFS, watched: it opens its files with our functions in front of its own
  * (https://www.sqlite.org/vfs.html).
  *
- * The functions of SQLite's VFS that open and delete files are exchanged in place. A file's table
- * of functions is exchanged for a copy when the file is opened, one copy for each of SQLite's few
- * tables, with the original behind it. Copies are never freed: files that are open when recording
- * ends keep them, and they only forward then. A VFS of the program's own is not touched.
+ * A VFS of ours is registered in front of each of SQLite's own, under the same name, so that ATTACH
+ * and VACUUM, which look a connection's VFS up by its name, find SQLite's after the recording. It
+ * is a copy of SQLite's but for the functions that open and delete files; so is a copy of it that a
+ * tool makes. Nothing of SQLite's is written but the first field of files that were opened for us.
+ * A VFS of the program's own is not touched, and stays the default if it was.
  */
 #pragma once
 
 #include "sqlite/library.h"
 
-/* Watches the files that a library's own VFSs open from now on; not where their memory cannot be
- * written, or others have exchanged their functions. Returns whether any is. With the GIL. */
+/* Watches the files that a library's own VFSs open from now on. Returns whether any is watched: not
+ * where others have exchanged their functions. With the GIL. */
 bool qp_vfs_watch(const qp_sqlite_functions *sqlite);
 
-/* Watches the files of a connection (sqlite3 *) that was opened before; with its mutex. */
-void qp_vfs_watch_connection(const qp_sqlite_functions *sqlite, void *db);
+/* Whether all that is done with the files of a connection (sqlite3 *) is seen: false for a VFS of
+ * the program's own, and for a connection that was opened before and has a rollback journal, of
+ * which only the locks are known. It has just been opened; or its mutex is held, and its files are
+ * watched from now on. */
+bool qp_vfs_sees_connection(const qp_sqlite_functions *sqlite, void *db);
 
-/* Puts back what qp_vfs_watch exchanged, unless others have exchanged it since. With the GIL. */
+/* Watches no further files. With the GIL. */
 void qp_vfs_unwatch(void);

@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "counters/locks.h"
 #include "runtime/clock.h"
@@ -42,68 +43,53 @@ enum {
     SHM_WRITER = 0, /* offsets of locks in a write-ahead log's index */
     SHM_READERS = 3,
     PRIMARY_CODE = 0xff,
-    BUSY = 5,
-    TABLES = 16
+    BUSY = 5
 };
 
-/* A copy of one of SQLite's tables of functions, and the table. */
-typedef struct {
-    io_methods ours;                    /* first: a watched file's table is one of these */
-    const io_methods *_Atomic original; /* stored last; NULL: not complete */
-} watched_methods;
+/* The functions in front of SQLite's: `sqlite` is the table that SQLite gave the file. */
 
-static struct {
-    watched_methods known[TABLES]; /* those with an original are complete */
-    _Atomic int taken;
-} tables;
-
-static inline const io_methods *original_of(const file *f)
-{
-    return ((const watched_methods *)f->methods)->original;
-}
-
-static int watched_read(file *f, void *to, int bytes, int64_t offset)
+static int do_read(const io_methods *sqlite, file *f, void *to, int bytes, int64_t offset)
 {
     qp_file_work *work = qp_file_work_here();
     if (!work) {
-        return original_of(f)->read(f, to, bytes, offset);
+        return sqlite->read(f, to, bytes, offset);
     }
     uint64_t start = qp_clock_ticks();
-    int result = original_of(f)->read(f, to, bytes, offset);
+    int result = sqlite->read(f, to, bytes, offset);
     work->sums.read_ticks += qp_clock_elapsed(start, qp_clock_ticks());
     work->sums.read_bytes += bytes;
     return result;
 }
 
-static int watched_write(file *f, const void *from, int bytes, int64_t offset)
+static int do_write(const io_methods *sqlite, file *f, const void *from, int bytes, int64_t offset)
 {
     qp_file_work *work = qp_file_work_here();
     if (!work) {
-        return original_of(f)->write(f, from, bytes, offset);
+        return sqlite->write(f, from, bytes, offset);
     }
     uint64_t start = qp_clock_ticks();
-    int result = original_of(f)->write(f, from, bytes, offset);
+    int result = sqlite->write(f, from, bytes, offset);
     work->sums.write_ticks += qp_clock_elapsed(start, qp_clock_ticks());
     work->sums.written_bytes += bytes;
     return result;
 }
 
-static int watched_truncate(file *f, int64_t bytes)
+static int do_truncate(const io_methods *sqlite, file *f, int64_t bytes)
 {
     qp_file_work *work = qp_file_work_here();
     uint64_t start = qp_clock_ticks();
-    int result = original_of(f)->truncate(f, bytes);
+    int result = sqlite->truncate(f, bytes);
     if (work) {
         work->sums.write_ticks += qp_clock_elapsed(start, qp_clock_ticks());
     }
     return result;
 }
 
-static int watched_sync(file *f, int flags)
+static int do_sync(const io_methods *sqlite, file *f, int flags)
 {
     qp_file_work *work = qp_file_work_here();
     uint64_t start = qp_clock_ticks();
-    int result = original_of(f)->sync(f, flags);
+    int result = sqlite->sync(f, flags);
     if (work) {
         work->sums.sync_ticks += qp_clock_elapsed(start, qp_clock_ticks());
         work->sums.syncs++;
@@ -149,11 +135,11 @@ static bool is_busy(int result)
     return (result & PRIMARY_CODE) == BUSY;
 }
 
-static int watched_lock(file *f, int level)
+static int do_lock(const io_methods *sqlite, file *f, int level)
 {
     qp_active *call = qp_file_call_here();
     attempt_lock(f, call);
-    int result = original_of(f)->lock(f, level);
+    int result = sqlite->lock(f, level);
     qp_locked_file *locks = result == 0 ? qp_locks_of(f) : NULL;
     if (locks && (level >= LEVEL_RESERVED || (level == LEVEL_SHARED && !locks->has_wal))) {
         qp_lock_taken(locks, level == LEVEL_SHARED ? QP_READ_LOCK : QP_WRITE_LOCK, call);
@@ -163,7 +149,7 @@ static int watched_lock(file *f, int level)
     return result;
 }
 
-static int watched_unlock(file *f, int level)
+static int do_unlock(const io_methods *sqlite, file *f, int level)
 {
     qp_locked_file *locks = level < LEVEL_RESERVED ? qp_locks_of(f) : NULL;
     if (locks) {
@@ -173,7 +159,7 @@ static int watched_unlock(file *f, int level)
             qp_lock_released(locks, QP_READ_LOCK, call);
         }
     }
-    return original_of(f)->unlock(f, level);
+    return sqlite->unlock(f, level);
 }
 
 /* The lock of a write-ahead log: a reader's, the writer's, or another, QP_LOCK_KINDS. */
@@ -184,7 +170,7 @@ static qp_lock_kind kind_of(int offset, int flags)
                                                              : QP_LOCK_KINDS;
 }
 
-static int watched_shm_lock(file *f, int offset, int count, int flags)
+static int do_shm_lock(const io_methods *sqlite, file *f, int offset, int count, int flags)
 {
     qp_active *call = qp_file_call_here();
     qp_lock_kind kind = kind_of(offset, flags);
@@ -193,14 +179,14 @@ static int watched_shm_lock(file *f, int offset, int count, int flags)
         if (locks) {
             qp_lock_released(locks, kind, call);
         }
-        return original_of(f)->shm_lock(f, offset, count, flags);
+        return sqlite->shm_lock(f, offset, count, flags);
     }
     if (locks && !locks->has_wal) { /* what it holds by its own lock is no transaction */
         locks->has_wal = true;
         locks->held[QP_READ_LOCK].is_held = false;
     }
     attempt_lock(f, call);
-    int result = original_of(f)->shm_lock(f, offset, count, flags);
+    int result = sqlite->shm_lock(f, offset, count, flags);
     if (result == 0 && locks) {
         qp_lock_taken(locks, kind, call);
     } else if (call && is_busy(result)) {
@@ -209,9 +195,9 @@ static int watched_shm_lock(file *f, int offset, int count, int flags)
     return result;
 }
 
-static int watched_close(file *f)
+static int do_close(const io_methods *sqlite, file *f)
 {
-    int (*original)(file *) = original_of(f)->close; /* it clears the file */
+    int (*original)(file *) = sqlite->close; /* it clears the file */
     qp_locked_file *locks = qp_locks_of(f);
     if (locks) {
         qp_lock_released(locks, QP_WRITE_LOCK, qp_file_call_here());
@@ -221,6 +207,74 @@ static int watched_close(file *f)
     return original(f);
 }
 
+/* Each of SQLite's tables has functions of its own, which know it: whoever copies one of ours, or
+ * exchanges a function in the copy, has functions that work. SQLite has three tables: for
+ * databases, for journals, and for files locked by another file. */
+enum { TABLES = 3 * QP_WATCHED_LIBRARIES };
+
+static struct {
+    struct {
+        const io_methods *sqlite; /* static memory of a library that is never unloaded */
+        io_methods ours;
+    } known[TABLES]; /* never changed, nor freed, once counted */
+    int count;
+} tables;
+
+/* clang-format off */
+#define EACH_TABLE(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+/* clang-format on */
+
+#define SQLITES(n) (tables.known[n].sqlite)
+
+#define DEFINE_FUNCTIONS(n)                                                    \
+    static int close_##n(file *f)                                              \
+    {                                                                          \
+        return do_close(SQLITES(n), f);                                        \
+    }                                                                          \
+    static int read_##n(file *f, void *to, int bytes, int64_t offset)          \
+    {                                                                          \
+        return do_read(SQLITES(n), f, to, bytes, offset);                      \
+    }                                                                          \
+    static int write_##n(file *f, const void *from, int bytes, int64_t offset) \
+    {                                                                          \
+        return do_write(SQLITES(n), f, from, bytes, offset);                   \
+    }                                                                          \
+    static int truncate_##n(file *f, int64_t bytes)                            \
+    {                                                                          \
+        return do_truncate(SQLITES(n), f, bytes);                              \
+    }                                                                          \
+    static int sync_##n(file *f, int flags)                                    \
+    {                                                                          \
+        return do_sync(SQLITES(n), f, flags);                                  \
+    }                                                                          \
+    static int lock_##n(file *f, int level)                                    \
+    {                                                                          \
+        return do_lock(SQLITES(n), f, level);                                  \
+    }                                                                          \
+    static int unlock_##n(file *f, int level)                                  \
+    {                                                                          \
+        return do_unlock(SQLITES(n), f, level);                                \
+    }                                                                          \
+    static int shm_lock_##n(file *f, int offset, int count, int flags)         \
+    {                                                                          \
+        return do_shm_lock(SQLITES(n), f, offset, count, flags);               \
+    }
+
+EACH_TABLE(DEFINE_FUNCTIONS)
+
+#define FUNCTIONS(n)           \
+    {.close = close_##n,       \
+     .read = read_##n,         \
+     .write = write_##n,       \
+     .truncate = truncate_##n, \
+     .sync = sync_##n,         \
+     .lock = lock_##n,         \
+     .unlock = unlock_##n,     \
+     .shm_lock = shm_lock_##n},
+
+static const io_methods functions[] = {EACH_TABLE(FUNCTIONS)};
+_Static_assert(sizeof functions / sizeof *functions == TABLES, "a table has no functions");
+
 static size_t bytes_of(int version)
 {
     return version == 1   ? offsetof(io_methods, shm_map)
@@ -228,48 +282,67 @@ static size_t bytes_of(int version)
                           : sizeof(io_methods);
 }
 
-static const io_methods *find_watched(const io_methods *original)
+static int count_of_tables(void)
 {
-    for (int i = 0; i < TABLES; i++) {
-        if (tables.known[i].original == original || &tables.known[i].ours == original) {
-            return &tables.known[i].ours;
-        }
-    }
-    return NULL;
+    return __atomic_load_n(&tables.count, __ATOMIC_ACQUIRE);
 }
 
-/* A copy with our functions; two threads may make one of the same table. NULL: there is no room. */
-static const io_methods *add_watched(const io_methods *original)
+/* The number of one of SQLite's tables; the count of tables: it is not known. */
+static int number_of(const io_methods *sqlite)
 {
-    int place = tables.taken < TABLES ? atomic_fetch_add(&tables.taken, 1) : TABLES;
-    if (place >= TABLES) {
-        return NULL;
+    int number = 0, count = count_of_tables();
+    while (number < count && tables.known[number].sqlite != sqlite) {
+        number++;
     }
-    watched_methods *added = &tables.known[place];
-    io_methods *ours = &added->ours;
-    memcpy(ours, original, bytes_of(original->version));
-    ours->close = watched_close;
-    ours->read = watched_read;
-    ours->write = watched_write;
-    ours->truncate = watched_truncate;
-    ours->sync = watched_sync;
-    ours->lock = watched_lock;
-    ours->unlock = watched_unlock;
-    if (original->version >= 2) {
-        ours->shm_lock = watched_shm_lock;
-    }
-    added->original = original;
-    return ours;
+    return number;
 }
 
-void qp_file_watch(void *opened)
+bool qp_file_table_learn(const void *table)
+{
+    const io_methods *sqlite = table;
+    if (sqlite->version < 1 || sqlite->version > NEWEST_METHODS) {
+        return false;
+    }
+    int number = number_of(sqlite);
+    if (number == TABLES || number < tables.count) {
+        return number < TABLES;
+    }
+    tables.known[number].sqlite = sqlite;
+    io_methods *ours = &tables.known[number].ours;
+    memcpy(ours, sqlite, bytes_of(sqlite->version));
+    ours->close = functions[number].close;
+    ours->read = functions[number].read;
+    ours->write = functions[number].write;
+    ours->truncate = functions[number].truncate;
+    ours->sync = functions[number].sync;
+    ours->lock = functions[number].lock;
+    ours->unlock = functions[number].unlock;
+    if (sqlite->version >= 2 && sqlite->shm_lock) { /* without: no shared memory, so no log */
+        ours->shm_lock = functions[number].shm_lock;
+    }
+    __atomic_store_n(&tables.count, number + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+bool qp_file_has_table(const void *opened)
+{
+    const file *f = opened;
+    return f && f->methods;
+}
+
+bool qp_file_watch(void *opened)
 {
     file *f = opened;
-    const io_methods *original = f ? f->methods : NULL;
-    if (!original || original->version < 1 || original->version > NEWEST_METHODS) {
-        return;
+    const io_methods *methods = f ? f->methods : NULL;
+    int count = count_of_tables(), number = methods ? number_of(methods) : count;
+    if (number < count) {
+        f->methods = &tables.known[number].ours;
+        return true;
     }
-    const io_methods *ours = find_watched(original);
-    ours = ours ? ours : add_watched(original);
-    f->methods = ours ? ours : original;
+    for (int i = 0; i < count; i++) {
+        if (methods == &tables.known[i].ours) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -1,7 +1,10 @@
 /* Files that SQLite has opened, watched: their tables of functions are exchanged for copies with
- * ours in front of SQLite's (https://www.sqlite.org/c3ref/io_methods.html), one copy for each of
- * its few tables, with the original behind it. Copies are never freed: files that are open when
- * recording ends keep them, and they only forward then.
+ * ours in front of SQLite's (https://www.sqlite.org/c3ref/io_methods.html).
+ *
+ * Only tables that SQLite's own VFS has given a file of ours are exchanged: never that of a journal
+ * in memory, which SQLite knows by its table, nor that of another tool. There is one copy for each
+ * of SQLite's few tables, and nothing of it is ever changed or freed: files that are open when
+ * recording ends keep it, and it only forwards then.
  */
 #pragma once
 
@@ -9,9 +12,18 @@
 #include "runtime/thread_local.h"
 #include "threads/threads.h"
 
+enum { QP_WATCHED_LIBRARIES = 4 /* of SQLite, in one process; the files of others are unknown */ };
+
+/* Notes a table of functions (sqlite3_io_methods) of SQLite's own; false: it cannot be watched.
+ * With the GIL. */
+bool qp_file_table_learn(const void *table);
+
 /* Watches an open file (sqlite3_file *; may be NULL) that is not in use yet, or whose connection's
- * mutex is held. */
-void qp_file_watch(void *file);
+ * mutex is held. Returns whether it is watched: its table is known. */
+bool qp_file_watch(void *file);
+
+/* Whether an open file has a table of functions: without one it is in memory. */
+bool qp_file_has_table(const void *file);
 
 /* The call in progress in this thread, or NULL. */
 static inline qp_active *qp_file_call_here(void)

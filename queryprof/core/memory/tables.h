@@ -370,6 +370,7 @@ typedef struct {
     uint64_t folded_statements;
     uint64_t folded_calls;
     uint64_t lost_counters;
+    uint64_t unseen_files; /* connections */
     uint64_t unasked_plans;
     int64_t own_read_bytes; /* by the core, as the next one */
     int64_t own_written_bytes;
@@ -382,6 +383,6 @@ typedef struct {
     uint32_t counts[QP_TABLES];
 } qp_header;
 
-enum { QP_REGION_VERSION = 1 };
+enum { QP_REGION_VERSION = 2 };
 
 typedef enum { QP_REGION_RECORDS = 1, QP_REGION_ENDED = 2, QP_REGION_PART = 3 } qp_region_state;

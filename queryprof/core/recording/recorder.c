@@ -46,6 +46,7 @@ static void write_head(void)
     qp_head->base_unix_ns = qp_clock.base_unix_ns;
     qp_head->turn_unix_ns = qp_clock_unix_ns(qp_clock_ticks());
     qp_head->lost_counters = qp_counters_lost();
+    qp_head->unseen_files = qp_counters_unseen_files();
     qp_head->own_ns = qp_clock_ns(qp_own_ticks);
 }
 
