@@ -57,7 +57,8 @@ def python_command(command: Sequence[str]) -> tuple[list[str], str]:
 
 
 def run_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Status:
-    """Runs a command to its end with this process's streams.
+    """Runs a command to its end with this process's streams, descriptors, limits and signals: what
+    is ignored here (by nohup, or in a shell's background) is ignored there.
 
     Raises:
         QueryprofError: there is no such command.
@@ -72,16 +73,31 @@ def run_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Sta
             child.send_signal(number)
 
     handled = [getattr(signal, name) for name in FORWARDED if hasattr(signal, name)]
-    previous = {number: signal.signal(number, forward) for number in handled}
     # A terminal sends an interrupt to the command itself: that alone handles it.
-    previous[signal.SIGINT] = signal.signal(signal.SIGINT, _ignore)
+    handlers = {**dict.fromkeys(handled, forward), signal.SIGINT: _ignore}
+    previous = {number: signal.getsignal(number) for number in (*handlers, signal.SIGCHLD)}
+    ignored = {number for number, handler in previous.items() if handler is signal.SIG_IGN}
+    for number, handler in handlers.items():
+        if number not in ignored:  # a handler would not be inherited, and its place be the default
+            signal.signal(number, handler)
+    before_exec = None
+    if signal.SIGCHLD in ignored:  # then the system would not keep the command's status
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        before_exec = _ignore_children
+    # posix_spawn(3) would leave two of the C library's own signals ignored. (subprocess documents the
+    # switch.)
+    subprocess._USE_POSIX_SPAWN = False  # type: ignore[attr-defined] # noqa: SLF001
     try:
         try:
-            child = subprocess.Popen(arguments, env=environment)
+            child = subprocess.Popen(  # noqa: PLW1509 it calls one function of the system
+                arguments, env=environment, close_fds=False, preexec_fn=before_exec
+            )
         except FileNotFoundError as error:
             raise QueryprofError(f"{arguments[0]}: there is no such command") from error
         except OSError as error:
             raise QueryprofError(f"{arguments[0]}: cannot be run: {error.strerror}") from error
+        for number in ignored & set(handled):  # the program may handle them, unlike us
+            signal.signal(number, forward)
         for number in early:
             child.send_signal(number)
         return Status(_wait(child))
@@ -116,11 +132,17 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Ignores interrupts while the block runs: a second Ctrl-C is meant for the program."""
-    previous = signal.signal(signal.SIGINT, _ignore)
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is not signal.SIG_IGN:  # which the command inherits
+        signal.signal(signal.SIGINT, _ignore)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+def _ignore_children() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
 
 def _ignore(_number: int, _frame: FrameType | None) -> None:

@@ -63,6 +63,7 @@ def cli() -> None:
 
 def main() -> None:
     """Runs the command line; an error is one line on stderr and exit status 2."""
+    _open_missing_streams()
     _print_anything(sys.stdout)
     _print_anything(sys.stderr)
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
@@ -89,6 +90,14 @@ def main() -> None:
         _drop_output()
         click.echo(f"queryprof: {visible(str(error))}", err=True)
         sys.exit(EXIT_ERROR)
+
+
+def _open_missing_streams() -> None:
+    """Gives this process streams where it was started without; a command that it starts has none."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, stream)
 
 
 def _drop_output() -> None:

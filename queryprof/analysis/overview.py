@@ -135,8 +135,8 @@ def _cautions(profile: Profile) -> list[str]:
     unseen = sum(p.unseen_files for p in processes)
     if unseen:
         cautions.append(
-            f"reads, writes and syncs of {counted(unseen, 'connection')} are unknown, or a part: opened"
-            " before the recording, or by a VFS of the program's own"
+            f"the work on files of {counted(unseen, 'connection')} is unknown: opened by a VFS of the"
+            " program's own"
         )
     unmeasured = sorted({name for p in processes for name in p.unmeasured or ()})
     if unmeasured:

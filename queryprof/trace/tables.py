@@ -72,7 +72,7 @@ TABLES = (
             ),
             Column(
                 "unseen_files",
-                "connections whose work on files is unknown, or a part",
+                "connections by a VFS of the program's own: what it does is unknown",
                 LAST,
                 since=8,
             ),

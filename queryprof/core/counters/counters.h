@@ -27,7 +27,7 @@ const char *qp_counters_start(const char *library, PyObject *connection);
 /* Why SQLite's work on files is unknown while counters are on; NULL: it is known. Static. */
 const char *qp_counters_files_off(void);
 
-/* Connections whose work on files is not seen, or only a part of it. */
+/* Connections by a VFS of the program's own, whose work on files is not seen. */
 uint64_t qp_counters_unseen_files(void);
 
 /* Reads the remaining counters and stops counting, for all drivers. Connections keep a callback

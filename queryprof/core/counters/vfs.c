@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "counters/locks.h"
 #include "counters/watched_files.h"
@@ -22,9 +23,7 @@ typedef struct vfs {
     void *data;
     int (*open)(struct vfs *, const char *, void *, int, int *);
     int (*delete)(struct vfs *, const char *, int);
-    void (*unwatched[10])(void);
-    void (*unwatched_of_2)(void);
-    void (*unwatched_of_3[3])(void);
+    /* more follows */
 } vfs;
 
 enum {
@@ -35,33 +34,32 @@ enum {
     OPEN_CREATE = 0x04,
     OPEN_MAIN_DB = 0x100,
     OPEN_MAIN_JOURNAL = 0x800,
-    NEWEST_VFS = 3,
     LARGEST_FILE = 4096, /* bytes of a sqlite3_file of SQLite's own; 120 today */
 };
 
-static const char *const names[] = {"unix-excl", "unix-dotfile", "unix-none", "unix"};
+static const char *const names[] = {"unix", "unix-none", "unix-dotfile", "unix-excl"};
 
-enum { NAMES = sizeof names / sizeof *names, FRONTS = NAMES * QP_WATCHED_LIBRARIES };
+enum { NAMES = sizeof names / sizeof *names, VFSS = NAMES * QP_WATCHED_LIBRARIES };
 
-/* The VFSs of ours; entries stay, for connections that have one. */
+/* The VFSs whose functions are exchanged; entries stay, for calls and copies that have ours. */
 static struct {
     struct {
-        vfs ours;  /* in SQLite's list of VFSs while its recording lasts */
-        vfs *base; /* SQLite's own: static memory of a library that is never unloaded */
-        const qp_sqlite_functions *sqlite;
-    } known[FRONTS];
+        vfs *vfs; /* SQLite's own: static memory of a library that is never unloaded */
+        int (*open)(vfs *, const char *, void *, int, int *);
+        int (*delete)(vfs *, const char *, int);
+    } known[VFSS];
     int count;        /* changed with the GIL, before what it counts is in use */
-    bool is_watching; /* else they only forward */
-} fronts;
+    bool is_watching; /* else our functions only forward */
+} vfss;
 
-static int do_open(vfs *base, const char *name, void *f, int flags, int *out_flags)
+static int do_open(int number, vfs *v, const char *name, void *f, int flags, int *out_flags)
 {
-    if (!__atomic_load_n(&fronts.is_watching, __ATOMIC_RELAXED)) {
-        return base->open(base, name, f, flags, out_flags);
+    if (!__atomic_load_n(&vfss.is_watching, __ATOMIC_RELAXED)) {
+        return vfss.known[number].open(v, name, f, flags, out_flags);
     }
     qp_file_work *work = flags & OPEN_CREATE ? qp_file_work_here() : NULL;
     uint64_t start = qp_clock_ticks();
-    int result = base->open(base, name, f, flags, out_flags);
+    int result = vfss.known[number].open(v, name, f, flags, out_flags);
     if (work) { /* a journal is made */
         work->sums.write_ticks += qp_clock_elapsed(start, qp_clock_ticks());
     }
@@ -76,11 +74,11 @@ static int do_open(vfs *base, const char *name, void *f, int flags, int *out_fla
     return result;
 }
 
-static int do_delete(vfs *base, const char *name, int syncs_directory)
+static int do_delete(int number, vfs *v, const char *name, int syncs_directory)
 {
     qp_file_work *work = qp_file_work_here();
     uint64_t start = qp_clock_ticks();
-    int result = base->delete(base, name, syncs_directory);
+    int result = vfss.known[number].delete(v, name, syncs_directory);
     int64_t ticks = qp_clock_elapsed(start, qp_clock_ticks());
     if (work && syncs_directory) {
         work->sums.sync_ticks += ticks;
@@ -91,29 +89,26 @@ static int do_delete(vfs *base, const char *name, int syncs_directory)
     return result;
 }
 
-/* Each VFS has functions of its own, which know SQLite's: they follow nothing in the struct that
- * they are called with, which may be a tool's copy. */
-
 /* clang-format off */
-#define EACH_FRONT(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
+#define EACH_VFS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
 /* clang-format on */
 
-#define DEFINE_FUNCTIONS(n)                                                                      \
-    static int open_##n(vfs *Py_UNUSED(v), const char *name, void *f, int flags, int *out_flags) \
-    {                                                                                            \
-        return do_open(fronts.known[n].base, name, f, flags, out_flags);                         \
-    }                                                                                            \
-    static int delete_##n(vfs *Py_UNUSED(v), const char *name, int syncs_directory)              \
-    {                                                                                            \
-        return do_delete(fronts.known[n].base, name, syncs_directory);                           \
+#define DEFINE_FUNCTIONS(n)                                                           \
+    static int open_##n(vfs *v, const char *name, void *f, int flags, int *out_flags) \
+    {                                                                                 \
+        return do_open(n, v, name, f, flags, out_flags);                              \
+    }                                                                                 \
+    static int delete_##n(vfs *v, const char *name, int syncs_directory)              \
+    {                                                                                 \
+        return do_delete(n, v, name, syncs_directory);                                \
     }
 
-EACH_FRONT(DEFINE_FUNCTIONS)
+EACH_VFS(DEFINE_FUNCTIONS)
 
 #define FUNCTIONS(n) {.open = open_##n, .delete = delete_##n},
 
-static const vfs functions[] = {EACH_FRONT(FUNCTIONS)};
-_Static_assert(sizeof functions / sizeof *functions == FRONTS, "a VFS has no functions");
+static const vfs ours[] = {EACH_VFS(FUNCTIONS)};
+_Static_assert(sizeof ours / sizeof *ours == VFSS, "a VFS has no functions");
 
 /* Whether two functions are of one library: a VFS of the program's own may have any name. */
 static bool same_library(const void *one, const void *other)
@@ -158,57 +153,64 @@ static bool learn_tables(vfs *base)
     return is_known;
 }
 
-/* The number of our VFS in front of one of SQLite's, made if it is new; FRONTS: there is none. */
-static int front_of(const qp_sqlite_functions *sqlite, vfs *base)
+/* Whether a VFS' memory may be written: a read(2) into it writes the bytes that it has already. */
+static bool is_writable(vfs *v)
 {
-    int number = 0;
-    while (number < fronts.count && fronts.known[number].base != base) {
-        number++;
+    int ends[2];
+    if (pipe(ends) != 0) {
+        return false;
     }
-    if (number < fronts.count) {
-        return number;
-    }
-    if (number == FRONTS || base->version < 1 || !learn_tables(base)) {
-        return FRONTS;
-    }
-    vfs *ours = &fronts.known[number].ours;
-    size_t bytes = base->version == 1   ? offsetof(vfs, unwatched_of_2)
-                   : base->version == 2 ? offsetof(vfs, unwatched_of_3)
-                                        : sizeof *ours;
-    memcpy(ours, base, bytes);
-    ours->version = base->version < NEWEST_VFS ? base->version : NEWEST_VFS;
-    ours->next = NULL;
-    ours->open = functions[number].open;
-    ours->delete = functions[number].delete;
-    fronts.known[number].base = base;
-    fronts.known[number].sqlite = sqlite;
-    fronts.count++;
-    return number;
+    size_t bytes = sizeof v->open;
+    bool writable = write(ends[1], &v->open, bytes) == (ssize_t)bytes &&
+                    read(ends[0], &v->open, bytes) == (ssize_t)bytes;
+    close(ends[0]);
+    close(ends[1]);
+    return writable;
 }
 
-/* Whether a VFS is one of ours. */
-static bool is_ours(const vfs *v)
+static bool opens_by_ours(const vfs *v)
 {
-    const char *start = (const char *)fronts.known, *at = (const char *)v;
-    return at >= start && at < start + sizeof fronts.known;
+    for (int i = 0; i < vfss.count; i++) {
+        if (v->open == ours[i].open) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The entry of one of SQLite's VFSs, made if it is new; VFSS: there is none. */
+static int entry_of(vfs *own)
+{
+    int number = 0;
+    while (number < vfss.count && vfss.known[number].vfs != own) {
+        number++;
+    }
+    if (number == vfss.count && number < VFSS && learn_tables(own) && is_writable(own)) {
+        vfss.known[number].vfs = own;
+        vfss.known[number].open = own->open;
+        vfss.known[number].delete = own->delete;
+        vfss.count++;
+    }
+    return number < vfss.count ? number : VFSS;
 }
 
 bool qp_vfs_watch(const qp_sqlite_functions *sqlite)
 {
-    const vfs *first = sqlite->vfs_find(NULL);
     bool is_any_watched = false;
     for (int i = 0; i < NAMES; i++) {
-        vfs *base = sqlite->vfs_find(names[i]);
-        bool is_watched = base && is_ours(base);
-        if (base && !is_watched && is_sqlites_own(sqlite, base)) {
-            int number = front_of(sqlite, base);
-            is_watched = number < FRONTS &&
-                         sqlite->vfs_register(&fronts.known[number].ours, base == first) == 0;
+        vfs *own = sqlite->vfs_find(names[i]);
+        /* What another tool has put there may call ours. */
+        if (own && !opens_by_ours(own) && is_sqlites_own(sqlite, own)) {
+            int number = entry_of(own);
+            if (number < VFSS) {
+                __atomic_store_n(&own->open, ours[number].open, __ATOMIC_RELEASE);
+                __atomic_store_n(&own->delete, ours[number].delete, __ATOMIC_RELEASE);
+            }
         }
-        is_any_watched |= is_watched;
+        is_any_watched |= own && opens_by_ours(own);
     }
     if (is_any_watched) {
-        __atomic_store_n(&fronts.is_watching, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&vfss.is_watching, true, __ATOMIC_RELAXED);
     }
     return is_any_watched;
 }
@@ -222,32 +224,30 @@ bool qp_vfs_sees_connection(const qp_sqlite_functions *sqlite, void *db)
         control(db, "main", VFS_POINTER, &v) != 0 || !v || !qp_file_has_table(file)) {
         return true; /* a database in memory has no file */
     }
+    const qp_active *call = qp_file_call_here();
     if (!qp_file_watch(file)) {
         /* SQLite's "memdb" works on no file. A VFS of the program's own may work through ours. */
-        const qp_active *call = qp_file_call_here();
         return is_sqlites_own(sqlite, v) || (call && call->work.opened);
-    }
-    if (is_ours(v)) {
-        return true;
     }
     if (!qp_locks_of(file)) {
         qp_locks_opened(file, sqlite->db_filename(db, "main"));
     }
-    /* A write-ahead log is open already; a rollback journal is opened again by each transaction, by
-     * SQLite's own VFS, which the connection keeps. */
-    return control(db, "main", JOURNAL_POINTER, &journal) == 0 && qp_file_watch(journal);
+    if (control(db, "main", JOURNAL_POINTER, &journal) == 0) {
+        qp_file_watch(journal);
+    }
+    return opens_by_ours(v) || (call && call->work.opened);
 }
 
 void qp_vfs_unwatch(void)
 {
-    __atomic_store_n(&fronts.is_watching, false, __ATOMIC_RELAXED);
-    for (int i = 0; i < fronts.count; i++) {
-        const qp_sqlite_functions *sqlite = fronts.known[i].sqlite;
-        vfs *ours = &fronts.known[i].ours;
-        if (sqlite->vfs_find(NULL) == ours) {
-            /* First, so that the default is never another one that was registered meanwhile. */
-            sqlite->vfs_register(fronts.known[i].base, true);
+    __atomic_store_n(&vfss.is_watching, false, __ATOMIC_RELAXED);
+    for (int i = 0; i < vfss.count; i++) {
+        vfs *own = vfss.known[i].vfs;
+        if (own->open == ours[i].open) {
+            __atomic_store_n(&own->open, vfss.known[i].open, __ATOMIC_RELEASE);
         }
-        sqlite->vfs_unregister(ours);
+        if (own->delete == ours[i].delete) {
+            __atomic_store_n(&own->delete, vfss.known[i].delete, __ATOMIC_RELEASE);
+        }
     }
 }

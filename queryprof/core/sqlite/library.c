@@ -77,8 +77,6 @@ const char *qp_sqlite_find(const char *path)
         find_function(library, "sqlite3_auto_extension", &found.auto_extension) &&
         find_function(library, "sqlite3_cancel_auto_extension", &found.cancel_auto_extension) &&
         find_function(library, "sqlite3_vfs_find", &found.vfs_find) &&
-        find_function(library, "sqlite3_vfs_register", &found.vfs_register) &&
-        find_function(library, "sqlite3_vfs_unregister", &found.vfs_unregister) &&
         find_function(library, "sqlite3_next_stmt", &found.next_stmt) &&
         find_function(library, "sqlite3_stmt_busy", &found.stmt_busy) &&
         find_function(library, "sqlite3_sql", &found.sql) &&
@@ -139,8 +137,6 @@ enum {
     API_MUTEX_LEAVE = 133,
     API_MUTEX_TRY = 134,
     API_VFS_FIND = 141,
-    API_VFS_REGISTER = 142,
-    API_VFS_UNREGISTER = 143,
     API_NEXT_STMT = 152,
     API_SQL = 153,
     API_DB_MUTEX = 164,
@@ -176,8 +172,6 @@ int qp_sqlite_extension(void *Py_UNUSED(db), char **Py_UNUSED(error), void *cons
         {API_MUTEX_LEAVE, &found.mutex_leave},
         {API_MUTEX_TRY, &found.mutex_try},
         {API_VFS_FIND, &found.vfs_find},
-        {API_VFS_REGISTER, &found.vfs_register},
-        {API_VFS_UNREGISTER, &found.vfs_unregister},
         {API_NEXT_STMT, &found.next_stmt},
         {API_SQL, &found.sql},
         {API_DB_MUTEX, &found.db_mutex},

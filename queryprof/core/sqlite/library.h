@@ -31,8 +31,6 @@ typedef struct {
     int (*auto_extension)(void (*entry)(void));
     int (*cancel_auto_extension)(void (*entry)(void));
     void *(*vfs_find)(const char *name);
-    int (*vfs_register)(void *vfs, int is_default);
-    int (*vfs_unregister)(void *vfs);
     void *(*next_stmt)(void *db, void *statement);
     int (*stmt_busy)(void *statement);
     const char *(*sql)(void *statement);

@@ -1,0 +1,58 @@
+"""Random programs on files give the same bare and recorded: output, status, bytes of the databases.
+
+Whatever the VFS, whichever tools stand before or behind ours, and whenever recording begins or ends.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import EXAMPLES
+
+PROGRAM = Path(__file__).with_name("random_files.py")
+STEPS = 120
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The library of tools.c; "" where it cannot be compiled."""
+    library = tmp_path_factory.mktemp("tools") / "tools.so"
+    source = Path(__file__).with_name("tools.c")
+    command = ["gcc", "-shared", "-fPIC", "-O1", "-o", library, source, "-lsqlite3"]
+    if (
+        not shutil.which("gcc")
+        or subprocess.run(command, capture_output=True, check=False).returncode
+    ):
+        return ""
+    return str(library)
+
+
+def run(
+    folder: Path, seed: int, tools: str, is_recorded: bool
+) -> tuple[int, str, dict[str, bytes]]:
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, PROGRAM, str(seed), str(STEPS), tools, str(int(is_recorded))],
+        cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "MALLOC_PERTURB_": "85", "PYTHONMALLOC": "malloc"},
+    )  # fmt: skip
+    files = {
+        path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith("-shm")
+    }
+    return done.returncode, done.stdout + done.stderr, files
+
+
+@pytest.mark.parametrize("seed", range(max(1, EXAMPLES // 4)))
+def test_a_program_sees_the_same_of_its_files(seed: int, tools: str, tmp_path: Path) -> None:
+    bare = run(tmp_path / "bare", seed, tools, is_recorded=False)
+    recorded = run(tmp_path / "recorded", seed, tools, is_recorded=True)
+
+    assert recorded[:2] == bare[:2]
+    assert bare[0] == 0, bare[1]
+    assert recorded[2] == bare[2]
