@@ -6,7 +6,6 @@ Whatever the VFS, whichever tools stand before or behind ours, and whenever reco
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,20 +16,6 @@ from conftest import EXAMPLES
 
 PROGRAM = Path(__file__).with_name("random_files.py")
 STEPS = 120
-
-
-@pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The library of tools.c; "" where it cannot be compiled."""
-    library = tmp_path_factory.mktemp("tools") / "tools.so"
-    source = Path(__file__).with_name("tools.c")
-    command = ["gcc", "-shared", "-fPIC", "-O1", "-o", library, source, "-lsqlite3"]
-    if (
-        not shutil.which("gcc")
-        or subprocess.run(command, capture_output=True, check=False).returncode
-    ):
-        return ""
-    return str(library)
 
 
 def run(

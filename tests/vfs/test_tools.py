@@ -8,7 +8,6 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from vfs.test_random_files import tools  # noqa: F401  a fixture
 
 from queryprof.trace.reader import read_profile
 
@@ -55,13 +54,13 @@ def run(folder: Path, program: str, *arguments: str) -> str:
 
 @pytest.mark.parametrize("moment", ["before", "after", "as default", "across", "twice"])
 @pytest.mark.parametrize("name", TOOLS)
-def test_a_tool_works(name: str, moment: str, tools: str, tmp_path: Path) -> None:  # noqa: F811
+def test_a_tool_works(name: str, moment: str, tools: str, tmp_path: Path) -> None:
     if not tools:
         pytest.skip("there is no compiler, or no sqlite3.h")
     assert run(tmp_path, PROGRAM, tools, name, moment) == "[(3,)]\n"
 
 
-def test_files_that_are_not_seen_are_said(tools: str, tmp_path: Path) -> None:  # noqa: F811
+def test_files_that_are_not_seen_are_said(tools: str, tmp_path: Path) -> None:
     """A VFS that has copied SQLite's before opens its files past ours; one that is stacked on ours
     does not.
     """
