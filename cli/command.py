@@ -89,7 +89,7 @@ def run_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Sta
     subprocess._USE_POSIX_SPAWN = False  # type: ignore[attr-defined] # noqa: SLF001
     try:
         try:
-            child = subprocess.Popen(  # noqa: PLW1509 it calls one function of the system
+            child = subprocess.Popen(
                 arguments, env=environment, close_fds=False, preexec_fn=before_exec
             )
         except FileNotFoundError as error:

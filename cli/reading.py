@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from queryprof.model import Profile
+
+SHOWN = 3
+"""Names of files in a line."""
 
 
 def read_whole(path: str) -> Profile:
@@ -16,7 +21,7 @@ def read_whole(path: str) -> Profile:
 
     from queryprof.report.inert import visible
     from queryprof.trace.reader import read_profile
-    from queryprof.trace.recovery import bring_in
+    from queryprof.trace.recovery import bring_in, others_of
 
     for recovered in bring_in(path):
         click.echo(
@@ -24,4 +29,23 @@ def read_whole(path: str) -> Profile:
             err=True,
         )
     gc.disable()  # a large trace is 100,000 objects that all stay to the end
-    return read_profile(path)
+    profile = read_profile(path)
+    others = others_of(path, min((p.start_unix_ns for p in profile.processes), default=0))
+    if others:
+        click.echo(f"queryprof: {visible(_not_in(path, others))}", err=True)
+    return profile
+
+
+def _not_in(path: str, others: Sequence[str]) -> str:
+    """A line about the processes of a recording that have traces of their own."""
+    import os
+
+    from queryprof.analysis.units import counted
+
+    names = [os.path.basename(one) for one in others]
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    stem, extension = os.path.splitext(path)
+    return (
+        f"{counted(len(names), 'further process')} of this recording: {', '.join(names[:SHOWN])}{more};"
+        f" all together: queryprof merge {stem}-all{extension} {path} {stem}-*{extension}"
+    )

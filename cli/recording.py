@@ -22,7 +22,7 @@ from queryprof.report.inert import visible
 from queryprof.trace.collection import SUFFIX, Collection
 from queryprof.trace.place import is_null, refuse_to_replace
 from queryprof.trace.region import RECORDS, opened_region
-from queryprof.trace.regions import is_living, regions_of
+from queryprof.trace.regions import is_living, nearby, regions_of
 from queryprof.trace.store import TraceStore
 
 GRACE_S = 2.0
@@ -53,7 +53,7 @@ class Parts:
             refuse_to_replace(self.output)
         try:
             self.directory = tempfile.mkdtemp(
-                prefix=os.path.basename(self.output) + ".", suffix=SUFFIX,
+                prefix=os.path.basename(nearby(self.output)) + ".", suffix=SUFFIX,
                 dir=os.path.dirname(self.output) if self.keeps_output else None,
             )  # fmt: skip
             self._collection = Collection(self.directory, self._add_times)

@@ -96,14 +96,12 @@ def _path(value: str) -> str:
         return os.path.abspath(os.path.join(value, f"{pid}-{monotonic_ns()}.qprof"))
     if value == "1":
         return os.path.abspath(f"queryprof-{running_program()}-{pid}.qprof")
-    from queryprof.trace.place import beside, make_room
+    from queryprof.trace.place import beside, make_room, with_process
 
     path = os.path.abspath(value)
     first, _, since_ns = os.environ.setdefault(FIRST_VARIABLE, f"{pid}.{time_ns()}").partition(".")
     if first != str(pid):
-        stem, extension = os.path.splitext(path)
-        others = path
-        path = f"{stem}-{pid}{extension}"
+        others, path = path, with_process(path)
         if _changed_ns(path) >= int(since_ns or 0):
             return beside(others)  # another process of this recording had this id
     return make_room(path)

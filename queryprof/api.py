@@ -10,7 +10,7 @@ from queryprof.core.settings import read_settings
 from queryprof.errors import SessionError
 from queryprof.hooks.autoload import running_program
 from queryprof.session import session
-from queryprof.trace.place import is_null, make_room
+from queryprof.trace.place import is_null, make_room, with_process
 from queryprof.trace.target import Target
 
 TYPE_CHECKING = False
@@ -38,10 +38,9 @@ def install(path: str | os.PathLike[str] | None = None) -> None:
         SessionError: this process cannot be recorded.
     """
     text = os.path.abspath(path or f"queryprof-{running_program()}-{os.getpid()}.qprof")
-    stem, extension = os.path.splitext(text)
 
     def target() -> Target:
-        return Target(make_room(text), lambda: f"{stem}-{os.getpid()}{extension}")
+        return Target(make_room(text), lambda: with_process(text))
 
     session.start(target=None if is_null(text) else target)
 

@@ -27,8 +27,8 @@ from queryprof.trace.regions import (
     checkpoint_of,
     checkpoints_of,
     directories,
-    parts_of,
     parts_prefix,
+    parts_with,
     region_name,
     regions_of,
     remove,
@@ -277,9 +277,7 @@ class Session:
 
     def parts(self) -> list[str]:
         """The files of the parts before the present one, the oldest first."""
-        directory, name = os.path.split(self._parts)
-        prefix, _, pid = name.rpartition(".")
-        found = parts_of(os.path.join(directory, prefix), int(pid)) if pid else []
+        found = parts_with(self._parts) if self._parts else []
         if not found or self._facts is None:
             return []
         from queryprof.trace.parts import of_process
@@ -359,7 +357,7 @@ class Session:
                 self._share_target()
             else:
                 self._target = None
-                self._share("", "", self._parts)
+                self._share("", "", f"{_temporary_directory()}/queryprof-{time_ns()}")
             _core.watchdog_start(self._stall_s)
         except Exception as error:
             complain(f"a forked child is not recorded: {error}")

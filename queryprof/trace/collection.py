@@ -26,6 +26,7 @@ from queryprof.trace.regions import (
     is_living,
     is_process_living,
     names_in,
+    nearby,
     parts_of,
     place_of_process,
     regions_of,
@@ -242,7 +243,7 @@ class Collection:
 
 def beside_trace(path: str) -> Iterator[Collection]:
     """The directories of commands whose trace is to be at `path`: running ones, or killed ones."""
-    directory, name = os.path.split(os.path.abspath(path))
+    directory, name = os.path.split(nearby(os.path.abspath(path)))
     for one in sorted(names_in(directory)):
         is_named = one.startswith(f"{name}.") and one.endswith(SUFFIX)
         if is_named and _is_trusted(os.path.join(directory, one)):

@@ -94,7 +94,7 @@ def _process_values(
         **known,
         "argv": json.dumps(facts["arguments"]),
         "unmeasured": None if facts.get("unmeasured") is None else json.dumps(facts["unmeasured"]),
-        "end_unix_ns": facts.get("end_unix_ns") or _last_sign_unix_ns(region),
+        "end_unix_ns": facts.get("end_unix_ns") or _last_sign_unix_ns(region, facts),
         "clean_end": int(clean),
         "flushes": region["turns"],
         "flush_ns": region["own_ns"],
@@ -112,7 +112,7 @@ def _own_left_out(bytes_of_all: object, own: int) -> int | None:
     return max(0, bytes_of_all - own) if isinstance(bytes_of_all, int) else None
 
 
-def _last_sign_unix_ns(region: Region) -> int:
+def _last_sign_unix_ns(region: Region, facts: Mapping[str, object]) -> int:
     """The last sign of activity of a process that did not record its end."""
     ends = [
         region.unix_ns(started + ticks)
@@ -122,4 +122,5 @@ def _last_sign_unix_ns(region: Region) -> int:
     ends += [
         region.unix_ns(last) for (last,) in region.rows("calls", ("pending_last_ticks",)) if last
     ]
-    return max([int(region["turn_unix_ns"]), *ends])
+    start = facts.get("start_unix_ns")  # it may have done nothing since
+    return max([int(region["turn_unix_ns"]), *([start] if isinstance(start, int) else []), *ends])

@@ -10,7 +10,7 @@ from queryprof.core import _core
 from queryprof.trace.convert import Conversion
 from queryprof.trace.place import JOURNAL, retry
 from queryprof.trace.region import Region, opened_region
-from queryprof.trace.regions import remove
+from queryprof.trace.regions import nearby, remove, token
 from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
@@ -32,8 +32,7 @@ def write_trace(
     Raises:
         TraceError, OSError, sqlite3.Error: it cannot be written.
     """
-    beside = f"{path}.{os.getpid()}.new"
-    remove([beside])  # of a process with this id that was killed
+    beside = f"{nearby(path)}.{os.getpid()}-{token()}.new"
     try:
         with no_signal_of_limits():
             store = TraceStore(beside)
@@ -41,11 +40,12 @@ def write_trace(
                 add_all(store, files, own, is_clean=pid is None or None)
             finally:
                 store.close()
-        try:
-            _name(beside, path)
-        except FileExistsError:
-            path = retry(path, since_unix_ns, pid)
-            _name(beside, path)
+        while True:
+            try:
+                _name(beside, path)
+                break
+            except FileExistsError:  # others may be as fast again
+                path = retry(path, since_unix_ns, pid)
     finally:
         remove([beside, beside + JOURNAL])
     return path

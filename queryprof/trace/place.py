@@ -16,6 +16,9 @@ JOURNAL = "-journal"
 JOURNAL_START = bytes.fromhex("d9d505f920a163d7")
 """Zeros instead: the journal was committed."""
 
+LONGEST_NAME = 255
+"""Bytes of a file's name (NAME_MAX of Linux)."""
+
 STARTED_LATER_S = 2.0
 """A process that started this much later than the recording is another one with the same id."""
 
@@ -92,7 +95,10 @@ def retry(path: str, since_unix_ns: int, pid: int | None = None) -> str:
     """Where to make a trace when there is a file at `path`: there, if the file has been empty
     since before the time given, and is removed; else beside it.
     """
-    status = os.lstat(path)
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return path  # it has gone again
     if stat.S_ISREG(status.st_mode) and not status.st_size and status.st_mtime_ns < since_unix_ns:
         os.unlink(path)
         return path
@@ -101,13 +107,22 @@ def retry(path: str, since_unix_ns: int, pid: int | None = None) -> str:
 
 def beside(path: str, pid: int | None = None) -> str:
     """The path with a process's id (this one's) before its extension, and a number where that is taken."""
-    stem, extension = os.path.splitext(path)
-    pid = pid or os.getpid()
-    name, number = f"{stem}-{pid}{extension}", 1
+    name, number = with_process(path, pid), 1
     while os.path.lexists(name):
         number += 1
-        name = f"{stem}-{pid}-{number}{extension}"
+        name = with_process(path, pid, number)
     return name
+
+
+def with_process(path: str, pid: int | None = None, number: int = 1) -> str:
+    """The path with a process's id (this one's) before its extension, and a number from 2 on; its
+    name is cut to what a file system takes.
+    """
+    directory, name = os.path.split(path)
+    stem, extension = os.path.splitext(name)
+    ending = f"-{pid or os.getpid()}{f'-{number}' if number > 1 else ''}{extension}"
+    room = LONGEST_NAME - len(os.fsencode(ending))
+    return os.path.join(directory, os.fsdecode(os.fsencode(stem)[: max(room, 1)]) + ending)
 
 
 def is_written(path: str) -> bool:

@@ -5,14 +5,15 @@ another program, or left by os._exit; those of killed runners, too.
 from __future__ import annotations
 
 import os
-from time import time_ns
+from contextlib import contextmanager
+from time import sleep, time_ns
 
 from queryprof.errors import TraceError
 from queryprof.trace.collection import beside_trace, recover
 from queryprof.trace.identity import identities_in, identity_of, trace_of
 from queryprof.trace.keep import write_trace
 from queryprof.trace.parts import files_of, of_process
-from queryprof.trace.place import JOURNAL, beside, is_written
+from queryprof.trace.place import JOURNAL, beside, is_written, with_process
 from queryprof.trace.region import ENDED, PART, Region, opened_region
 from queryprof.trace.regions import (
     checkpoint_of,
@@ -20,6 +21,7 @@ from queryprof.trace.regions import (
     claimed_region,
     is_living,
     names_in,
+    nearby,
     parts_of,
     records_to,
     regions_of,
@@ -39,6 +41,9 @@ UNFINISHED = ".new"
 UNFINISHED_NS = 60_000_000_000
 """A file of this age is no longer written to by a process that cannot be seen from here."""
 
+PATIENCE, PATIENCE_STEP_S = 200, 0.05
+"""How often, and how far apart, a lock is tried: a program's end must not wait for a stopped one."""
+
 MOVED = 2
 """Regions that `put_aside` moves."""
 
@@ -51,18 +56,45 @@ def bring_in(path: str) -> list[str]:
     Never raises: what cannot be written stays for the next time.
     """
     written = []
-    for found in [*regions_of(path), *_newest_first(checkpoints_of(path))]:
-        try:
-            with claimed_region(found) as region:
-                if region is not None and is_living(region) is False:
-                    written += _bring_in(found, region, path)
-        except Exception:  # noqa: S112 this may run at the end of a recorded program
-            continue
+    with alone_in(os.path.dirname(os.path.abspath(path))):
+        # A process's memory and the copies of it are one recording: see _bring_in.
+        for found in [*regions_of(path), *_newest_first(checkpoints_of(path))]:
+            try:
+                with claimed_region(found) as region:
+                    if region is not None and is_living(region) is False:
+                        written += _bring_in(found, region, path)
+            except Exception:  # noqa: S112 this may run at the end of a recorded program
+                continue
     for collection in beside_trace(path):
         output = recover(collection, path)
         written += [output] if output else []
     _remove_unfinished(path)
     return written
+
+
+@contextmanager
+def alone_in(directory: str) -> Iterator[None]:
+    """One process at a time writes traces of others in a directory: two that find a process's memory
+    and a copy of it would write both. Where there are no locks, or one is held for long, it goes on.
+    """
+    import fcntl
+
+    file = -1
+    try:
+        file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for _ in range(PATIENCE):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                sleep(PATIENCE_STEP_S)
+    except OSError:
+        pass
+    try:
+        yield
+    finally:
+        if file >= 0:
+            os.close(file)
 
 
 def _newest_first(copies: list[str]) -> list[str]:
@@ -95,12 +127,12 @@ def _bring_in(found: str, region: Region, path: str) -> list[str]:
 
 def _others(trace: str, pid: int) -> list[str]:
     """Traces of processes of this id beside a trace."""
-    directory, name = os.path.split(trace)
+    directory, name = os.path.split(with_process(trace, pid))
     stem, extension = os.path.splitext(name)
     return [
         os.path.join(directory, one)
         for one in names_in(directory)
-        if one.startswith(f"{stem}-{pid}") and one.endswith(extension)
+        if one.startswith(stem) and one.endswith(extension)
     ]
 
 
@@ -117,7 +149,7 @@ def _place_of(region: Region, path: str) -> str:
     return (
         said
         if said == path or (same_place and is_like_it)
-        else f"{stem}-{region['pid']}{extension}"
+        else with_process(path, int(region["pid"]))
     )
 
 
@@ -125,10 +157,10 @@ def _remove_unfinished(path: str) -> None:
     """Removes unfinished traces of processes that were killed while writing: their sources are
     still there.
     """
-    directory, name = os.path.split(os.path.abspath(path))
+    directory, name = os.path.split(nearby(os.path.abspath(path)))
     for one in names_in(directory):
         rest = one.removeprefix(f"{name}.").removesuffix(UNFINISHED)
-        pid = rest.partition("-")[0]  # of a part: with its number
+        pid = rest.partition("-")[0]
         unfinished = os.path.join(directory, one)
         is_one = one == f"{name}.{rest}{UNFINISHED}" and pid.isdigit() and not started_at(int(pid))
         if is_one and time_ns() - _changed_ns(unfinished) > UNFINISHED_NS:
@@ -194,6 +226,31 @@ def _bytes_of(path: str) -> int:
         return os.stat(path).st_size
     except OSError:
         return 0
+
+
+def others_of(path: str, since_unix_ns: int) -> list[str]:
+    """The paths of traces of other processes of the recording at `path`, which began then: of its
+    children, written already, or to be written by those that still run.
+    """
+    directory, name = os.path.split(resolved(path))
+    stem, extension = os.path.splitext(name)
+    found = []
+    for one in names_in(directory):
+        pid = one.removeprefix(f"{stem}-").removesuffix(extension).partition("-")[0]
+        trace = os.path.join(directory, one)
+        if one.startswith(f"{stem}-") and one.endswith(extension) and pid.isdigit():
+            found += [
+                trace
+                for of, start, _ in identities_in(trace)
+                if of == int(pid) and start >= since_unix_ns
+            ][:1]
+    for region_path in regions_of(path):
+        try:
+            with opened_region(region_path) as region:
+                found += [trace_of(region)] * (identity_of(region)[1] >= since_unix_ns)
+        except (TraceError, ValueError):
+            continue
+    return sorted({one for one in map(resolved, found) if one != resolved(path)})
 
 
 def recorded_commands(path: str) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager
-from time import time_ns
 
 from queryprof.errors import TraceError
 
@@ -22,6 +21,10 @@ if TYPE_CHECKING:
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 files there have unique names and one owner
 PREFIX = "queryprof"
 PART_SUFFIX = ".live"
+
+LONGEST_NAME, SHORT_NAME = 180, 120
+"""Bytes of a name that others begin with, and of the part of a longer one that they begin with: a
+file system has names of 255 bytes."""
 
 FIRST_PID_NAMESPACE = 0xEFFFFFFC
 """The inode of the pid namespace in which the system began (PROC_PID_INIT_INO of Linux)."""
@@ -43,22 +46,55 @@ def resolved(path: str) -> str:
 
 def region_name(path: str) -> str:
     """What the names of the regions of the trace at this path begin with, up to the process: the
-    user, and the path's hash (FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/).
+    user, and the path's hash.
     """
+    key = _hash(os.fsencode(resolved(path)))
+    return f"{PREFIX}-{os.getuid() if hasattr(os, 'getuid') else 0}-{key}"
+
+
+def _hash(content: bytes) -> str:
+    """FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/)."""
     key = FNV_OFFSET
-    for byte in os.fsencode(resolved(path)):
+    for byte in content:
         key = (key ^ byte) * FNV_PRIME & 0xFFFFFFFFFFFFFFFF
-    return f"{PREFIX}-{os.getuid() if hasattr(os, 'getuid') else 0}-{key:016x}"
+    return f"{key:016x}"
+
+
+def nearby(path: str) -> str:
+    """What the paths of files that are kept beside the file at `path` for a while begin with: the
+    path itself, or a shorter one if names that begin with its name would be too long.
+    """
+    directory, name = os.path.split(path)
+    content = os.fsencode(name)
+    if len(content) > LONGEST_NAME:
+        name = f"{os.fsdecode(content[:SHORT_NAME])}-{_hash(content)}"
+    return os.path.join(directory, name)
+
+
+def token() -> str:
+    """What makes a name unique: ids of processes are equal in different containers."""
+    return os.urandom(6).hex()
 
 
 def parts_prefix(path: str) -> str:
     """What the paths of this process's parts of the trace at `path` begin with."""
-    return f"{path}.{os.getpid()}"
+    return f"{nearby(path)}.{os.getpid()}-{token()}"
+
+
+def parts_with(prefix: str) -> list[str]:
+    """The parts whose paths have this prefix, the oldest first."""
+    directory, name = os.path.split(prefix)
+    found = [
+        os.path.join(directory, one)
+        for one in names_in(directory)
+        if one.startswith(f"{name}-") and one.endswith(PART_SUFFIX)
+    ]
+    return sorted(found, key=lambda part: (len(part), part))
 
 
 def parts_of(path: str, pid: int) -> list[str]:
     """The parts of the trace at `path` of processes of this id, the oldest first."""
-    directory, name = os.path.split(path)
+    directory, name = os.path.split(nearby(path))
     wanted = f"{name}.{pid}-"
     found = [
         os.path.join(directory, one)
@@ -72,12 +108,12 @@ def checkpoint_of(path: str, pid: int) -> str:
     """A path for the copy on the disk of a process's region for the trace at `path`. It is unique
     to the process and to the program that this executes.
     """
-    return f"{path}.{pid}.{time_ns() & 0xFFFFFFFFFFFF:012x}{PART_SUFFIX}"
+    return f"{nearby(path)}.{pid}.{token()}{PART_SUFFIX}"
 
 
 def checkpoints_of(path: str) -> list[str]:
     """The copies of the trace at `path`, of all processes."""
-    directory, name = os.path.split(path)
+    directory, name = os.path.split(nearby(path))
     return [
         os.path.join(directory, one)
         for one in sorted(names_in(directory))

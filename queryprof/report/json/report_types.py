@@ -87,7 +87,9 @@ class Process:
     rows_estimated: Annotated[bool, "true: times of operation next are estimates"]
     counters_off: Annotated[str | None, "why SQLite's counters are unknown; null: they are on"]
     call_cost_ns: Annotated[float, "calibrated cost of one measured call"]
-    unseen_files: Annotated[int, "connections by a VFS of the program's own: their work on files is unknown"]
+    unseen_files: Annotated[
+        int, "connections by a VFS of the program's own: their work on files is unknown"
+    ]
     read_bytes: Annotated[int | None, "through calls that read, queryprof's own left out"]
     written_bytes: Annotated[int | None, "through calls that write, queryprof's own left out"]
     clock_tick_ns: Annotated[float | None, "of what timed the calls"]
