@@ -118,6 +118,12 @@ class Judge:
     def take(self, address: str, name: str, directory: str = "") -> int:
         return int(self._ask("take", address, name, directory))
 
+    def attach(self, name: str, address: str, schema: str) -> None:
+        self._ask("attach", name, address, schema)
+
+    def detach(self, name: str, schema: str) -> None:
+        self._ask("detach", name, schema)
+
     def rename(self, name: str, other: str) -> None:
         """A copy of the other name is gone."""
         self._ask("rename", name, other)
