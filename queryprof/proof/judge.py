@@ -82,7 +82,8 @@ class Judge:
 
         The file has no name any more when the first page is written.
         """
-        source = self._copies.get(address) or self._library.open(address)
+        is_copy = not address.startswith("file:")
+        source = self._copies[address] if is_copy else self._library.open(address)
         handle, path = tempfile.mkstemp(prefix="queryprof-copy-", dir=directory or None)
         try:
             quoted = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
@@ -95,7 +96,7 @@ class Judge:
             os.pwrite(handle, ROLLBACK_JOURNAL, FORMAT_VERSIONS)
         finally:
             os.close(handle)
-            if address not in self._copies:
+            if not is_copy:
                 source.close()
         if name in self._copies:
             self._copies[name].close()
