@@ -230,7 +230,8 @@ def _execute(connection: sqlite3.Connection, one: Execution) -> list[object]:
 
 def statements_of(script: str) -> list[str]:
     """The statements of a script: SQLite says where each is complete."""
-    found, start = [], 0
+    found: list[str] = []
+    start = 0
     while (end := script.find(";", start)) >= 0:
         while not sqlite3.complete_statement(script[start : end + 1]):
             end = script.find(";", end + 1)

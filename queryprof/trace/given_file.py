@@ -6,17 +6,14 @@ import os
 import stat
 
 
-def content_of(path: str, most_bytes: int | None = None) -> bytes:
-    """The content of a regular file.
+def content_of(path: str, bytes_: int = -1) -> bytes:
+    """The content of a regular file, or so many bytes of it.
 
     Raises:
-        OSError: it cannot be read, is none, or has more bytes.
+        OSError: it cannot be read, or is none.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(handle, "rb") as file:
-        facts = os.fstat(handle)
-        if not stat.S_ISREG(facts.st_mode):
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError("is no file")
-        if most_bytes is not None and facts.st_size > most_bytes:
-            raise OSError(f"has more than {most_bytes:,} bytes")
-        return file.read()
+        return file.read(bytes_)

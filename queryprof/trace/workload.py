@@ -113,9 +113,22 @@ def prefix_of(trace: str) -> str:
 
 
 def remove_workloads(trace: str) -> None:
-    """Removes the workloads beside a trace."""
-    for path in glob.glob(glob.escape(prefix_of(trace)) + "*"):
+    """Removes the workloads beside a trace. Raises TraceError: a file with such a name is none."""
+    paths = glob.glob(glob.escape(prefix_of(trace)) + "*")
+    for path in paths:
+        if os.path.islink(path) or not _is_workload(path):
+            raise TraceError(f"{path}: is there, and no workload; choose another name with -o")
+    for path in paths:
         os.unlink(path)
+
+
+def _is_workload(path: str) -> bool:
+    """Of any version; an empty file is one whose process was killed."""
+    try:
+        start = content_of(path, len(MAGIC))
+    except OSError:
+        return False
+    return not start or start.startswith(MAGIC.rstrip(b"0123456789\n"))
 
 
 def read_workload(trace: str) -> Workload:

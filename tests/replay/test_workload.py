@@ -167,7 +167,9 @@ def test_it_is_bounded(queryprof: Run, script: Callable[[str], Path]) -> None:
             db.execute("SELECT length(?)", (bytes(20_000),)).fetchall()
         """)
     )
-    queryprof("run", "--record-workload=1", "--no-report", "-o", "x.qprof", program)
+    queryprof(
+        "run", "--record-workload", "--workload-limit", 1, "--no-report", "-o", "x.qprof", program
+    )
     workload = read_workload("x.qprof")
     assert workload.is_cut
     assert 40 <= len(workload.executions) <= 60
