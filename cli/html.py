@@ -109,12 +109,11 @@ def page_of(
     from queryprof.findings import findings_of
     from queryprof.report.html.html_report import html_page
     from queryprof.report.html.page_data import page_data
-    from queryprof.trace.sources import lines_around
+    from queryprof.trace.sources import Sources
 
     report = Report(read_whole(file), top=DESCRIBED)
     before = Report(read_whole(against)) if against else None
-    end_ns = max((process.end_unix_ns for process in report.profile.processes), default=0)
-    source = partial(lines_around, unchanged_since_unix_ns=end_ns) if with_source else None
+    source = Sources(report.profile.sources).lines_around if with_source else None
     tree = _function_tree(functions) if functions else None
     findings = findings_of(report, databases)
     advice = prove(report, findings) if prove else None

@@ -13,6 +13,7 @@ History:
     6   file_work, lock_hold, lock_event, statement_use, parameter_sample
     7   span_slowest, span_run, stall_event; of lock_hold: changed_rows, log_bytes; of process:
         files_off; of frame: first_line
+    8   source
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): distinguishes it from other SQLite files."""
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """In the header (user_version) of every trace."""
 
 
