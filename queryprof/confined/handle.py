@@ -6,6 +6,8 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
+from queryprof.confined.authorizer import DENY
+
 AUTHORIZER = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p,
     ctypes.c_char_p,
@@ -58,9 +60,12 @@ class Library:
         """
 
         def called(
-            _: int, action: int, first: bytes | None, second: bytes | None, *_place: Any
+            _: int, action: int, first: bytes | None, second: bytes | None, *_at: Any
         ) -> int:
-            return authorizer(action, _text(first), _text(second))
+            try:
+                return authorizer(action, _text(first), _text(second))
+            except BaseException:  # ctypes would print it, and allow the action
+                return DENY
 
         kept = AUTHORIZER(called)
         set_authorizer = self.functions.sqlite3_set_authorizer

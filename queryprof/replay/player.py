@@ -119,6 +119,7 @@ class Player:
         self._authorizer = Authorizer(SETTINGS - {name for name, _ in order.pragmas})
         self._connections: dict[object, sqlite3.Connection] = {}
         self._authorizers: list[object] = []
+        self._library = _library()  # before anything is recorded
         self._hashes: dict[str, hashlib.blake2b] = {}
         self._runs: tuple[sqlite3.Connection, Execution, float] | None = None
         self.played = Played()
@@ -184,9 +185,10 @@ class Player:
         return connection
 
     def _authorize(self, connection: sqlite3.Connection) -> None:
-        try:
-            self._authorizers.append(Library().set_authorizer(connection, self._authorizer))
-        except (OSError, AttributeError, ImportError):  # a recording has no counters then
+        if self._library:
+            kept = self._library.set_authorizer(connection, self._authorizer)
+            self._authorizers.append(kept)
+        else:  # a recording has no counters then
             connection.set_authorizer(self._authorizer)
 
     def interrupt(self) -> None:
@@ -205,6 +207,13 @@ class Player:
         if took_s > most_s:
             with suppress(sqlite3.Error):  # it has been closed
                 connection.interrupt()
+
+
+def _library() -> Library | None:
+    try:
+        return Library()
+    except (OSError, AttributeError, ImportError):
+        return None
 
 
 def _execute(connection: sqlite3.Connection, one: Execution) -> list[object]:
