@@ -29,20 +29,38 @@ PSTATS_NODES = 1000
     "--top", type=click.IntRange(min=1),
     help="How many functions and statements; the rest is (other).  [default: 1000 for pstats]",
 )  # fmt: skip
-def export(file: str, form: str, output: str | None, stacks: bool, top: int | None) -> None:
+@click.option("--force", is_flag=True, help="Replaces a file that this command has not made.")
+def export(
+    file: str, form: str, output: str | None, stacks: bool, top: int | None, force: bool
+) -> None:
     """Writes FILE's database time for another viewer."""
+    from queryprof.cli.output import refuse_other_file, write_output
     from queryprof.report.inert import visible
 
     if stacks and form == "trace-events":
         raise click.UsageError("--stacks goes with pstats, speedscope and collapsed")
+    path = output or os.path.splitext(file)[0] + SUFFIXES[form]
+    mark = _mark(form)
+    if path != "-":
+        refuse_other_file(path, mark, force)
     content = exported(file, form, stacks, top)
-    if output == "-":
+    if path == "-":
         sys.stdout.buffer.write(content)
         return
-    path = output or os.path.splitext(file)[0] + SUFFIXES[form]
-    with open(path, "wb") as written:
-        written.write(content)
+    write_output(path, content, mark, force)
     click.echo(visible(f"written: {path}"), err=True)
+
+
+def _mark(form: str) -> bytes:
+    """What distinguishes a file of a format from others': nothing in a list of collapsed stacks."""
+    from queryprof.report.export import pstats, speedscope, trace_events
+
+    marks = {
+        "pstats": pstats.MARK,
+        "speedscope": speedscope.MARK,
+        "trace-events": trace_events.MARK,
+    }
+    return marks.get(form, b"")
 
 
 def exported(file: str, form: str, stacks: bool, top: int | None) -> bytes:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import suppress
 from functools import partial
 
 import click
@@ -46,7 +44,7 @@ DESCRIBED = 1000
 @proving_options
 @click.option("--top", type=click.IntRange(min=1), help="How many statements at the most.")
 @click.option("--no-source", is_flag=True, help="Leaves out lines of the program's source.")
-@click.option("--force", is_flag=True, help="Replaces a file that is no report of queryprof's.")
+@click.option("--force", is_flag=True, help="Replaces a file that this command has not made.")
 @click.option("--open", "opens", is_flag=True, help="Opens the page in a browser.")
 def html(
     file: str,
@@ -63,14 +61,16 @@ def html(
     opens: bool,
 ) -> None:
     """Writes the report on FILE as an HTML page."""
+    from queryprof.cli.output import refuse_other_file, write_output
+    from queryprof.report.html.html_report import MARK
     from queryprof.report.inert import visible
 
     if opens and output == "-":
         raise click.UsageError("--open needs a file, not standard output")
     check_proving(proves, databases)
     path = output or page_path(file)
-    if path != "-" and not force:
-        refuse_other_file(path)
+    if path != "-":
+        refuse_other_file(path, MARK.encode(), force)
     prove = partial(proved, databases=databases, budget_s=budget_s, interpreter=interpreter)
     page = page_of(
         file, against, cprofile, top, with_source=not no_source, databases=databases,
@@ -79,7 +79,7 @@ def html(
     if path == "-":
         click.echo(page, nl=False)
         return
-    write_page(path, page)
+    write_output(path, page.encode(), MARK.encode(), force)
     click.echo(visible(f"page: {path}"), err=True)
     if opens:
         import webbrowser
@@ -109,12 +109,11 @@ def page_of(
     from queryprof.findings import findings_of
     from queryprof.report.html.html_report import html_page
     from queryprof.report.html.page_data import page_data
-    from queryprof.trace.sources import lines_around
+    from queryprof.trace.sources import Sources
 
     report = Report(read_whole(file), top=DESCRIBED)
     before = Report(read_whole(against)) if against else None
-    end_ns = max((process.end_unix_ns for process in report.profile.processes), default=0)
-    source = partial(lines_around, unchanged_since_unix_ns=end_ns) if with_source else None
+    source = Sources(report.profile.sources).lines_around if with_source else None
     tree = _function_tree(functions) if functions else None
     findings = findings_of(report, databases)
     advice = prove(report, findings) if prove else None
@@ -132,32 +131,3 @@ def _function_tree(path: str) -> Node:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise QueryprofError(f"html: {path}: {reason}") from error
-
-
-def refuse_other_file(path: str) -> None:
-    """Raises QueryprofError when a file is there that is no page of queryprof's."""
-    from queryprof.report.html.html_report import MARK
-
-    try:
-        with open(path, "rb") as there:
-            is_page = MARK.encode() in there.read(200)
-    except FileNotFoundError:
-        return
-    if not is_page:
-        raise QueryprofError(
-            f"html: {path}: is there, and no report of queryprof's (--force replaces it)"
-        )
-
-
-def write_page(path: str, page: str) -> None:
-    """Writes a page beside its place, with mode 0600, and renames it."""
-    folder = os.path.dirname(path) or "."
-    number, beside = tempfile.mkstemp(prefix=".queryprof-", suffix=".html", dir=folder)
-    try:
-        with open(number, "w", encoding="utf-8") as output:
-            output.write(page)
-        os.replace(beside, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(beside)
-        raise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queryprof.errors import QueryprofError
+from queryprof.errors import ProofError, QueryprofError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,4 +50,13 @@ def proved(
         if error.name != "apsw":
             raise
         raise QueryprofError("--prove needs APSW: pip install 'queryprof[prove]'") from error
-    return prove(report, databases[0], budget_s, interpreter or sys.executable, findings)
+    from queryprof.proof.judging import OutOfTime, StatementError
+
+    try:
+        return prove(report, databases[0], budget_s, interpreter or sys.executable, findings)
+    except StatementError as error:  # of a statement of queryprof's own
+        raise ProofError(f"{databases[0]}: its copy cannot be measured: {error}") from error
+    except OutOfTime as error:
+        raise ProofError(
+            f"--budget {budget_s:g}: it was over before anything was measured; give it more seconds"
+        ) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -48,12 +47,13 @@ def replay(
     Record it with `queryprof run --record-workload`. With --pragma, --index or --sqlite both settings are
     replayed by turns and compared, as `compare` does.
     """
+    from queryprof.confined.folder import passing_folder
     from queryprof.replay.replaying import Setting, differing, parse_pragma, played, replay_of
 
     chosen = Setting(tuple(map(parse_pragma, pragmas)), indexes, library or "")
     sides = [Setting()] if chosen == Setting() else [Setting(), chosen]
     found = replay_of(file, database)
-    with tempfile.TemporaryDirectory(prefix="queryprof-replay-") as folder:
+    with passing_folder() as folder:
         runs: list[list[Played]] = [[] for _ in sides]
         traces: list[list[str]] = [[] for _ in sides]
         for turn in range(rounds):

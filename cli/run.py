@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     help="Keep SQL texts and bound parameters of the slowest executions: they may be secrets.",
 )  # fmt: skip
 @click.option(
-    "--record-workload", "workload_mb", type=click.IntRange(min=1), metavar="MB",
-    is_flag=False, flag_value=256,
-    help="Keep all executions in order, with all values, for `replay`: at most so much for each"
-    " process.  [256 if MB is left out]",
+    "--record-workload", "records_workload", is_flag=True,
+    help="Keep all executions in order, with all values, for `replay`.",
+)  # fmt: skip
+@click.option(
+    "--workload-limit", "workload_mb", type=click.IntRange(min=1), default=256, show_default=True,
+    metavar="MB", help="The most of a workload that is kept, for each process.",
 )  # fmt: skip
 @click.option(
     "--stall", "stall_ms", type=click.FloatRange(min=1, max=3_600_000), metavar="MS",
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
     "--root", "roots", multiple=True, type=click.Path(exists=True, file_okay=False),
     help="A further directory whose code is the program's own.",
 )  # fmt: skip
+@click.option(
+    "--force", is_flag=True, help="Replaces pages and .prof files that this command has not made."
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(
     output: str | None,
@@ -51,9 +56,11 @@ def run(
     writes_page: bool,
     profiles_functions: bool,
     parameters: bool,
-    workload_mb: int | None,
+    records_workload: bool,
+    workload_mb: int,
     stall_ms: float | None,
     roots: tuple[str, ...],
+    force: bool,
     command: tuple[str, ...],
 ) -> None:
     """Runs COMMAND and reports its database time.
@@ -72,14 +79,14 @@ def run(
     read_settings()  # invalid settings are reported before the program runs
     arguments, name = python_command(command)
     parts = Parts(output or f"{name}.qprof")
-    page = _page_beside(parts) if writes_page else None
-    functions = _functions_beside(parts) if profiles_functions else None
+    page = _page_beside(parts, force) if writes_page else None
+    functions = _functions_beside(parts, force) if profiles_functions else None
     try:
         with uninterrupted(), parts.collecting(None if no_report else _import_report):
             environment = {**parts.environment(parameters, roots, stall_ms)}
             if functions:
                 environment[FUNCTIONS_VARIABLE] = functions
-            if workload_mb:
+            if records_workload:
                 environment[WORKLOAD_VARIABLE] = _workload_beside(parts, workload_mb)
             status = run_command(arguments, environment)
     except QueryprofError:
@@ -97,9 +104,9 @@ def run(
             if not no_report:
                 _print_report(parts)
             if functions:
-                functions = _write_functions(statistics, parts.output)
+                functions = _write_functions(statistics, parts.output, force)
             if page:
-                _write_page(page, parts.output, functions)
+                _write_page(page, parts.output, functions, force)
         parts.remove()
     except Exception as error:
         # The program's own exit status matters more than what became of its recording.
@@ -121,20 +128,24 @@ def _print_report(parts: Parts) -> None:
         click.echo(f"\ntrace: {visible(os.path.relpath(parts.output))}", err=True)
 
 
-def _write_page(path: str, trace: str, functions: str | None) -> None:
+def _write_page(path: str, trace: str, functions: str | None, force: bool) -> None:
     """Writes the report as a page, with the functions' times of a file, and says where."""
-    from queryprof.cli.html import page_of, write_page
+    from queryprof.cli.html import page_of
+    from queryprof.cli.output import write_output
+    from queryprof.report.html.html_report import MARK
     from queryprof.report.inert import visible
 
-    write_page(path, page_of(trace, None, functions, None, with_source=True))
+    page = page_of(trace, None, functions, None, with_source=True)
+    write_output(path, page.encode(), MARK.encode(), force)
     click.echo(f"page: {visible(os.path.relpath(path))}", err=True)
 
 
-def _write_functions(statistics: Statistics | None, trace: str) -> str | None:
+def _write_functions(statistics: Statistics | None, trace: str, force: bool) -> str | None:
     """Writes cProfile's statistics with the statements of a trace beside it, and returns where; None:
     there are none.
     """
-    from queryprof.report.export.functions import with_statements
+    from queryprof.cli.output import write_output
+    from queryprof.report.export.functions import MARK, with_statements
     from queryprof.report.inert import visible
     from queryprof.trace.reader import read_profile
 
@@ -143,9 +154,8 @@ def _write_functions(statistics: Statistics | None, trace: str) -> str | None:
                    " is no Python program", err=True)  # fmt: skip
         return None
     profile = read_profile(trace)
-    path = f"{os.path.splitext(trace)[0]}.prof"
-    with open(path, "wb") as written:
-        written.write(with_statements(statistics, profile))
+    path = functions_path(trace)
+    write_output(path, with_statements(statistics, profile), MARK, force)
     click.echo(f"functions: {visible(os.path.relpath(path))}", err=True)
     if len({aggregate.thread for aggregate in profile.aggregates}) > 1:
         click.echo("functions of the main thread only; on Python 3.12 and newer cProfile mixes"
@@ -159,9 +169,17 @@ def _taken(path: str) -> Statistics | None:
     return taken_statistics(path)
 
 
-def _functions_beside(parts: Parts) -> str:
+def functions_path(trace: str) -> str:
+    """Where cProfile's statistics are written beside a trace."""
+    return f"{os.path.splitext(trace)[0]}.prof"
+
+
+def _functions_beside(parts: Parts, force: bool) -> str:
     """Where the recorded process writes cProfile's statistics."""
+    from queryprof.report.export.functions import MARK
+
     _need_trace(parts, "--cprofile")
+    _refuse_other_file(parts, functions_path(parts.output), MARK, force)
     return parts.beside("functions.prof")
 
 
@@ -170,7 +188,11 @@ def _workload_beside(parts: Parts, megabytes: int) -> str:
     from queryprof.trace.workload import prefix_of, remove_workloads
 
     _need_trace(parts, "--record-workload")
-    remove_workloads(parts.output)
+    try:
+        remove_workloads(parts.output)
+    except QueryprofError:
+        parts.remove()
+        raise
     return f"{megabytes}:{prefix_of(os.path.abspath(parts.output))}"
 
 
@@ -180,18 +202,26 @@ def _need_trace(parts: Parts, option: str) -> None:
         raise click.UsageError(f"{option} needs a trace: it writes beside it")
 
 
-def _page_beside(parts: Parts) -> str:
-    """The path of the page; an error is said before the program runs."""
-    from queryprof.cli.html import page_path, refuse_other_file
+def _page_beside(parts: Parts, force: bool) -> str:
+    """The path of the page."""
+    from queryprof.cli.html import page_path
+    from queryprof.report.html.html_report import MARK
 
     _need_trace(parts, "--html")
     path = page_path(parts.output)
+    _refuse_other_file(parts, path, MARK.encode(), force)
+    return path
+
+
+def _refuse_other_file(parts: Parts, path: str, mark: bytes, force: bool) -> None:
+    """An error is said before the program runs."""
+    from queryprof.cli.output import refuse_other_file
+
     try:
-        refuse_other_file(path)
+        refuse_other_file(path, mark, force)
     except QueryprofError:
         parts.remove()
         raise
-    return path
 
 
 def _import_report() -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 
 import click
 
@@ -21,19 +20,20 @@ from queryprof.errors import QueryprofError
 def snakeviz(file: str, stacks: bool, arguments: tuple[str, ...]) -> None:
     """Opens FILE in snakeviz, with ARGUMENTS of its own after --."""
     from queryprof.cli.export import exported
+    from queryprof.cli.output import write_output
+    from queryprof.confined.folder import passing_folder
 
     if importlib.util.find_spec("snakeviz") is None:
         raise QueryprofError("snakeviz is not installed: pip install 'queryprof[snakeviz]'")
     content = exported(file, "pstats", stacks, None)
-    with tempfile.TemporaryDirectory(prefix="queryprof-") as folder:
+    with passing_folder() as folder:
         name = os.path.splitext(os.path.basename(file))[0]
         path = os.path.join(folder, f"{name}.prof")
-        with open(path, "wb") as written:
-            written.write(content)
+        write_output(path, content, b"")
         # Whoever ends this command ends snakeviz: subprocess.call kills it when an exception passes.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
-            status = subprocess.call([sys.executable, "-m", "snakeviz", *arguments, path])
+            status = subprocess.call([sys.executable, "-P", "-m", "snakeviz", *arguments, path])
         except KeyboardInterrupt:  # how snakeviz is ended
             status = 0
     sys.exit(status)

@@ -10,7 +10,7 @@ from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.report import Report
 from queryprof.trace.database_schema import read_schema, schemas_of
-from queryprof.trace.sources import loop_at
+from queryprof.trace.sources import Sources
 
 
 def findings_of(report: Report, databases: Iterable[str] = ()) -> tuple[Finding, ...]:
@@ -25,5 +25,7 @@ def findings_of(report: Report, databases: Iterable[str] = ()) -> tuple[Finding,
     """
     schemas = {path: read_schema(path) for path in databases}
     return find(
-        report, loop_at, schemas or schemas_of(plan.database for plan in report.profile.plans)
+        report,
+        Sources(report.profile.sources).loop_at,
+        schemas or schemas_of(plan.database for plan in report.profile.plans),
     )

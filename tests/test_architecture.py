@@ -26,6 +26,8 @@ MAY_IMPORT = {
     "queryprof.model": set(),
     "queryprof.operations": set(),
     "queryprof.core": {"queryprof.errors"},
+    # What runs under other interpreters, too: the standard library alone.
+    "queryprof.confined": set(),
     "queryprof.hooks": {"queryprof.core", "queryprof.errors", "queryprof.session",
                         "queryprof.trace.place", "queryprof.trace.target"},
     "queryprof.trace": {"queryprof.core", "queryprof.errors", "queryprof.model",
@@ -33,10 +35,10 @@ MAY_IMPORT = {
     "queryprof.analysis": {"queryprof.model", "queryprof.operations"},
     "queryprof.report": {"queryprof.analysis", "queryprof.model", "queryprof.tuning", "queryprof.version"},
     # Experiments on copies of databases: with a library, and from the command line alone.
-    "queryprof.replay": {"queryprof.api", "queryprof.errors", "queryprof.trace", "queryprof.tuning"},
+    "queryprof.replay": {"queryprof.api", "queryprof.confined", "queryprof.errors", "queryprof.trace", "queryprof.tuning"},
     # Methods alone: how experiments are planned, and what their figures say.
     "queryprof.tuning": {"queryprof.errors", "queryprof.model"},
-    "queryprof.proof": {"queryprof.analysis", "queryprof.errors", "queryprof.model",
+    "queryprof.proof": {"queryprof.analysis", "queryprof.confined", "queryprof.errors", "queryprof.model",
                         "queryprof.trace.database_schema"},
     # The findings, with what is looked up for them.
     "queryprof.findings": {"queryprof.analysis", "queryprof.trace"},

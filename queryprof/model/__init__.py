@@ -308,3 +308,5 @@ class Profile:
     """The system's ids of processes that still ran when the trace was read."""
     notes: Mapping[str, str] = field(default_factory=dict, hash=False)
     """By statement: its label, from a library."""
+    sources: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
+    """By file of the program's own code: hashes (SHA-256) of its content when a recording ended."""

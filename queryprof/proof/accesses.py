@@ -15,6 +15,8 @@ from typing import Any
 
 import apsw
 
+from queryprof.confined.authorizer import LIMIT_LENGTH, MOST_VALUE_BYTES, Authorizer
+from queryprof.confined.several import refuse_several
 from queryprof.proof.schema import DatabaseSchema, Table
 from queryprof.proof.values import placeholders, replaced
 
@@ -32,6 +34,7 @@ WITHOUT = (
 """What virtual tables do not support, without a change to what is read."""
 
 MOST_DUMMIES = 20
+MODULE = "queryprof_table"
 
 
 class NotPrepared(Exception):  # noqa: N818  it is told, and is no error of this program
@@ -69,13 +72,17 @@ class Accesses:
     def __init__(self, schema: DatabaseSchema) -> None:
         # Without a cache a statement is prepared, and its tables asked, each time.
         self._connection = apsw.Connection(":memory:", statementcachesize=0)
+        # The statements, and the views' SQL, may be a stranger's.
+        self._authorizer = Authorizer(modules=frozenset({MODULE}))
+        self._connection.authorizer = self._authorizer
+        self._connection.limit(LIMIT_LENGTH, MOST_VALUE_BYTES)
         self._met: list[Access] = []
         self.unknown: set[str] = set()
         """Functions and collations that no one has told of."""
         module: Any = _Module({table.name: table for table in schema.tables}, self._met)
-        self._connection.create_module("queryprof_table", module, use_bestindex_object=True)
+        self._connection.create_module(MODULE, module, use_bestindex_object=True)
         for table in schema.tables:
-            self._do(f'CREATE VIRTUAL TABLE "{_doubled(table.name)}" USING queryprof_table')
+            self._do(f'CREATE VIRTUAL TABLE "{_doubled(table.name)}" USING {MODULE}')
         for sql in schema.others:
             if re.match(r"CREATE\s+(?:TEMP\w*\s+)?VIEW\b", sql, re.IGNORECASE):
                 self._do(sql)
@@ -85,8 +92,9 @@ class Accesses:
 
     def _do(self, sql: str) -> None:
         try:
+            refuse_several(self._connection, sql)
             self._connection.execute(sql)
-        except apsw.Error:
+        except (apsw.Error, ValueError):
             pass  # statements that need it say what is missing
 
     def of(self, sql: str) -> tuple[Access, ...]:
@@ -105,10 +113,13 @@ class Accesses:
             tries.append(re.sub(pattern, instead, tries[-1], flags=re.IGNORECASE | re.DOTALL))
         for one in dict.fromkeys(tries):
             for _ in range(MOST_DUMMIES):
-                self._met.clear()
                 try:
+                    refuse_several(self._connection, "EXPLAIN " + one)
+                    self._met.clear()
                     self._connection.execute("EXPLAIN " + one).fetchall()
-                except apsw.Error as error:
+                except apsw.AuthError:
+                    raise NotPrepared(f"refused: {self._authorizer.refused}") from None
+                except (apsw.Error, ValueError) as error:
                     reason = str(error)
                     if not self._add_dummy(reason):
                         break

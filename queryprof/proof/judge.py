@@ -1,9 +1,11 @@
 """The judge: executes statements on copies of a database, in a process of its own.
 
-It is a program, started as `PYTHON judge.py LIBRARY` by queryprof.proof.judging with the interpreter of
+It is a program, started as `PYTHON -I judge.py LIBRARY` by queryprof.proof.judging with the interpreter of
 the program whose statements they are, and uses nothing but the standard library (and apsw, when that is
-the LIBRARY): that interpreter need not have queryprof. Requests and answers are pickles on its standard
-streams, from and to the process that has started it.
+the LIBRARY) and a few modules of queryprof that do so, too: that interpreter need not have queryprof.
+Requests and answers are pickles on its standard streams, from and to the process that has started it.
+
+The statements may be a stranger's. Each is executed alone, under an authorizer that keeps it to the copy.
 
 A copy is made by SQLite's online backup, which takes a read lock and is consistent while others write.
 Its file is removed as soon as it is open, so that no end of this process leaves one behind; its journal
@@ -12,7 +14,6 @@ is in memory. The original is opened read-only.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import hashlib
 import os
@@ -25,11 +26,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
+from types import ModuleType
 from typing import Any
 
-DB_CACHE_HIT, DB_CACHE_MISS = 7, 8
-STATEMENT_VM_STEP, SQLITE_TRACE_PROFILE = 4, 2
-"""Of sqlite3_db_status, sqlite3_stmt_status and sqlite3_trace_v2."""
+if (
+    __name__ == "__main__"
+):  # queryprof's modules are those beside this file, whatever is installed here
+    package: Any = ModuleType("queryprof")
+    package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+    sys.modules["queryprof"] = package
+
+from queryprof.confined.authorizer import Authorizer
+from queryprof.confined.process import confine, limit_files, limit_time
+from queryprof.proof.libraries import Apsw, Sqlite3
 
 PROGRESS_STEPS = 100_000
 """VM steps between two looks at the clock: a look costs nothing that could be measured."""
@@ -42,120 +51,12 @@ FORMAT_VERSIONS, ROLLBACK_JOURNAL = 18, b"\x01\x01"
 SIGNIFICANT_DIGITS = 12
 """Of a float in a row: sums in another order differ in the last ones."""
 
+FILE_SHARE, FILE_BYTES, TIME_S = 4, 256 << 20, 10.0
+"""A file may have so many times the bytes of the copied database, and so many more; the processor may be used for
+so much longer than the time that is left.
+"""
+
 Values = Any  # the parameters of a statement: a tuple or a dict
-
-
-class Counters:
-    """VM steps and page fetches of connections of the standard library's sqlite3."""
-
-    def __init__(self) -> None:
-        """Raises OSError or AttributeError: the library's functions cannot be reached."""
-        import _sqlite3
-
-        library = ctypes.CDLL(getattr(_sqlite3, "__file__", None))
-        self._status, self._next = library.sqlite3_db_status, library.sqlite3_next_stmt
-        self._counter = library.sqlite3_stmt_status
-        self._vfs = library.sqlite3_vfs_find
-        self._vfs.restype = ctypes.c_void_p
-        number, pointer = ctypes.c_int, ctypes.POINTER(ctypes.c_int)
-        self._status.argtypes = [ctypes.c_void_p, number, pointer, pointer, number]
-        self._next.restype, self._next.argtypes = ctypes.c_void_p, [ctypes.c_void_p] * 2
-        self._counter.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
-
-    def _handle(self, connection: Any) -> int:
-        """The sqlite3*, the first field of the object. The connection keeps it alive."""
-        at = id(connection) + object.__basicsize__
-        handle = ctypes.c_void_p.from_address(at).value or 0
-        if not handle or ctypes.c_void_p.from_address(handle).value != self._vfs(None):
-            raise OSError("this Python keeps its connections in another way")
-        return handle
-
-    def pages(self, connection: Any) -> int:
-        """Page fetches since the connection was opened."""
-        found = 0
-        for what in (DB_CACHE_HIT, DB_CACHE_MISS):
-            now, high = ctypes.c_int(), ctypes.c_int()
-            self._status(self._handle(connection), what, now, high, 0)
-            found += now.value
-        return found
-
-    def steps(self, connection: Any) -> int:
-        """VM steps of all statements that the connection has, since then."""
-        handle = self._handle(connection)
-        found, statement = 0, self._next(handle, None)
-        while statement:
-            found += self._counter(statement, STATEMENT_VM_STEP, 1)
-            statement = self._next(handle, statement)
-        return found
-
-    watch = steps
-
-
-class ApswCounters:
-    """The same for APSW."""
-
-    def __init__(self) -> None:
-        self._steps = 0
-
-    def watch(self, connection: Any) -> None:
-        def note(event: dict[str, Any]) -> None:
-            self._steps += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
-
-        self._steps = 0
-        connection.trace_v2(SQLITE_TRACE_PROFILE, note)
-
-    def pages(self, connection: Any) -> int:
-        return sum(connection.status(what)[0] for what in (DB_CACHE_HIT, DB_CACHE_MISS))
-
-    def steps(self, connection: Any) -> int:
-        connection.trace_v2(0)
-        return self._steps
-
-
-class Sqlite3:
-    """The standard library's module."""
-
-    def __init__(self) -> None:
-        import sqlite3
-
-        self.module, self.version = sqlite3, sqlite3.sqlite_version
-        self.counters: Any = None
-        try:
-            self.counters = Counters()
-            self.counters.pages(self.open(":memory:"))
-        except (ImportError, OSError, AttributeError, TypeError):
-            self.counters = None  # times are measured, and their proof lacks the counters
-
-    def open(self, name: str) -> Any:
-        return self.module.connect(name, uri=True, isolation_level=None, cached_statements=64)
-
-    def copy(self, source: Any, target: Any) -> None:
-        source.backup(target, pages=-1)
-
-    def add_function(self, connection: Any, name: str) -> None:
-        connection.create_function(name, -1, lambda *_: None, deterministic=True)
-
-
-class Apsw:
-    """APSW, which has a SQLite of its own."""
-
-    def __init__(self) -> None:
-        import apsw
-
-        self.module, self.version = apsw, apsw.sqlite_lib_version()
-        self.counters: Any = ApswCounters()
-
-    def open(self, name: str) -> Any:
-        a = self.module
-        flags = a.SQLITE_OPEN_READWRITE | a.SQLITE_OPEN_CREATE | a.SQLITE_OPEN_URI
-        return a.Connection(name, flags=flags)
-
-    def copy(self, source: Any, target: Any) -> None:
-        with target.backup("main", source, "main") as backup:
-            backup.step()
-
-    def add_function(self, connection: Any, name: str) -> None:
-        connection.create_scalar_function(name, lambda *_: None, deterministic=True)
 
 
 class Judge:
@@ -164,6 +65,7 @@ class Judge:
     def __init__(self, library: str) -> None:
         self._library: Any = Apsw() if library == "apsw" else Sqlite3()
         self._copies: dict[str, Any] = {}
+        self.authorizer = Authorizer()
         self._end_s = self._limit_s = float("inf")
 
     def version(self) -> str:
@@ -173,13 +75,15 @@ class Judge:
     def deadline(self, left_s: float) -> None:
         """Statements are interrupted when so many seconds have passed."""
         self._end_s = time.monotonic() + left_s
+        limit_time(left_s + TIME_S)
 
     def take(self, address: str, name: str, directory: str) -> int:
         """Copies a database (an SQLite URI, or the name of a copy); the copy's bytes.
 
         The file has no name any more when the first page is written.
         """
-        source = self._copies.get(address) or self._library.open(address)
+        is_copy = not address.startswith("file:")
+        source = self._copies[address] if is_copy else self._library.open(address)
         handle, path = tempfile.mkstemp(prefix="queryprof-copy-", dir=directory or None)
         try:
             quoted = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
@@ -192,12 +96,26 @@ class Judge:
             os.pwrite(handle, ROLLBACK_JOURNAL, FORMAT_VERSIONS)
         finally:
             os.close(handle)
-            if address not in self._copies:
+            if not is_copy:
                 source.close()
         if name in self._copies:
             self._copies[name].close()
         self._copies[name] = self._ready(copy)
-        return self.size(name)
+        size = self.size(name)
+        limit_files(FILE_SHARE * size + FILE_BYTES)
+        return size
+
+    def attach(self, name: str, address: str, schema: str) -> None:
+        """Gives the statements on a copy another database, an SQLite URI, to read from."""
+        self._library.set_authorizer(self._copies[name], None)
+        self._copies[name].execute(f"ATTACH ? AS {schema}", (address,)).fetchall()
+        self._library.set_authorizer(self._copies[name], self.authorizer)
+
+    def detach(self, name: str, schema: str) -> None:
+        """Takes it away."""
+        self._library.set_authorizer(self._copies[name], None)
+        self._copies[name].execute(f"DETACH {schema}").fetchall()
+        self._library.set_authorizer(self._copies[name], self.authorizer)
 
     def rename(self, name: str, other: str) -> None:
         self._copies[other] = self._copies.pop(name)
@@ -212,6 +130,8 @@ class Judge:
         copy.set_progress_handler(
             lambda: time.monotonic() > min(self._end_s, self._limit_s), PROGRESS_STEPS
         )
+        self._library.set_authorizer(copy, self.authorizer)
+        self._library.limit_values(copy)
         return copy
 
     def dummies(self, name: str, functions: list[str], collations: list[str]) -> None:
@@ -224,10 +144,10 @@ class Judge:
             )
 
     def do(self, name: str, sql: str) -> None:
-        self._copies[name].execute(sql).fetchall()
+        self._library.execute(self._copies[name], sql).fetchall()
 
     def rows(self, name: str, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in self._copies[name].execute(sql, values).fetchall()]
+        return [tuple(row) for row in self._library.execute(self._copies[name], sql, values)]
 
     def plan(self, name: str, sql: str, values: Values = ()) -> list[str]:
         """The steps of the plan, as SQLite chooses it for these values."""
@@ -284,6 +204,7 @@ class Judge:
         least, facts = {}, {}
         start = time.perf_counter_ns()
         for name in names:
+            self._library.refuse_several(self._copies[name], sql, values)
             self._limit_s = time.monotonic() + limit_ns / 1e9
             try:
                 facts[name] = self._counted(self._copies[name], sql, values, writes, most_rows)
@@ -366,6 +287,14 @@ def _undone(copy: Any) -> Iterator[None]:
             copy.execute("RELEASE queryprof")
 
 
+def _reason(error: Exception, authorizer: Authorizer) -> tuple[str, str]:
+    """The kind of an error, and its message in one line."""
+    text = re.sub(r"\s+", " ", str(error)) or type(error).__name__
+    if authorizer.refused and ("authoriz" in text or "prohibited" in text):
+        text = f"refused: {authorizer.refused}"
+    return type(error).__name__, text
+
+
 def _hash(rows: list[Any]) -> str:
     """Equal for equal rows in any order."""
     total = 0
@@ -379,6 +308,7 @@ def main() -> None:  # answers requests until their stream ends
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command's own; it interrupts by SIGUSR1
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
+    confine()
     gc.disable()
     judge = Judge(sys.argv[1])
     signal.signal(signal.SIGUSR1, lambda *_: judge.deadline(0))
@@ -390,8 +320,7 @@ def main() -> None:  # answers requests until their stream ends
         try:
             answer: tuple[bool, Any] = (True, getattr(judge, name)(*arguments))
         except Exception as error:
-            text = re.sub(r"\s+", " ", str(error)) or type(error).__name__
-            answer = (False, (type(error).__name__, text))
+            answer = (False, _reason(error, judge.authorizer))
         pickle.dump(answer, answers, protocol=4)
         answers.flush()
 

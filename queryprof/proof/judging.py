@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from queryprof.confined.folder import passing_folder
 from queryprof.errors import ProofError
 
 JUDGE = Path(__file__).with_name("judge.py")
@@ -21,8 +24,22 @@ BEFORE, AFTER, EMPTY, WHOLE = "before", "after", "empty", "whole"
 sample, the whole of it.
 """
 
+COPIES = frozenset({BEFORE, AFTER, EMPTY, WHOLE})
+
 UNLIMITED_NS = float("inf")
+
+GRACE_S = 2.0
+"""How long the judge may take to see that the time is over."""
+
+LONGEST_WAIT_S = 1e6
 INTERRUPTED = frozenset({"InterruptError"})
+
+
+class _Plain(pickle.Unpickler):
+    """Reads numbers, texts, bytes and what holds them: the judge has executed what strangers wrote."""
+
+    def find_class(self, module_name: str, global_name: str) -> Any:
+        raise pickle.UnpicklingError(f"{module_name}.{global_name} is no plain value")
 
 
 class StatementError(Exception):
@@ -52,25 +69,48 @@ class Measured:
 
 
 class Judge:
-    """Copies of a database, and a process that executes statements on them."""
+    """Copies of a database, and a process that executes statements on them.
+
+    A statement that runs on when the time is over is interrupted; one that cannot be, as SQLite is within
+    one of its steps, is ended with the process. The next `deadline` begins a new one, with the copy of
+    the database alone.
+    """
 
     def __init__(self, interpreter: str = sys.executable, library: str = "sqlite3") -> None:
         """Raises ProofError: the interpreter cannot be started, or lacks the library."""
+        self.interpreter, self.library = interpreter, library
+        self._folder = ExitStack()
+        self._directory = ""
+        self._taken: tuple[str, str] | None = None
+        self._end_s = float("inf")
+        self._is_ended = False
+        self._start()
+        try:
+            self.version = str(self._ask("version"))
+        except ProofError:
+            self.close()
+            raise
+
+    def _start(self) -> None:
         try:
             self._process = subprocess.Popen(
-                [interpreter, "-I", str(JUDGE), library],
+                [self.interpreter, "-I", str(JUDGE), self.library],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 start_new_session=True,
             )  # fmt: skip
         except OSError as error:
-            raise ProofError(f"{interpreter}: cannot be started: {error.strerror}") from error
-        self.interpreter, self.library = interpreter, library
+            raise ProofError(f"{self.interpreter}: cannot be started: {error.strerror}") from error
         self._answers = select.poll()
         self._answers.register(self._process.stdout or -1, select.POLLIN)
-        self.version = str(self._ask("version"))
+        self._is_ended = False
 
     def close(self) -> None:
-        """Ends the process; its copies have no names, and are gone with it."""
+        """Ends the process, and removes its copies."""
+        self._end()
+        self._folder.close()
+
+    def _end(self) -> None:
+        self._is_ended = True
         self._process.kill()
         self._process.communicate()
 
@@ -82,16 +122,20 @@ class Judge:
 
     def _ask(self, name: str, *arguments: object) -> Any:
         assert self._process.stdin
+        if self._is_ended:
+            raise OutOfTime
         try:
             # A request is sent whole, and its answer read: the next answer is never another's.
             with _without_interrupts():
                 pickle.dump((name, arguments), self._process.stdin, protocol=4)
                 self._process.stdin.flush()
             try:
-                self._answers.poll()
+                self._wait(self._end_s)
             except KeyboardInterrupt:
                 self._process.send_signal(signal.SIGUSR1)
-                self._answer()
+                with contextlib.suppress(OutOfTime):
+                    self._wait(time.monotonic())
+                    self._answer()
                 raise
             is_good, answer = self._answer()
         except (EOFError, OSError, pickle.UnpicklingError) as error:
@@ -107,20 +151,51 @@ class Judge:
             raise OutOfTime
         raise StatementError(message)
 
+    def _wait(self, end_s: float) -> None:
+        """Waits for an answer. Raises OutOfTime: there is none soon after the time; the process is
+        ended then.
+        """
+        left_s = end_s + GRACE_S - time.monotonic()
+        if not self._answers.poll(max(0, left_s) * 1000 if left_s < LONGEST_WAIT_S else None):
+            self._end()
+            raise OutOfTime
+
     def _answer(self) -> tuple[bool, Any]:
         assert self._process.stdout
         with _without_interrupts():
-            return pickle.load(self._process.stdout)  # type: ignore[no-any-return]  # noqa: S301  of our child
+            return _Plain(self._process.stdout).load()  # type: ignore[no-any-return]
 
     def deadline(self, left_s: float) -> None:
+        """See the judge's `deadline`."""
+        self._end_s = float("inf")
+        if self._is_ended:
+            self._start()
+            if self._taken:  # a sample may have been about to take its place
+                for name in {self._taken[1], BEFORE}:
+                    self._ask("take", self._taken[0], name, self._directory)
         self._ask("deadline", left_s)
+        self._end_s = time.monotonic() + left_s
 
-    def take(self, address: str, name: str, directory: str = "") -> int:
-        return int(self._ask("take", address, name, directory))
+    def take(self, address: str, name: str) -> int:
+        """See the judge's `take`."""
+        if not self._directory:
+            self._directory = self._folder.enter_context(passing_folder())
+        size = int(self._ask("take", address, name, self._directory))
+        if address not in COPIES:
+            self._taken = (address, name)
+        return size
+
+    def attach(self, name: str, address: str, schema: str) -> None:
+        self._ask("attach", name, address, schema)
+
+    def detach(self, name: str, schema: str) -> None:
+        self._ask("detach", name, schema)
 
     def rename(self, name: str, other: str) -> None:
         """A copy of the other name is gone."""
         self._ask("rename", name, other)
+        if self._taken and self._taken[1] == name:
+            self._taken = (self._taken[0], other)
 
     def blank(self, name: str) -> None:
         self._ask("blank", name)

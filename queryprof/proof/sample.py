@@ -31,11 +31,11 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
     statistics = statistics_of(judge) if "sqlite_stat1" in schema.names else []
     judge.rename(BEFORE, WHOLE)
     judge.blank(BEFORE)
-    judge.do(BEFORE, f"ATTACH {_literal(address)} AS original")
+    judge.attach(BEFORE, address, "original")
     for table in schema.tables:
         if create(judge, table.sql, BEFORE):
             _fill(judge, table, every)
-    judge.do(BEFORE, "DETACH original")
+    judge.detach(BEFORE, "original")
     for sql in schema.others:
         create(judge, sql, BEFORE)
     if statistics:
@@ -52,7 +52,3 @@ def _fill(judge: Judge, table: Table, every: int) -> None:
     copied = f"INSERT INTO main.{name} ({columns}) SELECT {columns} FROM original.{name}{chosen}"
     with contextlib.suppress(StatementError):  # what reads it is then measured on few rows or none
         judge.do(BEFORE, copied)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -1,6 +1,8 @@
 """The player: executes a workload on a database, in a process of its own.
 
-It is started as `python -m queryprof.replay.player ORDER`, where ORDER is a file: an `Order` as JSON.
+It is started by queryprof.replay.replaying, with the path of a file: an `Order` as JSON. Each statement is
+executed alone, under an authorizer that keeps it to the copy: a workload may be a stranger's.
+
 Transactions are as they were: where a connection was in one after an execution that is no BEGIN, and not
 before, the driver had begun it, and so does the player.
 """
@@ -10,6 +12,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
+import os
 import re
 import sqlite3
 import sys
@@ -17,18 +20,33 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import count, islice
 from pathlib import Path
 
 import queryprof.api
+from queryprof.confined.authorizer import (
+    LIMIT_LENGTH,
+    MOST_VALUE_BYTES,
+    SETTINGS,
+    Authorizer,
+)
+from queryprof.confined.handle import Library
+from queryprof.confined.process import confine, limit_files, limit_time
+from queryprof.errors import QueryprofError
 from queryprof.trace.workload import INSIDE, OUTSIDE, Execution, read_workload
 
 LOCK_TIMEOUT_S = 30.0
 BEGINS = re.compile(r"\s*(?:BEGIN|SAVEPOINT)\b", re.IGNORECASE)
-OF_OTHER_FILES = re.compile(r"\s*(?:ATTACH|DETACH|VACUUM\s+(?:\w+\s+)?INTO)\b", re.IGNORECASE)
-SETTING = re.compile(r"\s*PRAGMA\s+(?:\w+\.)?(\w+)\s*=", re.IGNORECASE)
+
+PATIENCE_S, PATIENCE_SHARE = 60.0, 20.0
+"""An execution is interrupted when it takes so much longer than recorded, and so many times as long."""
+
+GRACE_S = 5.0
+"""SQLite sees an interrupt between two of its steps: a player that is still in one then is ended."""
+
+LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +61,7 @@ class Order:
         speed: 0: as fast as it goes; 1: at the recorded times; 2: twice as fast.
         seconds: so long, from the beginning again when it is over; 0: once.
         profile: where to keep a trace; "" nowhere. result: where to write a `Played` as JSON.
+        time_s: how long it may use the processor; file_bytes: the most of a file.
     """
 
     trace: str
@@ -56,6 +75,8 @@ class Order:
     speed: float = 0.0
     seconds: float = 0.0
     profile: str = ""
+    time_s: float = 0.0
+    file_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -95,9 +116,12 @@ class Player:
 
     def __init__(self, order: Order) -> None:
         self._order = order
-        self._names = {name for name, _ in order.pragmas}
+        self._authorizer = Authorizer(SETTINGS - {name for name, _ in order.pragmas})
         self._connections: dict[object, sqlite3.Connection] = {}
+        self._authorizers: list[object] = []
+        self._library = _library()  # before anything is recorded
         self._hashes: dict[str, hashlib.blake2b] = {}
+        self._runs: tuple[sqlite3.Connection, Execution, float] | None = None
         self.played = Played()
 
     def close(self) -> None:
@@ -121,13 +145,18 @@ class Player:
             return
         connection = self._connections.get(one.identity) or self._opened(one.identity)
         start_ns = time.perf_counter_ns()
+        self._authorizer.refused = ""
+        self._runs = connection, one, start_ns / 1e9
         try:
             rows = _execute(connection, one)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError, OverflowError, TypeError, MemoryError) as error:
             reason = f"fails here, and did not when it was recorded: {error}"
+            if self._authorizer.refused:
+                reason = f"is refused in a replay: {self._authorizer.refused}"
             self.played.left_out[reason] += 1
             return
         finally:
+            self._runs = None
             self.played.database_s += (time.perf_counter_ns() - start_ns) / 1e9
         self.played.executions += 1
         if rows and keeps_rows and one.text:
@@ -135,14 +164,10 @@ class Player:
             found.update(repr(rows).encode("utf-8", "surrogatepass"))
 
     def _why_not(self, one: Execution) -> str:
-        text = one.text or ""
         if one.failed:
             return "failed when it was recorded"
         if not one.is_known:
             return "has values that were not recorded"
-        setting = SETTING.match(text)
-        if OF_OTHER_FILES.match(text) or (setting and setting[1].lower() in self._names):
-            return "is about other files, or sets what is set here"
         return ""
 
     def _opened(self, identity: object) -> sqlite3.Connection:
@@ -152,12 +177,43 @@ class Player:
             isolation_level=None,
             check_same_thread=False,
         )
-        # A workload may come from others: it must not write to other files (VACUUM INTO attaches, too).
-        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         for name, value in self._order.pragmas:
             connection.execute(f"PRAGMA {name} = {value}").fetchall()
+        connection.setlimit(LIMIT_LENGTH, MOST_VALUE_BYTES)
+        self._authorize(connection)
         self._connections[identity] = connection
         return connection
+
+    def _authorize(self, connection: sqlite3.Connection) -> None:
+        if self._library:
+            kept = self._library.set_authorizer(connection, self._authorizer)
+            self._authorizers.append(kept)
+        else:  # a recording has no counters then
+            connection.set_authorizer(self._authorizer)
+
+    def interrupt(self) -> None:
+        """Interrupts an execution that takes much longer than it did; ends the process if it goes on."""
+        if not (runs := self._runs):
+            return
+        connection, one, start_s = runs
+        most_s = PATIENCE_S + PATIENCE_SHARE * max(0, one.duration_ns) / 1e9
+        took_s = time.perf_counter() - start_s
+        if took_s > most_s + GRACE_S:
+            text = " ".join((one.text or one.operation).split())[:80]
+            os.write(
+                2, f"a statement runs on after {took_s:.0f} s: {text}\n".encode(errors="replace")
+            )
+            os._exit(1)
+        if took_s > most_s:
+            with suppress(sqlite3.Error):  # it has been closed
+                connection.interrupt()
+
+
+def _library() -> Library | None:
+    try:
+        return Library()
+    except (OSError, AttributeError, ImportError):
+        return None
 
 
 def _execute(connection: sqlite3.Connection, one: Execution) -> list[object]:
@@ -169,13 +225,30 @@ def _execute(connection: sqlite3.Connection, one: Execution) -> list[object]:
     if one.state == INSIDE and not is_inside and not BEGINS.match(text):
         connection.execute("BEGIN")
     if one.operation == "executescript":
-        connection.executescript(text)
+        if is_inside:  # as the driver does
+            connection.execute("COMMIT")
+        for statement in statements_of(text):
+            connection.execute(statement).fetchall()
         return []
     if one.operation == "executemany":
         connection.executemany(text, one.parameters or ())  # type: ignore[arg-type]
         return []
     cursor = connection.execute(text, one.parameters or ())  # type: ignore[arg-type]
     return list(islice(cursor, one.rows))
+
+
+def statements_of(script: str) -> list[str]:
+    """The statements of a script: SQLite says where each is complete."""
+    found: list[str] = []
+    start = 0
+    while (end := script.find(";", start)) >= 0:
+        while not sqlite3.complete_statement(script[start : end + 1]):
+            end = script.find(";", end + 1)
+            if end < 0:
+                return [*found, script[start:]]
+        found.append(script[start : end + 1])
+        start = end + 1
+    return [*found, script[start:]]
 
 
 def executions_of(order: Order) -> list[Execution]:
@@ -205,21 +278,28 @@ def units_of(executions: Iterable[Execution]) -> list[list[Execution]]:
 def play(order: Order) -> Played:
     """Plays a workload, and adds up what its threads did."""
     executions = executions_of(order)
+    players = [Player(order) for _ in range(order.workers)]
+    threading.Thread(target=_watch, args=(players,), name="queryprof watches", daemon=True).start()
     with queryprof.api.profile(order.profile) if order.profile else nullcontext():
         began_unix_s = time.time()
-        players = (
-            _play_in_turn(order, executions)
-            if order.workers == order.parts == 1 and not order.seconds
-            else _play_together(order, executions)
-        )
+        if order.workers == order.parts == 1 and not order.seconds:
+            _play_in_turn(order, executions, players[0])
+        else:
+            _play_together(order, executions, players)
         played = Played(began_unix_s=began_unix_s, ended_unix_s=time.time())
     for player in players:
         played.add(player.played)
     return played
 
 
-def _play_in_turn(order: Order, executions: Sequence[Execution]) -> list[Player]:
-    player = Player(order)
+def _watch(players: Sequence[Player]) -> None:
+    while True:
+        time.sleep(LOOK_S)
+        for player in players:
+            player.interrupt()
+
+
+def _play_in_turn(order: Order, executions: Sequence[Execution], player: Player) -> None:
     ends = {one.identity: number for number, one in enumerate(executions)}
     start_s = time.perf_counter()
     for number, one in enumerate(executions):
@@ -230,14 +310,14 @@ def _play_in_turn(order: Order, executions: Sequence[Execution]) -> list[Player]
         if ends[one.identity] == number:  # the garbage collector may have closed it, unseen
             player.close_one(one.identity)
     player.close()
-    return [player]
 
 
-def _play_together(order: Order, executions: Sequence[Execution]) -> list[Player]:
+def _play_together(
+    order: Order, executions: Sequence[Execution], players: Sequence[Player]
+) -> None:
     """Transactions are dealt to threads as these are free."""
     units = units_of(executions)[order.part :: order.parts]
     turn, lock = count(), threading.Lock()
-    players = [Player(order) for _ in range(order.workers)]
     end_s = time.perf_counter() + order.seconds
 
     def work(player: Player, number: int) -> None:
@@ -260,7 +340,6 @@ def _play_together(order: Order, executions: Sequence[Execution]) -> list[Player
         thread.start()
     for thread in threads:
         thread.join()
-    return players
 
 
 def _as_of(one: Execution, worker: int) -> Execution:
@@ -269,16 +348,18 @@ def _as_of(one: Execution, worker: int) -> Execution:
     return replace(one, process=worker, connection=0, operation=operation)
 
 
-def main() -> None:
+def main(path: str) -> None:
     """Plays an order, and writes what was played."""
-    given = json.loads(Path(sys.argv[1]).read_text())
+    given = json.loads(Path(path).read_text())
     given["pragmas"] = tuple((name, value) for name, value in given["pragmas"])
     order = Order(**given)
+    confine()
+    limit_time(order.time_s)
+    limit_files(order.file_bytes)
     gc.disable()
-    played = play(order)
+    try:
+        played = play(order)
+    except QueryprofError as error:
+        sys.exit(str(error))
     content = {one.name: getattr(played, one.name) for one in fields(played)}
     Path(order.result).write_text(json.dumps(content))
-
-
-if __name__ == "__main__":
-    main()

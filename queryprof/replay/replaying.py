@@ -8,12 +8,13 @@ import re
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from queryprof.confined.folder import passing_folder
 from queryprof.errors import ProofError
 from queryprof.replay.player import Order, Played
 from queryprof.trace.database_schema import unchanged_uri
@@ -22,6 +23,22 @@ from queryprof.trace.workload import Execution, Workload, read_workload
 
 OF_THE_FILE = frozenset({"page_size", "journal_mode", "auto_vacuum"})
 """Pragmas that are the file's: they are set once, before the copy is played on."""
+
+PACKAGE = str(Path(__file__).parents[1])
+PLAYER = (
+    "import sys; from importlib.util import find_spec\n"
+    "find_spec('queryprof') or sys.path.append(sys.argv[1])\n"
+    "from queryprof.replay.player import main; main(sys.argv[2])"
+)
+"""The player's program: without the current directory and the environment's Python settings it may not find
+the package by itself.
+"""
+
+MOST_TIME_S, TIME_SHARE = 3600.0, 100.0
+"""A player may use the processor for so long, and so many times as long as the recording took."""
+
+MOST_FILE_BYTES, FILE_SHARE = 1 << 30, 4
+"""A file may have so many bytes, and so many times those of the database and the workload together."""
 
 NAME = re.compile(r"\w+")
 VALUE = re.compile(r"-?\w+")
@@ -44,7 +61,7 @@ class Setting:
 @dataclass(frozen=True, slots=True)
 class Replay:
     """A workload, and the database that it is replayed on; `sites`: by text the first line that
-    executed it.
+    executed it; `bytes`: of the workload's files.
     """
 
     trace: str
@@ -54,6 +71,7 @@ class Replay:
     recorded_s: float
     is_cut: bool
     sites: Mapping[str, str]
+    bytes: int
 
 
 def replay_of(trace: str, database: str) -> Replay:
@@ -69,8 +87,8 @@ def replay_of(trace: str, database: str) -> Replay:
     recorded = _recorded_path(workload, database)
     of_it = [one for one in workload.executions if one.database == recorded]
     return Replay(
-        trace, database, recorded, len(of_it), sum(one.duration_ns for one in of_it) / 1e9,
-        workload.is_cut, _sites(of_it),
+        trace, database, recorded, len(of_it), sum(max(0, one.duration_ns) for one in of_it) / 1e9,
+        workload.is_cut, _sites(of_it), workload.bytes,
     )  # fmt: skip
 
 
@@ -118,7 +136,7 @@ def played(
     Raises:
         ProofError: the copy cannot be made, a player fails, or it is another database.
     """
-    with tempfile.TemporaryDirectory(prefix="queryprof-replay-") as folder:
+    with _folder() as folder:
         copy = os.path.join(folder, "copy.db")
         _copy(replay.database, copy, setting)
         pragmas = tuple(one for one in setting.pragmas if one[0] not in OF_THE_FILE)
@@ -128,12 +146,21 @@ def played(
                 os.path.abspath(replay.trace), replay.recorded, copy, os.path.join(folder, f"result-{part}"),
                 pragmas, 1 if processes else workers, part, parts, speed, seconds,
                 os.path.join(folder, f"{part}.qprof") if profile else "",
+                MOST_TIME_S + TIME_SHARE * workers * (replay.recorded_s + seconds),
+                MOST_FILE_BYTES + FILE_SHARE * (os.path.getsize(copy) + replay.bytes),
             )
             for part in range(parts)
         ]  # fmt: skip
         players = [_started(order, setting) for order in orders]
-        # All are waited for before one that failed is told of.
-        ends = [(player, player.communicate()[1]) for player in players]
+        # All are waited for before one that failed is told of. A player ends with its standard input.
+        try:
+            ends = [(player, player.stderr.read()) for player in players if player.stderr]
+            for player in players:
+                player.wait()
+        finally:
+            for player in players:
+                player.kill()
+                player.communicate()
         for player, said in ends:
             if player.returncode:
                 lines = said.strip().splitlines()
@@ -147,6 +174,16 @@ def played(
             found.add(Played(**{**made, "left_out": Counter(made["left_out"])}))
         _check_schema(replay, found)
         return found
+
+
+@contextmanager
+def _folder() -> Iterator[str]:
+    """For a copy: it is gone when this process is. Raises ProofError."""
+    try:
+        with passing_folder() as folder:
+            yield folder
+    except OSError as error:
+        raise ProofError(f"replay: {error}") from error
 
 
 def _check_schema(replay: Replay, found: Played) -> None:
@@ -172,8 +209,8 @@ def _started(order: Order, setting: Setting) -> subprocess.Popen[str]:
     if setting.library:
         environment["LD_PRELOAD"] = os.path.abspath(setting.library)
     return subprocess.Popen(
-        [sys.executable, "-m", "queryprof.replay.player", path],
-        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-I", "-c", PLAYER, os.path.dirname(PACKAGE), path],
+        env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 

@@ -14,8 +14,12 @@ from typing import Any
 
 from queryprof.errors import BaselineError
 from queryprof.model import BASELINE_FIGURES
+from queryprof.trace.given_file import content_of
 
 FORMAT_VERSION = 1
+
+MARK = b'"format_version"'
+"""In every baseline, also in one with the marks of a merge conflict."""
 
 Tests = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Test -> statement -> figure -> number, and plans -> lists of lines; what is unknown is left out."""
@@ -88,6 +92,18 @@ def _refuse_odd_file(path: str) -> None:
         raise BaselineError(f"{path}: is no regular file; choose another name")
 
 
+def _refuse_other_file(path: str) -> None:
+    """Raises BaselineError when a file is there that is no baseline, not even a damaged one."""
+    try:
+        content = content_of(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise BaselineError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if content.strip() and MARK not in content:
+        raise BaselineError(f"{path}: is there, and no baseline; choose another name")
+
+
 def write_baseline(path: str, baseline: Baseline) -> None:
     """Writes a baseline, whole or not at all; through a symbolic link.
 
@@ -101,6 +117,7 @@ def write_baseline(path: str, baseline: Baseline) -> None:
     }
     text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     _refuse_odd_file(path)
+    _refuse_other_file(path)
     target = os.path.realpath(path)
     beside = f"{target}.{os.getpid()}.tmp"
     try:

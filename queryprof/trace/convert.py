@@ -15,6 +15,7 @@ from queryprof.trace.identity import facts_of, identity_of
 from queryprof.trace.pending import aggregate_rows
 from queryprof.trace.region import ENDED, PART
 from queryprof.trace.region_addition import RegionAddition
+from queryprof.trace.source_facts import SourceFacts, is_of_this_machine
 from queryprof.trace.table import LAST, SUM
 from queryprof.trace.tables import TABLE
 
@@ -39,6 +40,7 @@ class Conversion:
     def __init__(self, store: TraceStore) -> None:
         self.store = store
         self._processes: dict[Identity, int] = {}
+        self._sources = SourceFacts()
 
     def add(self, region: Region, is_clean: bool | None = None) -> int:
         """Adds what a region holds, and returns the id of its process.
@@ -71,6 +73,9 @@ class Conversion:
             region.read_head()  # the names after the sums: of a living process, they may be new
             addition = RegionAddition(self.store, region, known, tuple(facts["operations"]))
             addition.add(aggregates)
+            if is_of_this_machine(region):
+                end_unix_ns = int(str(values["end_unix_ns"]))
+                self.store.add("source", self._sources.of(addition.own_files, end_unix_ns))
         except sqlite3.OperationalError:
             raise
         except (

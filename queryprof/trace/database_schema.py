@@ -8,6 +8,7 @@ from pathlib import Path
 
 from queryprof.errors import TraceError
 from queryprof.model import Index, Schema
+from queryprof.trace.header import mode_without_changes
 
 INDEXES = (
     "SELECT i.name, m.name, i.\"unique\" OR i.origin != 'c', i.partial FROM sqlite_schema AS m,"
@@ -17,17 +18,8 @@ BUSY_MS = 200
 
 
 def unchanged_uri(path: str) -> str:
-    """The URI with which SQLite reads a database and changes none of its files.
-
-    A write-ahead log is read by the index beside it, as it is. Where there is none no program has the
-    database open, and it is read without a lock: with one the index would be made anew.
-    https://www.sqlite.org/uri.html
-    """
-    is_open = any(Path(path + end).exists() for end in ("-wal", "-shm", "-journal"))
-    with Path(path).open("rb") as file:
-        has_log = file.read(20)[18:] == b"\x02\x02"
-    how = "&immutable=1" if has_log and not is_open else "&readonly_shm=1" if has_log else ""
-    return f"{Path(path).absolute().as_uri()}?mode=ro{how}"
+    """The URI with which SQLite reads a database and changes none of its files. Raises OSError."""
+    return f"{Path(path).absolute().as_uri()}?mode={mode_without_changes(path)}"
 
 
 def read_schema(path: str) -> Schema:

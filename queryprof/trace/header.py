@@ -25,6 +25,22 @@ def is_trace(path: str) -> bool:
     return header.startswith(MAGIC) and number == APPLICATION_ID
 
 
+def mode_without_changes(path: str) -> str:
+    """The mode of a URI with which SQLite reads a database and changes none of its files.
+
+    A write-ahead log is read by the index beside it, as it is. Where there is none no program has the
+    database open, and it is read without a lock: with one the index would be made again.
+    https://www.sqlite.org/uri.html
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        has_log = file.read(20)[18:] == b"\x02\x02"
+    is_open = any(os.path.exists(path + end) for end in ("-wal", "-shm", "-journal"))
+    return f"ro{'' if not has_log else '&readonly_shm=1' if is_open else '&immutable=1'}"
+
+
 def address(path: str, mode: str = "ro") -> str:
     """The path as a URI for SQLite: also with bytes that are not UTF-8, and never with a host."""
     from urllib.parse import quote

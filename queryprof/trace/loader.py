@@ -90,6 +90,7 @@ class _Loader:
             handoffs=tuple(self._handoffs()),
             thread_usage=tuple(self._usage()),
             notes=self._notes,
+            sources=self._sources(),
         )
 
     def _rows(self, table: str) -> Iterator[Any]:
@@ -106,6 +107,12 @@ class _Loader:
             if note is not None:
                 self._notes[text] = note
             yield number, text
+
+    def _sources(self) -> Mapping[str, frozenset[str]]:
+        found: dict[str, set[str]] = defaultdict(set)
+        for file, digest, _ in self._rows("source"):
+            found[file].add(digest)
+        return {file: frozenset(digests) for file, digests in found.items()}
 
     def _histograms(self, table: str) -> Mapping[tuple[object, ...], Histogram]:
         """By the columns of the key before the bucket."""

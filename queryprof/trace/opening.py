@@ -12,8 +12,11 @@ from contextlib import closing, contextmanager
 
 from queryprof.errors import TraceError
 from queryprof.trace.checked_rows import CheckedTrace, reading, refuse_other_objects
-from queryprof.trace.header import address, is_sqlite
+from queryprof.trace.header import address, is_sqlite, mode_without_changes
 from queryprof.trace.schema import APPLICATION_ID, SCHEMA_VERSION, migration
+
+JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+"""At the end of a journal that names a further one, of several databases."""
 
 
 @contextmanager
@@ -43,13 +46,14 @@ def connect(path: str) -> sqlite3.Connection:
             raise TraceError(f"{path}: cannot be read: is no file")
         if not is_sqlite(path):
             raise TraceError(f"{path}: is no queryprof trace")
+        mode = mode_without_changes(path)
     except FileNotFoundError:
         raise TraceError(f"{path}: there is no such trace") from None
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         reason = getattr(error, "strerror", None) or error
         raise TraceError(f"{path}: cannot be read: {reason}") from error
     # A process that was killed may leave a journal, which SQLite must be free to roll back.
-    mode = "rw" if os.path.exists(path + "-journal") and os.access(path, os.W_OK) else "ro"
+    mode = "rw" if _has_journal(path) and os.access(path, os.W_OK) else mode
     with reading(path, "header"):
         connection = sqlite3.connect(address(path, mode), uri=True, timeout=10)
         with closed_on_error(connection):
@@ -57,6 +61,26 @@ def connect(path: str) -> sqlite3.Connection:
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
     return connection
+
+
+def _has_journal(path: str) -> bool:
+    """Raises TraceError: it is that of several databases. SQLite would remove the file that it names,
+    whatever that is (https://www.sqlite.org/fileformat.html#the_rollback_journal); a trace has none such.
+    """
+    journal = path + "-journal"
+    if not os.path.isfile(journal) or os.path.islink(journal):
+        return False
+    try:
+        with open(journal, "rb") as file:
+            file.seek(-min(len(JOURNAL_MAGIC), os.path.getsize(journal)), os.SEEK_END)
+            names_another = file.read() == JOURNAL_MAGIC
+    except OSError:
+        return False
+    if names_another:
+        raise TraceError(
+            f"{path}: the journal beside it names another file, so no recording has left it"
+        )
+    return True
 
 
 @contextmanager

@@ -55,6 +55,8 @@ class RegionRows:
         self._span_names = [name for (name,) in region.rows("spans", ("name",))]
         self._thread_names = [name for (name,) in region.rows("threads", ("name",))]
         self._frames_of: dict[int, str] = {NO_PATH: ""}
+        self.own_files: set[str] = set()
+        """Of the program's own code, as far as rows refer to them."""
         self._ids = {
             "statement": _Ids(self._statement),
             "frame": _Ids(self._line),
@@ -76,6 +78,8 @@ class RegionRows:
         row = self._row(self._line_rows, number, (NONE, NONE, 0, 1, 0))
         function, file = map(self._region.text, row[:2])
         kind = KINDS[min(row[3], len(KINDS) - 1)]
+        if kind == "user":
+            self.own_files.add(file)
         return self._store.id("frame", function, file, row[2], kind, row[4])
 
     def _stack(self, number: int) -> int:

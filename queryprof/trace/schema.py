@@ -13,7 +13,7 @@ History:
     6   file_work, lock_hold, lock_event, statement_use, parameter_sample
     7   span_slowest, span_run, stall_event; of lock_hold: changed_rows, log_bytes; of process:
         files_off; of frame: first_line
-    8   of process: unseen_files
+    8   source; of process: unseen_files
 """
 
 from __future__ import annotations

@@ -1,17 +1,22 @@
-"""The program's source, where it is still there: the loop that a line is in, the lines around it."""
+"""The program's source, where it is still what the recording saw: the loop that a line is in, the lines
+around it. A trace may name any file: one is read only if its content has the hash that is in the trace.
+"""
 
 from __future__ import annotations
 
 import ast
-import os
-import stat
+import io
 import tokenize
 import warnings
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 
 from queryprof.model import Frame
+from queryprof.trace.source_facts import source_of
 
-LARGEST_BYTES = 2_000_000
+NO_HASHES: frozenset[str] = frozenset()
 AROUND = 3
 LONGEST_LINE = 200
 LOOPS = (
@@ -25,66 +30,80 @@ LOOPS = (
 )
 
 
-def loop_at(frame: Frame) -> Frame | None:
-    """The innermost loop around a frame's line in its function, as a frame of its line; None: there
-    is none, it never ends by itself (`while True`), or the source is not there.
-    """
-    found: ast.AST | None = None
-    for node, first, last in _loops(frame.file):
-        if first <= frame.line <= last and (found is None or first > _line(found)):
-            found = node
-    inside = found is not None and _function_at(frame.file, _line(found)) == _function_at(
-        frame.file, frame.line
-    )
-    if found is None or not inside:
-        return None
-    return Frame(frame.function, frame.file, _line(found), frame.kind)
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Source files by their hashes: see `Profile.sources`."""
+
+    hashes: Mapping[str, Collection[str]]
+
+    def loop_at(self, frame: Frame) -> Frame | None:
+        """The innermost loop around a frame's line in its function, as a frame of its line; None: there
+        is none, it never ends by itself (`while True`), or the source is not there.
+        """
+        text = self._text(frame.file)
+        found: ast.AST | None = None
+        for node, first, last in _loops(text):
+            if first <= frame.line <= last and (found is None or first > _line(found)):
+                found = node
+        inside = found is not None and _function_at(text, _line(found)) == _function_at(
+            text, frame.line
+        )
+        if found is None or not inside:
+            return None
+        return Frame(frame.function, frame.file, _line(found), frame.kind)
+
+    def lines_around(self, frame: Frame) -> list[tuple[int, str]] | None:
+        """The lines around a frame's line, each with its number; None: the source is not there, or
+        is another one.
+        """
+        lines = self._text(frame.file).splitlines()
+        first, last = max(1, frame.line - AROUND), min(len(lines), frame.line + AROUND)
+        if not frame.line:
+            return None
+        return [
+            (number, lines[number - 1][:LONGEST_LINE]) for number in range(first, last + 1)
+        ] or None
+
+    def _text(self, file: str) -> str:
+        """Empty: it is not there, or not what was recorded."""
+        hashes = self.hashes.get(file, NO_HASHES)
+        text, digest = _source(file) if hashes else ("", "")
+        return text if digest in hashes else ""
 
 
 def _line(node: ast.AST) -> int:
     return getattr(node, "lineno", 0)
 
 
-def lines_around(frame: Frame, unchanged_since_unix_ns: int) -> list[tuple[int, str]] | None:
-    """The lines around a frame's line, each with its number; None: the source is not there, or has
-    changed since.
-    """
-    text, changed_unix_ns = _source(frame.file)
-    if not frame.line or text is None or changed_unix_ns > unchanged_since_unix_ns:
-        return None
-    lines = text.splitlines()
-    first, last = max(1, frame.line - AROUND), min(len(lines), frame.line + AROUND)
-    return [(number, lines[number - 1][:LONGEST_LINE]) for number in range(first, last + 1)] or None
-
-
 @cache
-def _source(file: str) -> tuple[str | None, int]:
-    """A file's text, and when it was last changed; None: it is no source that can be read."""
+def _source(file: str) -> tuple[str, str]:
+    """A file's text and its hash; empty: it is no source that can be read."""
+    found = source_of(file)
+    if found is None:
+        return "", ""
+    content = found[0]
     try:
-        facts = os.stat(file)  # a trace may name any file
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST_BYTES:
-            return None, 0
-        with tokenize.open(file) as source:
-            return source.read(), facts.st_mtime_ns
-    except (OSError, SyntaxError, ValueError):
-        return None, 0
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        text = content.decode(encoding)
+    except (SyntaxError, ValueError, LookupError):
+        return "", ""
+    return text, sha256(content, usedforsecurity=False).hexdigest()
 
 
 @cache
-def _tree(file: str) -> ast.Module | None:
-    text, _ = _source(file)
+def _tree(text: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the program's own: an invalid escape, for instance
-            return ast.parse(text) if text is not None else None
+            return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 @cache
-def _loops(file: str) -> tuple[tuple[ast.AST, int, int], ...]:
-    """The loops of a file with the lines of what runs again and again in them."""
-    tree = _tree(file)
+def _loops(text: str) -> tuple[tuple[ast.AST, int, int], ...]:
+    """The loops of a source with the lines of what runs again and again in them."""
+    tree = _tree(text)
     found = []
     for node in ast.walk(tree) if tree else ():
         if not isinstance(node, LOOPS):
@@ -99,8 +118,8 @@ def _loops(file: str) -> tuple[tuple[ast.AST, int, int], ...]:
 
 
 @cache
-def _functions(file: str) -> tuple[tuple[int, int], ...]:
-    tree = _tree(file)
+def _functions(text: str) -> tuple[tuple[int, int], ...]:
+    tree = _tree(text)
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     return tuple(
         (node.lineno, node.end_lineno or node.lineno)
@@ -109,7 +128,7 @@ def _functions(file: str) -> tuple[tuple[int, int], ...]:
     )
 
 
-def _function_at(file: str, line: int) -> tuple[int, int] | None:
+def _function_at(text: str, line: int) -> tuple[int, int] | None:
     """The innermost function around a line."""
-    around = [lines for lines in _functions(file) if lines[0] <= line <= lines[1]]
+    around = [lines for lines in _functions(text) if lines[0] <= line <= lines[1]]
     return max(around, default=None)

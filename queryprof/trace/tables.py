@@ -359,6 +359,13 @@ TABLES = (
         (*STATEMENT_KEY, Column("samples"), Column("repeats")),
         since=6,
     ),
+    Table(
+        "source",
+        "A Python file of the program's own code as it was at the end. Lines of it are shown where its"
+        " content is still this: a trace may name any file, and cannot know what is in it.",
+        (text("file"), text("sha256", "of its content, hexadecimal"), last("bytes")),
+        since=8,
+    ),
 )
 """In this order a table comes after those that it refers to."""
 

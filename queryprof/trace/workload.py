@@ -32,6 +32,7 @@ from functools import partial
 from queryprof.core import _core
 from queryprof.errors import TraceError
 from queryprof.model import CallPath, Frame
+from queryprof.trace.given_file import content_of
 
 MAGIC = b"queryprof workload 2\n"
 FIXED = struct.Struct("=qqQIHBBB3xIQ")
@@ -95,10 +96,15 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The executions of all processes, in the order in which they began; is_cut: some are missing."""
+    """The executions of all processes, in the order in which they began.
+
+    Attributes:
+        is_cut: some are missing; bytes: of its files.
+    """
 
     executions: tuple[Execution, ...]
     is_cut: bool
+    bytes: int = 0
 
 
 def prefix_of(trace: str) -> str:
@@ -107,9 +113,22 @@ def prefix_of(trace: str) -> str:
 
 
 def remove_workloads(trace: str) -> None:
-    """Removes the workloads beside a trace."""
-    for path in glob.glob(glob.escape(prefix_of(trace)) + "*"):
+    """Removes the workloads beside a trace. Raises TraceError: a file with such a name is none."""
+    paths = glob.glob(glob.escape(prefix_of(trace)) + "*")
+    for path in paths:
+        if os.path.islink(path) or not _is_workload(path):
+            raise TraceError(f"{path}: is there, and no workload; choose another name with -o")
+    for path in paths:
         os.unlink(path)
+
+
+def _is_workload(path: str) -> bool:
+    """Of any version; an empty file is one whose process was killed."""
+    try:
+        start = content_of(path, len(MAGIC))
+    except OSError:
+        return False
+    return not start or start.startswith(MAGIC.rstrip(b"0123456789\n"))
 
 
 def read_workload(trace: str) -> Workload:
@@ -124,25 +143,25 @@ def read_workload(trace: str) -> Workload:
             f"{trace}: no workload is beside it: record with `queryprof run --record-workload`"
         )
     found: list[Execution] = []
-    is_cut = False
+    is_cut, size = False, 0
     for number, path in enumerate(paths):
         try:
-            with open(path, "rb") as file:
-                content = file.read()
+            content = content_of(path)
         except OSError as error:
-            raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
+            raise TraceError(f"{path}: cannot be read: {error.strerror or error}") from error
+        size += len(content)
         if not content.startswith(MAGIC):
             raise TraceError(f"{path}: is no workload of this version of queryprof")
         reader = _Reader(content, number)
         try:
             reader.read()
-        except (struct.error, IndexError, ValueError, UnicodeDecodeError) as error:
+        except (struct.error, IndexError, ValueError, TypeError, MemoryError) as error:
             if reader.is_damaged:
                 raise TraceError(f"{path}: is damaged after {reader.at:,} bytes") from error
         found += reader.executions()
         is_cut = is_cut or reader.is_cut
     found.sort(key=lambda one: one.start_unix_ns)
-    return Workload(tuple(found), is_cut)
+    return Workload(tuple(found), is_cut, size)
 
 
 class _Reader:
@@ -224,7 +243,8 @@ class _Reader:
             self._texts[text] if text else None, parameters, bool(failed), state, self._paths.get(path, ()),
         )  # fmt: skip
 
-    def _parameters(self) -> Parameters:
+    def _parameters(self, is_one: bool = False) -> Parameters:
+        """Of an execution; `is_one`: of one of an executemany, which holds no further ones."""
         kind = self._byte()
         if kind in "0?":
             return None if kind == "0" else Unknown
@@ -233,8 +253,8 @@ class _Reader:
             return tuple(self._value() for _ in range(count))
         if kind == "{":
             return {self._value(): self._value() for _ in range(count)}
-        if kind == "[":
-            return [self._parameters() for _ in range(count)]
+        if kind == "[" and not is_one:
+            return [self._parameters(is_one=True) for _ in range(count)]
         self.is_damaged = True
         raise ValueError(kind)
 

@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import warnings
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -19,7 +20,7 @@ from queryprof.findings import findings_of
 from queryprof.model import Frame
 from queryprof.trace.database_schema import read_schema
 from queryprof.trace.reader import read_profile
-from queryprof.trace.sources import loop_at
+from queryprof.trace.sources import Sources
 
 pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.once]
 
@@ -159,6 +160,9 @@ def test_what_a_trace_names_is_read_without_a_trace_of_it(tmp_path: Path) -> Non
     """No pipe is waited for, no warning of the program's source is shown, no file is made."""
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / "odd.py").write_text("for number in range(3):\n    print('\\d')\n")
+    files = [tmp_path / "pipe.py", tmp_path / "odd.py"]
+    digest = sha256(files[1].read_bytes()).hexdigest()
+    loop_at = Sources({str(path): {digest} for path in files}).loop_at
     assert loop_at(Frame("f", str(tmp_path / "pipe.py"), 1)) is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -12,6 +12,9 @@ from itertools import pairwise
 
 from queryprof.report.export.weights import ROOT, Node, Weight
 
+MARK = b"\nqueryprof export\n"
+"""After the marshalled dict, where readers do not look: distinguishes a file of ours."""
+
 Figures = list[float]
 """Primitive calls, calls, own time and time with what was called, in ns."""
 
@@ -34,7 +37,7 @@ def pstats_file(weights: list[Weight]) -> bytes:
         for caller, node in set(pairwise(path)):
             of_node = callers.setdefault(node, {})
             add(of_node.setdefault(caller, [0, 0, 0, 0]), weight, node == path[-1])
-    return marshal.dumps(
+    content = marshal.dumps(
         {
             tuple(node): (
                 *_seconds(figures),
@@ -43,6 +46,7 @@ def pstats_file(weights: list[Weight]) -> bytes:
             for node, figures in nodes.items()
         }
     )
+    return content + MARK
 
 
 def _seconds(figures: Figures) -> tuple[int, int, float, float]:

@@ -8,16 +8,18 @@ from typing import Any
 from queryprof.report.export.weights import SQL_FILE, Node, Weight
 from queryprof.version import __version__
 
+MARK = b'{"exporter":"queryprof '
+
 
 def speedscope_file(weights: list[Weight], name: str) -> bytes:
     """A stack for each weight, in ns."""
     numbers: dict[Node, int] = {}
     samples = [[numbers.setdefault(node, len(numbers)) for node in w.nodes] for w in weights]
     document = {
+        "exporter": f"queryprof {__version__}",  # first: a file of ours is known by its beginning
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "name": name,
         "activeProfileIndex": 0,
-        "exporter": f"queryprof {__version__}",
         "shared": {"frames": [_frame(node) for node in numbers]},
         "profiles": [
             {

@@ -11,7 +11,9 @@ from queryprof.analysis.timeline import timeline_of
 from queryprof.model import Exemplar, Profile, Thread
 from queryprof.report.inert import visible
 from queryprof.report.places import Places
+from queryprof.version import __version__
 
+MARK = b'{"otherData":{"exporter":"queryprof '
 INTERVALS = 512
 
 
@@ -44,7 +46,9 @@ def trace_events_file(profile: Profile) -> bytes:
                 "ph": "C", "name": name, "pid": first, "tid": 0, "ts": moment.start_ns / 1000,
                 "args": figures,
             })  # fmt: skip
-    document = {"displayTimeUnit": "ms", "traceEvents": events}
+    # First: a file of ours is known by its beginning.
+    exporter = {"exporter": f"queryprof {__version__}"}
+    document = {"otherData": exporter, "displayTimeUnit": "ms", "traceEvents": events}
     return json.dumps(document, separators=(",", ":")).encode()
 
 

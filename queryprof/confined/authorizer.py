@@ -1,0 +1,97 @@
+"""What SQL of strangers may do: nothing outside of the one database that it is executed on.
+
+An authorizer (https://www.sqlite.org/c3ref/set_authorizer.html) that allows what it knows and refuses all
+else: statements that name files, functions and virtual tables that read files, and most PRAGMAs. This module
+uses nothing but the standard library: the judge runs it under the interpreter of the recorded program.
+"""
+
+from __future__ import annotations
+
+OK, DENY = 0, 1
+PRAGMA, ATTACH, DETACH, CREATE_TABLE_OF_MODULE, FUNCTION = 19, 24, 25, 29, 31
+LAST_KNOWN = 33
+"""Numbers of SQLite's; an action above the last is not known here."""
+
+MOST_VALUE_BYTES = 128 << 20
+"""Of a text or blob: SQLite looks neither at a clock nor at an interrupt while it makes one."""
+
+LIMIT_LENGTH = 0
+
+FUNCTIONS_OF_FILES = frozenset({
+    "load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "lsmode", "zipfile", "zipfile_cds",
+    "eval", "define", "exec", "shell", "system", "fileio_read", "fileio_write", "fileio_append",
+    "fileio_mkdir", "fileio_symlink", "fileio_scan", "fileio_ls", "fileio_mode",
+})  # fmt: skip
+"""Of the sqlite3 shell and of extensions; no SQLite that a driver brings should have them."""
+
+MODULES = frozenset({
+    "fts3", "fts4", "fts4aux", "fts3tokenize", "fts5", "fts5vocab", "rtree", "rtree_i32", "geopoly", "dbstat",
+})  # fmt: skip
+"""Virtual tables whose rows are in the database."""
+
+FACTS = frozenset({
+    "application_id", "collation_list", "compile_options", "data_version", "database_list", "encoding",
+    "foreign_key_check", "foreign_key_list", "freelist_count", "function_list", "index_info", "index_list",
+    "index_xinfo", "integrity_check", "max_page_count", "module_list", "page_count", "page_size",
+    "pragma_list", "quick_check", "schema_version", "table_info", "table_list", "table_xinfo",
+    "user_version",
+})  # fmt: skip
+"""PRAGMAs that read. With a value those change something that are in SETTINGS, or these: """
+
+CHANGED_BY_VALUE = frozenset({"schema_version", "max_page_count", "encoding"})
+
+SETTINGS = frozenset({
+    "analysis_limit", "application_id", "auto_vacuum", "automatic_index", "busy_timeout", "cache_size",
+    "cache_spill", "case_sensitive_like", "cell_size_check", "checkpoint_fullfsync", "defer_foreign_keys",
+    "encoding", "foreign_keys", "fullfsync", "ignore_check_constraints", "incremental_vacuum",
+    "journal_mode", "journal_size_limit", "legacy_alter_table", "locking_mode", "mmap_size", "optimize",
+    "page_size", "query_only", "read_uncommitted", "recursive_triggers", "reverse_unordered_selects",
+    "secure_delete", "shrink_memory", "synchronous", "temp_store", "threads", "user_version",
+    "wal_autocheckpoint", "wal_checkpoint",
+})  # fmt: skip
+"""PRAGMAs of a connection and its one file: a program's own belong to its workload."""
+
+
+class Authorizer:
+    """Is called by SQLite for each action of a statement that it prepares.
+
+    Attributes:
+        refused: what was refused last, in words.
+    """
+
+    def __init__(
+        self, settings: frozenset[str] = frozenset(), modules: frozenset[str] = MODULES
+    ) -> None:
+        self._settings, self._modules = settings, modules
+        self.refused = ""
+
+    def __call__(
+        self, action: int, first: str | None, second: str | None, *_place: str | None
+    ) -> int:
+        refused = self._refused(action, first, second)
+        if refused:
+            self.refused = refused
+            return DENY
+        return OK
+
+    def _refused(self, action: int, first: str | None, second: str | None) -> str:
+        name = (second or "").lower()
+        if action == FUNCTION:
+            return f"the function {name}" if name in FUNCTIONS_OF_FILES else ""
+        if action == PRAGMA:
+            setting = (first or "").lower()
+            return "" if self._is_allowed(setting, second) else f"PRAGMA {setting}"
+        if action == ATTACH:  # VACUUM attaches a file without a name; VACUUM INTO one with a name
+            return "" if first == "" else "ATTACH or VACUUM INTO"
+        if action == DETACH:
+            return "DETACH"
+        if action == CREATE_TABLE_OF_MODULE:
+            return "" if name in self._modules else f"a virtual table of {name}"
+        return "" if 0 < action <= LAST_KNOWN else f"the action {action}"
+
+    def _is_allowed(self, name: str, value: str | None) -> bool:
+        if name in FACTS and (value is None or name not in CHANGED_BY_VALUE | SETTINGS):
+            return True
+        if name == "writable_schema":  # RESET: the schema is read again, and is no writable one
+            return (value or "").lower() == "reset"
+        return name in self._settings

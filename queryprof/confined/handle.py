@@ -1,0 +1,79 @@
+"""The sqlite3* of a connection of the standard library's sqlite3, and the functions that take it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from queryprof.confined.authorizer import DENY
+
+AUTHORIZER = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p,
+    ctypes.c_char_p,
+)  # fmt: skip
+
+
+class Library:
+    """The SQLite that this Python's sqlite3 uses: another one may have been loaded before its own."""
+
+    def __init__(self) -> None:
+        """Raises OSError, AttributeError or ImportError: its functions cannot be reached."""
+        import _sqlite3
+        import sqlite3
+
+        connection = sqlite3.connect(":memory:")
+        try:
+            for name in (None, getattr(_sqlite3, "__file__", None)):
+                self.functions: Any = ctypes.CDLL(name)
+                try:
+                    self.functions.sqlite3_vfs_find.restype = ctypes.c_void_p
+                    self.handle(connection)
+                except (OSError, AttributeError):
+                    continue
+                return
+        finally:
+            connection.close()
+        raise OSError("this Python keeps its connections in another way")
+
+    def handle(self, connection: Any) -> int:
+        """The sqlite3*, the first field of the object; the connection keeps it alive.
+
+        Raises:
+            OSError: it does not begin with its VFS, as one would.
+        """
+        at = id(connection) + object.__basicsize__
+        handle = ctypes.c_void_p.from_address(at).value or 0
+        vfs = self.functions.sqlite3_vfs_find(None)
+        if not handle or ctypes.c_void_p.from_address(handle).value != vfs:
+            raise OSError("this Python keeps its connections in another way")
+        return handle
+
+    def set_authorizer(
+        self, connection: Any, authorizer: Callable[[int, str | None, str | None], int]
+    ) -> object:
+        """Sets an authorizer that the connection's object has no part of: recordings take no plans and
+        counters of a connection with a callback of its program's.
+
+        Returns:
+            What must live as long as the connection.
+        """
+
+        def called(
+            _: int, action: int, first: bytes | None, second: bytes | None, *_at: Any
+        ) -> int:
+            try:
+                return authorizer(action, _text(first), _text(second))
+            except BaseException:  # ctypes would print it, and allow the action
+                return DENY
+
+        kept = AUTHORIZER(called)
+        set_authorizer = self.functions.sqlite3_set_authorizer
+        set_authorizer.argtypes = [ctypes.c_void_p, AUTHORIZER, ctypes.c_void_p]
+        if set_authorizer(self.handle(connection), kept, None):
+            raise OSError("SQLite takes no authorizer")
+        return kept
+
+
+def _text(given: bytes | None) -> str | None:
+    return None if given is None else given.decode("utf-8", "replace")

@@ -1,0 +1,153 @@
+"""The libraries with a SQLite that the judge executes statements with, and how each counts their work.
+
+This module uses nothing but the standard library, and apsw when that is chosen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from queryprof.confined.authorizer import LIMIT_LENGTH, MOST_VALUE_BYTES, Authorizer
+from queryprof.confined.handle import Library
+from queryprof.confined.several import refuse_several
+
+DB_CACHE_HIT, DB_CACHE_MISS = 7, 8
+STATEMENT_VM_STEP, SQLITE_TRACE_PROFILE = 4, 2
+"""Of sqlite3_db_status, sqlite3_stmt_status and sqlite3_trace_v2."""
+
+Values = Any  # the parameters of a statement: a tuple or a dict
+
+
+class Counters:
+    """VM steps and page fetches of connections of the standard library's sqlite3."""
+
+    def __init__(self) -> None:
+        """Raises OSError or AttributeError: the library's functions cannot be reached."""
+        self._library = Library()
+        library = self._library.functions
+        self._status, self._next = library.sqlite3_db_status, library.sqlite3_next_stmt
+        self._counter = library.sqlite3_stmt_status
+        number, pointer = ctypes.c_int, ctypes.POINTER(ctypes.c_int)
+        self._status.argtypes = [ctypes.c_void_p, number, pointer, pointer, number]
+        self._next.restype, self._next.argtypes = ctypes.c_void_p, [ctypes.c_void_p] * 2
+        self._counter.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
+
+    def pages(self, connection: Any) -> int:
+        """Page fetches since the connection was opened."""
+        found = 0
+        for what in (DB_CACHE_HIT, DB_CACHE_MISS):
+            now, high = ctypes.c_int(), ctypes.c_int()
+            self._status(self._library.handle(connection), what, now, high, 0)
+            found += now.value
+        return found
+
+    def steps(self, connection: Any) -> int:
+        """VM steps of all statements that the connection has, since then."""
+        handle = self._library.handle(connection)
+        found, statement = 0, self._next(handle, None)
+        while statement:
+            found += self._counter(statement, STATEMENT_VM_STEP, 1)
+            statement = self._next(handle, statement)
+        return found
+
+    watch = steps
+
+
+class ApswCounters:
+    """The same for APSW."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+
+    def watch(self, connection: Any) -> None:
+        def note(event: dict[str, Any]) -> None:
+            self._steps += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
+
+        self._steps = 0
+        connection.trace_v2(SQLITE_TRACE_PROFILE, note)
+
+    def pages(self, connection: Any) -> int:
+        return sum(connection.status(what)[0] for what in (DB_CACHE_HIT, DB_CACHE_MISS))
+
+    def steps(self, connection: Any) -> int:
+        connection.trace_v2(0)
+        return self._steps
+
+
+class Sqlite3:
+    """The standard library's module."""
+
+    def __init__(self) -> None:
+        import sqlite3
+
+        self.module, self.version = sqlite3, sqlite3.sqlite_version
+        self.counters: Any = None
+        try:
+            self.counters = Counters()
+            self.counters.pages(self.open(":memory:"))
+        except (ImportError, OSError, AttributeError, TypeError):
+            self.counters = None  # times are measured, and their proof lacks the counters
+
+    def open(self, name: str) -> Any:
+        return self.module.connect(name, uri=True, isolation_level=None, cached_statements=64)
+
+    def copy(self, source: Any, target: Any) -> None:
+        source.backup(target, pages=-1)
+
+    def execute(self, connection: Any, sql: str, values: Values = ()) -> Any:
+        """A cursor with the rows of one statement."""
+        return connection.execute(sql, values)
+
+    def refuse_several(self, connection: Any, sql: str, values: Values) -> None:
+        """The module refuses more than one statement by itself."""
+
+    def set_authorizer(self, connection: Any, authorizer: Authorizer | None) -> None:
+        connection.set_authorizer(authorizer)
+
+    def limit_values(self, connection: Any) -> None:
+        if hasattr(connection, "setlimit"):  # from 3.11 on
+            connection.setlimit(LIMIT_LENGTH, MOST_VALUE_BYTES)
+
+    def add_function(self, connection: Any, name: str) -> None:
+        connection.create_function(name, -1, lambda *_: None, deterministic=True)
+
+
+class Apsw:
+    """APSW, which has a SQLite of its own."""
+
+    def __init__(self) -> None:
+        import apsw
+
+        self.module, self.version = apsw, apsw.sqlite_lib_version()
+        self.counters: Any = ApswCounters()
+        self._alone: set[str] = set()
+
+    def open(self, name: str) -> Any:
+        a = self.module
+        flags = a.SQLITE_OPEN_READWRITE | a.SQLITE_OPEN_CREATE | a.SQLITE_OPEN_URI
+        return a.Connection(name, flags=flags)
+
+    def copy(self, source: Any, target: Any) -> None:
+        with target.backup("main", source, "main") as backup:
+            backup.step()
+
+    def execute(self, connection: Any, sql: str, values: Values = ()) -> Any:
+        """A cursor with the rows of one statement. Raises ValueError: there are more."""
+        self.refuse_several(connection, sql, values)
+        return connection.execute(sql, values)
+
+    def refuse_several(self, connection: Any, sql: str, values: Values) -> None:
+        """APSW executes all statements of a text. Raises ValueError: there are more than one."""
+        if sql not in self._alone:
+            refuse_several(connection, sql, values)
+            self._alone.add(sql)
+
+    def set_authorizer(self, connection: Any, authorizer: Authorizer | None) -> None:
+        connection.authorizer = authorizer
+
+    def limit_values(self, connection: Any) -> None:
+        connection.limit(LIMIT_LENGTH, MOST_VALUE_BYTES)
+
+    def add_function(self, connection: Any, name: str) -> None:
+        connection.create_scalar_function(name, lambda *_: None, deterministic=True)

@@ -1,0 +1,19 @@
+"""Reads a file whose name is given or found: one that may never end, or wait for a writer, is none."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+
+def content_of(path: str, bytes_: int = -1) -> bytes:
+    """The content of a regular file, or so many bytes of it.
+
+    Raises:
+        OSError: it cannot be read, or is none.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("is no file")
+        return file.read(bytes_)

@@ -1,0 +1,44 @@
+"""A journal beside a stranger's trace: SQLite would follow what it names, and remove that."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from strangers import mutations
+
+from queryprof.errors import TraceError
+from queryprof.trace.opening import opened_file
+from queryprof.trace.store import TraceStore
+
+pytestmark = pytest.mark.once
+
+
+def test_a_file_that_a_journal_names_stays(tmp_path: Path) -> None:
+    """At the end it is shown that SQLite alone removes it."""
+    trace, kept = tmp_path / "x.qprof", tmp_path / "kept.txt"
+    kept.write_text("kept")
+    TraceStore(str(trace)).close()
+    journal = Path(f"{trace}-journal")
+    journal.write_bytes(mutations.journal_of(trace, kept))
+    before = journal.read_bytes()
+    with pytest.raises(TraceError, match="names another file"), opened_file(str(trace)):
+        pass
+    assert (kept.exists(), journal.read_bytes()) == (True, before)
+    with closing(sqlite3.connect(trace)) as db:
+        db.execute("SELECT count(*) FROM process").fetchone()
+    assert not kept.exists()
+
+
+def test_a_trace_with_a_log_is_read_without_a_file_beside_it(tmp_path: Path) -> None:
+    """No recording writes one so, and who makes it so has nothing written into the reader's folder."""
+    trace = tmp_path / "x.qprof"
+    TraceStore(str(trace)).close()
+    with closing(sqlite3.connect(trace)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+    before = trace.read_bytes()
+    with opened_file(str(trace)):
+        assert list(tmp_path.iterdir()) == [trace]
+    assert (list(tmp_path.iterdir()), trace.read_bytes()) == ([trace], before)

@@ -1,0 +1,131 @@
+"""What queryprof has not made is not replaced, and nothing is written through a link."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import pstats
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+
+pytestmark = pytest.mark.once
+
+PROGRAM = "import sqlite3\nfor i in range(9): sqlite3.connect(':memory:').execute('SELECT 1').fetchall()\n"
+
+EXPORTS = {
+    "pstats": "x.prof", "speedscope": "x.speedscope.json", "trace-events": "x.trace.json",
+    "collapsed": "x.collapsed.txt",
+}  # fmt: skip
+
+
+@pytest.fixture
+def trace(queryprof: Run, script: Callable[[str], Path]) -> Path:
+    done = queryprof("run", "--no-report", "-o", "x.qprof", script(PROGRAM))
+    assert done.returncode == 0, done.stderr
+    return Path("x.qprof")
+
+
+@pytest.mark.parametrize("form", EXPORTS)
+def test_an_export_replaces_only_its_like(queryprof: Run, trace: Path, form: str) -> None:
+    """A file of another command, of another program and a link stay, unless with --force."""
+    export, path = ("export", "--format", form, trace), Path(EXPORTS[form])
+    assert queryprof(*export).returncode == 0
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    again = queryprof(*export)
+    if form == "collapsed":  # nothing in it says whose it is
+        assert (again.returncode, again.stderr.count("\n")) == (2, 1)
+        assert "--force replaces it, or choose another name with -o" in again.stderr
+    else:
+        assert again.returncode == 0, again.stderr
+    Path("kept").write_text("kept")
+    for make in (
+        lambda: path.write_text("a person's own"),
+        lambda: path.write_bytes(marshal.dumps({})),
+        lambda: path.symlink_to("kept"),
+        lambda: path.symlink_to("made later"),
+    ):
+        path.unlink()
+        make()
+        before = os.readlink(path) if path.is_symlink() else path.read_bytes()
+        refused = queryprof(*export)
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+        assert str(path) in refused.stderr
+        assert "--force" in refused.stderr
+        assert before == (os.readlink(path) if path.is_symlink() else path.read_bytes())
+        assert queryprof(*export, "--force").returncode == 0
+        assert not path.is_symlink()
+    assert Path("kept").read_text() == "kept"
+    assert not Path("made later").exists()
+    assert not list(Path.cwd().glob(".queryprof-*"))
+
+
+def test_an_export_to_a_stream_is_written(queryprof: Run, trace: Path) -> None:
+    """A device and a pipe are no files that could be lost."""
+    assert queryprof("export", "--format", "collapsed", "-o", "/dev/null", trace).returncode == 0
+    said = queryprof("export", "--format", "collapsed", "-o", "/dev/stdout", trace)
+    assert "SELECT ?" in said.stdout
+
+
+def test_functions_are_no_export(queryprof: Run, script: Callable[[str], Path]) -> None:
+    """Both are files for pstats, and have the same name."""
+    program = script(PROGRAM)
+    run = ("run", "--cprofile", "--no-report", "-o", "x.qprof", program)
+    assert queryprof(*run).returncode == 0
+    assert queryprof(*run).returncode == 0
+    content = Path("x.prof").read_bytes()
+    refused = queryprof("export", "--format", "pstats", "x.qprof")
+    assert refused.returncode == 2
+    assert "x.prof: is there, and this command has not made it" in refused.stderr
+    assert Path("x.prof").read_bytes() == content
+    assert pstats.Stats("x.prof").total_calls > 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("option", "name"), [("--cprofile", "x.prof"), ("--html", "x.html")])
+def test_run_says_so_before_the_program_runs(
+    queryprof: Run, script: Callable[[str], Path], option: str, name: str
+) -> None:
+    program = script(f"{PROGRAM}open('ran', 'w')")
+    Path(name).write_text("a person's own")
+    refused = queryprof("run", option, "-o", "x.qprof", program)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert not Path("ran").exists()
+    assert sorted(path.name for path in Path.cwd().iterdir()) == sorted([name, "program.py"])
+    assert queryprof("run", option, "--force", "-o", "x.qprof", program).returncode == 0
+
+
+def test_only_workloads_are_removed(queryprof: Run, script: Callable[[str], Path]) -> None:
+    program = script(PROGRAM)
+    run = ("run", "--record-workload", "--no-report", "-o", "w", program)
+    assert queryprof(*run).returncode == 0
+    (workload,) = Path.cwd().glob("w-workload-*")
+    Path("w-workload-plan.txt").write_text("a person's own")
+    refused = queryprof(*run)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "w-workload-plan.txt: is there, and no workload" in refused.stderr
+    assert workload.exists()
+    Path("w-workload-plan.txt").unlink()
+    assert queryprof(*run).returncode == 0
+    assert len(list(Path.cwd().glob("w-workload-*"))) == 1
+
+
+def test_a_flag_takes_no_program_for_its_value(
+    queryprof: Run, script: Callable[[str], Path]
+) -> None:
+    done = queryprof("run", "--no-report", "-o", "w", "--record-workload", script(PROGRAM))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_baseline_replaces_a_baseline_alone(queryprof: Run) -> None:
+    from queryprof.errors import BaselineError
+    from queryprof.trace.baseline_file import Baseline, write_baseline
+
+    write_baseline("b.json", Baseline("3", {}))
+    write_baseline("b.json", Baseline("3", {}))
+    Path("package.json").write_text('{"name": "x"}')
+    with pytest.raises(BaselineError, match="no baseline"):
+        write_baseline("package.json", Baseline("3", {}))

@@ -1,0 +1,192 @@
+"""The processes that execute SQL of strangers: alone with what they need, bounded, and gone with their command."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+
+from conftest import QUERYPROF, Run
+from queryprof.proof.judging import BEFORE, Judge, OutOfTime
+
+pytestmark = pytest.mark.once
+
+PROGRAM = """
+    import sqlite3
+    db = sqlite3.connect("t.db")
+    for i in range(200):
+        db.execute("INSERT INTO t VALUES (?, ?)", (i, "x" * 100))
+        db.execute("SELECT b FROM t WHERE a = ?", (i,)).fetchall()
+    db.commit()
+"""
+
+ONE_STEP = "SELECT hex(zeroblob(60000000)) LIKE '%' || hex(zeroblob(12000)) || '1'"
+"""One function call, so one step of SQLite's, for an hour."""
+
+
+@pytest.fixture
+def recorded(queryprof: Run, script: Callable[[str], Path], tmp_path: Path) -> Path:
+    """A directory with t.db, x.qprof and its workload."""
+    with closing(sqlite3.connect("t.db")) as db:
+        db.execute("CREATE TABLE t (a, b)")
+        db.executemany("INSERT INTO t VALUES (?, ?)", ((i, "y" * 100) for i in range(20_000)))
+        db.commit()
+    done = queryprof("run", "--record-workload", "--parameters", "--no-report", "-o", "x.qprof",
+                     script(textwrap.dedent(PROGRAM)))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def of_folder(place: Path) -> list[str]:
+    """The command lines of processes that have a folder in their environment or arguments."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("TMPDIR") == str(place) and process.status() != "zombie":
+                found.append(" ".join(process.cmdline()))
+        except psutil.Error:
+            continue
+    return found
+
+
+def wait_for(is_so: Callable[[], object]) -> None:
+    for _ in range(1200):
+        if is_so():
+            return
+        time.sleep(0.05)
+    pytest.fail("it has not come")
+
+
+@pytest.mark.parametrize("command", ["analyze", "replay"])
+def test_a_killed_command_leaves_no_process_and_no_copy(recorded: Path, command: str) -> None:
+    """Killed at moments that are found by what is there: a folder, a copy, a process that plays."""
+    options = ["--prove"] if command == "analyze" else ["--rounds", "50"]
+    for moment in range(4):
+        place = recorded / f"temporary-{moment}"
+        place.mkdir()
+        process = subprocess.Popen(
+            [QUERYPROF, command, "x.qprof", "--db", "t.db", *options], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(place)},
+        )  # fmt: skip
+        wait_for(
+            [
+                lambda place=place: list(place.iterdir()),
+                lambda place=place: list(place.glob("*/*")) or len(of_folder(place)) > 2,
+                lambda place=place: len(of_folder(place)) > 2,
+                lambda place=place: len(of_folder(place)) > 2 and list(place.iterdir()),
+            ][moment]
+        )
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        wait_for(lambda place=place: not of_folder(place) and not list(place.iterdir()))
+
+
+def test_a_step_without_end_is_ended_with_its_process(recorded: Path) -> None:
+    """SQLite looks at no clock within a step; the copy is there again for the time that follows."""
+    database = (recorded / "t.db").as_uri()
+    with Judge() as judge:
+        judge.take(f"{database}?mode=ro", BEFORE)
+        judge.deadline(1)
+        with pytest.raises(OutOfTime):
+            judge.rows(BEFORE, ONE_STEP)
+        with pytest.raises(OutOfTime):
+            judge.rows(BEFORE, "SELECT 1")
+        judge.deadline(60)
+        assert judge.rows(BEFORE, "SELECT count(*) FROM t") == [(20_200,)]
+
+
+def test_a_budget_ends_such_a_step(queryprof: Run, recorded: Path) -> None:
+    with closing(sqlite3.connect(recorded / "x.qprof")) as trace:
+        trace.execute(
+            "UPDATE exemplar SET sql = ?, parameters = '' WHERE sql LIKE 'SELECT%'",
+            (f"SELECT b FROM t WHERE a = 1 AND ({ONE_STEP})",),
+        )
+        trace.commit()
+    done = queryprof("analyze", "x.qprof", "--db", "t.db", "--prove", "--budget", 2, timeout=60)
+    assert done.returncode in (0, 2), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_module_of_the_current_directory_is_not_imported(queryprof: Run, recorded: Path) -> None:
+    """Nor one of PYTHONPATH: who replays a stranger's workload may stand among the stranger's files."""
+    with closing(sqlite3.connect(recorded / "before.db")) as db:
+        db.execute("CREATE TABLE t (a, b)")
+    stranger = recorded / "stranger"
+    stranger.mkdir()
+    for name in (
+        "hashlib",
+        "json",
+        "queryprof",
+        "statistics",
+        "queue",
+        "apsw",
+        "sqlite3",
+        "tempfile",
+    ):
+        (stranger / f"{name}.py").write_text("open('../RAN', 'w')\nraise SystemExit(7)\n")
+    for command in (
+        ["replay", "../x.qprof", "--db", "../before.db", "--rounds", 1],
+        ["tune", "workers", "../x.qprof", "--db", "../before.db", "--most", 1, "--interval", "0.1",
+         "--search", "linear"],
+        ["analyze", "../x.qprof", "--db", "../t.db", "--prove", "--budget", 5],
+    ):  # fmt: skip
+        done = queryprof(*command, cwd=stranger)
+        assert done.returncode == 0, done.stderr
+        assert not (recorded / "RAN").exists()
+
+
+LIMITED = """
+import resource, sys
+sys.path.insert(0, sys.argv[1])
+from queryprof.confined.process import confine, limit_files, limit_time
+confine()
+limit_files(1000)
+limit_time(30)
+soft = lambda name: resource.getrlimit(name)[0]
+assert soft(resource.RLIMIT_CORE) == 0
+assert soft(resource.RLIMIT_FSIZE) == 1000
+assert 0 < soft(resource.RLIMIT_CPU) < 60
+assert 2**30 < soft(resource.RLIMIT_AS) < 2**50
+print("confined", flush=True)
+try:
+    bytearray(soft(resource.RLIMIT_AS) * 2)
+except MemoryError:
+    print("bounded", flush=True)
+while True:
+    pass
+"""
+
+
+def test_limits_and_the_end_with_the_parent() -> None:
+    """It ends when its standard input is closed, whatever it is doing."""
+    root = str(Path(__file__).parents[2])
+    process = subprocess.Popen(
+        [sys.executable, "-c", LIMITED, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout
+    assert process.stdin
+    assert process.stdout.readline() == b"confined\n"
+    assert process.stdout.readline() == b"bounded\n"
+    process.stdin.close()
+    assert process.wait(60) == -signal.SIGKILL
+    process.stdout.close()
+
+
+def test_a_script_is_played_statement_by_statement() -> None:
+    from queryprof.replay.player import statements_of
+
+    trigger = "CREATE TRIGGER r AFTER INSERT ON t BEGIN SELECT ';'; DELETE FROM t; END;"
+    found = statements_of(f"SELECT 1;-- a;b\nSELECT ';' /* ; */; {trigger} SELECT 2")
+    assert [one.strip() for one in found] == [
+        "SELECT 1;", "-- a;b\nSELECT ';' /* ; */;", trigger, "SELECT 2",
+    ]  # fmt: skip
