@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 TESTS := tests
+TIMES := 1
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 NEW_PYTHONS := 3.14 3.15
 TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat and not slow' -p no:cacheprovider
 POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
 
-.PHONY: help demo test test-slow package wheels picture bench bench-check bench-pythons searches responsiveness offloading compat lint docs site coverage release sanitize \
+.PHONY: help demo test test-slow test-steady package wheels picture bench bench-check bench-pythons searches responsiveness offloading compat lint docs site coverage release sanitize \
         test-new-pythons test-arm64 clean
 
 help:
@@ -34,6 +35,9 @@ test: $(BIN)/nox ## runs the tests on every Python from 3.11 to 3.15 that is her
 
 test-slow: $(BIN)/nox ## the tests that take long, and more random programs (ten minutes)
 	$(BIN)/python -m nox --session slow
+
+test-steady: $(BIN)/nox ## the tests on a quiet, a busy and a slow machine, TIMES=1 each: no result may differ
+	$(BIN)/python -m nox --session steady -- $(TIMES)
 
 package: $(BIN)/nox ## sdist, wheel, an installation without a compiler, and its end
 	$(BIN)/python -m nox --session package
