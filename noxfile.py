@@ -130,7 +130,9 @@ def steady(session: nox.Session) -> None:
     times, *arguments = session.posargs or ("1",)
     slow_machine = Path(session.create_tmp(), "slow_machine.so").resolve()
     flags = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
-    session.run("gcc", *flags, "tests/slow_machine.c", "-o", str(slow_machine), "-ldl", external=True)
+    session.run(
+        "gcc", *flags, "tests/slow_machine.c", "-o", str(slow_machine), "-ldl", external=True
+    )
     command = (f"{session.bin}/pytest", *PYTEST[1:], SAME_EXAMPLES, "-m", QUICK, *arguments)
     failed = 0
     for number in range(int(times)):

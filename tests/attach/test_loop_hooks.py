@@ -17,8 +17,6 @@ from queryprof.analysis.report import Report
 from queryprof.model import Loop, Profile
 from queryprof.trace.reader import read_profile
 
-pytestmark = pytest.mark.flaky(reruns=2)
-
 Script = Callable[[str], Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -10,7 +10,7 @@ import pytest
 from attach import pytest_runs
 from attach.pytest_runs import Run, baseline, suite
 
-pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.once]
+pytestmark = pytest.mark.once
 
 run = pytest_runs.run
 

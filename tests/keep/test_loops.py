@@ -7,15 +7,11 @@ import sqlite3
 import time
 from pathlib import Path
 
-import pytest
-
 import queryprof
 from queryprof.model import Loop, Profile
 from queryprof.trace.merge import merge_traces
 from queryprof.trace.reader import read_profile
 from queryprof.trace.tables import TABLES
-
-pytestmark = pytest.mark.flaky(reruns=2)
 
 
 def record(path: str) -> Profile:

@@ -13,7 +13,7 @@ import queryprof
 from queryprof.model import FileWork, Profile
 from queryprof.trace.reader import read_profile
 
-pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.once]
+pytestmark = pytest.mark.once
 
 MODES = ("delete", "wal", "truncate", "persist")
 

@@ -22,8 +22,6 @@ import queryprof
 from conftest import only, traces_in
 from queryprof.model import Aggregate, Handoff, Profile
 
-pytestmark = pytest.mark.flaky(reruns=2)
-
 HERE = Path(__file__).name
 
 

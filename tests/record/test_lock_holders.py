@@ -19,7 +19,7 @@ from queryprof.analysis.findings.transactions import Holders
 from queryprof.model import LockEvent, Profile, Thread
 from queryprof.trace.reader import read_profile
 
-pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.once]
+pytestmark = pytest.mark.once
 
 ROUNDS = 40
 ENOUGH = 0.8

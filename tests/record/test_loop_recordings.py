@@ -20,8 +20,6 @@ from queryprof.hooks.event_loops.heartbeat import Heartbeat, beating
 from queryprof.model import Profile
 from queryprof.session import session
 
-pytestmark = pytest.mark.flaky(reruns=2)
-
 
 def test_recording_that_starts_inside_a_running_loop() -> None:
     """install() in an application's start-up code finds the loop that runs it."""

@@ -20,8 +20,6 @@ from queryprof.analysis.report import Report
 from queryprof.model import Profile, Stall
 from queryprof.trace.reader import read_profile
 
-pytestmark = pytest.mark.flaky(reruns=2)
-
 SLOW = (
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)"
     " SELECT count(*) FROM n"

@@ -21,8 +21,6 @@ from queryprof.model import Aggregate, Profile
 from queryprof.session import session
 from queryprof.trace.reader import read_profile
 
-pytestmark = pytest.mark.flaky(reruns=2)
-
 HERE = Path(__file__).name
 
 

@@ -23,8 +23,6 @@ from queryprof.model import Profile, SlowSpan
 from queryprof.trace.merge import merge_traces
 from queryprof.trace.reader import read_profile
 
-pytestmark = pytest.mark.flaky(reruns=2)
-
 MOST_RUNS = 64
 KEPT, KEPT_OF_MERGED = 3, 5
 

@@ -16,8 +16,6 @@ from record.work_programs import ask, span_of
 import queryprof
 from conftest import only
 
-pytestmark = pytest.mark.flaky(reruns=2)
-
 
 def test_wall_and_cpu_time() -> None:
     """A block that computes and one that waits differ; a coroutine's is its own."""

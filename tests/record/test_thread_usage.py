@@ -15,8 +15,6 @@ from record.work_programs import ask
 import queryprof
 from conftest import traces_in
 
-pytestmark = pytest.mark.flaky(reruns=2)
-
 
 def test_what_threads_use() -> None:
     """CPU time, switches, bytes and calls of each thread, of short-lived ones too."""

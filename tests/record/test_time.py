@@ -6,12 +6,8 @@ import sqlite3
 import statistics
 import time
 
-import pytest
-
 import queryprof
 from conftest import only
-
-pytestmark = pytest.mark.flaky(reruns=2)
 
 SLOW = (
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)"

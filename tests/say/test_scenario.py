@@ -11,7 +11,7 @@ import pytest
 from conftest import Run, by_operation
 from queryprof.trace.reader import read_profile
 
-pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.once]
+pytestmark = pytest.mark.once
 
 PROGRAM = """
 import os, sqlite3, time

@@ -29,7 +29,7 @@ from queryprof.trace.live import Watch, of_pid, of_trace
 from queryprof.trace.reader import read_profile
 from queryprof.trace.region import Region
 
-pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.once]
+pytestmark = pytest.mark.once
 
 SECOND = 10**9
 
