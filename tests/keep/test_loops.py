@@ -7,6 +7,8 @@ import sqlite3
 import time
 from pathlib import Path
 
+from record.loop_programs import LONGEST_S, until_seen
+
 import queryprof
 from queryprof.model import Loop, Profile
 from queryprof.trace.merge import merge_traces
@@ -18,10 +20,12 @@ def record(path: str) -> Profile:
     connection = sqlite3.connect(":memory:")
 
     async def main() -> None:
-        for _ in range(3):
-            connection.execute("SELECT 1").fetchone()
-            time.sleep(0.06)  # noqa: ASYNC251
-            await asyncio.sleep(0)
+        with until_seen(0.0) as seen:
+            for _ in range(3):
+                connection.execute("SELECT 1").fetchone()
+                time.sleep(0.06)  # noqa: ASYNC251
+                seen.wait(LONGEST_S)
+                await asyncio.sleep(0)
 
     with queryprof.profile(path) as recording:
         asyncio.run(main())

@@ -40,7 +40,7 @@ def until_seen(more_s: float = 0.3) -> Iterator[threading.Event]:
     """
 
     def stalls() -> int:
-        return sum(count for (count,) in Region(_core.region()).rows("stalls", ("count",)))
+        return sum(ns for (ns,) in Region(_core.region()).rows("stalls", ("total_ns",)))
 
     def watch() -> None:
         end_s = time.monotonic() + LONGEST_S
