@@ -70,12 +70,12 @@ offloading: $(BIN)/queryprof ## which work is worth moving off an event loop: ei
 compat: $(BIN)/nox ## runs other programs' own test suites under queryprof, and compares
 	$(BIN)/python -m nox --session compat
 
-lint: $(BIN)/nox ## ruff, mypy --strict, clang-format, actionlint (where go is)
+lint: $(BIN)/nox ## ruff, mypy --strict, clang-format, the core for each target, actionlint (where go is)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/clang-format --dry-run --Werror queryprof/core/*/*.[ch]
+	$(BIN)/clang-format --dry-run --Werror queryprof/core/*/*.[ch] tests/*.c
 	if command -v go > /dev/null; then go run $(ACTIONLINT); fi
-	$(BIN)/python -m nox --session types
+	$(BIN)/python -m nox --session types targets
 
 picture: $(BIN)/queryprof ## draws the pictures in README and docs/, of a real run (needs chromium)
 	cd examples/airports && PATH=$(CURDIR)/$(BIN):$$PATH queryprof run --no-report --html -o $(CURDIR)/picture.qprof python app.py
