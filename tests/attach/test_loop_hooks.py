@@ -40,9 +40,9 @@ WAIT = "def wait():\n    with until_seen() as seen:\n        seen.wait(60)\n"
 
 
 def categories(loop: Loop) -> set[tuple[str, int]]:
-    """(category, line where it was seen) of each stall; a busy machine may add some of its own."""
+    """(category, line of a frame) of each stall; a busy machine may add some of its own."""
     (finding,) = Report(Profile((), (), loops=(loop,))).loops
-    return {(s.category, s.site.frame.line if s.site.frame else 0) for s in finding.stalls}
+    return {(one.category, frame.line) for one in finding.stalls for frame in one.stall.path}
 
 
 def recorded(queryprof: Run, path: Path) -> Profile:
@@ -152,13 +152,12 @@ def test_a_fork_inside_a_running_loop(queryprof: Run, script: Script) -> None:
     )
     profile = recorded(queryprof, path)
     counts = sorted(
-        sum(one.count for one in loop.stalls if one.path and one.path[0].function == "wait")
+        sum(one.count for one in loop.stalls if "wait" in {frame.function for frame in one.path})
         for loop in profile.loops
     )
     assert counts == [3, 6]
     assert max(sum(one.count for one in loop.stalls) for loop in profile.loops) >= 7
-    seen = {frame.line for loop in profile.loops for s in loop.stalls for frame in s.path[:1]}
-    assert 5 in seen
+    assert 5 in {frame.line for loop in profile.loops for s in loop.stalls for frame in s.path}
     assert len({loop.thread.process_id for loop in profile.loops}) == 2
 
 
@@ -175,7 +174,8 @@ def test_a_stall_in_a_process_that_is_killed(queryprof: Run, script: Script) -> 
     assert result.returncode == -9
     (loop,) = read_profile("x.qprof").loops
     (stall,) = loop.stalls
-    assert (stall.count, stall.path[0].line) == (1, 6)
+    assert stall.count == 1
+    assert 6 in {frame.line for frame in stall.path}
     assert stall.total_ns > 500_000_000
 
 
