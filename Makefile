@@ -9,10 +9,13 @@ TIMES := 1
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 NEW_PYTHONS := 3.14 3.15
 TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat and not slow' -p no:cacheprovider
+NIGHTLY := lint package wheels demo test test-slow test-steady sanitize coverage compat site docs bench-check bench \
+           responsiveness offloading searches
+NIGHTLY_LOGS := .nox/nightly
 POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
 
 .PHONY: help demo test test-slow test-steady package wheels picture bench bench-check bench-pythons searches responsiveness offloading compat lint docs site coverage release sanitize \
-        test-new-pythons test-arm64 clean
+        test-new-pythons test-arm64 nightly clean
 
 help:
 	@grep -E '^[a-z0-9.-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 18
@@ -85,7 +88,7 @@ picture: $(BIN)/queryprof ## draws the pictures in README and docs/, of a real r
 
 docs: picture ## runs all that README.md and docs/ show; draws the pictures, writes docs/findings.md
 	$(BIN)/python docs/findings_page.py
-	$(BIN)/pytest tests/test_documentation.py
+	$(BIN)/pytest -q -n 3 --dist worksteal tests/test_documentation.py
 
 coverage: $(BIN)/nox ## which lines of Python and of C the tests run
 	$(BIN)/python -m nox --session coverage
@@ -111,6 +114,13 @@ bench-check: $(BIN)/queryprof ## fails when a call or a step takes more instruct
 bench-pythons: $(BIN)/queryprof ## what recording costs on each CPython from 3.11 to 3.15 (as root)
 	$(BIN)/python -m nox --session bench -- $(POINT_SELECT)
 	tests/in-debian.sh amd64 "$(NEW_PYTHONS)" python $(POINT_SELECT)
+
+nightly: ## every target that a machine runs alone, one after the other, and what failed (hours)
+	@mkdir -p $(NIGHTLY_LOGS); failed=; for target in $(NIGHTLY); do \
+	    start=$$(date +%s); said=ok; \
+	    $(MAKE) $$target > $(NIGHTLY_LOGS)/$$target.log 2>&1 || { said=FAILED; failed="$$failed $$target"; }; \
+	    printf '%-18s %-6s %6d s\n' $$target $$said $$(($$(date +%s) - start)); \
+	done; test -z "$$failed" || { echo "failed:$$failed; what they printed: $(NIGHTLY_LOGS)"; exit 1; }
 
 clean: ## removes what the other targets have made
 	rm -rf $(VENV) .nox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
