@@ -179,6 +179,7 @@ def test_a_stall_in_a_process_that_is_killed(queryprof: Run, script: Script) -> 
     assert stall.total_ns > 500_000_000
 
 
+@pytest.mark.once
 def test_the_threshold_is_the_persons_choice(queryprof: Run, script: Script) -> None:
     path = script(
         "import asyncio, time\n"

@@ -246,6 +246,7 @@ def are_slowest(kept: list[SlowSpan], least_ns: dict[int, int]) -> bool:
     return numbers <= set(least_ns) and all(ns <= shortest_ns * 1.002 for ns in others)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("end", ["killed", "forks", "ends"])
 def test_in_a_trace(queryprof: Run, script: Callable[[str], Path], end: str) -> None:
     """After a kill, too; a child of a fork has spans of its own."""
@@ -262,6 +263,7 @@ def test_in_a_trace(queryprof: Run, script: Callable[[str], Path], end: str) -> 
         assert [run.executions for run in checked(one).runs] == [one.executions]
 
 
+@pytest.mark.once
 def test_a_merge_keeps_the_slowest(queryprof: Run, script: Callable[[str], Path]) -> None:
     program, of_all = script(PROGRAM), []
     for name, times in (("a", (1, 20, 10, 30)), ("b", (15, 25, 2, 3))):

@@ -60,6 +60,7 @@ def test_what_threads_use() -> None:
     assert usage["MainThread"].written_bytes < 100
 
 
+@pytest.mark.once
 def test_the_profilers_own_work_is_no_threads() -> None:
     """What it takes to write the trace is not the program's."""
     if not os.path.exists("/proc/self/task"):
