@@ -45,7 +45,7 @@ class Held:
         connection.execute("BEGIN IMMEDIATE")
         began_s = time.perf_counter()
         other.start()
-        other.asks.wait(LONGEST_S)
+        other.requests.wait(LONGEST_S)
         until_refused(f"self/task/{other.native_id}")
         refused_s = time.perf_counter()
         time.sleep(seconds)
@@ -60,12 +60,12 @@ class Waiter(threading.Thread):
 
     def __init__(self, path: Path) -> None:
         super().__init__(name="waiter")
-        self.path, self.asks, self.waited_s = path, threading.Event(), 0.0
+        self.path, self.requests, self.waited_s = path, threading.Event(), 0.0
 
     def run(self) -> None:
         connection = sqlite3.connect(self.path, isolation_level=None, timeout=LONGEST_S)
         started = time.perf_counter()
-        self.asks.set()
+        self.requests.set()
         connection.execute("UPDATE t SET a = 2")
         self.waited_s = time.perf_counter() - started
         connection.close()

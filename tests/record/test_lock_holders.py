@@ -127,7 +127,7 @@ PROGRAM = """
         holder = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
         holder.stdout.readline()
         connection = sqlite3.connect(path, isolation_level=None, timeout=60)
-        print(os.getpid(), file=holder.stdin, flush=True)  # which asks for the lock
+        print(os.getpid(), file=holder.stdin, flush=True)  # which requests the lock
         connection.execute("INSERT INTO t VALUES (?)", (number,))
         connection.close()
         holder.wait()

@@ -27,7 +27,7 @@ LONGEST_S = 60.0
 """No event is waited for longer."""
 
 SLEEPS = 5
-"""Of SQLite's busy handler: a thread that has slept as often since it was about to ask for a lock was
+"""Of SQLite's busy handler: a thread that has slept as often since it was about to request a lock was
 refused. On its way there it may wait for the GIL.
 """
 
@@ -39,7 +39,7 @@ def sleeps_of(task: str) -> int:
 
 
 def until_refused(task: str) -> None:
-    """Waits until a thread that is about to ask for a lock sleeps for it."""
+    """Waits until a thread that is about to request a lock sleeps for it."""
     least, end_s = sleeps_of(task) + SLEEPS, time.monotonic() + LONGEST_S
     while sleeps_of(task) < least and time.monotonic() < end_s:
         time.sleep(0.002)
