@@ -5,13 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 TESTS := tests
+TIMES := 1
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 NEW_PYTHONS := 3.14 3.15
 TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat and not slow' -p no:cacheprovider
+NIGHTLY := lint package wheels demo test test-slow test-steady sanitize coverage compat site docs bench-check bench \
+           responsiveness offloading searches
+NIGHTLY_LOGS := .nox/nightly
 POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
 
-.PHONY: help demo test test-slow package wheels picture bench bench-check bench-pythons searches responsiveness offloading compat lint docs site coverage release sanitize \
-        test-new-pythons test-arm64 clean
+.PHONY: help demo test test-slow test-steady package wheels picture bench bench-check bench-pythons searches responsiveness offloading compat lint docs site coverage release sanitize \
+        test-new-pythons test-arm64 nightly clean
 
 help:
 	@grep -E '^[a-z0-9.-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 18
@@ -34,6 +38,9 @@ test: $(BIN)/nox ## runs the tests on every Python from 3.11 to 3.15 that is her
 
 test-slow: $(BIN)/nox ## the tests that take long, and more random programs (ten minutes)
 	$(BIN)/python -m nox --session slow
+
+test-steady: $(BIN)/nox ## the tests on a quiet, a busy and a slow machine, TIMES=1 each: no result may differ
+	$(BIN)/python -m nox --session steady -- $(TIMES)
 
 package: $(BIN)/nox ## sdist, wheel, an installation without a compiler, and its end
 	$(BIN)/python -m nox --session package
@@ -66,12 +73,12 @@ offloading: $(BIN)/queryprof ## which work is worth moving off an event loop: ei
 compat: $(BIN)/nox ## runs other programs' own test suites under queryprof, and compares
 	$(BIN)/python -m nox --session compat
 
-lint: $(BIN)/nox ## ruff, mypy --strict, clang-format, actionlint (where go is)
+lint: $(BIN)/nox ## ruff, mypy --strict, clang-format, the core for each target, actionlint (where go is)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/clang-format --dry-run --Werror queryprof/core/*/*.[ch]
+	$(BIN)/clang-format --dry-run --Werror queryprof/core/*/*.[ch] tests/*.c
 	if command -v go > /dev/null; then go run $(ACTIONLINT); fi
-	$(BIN)/python -m nox --session types
+	$(BIN)/python -m nox --session types targets
 
 picture: $(BIN)/queryprof ## draws the pictures in README and docs/, of a real run (needs chromium)
 	cd examples/airports && PATH=$(CURDIR)/$(BIN):$$PATH queryprof run --no-report --html -o $(CURDIR)/picture.qprof python app.py
@@ -81,7 +88,7 @@ picture: $(BIN)/queryprof ## draws the pictures in README and docs/, of a real r
 
 docs: picture ## runs all that README.md and docs/ show; draws the pictures, writes docs/findings.md
 	$(BIN)/python docs/findings_page.py
-	$(BIN)/pytest tests/test_documentation.py
+	$(BIN)/pytest -q -n 3 --dist worksteal tests/test_documentation.py
 
 coverage: $(BIN)/nox ## which lines of Python and of C the tests run
 	$(BIN)/python -m nox --session coverage
@@ -107,6 +114,13 @@ bench-check: $(BIN)/queryprof ## fails when a call or a step takes more instruct
 bench-pythons: $(BIN)/queryprof ## what recording costs on each CPython from 3.11 to 3.15 (as root)
 	$(BIN)/python -m nox --session bench -- $(POINT_SELECT)
 	tests/in-debian.sh amd64 "$(NEW_PYTHONS)" python $(POINT_SELECT)
+
+nightly: ## every target that a machine runs alone, one after the other, and what failed (hours)
+	@mkdir -p $(NIGHTLY_LOGS); failed=; for target in $(NIGHTLY); do \
+	    start=$$(date +%s); said=ok; \
+	    $(MAKE) $$target > $(NIGHTLY_LOGS)/$$target.log 2>&1 || { said=FAILED; failed="$$failed $$target"; }; \
+	    printf '%-18s %-6s %6d s\n' $$target $$said $$(($$(date +%s) - start)); \
+	done; test -z "$$failed" || { echo "failed:$$failed; what they printed: $(NIGHTLY_LOGS)"; exit 1; }
 
 clean: ## removes what the other targets have made
 	rm -rf $(VENV) .nox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

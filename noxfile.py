@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import shutil
 import subprocess
+import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -35,6 +38,7 @@ RANDOM = ("tests/record/test_ground_truth.py", "tests/record/test_lives.py", "te
           "tests/keep/test_damaged_traces.py", "tests/say/test_hostile_names.py", "tests/tuning")  # fmt: skip
 """Tests of random programs, texts, files and figures."""
 
+BUSY_PROCESSES = 4
 LARGEST_CORE_BYTES = 400_000
 
 WHEELS = {
@@ -58,14 +62,21 @@ def pinned(*names: str) -> list[str]:
 
 
 def interpreters() -> list[str]:
-    """The Pythons of VERSIONS that are here: on the PATH, or among pyenv's."""
+    """The versions that are here, on the PATH or among pyenv's: nox finds them by those names, too."""
     found = []
+    names = Path(".nox", "pythons").resolve()
+    names.mkdir(parents=True, exist_ok=True)
+    os.environ["PATH"] = os.pathsep.join((str(names), os.environ["PATH"]))
     for version in VERSIONS:
+        name = names / f"python{version}"
+        name.unlink(missing_ok=True)
         candidates = [shutil.which(f"python{version}") or ""]
         root = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
         candidates += sorted(glob.glob(f"{root}/versions/{version}.*/bin/python{version}"))
         working = [c for c in candidates if c and _is_python(c, version)]
-        found += working[-1:]
+        if working:
+            name.symlink_to(working[-1])
+            found.append(version)
     if not found:
         raise SystemExit(f"none of Python {', '.join(VERSIONS)} is here")
     return found
@@ -87,23 +98,65 @@ def install(session: nox.Session, *names: str, flags: str = "") -> None:
     shutil.rmtree("build", ignore_errors=True)
 
 
-@nox.session(python=PYTHONS)
-def tests(session: nox.Session) -> None:
-    """All tests, against the installed wheel; the core is compiled with warnings as errors."""
+def install_tests(session: nox.Session) -> dict[str, str]:
+    """Installs what the tests need; their environment."""
     is_first = session.python == PYTHONS[0]
-    packages = (*TESTS, *ONCE) if is_first else TESTS
-    install(session, *packages, flags="-Werror")
+    install(session, *TESTS, *(ONCE if is_first else ()), flags="-Werror")
     drivers = Path(session.virtualenv.location, "drivers").resolve()
     for requirement in OTHER_DRIVERS if is_first else ():
         session.install("--no-deps", "--target", str(drivers / requirement), requirement)
+    return {
+        "QUERYPROF_DRIVERS": str(drivers),
+        "QUERYPROF_EXAMPLES": "20",
+        "PYTHONDONTWRITEBYTECODE": "",  # the tests start thousands of processes
+    }
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """All tests, against the installed wheel; the core is compiled with warnings as errors."""
+    environment = install_tests(session)
+    marks = QUICK if session.python == PYTHONS[0] else f"{QUICK} and not once"
+    session.run(*PYTEST, SAME_EXAMPLES, "-m", marks, *session.posargs, env=environment)
+
+
+@nox.session(python=PYTHONS[0])
+def steady(session: nox.Session) -> None:
+    """The tests on a quiet machine, on a busy one and on a slow one, which must not differ.
+
+    The first argument is how often; the others are pytest's.
+    """
+    environment = install_tests(session)
+    times, *arguments = session.posargs or ("1",)
+    slow_machine = Path(session.create_tmp(), "slow_machine.so").resolve()
+    flags = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
     session.run(
-        *PYTEST, SAME_EXAMPLES, "-m", QUICK if is_first else f"{QUICK} and not once",
-        *session.posargs,
-        env={
-            "QUERYPROF_DRIVERS": str(drivers), "QUERYPROF_EXAMPLES": "20",
-            "PYTHONDONTWRITEBYTECODE": "",  # the tests start thousands of processes
-        },
-    )  # fmt: skip
+        "gcc", *flags, "tests/slow_machine.c", "-o", str(slow_machine), "-ldl", external=True
+    )
+    command = (f"{session.bin}/pytest", *PYTEST[1:], SAME_EXAMPLES, "-m", QUICK, *arguments)
+    failed = 0
+    for number in range(int(times)):
+        for condition in ("quiet", "busy", "slow"):
+            slow = {"LD_PRELOAD": str(slow_machine), "SLOW_MACHINE_SEED": str(number)}
+            start_s = time.monotonic()
+            with contextlib.ExitStack() as stack:
+                for _ in range(BUSY_PROCESSES if condition == "busy" else 0):
+                    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+                    stack.callback(busy.wait)
+                    stack.callback(busy.kill)
+                done = subprocess.run(
+                    command, capture_output=True, text=True, check=False,
+                    env={**os.environ, "PATH": f"{session.bin}:{os.environ['PATH']}",
+                         **environment, **(slow if condition == "slow" else {})},
+                )  # fmt: skip
+            if done.returncode:
+                failed += 1
+                print(done.stdout, done.stderr, sep="\n")
+            said = (done.stdout.splitlines() or [f"status {done.returncode}"])[-1]
+            took_s = time.monotonic() - start_s
+            session.log(f"{condition}, {number + 1} of {times}: {said} ({took_s:.0f} s in all)")
+    if failed:
+        session.error(f"{failed} of {3 * int(times)} runs failed")
 
 
 @nox.session(python=PYTHONS[0])
@@ -130,6 +183,23 @@ def types(session: nox.Session) -> None:
     session.chdir("tests")
     session.run("mypy", "--strict", "-p", "queryprof")
     session.run("stubtest", "--allowlist", "stub-allowlist.txt", "queryprof.core._core")
+
+
+@nox.session(python=PYTHONS[0])
+def targets(session: nox.Session) -> None:
+    """The core is compiled for each wheel's target, and by this machine's compiler."""
+    session.install(*pinned("ziglang"))
+    say = "import sysconfig; print(sysconfig.get_path('include'))"
+    python = str(session.run("python", "-c", say, silent=True)).strip()
+    core = Path("queryprof/core").resolve()
+    files = sorted(str(path) for path in core.glob("*/*.c"))
+    session.chdir(session.create_tmp())
+    flags = ("-c", "-O0", "-std=c11", f"-I{core}", f"-I{python}", *files)
+    # Python's headers define what those of musl and of an old glibc do: such warnings are not ours.
+    zig = ("python", "-m", "ziglang", "cc", "-w")
+    for target, _ in WHEELS.values():
+        session.run(*zig, "-target", target, *flags)
+    session.run("gcc", "-Wall", "-Wextra", "-Werror", *flags, external=True)
 
 
 @nox.session(python=PYTHONS[0])

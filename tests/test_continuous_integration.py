@@ -116,3 +116,38 @@ def test_the_pre_commit_entry(base: str) -> None:
     failed = sh(command, PRE_COMMIT_HOME=home)
     assert failed.returncode == 1
     assert place().replace("line=", "orders.py:") in failed.stdout
+
+
+NOT_NIGHTLY = {
+    "help", "nightly", "clean",
+    "picture",  # a part of docs
+    "release",  # of a version, by a person
+    "test-new-pythons", "test-arm64", "bench-pythons",  # in a system of their own, as root
+}  # fmt: skip
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = ["make", "--silent", "--no-print-directory", "-C", str(ROOT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_nightly_runs_every_target_that_needs_no_person() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z][a-z0-9-]*):.*##", makefile, re.MULTILINE))
+    nightly = re.search(r"^NIGHTLY := ((?:.*\\\n)*.*)", makefile, re.MULTILINE)
+    assert nightly
+    assert set(nightly[1].replace("\\", " ").split()) == targets - NOT_NIGHTLY
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    assert {"run": "make nightly"} in workflow["jobs"]["nightly"]["steps"]
+
+
+def test_nightly_goes_on_after_a_failure(tmp_path: Path) -> None:
+    """One line for each target, and what failed in the end."""
+    done = make("nightly", "NIGHTLY=no-target help", f"NIGHTLY_LOGS={tmp_path}")
+    assert done.returncode == 2
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [line[:2] for line in lines[:2]] == [["no-target", "FAILED"], ["help", "ok"]]
+    assert lines[2][:2] == ["failed:", "no-target;"]
+    assert "No rule to make target" in (tmp_path / "no-target.log").read_text()
+    assert "test-steady" in (tmp_path / "help.log").read_text()
+    assert make("nightly", "NIGHTLY=help", f"NIGHTLY_LOGS={tmp_path}").returncode == 0

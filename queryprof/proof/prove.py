@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from queryprof.analysis.findings.finding import Finding
@@ -65,6 +65,7 @@ def prove(
     budget_s: float = BUDGET_S,
     interpreter: str = sys.executable,
     findings: Sequence[Finding] = (),
+    judge_of: Callable[[Sequence[str], str], Judge] = judge_for,
 ) -> Advice:
     """Looks for indexes that make the recorded statements faster, and measures them on a copy; and for
     other texts of the statements that findings are about.
@@ -74,6 +75,7 @@ def prove(
     Args:
         budget_s: how long it may take; the best that was found by then is the answer.
         interpreter: a Python whose SQLite measures.
+        judge_of: makes what measures, from the versions of SQLite in the recording and the interpreter.
 
     Raises:
         ProofError: the database cannot be copied, or is not that of the recording.
@@ -82,7 +84,7 @@ def prove(
     path = _database(database)
     processes = report.profile.processes
     versions = tuple(dict.fromkeys(one.sqlite_version for one in processes if one.sqlite_version))
-    with judge_for(versions, interpreter) as judge:
+    with judge_of(versions, interpreter) as judge:
         _copy(judge, path)
         judge.deadline(budget_s * SEARCH_SHARE - (time.monotonic() - start_s))
         try:

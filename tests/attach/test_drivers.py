@@ -149,7 +149,7 @@ def test_psycopg_awaited(postgresql: str) -> None:
     assert cancelled.path[0].function.endswith("main")
     assert [e.exception for e in recording.profile.errors] == ["asyncio.exceptions.CancelledError"]
     (loop,) = recording.profile.loops
-    assert loop.busy_ns < loop.run_ns / 2
+    assert loop.run_ns - loop.busy_ns > 100_000_000, "it has waited for the server"
     assert sum(step.database_ns for step in loop.functions) < loop.busy_ns
 
 

@@ -177,6 +177,7 @@ def test_pytest_xdist(queryprof: Run, script: Script) -> None:
     assert len({a.thread.process_id for a in asked}) == 2
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM", "SIGSEGV"])
 def test_a_killed_process_loses_nothing(script: Script, number: str) -> None:
     """But the call that it was in."""
@@ -330,6 +331,7 @@ def test_a_users_sitecustomize_still_runs(queryprof: Run, script: Script, tmp_pa
     assert result.stdout == f"[{str(path)!r}, '-x', '--top', 'y']\n", result.stderr
 
 
+@pytest.mark.once
 def test_profiles_own_connection_is_never_recorded(script: Script) -> None:
     """A program that does nothing has an empty trace, however often it was flushed."""
     path = script(

@@ -168,19 +168,20 @@ def test_a_process_that_changes_its_root(queryprof: Run, script: Script) -> None
 def test_a_zombie_is_dead(script: Script) -> None:
     """A killed child that its parent has not asked about."""
     path = script(
-        f"import queryprof\nqueryprof.install('x.qprof')\n{ASKS}work(10)\nwhile True: pass\n"
+        f"import queryprof\nqueryprof.install('x.qprof')\n{ASKS}work(10)\n"
+        "print('asked', flush=True)\nwhile True: pass\n"
     )
-    child = subprocess.Popen([sys.executable, path])
+    child = subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, text=True)
+    assert child.stdout
     try:
-        while not regions_of(os.path.abspath("x.qprof")):
-            time.sleep(0.05)
-        time.sleep(0.3)
+        assert child.stdout.readline() == "asked\n"
         child.kill()
-        time.sleep(0.1)
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         assert by_operation(read_profile("x.qprof"))[SELECT] == 10
         assert Path("x.qprof").exists()
     finally:
         child.wait()
+        child.stdout.close()
 
 
 def test_workers_of_a_pool_that_is_ended_by_a_signal(queryprof: Run, script: Script) -> None:

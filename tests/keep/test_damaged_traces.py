@@ -35,7 +35,7 @@ from queryprof.trace.tables import TABLE, TABLES
 pytestmark = pytest.mark.once
 
 MOST = max(5, EXAMPLES // 25)
-LONGEST_S = 10.0
+LONGEST_S = 60.0
 COMMANDS = (
     ("report", "x.qprof"),
     ("report", "--by", "statement", "--format", "csv", "x.qprof"),

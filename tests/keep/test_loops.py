@@ -7,7 +7,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-import pytest
+from record.loop_programs import LONGEST_S, until_seen
 
 import queryprof
 from queryprof.model import Loop, Profile
@@ -15,17 +15,17 @@ from queryprof.trace.merge import merge_traces
 from queryprof.trace.reader import read_profile
 from queryprof.trace.tables import TABLES
 
-pytestmark = pytest.mark.flaky(reruns=2)
-
 
 def record(path: str) -> Profile:
     connection = sqlite3.connect(":memory:")
 
     async def main() -> None:
-        for _ in range(3):
-            connection.execute("SELECT 1").fetchone()
-            time.sleep(0.06)  # noqa: ASYNC251
-            await asyncio.sleep(0)
+        with until_seen(0.0) as seen:
+            for _ in range(3):
+                connection.execute("SELECT 1").fetchone()
+                time.sleep(0.06)  # noqa: ASYNC251
+                seen.wait(LONGEST_S)
+                await asyncio.sleep(0)
 
     with queryprof.profile(path) as recording:
         asyncio.run(main())

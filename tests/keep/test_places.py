@@ -111,32 +111,41 @@ def test_another_file_stays(tmp_path: Path, content: bytes) -> None:
 
 
 LONG = """
-import sqlite3, sys, time
+import os, sqlite3, sys, time
 c = sqlite3.connect(':memory:')
-end, n = time.time() + float(sys.argv[1]), 0
-while time.time() < end:
+c.execute('SELECT 1').fetchall()
+print('begun', flush=True)
+n = 1
+while not os.path.exists(sys.argv[1]):
     c.execute('SELECT 1').fetchall(); n += 1; time.sleep(0.001)
 print(n)
 """
 
 
-@pytest.mark.parametrize("pause_s", [0.0, 1.6])
-def test_two_programs_with_one_path(tmp_path: Path, pause_s: float) -> None:
+@pytest.mark.parametrize("runs_already", [False, True])
+def test_two_programs_with_one_path(tmp_path: Path, runs_already: bool) -> None:
     """Both are kept, when they start together, and when one runs already."""
-    program = tmp_path / "p.py"
-    program.write_text(LONG)
-    command = [sys.executable, "-c", f"{INSTALL}exec(open('p.py').read())"]
+    (tmp_path / "p.py").write_text(LONG)
     code = INSTALL + "sys.argv.pop(1); exec(open('p.py').read())"
-    command = [sys.executable, "-c", code, "x.qprof"]
-    with subprocess.Popen(
-        [*command, "2.5"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
-    ) as first:
-        time.sleep(pause_s)
-        second = subprocess.run(
-            [*command, "0.4"], cwd=tmp_path, capture_output=True, text=True, check=True
-        )
-        out = first.communicate(timeout=30)[0]
-    made = int(out) + int(second.stdout)
+    command = [sys.executable, "-c", code, "x.qprof", "end"]
+    with (
+        subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as first,
+        subprocess.Popen(
+            [sys.executable, "-c", f"import sys\nif {runs_already}: sys.stdin.readline()\n{code}",
+             *command[3:]],
+            cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        ) as second,
+    ):  # fmt: skip
+        assert first.stdout
+        assert second.stdout
+        assert second.stdin
+        assert first.stdout.readline() == "begun\n"
+        second.stdin.write("\n")
+        second.stdin.flush()
+        assert second.stdout.readline() == "begun\n"
+        (tmp_path / "end").touch()
+        counts = [one.communicate(timeout=60)[0] for one in (first, second)]
+    made = sum(map(int, counts))
     traces = list(tmp_path.glob("*.qprof"))
     assert len(traces) == 2
     kept = [

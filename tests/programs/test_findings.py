@@ -22,7 +22,7 @@ from queryprof.trace.database_schema import read_schema
 from queryprof.trace.reader import read_profile
 from queryprof.trace.sources import Sources
 
-pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.once]
+pytestmark = pytest.mark.once
 
 FOLDER = Path(__file__).parent / "findings"
 FAULTS = sorted(path.stem for path in FOLDER.glob("*.py") if not path.stem.endswith("_healthy"))

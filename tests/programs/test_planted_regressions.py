@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.once]
+pytestmark = pytest.mark.once
 
 PROJECT = Path(__file__).with_name("shop")
 GOLDEN = Path(__file__).parents[1] / "golden" / "shop-baseline.json"

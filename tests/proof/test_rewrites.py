@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from proof.counted_time import CountingJudge, counted, proved
 
 import queryprof as api
 from conftest import QUERYPROF
@@ -16,10 +19,10 @@ from queryprof.analysis.findings.proved import with_proofs
 from queryprof.analysis.report import Report
 from queryprof.findings import findings_of
 from queryprof.model.advice import Advice
-from queryprof.proof.prove import prove
+from queryprof.proof.judging import Measured
 from queryprof.proof.select import Parameters, listed, select_of
 
-pytestmark = [pytest.mark.once, pytest.mark.flaky(reruns=2)]
+pytestmark = pytest.mark.once
 
 BOOKS = 12_000
 TABLES = """
@@ -55,15 +58,16 @@ Work = Callable[[sqlite3.Connection], object]
 
 
 def advice_on(
-    database: Path, monkeypatch: pytest.MonkeyPatch, work: Work, parameters: str = "1"
-) -> tuple[Advice, Report]:
+    database: Path, monkeypatch: pytest.MonkeyPatch, work: Work, parameters: str = "1",
+    judge: type[CountingJudge] = CountingJudge,
+) -> tuple[Advice, Report]:  # fmt: skip
     monkeypatch.setenv("QUERYPROF_PARAMETERS", parameters)
     with api.profile() as recording:
         connection = sqlite3.connect(database)
         work(connection)
         connection.close()
-    report = Report(recording.profile)
-    return prove(report, str(database), findings=findings_of(report, [str(database)])), report
+    report = Report(counted(recording.profile))
+    return proved(report, str(database), findings_of(report, [str(database)]), judge), report
 
 
 def each(db: sqlite3.Connection, sql: str, values: list[tuple[object, ...]]) -> None:
@@ -141,6 +145,20 @@ def test_a_faster_text_is_found(
     assert rewrite.is_drawn == (not parameters)
     fixes = [one for one in with_proofs(findings_of(report, [str(database)]), advice) if one.code]
     assert any(one.code.endswith(f"{rewrite.sql};") and "proved" in one.fix for one in fixes)
+
+
+@pytest.mark.parametrize(("share", "is_advised"), [(0.79, True), (0.81, False)])
+def test_a_text_is_advised_that_is_faster_by_a_fifth(
+    database: Path, monkeypatch: pytest.MonkeyPatch, share: float, is_advised: bool
+) -> None:
+    class Judge(CountingJudge):
+        def measure(self, names: Sequence[str], sql: str, *others: Any) -> Mapping[str, Measured]:
+            ns = 1e6 if "OFFSET" in sql else share * 1e6
+            found = super().measure(names, sql, *others)
+            return {name: replace(one, ns=ns) for name, one in found.items()}
+
+    advice, _ = advice_on(database, monkeypatch, REWRITTEN["keyset"][0], judge=Judge)
+    assert bool(advice.rewrites) == is_advised
 
 
 def test_rows_are_equal_whatever_the_values(

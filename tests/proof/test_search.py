@@ -59,3 +59,20 @@ def test_what_another_begins_with_is_not_made_beside_it(
         judge.do(AFTER, one.sql(search.name(one)))
     search._prune()
     assert search.chosen == [long]
+
+
+def test_what_is_measured(judge: Judge) -> None:
+    """The work of one execution on each copy, whatever the clock says: one has an index more."""
+    judge.do(AFTER, "CREATE INDEX large_a ON large (a)")
+    found = judge.measure((BEFORE, AFTER), "SELECT b FROM large WHERE a = ?", (7,), False, 3, 10**9)
+    before, after = found[BEFORE], found[AFTER]
+    assert before.rows == after.rows == 1
+    assert before.digest == after.digest
+    assert before.vm_steps is not None
+    assert after.vm_steps is not None
+    assert before.vm_steps > 20_000
+    assert after.vm_steps < 20
+    assert (before.page_fetches or 0) > (after.page_fetches or 0) > 0
+    assert before.ns > 0 < after.ns
+    ten = judge.measure((BEFORE,), "SELECT b FROM large", (), False, 1, 0, most_rows=10)[BEFORE]
+    assert ten.rows == 10

@@ -13,17 +13,16 @@ import time
 from pathlib import Path
 
 import pytest
+from record.work_programs import until_refused
 
 import queryprof
 from queryprof.analysis.findings.transactions import Holders
 from queryprof.model import LockEvent, Profile, Thread
 from queryprof.trace.reader import read_profile
 
-pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.once]
+pytestmark = pytest.mark.once
 
-ROUNDS = 40
-ENOUGH = 0.8
-"""The share of the rounds that must have a wait: a busy machine lets a waiter run too late."""
+ROUNDS = 25
 
 
 def holds_and_waits(profile: Profile, statement: str) -> tuple[list[LockEvent], list[LockEvent]]:
@@ -34,11 +33,12 @@ def holds_and_waits(profile: Profile, statement: str) -> tuple[list[LockEvent], 
 
 
 def hold(path: Path, name: str, held: threading.Event, asked: threading.Event, s: float) -> None:
-    """Holds the lock until another asks for it, and some seconds more."""
-    connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+    """Holds the lock until the main thread was refused it, and some seconds more."""
+    connection = sqlite3.connect(path, isolation_level=None, timeout=60)
     connection.execute(f"/* {name} */ BEGIN IMMEDIATE")
     held.set()
     asked.wait()
+    until_refused(f"self/task/{threading.main_thread().native_id}")
     time.sleep(s)
     connection.execute("COMMIT")
     connection.close()
@@ -63,7 +63,7 @@ def test_of_threads(tmp_path: Path, mode: str) -> None:
             )
             holder.start()
             held.wait()
-            waiter = sqlite3.connect(path, isolation_level=None, timeout=30)
+            waiter = sqlite3.connect(path, isolation_level=None, timeout=60)
             asked.set()
             waiter.execute("UPDATE t SET a = ?", (number,))
             waiter.close()
@@ -71,7 +71,7 @@ def test_of_threads(tmp_path: Path, mode: str) -> None:
             ends_ns.append(time.time_ns())
             names.append(name)
     holds, waits = holds_and_waits(read_profile(str(tmp_path / "t.qprof")), "UPDATE")
-    assert ENOUGH * ROUNDS <= len(waits) <= ROUNDS
+    assert len(waits) == ROUNDS
     for wait in waits:
         expected = names[bisect.bisect(ends_ns, wait.start_unix_ns)]
         assert Holders(holds).of(wait)[0][0].thread.name == expected
@@ -99,19 +99,21 @@ def test_of_several_holders_the_longest_is_first() -> None:
 
 HOLDER = """
     import sqlite3, sys, time
+    sys.path.insert(0, sys.argv[3])
+    from record.work_programs import until_refused
     path, seconds = sys.argv[1], float(sys.argv[2])
-    connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+    connection = sqlite3.connect(path, isolation_level=None, timeout=60)
     connection.execute("BEGIN EXCLUSIVE")
     print("begun", flush=True)
-    sys.stdin.readline()
+    until_refused(sys.stdin.readline().strip())
     time.sleep(seconds)
     connection.execute("COMMIT")
     connection.close()
 """
 
 PROGRAM = """
-    import random, sqlite3, subprocess, sys
-    path, mode = sys.argv[1:]
+    import os, random, sqlite3, subprocess, sys
+    path, mode, tests = sys.argv[1:]
     setup = sqlite3.connect(path)
     setup.execute(f"PRAGMA journal_mode = {mode}")
     setup.execute("CREATE TABLE t (a)")
@@ -120,15 +122,16 @@ PROGRAM = """
     draw = random.Random(2)
     for number in range(10):
         seconds = str(draw.uniform(0.005, 0.05))
-        command = [sys.executable, "holder.py", path, seconds]
+        command = [sys.executable, "holder.py", path, seconds, tests]
         pipe = subprocess.PIPE
         holder = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
         holder.stdout.readline()
-        connection = sqlite3.connect(path, isolation_level=None, timeout=30)
-        holder.stdin.close()  # the lock is asked for
+        connection = sqlite3.connect(path, isolation_level=None, timeout=60)
+        print(os.getpid(), file=holder.stdin, flush=True)  # which requests the lock
         connection.execute("INSERT INTO t VALUES (?)", (number,))
         connection.close()
         holder.wait()
+        holder.stdin.close()
         holder.stdout.close()
 """
 
@@ -139,10 +142,11 @@ def test_of_processes(tmp_path: Path, mode: str) -> None:
     (tmp_path / "holder.py").write_text(textwrap.dedent(HOLDER))
     (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
     command = [Path(sys.executable).with_name("queryprof"), "run", "--no-report", "-o", "t.qprof"]
-    subprocess.run([*command, "program.py", str(tmp_path / "t.db"), mode], cwd=tmp_path, check=True)
+    arguments = ["program.py", str(tmp_path / "t.db"), mode, str(Path(__file__).parents[1])]
+    subprocess.run([*command, *arguments], cwd=tmp_path, check=True)
     profile = read_profile(str(tmp_path / "t.qprof"))
     holds, waits = holds_and_waits(profile, "INSERT")
-    assert ENOUGH * 10 <= len(waits) <= 10
+    assert len(waits) == 10
     for wait in waits:
         holder = Holders(holds).of(wait)[0][0]
         assert holder.statement == "BEGIN EXCLUSIVE"

@@ -12,15 +12,15 @@ from typing import Any
 
 import psutil
 import pytest
-from record.loop_programs import loop_of, record
+from record.loop_programs import Selector, loop_of, record
 
 import queryprof
 from queryprof.analysis.report import Report
-from queryprof.hooks.event_loops.heartbeat import Heartbeat, beating
+from queryprof.core import _core
+from queryprof.hooks.event_loops import heartbeat
+from queryprof.hooks.event_loops.heartbeat import Heartbeat, beating, interval
 from queryprof.model import Profile
 from queryprof.session import session
-
-pytestmark = pytest.mark.flaky(reruns=2)
 
 
 def test_recording_that_starts_inside_a_running_loop() -> None:
@@ -36,10 +36,12 @@ def test_recording_that_starts_inside_a_running_loop() -> None:
         return recording.profile
 
     for _ in range(2):
+        start_ns = time.perf_counter_ns()
         loop = loop_of(asyncio.run(main()))
+        ran_ns = time.perf_counter_ns() - start_ns
         assert "slow" in [s.function.function.rpartition(".")[2] for s in loop.stalls]
         assert loop.beat_lag.count >= 2
-        assert 300_000_000 < loop.run_ns < 500_000_000
+        assert 300_000_000 < loop.run_ns < ran_ns
 
 
 def test_recording_that_ends_inside_a_running_loop() -> None:
@@ -94,26 +96,36 @@ def test_ten_thousand_loops_leave_nothing_behind() -> None:
 
 
 def test_loops_in_threads_at_once() -> None:
-    """Each thread's loop has its own lag and stalls."""
+    """Each thread's loop has its own lag and stalls: none is longer than its own steps took."""
+    steps_ns: dict[str, int] = {}
 
     async def main(block_s: float) -> None:
         await asyncio.sleep(0.02)
         time.sleep(block_s)
         await asyncio.sleep(0.02)
 
+    def run(block_s: float) -> None:
+        start_ns, selector = time.perf_counter_ns(), Selector()
+        with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+            runner.run(main(block_s))
+        took_ns = time.perf_counter_ns() - start_ns - int(1e9 * selector.waited_s)
+        steps_ns[threading.current_thread().name] = took_ns
+
     with queryprof.profile() as recording:
         threads = [
-            threading.Thread(target=lambda s=s: asyncio.run(main(s)), name=f"loop-{s}")
-            for s in (0.0, 0.1, 0.2)
+            threading.Thread(target=run, args=(s,), name=f"loop-{s}") for s in (0.0, 0.1, 0.2)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
     found = {
-        loop.thread.name: sum(s.count for s in loop.stalls) for loop in recording.profile.loops
+        loop.thread.name: sum(s.total_ns for s in loop.stalls) for loop in recording.profile.loops
     }
-    assert found == {"loop-0.0": 0, "loop-0.1": 1, "loop-0.2": 1}
+    assert set(found) == set(steps_ns)
+    assert all(found[name] <= steps_ns[name] * 1.002 for name in found)
+    assert found["loop-0.1"] >= 1e8
+    assert found["loop-0.2"] >= 2e8
 
 
 def test_how_late_the_loop_is_while_it_runs() -> None:
@@ -126,11 +138,13 @@ def test_how_late_the_loop_is_while_it_runs() -> None:
         await asyncio.sleep(0.01)
         return queryprof.loop_lag()
 
+    start_s = time.monotonic()
     with queryprof.profile():
         (lag,) = asyncio.run(main())
     assert lag["kind"] == "asyncio"
     assert lag["beats"] >= 4
-    assert 0.15 < lag["max_s"] < 0.4
+    # Of an idle loop each second beat is left out: the longest way to the next one is 0.2 s.
+    assert 0.1 <= lag["max_s"] < time.monotonic() - start_s
 
 
 def test_the_first_step_stands_still() -> None:
@@ -143,14 +157,15 @@ def test_the_first_step_stands_still() -> None:
     async def soon() -> None:
         await asyncio.sleep(0)
 
-    with queryprof.profile() as recording:
-        asyncio.run(soon())
-    assert recording.profile.loops[0].beat_lag.count == 0
-    with queryprof.profile() as recording:
-        asyncio.run(main())
-    (found,) = recording.profile.loops
-    assert found.beat_lag.count == 3
-    assert 0.2e9 < found.beat_lag.max_ns < 0.34e9
+    for function, least in ((soon, 0), (main, 3)):
+        start_s = time.monotonic()
+        with queryprof.profile() as recording:
+            asyncio.run(function())
+        ran_s = time.monotonic() - start_s
+        (found,) = recording.profile.loops
+        assert least <= found.beat_lag.count <= ran_s / interval.s
+        assert found.beat_lag.max_ns <= 1e9 * max(0.0, ran_s - interval.s)
+    assert found.beat_lag.max_ns >= 0.25e9
 
 
 def test_an_interrupt_where_a_heartbeat_starts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,22 +191,29 @@ def test_an_interrupt_where_a_heartbeat_starts(monkeypatch: pytest.MonkeyPatch) 
     assert isinstance(fails(KeyboardInterrupt()), KeyboardInterrupt)
 
 
-def test_an_hour_of_idleness_is_told_at_once() -> None:
-    """Beats that nobody waited for are not told one by one."""
+def test_an_hour_of_idleness_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beats that were not waited for are not recorded one by one."""
+    recorded: list[int] = []
 
-    async def main() -> float:
+    class Counted:
+        def loop_beat(self, lag_s: float, times: int = 1) -> int:
+            recorded.append(times)
+            return _core.loop_beat(lag_s, times)
+
+    async def main() -> None:
         time.sleep(0.15)
         await asyncio.sleep(0.2)
         (beats,) = beating
         now_s = time.monotonic()
-        before_s = time.perf_counter()
-        beats.tell(now_s - 3600, now_s, now_s)
-        return time.perf_counter() - before_s
+        with monkeypatch.context() as patch:
+            patch.setattr(heartbeat, "_core", Counted())
+            beats.tell(now_s - 3600, now_s, now_s)
 
     with queryprof.profile() as recording:
-        took_s = asyncio.run(main())
+        asyncio.run(main())
     assert recording.profile.loops[0].beat_lag.count > 36_000
-    assert took_s < 0.01
+    assert sum(recorded) >= 36_000
+    assert len(recorded) <= 2
 
 
 @pytest.mark.slow
@@ -220,14 +242,17 @@ def test_recordings_that_begin_in_running_loops_let_them_go() -> None:
 
 
 def test_an_idle_time_before_the_first_step() -> None:
-    """Beats that were due then were not late."""
-    with queryprof.profile() as recording, asyncio.Runner() as runner:
+    """Beats that were due then were not late: later ones by no more than the loop was."""
+    selector, start_s = Selector(), time.perf_counter()
+    factory = lambda: asyncio.SelectorEventLoop(selector)  # noqa: E731
+    with queryprof.profile() as recording, asyncio.Runner(loop_factory=factory) as runner:
         loop = runner.get_loop()
         loop.call_later(0.25, loop.call_later, 0.2, loop.stop)
         loop.run_forever()
+    late_s = time.perf_counter() - start_s - selector.wanted_s
     (found,) = recording.profile.loops
     assert found.beat_lag.count >= 2
-    assert found.beat_lag.max_ns < 0.1e9
+    assert found.beat_lag.max_ns <= late_s * 1e9
 
 
 def test_a_loop_that_keeps_the_collector_busy_says_so() -> None:
@@ -235,12 +260,13 @@ def test_a_loop_that_keeps_the_collector_busy_says_so() -> None:
 
     async def main() -> None:
         junk = [[i] for i in range(300_000)]
-        for _ in range(8):
+        end_s = time.monotonic() + 0.2
+        while time.monotonic() < end_s:
             gc.collect()
         del junk
 
     (finding,) = Report(record(main)).loops
-    (stall,) = finding.stalls
+    (stall,) = (one for one in finding.stalls if one.stall.function.function.endswith("main"))
     assert stall.category == "garbage collection"
 
 

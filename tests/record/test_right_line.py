@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from record.work_programs import until_ended
 
 import queryprof
 from conftest import QUERYPROF
 from queryprof.model import Aggregate, Profile
 from queryprof.session import session
 from queryprof.trace.reader import read_profile
-
-pytestmark = pytest.mark.flaky(reruns=2)
 
 HERE = Path(__file__).name
 
@@ -130,21 +129,21 @@ def test_a_thread_that_ends_is_counted_once(tmp_path: Path) -> None:
             pass
         with open("/dev/zero", "rb", buffering=0) as file:
             file.read(size)
-        time.sleep(1.4)
+        session.settle()
         used_s.append(time.thread_time())
 
     with queryprof.profile(tmp_path / "x.qprof") as recording:
         thread = threading.Thread(target=work, name="worker")
         thread.start()
-        thread.join()
-        time.sleep(1.3)
+        until_ended(thread)
+        session.settle()
         connection = sqlite3.connect(":memory:")
         connection.execute("SELECT 2")
         connection.close()
     usage = [u for u in recording.profile.thread_usage if u.thread.name == "worker"]
     if not os.path.exists("/proc/self/task"):
         pytest.skip("this system counts no threads")
-    assert sum(u.user_ns + u.system_ns for u in usage) == pytest.approx(used_s[0] * 1e9, rel=0.1)
+    assert sum(u.user_ns + u.system_ns for u in usage) == pytest.approx(used_s[0] * 1e9, abs=5e7)
     assert size <= sum(u.read_bytes for u in usage) < 1.2 * size
 
 
@@ -167,8 +166,7 @@ def test_a_thread_is_counted_once_while_it_lives_and_when_it_ends() -> None:
     with queryprof.profile() as recording:
         thread = threading.Thread(target=work, name="ending")
         thread.start()
-        thread.join()
-        time.sleep(0.05)  # until the system's thread has ended, too
+        until_ended(thread)
     (used,) = (u for u in recording.profile.thread_usage if u.thread.name == "ending")
     assert seen[0] - 1e-4 <= (used.user_ns + used.system_ns) / 1e9 < seen[0] + 0.05
 
@@ -206,4 +204,5 @@ def test_what_new_statements_cost_is_counted() -> None:
         connection.close()
         return recording.profile.processes[0].flush_ns
 
-    assert cost_ns("SELECT {0} AS c{0}") > 1.5 * cost_ns("SELECT {0}")
+    different, equal = "SELECT {0} AS c{0}", "SELECT {0}"
+    assert min(cost_ns(different) for _ in range(4)) > min(cost_ns(equal) for _ in range(4))

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-import statistics
 import time
-
-import pytest
+from collections import Counter
 
 import queryprof
 from conftest import only
-
-pytestmark = pytest.mark.flaky(reruns=2)
 
 SLOW = (
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)"
     " SELECT count(*) FROM n"
 )
+CLOCKS_AGREE = 1.002
+"""The core's clock and Python's differ by less."""
+
 SLOW_STATEMENT = SLOW.replace("1", "?").replace("60000", "?")
 
 
@@ -25,39 +24,50 @@ def test_totals_agree_with_an_independent_clock() -> None:
     connection = sqlite3.connect(":memory:")
     cursor = connection.cursor()
     ratios = []
-    for _ in range(5):
-        outside_ns = 0
+    for _ in range(40):
         with queryprof.profile() as recording:
-            for _ in range(10):
-                started = time.perf_counter_ns()
-                cursor.execute(SLOW)
-                cursor.fetchone()
-                outside_ns += time.perf_counter_ns() - started
+            started = time.perf_counter_ns()
+            cursor.execute(SLOW)
+            cursor.fetchone()
+            outside_ns = time.perf_counter_ns() - started
         inside_ns = sum(a.total_ns for a in recording.profile.aggregates)
         ratios.append(inside_ns / outside_ns)
     connection.close()
-    # An interruption between the two clocks is in the outer one alone.
-    assert max(ratios) <= 1.02
-    assert statistics.median(ratios) >= 0.98
-    assert outside_ns > 10 * 1_000_000
+    # An interruption between the two clocks is in the outer one alone, and not in each call.
+    assert 0.98 <= max(ratios) <= CLOCKS_AGREE
 
 
 def test_time_of_fetches_belongs_to_the_statement_and_line_that_executed() -> None:
-    """Sorting happens before the first row, scanning in the fetches: both are the statement's."""
+    """The first row is made by execute, the others by the fetches: both are the statement's."""
     connection = sqlite3.connect(":memory:")
+    inside_ns: Counter[str] = Counter()
+    phase = "execute"
+
+    def work() -> None:
+        start_ns = time.perf_counter_ns()
+        time.sleep(0.001)
+        inside_ns[phase] += time.perf_counter_ns() - start_ns
+
+    connection.create_function("work", 0, work)
     with queryprof.profile() as recording:
+        started_ns = time.perf_counter_ns()
         rows = connection.execute(
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)"
-            " SELECT i FROM n"
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30)"
+            " SELECT i, work() FROM n"
         )
-        rows.fetchall()
+        executed_ns = time.perf_counter_ns()
+        phase = "fetchall"
+        assert len(rows.fetchall()) == 30
+        fetched_ns = time.perf_counter_ns()
     connection.close()
-    fetches = [a for a in recording.profile.aggregates if a.operation == "fetchall"]
-    executes = [a for a in recording.profile.aggregates if a.operation == "execute"]
-    assert len(fetches) == len(executes) == 1
-    assert fetches[0].path == executes[0].path
-    assert fetches[0].total_ns > 5 * executes[0].total_ns
-    assert executes[0].execution_max_ns >= fetches[0].total_ns
+    (fetch,) = [a for a in recording.profile.aggregates if a.operation == "fetchall"]
+    (execute,) = [a for a in recording.profile.aggregates if a.operation == "execute"]
+    assert fetch.path == execute.path
+    assert inside_ns["execute"] <= execute.total_ns * CLOCKS_AGREE
+    assert execute.total_ns <= (executed_ns - started_ns) * CLOCKS_AGREE
+    assert 29_000_000 <= inside_ns["fetchall"] <= fetch.total_ns * CLOCKS_AGREE
+    assert fetch.total_ns <= (fetched_ns - executed_ns) * CLOCKS_AGREE
+    assert execute.execution_max_ns >= fetch.total_ns
 
 
 def test_queries_inside_a_sql_function_do_not_count_twice() -> None:
@@ -66,7 +76,9 @@ def test_queries_inside_a_sql_function_do_not_count_twice() -> None:
     other = sqlite3.connect(":memory:")
     connection.create_function("slow", 0, lambda: other.execute(SLOW).fetchone()[0])
     with queryprof.profile() as recording:
+        started_ns = time.perf_counter_ns()
         connection.execute("SELECT slow()").fetchone()
+        outside_ns = time.perf_counter_ns() - started_ns
     connection.close()
     other.close()
     outer = [a for a in recording.profile.aggregates if a.statement == "SELECT slow()"]
@@ -74,7 +86,7 @@ def test_queries_inside_a_sql_function_do_not_count_twice() -> None:
     inner_ns = sum(a.total_ns for a in inner)
     assert sum(a.count for a in inner) == 2
     assert sum(a.total_ns for a in outer) > inner_ns
-    assert sum(a.self_ns for a in outer) < 0.2 * inner_ns
+    assert sum(a.self_ns for a in outer) <= outside_ns * CLOCKS_AGREE - inner_ns
 
 
 def test_the_callers_own_time_between_rows_does_not_count() -> None:
@@ -82,13 +94,16 @@ def test_the_callers_own_time_between_rows_does_not_count() -> None:
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE t (a)")
     connection.executemany("INSERT INTO t VALUES (?)", [(i,) for i in range(20)])
+    own_ns = 0
     with queryprof.profile() as recording:
+        started_ns = time.perf_counter_ns()
         for _ in connection.execute("SELECT a FROM t"):
-            until = time.perf_counter_ns() + 1_000_000
-            while time.perf_counter_ns() < until:
-                pass
+            own_start_ns = time.perf_counter_ns()
+            time.sleep(0.001)
+            own_ns += time.perf_counter_ns() - own_start_ns
+        outside_ns = time.perf_counter_ns() - started_ns
     connection.close()
     rows = only(recording.profile, "SELECT a FROM t", "next")
     assert rows.count == 21
     assert rows.rows == 20
-    assert rows.total_ns < 10_000_000
+    assert rows.total_ns <= outside_ns * CLOCKS_AGREE - own_ns

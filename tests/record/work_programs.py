@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import threading
+import time
+from pathlib import Path
 
 from queryprof.model import Profile, Span
 
@@ -17,3 +21,33 @@ def ask(number: int = 1) -> int:
 def span_of(profile: Profile, name: str) -> Span:
     (found,) = [span for span in profile.spans if span.name == name]
     return found
+
+
+LONGEST_S = 60.0
+"""No event is waited for longer."""
+
+SLEEPS = 5
+"""Of SQLite's busy handler: a thread that has slept as often since it was about to request a lock was
+refused. On its way there it may wait for the GIL.
+"""
+
+
+def sleeps_of(task: str) -> int:
+    """How often a thread has given its processor away; `task`: its folder in /proc."""
+    status = Path("/proc", task, "status").read_text()
+    return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+
+
+def until_refused(task: str) -> None:
+    """Waits until a thread that is about to request a lock sleeps for it."""
+    least, end_s = sleeps_of(task) + SLEEPS, time.monotonic() + LONGEST_S
+    while sleeps_of(task) < least and time.monotonic() < end_s:
+        time.sleep(0.002)
+
+
+def until_ended(thread: threading.Thread) -> None:
+    """Waits until the system's thread has ended, too: join() returns before."""
+    thread.join()
+    end_s = time.monotonic() + LONGEST_S
+    while os.path.exists(f"/proc/self/task/{thread.native_id}") and time.monotonic() < end_s:
+        time.sleep(0.001)

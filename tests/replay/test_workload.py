@@ -22,7 +22,7 @@ from conftest import Run
 from queryprof.errors import TraceError
 from queryprof.trace.workload import INSIDE, OUTSIDE, Unknown, prefix_of, read_workload
 
-pytestmark = [pytest.mark.once, pytest.mark.flaky(reruns=2)]
+pytestmark = pytest.mark.once
 
 VALUES = """
     import datetime, sqlite3, sys, warnings

@@ -21,7 +21,7 @@ for x in range({times}):
     load(x)
 """
 
-pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.once]
+pytestmark = pytest.mark.once
 
 
 def git(*arguments: str) -> str:

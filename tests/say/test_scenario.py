@@ -11,7 +11,7 @@ import pytest
 from conftest import Run, by_operation
 from queryprof.trace.reader import read_profile
 
-pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.once]
+pytestmark = pytest.mark.once
 
 PROGRAM = """
 import os, sqlite3, time
@@ -101,16 +101,22 @@ def test_lines_start_at_their_times(queryprof: Run) -> None:
     )
     started = time.monotonic()
     assert queryprof("scenario", "run", "s.toml").returncode == 0
-    assert time.monotonic() - started > 1.1
+    ended = time.monotonic()
 
-    def times(name: str) -> list[float]:
-        return sorted(float(path.read_text()) for path in Path("out").glob(f"{name}-*.txt"))
+    def times(name: str) -> dict[str, float]:
+        """By process."""
+        paths = Path("out").glob(f"{name}-*.txt")
+        return {path.stem.partition("-")[2]: float(path.read_text()) for path in paths}
 
     first, slow, last = times("first"), times("slow"), times("last")
-    assert len(first) == len(slow) == len(last) == 2
-    assert first[1] - first[0] < 0.3, "both processes start together"
-    assert 0.55 < slow[0] - first[0] < 0.9
-    assert 0.49 < last[0] - slow[0] < 0.9
+    assert len(first) == 2
+    assert set(first) == set(slow) == set(last)
+    for process, began in first.items():
+        assert started < began
+        # The start is at most as late as the first call; 0.6 s after it the next is due.
+        assert slow[process] - started >= 0.6
+        assert last[process] - slow[process] >= 0.5, "it ran until then"
+        assert last[process] < ended
 
 
 @pytest.mark.parametrize(

@@ -29,12 +29,15 @@ from queryprof.trace.live import Watch, of_pid, of_trace
 from queryprof.trace.reader import read_profile
 from queryprof.trace.region import Region
 
-pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.once]
+pytestmark = pytest.mark.once
 
 SECOND = 10**9
 
+LONGEST_S = 60
+"""No event is waited for longer."""
+
 BUSY = """
-import sqlite3, sys, time
+import os, sqlite3, sys, time
 db = sqlite3.connect(":memory:")
 db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
 def load(number):
@@ -42,8 +45,7 @@ def load(number):
 def steadily():
     load(1)
 print("begun", flush=True)
-end = time.monotonic() + float(sys.argv[1])
-while time.monotonic() < end:
+while not os.path.exists("end"):
     for _ in range(100):
         steadily()
     time.sleep(0.01)
@@ -51,13 +53,17 @@ while time.monotonic() < end:
 
 
 @contextmanager
-def running(script: Callable[[str], Path], seconds: float) -> Iterator[subprocess.Popen[str]]:
-    command = [QUERYPROF, "run", "--no-report", "-o", "x.qprof", script(BUSY), str(seconds)]
+def running(script: Callable[[str], Path]) -> Iterator[subprocess.Popen[str]]:
+    """The program works until the block ends."""
+    command = [QUERYPROF, "run", "--no-report", "-o", "x.qprof", script(BUSY)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "begun\n"
-        yield program
-        assert program.wait(30) == 0
+        try:
+            yield program
+        finally:
+            Path("end").touch()
+        assert program.wait(LONGEST_S) == 0
 
 
 def test_looks_add_up_to_the_trace(script: Callable[[str], Path]) -> None:
@@ -71,21 +77,26 @@ def test_looks_add_up_to_the_trace(script: Callable[[str], Path]) -> None:
             ended += process.has_ended
 
     rest = "print('waits', flush=True); sys.stdin.readline()"
-    command = [QUERYPROF, "run", "--no-report", "-o", "x.qprof", script(BUSY + rest), "1"]
+    command = [QUERYPROF, "run", "--no-report", "-o", "x.qprof", script(BUSY + rest)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as program:
         assert program.stdin is not None
         assert program.stdout is not None
         assert program.stdout.readline() == "begun\n"
-        while not select.select([program.stdout], [], [], 0.05)[0]:
+        looks, end_s = 0, time.monotonic() + LONGEST_S
+        while looks < 5 and time.monotonic() < end_s:
+            before = seen
             look()
+            looks += seen > before
+        assert looks == 5
+        Path("end").touch()
         assert program.stdout.readline() == "waits\n"
         look()
         seen_while_it_waits = seen
         program.stdin.write("\n")
         program.stdin.close()
-        assert program.wait(30) == 0
+        assert program.wait(LONGEST_S) == 0
     look()
     assert watch.look() == []
     recorded = sum(
@@ -97,7 +108,7 @@ def test_looks_add_up_to_the_trace(script: Callable[[str], Path]) -> None:
 
 
 def test_a_look_has_lines_callers_and_rates(queryprof: Run, script: Callable[[str], Path]) -> None:
-    with running(script, 4):
+    with running(script):
         line = queryprof("top", "x.qprof", "--json", "--once").stdout
         found = json.loads(line)
         (process,) = found["processes"]
@@ -144,7 +155,7 @@ class Screen:
     def kill(self) -> None:
         self._process.kill()
 
-    def until(self, text: str, timeout_s: float = 15) -> str:
+    def until(self, text: str, timeout_s: float = LONGEST_S) -> str:
         """What it showed up to a text."""
         shown, end = "", time.monotonic() + timeout_s
         while text not in shown:
@@ -159,7 +170,7 @@ class Screen:
     def leave(self) -> None:
         """Closes the terminal; it must end by itself."""
         os.close(self._file)
-        self._process.wait(10)
+        self._process.wait(LONGEST_S)
 
     def status(self) -> int:
         """Its exit status."""
@@ -170,13 +181,13 @@ class Screen:
             except OSError:
                 break
         os.close(self._file)
-        return self._process.wait(10)
+        return self._process.wait(LONGEST_S)
 
 
 @pytest.mark.parametrize("columns", [80, 160])
 def test_keys(script: Callable[[str], Path], columns: int) -> None:
     """Sorts, pauses, tells more, ends; the terminal is as it was."""
-    with running(script, 6):
+    with running(script):
         screen = Screen(columns)
         screen.until("load()")
         screen.press("s")
@@ -192,14 +203,14 @@ def test_keys(script: Callable[[str], Path], columns: int) -> None:
 
 def test_it_ends_with_its_terminal(script: Callable[[str], Path]) -> None:
     """Also without a signal: it is in a session of its own."""
-    with running(script, 3):
+    with running(script):
         screen = Screen(80)
         screen.until("load()")
         screen.leave()
 
 
 def test_a_killed_top_leaves_the_trace_whole(script: Callable[[str], Path]) -> None:
-    with running(script, 2):
+    with running(script):
         screen = Screen(80)
         screen.until("load()")
         screen.kill()
@@ -213,7 +224,7 @@ def test_a_process_that_is_no_ones_business(script: Callable[[str], Path]) -> No
     """Another trace's, and this one's own."""
     import queryprof as library
 
-    with running(script, 1), library.profile():
+    with running(script), library.profile():
         assert Watch(of_trace("other.qprof")).look() == []
         assert Watch(of_pid(os.getpid())).look() == []
 

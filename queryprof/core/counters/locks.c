@@ -1,3 +1,6 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* strdup under -std=c11 */
+#endif
 #include "counters/locks.h"
 
 #include <errno.h>

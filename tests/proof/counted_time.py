@@ -1,0 +1,70 @@
+"""Time as work that SQLite counts: what is chosen by time is tested without a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.report import Report
+from queryprof.model import Profile
+from queryprof.model.advice import Advice
+from queryprof.proof.judging import UNLIMITED_NS, Judge, Measured
+from queryprof.proof.prove import prove
+
+EXECUTION_NS, STEP_NS, PAGE_NS, INSERTED_ENTRY_NS = 5_000.0, 20.0, 200.0, 2_000.0
+"""What an execution costs here, with each VM step and page fetch; and a row in a table or an index."""
+
+
+class CountingJudge(Judge):
+    """A judge that executes and counts as ever, and says how long it took by what it counted."""
+
+    def deadline(self, left_s: float) -> None:
+        """The time to spend is not over, however long it takes."""
+
+    def measure(
+        self, names: Sequence[str], sql: str, values: object, writes: bool, rounds: int,
+        enough_ns: int, limit_ns: float = UNLIMITED_NS, most_rows: int | None = None,
+    ) -> Mapping[str, Measured]:  # fmt: skip
+        counted = super().measure(names, sql, values, writes, 1, 0, UNLIMITED_NS, most_rows)
+        found = {name: replace(one, ns=time_of(one)) for name, one in counted.items()}
+        if any(one.ns > limit_ns for one in found.values()):
+            return dict.fromkeys(names, Measured(limit_ns, None, None, 0, ""))
+        return found
+
+    def insert_ns(
+        self, names: Sequence[str], table: str, key: Sequence[str], columns: Sequence[str],
+        rounds: int,
+    ) -> Mapping[str, float]:  # fmt: skip
+        indexes = f"SELECT count(*) FROM pragma_index_list('{table.strip(chr(34))}')"
+        counts = {name: int(self.rows(name, indexes)[0][0]) for name in names}
+        return {name: INSERTED_ENTRY_NS * (1 + count) for name, count in counts.items()}
+
+
+def time_of(one: Measured) -> float:
+    assert one.vm_steps is not None
+    assert one.page_fetches is not None
+    return EXECUTION_NS + STEP_NS * one.vm_steps + PAGE_NS * one.page_fetches
+
+
+def counted(profile: Profile) -> Profile:
+    """A recording in which each execution took what it costs here."""
+    aggregates = []
+    for one in profile.aggregates:
+        spent = round(
+            EXECUTION_NS * one.count + STEP_NS * one.vm_steps + PAGE_NS * one.page_fetches
+        )
+        aggregates.append(one._replace(self_ns=spent, total_ns=spent))
+    return replace(profile, aggregates=tuple(aggregates))
+
+
+def proved(
+    report: Report, database: str, findings: Sequence[Finding] = (),
+    judge: type[CountingJudge] = CountingJudge,
+) -> Advice:  # fmt: skip
+    """What `prove` advises where time is counted."""
+
+    def judge_of(_versions: Sequence[str], interpreter: str) -> Judge:
+        return judge(interpreter)
+
+    return prove(report, database, findings=findings, judge_of=judge_of)
