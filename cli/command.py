@@ -77,25 +77,11 @@ def run_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Sta
     handlers = {**dict.fromkeys(handled, forward), signal.SIGINT: _ignore}
     previous = {number: signal.getsignal(number) for number in (*handlers, signal.SIGCHLD)}
     ignored = {number for number, handler in previous.items() if handler is signal.SIG_IGN}
-    for number, handler in handlers.items():
-        if number not in ignored:  # a handler would not be inherited, and its place be the default
-            signal.signal(number, handler)
-    before_exec = None
-    if signal.SIGCHLD in ignored:  # then the system would not keep the command's status
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        before_exec = _ignore_children
-    # posix_spawn(3) would leave two of the C library's own signals ignored. (subprocess documents the
-    # switch.)
-    subprocess._USE_POSIX_SPAWN = False  # type: ignore[attr-defined] # noqa: SLF001
     try:
-        try:
-            child = subprocess.Popen(
-                arguments, env=environment, close_fds=False, preexec_fn=before_exec
-            )
-        except FileNotFoundError as error:
-            raise QueryprofError(f"{arguments[0]}: there is no such command") from error
-        except OSError as error:
-            raise QueryprofError(f"{arguments[0]}: cannot be run: {error.strerror}") from error
+        # What is ignored is inherited. A handler is not: the default would take its place.
+        for number in set(handlers) - ignored:
+            signal.signal(number, handlers[number])
+        child = _started(arguments, environment, signal.SIGCHLD in ignored)
         for number in ignored & set(handled):  # the program may handle them, unlike us
             signal.signal(number, forward)
         for number in early:
@@ -104,6 +90,26 @@ def run_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Sta
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def _started(
+    arguments: Sequence[str], environment: Mapping[str, str], ignores_children: bool
+) -> subprocess.Popen[bytes]:
+    """The command, running. Raises QueryprofError."""
+    # posix_spawn(3) would leave two of the C library's own signals ignored; the module documents this
+    # switch.
+    subprocess._USE_POSIX_SPAWN = False  # type: ignore[attr-defined] # noqa: SLF001
+    if ignores_children:  # then the system would not keep the command's status
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        return subprocess.Popen(
+            arguments, env=environment, close_fds=False,
+            preexec_fn=_ignore_children if ignores_children else None,  # noqa: PLW1509
+        )  # fmt: skip
+    except FileNotFoundError as error:
+        raise QueryprofError(f"{arguments[0]}: there is no such command") from error
+    except OSError as error:
+        raise QueryprofError(f"{arguments[0]}: cannot be run: {error.strerror}") from error
 
 
 def _wait(child: subprocess.Popen[bytes]) -> int:

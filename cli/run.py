@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import NamedTuple
 
 import click
 
@@ -70,7 +71,6 @@ def run(
     The report goes to stderr; the program's own output and exit status stay as they are.
     """
     from queryprof.cli.command import python_command, run_command, uninterrupted
-    from queryprof.cli.progress import progress
     from queryprof.cli.recording import Parts
     from queryprof.core.settings import WORKLOAD_VARIABLE, read_settings
     from queryprof.hooks.autoload import FUNCTIONS_VARIABLE
@@ -81,37 +81,60 @@ def run(
     parts = Parts(output or f"{name}.qprof")
     page = _page_beside(parts, force) if writes_page else None
     functions = _functions_beside(parts, force) if profiles_functions else None
-    try:
-        with uninterrupted(), parts.collecting(None if no_report else _import_report):
-            environment = {**parts.environment(parameters, roots, stall_ms)}
-            if functions:
-                environment[FUNCTIONS_VARIABLE] = functions
-            if records_workload:
-                environment[WORKLOAD_VARIABLE] = _workload_beside(parts, workload_mb)
-            status = run_command(arguments, environment)
-    except QueryprofError:
-        parts.remove()
-        raise
-    try:
-        with uninterrupted(), progress("merging", parts.count) as step:
-            merged = parts.merge(step)
-        statistics = _taken(functions) if functions else None
-        if parts.keeps_output:
+    environment = {**parts.environment(parameters, roots, stall_ms)}
+    if functions:
+        environment[FUNCTIONS_VARIABLE] = functions
+    if records_workload:
+        environment[WORKLOAD_VARIABLE] = _workload_beside(parts, workload_mb)
+    with uninterrupted():
+        try:
+            with parts.collecting(None if no_report else _import_report):
+                status = run_command(arguments, environment)
+        except QueryprofError:
             parts.remove()
-        if not merged:
-            click.echo("queryprof: no Python process was recorded", err=True)
-        else:
+            raise
+        made = _made(parts, functions)
+    try:
+        if made:
             if not no_report:
                 _print_report(parts)
             if functions:
-                functions = _write_functions(statistics, parts.output, force)
+                functions = _write_functions(made.functions, parts.output, force)
             if page:
                 _write_page(page, parts.output, functions, force)
-        parts.remove()
+            parts.remove()
+    except KeyboardInterrupt:
+        click.echo("queryprof: interrupted", err=True)  # the report alone
     except Exception as error:
         # The program's own exit status matters more than what became of its recording.
         click.echo(f"queryprof: {visible(str(error))}", err=True)
     status.exit()
+
+
+class Made(NamedTuple):
+    """What was made of a recording beside its trace."""
+
+    functions: Statistics | None
+
+
+def _made(parts: Parts, functions: str | None) -> Made | None:
+    """Makes the trace; None: there is none, and it was printed why."""
+    from queryprof.cli.progress import progress
+    from queryprof.report.inert import visible
+
+    try:
+        with progress("merging", parts.count) as step:
+            merged = parts.merge(step)
+        made = Made(_taken(functions) if functions else None)
+    except Exception as error:
+        click.echo(f"queryprof: {visible(str(error))}", err=True)
+        return None
+    if parts.keeps_output or not merged:
+        parts.remove()
+    if not merged:
+        click.echo("queryprof: no Python process was recorded", err=True)
+        return None
+    return made
 
 
 def _print_report(parts: Parts) -> None:

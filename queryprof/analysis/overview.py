@@ -132,12 +132,12 @@ def _cautions(profile: Profile) -> list[str]:
         f"SQLite's work on files, and its locks, are unknown: {reason}"
         for reason in sorted({p.files_off for p in processes if p.files_off and not p.counters_off})
     ]
-    unseen = sum(p.unseen_files for p in processes)
-    if unseen:
-        cautions.append(
-            f"the work on files of {counted(unseen, 'connection')} is unknown: opened by a VFS of the"
-            " program's own"
-        )
+    cautions += [
+        f"the work on files of {counted(unseen, 'connection')} is unknown: opened by a VFS of the"
+        " program's own"
+        for unseen in [sum(p.unseen_files for p in processes)]
+        if unseen
+    ]
     unmeasured = sorted({name for p in processes for name in p.unmeasured or ()})
     if unmeasured:
         cautions.append(

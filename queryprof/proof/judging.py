@@ -124,18 +124,21 @@ class Judge:
         assert self._process.stdin
         if self._is_ended:
             raise OutOfTime
+        is_sent = False
         try:
             # A request is sent whole, and its answer read: the next answer is never another's.
-            with _without_interrupts():
-                pickle.dump((name, arguments), self._process.stdin, protocol=4)
-                self._process.stdin.flush()
             try:
+                with _without_interrupts():  # whose end is where an interrupt may be raised
+                    pickle.dump((name, arguments), self._process.stdin, protocol=4)
+                    self._process.stdin.flush()
+                    is_sent = True
                 self._wait(self._end_s)
             except KeyboardInterrupt:
-                self._process.send_signal(signal.SIGUSR1)
-                with contextlib.suppress(OutOfTime):
-                    self._wait(time.monotonic())
-                    self._answer()
+                if is_sent:
+                    self._process.send_signal(signal.SIGUSR1)
+                    with contextlib.suppress(OutOfTime):
+                        self._wait(time.monotonic())
+                        self._answer()
                 raise
             is_good, answer = self._answer()
         except (EOFError, OSError, pickle.UnpicklingError) as error:

@@ -54,26 +54,36 @@ static bool counter_is_invariant(void)
 #endif
 }
 
-/* Reads both clocks at (nearly) the same instant: the closest of a few tries. */
-static void read_both(uint64_t *ticks, int64_t *ns)
+/* One instant, as the three clocks show it. */
+typedef struct {
+    uint64_t ticks;
+    int64_t ns;
+    int64_t unix_ns;
+} instant;
+
+/* Reads the clocks at (nearly) the same instant: the closest of a few tries. */
+static instant read_clocks(void)
 {
+    instant closest = {0};
     uint64_t narrowest = UINT64_MAX;
     for (int attempt = 0; attempt < 5; attempt++) {
         uint64_t before = qp_clock_ticks();
-        int64_t now = qp_clock_monotonic_ns();
-        uint64_t after = qp_clock_ticks();
-        if (after - before < narrowest) {
-            narrowest = after - before;
-            *ticks = before + (after - before) / 2;
-            *ns = now;
+        int64_t ns = qp_clock_monotonic_ns(), now_unix_ns = unix_ns();
+        uint64_t width = qp_clock_ticks() - before;
+        if (width < narrowest) {
+            narrowest = width;
+            closest = (instant){before + width / 2, ns, now_unix_ns};
         }
     }
+    return closest;
 }
 
 static void set_base(void)
 {
-    read_both(&qp_clock.base_ticks, &qp_clock.base_ns);
-    qp_clock.base_unix_ns = unix_ns();
+    instant now = read_clocks();
+    qp_clock.base_ticks = now.ticks;
+    qp_clock.base_ns = now.ns;
+    qp_clock.base_unix_ns = now.unix_ns;
 }
 
 void qp_clock_use_system(void)
@@ -99,16 +109,16 @@ void qp_clock_start(void)
     }
     qp_clock.counter = true;
     set_base();
-    uint64_t ticks = 0;
-    int64_t ns = 0;
+    instant now;
     do {
-        read_both(&ticks, &ns);
-    } while (ns - qp_clock.base_ns < FIRST_CALIBRATION_NS);
-    if (ticks <= qp_clock.base_ticks) {
+        now = read_clocks();
+    } while (now.ns - qp_clock.base_ns < FIRST_CALIBRATION_NS);
+    if (now.ticks <= qp_clock.base_ticks) {
         qp_clock_use_system();
         return;
     }
-    qp_clock.ns_per_tick = (double)(ns - qp_clock.base_ns) / (double)(ticks - qp_clock.base_ticks);
+    qp_clock.ns_per_tick =
+        (double)(now.ns - qp_clock.base_ns) / (double)(now.ticks - qp_clock.base_ticks);
 }
 
 void qp_clock_calibrate(void)
@@ -116,13 +126,11 @@ void qp_clock_calibrate(void)
     if (!qp_clock.counter) {
         return;
     }
-    uint64_t ticks = 0;
-    int64_t ns = 0;
-    read_both(&ticks, &ns);
-    if (ticks <= qp_clock.base_ticks || ns - qp_clock.base_ns < FIRST_CALIBRATION_NS) {
+    instant now = read_clocks();
+    if (now.ticks <= qp_clock.base_ticks || now.ns - qp_clock.base_ns < FIRST_CALIBRATION_NS) {
         return;
     }
-    double rate = (double)(ns - qp_clock.base_ns) / (double)(ticks - qp_clock.base_ticks);
+    double rate = (double)(now.ns - qp_clock.base_ns) / (double)(now.ticks - qp_clock.base_ticks);
     double change = rate / qp_clock.ns_per_tick - 1.0;
     if (change > CREDIBLE_RATE_CHANGE || change < -CREDIBLE_RATE_CHANGE) {
         set_base();
