@@ -120,32 +120,32 @@ def test_an_ignored_signal_ends_nothing(start: str, tmp_path: Path) -> None:
     """A hangup of the terminal, or its interrupt, does not end what was started to outlive it."""
     number = signal.SIGHUP if start == "nohup" else signal.SIGINT
     code = "import sys; print('ready', flush=True); sys.stdin.readline(); print('lived')"
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [QUERYPROF, "run", "--no-report", "-o", "x.qprof", "-c", code], cwd=tmp_path,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=STARTS[start], text=True,
         process_group=0,
-    )  # fmt: skip
-    assert process.stdout
-    assert process.stdout.readline() == "ready\n"
-    os.killpg(process.pid, number)
-    output, _ = process.communicate("go on\n", timeout=60)
+    ) as process:  # fmt: skip
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        os.killpg(process.pid, number)
+        output, _ = process.communicate("go on\n", timeout=60)
     assert (output, process.returncode) == ("lived\n", 0)
 
 
 def test_a_signal_that_the_program_handles_again_reaches_it(tmp_path: Path) -> None:
     """Under nohup, a server's own handler for a hangup, which reads its settings again."""
     code = (
-        "import signal\n"
-        "signal.signal(signal.SIGHUP, lambda *_: print('read again', flush=True))\n"
+        "import signal, sys\n"
+        "signal.signal(signal.SIGHUP, lambda *_: sys.exit('read again'))\n"
         "print('ready', flush=True)\n"
-        "signal.pause()\n"
+        "while True: signal.pause()\n"
     )
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [QUERYPROF, "run", "--no-report", "-o", "x.qprof", "-c", code], cwd=tmp_path,
-        stdout=subprocess.PIPE, preexec_fn=STARTS["nohup"], text=True,
-    )  # fmt: skip
-    assert process.stdout
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGHUP)
-    output, _ = process.communicate(timeout=60)
-    assert (output, process.returncode) == ("read again\n", 0)
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=STARTS["nohup"], text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGHUP)
+        _, errors = process.communicate(timeout=60)
+    assert (errors, process.returncode) == ("read again\n", 1)

@@ -79,7 +79,7 @@ def profile() -> Profile:
         1, 4711, 1, "build", ("/usr/bin/python3", "app.py", "--port", "80 80"), "/srv/shop",
         "3.11.7", "3.40.1", "0.1.0", 10**18, 10**18 + 12_300_000_000, True, "time-stamp counter",
         False, None, 104.0, 13, 25_000_000, 0, 0, 0, 0,
-        5_000_000, 70_000, 0.5, None, (),
+        5_000_000, 70_000, 0.5, None, 0, (),
     )  # fmt: skip
     aggregates = (
         _aggregate(price, (LOOP, HANDLER, MAIN), "execute", 12_000, 5_020_000_000, counters=scan,

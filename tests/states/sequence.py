@@ -15,6 +15,7 @@ import signal
 import sqlite3
 import sys
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -32,7 +33,8 @@ class Program:
         self._db = self._opened()
         self._cursors: list[sqlite3.Cursor] = []
         self._spans: list[q.span] = []
-        self._profiles: list[tuple[q.Recording, int]] = []
+        self._profiles: list[tuple[q.Recording, int, int]] = []
+        self._ends = 0  # of recordings
         self._generators: list[Iterator[int]] = []
         self._trace = ""
         self._traces = 0
@@ -58,6 +60,7 @@ class Program:
             self.queries[name] = 0
 
     def uninstall(self) -> None:
+        self._ends += q.is_installed()
         q.uninstall()
         assert not q.is_installed()
         self._trace = ""
@@ -66,15 +69,15 @@ class Program:
         was_on = q.is_installed()
         p = q.profile(None if self._made % 2 else f"block-{len(self._profiles)}.qprof")
         p.__enter__()
-        self._profiles.append((p, self._made))
+        self._profiles.append((p, self._made, self._ends))
         if not was_on:
             self._trace = ""  # its own, which is no program's
 
     def end_profile(self) -> None:
         if not self._profiles:
             return
-        p, before = self._profiles.pop()
-        is_whole = q.is_installed()
+        p, before, ends = self._profiles.pop()
+        is_whole = ends == self._ends  # else the program has ended the recording in the block
         p.__exit__(None, None, None)
         found = sum(
             a.count for a in p.profile.aggregates if a.statement == SQL and a.operation == "execute"
@@ -82,6 +85,7 @@ class Program:
         if is_whole:
             self.profiles.append((self._made - before, found))
         if not q.is_installed():
+            self._ends += 1
             self._trace = ""
 
     # -- work --------------------------------------------------------------------------------
@@ -156,7 +160,10 @@ class Program:
     # -- processes and others ----------------------------------------------------------------
 
     def fork(self) -> None:
-        pid = os.fork()
+        with warnings.catch_warnings():
+            # The kernel counts a thread for some microseconds after it was joined.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
         if not pid:
             assert self._db.execute(SQL, (5,)).fetchall() == [(25,)]
             with q.span("child"):
@@ -179,7 +186,8 @@ STEPS = [name for name in vars(Program) if not name.startswith("_")]
 
 
 def main(steps: list[str]) -> None:
-    faulthandler.dump_traceback_later(TIMEOUT_S, exit=True)
+    faulthandler.enable()
+    signal.alarm(TIMEOUT_S)  # a hang ends it; a thread that watches would make forks warn
     program = Program()
     for step in steps:
         getattr(program, step)()

@@ -35,6 +35,8 @@ REMOVES = frozenset(
     }
 )
 
+sys.dont_write_bytecode = True  # what Python itself writes is no output of a command
+
 written: list[str] = []
 
 

@@ -83,7 +83,11 @@ def test_no_other_file_is_shown(queryprof: Run, trace: str, tmp_path: Path) -> N
     assert "Hush42" not in page(queryprof)
     change(f"UPDATE source SET sha256 = '{sha256(secret.read_bytes()).hexdigest()}'")
     assert "Hush42" in page(queryprof)  # only who knows the content can name it
-    change("DROP TABLE source", "PRAGMA user_version = 7")
+    change(
+        "DROP TABLE source",
+        "ALTER TABLE process DROP COLUMN unseen_files",
+        "PRAGMA user_version = 7",
+    )
     assert "Hush42" not in page(queryprof)
     del trace
 
