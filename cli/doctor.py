@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 
 import click
 
 from queryprof.version import __version__
+
+MOST_LEFT = 10
+"""Lines about memory that ended processes have left."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,9 +64,37 @@ def doctor() -> None:
         ("call path", f"{settings.call_path_frames} frames"),
         ("parameters", "kept (secrets may be in the trace)" if settings.parameters else "not kept"),
         ("startup", _startup()),
+        *[("left", text) for text in _left_behind()],
     ]
     for name, text in lines:
         click.echo(visible(f"{name:<11} {text}"))
+
+
+def _left_behind() -> list[str]:
+    """A line for each trace whose processes have ended and left what they recorded in memory."""
+    from queryprof.analysis.units import counted, size
+    from queryprof.errors import TraceError
+    from queryprof.trace.identity import trace_of
+    from queryprof.trace.region import opened_region
+    from queryprof.trace.regions import is_living, regions
+
+    left: dict[tuple[str, bool | None], list[int]] = {}
+    for path in regions():
+        try:
+            with opened_region(path) as region:
+                lives = is_living(region)
+                if not lives:
+                    used = os.stat(path).st_blocks * 512
+                    left.setdefault((trace_of(region), lives), []).append(used)
+        except (TraceError, OSError, ValueError):
+            continue
+    lines = [
+        f"{counted(len(sizes), 'recording')}, {size(sum(sizes))} of memory, for {trace}: "
+        + ("may still run, in another container" if lives is None else f"queryprof report {trace}")
+        for (trace, lives), sizes in sorted(left.items(), key=lambda item: -sum(item[1]))
+    ]
+    more = [f"and {len(lines) - MOST_LEFT} more"] if len(lines) > MOST_LEFT else []
+    return [*lines[:MOST_LEFT], *more]
 
 
 def _driver(name: str, libraries: ImportHooks) -> str:

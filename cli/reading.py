@@ -40,10 +40,12 @@ def _not_in(path: str, others: Sequence[str]) -> str:
     """A line about the processes of a recording that have traces of their own."""
     import os
 
+    from queryprof.analysis.units import counted
+
     names = [os.path.basename(one) for one in others]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     stem, extension = os.path.splitext(path)
     return (
-        f"{len(names):,} further traces of this recording: {', '.join(names[:SHOWN])}{more};"
+        f"{counted(len(names), 'further trace')} of this recording: {', '.join(names[:SHOWN])}{more};"
         f" all together: queryprof merge {stem}-all{extension} {path} {stem}-*{extension}"
     )

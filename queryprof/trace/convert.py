@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import sqlite3
 import struct
+from time import time_ns
 
 from queryprof.errors import TraceError
 from queryprof.trace.identity import facts_of, identity_of
 from queryprof.trace.pending import aggregate_rows
-from queryprof.trace.region import ENDED, PART
+from queryprof.trace.region import ENDED, PART, RECORDS
 from queryprof.trace.region_addition import RegionAddition
+from queryprof.trace.regions import is_living
 from queryprof.trace.source_facts import SourceFacts, is_of_this_machine
 from queryprof.trace.table import LAST, SUM
 from queryprof.trace.tables import TABLE
@@ -127,5 +129,7 @@ def _last_sign_unix_ns(region: Region, facts: Mapping[str, object]) -> int:
     ends += [
         region.unix_ns(last) for (last,) in region.rows("calls", ("pending_last_ticks",)) if last
     ]
+    if region.path and region.state == RECORDS and is_living(region):
+        return time_ns()
     start = facts.get("start_unix_ns")  # it may have done nothing since
     return max([int(region["turn_unix_ns"]), *([start] if isinstance(start, int) else []), *ends])
