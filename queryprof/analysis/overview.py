@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from queryprof.analysis.totals import self_ns_of
 from queryprof.analysis.units import counted
-from queryprof.model import Process, Profile
+from queryprof.model import OTHER_LINE, Process, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
 
-COMPLETE = "The trace is complete: every call, with its statement and line."
+COMPLETE = "Complete: every call of what was recorded is here, with its statement and line."
+"""Of the processes that recorded themselves: others leave nothing that could be missed."""
 
 UNKNOWN_STATEMENT = "(unknown)"
 
@@ -162,7 +163,8 @@ def coarse_tick(tick_ns: float) -> str:
 def _unknown_calls(profile: Profile) -> list[str]:
     """Calls of which the statement or the line is not known."""
     statements = sum(a.count for a in profile.aggregates if a.statement == UNKNOWN_STATEMENT)
-    lines = sum(a.count for a in profile.aggregates if not a.path and a.count)
+    lines = sum(a.count for a in profile.aggregates if not a.path)
+    no_room = sum(a.count for a in profile.aggregates if any(f == OTHER_LINE for f in a.path))
     cautions = []
     if statements:
         cautions.append(
@@ -171,6 +173,8 @@ def _unknown_calls(profile: Profile) -> list[str]:
         )
     if lines:
         cautions.append(f"{lines:,} calls came from no line of the program's own that was known")
+    if no_room:
+        cautions.append(f"{no_room:,} calls came from lines under (other): more lines than room")
     return cautions
 
 

@@ -18,6 +18,9 @@ class Frame:
     first_line: int = field(default=0, compare=False)
 
 
+OTHER_LINE = Frame("(other)", "", 0, "library")
+"""What came after the recording's table of lines was full."""
+
 CallPath = tuple[Frame, ...]
 """Frames, innermost first; empty when nothing is known."""
 

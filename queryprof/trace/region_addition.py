@@ -135,7 +135,7 @@ class RegionAddition(RegionRows):
         rows = list(self._region.rows("intervals", ("calls", "rows", "self_ns")))
         rows = rows[half * len(rows) // 2 : (half + 1) * len(rows) // 2]
         used = [
-            (first + place << shift, *sums) for place, sums in enumerate(rows) if sums[0]
+            (first + place << shift, *sums) for place, sums in enumerate(rows) if any(sums)
         ]  # fmt: skip
         if used:
             self._store.add_intervals("timeline", 1 << shift, used)

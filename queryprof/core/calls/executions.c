@@ -165,9 +165,11 @@ qp_execution *qp_execution_reserve(void)
     return NULL;
 }
 
-/* What is added to the timeline: once for all executions that are flushed together. */
+/* What is added to the timeline: once for the calls that are flushed together, from the first one's
+ * beginning to the last one's end. */
 typedef struct {
-    uint64_t ticks;
+    uint64_t end_ticks;
+    int64_t duration_ns;
     int64_t calls;
     int64_t rows;
     int64_t self_ns;
@@ -205,7 +207,7 @@ static void settle_beginning(qp_execution *e, qp_aggregate *sums, plot *plotted)
     e->stack = 0;
     e->stack_weight = e->stack_ns = 0;
     qp_release_store(&e->stage, QP_STAGE_SETTLED);
-    *plotted = (plot){e->started_ticks, 1, e->rows, self_ns};
+    *plotted = (plot){e->started_ticks + (uint64_t)e->ticks, ns, 1, e->rows, self_ns};
 }
 
 static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *plotted)
@@ -227,8 +229,13 @@ static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *p
     qp_change_ends(sums);
     e->duration_ns += total_ns;
     e->fetched += p->rows;
-    *plotted = (plot){p->last_ticks, plotted->calls + p->calls, plotted->rows + p->rows,
-                      plotted->self_ns + self_ns};
+    /* The last call took about as long as the mean. */
+    uint64_t end_ticks =
+        p->last_ticks + (uint64_t)(p->timed_calls > 1 ? p->ticks / p->timed_calls : p->ticks);
+    uint64_t from_ticks = plotted->calls ? e->started_ticks : e->plotted_ticks;
+    *plotted =
+        (plot){end_ticks, qp_clock_ns(qp_clock_elapsed(from_ticks, end_ticks)),
+               plotted->calls + p->calls, plotted->rows + p->rows, plotted->self_ns + self_ns};
     qp_release_store(&p->calls, 0);
     qp_release_store(&p->stage, QP_STAGE_FREE);
 }
@@ -250,12 +257,10 @@ static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *
 
 /* Adds what has just been settled to the execution's span. The last of several calls that served
  * rows ended at about the mean of them after its beginning. */
-static void add_to_span(const qp_execution *e, plot plotted, bool is_new)
+static void add_to_span(const qp_execution *e, plot plotted)
 {
-    int64_t served = plotted.calls - is_new;
-    int64_t ticks = served ? e->pending.ticks / served : e->ticks;
     const qp_run_work work = {.start_ticks = e->started_ticks,
-                              .end_ticks = plotted.ticks + (uint64_t)ticks,
+                              .end_ticks = plotted.end_ticks,
                               .self_ns = plotted.self_ns,
                               .rows = plotted.rows};
     qp_span_add_database(e, &work);
@@ -279,9 +284,11 @@ void qp_execution_flush(qp_execution *e, PyThreadState *tstate, PyObject *sql, P
         settle_rows(e, sums, &plotted);
     }
     settle_duration(e, settled_in, sums);
-    qp_timeline_add(qp_clock_unix_ns(plotted.ticks), plotted.calls, plotted.rows, plotted.self_ns);
+    qp_timeline_add(qp_clock_unix_ns(plotted.end_ticks), plotted.duration_ns, plotted.calls,
+                    plotted.rows, plotted.self_ns);
+    e->plotted_ticks = plotted.end_ticks;
     if (e->span) {
-        add_to_span(e, plotted, is_new);
+        add_to_span(e, plotted);
     }
     if (qp_workload_on && e->meter.key.operation == QP_EXECUTE) {
         qp_workload_note_rows(e->serial, e->fetched - e->rows);

@@ -72,13 +72,14 @@ typedef struct qp_execution {
     int64_t notable_ticks; /* after this many more it gets a stack or an exemplar */
     qp_pending_rows pending;
     /* from the first flush on */
-    uint32_t began_row;   /* the aggregate of the operation that began it ... */
-    uint32_t generation;  /* ... in this generation of the aggregates ... */
-    int64_t count_before; /* ... and its count before */
-    int64_t duration_ns;  /* without what is pending */
-    int64_t settled_ns;   /* the part of it in the distribution; -1: not added yet */
-    int64_t fetched;      /* rows, changed ones included */
-    uint32_t stack;       /* 0: none taken */
-    int64_t stack_weight; /* executions that the stack samples hold for it */
+    uint32_t began_row;     /* the aggregate of the operation that began it ... */
+    uint32_t generation;    /* ... in this generation of the aggregates ... */
+    int64_t count_before;   /* ... and its count before */
+    int64_t duration_ns;    /* without what is pending */
+    int64_t settled_ns;     /* the part of it in the distribution; -1: not added yet */
+    int64_t fetched;        /* rows, changed ones included */
+    uint64_t plotted_ticks; /* on the timeline up to then */
+    uint32_t stack;         /* 0: none taken */
+    int64_t stack_weight;   /* executions that the stack samples hold for it */
     int64_t stack_ns;
 } qp_execution;

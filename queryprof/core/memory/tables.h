@@ -55,8 +55,8 @@ enum { QP_FIRST_SUMS = QP_AGGREGATE_ROWS };
 enum {
     QP_TEXT_BYTES = 5 * 1024 * 1024,
     QP_STATEMENTS = 32768,
-    QP_LINES = 16384,
-    QP_STACKS = 131072,
+    QP_LINES = 131072,
+    QP_STACKS = 262144,
     QP_NAMES = 1024, /* spans, and threads */
     QP_LOOPS = 128,
     QP_STEPS = 1024,

@@ -8,10 +8,11 @@
 #include "runtime/exception.h"
 #include "runtime/index.h"
 #include "stacks/frames.h"
+#include "stacks/line_tables.h"
 
 enum {
-    CODES = 16384, /* code objects known */
-    PLACES = 16384 /* instructions of them whose lines are known */
+    CODES = 16384,  /* code objects known */
+    PLACES = 131072 /* instructions of them whose lines are known */
 };
 
 enum { RECENT_CODES = 128 };
@@ -19,7 +20,8 @@ enum { RECENT_CODES = 128 };
 typedef struct {
     PyCodeObject *code; /* owned */
     uint8_t kind;
-    bool is_guess; /* without its globals */
+    bool is_guess;         /* without its globals */
+    qp_line_search search; /* of the table's entry alone */
 } known_code;
 
 typedef struct {
@@ -150,6 +152,7 @@ static known_code *find_in_table(PyCodeObject *code, PyObject *globals)
     known_code *added = &table.codes[table.code_count];
     added->kind = (uint8_t)qp_code_classify(code, globals);
     added->code = (PyCodeObject *)Py_NewRef((PyObject *)code);
+    added->search = (qp_line_search){0};
     added->is_guess = !globals && qp_code_is_generated(code);
     table.code_index.slots[slot] = ++table.code_count;
     qp_exception_put_back(&exception);
@@ -200,8 +203,11 @@ static uint32_t first_line_of(const PyCodeObject *code)
 
 static uint32_t make_line(PyCodeObject *code, int instruction)
 {
-    const known_code *known = find_code(code, NULL);
-    int line = instruction == QP_NO_INSTRUCTION ? 0 : PyCode_Addr2Line(code, instruction);
+    known_code *known = find_in_table(code, NULL);
+    qp_line_search none = {0};
+    int line = instruction == QP_NO_INSTRUCTION
+                   ? 0
+                   : qp_line_search_for(code, instruction, known ? &known->search : &none);
     const qp_line_row row = {.function = qp_text_of_str(code->co_qualname),
                              .file = qp_text_of_str(code->co_filename),
                              .line = line > 0 ? (uint32_t)line : 0,

@@ -15,7 +15,7 @@
 #include "sql/fingerprint.h"
 
 enum {
-    CACHE_SETS = 2048,
+    CACHE_SETS = 16384,
     CACHE_WAYS = 2,
     KEPT_TEXT_LENGTH = 256 /* longer texts are identified by hash and length, and not kept alive */
 };
@@ -23,7 +23,7 @@ enum {
 typedef struct {
     PyObject *text; /* owned; NULL when empty or too long to keep */
     Py_hash_t hash;
-    Py_ssize_t length; /* -1: empty */
+    Py_ssize_t size; /* the length and 1; 0: empty, as memory that was never touched */
     uint32_t statement;
 } cached_text;
 
@@ -71,9 +71,6 @@ bool qp_statements_start(void)
         !table.scratch) {
         qp_statements_stop();
         return false;
-    }
-    for (size_t i = 0; i < CACHE_SETS * CACHE_WAYS; i++) {
-        table.cache[i].length = -1;
     }
     qp_statement_of_name("(other)");
     qp_statement_of_name("(unknown)");
@@ -126,7 +123,7 @@ static bool is_cached(const cached_text *entry, PyObject *sql, Py_hash_t hash, P
     if (entry->text == sql) {
         return true;
     }
-    if (entry->hash != hash || entry->length != length) {
+    if (entry->hash != hash || entry->size != length + 1) {
         return false;
     }
     return !entry->text || (PyUnicode_KIND(entry->text) == PyUnicode_KIND(sql) &&
@@ -163,7 +160,7 @@ static inline uint32_t statement_of(PyObject *sql, qp_dialect dialect)
     } else {
         uint64_t from = qp_clock_ticks();
         entry = (cached_text){
-            .hash = hash, .length = length, .statement = scan(sql, dialect, QP_TEXT_SQL)};
+            .hash = hash, .size = length + 1, .statement = scan(sql, dialect, QP_TEXT_SQL)};
         qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
         if (length <= KEPT_TEXT_LENGTH && PyUnicode_CheckExact(sql)) {
             entry.text = Py_NewRef(sql);

@@ -48,18 +48,40 @@ static int64_t position_of(int64_t unix_ns)
     return (unix_ns >> qp_head->timeline_shift[now]) - qp_head->timeline_first[now];
 }
 
-void qp_timeline_add(int64_t unix_ns, int64_t calls, int64_t rows, int64_t self_ns)
+/* Spreads a time over the intervals in which it ran, up to an instant. */
+static QP_COLD void spread(int64_t end_unix_ns, int64_t duration_ns, int64_t self_ns)
 {
-    int64_t position = position_of(unix_ns);
-    if (position < 0) {
-        position = 0; /* the wall clock was set back */
+    uint32_t now = qp_head->timeline_half;
+    int shift = (int)qp_head->timeline_shift[now];
+    int64_t at = end_unix_ns - duration_ns, first_unix_ns = qp_head->timeline_first[now] << shift;
+    at = at > first_unix_ns ? at : first_unix_ns;
+    while (at < end_unix_ns) {
+        int64_t next = ((at >> shift) + 1) << shift;
+        int64_t here_ns = next < end_unix_ns ? next - at : end_unix_ns - at;
+        int64_t share = (int64_t)((double)self_ns * ((double)here_ns / (double)(end_unix_ns - at)));
+        half(now)[(at >> shift) - qp_head->timeline_first[now]].self_ns += share;
+        self_ns -= share;
+        at += here_ns;
     }
+}
+
+void qp_timeline_add(int64_t end_unix_ns, int64_t duration_ns, int64_t calls, int64_t rows,
+                     int64_t self_ns)
+{
+    int64_t position = position_of(end_unix_ns);
     while (position >= QP_TIMELINE_INTERVALS) {
         coarsen();
-        position = position_of(unix_ns);
+        position = position_of(end_unix_ns);
+    }
+    if (position < 0) {
+        position = 0; /* the wall clock was set back */
     }
     qp_interval_row *interval = &half(qp_head->timeline_half)[position];
     interval->calls += calls;
     interval->rows += rows;
-    interval->self_ns += self_ns;
+    if (position_of(end_unix_ns - duration_ns) >= position || position == 0) {
+        interval->self_ns += self_ns;
+    } else {
+        spread(end_unix_ns, duration_ns, self_ns);
+    }
 }

@@ -1,0 +1,102 @@
+"""Programs of thousands of lines: each call has its line, however long the function is."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import queryprof
+from queryprof.trace.reader import read_profile
+
+SHAPES = (
+    "db.execute(SQL)",
+    "db.execute(\n        SQL\n    )",
+    "[db.execute(SQL) for _ in range(1)]",
+    "for _ in (1,):\n        db.execute(SQL)",
+    "(lambda: db.execute(SQL))()",
+    "x = (\n        1,\n        db.execute(SQL),\n        2,\n    )",
+    "try:\n        raise KeyError\n    except KeyError:\n        db.execute(SQL)",
+    "with nothing():\n        db.execute(SQL)",
+    "assert db.execute(SQL) if True else 0, 'text'",
+)
+HEAD = """import contextlib
+SQL = "SELECT 1"
+nothing = contextlib.nullcontext
+
+
+"""
+
+
+def function(chance: random.Random, name: str, statements: int) -> str:
+    """A function that makes the query of its argument's number, in one of many shapes."""
+    lines = [f"def {name}(db, wanted):"]
+    for number in range(statements):
+        gap = "\n" * chance.choice((0, 0, 0, 1, 70, 5000))  # differences of one byte, two and three
+        body = chance.choice(SHAPES).replace("\n", "\n    ")
+        lines.append(f"{gap}    if wanted == {number}:\n        {body}")
+    return "\n".join(lines) + "\n\n\n"
+
+
+def lines_of(text: str) -> list[int]:
+    """The lines that make queries, by number."""
+    return [n for n, line in enumerate(text.splitlines(), 1) if "db.execute" in line]
+
+
+def loaded(path: Path) -> dict[str, Callable[[object, int], None]]:
+    found: dict[str, Callable[[object, int], None]] = {}
+    exec(compile(path.read_text(), str(path), "exec"), found)
+    return found
+
+
+def test_each_line_of_long_functions(tmp_path: Path) -> None:
+    """In any order: forwards, backwards, again, from function to function."""
+    import sqlite3
+
+    chance = random.Random(5)
+    path = tmp_path / "long.py"
+    sizes = {"f": 400, "g": 150, "h": 3}
+    path.write_text(HEAD + "".join(function(chance, name, size) for name, size in sizes.items()))
+    functions = loaded(path)
+    lines = lines_of(path.read_text())
+    places = [(name, number) for name, size in sizes.items() for number in range(size)]
+    assert len(lines) == len(places)
+    calls = chance.choices(range(len(places)), k=1500) + list(range(len(places)))
+    db = sqlite3.connect(":memory:")
+    with queryprof.profile("x.qprof"):
+        for call in calls:
+            name, number = places[call]
+            functions[name](db, number)
+    db.close()
+
+    found: Counter[int] = Counter()
+    for aggregate in read_profile("x.qprof").aggregates:
+        if aggregate.statement == "SELECT ?" and aggregate.operation == "execute":
+            found[aggregate.path[0].line] += aggregate.count
+    assert found == Counter(lines[call] for call in calls)
+
+
+def test_20_000_lines_and_10_000_statements_are_kept_apart(tmp_path: Path) -> None:
+    """None of them is under (other)."""
+    import sqlite3
+
+    from queryprof.model import OTHER_LINE
+
+    path = tmp_path / "generated.py"
+    body = "\n".join(
+        f"    db.execute('SELECT 1 AS column_{chr(97 + i // 5000)}{'x' * (i % 71)}{'y' * (i % 73)}')"
+        for i in range(20_000)
+    )
+    path.write_text(f"def f(db):\n{body}\n")
+    db = sqlite3.connect(":memory:")
+    with queryprof.profile("x.qprof"):
+        loaded(path)["f"](db)  # type: ignore[call-arg]
+    db.close()
+
+    profile = read_profile("x.qprof")
+    executes = [a for a in profile.aggregates if a.operation == "execute"]
+    assert sum(a.count for a in executes) == 20_000
+    assert len({a.path[0].line for a in executes}) == 20_000
+    assert not any(frame == OTHER_LINE for a in executes for frame in a.path)
+    assert len({a.statement for a in executes}) > 10_000
