@@ -168,8 +168,8 @@ qp_execution *qp_execution_reserve(void)
 /* What is added to the timeline: once for the calls that are flushed together, from the first one's
  * beginning to the last one's end. */
 typedef struct {
+    uint64_t from_ticks;
     uint64_t end_ticks;
-    int64_t duration_ns;
     int64_t calls;
     int64_t rows;
     int64_t self_ns;
@@ -207,7 +207,7 @@ static void settle_beginning(qp_execution *e, qp_aggregate *sums, plot *plotted)
     e->stack = 0;
     e->stack_weight = e->stack_ns = 0;
     qp_release_store(&e->stage, QP_STAGE_SETTLED);
-    *plotted = (plot){e->started_ticks + (uint64_t)e->ticks, ns, 1, e->rows, self_ns};
+    *plotted = (plot){e->started_ticks, e->started_ticks + (uint64_t)e->ticks, 1, e->rows, self_ns};
 }
 
 static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *plotted)
@@ -232,9 +232,8 @@ static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *p
     /* The last call took about as long as the mean. */
     uint64_t end_ticks =
         p->last_ticks + (uint64_t)(p->timed_calls > 1 ? p->ticks / p->timed_calls : p->ticks);
-    uint64_t from_ticks = plotted->calls ? e->started_ticks : e->plotted_ticks;
     *plotted =
-        (plot){end_ticks, qp_clock_ns(qp_clock_elapsed(from_ticks, end_ticks)),
+        (plot){plotted->calls ? plotted->from_ticks : e->plotted_ticks, end_ticks,
                plotted->calls + p->calls, plotted->rows + p->rows, plotted->self_ns + self_ns};
     qp_release_store(&p->calls, 0);
     qp_release_store(&p->stage, QP_STAGE_FREE);
@@ -284,8 +283,8 @@ void qp_execution_flush(qp_execution *e, PyThreadState *tstate, PyObject *sql, P
         settle_rows(e, sums, &plotted);
     }
     settle_duration(e, settled_in, sums);
-    qp_timeline_add(qp_clock_unix_ns(plotted.end_ticks), plotted.duration_ns, plotted.calls,
-                    plotted.rows, plotted.self_ns);
+    qp_timeline_add(plotted.from_ticks, plotted.end_ticks, plotted.calls, plotted.rows,
+                    plotted.self_ns);
     e->plotted_ticks = plotted.end_ticks;
     if (e->span) {
         add_to_span(e, plotted);

@@ -233,8 +233,8 @@ static void end_unknown_rows(const qp_call *call, PyObject *result, int64_t tick
     if (!result && count_error(&key)) {
         qp_aggregate_count_error(sums);
     }
-    qp_timeline_add(qp_clock_unix_ns(call->active.start_ticks + (uint64_t)ticks), ns, 1, rows,
-                    self_ns);
+    uint64_t from = call->active.start_ticks;
+    qp_timeline_add(from, from + (uint64_t)ticks, 1, rows, self_ns);
 }
 
 /* Where reading the clock is expensive, most rows of a long result are not timed but estimated. */

@@ -216,6 +216,7 @@ void qp_recorder_flush(void)
     qp_counters_flush();
     qp_executions_flush();
     qp_clock_calibrate();
+    qp_timeline_calibrated();
     write_head();
 }
 

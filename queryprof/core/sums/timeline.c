@@ -4,9 +4,23 @@
 #include <string.h>
 
 #include "memory/region.h"
+#include "runtime/clock.h"
 #include "runtime/compiler.h"
 
 enum { FIRST_WIDTH_SHIFT = 27 /* 2^27 ns: 134 ms, so that a minute fits before coarsening */ };
+
+/* The interval that the last calls were in, and its bounds: most are in the same. They are left
+ * when the clock is calibrated, and wrong by at most what it drifts in a second. */
+static struct {
+    qp_interval_row *interval;
+    uint64_t start_ticks;
+    uint64_t end_ticks; /* 0: none */
+} latest;
+
+void qp_timeline_calibrated(void)
+{
+    latest.end_ticks = 0;
+}
 
 static qp_interval_row *half(uint32_t number)
 {
@@ -15,6 +29,7 @@ static qp_interval_row *half(uint32_t number)
 
 bool qp_timeline_start(int64_t unix_ns)
 {
+    qp_timeline_calibrated();
     qp_rows_clear(QP_TIMELINE_ROWS);
     qp_head->timeline_half = 0;
     qp_head->timeline_shift[0] = FIRST_WIDTH_SHIFT;
@@ -65,23 +80,44 @@ static QP_COLD void spread(int64_t end_unix_ns, int64_t duration_ns, int64_t sel
     }
 }
 
-void qp_timeline_add(int64_t end_unix_ns, int64_t duration_ns, int64_t calls, int64_t rows,
-                     int64_t self_ns)
+/* Adds to the interval of an instant, and spreads the time over those before it. */
+static QP_COLD void add_elsewhere(uint64_t from_ticks, uint64_t to_ticks, int64_t calls,
+                                  int64_t rows, int64_t self_ns)
 {
+    int64_t end_unix_ns = qp_clock_unix_ns(to_ticks);
     int64_t position = position_of(end_unix_ns);
     while (position >= QP_TIMELINE_INTERVALS) {
         coarsen();
         position = position_of(end_unix_ns);
     }
-    if (position < 0) {
-        position = 0; /* the wall clock was set back */
-    }
+    bool is_set_back = position < 0; /* the wall clock */
+    position = is_set_back ? 0 : position;
     qp_interval_row *interval = &half(qp_head->timeline_half)[position];
     interval->calls += calls;
     interval->rows += rows;
-    if (position_of(end_unix_ns - duration_ns) >= position || position == 0) {
-        interval->self_ns += self_ns;
-    } else {
+    int64_t duration_ns = qp_clock_ns(qp_clock_elapsed(from_ticks, to_ticks));
+    if (position && position_of(end_unix_ns - duration_ns) < position) {
         spread(end_unix_ns, duration_ns, self_ns);
+    } else {
+        interval->self_ns += self_ns;
     }
+    int shift = (int)qp_head->timeline_shift[qp_head->timeline_half];
+    int64_t width_ns = (int64_t)1 << shift, into_ns = end_unix_ns & (width_ns - 1);
+    if (!is_set_back) {
+        latest.interval = interval;
+        latest.start_ticks = to_ticks - (uint64_t)qp_clock_ticks_of(into_ns);
+        latest.end_ticks = to_ticks + (uint64_t)qp_clock_ticks_of(width_ns - into_ns);
+    }
+}
+
+void qp_timeline_add(uint64_t from_ticks, uint64_t to_ticks, int64_t calls, int64_t rows,
+                     int64_t self_ns)
+{
+    if (from_ticks < latest.start_ticks || to_ticks >= latest.end_ticks) {
+        add_elsewhere(from_ticks, to_ticks, calls, rows, self_ns);
+        return;
+    }
+    latest.interval->calls += calls;
+    latest.interval->rows += rows;
+    latest.interval->self_ns += self_ns;
 }

@@ -10,7 +10,10 @@
 /* Clears the timeline; the first interval is the one that `unix_ns` lies in. False without room. */
 bool qp_timeline_start(int64_t unix_ns);
 
-/* Adds calls of one thread that ended at an instant, and took `duration_ns` from the first one's
- * beginning, `self_ns` of it in the driver: that is spread over the intervals in between. */
-void qp_timeline_add(int64_t end_unix_ns, int64_t duration_ns, int64_t calls, int64_t rows,
+/* After the clock's calibration: instants belong to other intervals, perhaps. */
+void qp_timeline_calibrated(void);
+
+/* Adds calls of one thread that ran between two instants, `self_ns` of it in the driver: that is
+ * spread over the intervals in between. */
+void qp_timeline_add(uint64_t from_ticks, uint64_t to_ticks, int64_t calls, int64_t rows,
                      int64_t self_ns);
