@@ -143,11 +143,13 @@ class Recording:
         from queryprof.trace.store import TraceStore
 
         if self.path is not None:
-            self.path = write_trace(self.path, parts, own, self._since_unix_ns)
+            since_ns, is_block = self._since_unix_ns, not self._started_session
+            self.path = write_trace(self.path, parts, own, since_ns, is_block=is_block)
             return read_profile(self.path)
         store = TraceStore(":memory:")
         try:
-            add_all(store, parts, own)
+            began = 0 if self._started_session else self._since_unix_ns
+            add_all(store, parts, own, since_unix_ns=began)
             return profile_of(store.connection)
         finally:
             store.close()
@@ -166,7 +168,9 @@ class Recording:
         from queryprof.report.terminal.report import print_report
 
         report = Report(self.profile, top=top)
-        print_report(report, file, findings=findings_of(report))
+        with muted():  # it reads the schema of the program's databases
+            findings = findings_of(report)
+        print_report(report, file, findings=findings)
 
 
 def profile(path: str | os.PathLike[str] | None = None) -> Recording:

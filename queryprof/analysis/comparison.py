@@ -7,6 +7,7 @@ noise, and are compared over several runs a side; with fewer a change of time is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from os.path import basename
 
 from queryprof.analysis.call_sites import CallSite, Function, call_site, find_helpers
@@ -24,6 +25,7 @@ from queryprof.analysis.changes import (
 from queryprof.analysis.judge import IO, LOOPS, RUN, STATEMENT, WHOLE, Judge
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.plans import plans_by_statement
+from queryprof.analysis.random_names import fold_random
 from queryprof.analysis.totals import add_up, group_by
 from queryprof.model import Aggregate, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
@@ -38,6 +40,13 @@ def _run_ns(profile: Profile) -> float | None:
     return overview_of(profile).run_ns if profile.processes else None
 
 
+def _folded(profile: Profile) -> Profile:
+    """A profile whose statements with random names are those of the next run, as in baselines."""
+    aggregates = [a._replace(statement=fold_random(a.statement)) for a in profile.aggregates]
+    plans = [replace(plan, statement=fold_random(plan.statement)) for plan in profile.plans]
+    return replace(profile, aggregates=tuple(aggregates), plans=tuple(plans))
+
+
 def compare(
     before: Sequence[Profile], after: Sequence[Profile], tolerance: Tolerance | None = None
 ) -> Comparison:
@@ -49,6 +58,7 @@ def compare(
     if not before or not after:
         raise ValueError("each side needs a run")
     tolerance = tolerance or Tolerance()
+    before, after = [_folded(p) for p in before], [_folded(p) for p in after]
     versions = {p.sqlite_version for profile in (*before, *after) for p in profile.processes}
     versions.discard("")  # of processes that did not use it
     same_sqlite = len(versions) <= 1

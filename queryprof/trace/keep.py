@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 def write_trace(
-    path: str, files: Iterable[str], own: bool, since_unix_ns: int, pid: int | None = None
+    path: str,
+    files: Iterable[str],
+    own: bool,
+    since_unix_ns: int,
+    pid: int | None = None,
+    is_block: bool = False,
 ) -> str:
     """Writes parts and regions to a trace, and returns its path: `path`, or one beside it if
     another program has made a file since the time given. The trace is written whole, or not at all.
@@ -28,6 +33,7 @@ def write_trace(
         files: of regions and parts.
         own: whether this process's own region belongs to it, too.
         pid: of the process that has recorded, if that is another one.
+        is_block: the recording began before that time, and they are the part from then on.
 
     Raises:
         TraceError, OSError, sqlite3.Error: it cannot be written.
@@ -37,7 +43,8 @@ def write_trace(
         with no_signal_of_limits():
             store = TraceStore(beside)
             try:
-                add_all(store, files, own, is_clean=pid is None or None)
+                began = since_unix_ns if is_block else 0
+                add_all(store, files, own, is_clean=pid is None or None, since_unix_ns=began)
             finally:
                 store.close()
         while True:
@@ -81,14 +88,19 @@ def no_signal_of_limits() -> Iterator[None]:
 
 
 def add_all(
-    store: TraceStore, files: Iterable[str], own: bool = False, is_clean: bool | None = True
+    store: TraceStore,
+    files: Iterable[str],
+    own: bool = False,
+    is_clean: bool | None = True,
+    since_unix_ns: int = 0,
 ) -> None:
     """Adds parts and regions, then this process's own region if `own`, to a trace.
 
     Args:
         is_clean: whether the process has ended its recording itself; None: as in the region.
+        since_unix_ns: as in Conversion.
     """
-    conversion = Conversion(store)
+    conversion = Conversion(store, since_unix_ns)
     for path in files:
         with opened_region(path) as region:
             conversion.add(region, is_clean)

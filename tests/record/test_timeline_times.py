@@ -8,7 +8,9 @@ import time
 import queryprof
 from queryprof.analysis.timeline import timeline_of
 
-LONG = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < ?) SELECT {} FROM c"
+LONG = (
+    "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < ?) SELECT {} FROM c"
+)
 
 
 def busiest(recording: queryprof.Recording) -> float:
