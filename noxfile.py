@@ -35,7 +35,9 @@ SAME_EXAMPLES = "--hypothesis-seed=0"
 """What passed passes again: random examples are looked for by the session `slow`."""
 
 RANDOM = ("tests/record/test_ground_truth.py", "tests/record/test_lives.py", "tests/record/test_secrets.py",
-          "tests/keep/test_damaged_traces.py", "tests/say/test_hostile_names.py", "tests/tuning")  # fmt: skip
+          "tests/keep/test_damaged_traces.py", "tests/say/test_hostile_names.py", "tests/tuning",
+          "tests/states/test_sequences.py", "tests/vfs/test_random_files.py",
+          "tests/strangers/test_changed_files.py")  # fmt: skip
 """Tests of random programs, texts, files and figures."""
 
 BUSY_PROCESSES = 4

@@ -98,7 +98,7 @@ def _started(
     """The command, running. Raises QueryprofError."""
     # posix_spawn(3) would leave two of the C library's own signals ignored; the module documents this
     # switch.
-    subprocess._USE_POSIX_SPAWN = False  # type: ignore[attr-defined] # noqa: SLF001
+    setattr(subprocess, "_USE_POSIX_SPAWN", False)  # noqa: B010 a constant to type checkers
     if ignores_children:  # then the system would not keep the command's status
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:

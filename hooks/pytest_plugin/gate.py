@@ -123,6 +123,10 @@ class Gate:
         self._is_shuffled = is_shuffled(config)
         self._known_descriptions: Descriptions | None = None
 
+    def begin_again(self) -> None:
+        """Forgets the names of a recording that has ended."""
+        self._known_descriptions = None
+
     def asked(self, parts: list[Part]) -> Asked:
         """What a test executed in these parts."""
         if self._known_descriptions is None:

@@ -116,9 +116,11 @@ class TestRecorder:
     # -- recording -------------------------------------------------------------------------
 
     def _record(self) -> Changes:
-        if self._changes is None:
-            self._started_session = not session.is_on
-            session.start()
+        if self._changes is None or not session.is_on:
+            if self._changes is not None:  # a test has ended the recording, whose names are gone
+                self._parts = []
+                self._gate().begin_again()
+            self._started_session = session.start()
             _core.plans_allow(1.0)  # the same plans in every run, at any cost
             self._changes = Changes()
         return self._changes

@@ -278,3 +278,29 @@ def test_settings(run: Run) -> None:
         4,
         True,
     )
+
+
+def test_a_test_that_ends_the_recording_fails_nothing(pytester: pytest.Pytester) -> None:
+    """What it does after that is not counted; the next test is."""
+    pytester.makepyfile(
+        """
+        import sqlite3
+        import queryprof
+
+        def ask():
+            db = sqlite3.connect(":memory:")
+            db.execute("SELECT 1").fetchall()
+            db.close()
+
+        def test_that_ends_it():
+            ask()
+            queryprof.uninstall()
+            ask()
+
+        def test_after_it():
+            ask()
+        """
+    )
+    result = pytester.runpytest_subprocess("--queryprof")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*1  (+0)  *::test_after_it"])
