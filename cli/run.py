@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from shutil import which
 from typing import NamedTuple
 
 import click
@@ -76,6 +77,7 @@ def run(
     from queryprof.hooks.autoload import FUNCTIONS_VARIABLE
     from queryprof.report.inert import visible
 
+    workload_mb, command = _limit_of_before(records_workload, workload_mb, command)
     read_settings()  # invalid settings are reported before the program runs
     arguments, name = python_command(command)
     parts = Parts(output or f"{name}.qprof")
@@ -109,6 +111,18 @@ def run(
         # The program's own exit status matters more than what became of its recording.
         click.echo(f"queryprof: {visible(str(error))}", err=True)
     status.exit()
+
+
+def _limit_of_before(
+    records: bool, limit_mb: int, command: tuple[str, ...]
+) -> tuple[int, tuple[str, ...]]:
+    """`--record-workload MB COMMAND`, as the option was written before it had none: a number that
+    is no command is the limit.
+    """
+    is_limit = records and len(command) > 1 and command[0].isdecimal() and int(command[0])
+    if is_limit and not which(command[0]):
+        return int(command[0]), command[1:]
+    return limit_mb, command
 
 
 class Made(NamedTuple):

@@ -158,7 +158,11 @@ def test_forked_children_have_files_of_their_own(
     assert sorted(found) == ["SELECT 'child 1'", "SELECT 'child 2'", "SELECT 'parent'"]
 
 
-def test_it_is_bounded(queryprof: Run, script: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("limit", [("--workload-limit", 1), (1,)])
+def test_it_is_bounded(
+    limit: tuple[object, ...], queryprof: Run, script: Callable[[str], Path]
+) -> None:
+    """A number after --record-workload is the limit, too, as it was written before."""
     program = script(
         textwrap.dedent("""
         import sqlite3
@@ -167,9 +171,7 @@ def test_it_is_bounded(queryprof: Run, script: Callable[[str], Path]) -> None:
             db.execute("SELECT length(?)", (bytes(20_000),)).fetchall()
         """)
     )
-    queryprof(
-        "run", "--record-workload", "--workload-limit", 1, "--no-report", "-o", "x.qprof", program
-    )
+    queryprof("run", "--no-report", "-o", "x.qprof", "--record-workload", *limit, program)
     workload = read_workload("x.qprof")
     assert workload.is_cut
     assert 40 <= len(workload.executions) <= 60

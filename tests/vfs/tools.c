@@ -24,23 +24,27 @@ static int counted_access(sqlite3_vfs *v, const char *name, int flags, int *out)
     return original->xAccess(original, name, flags, out);
 }
 
-static sqlite3_io_methods own_table;
-static const sqlite3_io_methods *its_table;
+enum { TABLES = 8 }; /* of one SQLite: with queryprof a file may have another than the one before */
+static sqlite3_io_methods own_tables[TABLES];
+static const sqlite3_io_methods *its_tables[TABLES];
 
 static int counted_sync(sqlite3_file *f, int flags)
 {
     calls++;
-    return its_table->xSync(f, flags);
+    return its_tables[f->pMethods - own_tables]->xSync(f, flags);
 }
 
 static int tabled_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, int *out)
 {
     int result = original->xOpen(original, name, f, flags, out);
-    if (result == SQLITE_OK && f->pMethods && (!its_table || its_table == f->pMethods)) {
-        its_table = f->pMethods;
-        memcpy(&own_table, its_table, sizeof own_table);
-        own_table.xSync = counted_sync;
-        f->pMethods = &own_table;
+    for (int i = 0; result == SQLITE_OK && f->pMethods && i < TABLES; i++) {
+        if (!its_tables[i] || its_tables[i] == f->pMethods) {
+            its_tables[i] = f->pMethods;
+            memcpy(&own_tables[i], f->pMethods, sizeof own_tables[i]);
+            own_tables[i].xSync = counted_sync;
+            f->pMethods = &own_tables[i];
+            break;
+        }
     }
     return result;
 }
