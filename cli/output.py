@@ -52,7 +52,10 @@ def write_output(path: str, content: bytes, mark: bytes, force: bool = False) ->
     beside = ""
     try:
         if _is_stream(path):
-            with open(path, "wb") as stream:
+            # A pipe that is not read from is an error, and not waited for.
+            handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.set_blocking(handle, True)
+            with open(handle, "wb") as stream:
                 stream.write(content)
             return
         number, beside = tempfile.mkstemp(prefix=".queryprof-", dir=os.path.dirname(path) or ".")
@@ -70,9 +73,12 @@ def write_output(path: str, content: bytes, mark: bytes, force: bool = False) ->
 
 
 def _is_stream(path: str) -> bool:
-    """Whether it is a device or a pipe: to write to one replaces nothing."""
+    """Whether it is a device or a pipe: to write to one replaces nothing. A link to one is no such
+    thing, but for the system's own (/dev/stdout).
+    """
     try:
-        mode = os.stat(path).st_mode
+        is_systems = os.path.dirname(os.path.abspath(path)) in ("/dev", "/dev/fd", "/proc/self/fd")
+        mode = os.stat(path, follow_symlinks=is_systems).st_mode
     except (OSError, ValueError):
         return False
     return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)

@@ -70,7 +70,7 @@ class _Request:
         if is_file or isinstance(body, (list, tuple)):
             self.end()
             return body
-        return _Body(self, body)
+        return (_SizedBody if hasattr(type(body), "__len__") else _Body)(self, body)
 
     def end(self, error: BaseException | None = None) -> None:
         """Ends the span, once."""
@@ -79,7 +79,7 @@ class _Request:
             self._span.__exit__(type(error) if error else None, error, None)
 
     def _start(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-        if status[:3].isdigit():
+        if status[:3].isdecimal():
             self._span.set_status(int(status[:3]))
         if self._server_timing:
             headers = [*headers, ("Server-Timing", server_timing(*self._span.figures()))]
@@ -120,3 +120,10 @@ class _Body:
                 close()
         finally:
             self._request.end()
+
+
+class _SizedBody(_Body):
+    """One whose length a server reads, to send a Content-Length."""
+
+    def __len__(self) -> int:
+        return len(self._body)  # type: ignore[arg-type]

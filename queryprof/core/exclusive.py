@@ -33,6 +33,8 @@ class Exclusive:
         self._depth += 1
 
     def __exit__(self, *exc_info: object) -> None:
+        if not self._depth:
+            return  # the block began before a fork, in whose child the lock is another
         self._depth -= 1
         is_due = not self._depth and self._is_postponed
         if is_due:

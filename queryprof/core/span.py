@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     Function = TypeVar("Function", bound=Callable[..., Any])
     Awaiting = TypeVar("Awaiting", bound=Coroutine[Any, Any, Any])
 
+MOST_STATUS = 1_000_000
+
 _running: ContextVar[int] = ContextVar("queryprof.span")
 
 
@@ -87,8 +89,9 @@ class span:
         return _core.span_watch(self._number(), coroutine)
 
     def set_status(self, status: int) -> None:
-        """Notes how a request ended: its HTTP status."""
-        _core.span_status(self._number(), status)
+        """Notes how a request ended: its HTTP status. One that no request has is left out."""
+        if 0 < status < MOST_STATUS:
+            _core.span_status(self._number(), status)
 
     def figures(self) -> tuple[int, int]:
         """How many queries it has made so far, and the nanoseconds in the driver; zeros while it

@@ -40,8 +40,12 @@ from queryprof.trace.workload import INSIDE, OUTSIDE, Execution, read_workload
 LOCK_TIMEOUT_S = 30.0
 BEGINS = re.compile(r"\s*(?:BEGIN|SAVEPOINT)\b", re.IGNORECASE)
 
-PATIENCE_S, PATIENCE_SHARE = 60.0, 20.0
-"""An execution is interrupted when it takes so much longer than recorded, and so many times as long."""
+LONGEST_PAUSE_S = 3600.0
+"""At the recorded times; a workload may name any."""
+
+PATIENCE_S, PATIENCE_SHARE, MOST_PATIENCE_S = 60.0, 20.0, 3600.0
+"""An execution is interrupted when it takes so much longer than recorded, and so many times as long, but
+not more than the last: the workload may name any time."""
 
 GRACE_S = 5.0
 """SQLite sees an interrupt between two of its steps: a player that is still in one then is ended."""
@@ -196,7 +200,7 @@ class Player:
         if not (runs := self._runs):
             return
         connection, one, start_s = runs
-        most_s = PATIENCE_S + PATIENCE_SHARE * max(0, one.duration_ns) / 1e9
+        most_s = PATIENCE_S + min(PATIENCE_SHARE * max(0, one.duration_ns) / 1e9, MOST_PATIENCE_S)
         took_s = time.perf_counter() - start_s
         if took_s > most_s + GRACE_S:
             text = " ".join((one.text or one.operation).split())[:80]
@@ -305,7 +309,7 @@ def _play_in_turn(order: Order, executions: Sequence[Execution], player: Player)
     for number, one in enumerate(executions):
         if order.speed:
             due_s = (one.start_unix_ns - executions[0].start_unix_ns) / 1e9 / order.speed
-            time.sleep(max(0.0, due_s - (time.perf_counter() - start_s)))
+            time.sleep(min(max(0.0, due_s - (time.perf_counter() - start_s)), LONGEST_PAUSE_S))
         player.play(one, keeps_rows=True)
         if ends[one.identity] == number:  # the garbage collector may have closed it, unseen
             player.close_one(one.identity)

@@ -37,6 +37,9 @@ the package by itself.
 MOST_TIME_S, TIME_SHARE = 3600.0, 100.0
 """A player may use the processor for so long, and so many times as long as the recording took."""
 
+LONGEST_TIME_S = 7 * 24 * 3600.0
+"""Whatever the workload says of the recording."""
+
 MOST_FILE_BYTES, FILE_SHARE = 1 << 30, 4
 """A file may have so many bytes, and so many times those of the database and the workload together."""
 
@@ -146,7 +149,7 @@ def played(
                 os.path.abspath(replay.trace), replay.recorded, copy, os.path.join(folder, f"result-{part}"),
                 pragmas, 1 if processes else workers, part, parts, speed, seconds,
                 os.path.join(folder, f"{part}.qprof") if profile else "",
-                MOST_TIME_S + TIME_SHARE * workers * (replay.recorded_s + seconds),
+                min(MOST_TIME_S + TIME_SHARE * workers * (replay.recorded_s + seconds), LONGEST_TIME_S),
                 MOST_FILE_BYTES + FILE_SHARE * (os.path.getsize(copy) + replay.bytes),
             )
             for part in range(parts)

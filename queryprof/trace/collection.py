@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.trace.convert import Conversion
+from queryprof.trace.given_file import content_of
 from queryprof.trace.identity import identities_in, identity_of
 from queryprof.trace.parts import files_of, of_process
 from queryprof.trace.place import beside, is_written, refuse_to_replace
@@ -73,7 +74,8 @@ class Collection:
 
     def sign(self) -> None:
         """Records this process as the runner of the command. Raises OSError."""
-        with open(self._signature, "w", encoding="utf-8") as file:
+        handle = os.open(self._signature, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with open(handle, "w", encoding="utf-8") as file:
             file.write(f"{os.getpid()} {started_at(os.getpid())}\n{place_of_process()}")
 
     @property
@@ -82,8 +84,7 @@ class Collection:
         that records itself for this directory.
         """
         try:
-            with open(self._signature, encoding="utf-8") as file:
-                first, _, place = file.read().partition("\n")
+            first, _, place = content_of(self._signature, 4096).decode().partition("\n")
             pid, started = map(int, first.split())
         except (OSError, ValueError):
             return False
@@ -97,7 +98,8 @@ class Collection:
         import fcntl
 
         try:
-            file = open(self._signature, encoding="utf-8")  # noqa: SIM115 it is closed below
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            file = open(os.open(self._signature, flags), "rb")  # noqa: SIM115 it is closed below
         except OSError:
             yield False
             return

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from ast import literal_eval
 
 from queryprof.errors import TraceError
-from queryprof.trace.header import address
+from queryprof.trace.header import address, mode_without_changes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 Identity = tuple[int, int, str]
 """Of a process: its id, the begin of its recording in ns since 1970, its host."""
+
+
+LONGEST_VALUE, MOST_PROCESSES = 1_000_000, 1_000_000
+"""Of what is read of a file that is not checked yet."""
 
 
 def identity_of(region: Region) -> Identity:
@@ -61,17 +66,27 @@ def identities_in(path: str) -> list[Identity]:
 
     with muted():
         try:
-            connection = sqlite3.connect(address(path), uri=True, timeout=0)
+            path = os.path.realpath(path)
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                return []
+            connection = sqlite3.connect(
+                address(path, mode_without_changes(path)), uri=True, timeout=0
+            )
             try:
-                # Not of a view: in another user's file it might never end.
+                connection.execute("PRAGMA trusted_schema = OFF")
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+                # Not of a view, a virtual table or a computed column: in another user's file they
+                # might never end.
                 is_table = connection.execute(
                     "SELECT 1 FROM sqlite_master WHERE name = 'process' AND type = 'table'"
+                    " AND rootpage > 0"
+                    " AND NOT EXISTS (SELECT 1 FROM pragma_table_xinfo('process') WHERE hidden)"
                 ).fetchone()
-                query = "SELECT pid, start_unix_ns, host FROM process"
-                rows = connection.execute(query).fetchall() if is_table else []
+                query = "SELECT pid, start_unix_ns, host FROM process LIMIT ?"
+                rows = connection.execute(query, (MOST_PROCESSES,)).fetchall() if is_table else []
             finally:
                 connection.close()
-        except sqlite3.Error:
+        except (sqlite3.Error, OSError, ValueError):
             return []
     return [
         (int(pid), int(start), str(host)) for pid, start, host in rows if _are_sound(pid, start)

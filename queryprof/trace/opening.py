@@ -41,21 +41,22 @@ def opened_as_it_is_now(path: str) -> Iterator[CheckedTrace]:
 
 def connect(path: str) -> sqlite3.Connection:
     """A read-only connection to a trace of any version. Raises TraceError."""
+    real = os.path.realpath(path)  # SQLite looks for a journal beside that, too
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        if not stat.S_ISREG(os.stat(real).st_mode):
             raise TraceError(f"{path}: cannot be read: is no file")
-        if not is_sqlite(path):
+        if not is_sqlite(real):
             raise TraceError(f"{path}: is no queryprof trace")
-        mode = mode_without_changes(path)
+        mode = mode_without_changes(real)
     except FileNotFoundError:
         raise TraceError(f"{path}: there is no such trace") from None
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         reason = getattr(error, "strerror", None) or error
         raise TraceError(f"{path}: cannot be read: {reason}") from error
     # A process that was killed may leave a journal, which SQLite must be free to roll back.
-    mode = "rw" if _has_journal(path) and os.access(path, os.W_OK) else mode
+    mode = "rw" if _has_journal(real) and os.access(real, os.W_OK) else mode
     with reading(path, "header"):
-        connection = sqlite3.connect(address(path, mode), uri=True, timeout=10)
+        connection = sqlite3.connect(address(real, mode), uri=True, timeout=10)
         with closed_on_error(connection):
             connection.execute("PRAGMA query_only = ON")
             connection.execute("PRAGMA trusted_schema = OFF")

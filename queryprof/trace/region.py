@@ -8,6 +8,7 @@ read beyond its end.
 from __future__ import annotations
 
 import os
+import stat
 import struct
 from contextlib import contextmanager
 from operator import itemgetter
@@ -129,9 +130,13 @@ class Region:
         self.file = -1
         if memory is None:
             try:
-                self.file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                self.file = os.open(path, flags)
             except OSError as error:
                 raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
+            if not stat.S_ISREG(os.fstat(self.file).st_mode):  # a pipe is waited for
+                os.close(self.file)
+                raise TraceError(f"{path}: cannot be read: is no file")
         try:
             self._bytes = len(memory) if memory is not None else os.fstat(self.file).st_size
             self._read_description()

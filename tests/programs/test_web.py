@@ -18,9 +18,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import queryprof
 from conftest import QUERYPROF
 from queryprof.model import Profile
 from queryprof.trace.reader import read_profile
@@ -252,3 +254,21 @@ asyncio.run(main())
     assert select.path[1].function == "main"
     (handoff,) = profile.handoffs
     assert (handoff.kind, handoff.count, handoff.handback.count) == ("anyio", 5, 5)
+
+
+def test_a_response_with_a_length_keeps_it() -> None:
+    """A server sends a Content-Length for a response of one part, whatever type it has."""
+    import io
+    import sys
+    from wsgiref.handlers import SimpleHandler
+
+    def app(environ: object, start: Any) -> Any:
+        start("200 OK", [("Content-Type", "text/plain")])
+        return {b"hello": 1}
+
+    with queryprof.profile():
+        output = io.BytesIO()
+        environ = {"REQUEST_METHOD": "GET", "SERVER_PROTOCOL": "HTTP/1.0"}
+        handler = SimpleHandler(io.BytesIO(), output, sys.stderr, environ)
+        handler.run(queryprof.WsgiMiddleware(app))  # type: ignore[arg-type]
+    assert b"Content-Length: 5" in output.getvalue()

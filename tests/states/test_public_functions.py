@@ -16,6 +16,29 @@ STATES = subprocess.run(
 ).stdout.splitlines()
 
 
+FORKED_INSIDE = """
+import os, queryprof
+from queryprof.session import session
+attach = session.libraries.attach
+def attach_and_fork():
+    attach()
+    pid = os.fork()  # a signal's handler, whose child returns from it
+    if pid:
+        assert os.waitpid(pid, 0)[1] == 0
+session.libraries.attach = attach_and_fork
+queryprof.install("t.qprof")
+queryprof.uninstall()
+"""
+
+
+def test_a_child_of_a_fork_in_the_midst_of_a_start_goes_on() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED_INSIDE],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 STEP = 6
 """Of the calls, so many are left out for one that is made, in each state others."""
 

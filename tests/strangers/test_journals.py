@@ -42,3 +42,19 @@ def test_a_trace_with_a_log_is_read_without_a_file_beside_it(tmp_path: Path) -> 
     with opened_file(str(trace)):
         assert list(tmp_path.iterdir()) == [trace]
     assert (list(tmp_path.iterdir()), trace.read_bytes()) == ([trace], before)
+
+
+def test_a_link_leads_to_no_other_journal(tmp_path: Path) -> None:
+    """SQLite reads the journal beside the file that a link names, so that is the one to look at."""
+    folder, kept, link = tmp_path / "d", tmp_path / "kept.txt", tmp_path / "a.qprof"
+    folder.mkdir()
+    kept.write_text("kept")
+    TraceStore(str(folder / "real.qprof")).close()
+    journal = folder / "real.qprof-journal"
+    journal.write_bytes(mutations.journal_of(folder / "real.qprof", kept))
+    link.symlink_to(folder / "real.qprof")
+    Path(f"{link}-journal").write_bytes(b"x" * 600)
+    with pytest.raises(TraceError, match="names another file"), opened_file(str(link)):
+        pass
+    assert kept.exists()
+    assert journal.exists()
