@@ -96,9 +96,11 @@ def test_stalls_are_shown_and_may_fail(run: Run) -> None:
     result = run("--queryprof")
     assert "stalled event loops" in result.stdout
     assert "sleep test_loop.py:" in result.stdout
-    assert run("--queryprof-save").returncode == 0
-    assert run("--queryprof-check").returncode == 0
-    result = run("--queryprof-check", "-o", "queryprof_fail_on=stalls")
+    # It is executed until its stall was seen: how often depends on the machine.
+    uncounted = ("-o", "queryprof_ignore=WITH RECURSIVE")
+    assert run("--queryprof-save", *uncounted).returncode == 0
+    assert run("--queryprof-check", *uncounted).returncode == 0
+    result = run("--queryprof-check", *uncounted, "-o", "queryprof_fail_on=stalls")
     assert result.returncode == 1
     assert "stall_ms=250" in result.stdout
     assert "test_healthy" not in result.stdout.partition("short test summary")[2]
