@@ -155,7 +155,7 @@ def played(
             for part in range(parts)
         ]  # fmt: skip
         players = [_started(order, setting) for order in orders]
-        # All are waited for before one that failed is told of. A player ends with its standard input.
+        # Wait for all before reporting one that failed. A player ends with its standard input.
         try:
             ends = [(player, player.stderr.read()) for player in players if player.stderr]
             for player in players:

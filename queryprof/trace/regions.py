@@ -174,7 +174,7 @@ def is_living(region: Region) -> bool | None:
     """Whether the process of a region lives and still has it; None: unknown (another container)."""
     pid = int(region["pid"])
     boot = bytes(region["boot"]).rstrip(b"\0").decode("ascii", "replace")
-    if boot and boot != _boot_id():
+    if boot and boot != boot_id():
         return False
     if region["pid_namespace"] and region["pid_namespace"] != _pid_namespace():
         return _lives_elsewhere(region)
@@ -232,7 +232,7 @@ def _lives_elsewhere(region: Region) -> bool | None:
 
 def place_of_process() -> str:
     """The place in which process ids are unique: host, start of the system, pid namespace."""
-    return f"{os.uname().nodename} {_boot_id()} {_pid_namespace()}"
+    return f"{os.uname().nodename} {boot_id()} {_pid_namespace()}"
 
 
 def is_in_an_environment(directory: str) -> bool:
@@ -264,7 +264,8 @@ def _maps(pid: int, region: Region) -> bool:
         return True
 
 
-def _boot_id() -> str:
+def boot_id() -> str:
+    """Of this start of the system (/proc/sys/kernel/random/boot_id); "": unknown."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import stat
 
+from queryprof.trace.regions import boot_id
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +32,7 @@ def is_of_this_machine(region: Region) -> bool:
     Of a stranger's region no file may be hashed: it would be shown then.
     """
     boot = bytes(region["boot"]).rstrip(b"\0").decode("ascii", "replace")
-    return not region.path or bool(boot and boot == _boot_id())
+    return not region.path or bool(boot and boot == boot_id())
 
 
 def source_of(file: str) -> tuple[bytes, int] | None:
@@ -76,11 +78,3 @@ def _facts(file: str) -> tuple[str, int, int]:
         return NO_FACTS
     content, changed_unix_ns = found
     return sha256(content, usedforsecurity=False).hexdigest(), len(content), changed_unix_ns
-
-
-def _boot_id() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
