@@ -125,10 +125,10 @@ class Descriptions:
         return found
 
     def _statement(self, number: int) -> str:
-        text = self._statements.get(number)
+        (at,) = self._region.row("statements", number, ("text",))
+        text = self._statements.get(at)  # a statement gets its text when it is first accepted
         if text is None:
-            (at,) = self._region.row("statements", number, ("text",))
-            text = self._statements[number] = self._region.text(at)
+            text = self._statements[at] = self._region.text(at)
         return text
 
     def _name(self, table: str, number: int) -> str:

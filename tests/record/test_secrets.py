@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import random
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -124,7 +126,17 @@ def test_a_value_without_quotes_is_not_in_the_trace(tmp_path: Path, statement: s
     assert secret.lower().encode() not in trace.lower()
 
 
-def test_quoted_columns_are_shown(tmp_path: Path) -> None:
+CALLBACKS: dict[str, Callable[[sqlite3.Connection], None]] = {
+    "none": lambda connection: None,
+    "progress": lambda connection: connection.set_progress_handler(lambda: 0, 1),
+    "authorizer": lambda connection: connection.set_authorizer(lambda *_: sqlite3.SQLITE_OK),
+}
+
+
+@pytest.mark.parametrize("set_callback", CALLBACKS.values(), ids=CALLBACKS)
+def test_quoted_columns_are_shown(
+    tmp_path: Path, set_callback: Callable[[sqlite3.Connection], None]
+) -> None:
     """SQLite tells which words in quotes are names, also in a database made before."""
     path = tmp_path / "made.db"
     with sqlite3.connect(path) as connection:
@@ -132,13 +144,18 @@ def test_quoted_columns_are_shown(tmp_path: Path) -> None:
     connection.close()
     with queryprof.profile() as recording:
         connection = sqlite3.connect(path)
+        set_callback(connection)
         for value in ("x", "y"):
+            connection.execute('SELECT 1 FROM "t" WHERE "a" = ?', (value,))
+            connection.execute('SELECT 1 FROM "t" WHERE "c d" = ?', (value,))
             connection.execute('SELECT "a" FROM "t" WHERE "c d" = ? AND "b" = "secret"', (value,))
             connection.execute(f'SELECT "a" FROM "t" WHERE "c d" = {value!r} ORDER BY "a"')
         connection.close()
     statements = {a.statement: a.count for a in recording.profile.aggregates if a.count}
     assert statements['SELECT "a" FROM "t" WHERE "c d" = ? AND "b" = ?'] == 2
     assert statements['SELECT "a" FROM "t" WHERE "c d" = ? ORDER BY "a"'] == 2
+    assert statements['SELECT ? FROM "t" WHERE "a" = ?'] == 2
+    assert statements['SELECT ? FROM "t" WHERE "c d" = ?'] == 2
 
 
 ODD_DRIVER = """
@@ -237,3 +254,65 @@ def test_code_on_the_command_line_is_not_kept() -> None:
     assert without_values(["python", "-W", "error", "-m", "app", "Hush", "-k"]) == [
         "python", "-W", "error", "-m", "app", "?", "-k",
     ]  # fmt: skip
+
+
+ALL_TEXTS = [
+    *(
+        s.replace("{}", literal.replace("{{", "{").replace("}}", "}"))
+        for s in STATEMENTS
+        for literal in LITERALS
+    ),
+    *BARE,
+]
+
+CARELESS = """
+import json, os, shutil, sqlite3, sys
+connection = sqlite3.connect(":memory:")
+connection.executescript(sys.argv[1])
+with open(sys.argv[2]) as texts:
+    for text in json.load(texts):
+        for run in (connection.execute, connection.executescript):
+            try:
+                run(text)
+            except (sqlite3.Error, sqlite3.Warning, ValueError):
+                pass
+for name in os.listdir("/dev/shm"):
+    if f"-{os.getpid()}-" in name:
+        shutil.copy(f"/dev/shm/{name}", "../written/region")
+"""
+
+SAYS = (
+    "report --top 1000", "report --format json", "report --format csv", "report --format markdown",
+    "report --by tree", "report --slowest", "analyze", "analyze --format json", "html -o page.html",
+    "export --format pstats -o a.prof", "export --format speedscope -o a.json",
+    "export --format collapsed -o a.txt", "export --format trace-events -o b.json",
+    "merge merged.qprof", "compare c.qprof",
+)  # fmt: skip
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs shared memory")
+def test_no_secret_is_in_anything_that_is_written(tmp_path: Path) -> None:
+    """Nor in the memory that others of this user can read while the program runs: its file is what
+    a checkpoint holds, and what a killed process leaves.
+    """
+    secret = secret_of(3)
+    texts = [text.replace("{}", secret) for text in ALL_TEXTS]
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "texts.json").write_text(json.dumps(texts))
+    (given / "careless.py").write_text(CARELESS)
+    written = tmp_path / "written"
+    written.mkdir()
+    run = [QUERYPROF, "run", "--no-report", "-o", "../written/c.qprof", "careless.py"]
+    subprocess.run([*run, SETUP, "texts.json"], cwd=given, check=True)
+    said = {}
+    for command in SAYS:
+        words = [*command.split(), "c.qprof"]
+        result = subprocess.run([QUERYPROF, *words], cwd=written, capture_output=True, check=True)
+        said[command] = result.stdout + result.stderr
+    files = {path.name: path.read_bytes() for path in written.rglob("*") if path.is_file()}
+    assert b"SELECT" in files["region"]
+    assert {"region", "c.qprof", "page.html", "merged.qprof", "a.prof"} <= files.keys()
+    for name, content in {**said, **files}.items():
+        at = content.lower().find(secret.lower().encode())
+        assert at < 0, (name, content[max(0, at - 200) : at + 100])

@@ -32,9 +32,9 @@ QP_COLD void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours)
     uint32_t statement = e->meter.key.statement;
     qp_counters_attach(connection);
     call->script_rows = total_changes(call, connection);
-    if (ours && !qp_plan_known(connection, statement)) {
+    if (ours && (!qp_plan_known(connection, statement) || qp_statement_is_held(statement))) {
         qp_explanation *wanted = &call->plan.explanation;
-        bool is_asked = call->probe->source == QP_SOURCE_TEXT && qp_counters_connection(connection);
+        bool is_asked = call->probe->source == QP_SOURCE_TEXT && qp_counters_traced(connection);
         wanted->columns = is_asked ? qp_columns_question(call->active.sql) : NULL;
         wanted->wants_plan =
             qp_plan_request(&call->plan, connection, statement, call->active.operation);

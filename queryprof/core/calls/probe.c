@@ -156,7 +156,8 @@ static inline bool begin_execution(qp_call *call)
     }
     PyObject *connection = qp_connection_of(call);
     call->active.db = connection ? qp_connection_db(connection) : NULL;
-    if (connection && (e->meter.drops || !qp_plan_known(connection, e->meter.key.statement))) {
+    if (connection && (e->meter.drops || !qp_plan_known(connection, statement) ||
+                       qp_statement_is_held(statement))) {
         qp_first_run_begin(call, connection, ours);
     }
     enter(call, &e->meter);
@@ -338,6 +339,11 @@ static void note_in_step(const qp_call *call, int64_t ticks)
     }
 }
 
+static inline bool is_of_held_statement(const qp_call *call)
+{
+    return call->execution && qp_statement_is_held(call->execution->meter.key.statement);
+}
+
 static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
 {
     int64_t ticks = qp_clock_elapsed(call->active.start_ticks, now);
@@ -345,7 +351,7 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     qp_call_leave(call);
     /* Not by the probe: it may be another function's, if recording stopped during the call. */
     bool serves = qp_operation_serves_rows(call->active.operation);
-    if (!serves && (!result || call->active.has_more)) {
+    if (!serves && (!result || call->active.has_more || is_of_held_statement(call))) {
         qp_first_run_decide(call, result);
         if (call->execution) {
             qp_locks_rename(&call->active, &call->execution->meter.key);

@@ -262,6 +262,11 @@ void qp_counters_identify(PyObject *connection, PyObject *cursor, const qp_activ
     qp_exception_put_back(&exception);
 }
 
+bool qp_counters_traced(PyObject *connection)
+{
+    return qp_counting.is_on && qp_traced_of(qp_connection_db(connection));
+}
+
 qp_traced_connection *qp_counters_connection(PyObject *connection)
 {
     qp_traced_connection *t = qp_counting.is_on ? qp_traced_of(qp_connection_db(connection)) : NULL;

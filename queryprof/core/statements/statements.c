@@ -27,8 +27,16 @@ typedef struct {
     uint32_t statement;
 } cached_text;
 
+/* A normal form that no database has accepted yet: it may hold whatever the program passes for SQL.
+ * Until then it stays out of the region, where others would keep it. */
+typedef struct {
+    char *form; /* owned; NULL: the row's text is the form */
+    uint32_t length;
+} held_form;
+
 static struct {
-    qp_index index; /* of the rows, by text */
+    qp_index index;  /* of the rows, by form */
+    held_form *held; /* by row */
     cached_text *cache;
     char *scratch; /* QP_STATEMENT_BYTES for one fingerprint */
 } table;
@@ -38,37 +46,108 @@ const qp_statement_row *qp_statement(uint32_t number)
     return (const qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + number;
 }
 
-static uint32_t intern(const char *form, size_t length)
+uint32_t qp_statements_held;
+
+static const char *form_of(uint32_t number, uint32_t *length)
 {
-    uint32_t slot = qp_index_begin(&table.index, qp_hash_bytes(form, length));
-    for (; table.index.slots[slot]; slot = qp_index_next(&table.index, slot)) {
-        uint32_t number = table.index.slots[slot] - 1;
+    const held_form *held = &table.held[number];
+    *length = held->length;
+    return held->form ? held->form : qp_text_bytes(qp_statement(number)->text, length);
+}
+
+/* The row with this form; UINT32_MAX: there is none, and `*slot` of the index is where it goes. */
+static uint32_t find(const char *form, size_t length, uint32_t *slot)
+{
+    *slot = qp_index_begin(&table.index, qp_hash_bytes(form, length));
+    for (; table.index.slots[*slot]; *slot = qp_index_next(&table.index, *slot)) {
+        uint32_t number = table.index.slots[*slot] - 1;
         uint32_t known_length;
-        const char *known = qp_statement_form(number, &known_length);
+        const char *known = form_of(number, &known_length);
         if (known_length == length && !memcmp(known, form, length)) {
             return number;
         }
     }
-    if (qp_row_count(QP_STATEMENT_ROWS) == QP_STATEMENTS) {
-        return QP_STATEMENT_OTHER;
-    }
-    qp_text text = qp_text_add(form, length);
-    uint32_t number = text == QP_TEXT_FULL ? UINT32_MAX : qp_rows_add(QP_STATEMENT_ROWS, 1);
+    return UINT32_MAX;
+}
+
+static qp_statement_row *row_of(uint32_t number)
+{
+    return (qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + number;
+}
+
+/* Adds a row at a free slot of the index; QP_STATEMENT_OTHER: there is no room. */
+static uint32_t add(uint32_t slot, qp_text text, qp_statement_row kinds)
+{
+    bool fits = qp_row_count(QP_STATEMENT_ROWS) < QP_STATEMENTS && text != QP_TEXT_FULL;
+    uint32_t number = fits ? qp_rows_add(QP_STATEMENT_ROWS, 1) : UINT32_MAX;
     if (number == UINT32_MAX) {
         return QP_STATEMENT_OTHER;
     }
-    ((qp_statement_row *)qp_rows(QP_STATEMENT_ROWS))[number] = qp_statement_kinds(form, length);
-    ((qp_statement_row *)qp_rows(QP_STATEMENT_ROWS))[number].text = text;
+    *row_of(number) = kinds;
+    row_of(number)->text = text;
     table.index.slots[slot] = number + 1;
+    return number;
+}
+
+/* Its form becomes the text of its row. Without room the row's text stays as it is. */
+static void show(uint32_t number)
+{
+    held_form *held = &table.held[number];
+    qp_text text = held->form ? qp_text_add(held->form, held->length) : QP_TEXT_FULL;
+    if (text != QP_TEXT_FULL) {
+        row_of(number)->text = text;
+        qp_release(held->form);
+        *held = (held_form){0};
+        qp_statements_held--;
+    }
+}
+
+static uint32_t intern(const char *form, size_t length)
+{
+    uint32_t slot;
+    uint32_t number = find(form, length, &slot);
+    if (number == UINT32_MAX) {
+        bool has_room = qp_row_count(QP_STATEMENT_ROWS) < QP_STATEMENTS;
+        qp_text text = has_room ? qp_text_add(form, length) : QP_TEXT_FULL;
+        return add(slot, text, qp_statement_kinds(form, length));
+    }
+    show(number);
+    return number;
+}
+
+/* The row of a text (any bytes) that may never be accepted: the region gets only its keywords. */
+static uint32_t intern_held(const char *sql, size_t size, qp_dialect dialect)
+{
+    uint32_t slot;
+    size_t length = qp_fingerprint(sql, size, dialect, QP_TEXT_SQL, table.scratch);
+    uint32_t number = find(table.scratch, length, &slot);
+    if (number != UINT32_MAX) {
+        return number;
+    }
+    qp_statement_row kinds = qp_statement_kinds(table.scratch, length);
+    held_form held = {.form = qp_allocate(length + 1, 1), .length = (uint32_t)length};
+    if (!held.form) {
+        return QP_STATEMENT_OTHER;
+    }
+    memcpy(held.form, table.scratch, length);
+    length = qp_fingerprint(sql, size, dialect, QP_TEXT_NO_SQL, table.scratch);
+    number = add(slot, qp_text_of(table.scratch, length), kinds);
+    if (number == QP_STATEMENT_OTHER) {
+        qp_release(held.form);
+        return number;
+    }
+    table.held[number] = held;
+    qp_statements_held++;
     return number;
 }
 
 bool qp_statements_start(void)
 {
     table.cache = qp_allocate(CACHE_SETS * CACHE_WAYS, sizeof *table.cache);
+    table.held = qp_allocate(QP_STATEMENTS, sizeof *table.held);
     table.scratch = qp_allocate(QP_STATEMENT_BYTES, 1);
     if (!qp_index_start(&table.index, 2 * QP_STATEMENTS) || !qp_sql_words_start() || !table.cache ||
-        !table.scratch) {
+        !table.held || !table.scratch) {
         qp_statements_stop();
         return false;
     }
@@ -82,7 +161,12 @@ void qp_statements_stop(void)
     for (size_t i = 0; table.cache && i < CACHE_SETS * CACHE_WAYS; i++) {
         Py_CLEAR(table.cache[i].text);
     }
+    for (uint32_t i = 0; table.held && i < QP_STATEMENTS; i++) {
+        qp_release(table.held[i].form);
+    }
+    qp_statements_held = 0;
     qp_index_stop(&table.index);
+    qp_release(table.held);
     qp_release(table.cache);
     qp_release(table.scratch);
     qp_sql_words_stop();
@@ -94,8 +178,8 @@ uint32_t qp_statement_of_name(const char *name)
     return intern(name, strlen(name));
 }
 
-/* Scans a text that is not in the cache. */
-static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind)
+/* Scans a text that is not in the cache. `is_held`: nothing is known of it yet. */
+static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind, bool is_held)
 {
     Py_ssize_t length;
     qp_exception exception = qp_exception_take();
@@ -109,9 +193,11 @@ static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind)
     }
     uint32_t number = QP_STATEMENT_UNKNOWN;
     if (bytes) {
-        number = intern(table.scratch,
-                        qp_fingerprint(bytes, (size_t)length, dialect, kind, table.scratch));
-        ((qp_statement_row *)qp_rows(QP_STATEMENT_ROWS))[number].texts++;
+        size_t size = (size_t)length;
+        number = is_held ? intern_held(bytes, size, dialect)
+                         : intern(table.scratch,
+                                  qp_fingerprint(bytes, size, dialect, kind, table.scratch));
+        row_of(number)->texts++;
     }
     Py_XDECREF(escaped);
     qp_exception_put_back(&exception); /* also drops an error of the escaping */
@@ -160,7 +246,7 @@ static inline uint32_t statement_of(PyObject *sql, qp_dialect dialect)
     } else {
         uint64_t from = qp_clock_ticks();
         entry = (cached_text){
-            .hash = hash, .size = length + 1, .statement = scan(sql, dialect, QP_TEXT_SQL)};
+            .hash = hash, .size = length + 1, .statement = scan(sql, dialect, QP_TEXT_SQL, true)};
         qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
         if (length <= KEPT_TEXT_LENGTH && PyUnicode_CheckExact(sql)) {
             entry.text = Py_NewRef(sql);
@@ -227,11 +313,12 @@ static void cache_again(PyObject *sql, uint32_t statement)
 uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_question *columns)
 {
     if (!columns) {
+        show(number);
         return number;
     }
     qp_columns_learn(columns);
     /* Also if no column was new: another text may have been accepted since this one's scan. */
-    uint32_t taken = scan(sql, QP_SQLITE, QP_TEXT_SQL);
+    uint32_t taken = scan(sql, QP_SQLITE, QP_TEXT_SQL, false);
     if (taken != number) {
         cache_again(sql, taken);
     }
@@ -241,7 +328,7 @@ uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_ques
 uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_dialect dialect, qp_text_kind kind)
 {
     bool is_text = sql && PyUnicode_Check(sql) && number > QP_STATEMENT_UNKNOWN;
-    return is_text ? scan(sql, dialect, kind) : number;
+    return is_text ? scan(sql, dialect, kind, false) : number;
 }
 
 bool qp_statement_is_known(uint32_t number)
@@ -249,7 +336,7 @@ bool qp_statement_is_known(uint32_t number)
     return number < qp_row_count(QP_STATEMENT_ROWS);
 }
 
-const char *qp_statement_form(uint32_t number, uint32_t *length)
+bool qp_statement_form_is_held(uint32_t number)
 {
-    return qp_text_bytes(qp_statement(number)->text, length);
+    return table.held && table.held[number].form;
 }

@@ -1,7 +1,9 @@
 /* Statements: from the SQL object a program passes to the number of its fingerprint.
  *
  * Two tables: a cache from SQL texts to statements, so that a text is scanned once; and the
- * statements themselves, identified by their fingerprints, numbered from 0 and never removed.
+ * statements themselves, identified by their fingerprints, numbered from 0 and never removed. A
+ * fingerprint is in the region once a database has accepted a text of it; before, only the keywords
+ * of that text are.
  */
 #pragma once
 
@@ -50,5 +52,13 @@ bool qp_statement_is_known(uint32_t statement);
 /* The row of a statement; valid for as long as recording is on. */
 const qp_statement_row *qp_statement(uint32_t statement);
 
-/* The normal form of a statement, `*length` bytes of it; valid for as long as recording is on. */
-const char *qp_statement_form(uint32_t statement, uint32_t *length);
+/* Forms that no database has accepted yet, and that are not in the region. */
+extern uint32_t qp_statements_held;
+
+bool qp_statement_form_is_held(uint32_t statement);
+
+/* Whether a statement waits for its first text that is accepted. */
+static inline bool qp_statement_is_held(uint32_t statement)
+{
+    return qp_statements_held && qp_statement_form_is_held(statement);
+}
