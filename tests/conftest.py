@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from invariants import impossible
+from queryprof.analysis.report import Report
 from queryprof.core import _core
 from queryprof.errors import QueryprofError
 from queryprof.model import Aggregate, Profile
@@ -54,6 +56,22 @@ def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_PLUGINS", "queryprof.hooks.pytest_plugin,xdist.plugin")
     # The tests' own code is the program's, also where pytest-xdist runs them from a string.
     monkeypatch.setenv("QUERYPROF_ROOTS", str(Path(__file__).parent))
+
+
+LARGEST_CHECKED = 4_000_000
+"""Bytes of a trace that is read once more."""
+
+
+@pytest.fixture(autouse=True)
+def _reports_are_possible(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    """Of each trace that a test has left, every figure is one that can be."""
+    yield
+    if request.node.get_closest_marker("strange_traces"):
+        return
+    for path in sorted(tmp_path.glob("*.qprof")):
+        if path.is_file() and 0 < path.stat().st_size <= LARGEST_CHECKED:
+            wrong = list(impossible(Report(read_profile(str(path)))))
+            assert not wrong, (path.name, wrong)
 
 
 @pytest.fixture

@@ -110,8 +110,8 @@ static int s_device(sqlite3_file *f)
 }
 
 static const sqlite3_io_methods stacked_methods = {
-    1,         s_close,  s_read,   s_write,    s_truncate, s_sync,  s_size,
-    s_lock,    s_unlock, s_reserved, s_control, s_sector,   s_device,
+    1,      s_close,  s_read,     s_write,   s_truncate, s_sync,   s_size,
+    s_lock, s_unlock, s_reserved, s_control, s_sector,   s_device,
 };
 
 static int stacked_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, int *out)

@@ -11,7 +11,7 @@ from queryprof.analysis.findings.program import LoopFinder, Program
 from queryprof.analysis.loops import DATABASE
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import counted, duration
-from queryprof.model import Schema
+from queryprof.model import OTHER_LINE, Schema
 
 Rule = Callable[[Program], Iterable[Finding | None]]
 
@@ -86,6 +86,8 @@ def find(report: Report, loop_at: LoopFinder, schemas: Mapping[str, Schema]) -> 
     for rule in RULES:
         for finding in rule(program):
             frame = finding.site.frame if finding else None
+            if frame == OTHER_LINE:  # any of many lines: none that could be changed
+                continue
             function = (frame.file, frame.function) if frame else None
             if finding is None or (function in connecting and finding.category in OF_LOOPS):
                 continue

@@ -53,8 +53,8 @@ void qp_counters_identify(PyObject *connection, PyObject *cursor, const qp_activ
  * counted, or busy. */
 bool qp_counters_trace_ends(PyObject *connection, bool ends);
 
-/* Whether a connection (borrowed) is counted: then SQLite reports the start of its statements, unless
- * the program has set a trace callback since. */
+/* Whether a connection (borrowed) is counted: then SQLite reports the start of its statements,
+ * unless the program has set a trace callback since. */
 bool qp_counters_traced(PyObject *connection);
 
 /* The record of a connection (borrowed); NULL: it is not counted, or the program has set a callback

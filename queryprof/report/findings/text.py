@@ -8,7 +8,7 @@ from queryprof.analysis.findings.finding import CATEGORIES, Finding
 from queryprof.analysis.units import duration, percent
 from queryprof.report.places import Places
 
-NOTHING = "No findings: nothing in this trace can win much time."
+NOTHING = "No findings: no cause that queryprof knows takes much of the time."
 
 
 def title(finding: Finding) -> str:
