@@ -12,6 +12,11 @@ from queryprof.trace.region import Region
 WIDTH_NS = 1_000_000_000
 """The width of an interval."""
 
+TASK = (
+    "thread", "kernel_id", "base_user_ns", "base_system_ns", "base_read_bytes", "base_written_bytes",
+)  # fmt: skip
+"""The region's columns of a living thread: with what it had used when the recording began."""
+
 Used = tuple[int, int, int]
 """CPU time in ns, bytes read, bytes written."""
 
@@ -29,8 +34,10 @@ class ThreadTimes:
         """Adds what the threads of a region's process have used since the last call."""
         pid = int(region["pid"])
         threads = [number for (number,) in region.rows("threads", ("name",))]
-        for thread, kernel_id in region.rows("tasks", ("thread", "kernel_id")):
+        for thread, kernel_id, user_ns, system_ns, *io in region.rows("tasks", TASK):
             if kernel_id and thread < len(threads):
+                if (pid, kernel_id) not in self._names:
+                    self._begin(pid, kernel_id, (user_ns + system_ns, io[0], io[1]))
                 self._names[pid, kernel_id] = region.text(threads[thread])
         start_ns = self._last_ns.get(pid, now_ns) // WIDTH_NS * WIDTH_NS
         self._last_ns[pid] = now_ns
@@ -42,6 +49,14 @@ class ThreadTimes:
                 for place in range(len(used)):
                     sums[place] += max(0, used[place] - before[place])
                 self._known[pid, thread] = used
+
+    def _begin(self, pid: int, thread: int, base: Used) -> None:
+        """Forgets what a thread had used before it was recorded."""
+        if any(base):
+            self._known[pid, thread] = base
+            intervals = self._intervals[pid]
+            for key in [key for key in intervals if key[0] == thread]:
+                del intervals[key]
 
     def rows(self, pid: int) -> list[tuple[str, int, int, int, int]]:
         """(thread's name, start_unix_ns, cpu_ns, read_bytes, written_bytes) of a process's intervals,

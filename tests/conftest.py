@@ -70,7 +70,11 @@ def _reports_are_possible(request: pytest.FixtureRequest, tmp_path: Path) -> Ite
         return
     for path in sorted(tmp_path.glob("*.qprof")):
         if path.is_file() and 0 < path.stat().st_size <= LARGEST_CHECKED:
-            wrong = list(impossible(Report(read_profile(str(path)))))
+            try:
+                profile = read_profile(str(path))
+            except QueryprofError:
+                continue  # the test's own file, under the name of a trace
+            wrong = list(impossible(Report(profile)))
             assert not wrong, (path.name, wrong)
 
 

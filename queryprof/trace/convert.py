@@ -78,9 +78,9 @@ class Conversion:
             aggregates = aggregate_rows(region)
             region.read_head()  # the names after the sums: of a living process, they may be new
             addition = RegionAddition(self.store, region, known, tuple(facts["operations"]))
-            addition.add(aggregates)
+            end_unix_ns = int(str(values["end_unix_ns"]))
+            addition.add(aggregates, end_unix_ns)
             if is_of_this_machine(region):
-                end_unix_ns = int(str(values["end_unix_ns"]))
                 self.store.add("source", self._sources.of(addition.own_files, end_unix_ns))
         except sqlite3.OperationalError:
             raise

@@ -37,8 +37,15 @@ class RegionAddition(RegionRows):
         super().__init__(store, region, process, operations)
         self._loops: list[int] = []
 
-    def add(self, aggregates: Iterable[AggregateRow]) -> None:
-        self._add_aggregates(list(aggregates))
+    def add(self, aggregates: Iterable[AggregateRow], end_unix_ns: int) -> None:
+        """Adds all tables.
+
+        Args:
+            aggregates: of the region, with what was not added up yet.
+            end_unix_ns: when the last of these calls ended, at the latest.
+        """
+        aggregates = list(aggregates)
+        self._add_aggregates(aggregates)
         self._add_all("errors", "error", "count", exception=lambda n: self._text_or(n) or "(other)")
         self._add_exemplars()
         self._add_with_longest("file_work", "file_work", "max_lock")
@@ -47,7 +54,7 @@ class RegionAddition(RegionRows):
         self._add_all("lock_events", "lock_event", "duration_ns", kind=LOCK_KINDS.__getitem__)
         self._add_all("stack_samples", "stack_sample", "executions")
         self._add_plans()
-        self._add_timeline()
+        self._add_timeline(aggregates, end_unix_ns)
         self._add_spans()
         self._add_all("repeats", "span_repeat", "spans")
         self._add_all("statuses", "span_status", "count")
@@ -128,17 +135,24 @@ class RegionAddition(RegionRows):
         rows = self._rows("plans", "plan", "tree")
         self._store.add("plan", [row for row, (tree,) in rows if tree != NONE])
 
-    def _add_timeline(self) -> None:
+    def _add_timeline(self, aggregates: Sequence[AggregateRow], end_unix_ns: int) -> None:
+        """Adds the timeline. What the aggregates have beyond it happened last: in its last interval."""
         half = self._region["timeline_half"] & 1
         shift = min(self._region.values("timeline_shift", "I")[half], 62)
         first = self._region.values("timeline_first", "q")[half]
         rows = list(self._region.rows("intervals", ("calls", "rows", "self_ns")))
         rows = rows[half * len(rows) // 2 : (half + 1) * len(rows) // 2]
-        used = [
-            (first + place << shift, *sums) for place, sums in enumerate(rows) if any(sums)
-        ]  # fmt: skip
-        if used:
-            self._store.add_intervals("timeline", 1 << shift, used)
+        used: dict[int, Sequence[int]] = {
+            first + place: sums for place, sums in enumerate(rows) if any(sums)
+        }
+        last = max(end_unix_ns >> shift, first, *used)
+        for at, whole in enumerate(
+            map(sum, zip(*(one.plotted() for one in aggregates), strict=True))
+        ):
+            _make_up(used, last, at, whole)
+        intervals = [(place << shift, *sums) for place, sums in sorted(used.items()) if any(sums)]
+        if intervals:
+            self._store.add_intervals("timeline", 1 << shift, intervals)
 
     def _add_spans(self) -> None:
         columns = (
@@ -301,6 +315,18 @@ class RegionAddition(RegionRows):
                 rows.append((*key, calls, self._region.ns(ticks)))
                 left -= 1
         self._store.add(table, rows)
+
+
+def _make_up(intervals: dict[int, Sequence[int]], last: int, at: int, whole: int) -> None:
+    """Makes a figure of intervals add up to a whole: by the last one, and where the rest is negative
+    (a running process went on in between) by those before it.
+    """
+    rest = whole - sum(sums[at] for sums in intervals.values())
+    for place in [last, *sorted(intervals, reverse=True)] if rest else []:
+        sums = list(intervals.get(place, (0, 0, 0)))
+        before, sums[at] = sums[at], max(0, sums[at] + rest)
+        rest += before - sums[at]
+        intervals[place] = sums
 
 
 def _distribution(name: str) -> tuple[str, ...]:

@@ -154,6 +154,22 @@ def test_a_thousand_queries(queryprof: Run, monkeypatch: pytest.MonkeyPatch, pac
         )
 
 
+@pytest.mark.parametrize("name", [name for name in CONNECTS if name != "libsql"])
+def test_an_executemany_is_one_sample_of_its_page_fetches(queryprof: Run, name: str) -> None:
+    """Also where SQLite reports the end of each of its rows."""
+    pytest.importorskip(name)
+    work = """
+connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
+for number in range(200):
+    connection.cursor().executemany("INSERT INTO t (b) VALUES (?)", [(n,) for n in range(8)])
+"""
+    profile = recorded(queryprof, CONNECTS[name] + work)
+    (insert,) = [a for a in profile.aggregates if a.operation == "executemany"]
+    assert (insert.count, insert.counted) == (200, 200)
+    assert 0 < insert.page_fetch_samples < 60  # 12.5 are expected
+    assert insert.page_fetches >= 8 * insert.page_fetch_samples
+
+
 def test_all_in_one_process(queryprof: Run) -> None:
     """Each has a SQLite for itself, and each of those is counted."""
     here = [name for name in CONNECTS if importlib.util.find_spec(name)]

@@ -32,7 +32,7 @@ from queryprof.trace.schema import SCHEMA_VERSION
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLE, TABLES
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.strange_traces]
 
 MOST = max(5, EXAMPLES // 25)
 LONGEST_S = 60.0

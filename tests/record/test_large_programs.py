@@ -100,3 +100,83 @@ def test_20_000_lines_and_10_000_statements_are_kept_apart(tmp_path: Path) -> No
     assert len({a.path[0].line for a in executes}) == 20_000
     assert not any(frame == OTHER_LINE for a in executes for frame in a.path)
     assert len({a.statement for a in executes}) > 10_000
+
+
+def test_a_plan_is_requested_once_for_each_of_thousands_of_statements() -> None:
+    """And no more, however often they are executed by turns."""
+    import sqlite3
+
+    from queryprof.core import _core
+
+    statements = [f"SELECT 1 AS a{'x' * (i // 40)}_{'y' * (i % 40)}" for i in range(1900)]
+    db = sqlite3.connect(":memory:")
+    with queryprof.profile("x.qprof"):
+        for _ in range(3):
+            for statement in statements:
+                db.execute(statement)
+        requested = _core.plans_requested()
+    db.close()
+    assert requested == len(statements)
+
+
+def test_statements_of_thousands_of_connections_are_counted() -> None:
+    """As many as are open at once; and those that take the places of others."""
+    import sqlite3
+
+    with queryprof.profile("x.qprof"):
+        for _ in range(2):
+            connections = [sqlite3.connect(":memory:") for _ in range(2500)]
+            for db in connections:
+                db.execute("SELECT 1 WHERE ? = 2", (1,)).fetchall()
+            for db in connections:
+                db.close()
+
+    (executed,) = [
+        a for a in read_profile("x.qprof").aggregates
+        if a.statement == "SELECT ? WHERE ? = ?" and a.operation == "execute"
+    ]  # fmt: skip
+    assert (executed.count, executed.counted) == (5000, 5000)
+
+
+DEEP = """def query(db):
+    db.execute("SELECT 1")
+
+
+def down(db, depth, turn):
+    if depth == 0:
+        query(db)
+    elif turn & 1:
+        down(db, depth - 1, turn >> 1)
+    else:
+        down(db, depth - 1, turn >> 1)
+"""
+
+
+def test_paths_that_differ_many_frames_out(tmp_path: Path) -> None:
+    """Recursion through two lines: all combinations have the same innermost frames."""
+    import sqlite3
+
+    path = tmp_path / "deep.py"
+    path.write_text(DEEP)
+    found: dict[str, Callable[..., None]] = {}
+    exec(compile(DEEP, str(path), "exec"), found)
+    db = sqlite3.connect(":memory:")
+    with queryprof.profile("x.qprof"):
+        for _ in range(3):
+            for turn in range(64):
+                for depth in (6, 3, 40):
+                    found["down"](db, depth, turn)
+    db.close()
+
+    frames = 6
+    expected: Counter[tuple[int, ...]] = Counter()
+    for turn in range(64):
+        for depth in (6, 3, 40):
+            outwards = [9 if turn >> (depth - 1 - at) & 1 else 11 for at in range(depth)]
+            expected[(2, 7, *outwards)[:frames]] += 3
+    counted: Counter[tuple[int, ...]] = Counter()
+    for aggregate in read_profile("x.qprof").aggregates:
+        if aggregate.operation == "execute":
+            lines = [frame.line for frame in aggregate.path if frame.file == str(path)]
+            counted[tuple(lines)] += aggregate.count
+    assert counted == expected

@@ -77,7 +77,7 @@ static PyObject *configure(PyObject *Py_UNUSED(module), PyObject *args)
         !qp_require_recording() || qp_code_owners_configure(prefixes, directory, typed_in) < 0) {
         return NULL;
     }
-    qp_call_path_configure(frames);
+    qp_call_paths_configure(frames);
     Py_RETURN_NONE;
 }
 

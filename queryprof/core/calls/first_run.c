@@ -107,6 +107,9 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
     }
     uint32_t number = e->meter.key.statement;
     const qp_column_question *columns = call->connection ? call->plan.explanation.columns : NULL;
+    if (result && !columns && !qp_statement_is_held(number)) {
+        return; /* it was decided before */
+    }
     uint64_t from = qp_clock_ticks();
     qp_text_kind kind = result ? QP_TEXT_SQL : kind_of_failed(call);
     PyObject *sql = call->active.sql;
@@ -144,26 +147,28 @@ static void take_answers(qp_call *call)
     qp_release(call->plan.explanation.columns);
 }
 
-QP_COLD int64_t qp_first_run_end(qp_call *call, PyObject *result)
+/* Returns the ticks that queryprof took inside the call. */
+static QP_COLD int64_t end_on_connection(qp_call *call)
 {
     uint64_t from = qp_clock_ticks();
-    int64_t ticks = 0;
-    call->active.has_more = false;
-    if (call->active.statement) {
-        know_statement(call, result);
-    }
-    if (!call->connection) {
-        return 0;
-    }
     call->script_rows = total_changes(call, call->connection) - call->script_rows;
     if (call->tells_ends) {
         qp_counters_trace_ends(call->connection, false);
     }
     take_answers(call);
-    ticks = call->plan.explanation.ticks;
+    int64_t ticks = call->plan.explanation.ticks;
     qp_own_ticks += ticks + qp_clock_elapsed(from, qp_clock_ticks());
     qp_exception exception = qp_exception_take();
     Py_CLEAR(call->connection); /* may be the last reference: then it is closed here */
     qp_exception_put_back(&exception);
     return ticks;
+}
+
+int64_t qp_first_run_end(qp_call *call, PyObject *result)
+{
+    call->active.has_more = false;
+    if (call->active.statement) {
+        know_statement(call, result);
+    }
+    return call->connection ? end_on_connection(call) : 0;
 }

@@ -335,13 +335,8 @@ static void note_in_step(const qp_call *call, int64_t ticks)
     if (step && call->thread->running_loop->recording == qp_recording) {
         const qp_key *key = call->execution ? &call->execution->meter.key : NULL;
         qp_step_database(step, key ? key->statement : QP_STATEMENT_UNKNOWN,
-                         key ? key->path : QP_PATH_NONE, ticks);
+                         key ? key->path : QP_PATH_NONE, call->active.start_ticks, ticks);
     }
-}
-
-static inline bool is_of_held_statement(const qp_call *call)
-{
-    return call->execution && qp_statement_is_held(call->execution->meter.key.statement);
 }
 
 static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
@@ -351,7 +346,7 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     qp_call_leave(call);
     /* Not by the probe: it may be another function's, if recording stopped during the call. */
     bool serves = qp_operation_serves_rows(call->active.operation);
-    if (!serves && (!result || call->active.has_more || is_of_held_statement(call))) {
+    if (!serves && qp_first_run_is_undecided(call, result)) {
         qp_first_run_decide(call, result);
         if (call->execution) {
             qp_locks_rename(&call->active, &call->execution->meter.key);

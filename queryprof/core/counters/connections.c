@@ -1,94 +1,112 @@
 #include "counters/connections.h"
 
-#include <pythread.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "counters/pending_counters.h"
 #include "runtime/allocation.h"
 #include "runtime/assertion.h"
+#include "runtime/compiler.h"
 #include "runtime/index.h"
 
-enum { TRACKERS = 1024 /* connections open at once whose statements are counted */ };
+enum {
+    TRACKERS = 16384, /* connections open at once whose statements are counted */
+    CHAINS = 4096
+};
 
 static struct {
-    PyThread_type_lock lock;            /* guards what follows; never held while waiting for
-                                         * anything */
+    pthread_mutex_t lock;               /* guards what follows; never held while waiting */
     qp_traced_connection **connections; /* each allocated when it is first needed, and never
                                          * freed */
-    void *dbs[TRACKERS];                /* connections[i]->db again, close together to search */
-    int used;
+    uint32_t chains[CHAINS];            /* by the hash of a connection: 1 + the first record ... */
+    uint32_t free;                      /* ... the same of those that are free; 0: none */
+    uint32_t used;
     uint64_t last_serial;
-} state;
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool qp_traced_connections_start(void)
 {
-    if (!state.lock) {
-        state.lock = PyThread_allocate_lock();
-    }
     if (!state.connections) {
         state.connections = qp_allocate(TRACKERS, sizeof *state.connections);
     }
-    return state.lock && state.connections;
+    return state.connections != NULL;
 }
 
-static int place_of(const void *db)
+static uint32_t *chain_of(const void *db)
 {
-    for (int i = 0; i < state.used; i++) {
-        if (state.dbs[i] == db) {
-            return i;
-        }
+    return &state.chains[((uint64_t)(uintptr_t)db * QP_GOLDEN_RATIO >> 48) % CHAINS];
+}
+
+/* Where the number of a connection's record is: the chain's beginning, or the record before; where
+ * it has none, the chain's end, which is 0. */
+static uint32_t *link_to(const void *db)
+{
+    uint32_t *link = chain_of(db);
+    while (*link && state.connections[*link - 1]->db != db) {
+        link = &state.connections[*link - 1]->next;
     }
-    return -1;
+    return link;
 }
 
 qp_traced_connection *qp_traced_of(const void *db)
 {
-    PyThread_acquire_lock(state.lock, WAIT_LOCK);
-    int place = db ? place_of(db) : -1;
-    PyThread_release_lock(state.lock);
-    return place < 0 ? NULL : state.connections[place];
+    pthread_mutex_lock(&state.lock);
+    uint32_t number = db ? *link_to(db) : 0;
+    pthread_mutex_unlock(&state.lock);
+    return number ? state.connections[number - 1] : NULL;
 }
 
-/* A place for a connection's record; -1: there is none. */
-static int take_place(const void *db)
+/* The number of a record that no connection has; 0: there is none. */
+static uint32_t take_free(void)
 {
-    int place = place_of(db); /* found: its trace callback was replaced, so its closing was not
-                               * reported */
-    if (place < 0) {
-        place = place_of(NULL);
+    uint32_t number = state.free;
+    if (number) {
+        state.free = state.connections[number - 1]->next;
+    } else if (state.used < TRACKERS) {
+        qp_traced_connection *added = qp_allocate(1, sizeof *added);
+        if (added) {
+            state.connections[state.used] = added;
+            number = ++state.used;
+        }
     }
-    if (place < 0 && state.used < TRACKERS) {
-        state.connections[state.used] = qp_allocate(1, sizeof(qp_traced_connection));
-        place = state.connections[state.used] ? state.used++ : -1;
-    }
-    return place;
+    return number;
 }
 
+/* A fork while another thread is in here leaves whole chains: a record is taken from the free ones
+ * before it is put into a chain, and out of its chain before it is free. */
 qp_traced_connection *qp_traced_take(void *db, uint32_t epoch)
 {
-    PyThread_acquire_lock(state.lock, WAIT_LOCK);
-    int place = take_place(db);
-    qp_traced_connection *taken = place < 0 ? NULL : state.connections[place];
+    pthread_mutex_lock(&state.lock);
+    uint32_t *link = link_to(db); /* found: its trace callback was replaced, so its closing was not
+                                   * reported */
+    uint32_t number = *link ? *link : take_free();
+    qp_traced_connection *taken = number ? state.connections[number - 1] : NULL;
     if (taken) {
+        uint32_t next = *link ? taken->next : 0;
         qp_release(taken->path);
         memset(taken, 0, sizeof *taken);
-        taken->db = state.dbs[place] = db;
+        taken->db = db;
+        taken->next = next;
         taken->epoch = epoch;
         taken->serial = ++state.last_serial;
+        qp_release_store(link, number);
     }
-    PyThread_release_lock(state.lock);
+    pthread_mutex_unlock(&state.lock);
     return taken;
 }
 
 void qp_traced_release(qp_traced_connection *traced)
 {
-    PyThread_acquire_lock(state.lock, WAIT_LOCK);
-    int place = place_of(traced->db);
+    pthread_mutex_lock(&state.lock);
+    uint32_t *link = traced->db ? link_to(traced->db) : NULL;
+    uint32_t number = link ? *link : 0;
     traced->db = NULL;
-    if (place >= 0) {
-        state.dbs[place] = NULL;
+    if (number) {
+        qp_release_store(link, traced->next);
+        traced->next = state.free;
+        qp_release_store(&state.free, number);
     }
-    PyThread_release_lock(state.lock);
+    pthread_mutex_unlock(&state.lock);
 }
 
 char *qp_copy_path(const char *path)
@@ -102,25 +120,25 @@ char *qp_traced_path(uint64_t serial, bool *is_known)
 {
     char *copy = NULL;
     *is_known = false;
-    PyThread_acquire_lock(state.lock, WAIT_LOCK);
-    for (int i = 0; i < state.used && !*is_known; i++) {
+    pthread_mutex_lock(&state.lock);
+    for (uint32_t i = 0; i < state.used && !*is_known; i++) {
         const qp_traced_connection *traced = state.connections[i];
         *is_known = traced->serial == serial;
         copy = *is_known ? qp_copy_path(traced->path) : NULL;
     }
-    PyThread_release_lock(state.lock);
+    pthread_mutex_unlock(&state.lock);
     return copy;
 }
 
 void qp_traced_connections_visit(void (*visit)(qp_traced_connection *traced))
 {
-    PyThread_acquire_lock(state.lock, WAIT_LOCK);
-    for (int i = 0; i < state.used; i++) {
-        if (state.dbs[i]) {
+    pthread_mutex_lock(&state.lock);
+    for (uint32_t i = 0; i < state.used; i++) {
+        if (state.connections[i]->db) {
             visit(state.connections[i]);
         }
     }
-    PyThread_release_lock(state.lock);
+    pthread_mutex_unlock(&state.lock);
 }
 
 /* The places where a statement can be: QP_CONNECTION_WAYS of them. */
@@ -146,9 +164,7 @@ qp_counted_statement *qp_traced_find(qp_traced_connection *traced, const void *s
 
 void qp_traced_connections_after_fork(void)
 {
-    if (state.lock) {
-        state.lock = PyThread_allocate_lock(); /* the old one may be held by a lost thread */
-    }
+    state.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* its holder may not exist here */
 }
 
 enum { VM_STEPS, FULL_SCAN_STEPS, SORTS, AUTOMATIC_INDEXES, REPREPARES };
@@ -218,7 +234,7 @@ void qp_traced_end_sample(qp_traced_connection *t, bool over)
     t->sampled = NULL;
     if (s && (over || (!s->transient && !t->sqlite->stmt_busy(s->statement)))) {
         s->page_fetches += (qp_traced_page_fetches(t) - t->pages_at_start) & 0x7fffffff;
-        s->page_fetch_samples++;
+        s->page_fetch_samples += !t->sample_goes_on;
     }
 }
 

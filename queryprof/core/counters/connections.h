@@ -39,6 +39,7 @@ typedef struct {
 typedef struct {
     const qp_sqlite_functions *sqlite;
     void *db;                      /* sqlite3 *, SQLite's; NULL: free */
+    uint32_t next;                 /* of its chain, or of the free ones: 1 + its number; 0: none */
     uint64_t serial;               /* 1, 2, 3, ... in the order in which they were taken */
     char *path;                    /* owned: the file of its main database, as opened; NULL: none */
     bool traces_ends;              /* every statement's end is traced: none is kept past it */
@@ -47,6 +48,8 @@ typedef struct {
                                     * GIL, read also with the mutex alone */
     qp_counted_statement *last;    /* the one that started last, if it is kept; or NULL */
     qp_counted_statement *sampled; /* its page fetches are being counted; or NULL */
+    bool
+        sample_goes_on; /* they are of an execution that has been sampled before: of its next row */
     uint32_t pages_at_start;
     const void *unproved; /* identity of a statement whose page fetches are being counted before its
                            * owner is known */

@@ -131,7 +131,7 @@ const char *qp_counters_files_off(void)
 const char *qp_counters_start(const char *library, PyObject *connection)
 {
     const char *reason = qp_sqlite_find(library);
-    if (!reason && (!qp_pending_counters_start() || !qp_traced_connections_start())) {
+    if (!reason && !qp_traced_connections_start()) {
         reason = "not enough memory";
     }
     if (!reason) {
@@ -230,6 +230,7 @@ static void place_held(qp_traced_connection *t, const qp_active *call)
     t->last = s;
     if (t->unproved == s->statement) {
         t->sampled = s;
+        t->sample_goes_on = false;
         t->pages_at_start = call->pages_at_start;
     }
 }

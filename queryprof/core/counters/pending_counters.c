@@ -1,7 +1,7 @@
 #include "counters/pending_counters.h"
 
 #include <Python.h>
-#include <pythread.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "context/spans.h"
@@ -17,29 +17,18 @@ typedef struct {
 } pending_counters;
 
 static struct {
-    PyThread_type_lock lock; /* never held while waiting for anything */
+    pthread_mutex_t lock; /* never held while waiting for anything */
     pending_counters pending[PENDING];
     int count;
-} table;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t lost; /* guarded as the table */
 
 volatile bool qp_pending_counters_due = false;
 
-bool qp_pending_counters_start(void)
-{
-    if (!table.lock) {
-        table.lock = PyThread_allocate_lock();
-    }
-    return table.lock != NULL;
-}
-
 void qp_pending_counters_after_fork(void)
 {
-    if (table.lock) {
-        table.lock = PyThread_allocate_lock(); /* the old one may be held by a thread of the
-                                                * parent */
-    }
+    table.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* its holder may not exist here */
     table.count = 0;
     qp_pending_counters_due = false;
     lost = 0;
@@ -47,7 +36,7 @@ void qp_pending_counters_after_fork(void)
 
 void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters)
 {
-    PyThread_acquire_lock(table.lock, WAIT_LOCK);
+    pthread_mutex_lock(&table.lock);
     pending_counters *last = table.count ? &table.pending[table.count - 1] : NULL;
     if (last && qp_same_key(&last->key, key)) {
         qp_counters_add(&last->counters, counters);
@@ -57,7 +46,7 @@ void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters)
     } else {
         lost++;
     }
-    PyThread_release_lock(table.lock);
+    pthread_mutex_unlock(&table.lock);
 }
 
 void qp_counters_add_to(qp_key key, const qp_counters *counters)
@@ -74,15 +63,12 @@ void qp_counters_add_to(qp_key key, const qp_counters *counters)
 void qp_pending_counters_collect(void)
 {
     static pending_counters taken[PENDING]; /* filled and emptied under the GIL */
-    if (!table.lock) {
-        return;
-    }
-    PyThread_acquire_lock(table.lock, WAIT_LOCK);
+    pthread_mutex_lock(&table.lock);
     int count = table.count;
     memcpy(taken, table.pending, (size_t)count * sizeof *taken);
     table.count = 0;
     qp_pending_counters_due = false;
-    PyThread_release_lock(table.lock);
+    pthread_mutex_unlock(&table.lock);
     for (int i = 0; i < count; i++) {
         qp_counters_add_to(taken[i].key, &taken[i].counters);
     }

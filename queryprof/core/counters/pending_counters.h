@@ -6,10 +6,7 @@
 
 #include "memory/tables.h"
 
-/* Makes the lock, once; false without memory. */
-bool qp_pending_counters_start(void);
-
-/* Makes a new one in a forked child, and clears what is the parent's. */
+/* In a forked child: clears what is the parent's. */
 void qp_pending_counters_after_fork(void);
 
 /* Keeps counters for a key; needs no GIL. */

@@ -13,7 +13,7 @@
 #include "statements/statements.h"
 
 enum {
-    KNOWN_SLOTS = 16384,              /* statements with their schemas */
+    KNOWN_SLOTS = 131072,             /* statements with their schemas */
     HEAD_START_NS = 100 * 1000 * 1000 /* for requests, at the program's start */
 };
 
@@ -69,7 +69,7 @@ uint64_t qp_plans_requested(void)
 /* The entry of a statement with a schema, or the free one for it. */
 static known_plan *find(uint64_t schema, uint32_t statement)
 {
-    uint64_t slot = (schema ^ statement * QP_GOLDEN_RATIO) % KNOWN_SLOTS;
+    uint64_t slot = qp_hash_mix(schema, statement) % KNOWN_SLOTS;
     while (table.known[slot].schema &&
            (table.known[slot].schema != schema || table.known[slot].statement != statement)) {
         slot = (slot + 1) % KNOWN_SLOTS;

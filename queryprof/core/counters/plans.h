@@ -11,12 +11,13 @@
 #include <stdint.h>
 
 #include "counters/connections.h"
+#include "runtime/index.h"
 #include "runtime/operations.h"
 #include "sqlite/explain.h"
 #include "sqlite/library.h"
 #include "statements/schemas.h"
 
-enum { QP_PLAN_CACHE = 1024 };
+enum { QP_PLAN_CACHE = 32768 }; /* as many as statements: those of one connection never collide */
 
 typedef struct {
     const void *db;    /* sqlite3 *, identity only */
@@ -38,7 +39,8 @@ typedef struct {
 
 static inline qp_plan_cached *qp_plan_place(const void *db, uint32_t statement)
 {
-    return &qp_plan_cache[((uintptr_t)db >> 6 ^ statement * 31) % QP_PLAN_CACHE];
+    uint64_t first = (uint64_t)(uintptr_t)db * QP_GOLDEN_RATIO >> 48;
+    return &qp_plan_cache[(first + statement) % QP_PLAN_CACHE];
 }
 
 /* Whether a statement on a connection (borrowed) needs no request. */

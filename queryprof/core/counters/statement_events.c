@@ -126,6 +126,7 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
         call->begins_counting = !meter->counted;
         qp_traced_read_base(t, statement, call->base);
     }
+    bool is_counted = meter->counted;
     meter->counted = true;
     meter->main = statement;
     if (meter->explanation) {
@@ -137,6 +138,7 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
         call->pages_at_start = qp_traced_page_fetches(t);
     } else if (meter->sampled && (!s->transient || t->traces_ends)) {
         t->sampled = s;
+        t->sample_goes_on = is_counted;
         t->pages_at_start = qp_traced_page_fetches(t);
     }
 }

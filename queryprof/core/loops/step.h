@@ -30,6 +30,5 @@ typedef struct qp_step {
     uint32_t event; /* 1 + the row of its event; 0: it has none */
     int sites;
     qp_step_site site[QP_STEP_SITES];
-    int64_t longest_ticks; /* of the driver calls inside it */
     qp_step_queries causes;
 } qp_step;

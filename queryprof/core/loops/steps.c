@@ -148,7 +148,6 @@ static inline void begin(qp_step *step, qp_running_loop *running_loop, uint64_t 
     step->sites = 0;
     step->causes.known = 0;
     step->causes.total_ticks = 0;
-    step->longest_ticks = 0;
     step->start_ticks = start_ticks;
     running_loop->step = step;
     atomic_store_explicit(&running_loop->step_number, step->number, memory_order_relaxed);
@@ -188,10 +187,6 @@ void qp_step_end(qp_step *step)
     uint64_t now = qp_clock_ticks();
     qp_running_loop *running_loop = step->running_loop;
     int64_t ns = qp_clock_ns(qp_clock_elapsed(step->start_ticks, now));
-    if (!step->sums) { /* its steps cannot be seen: this one took at least this long */
-        int64_t longest_ns = qp_clock_ns(step->longest_ticks);
-        ns = longest_ns > ns ? longest_ns : ns;
-    }
     running_loop->step = step->outer;
     atomic_store_explicit(&running_loop->started_ticks, step->outer ? step->outer->start_ticks : 0,
                           memory_order_release);

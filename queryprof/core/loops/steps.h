@@ -25,11 +25,19 @@ void qp_step_await_beat(qp_step *step, qp_running_loop *running_loop, uint64_t d
 /* Ends the step; keeps the exception that is set. */
 void qp_step_end(qp_step *step);
 
-/* Adds a driver call to the step. */
-static inline void qp_step_database(qp_step *step, uint32_t statement, uint32_t path, int64_t ticks)
+/* Adds a driver call to the step. Where steps cannot be seen, one that ended before the heartbeat
+ * was due has not delayed it; one that ended later has blocked the loop from its own beginning on.
+ */
+static inline void qp_step_database(qp_step *step, uint32_t statement, uint32_t path,
+                                    uint64_t from_ticks, int64_t ticks)
 {
+    if (!step->sums && from_ticks < step->start_ticks) {
+        if (from_ticks + (uint64_t)ticks <= step->start_ticks) {
+            return;
+        }
+        step->start_ticks = from_ticks;
+    }
     qp_step_queries_add(&step->causes, statement, path, 1, ticks);
-    step->longest_ticks = ticks > step->longest_ticks ? ticks : step->longest_ticks;
 }
 
 /* Samples where the step of this number is, if it still runs and is a stall; `asked_ticks` is when

@@ -59,7 +59,13 @@ static const qp_column threads[] = {COLUMN(qp_thread_row, name, 't'),
                                     COLUMN(qp_thread_row, is_used, 'I'), USAGE(qp_thread_row), END};
 
 static const qp_column tasks[] = {COLUMN(qp_task_row, thread, 'I'),
-                                  COLUMN(qp_task_row, kernel_id, 'q'), USAGE(qp_task_row), END};
+                                  COLUMN(qp_task_row, kernel_id, 'q'),
+                                  USAGE(qp_task_row),
+                                  AS(qp_task_row, "base_user_ns", base.user_ns, 'q'),
+                                  AS(qp_task_row, "base_system_ns", base.system_ns, 'q'),
+                                  AS(qp_task_row, "base_read_bytes", base.read_bytes, 'q'),
+                                  AS(qp_task_row, "base_written_bytes", base.written_bytes, 'q'),
+                                  END};
 
 static const qp_column loops[] = {
     COLUMN(qp_loop, kind, 't'),        COLUMN(qp_loop, thread, 'I'),

@@ -54,7 +54,7 @@ static void write_head(void)
 static void forget_code(void)
 {
     if (qp_code_lines_nearly_full()) {
-        qp_call_path_clear();
+        qp_call_paths_clear();
         qp_code_lines_clear();
     }
 }
@@ -96,12 +96,13 @@ int qp_recorder_start(void)
 {
     qp_clock_start();
     qp_frames_start(PyThreadState_Get());
-    bool started =
-        qp_region_start() && qp_texts_start() && qp_statements_start() && qp_code_lines_start() &&
-        qp_stacks_start() && qp_changes_start() && qp_aggregates_start() && qp_executions_start() &&
-        qp_plans_start() && qp_samples_start() && qp_file_sums_start() && qp_parameters_start() &&
-        qp_steps_start() && qp_spans_start() && qp_threads_start(PyInterpreterState_Get()) == 0 &&
-        qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
+    bool started = qp_region_start() && qp_texts_start() && qp_statements_start() &&
+                   qp_code_lines_start() && qp_stacks_start() && qp_call_paths_start() &&
+                   qp_changes_start() && qp_aggregates_start() && qp_executions_start() &&
+                   qp_plans_start() && qp_samples_start() && qp_file_sums_start() &&
+                   qp_parameters_start() && qp_steps_start() && qp_spans_start() &&
+                   qp_threads_start(PyInterpreterState_Get()) == 0 &&
+                   qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
     if (!started) {
         qp_recorder_stop();
         if (!PyErr_Occurred()) {
@@ -134,7 +135,7 @@ void qp_recorder_stop(void)
     qp_plans_stop();
     qp_aggregates_stop();
     qp_changes_stop();
-    qp_call_path_clear();
+    qp_call_paths_stop();
     qp_stacks_stop();
     qp_code_lines_stop();
     qp_statements_stop();

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "memory/region.h"
+#include "runtime/allocation.h"
 #include "runtime/compiler.h"
 #include "stacks/code_lines.h"
 #include "stacks/frames.h"
@@ -15,31 +16,51 @@ enum {
     SEARCH_DEPTH = 250 /* frames searched for the program's own */
 };
 
-enum { WALKS = 128, WALK_WAYS = 2, WALK_MARKS = 20 };
+enum {
+    WALKS = 131072, /* slots for paths of frames that were walked before; half are used at most */
+    TRAIL = 3,      /* frames that are compared at least ... */
+    DEPTHS = 4096   /* ... and slots for how many more there must be, by these */
+};
 
-/* The paths of frames that were walked before. */
+/* The path of frames that were walked before. */
 typedef struct {
-    qp_frame_mark marks[WALK_MARKS];
-    int marked; /* 0: nothing is known */
-    uint32_t
-        submitter; /* the call path of the submitter of the work, or of the creator of the task */
+    uint64_t identity; /* of their trail; 0: free */
     uint32_t path;
     bool ours;
 } known_walk;
 
 static struct {
-    known_walk walks[WALKS][WALK_WAYS]; /* by the innermost frames' positions; latest first */
+    known_walk *walks; /* by identity: open addressing, linear probing */
+    uint32_t walk_count;
+    uint8_t depths[DEPTHS];
     int frames;
 } table;
 
-void qp_call_path_clear(void)
+bool qp_call_paths_start(void)
 {
-    memset(table.walks, 0, sizeof table.walks);
+    table.walks = qp_allocate(WALKS, sizeof *table.walks);
+    return table.walks != NULL;
 }
 
-void qp_call_path_configure(int frames)
+void qp_call_paths_stop(void)
 {
-    qp_call_path_clear();
+    qp_release(table.walks);
+    table.walks = NULL;
+    table.walk_count = 0;
+    memset(table.depths, 0, sizeof table.depths);
+}
+
+void qp_call_paths_clear(void)
+{
+    if (table.walk_count) {
+        memset(table.walks, 0, WALKS * sizeof *table.walks);
+        table.walk_count = 0;
+    }
+}
+
+void qp_call_paths_configure(int frames)
+{
+    qp_call_paths_clear();
     table.frames = frames < 1 ? 1 : frames > QP_PATH_FRAMES_MAX ? QP_PATH_FRAMES_MAX : frames;
 }
 
@@ -114,9 +135,11 @@ static uint32_t path_of(const search *s, uint32_t submitter)
     return qp_stack_of(lines, count);
 }
 
-static QP_COLD void find_path(PyThreadState *tstate, known_walk *walk)
+/* Walks along the frames. Returns how many there must be in a trail that leads to this path; 0:
+ * none does. */
+static int walk(PyThreadState *tstate, uint32_t submitter, known_walk *found)
 {
-    bool is_task = walk->submitter != QP_PATH_NONE && !qp_submitter_now();
+    bool is_task = submitter != QP_PATH_NONE && !qp_submitter_now();
     search s = {.ours = true};
     qp_frame *frame = qp_frame_running(tstate);
     bool enough = false;
@@ -127,44 +150,73 @@ static QP_COLD void find_path(PyThreadState *tstate, known_walk *walk)
         frame = enough ? frame : qp_frame_outer(frame);
     }
     bool has_parents = !enough && !frame && qp_greenlets_visit(look_at, &s);
-    look_behind(&s, walk->submitter);
+    look_behind(&s, submitter);
+    found->path = path_of(&s, submitter);
+    found->ours = s.ours;
     /* A code object that no table keeps alive may be freed, and its address reused; and equal
      * frames may have different parents. */
-    bool marks = !s.full && !has_parents;
-    walk->path = path_of(&s, walk->submitter);
-    walk->marked = marks ? qp_frames_mark(tstate, frame, walk->marks, WALK_MARKS) : 0;
-    walk->ours = s.ours;
+    int length = s.full || has_parents ? 0 : qp_frame_trail_length(tstate, frame);
     qp_frame_release(frame);
+    return length;
 }
 
-static inline bool leads_there(const known_walk *walk, PyThreadState *tstate, uint32_t submitter)
+/* The place of a walk: its own, or the free one for it. */
+static inline known_walk *place_of(uint64_t identity)
 {
-    return walk->submitter == submitter && qp_frames_match(tstate, walk->marks, walk->marked);
-}
-
-/* A walk that is not the latest from these frames: the one before, or a new one. */
-static QP_COLD void find_other(PyThreadState *tstate, uint32_t submitter, known_walk *ways)
-{
-    if (leads_there(&ways[1], tstate, submitter)) {
-        known_walk found = ways[1];
-        ways[1] = ways[0];
-        ways[0] = found;
-        return;
+    uint32_t slot = (uint32_t)identity & (WALKS - 1);
+    while (table.walks[slot].identity && table.walks[slot].identity != identity) {
+        slot = (slot + 1) & (WALKS - 1);
     }
-    ways[1] = ways[0];
-    ways[0].submitter = submitter;
-    find_path(tstate, &ways[0]);
+    return &table.walks[slot];
+}
+
+/* The thread's trail: as many frames as led to a path when they began with the same ones. */
+static inline qp_frame_trail trail_of(PyThreadState *tstate, uint32_t submitter, uint8_t **depth)
+{
+    qp_frame_trail trail = qp_frame_trail_begin(tstate, submitter);
+    qp_frame_trail_extend(&trail, TRAIL);
+    *depth = &table.depths[(trail.identity >> 32) & (DEPTHS - 1)];
+    if (**depth) {
+        qp_frame_trail_extend(&trail, **depth);
+    }
+    return trail;
+}
+
+/* Walks where no trail leads yet, and keeps what it finds. */
+static QP_COLD known_walk find_path(PyThreadState *tstate, uint32_t submitter)
+{
+    known_walk found;
+    uint8_t *depth;
+    int length = walk(tstate, submitter, &found);
+    trail_of(tstate, submitter, &depth);
+    if (length > TRAIL + *depth && length <= TRAIL + UINT8_MAX) {
+        *depth = (uint8_t)(length - TRAIL);
+    }
+    found.identity = trail_of(tstate, submitter, &depth).identity;
+    if (found.identity && length && length <= TRAIL + *depth) {
+        if (table.walk_count == WALKS / 2) {
+            qp_call_paths_clear();
+        }
+        known_walk *place = place_of(found.identity);
+        table.walk_count += !place->identity;
+        *place = found;
+    }
+    return found;
 }
 
 bool qp_call_path_find(PyThreadState *tstate, uint32_t *path)
 {
     uint32_t submitter = qp_path_behind();
-    known_walk *ways = table.walks[(qp_frames_hash(tstate) + submitter) & (WALKS - 1)];
-    if (!leads_there(&ways[0], tstate, submitter)) {
-        find_other(tstate, submitter, ways);
+    uint8_t *depth;
+    uint64_t identity = trail_of(tstate, submitter, &depth).identity;
+    const known_walk *known = place_of(identity);
+    if (known->identity == identity && identity) {
+        *path = known->path;
+        return known->ours;
     }
-    *path = ways[0].path;
-    return ways[0].ours;
+    known_walk found = find_path(tstate, submitter);
+    *path = found.path;
+    return found.ours;
 }
 
 uint32_t qp_stack_find(PyThreadState *tstate)

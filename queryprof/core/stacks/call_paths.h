@@ -11,11 +11,16 @@
 
 enum { QP_PATH_FRAMES_MAX = 8 };
 
-/* Clears the cache of paths: code objects are dropped, or recording stops. */
-void qp_call_path_clear(void);
+/* Allocates the cache of paths; false without memory. */
+bool qp_call_paths_start(void);
+
+void qp_call_paths_stop(void);
+
+/* Clears the cache: code objects are dropped. */
+void qp_call_paths_clear(void);
 
 /* Sets the number of frames in a call path. */
-void qp_call_path_configure(int frames);
+void qp_call_paths_configure(int frames);
 
 /* The call path of the thread's running frame. Returns false when the call is not the
  * program's. */

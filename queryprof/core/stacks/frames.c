@@ -1,5 +1,7 @@
 #include "stacks/frames.h"
 
+#include "runtime/index.h"
+
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x03100000 && !defined(Py_GIL_DISABLED)
 #define LAYOUT_IS_KNOWN 1
 #define Py_BUILD_CORE 1
@@ -51,15 +53,13 @@ static inline PyCodeObject *record_code(const _PyInterpreterFrame *record)
 #endif
 }
 
-static inline qp_frame_mark mark_of(const _PyInterpreterFrame *record)
+/* Where a record is in its code; it lies in the code object, so no other code has it. */
+static inline const void *record_position(const _PyInterpreterFrame *record)
 {
-    if (!record) {
-        return (qp_frame_mark){NULL, NULL};
-    }
 #if PY_VERSION_HEX >= 0x030D0000
-    return (qp_frame_mark){record_code(record), record->instr_ptr};
+    return record->instr_ptr;
 #else
-    return (qp_frame_mark){record_code(record), record->prev_instr};
+    return record->prev_instr;
 #endif
 }
 
@@ -176,55 +176,45 @@ int qp_frame_instruction(qp_frame *frame)
     return is_compiled(frame) ? QP_NO_INSTRUCTION : PyFrame_GetLasti(frame);
 }
 
-int qp_frames_mark(PyThreadState *tstate, const qp_frame *last, qp_frame_mark *marks, int room)
+qp_frame_trail qp_frame_trail_begin(PyThreadState *tstate, uint32_t context)
 {
-    int count = 0;
 #if LAYOUT_IS_KNOWN
-    const _PyInterpreterFrame *record = direct ? innermost(tstate) : NULL;
-    for (bool more = direct; more; record = record ? record->previous : NULL) {
-        if (count == room) {
-            return 0;
-        }
-        marks[count++] = mark_of(record);
-        more = record && record != last; /* without `last` the end of the stack is marked too */
+    if (direct) {
+        return (qp_frame_trail){qp_hash_mix(1, context), innermost(tstate)};
     }
 #else
-    (void)tstate, (void)last, (void)marks, (void)room;
+    (void)tstate, (void)context;
 #endif
-    return count;
+    return (qp_frame_trail){0};
 }
 
-bool qp_frames_match(PyThreadState *tstate, const qp_frame_mark *marks, int count)
+void qp_frame_trail_extend(qp_frame_trail *trail, int frames)
 {
 #if LAYOUT_IS_KNOWN
-    const _PyInterpreterFrame *record = innermost(tstate);
-    for (int i = 0; i < count; i++) {
-        qp_frame_mark now = mark_of(record);
-        if (now.code != marks[i].code || now.position != marks[i].position) {
-            return false;
-        }
-        record = record ? record->previous : NULL;
+    const _PyInterpreterFrame *record = trail->next;
+    uint64_t identity = trail->identity;
+    for (int i = 0; record && i < frames; i++, record = record->previous) {
+        identity = qp_hash_mix(identity, (uintptr_t)record_position(record));
     }
-    return count > 0;
+    trail->identity = identity;
+    trail->next = record;
 #else
-    (void)tstate, (void)marks, (void)count;
-    return false;
+    (void)trail, (void)frames;
 #endif
 }
 
-uint32_t qp_frames_hash(PyThreadState *tstate)
+int qp_frame_trail_length(PyThreadState *tstate, const qp_frame *last)
 {
+    int length = 1;
 #if LAYOUT_IS_KNOWN
     const _PyInterpreterFrame *record = direct ? innermost(tstate) : NULL;
-    uintptr_t hash = 0;
-    for (int i = 0; record && i < 3; i++, record = record->previous) {
-        hash = hash * 31 + ((uintptr_t)mark_of(record).position >> 1);
+    for (; record && record != last; record = record->previous) {
+        length++;
     }
-    return (uint32_t)hash;
 #else
-    (void)tstate;
-    return 0;
+    (void)tstate, (void)last;
 #endif
+    return length;
 }
 
 void qp_frames_start(PyThreadState *tstate)

@@ -47,22 +47,21 @@ enum { QP_NO_INSTRUCTION = -2 };
 /* Byte offset of the running instruction, as PyFrame_GetLasti returns it; or QP_NO_INSTRUCTION. */
 int qp_frame_instruction(qp_frame *frame);
 
-/* Distinguishes the running states of frames, compared by identity alone. Both are NULL where there
- * is no further frame. */
+/* The places where the thread's innermost frames are, as one number; grows outwards. Nothing that
+ * it has is dereferenced after the call that makes it. */
 typedef struct {
-    const void *code;
-    const void *position;
-} qp_frame_mark;
+    uint64_t identity; /* 0: there is no cheap way to compare frames */
+    const void *next;  /* the frame that is taken next; NULL: the stack has ended */
+} qp_frame_trail;
 
-/* Marks the thread's frames from the running one up to `last` (NULL: the outermost). Returns the
- * number of marks; 0: there is no room for them, or no cheap way to compare them later. */
-int qp_frames_mark(PyThreadState *tstate, const qp_frame *last, qp_frame_mark *marks, int room);
+/* A trail without a frame. Trails of unequal `context` differ. */
+qp_frame_trail qp_frame_trail_begin(PyThreadState *tstate, uint32_t context);
 
-/* Whether the thread's innermost frames are as they were marked. */
-bool qp_frames_match(PyThreadState *tstate, const qp_frame_mark *marks, int count);
+/* Takes so many frames more; the end of the stack counts as one. */
+void qp_frame_trail_extend(qp_frame_trail *trail, int frames);
 
-/* A hash of the place of a call. */
-uint32_t qp_frames_hash(PyThreadState *tstate);
+/* How many frames a trail has to take to contain `last` (NULL: the end of the stack). */
+int qp_frame_trail_length(PyThreadState *tstate, const qp_frame *last);
 
 /* Chooses the way to read frames, by comparing both on the running thread. */
 void qp_frames_start(PyThreadState *tstate);
