@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 from queryprof.analysis.totals import SORT_KEYS
 from queryprof.analysis.views import DIMENSIONS
 
+if TYPE_CHECKING:
+    from queryprof.analysis.report import Report
+
 RENDERERS = {
-    "json": "queryprof.report.json.report:json_report",
     "csv": "queryprof.report.csv_report:csv_report",
     "markdown": "queryprof.report.markdown_report:markdown_report",
 }
@@ -46,7 +49,7 @@ VIEWS = {
 )
 @click.option("--top", type=click.IntRange(min=1), help="How many rows at the most.")
 @click.option(
-    "--format", "form", type=click.Choice(("table", *RENDERERS)), default="table",
+    "--format", "form", type=click.Choice(("table", "json", *RENDERERS)), default="table",
     show_default=True,
 )  # fmt: skip
 def report(
@@ -81,7 +84,9 @@ def report(
         raise click.UsageError(f"{chosen[0]} is a table alone: --format json has all of it")
     shown = top or ((2 * TOP_SHOWN if dimension else TOP_SHOWN) if form == "table" else None)
     found = Report(read_whole(file), sort, shown)
-    if form in RENDERERS:
+    if form == "json":
+        _print_json(found, dimension)
+    elif form in RENDERERS:
         click.echo(_imported(RENDERERS[form])(found, dimension))
     elif chosen:
         _imported(VIEWS[chosen[0]])(found)
@@ -94,6 +99,15 @@ def report(
             print_report(found, findings=findings_of(found))
         else:
             print_view(found, dimension)
+
+
+def _print_json(found: Report, dimension: str | None) -> None:
+    """In pieces: the whole of a large report would take as much memory again."""
+    from queryprof.report.json.report import json_report
+
+    output = click.get_text_stream("stdout")
+    output.writelines(json_report(found, dimension))
+    output.flush()
 
 
 def _imported(place: str) -> Callable[..., str]:

@@ -88,15 +88,13 @@ def _look(watch: Watch, sort: str) -> Now:
 
 
 def _print_json(watch: Watch, every: float, sort: str, once: bool) -> None:
-    import json
-
-    from queryprof.report.json.writing import plain
+    from queryprof.report.json.writing import text_of
 
     watch.look()
     while True:
         time.sleep(every)
-        document = {"at_unix_ns": time.time_ns(), **plain(_look(watch, sort))}
-        click.echo(json.dumps(document, separators=(",", ":")))
+        activity = text_of(_look(watch, sort))
+        click.echo(f'{{"at_unix_ns": {time.time_ns()}, {activity.removeprefix("{")}')
         sys.stdout.flush()
         if once:
             return

@@ -4,7 +4,7 @@ Below 16 ns a bucket is 1 ns wide; above, each octave has 16 buckets. A bucket's
 more than 3.2% from a value in it, so a percentile is right to 4%.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 BUCKETS_PER_OCTAVE = 16
 
@@ -24,18 +24,28 @@ def percentile(histogram: Mapping[int, int], share: float, longest_ns: int) -> i
 
     None when the histogram is empty. No more than `longest_ns`, the longest duration measured.
     """
+    (found,) = percentiles(histogram, (share,), longest_ns)
+    return found
+
+
+def percentiles(
+    histogram: Mapping[int, int], shares: Sequence[float], longest_ns: int
+) -> list[int | None]:
+    """The percentiles of rising shares."""
     total = sum(histogram.values())
     if total <= 0:
-        return None
-    rank = max(1, -(-total * share // 1))
-    seen = 0
-    bucket = 0
-    for bucket in sorted(histogram):
-        seen += histogram[bucket]
-        if seen >= rank:
-            break
-    low, high = bucket_bounds(bucket)
-    return min((low + high - 1) // 2, longest_ns)
+        return [None] * len(shares)
+    buckets = iter(sorted(histogram))
+    seen = bucket = 0
+    found: list[int | None] = []
+    for share in shares:
+        rank = max(1, -(-total * share // 1))
+        while seen < rank:
+            bucket = next(buckets)
+            seen += histogram[bucket]
+        low, high = bucket_bounds(bucket)
+        found.append(min((low + high - 1) // 2, longest_ns))
+    return found
 
 
 def add_histograms(histograms: Iterable[Mapping[int, int]]) -> dict[int, int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import TypeVar
 
-from queryprof.analysis.histogram import add_histograms, percentile
+from queryprof.analysis.histogram import add_histograms, percentiles
 from queryprof.model import Aggregate
 from queryprof.operations import FETCH_OPERATIONS, STATEMENT_OPERATIONS
 
@@ -83,45 +83,70 @@ class Totals:
 
 
 def add_up(aggregates: Iterable[Aggregate]) -> Totals:
-    """The totals of the aggregates."""
-    group = list(aggregates)
-    began = [a for a in group if a.operation not in FETCH_OPERATIONS]
-    called = [a for a in group if a.count]
-    histogram = add_histograms(a.histogram for a in began)
-    longest = max((a.execution_max_ns for a in began), default=0)
-    samples = sum(a.page_fetch_samples for a in group)
+    """The totals of the aggregates. In one loop: a large report has hundreds of thousands of them."""
+    calls = executions = of_statements = errors = rows = total_ns = self_ns = longest_ns = 0
+    counted = vm_steps = full_scan_steps = sorts = automatic_indexes = fetches = samples = 0
+    shortest_call_ns: int | None = None
+    longest_call_ns = 0
+    squares = 0.0
+    histograms = []
+    for a in aggregates:
+        count = a.count
+        calls += count
+        errors += a.errors
+        rows += a.rows
+        total_ns += a.total_ns
+        self_ns += a.self_ns
+        if count:
+            if shortest_call_ns is None or a.min_ns < shortest_call_ns:
+                shortest_call_ns = a.min_ns
+            longest_call_ns = max(longest_call_ns, a.max_ns)
+        counted += a.counted
+        vm_steps += a.vm_steps
+        full_scan_steps += a.full_scan_steps
+        sorts += a.sorts
+        automatic_indexes += a.automatic_indexes
+        fetches += a.page_fetches
+        samples += a.page_fetch_samples
+        operation = a.operation
+        if operation not in FETCH_OPERATIONS:
+            executions += count
+            if operation in STATEMENT_OPERATIONS:
+                of_statements += count
+            longest_ns = max(longest_ns, a.execution_max_ns)
+            squares += a.execution_sum_sq_ns2
+            histograms.append(a.histogram)
+    histogram = histograms[0] if len(histograms) == 1 else add_histograms(histograms)
+    p50_ns, p95_ns, p99_ns = percentiles(histogram, (0.50, 0.95, 0.99), longest_ns)
     return Totals(
-        calls=sum([a.count for a in group]),
-        executions=sum([a.count for a in began]),
-        statement_executions=sum([a.count for a in began if a.operation in STATEMENT_OPERATIONS]),
-        errors=sum([a.errors for a in group]),
-        rows=sum([a.rows for a in group]),
-        total_ns=sum([a.total_ns for a in group]),
-        self_ns=sum([a.self_ns for a in group]),
-        min_call_ns=min((a.min_ns for a in called), default=0),
-        max_call_ns=max((a.max_ns for a in called), default=0),
-        p50_ns=percentile(histogram, 0.50, longest),
-        p95_ns=percentile(histogram, 0.95, longest),
-        p99_ns=percentile(histogram, 0.99, longest),
-        max_ns=longest if histogram else None,
-        counted=sum([a.counted for a in group]),
-        vm_steps_sum=sum([a.vm_steps for a in group]),
-        full_scan_steps_sum=sum([a.full_scan_steps for a in group]),
-        sorts_sum=sum([a.sorts for a in group]),
-        automatic_indexes_sum=sum([a.automatic_indexes for a in group]),
-        page_fetches=sum([a.page_fetches for a in group]) / samples if samples else None,
-        deviation_ns=_deviation_ns(group, began),
+        calls=calls,
+        executions=executions,
+        statement_executions=of_statements,
+        errors=errors,
+        rows=rows,
+        total_ns=total_ns,
+        self_ns=self_ns,
+        min_call_ns=shortest_call_ns or 0,
+        max_call_ns=longest_call_ns,
+        p50_ns=p50_ns,
+        p95_ns=p95_ns,
+        p99_ns=p99_ns,
+        max_ns=longest_ns if histogram else None,
+        counted=counted,
+        vm_steps_sum=vm_steps,
+        full_scan_steps_sum=full_scan_steps,
+        sorts_sum=sorts,
+        automatic_indexes_sum=automatic_indexes,
+        page_fetches=fetches / samples if samples else None,
+        deviation_ns=_deviation_ns(executions, total_ns, squares),
     )
 
 
-def _deviation_ns(group: list[Aggregate], began: list[Aggregate]) -> float | None:
+def _deviation_ns(executions: int, total_ns: int, squares: float) -> float | None:
     """From the sums and the sums of squares of whole executions."""
-    executions = sum(a.count for a in began)
     if executions < 2:
         return None
-    total = sum(a.total_ns for a in group)
-    squares = sum(a.execution_sum_sq_ns2 for a in began)
-    return sqrt(max(0.0, squares - total * total / executions) / (executions - 1))
+    return sqrt(max(0.0, squares - total_ns * total_ns / executions) / (executions - 1))
 
 
 def group_by(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
+from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Aggregate, CallPath, Frame, Process, Profile, Thread
+from queryprof.report.json.report import json_report
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 WRITE = os.environ.get("QUERYPROF_GOLDEN") == "write"
@@ -52,3 +56,9 @@ def golden(name: str, text: str) -> None:
     if WRITE:
         path.write_text(text)
     assert path.read_text() == text
+
+
+def json_of(report: Report, dimension: str | None = None) -> dict[str, Any]:
+    """The JSON report, read again."""
+    document: dict[str, Any] = json.loads("".join(json_report(report, dimension)))
+    return document

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from say.by_hand import aggregate, process
+from say.by_hand import aggregate, json_of, process
 
 import queryprof as qp
 from conftest import EXAMPLES
@@ -192,10 +192,10 @@ def test_markup_is_shown_as_it_is() -> None:
 def test_json_is_exact(name: str) -> None:
     """Names come back as they were, and the text can be printed in any encoding."""
     for dimension in (None, *DIMENSIONS):
-        text = json_report(Report(profile_of(name)), dimension)
+        text = "".join(json_report(Report(profile_of(name)), dimension))
         assert text.isascii()
         assert not CONTROL.search(text)
-    document = json.loads(json_report(Report(profile_of(name))))
+    document = json_of(Report(profile_of(name)))
     assert document["spans"][0]["name"] == name
     assert document["command"] == [name, name]
     comparison = compare([profile_of("plain", 2)], [profile_of(name)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from say.by_hand import MAIN, aggregate, process, profile_of
+from say.by_hand import MAIN, aggregate, json_of, process, profile_of
 from say.test_hostile_names import profile_of as hostile_profile
 
 from queryprof.analysis.call_sites import CallSite
@@ -355,9 +354,7 @@ def test_database_time_or_all_time(opened: Opening, text: str) -> None:
 
 def test_it_shows_what_the_json_says(opened: Opening, text: str) -> None:
     """The sentence, and the first row of the table."""
-    from queryprof.report.json.report import json_report
-
-    told = json.loads(json_report(Report(many())))
+    told = json_of(Report(many()))
     with opened(text) as page:
         page.ready()
         assert page.locator("h1").first.inner_text().startswith(f"{told['vital_few']} of ")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from say.by_hand import MAIN, aggregate, process, profile_of
+from say.by_hand import MAIN, aggregate, json_of, process, profile_of
 from say.test_hostile_names import HOSTILE
 from say.test_hostile_names import profile_of as hostile_profile
 
@@ -24,7 +24,6 @@ from queryprof.model import Frame, Profile
 from queryprof.report.html.html_report import LARGE_BYTES, MARK, SCRIPTS, html_page
 from queryprof.report.html.page_data import page_data
 from queryprof.report.inert import visible
-from queryprof.report.json.report import json_report
 
 pytestmark = pytest.mark.once
 
@@ -50,7 +49,7 @@ def test_the_figures_are_those_of_the_json_report() -> None:
         *(aggregate(f"SELECT {n % 7}", path, 10**6 * (n + 1), count=n + 1)
           for n, path in enumerate(paths))
     )  # fmt: skip
-    found, told = page(profile), json.loads(json_report(Report(profile)))
+    found, told = page(profile), json_of(Report(profile))
     assert found["facts"]["vital"] == told["vital_few"]
     rows = {row["name"]: row["totals"] for row in told["views"]["statement"]}
     statements = found["statements"]
@@ -67,7 +66,7 @@ def test_the_figures_are_those_of_the_json_report() -> None:
 def test_single_requests_are_those_of_the_json_report() -> None:
     """Call by call; a trace without them says so."""
     profile = hostile_profile("GET /teams")
-    found, told = page(profile), json.loads(json_report(Report(profile)))
+    found, told = page(profile), json_of(Report(profile))
     for shown, said in zip(found["slowest"], told["slowest_spans"], strict=True):
         assert found["strings"][shown["name"]] == said["name"] == "GET /teams"
         for name in ("duration_ns", "database_ns", "executions", "failed", "status"):

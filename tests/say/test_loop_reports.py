@@ -9,14 +9,13 @@ from importlib.resources import files
 
 import jsonschema
 import pytest
-from say.by_hand import golden, process
+from say.by_hand import golden, json_of, process
 
 from queryprof.analysis.loops import category_of, cumulative
 from queryprof.analysis.report import Report
 from queryprof.analysis.summary import summary_of
 from queryprof.core._core import histogram_bucket
 from queryprof.model import Cause, Distribution, Frame, Loop, Profile, Stall, Step, Thread
-from queryprof.report.json.report import json_report
 from queryprof.report.places import Places
 from queryprof.report.terminal.loops import chart, print_loops
 from queryprof.report.terminal.report import print_report
@@ -101,7 +100,7 @@ def test_what_cannot_be_seen_is_unknown() -> None:
     text = io.StringIO()
     print_loops(Report(profile_of(unseen)), file=text, width=80)
     assert "busy ?, its steps cannot be seen" in text.getvalue()
-    document = json.loads(json_report(Report(profile_of(unseen))))["loops"][0]
+    document = json_of(Report(profile_of(unseen)))["loops"][0]
     assert document["utilization"] is document["steps"] is document["waiting_mean"] is None
     assert document["timer_lag"]["mean_ns"] is None
     assert document["stalls"][0]["function"] is None
@@ -128,13 +127,11 @@ def test_no_loop() -> None:
 
 def test_json_follows_its_schema() -> None:
     schema = json.loads(files("queryprof.report").joinpath("report-schema.json").read_text())
-    document = json.loads(json_report(Report(profile_of(loop()))))
+    document = json_of(Report(profile_of(loop())))
     jsonschema.validate(document, schema)
     (found,) = document["loops"]
     assert [s["category"] for s in found["stalls"]] == ["database", "waiting"]
-    assert (
-        len(json.loads(json_report(Report(profile_of(loop()), top=1)))["loops"][0]["stalls"]) == 1
-    )
+    assert len(json_of(Report(profile_of(loop()), top=1))["loops"][0]["stalls"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
-from say.by_hand import golden
+from say.by_hand import golden, json_of
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.finding import CATEGORIES, Finding, Severity
@@ -42,7 +42,6 @@ from queryprof.model import (
     UsageInterval,
 )
 from queryprof.report.csv_report import csv_report
-from queryprof.report.json.report import json_report
 from queryprof.report.markdown_report import markdown_report
 from queryprof.report.places import Places
 from queryprof.report.terminal.report import print_report, print_view
@@ -207,7 +206,7 @@ def test_an_empty_profile(profile: Profile) -> None:
         assert text.getvalue().count("No database calls were recorded.") == 2
         assert "No database calls were recorded." in markdown_report(Report(empty))
         assert "|" not in markdown_report(Report(empty))
-        document = json.loads(json_report(Report(empty)))
+        document = json_of(Report(empty))
         assert document["cautions"] == ["No database calls were recorded."]
         assert (document["bottlenecks"], document["statements"]) == ([], 0)
         assert len(csv_report(Report(empty)).splitlines()) == 1
@@ -218,14 +217,14 @@ def test_json_follows_its_schema(profile: Profile) -> None:
     """The documented schema holds, also for an empty profile; what is unknown is null."""
     schema = json.loads(files("queryprof.report").joinpath("report-schema.json").read_text())
     for each in (profile, Profile((), ()), Profile(profile.processes, ())):
-        document = json.loads(json_report(Report(each)))
+        document = json_of(Report(each))
         jsonschema.validate(document, schema)
-    document = json.loads(json_report(Report(profile)))
+    document = json_of(Report(profile))
     first = document["bottlenecks"][0]
     assert first["totals"]["executions"] == 12_000
     assert first["site"]["frame"]["line"] == 17
     assert document["bottlenecks"][1]["totals"]["vm_steps"] is None
-    assert len(json.loads(json_report(Report(profile, top=1)))["bottlenecks"]) == 1
+    assert len(json_of(Report(profile, top=1))["bottlenecks"]) == 1
 
 
 def test_csv_is_a_table(profile: Profile) -> None:

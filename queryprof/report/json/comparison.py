@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from queryprof.analysis import changes
-from queryprof.report.json.writing import document_text, made, plain, shape_of
+from queryprof.report.json.writing import document_pieces, made, shape_of, shaped
 
 Verdict = Literal["better", "worse", "same", "unclear"]
 Plan = Annotated[tuple[str, ...], "a line a step, indented by what it is part of"]
@@ -77,22 +77,21 @@ class Document:
 
 def comparison_json(comparison: changes.Comparison) -> str:
     """The comparison as a JSON document."""
-    return document_text(made(Document, comparison, format_version=1), indent=2)
+    return "".join(document_pieces(made(Document, comparison, format_version=1)))
 
 
-@plain.register
+@shaped.register
 def _(change: changes.StatementChange) -> Any:
-    return plain(made(Statement, change, call_sites=change.sites))
+    return made(Statement, change, call_sites=change.sites)
 
 
-@plain.register
+@shaped.register
 def _(change: changes.SiteChange) -> Any:
     frame = change.site.frame
-    shown = CallSite(
+    return CallSite(
         function=frame.function if frame else None,
         file=frame.file if frame else None,
         line=(frame.line or None) if frame else None,
         executions_before=change.before,
         executions_after=change.after,
     )
-    return plain(shown)

@@ -10,7 +10,7 @@ from queryprof.analysis.findings import finding as found
 from queryprof.model import advice as model
 from queryprof.report.json import report as _frames_as_json  # noqa: F401  registers frames' shape
 from queryprof.report.json.report_types import Site
-from queryprof.report.json.writing import document_text, made, plain, shape_of
+from queryprof.report.json.writing import document_pieces, made, shape_of, shaped
 
 
 @shape_of(found.Finding)
@@ -82,14 +82,14 @@ def findings_json(
         tuple(Accepted(*one) for one in accepted),
         advice,  # type: ignore[arg-type]  # written in the shape of Advice
     )
-    return document_text(document, indent=1)
+    return "".join(document_pieces(document))
 
 
-@plain.register
+@shaped.register
 def _(finding: found.Finding) -> Any:
-    return plain(made(Finding, finding))
+    return made(Finding, finding)
 
 
-@plain.register
+@shaped.register
 def _(advice: model.Advice) -> Any:
-    return plain(made(Advice, advice))
+    return made(Advice, advice)

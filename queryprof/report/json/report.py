@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from queryprof.analysis.loops import FunctionFinding, LoopFinding, Share, StallFinding
@@ -11,11 +13,14 @@ from queryprof.analysis.totals import Totals
 from queryprof.analysis.views import DIMENSIONS
 from queryprof.model import Exemplar, Frame, Plan, Thread, ThreadUsage
 from queryprof.report.json import report_types as to
-from queryprof.report.json.writing import document_text, made, plain
+from queryprof.report.json.writing import WRITERS, document_pieces, made, shaped, text_of
+
+FRAMES_KEPT = 65_536
+"""Whose text is kept: each stands in many places."""
 
 
-def json_report(report: Report, dimension: str | None = None) -> str:
-    """The report as a JSON document.
+def json_report(report: Report, dimension: str | None = None) -> Iterator[str]:
+    """The report as a JSON document, in pieces of its text.
 
     Args:
         dimension: the one view to include; None: all.
@@ -44,24 +49,27 @@ def json_report(report: Report, dimension: str | None = None) -> str:
         lock_events=profile.lock_events[:top],
         timeline=to.Timeline(profile.timeline_width_ns, profile.timeline),
     )
-    return document_text(document, indent=1)
+    return document_pieces(document)
 
 
-@plain.register
-def _(frame: Frame) -> Any:
+@lru_cache(FRAMES_KEPT)
+def _frame_text(frame: Frame) -> str:
     known = {"line": frame.line or None, "first_line": frame.first_line or None}
-    return plain(made(to.Frame, frame, **known))
+    return text_of(made(to.Frame, frame, **known))
 
 
-@plain.register
+WRITERS[Frame] = _frame_text
+
+
+@shaped.register
 def _(thread: Thread) -> Any:
     return thread.name
 
 
-@plain.register
+@shaped.register
 def _(totals: Totals) -> Any:
     known = bool(totals.counted)
-    shown = made(
+    return made(
         to.Totals,
         totals,
         counted_executions=totals.counted,
@@ -71,27 +79,26 @@ def _(totals: Totals) -> Any:
         automatic_indexes=totals.automatic_indexes_sum if known else None,
         page_fetches_per_execution_estimate=totals.page_fetches,
     )
-    return plain(shown)
 
 
-@plain.register
+@shaped.register
 def _(plan: Plan) -> Any:
-    return plain(made(to.Plan, plan, tree=tuple(plan.tree.splitlines())))
+    return made(to.Plan, plan, tree=tuple(plan.tree.splitlines()))
 
 
-@plain.register
+@shaped.register
 def _(exemplar: Exemplar) -> Any:
-    return plain(made(to.Exemplar, exemplar, span=exemplar.span or None))
+    return made(to.Exemplar, exemplar, span=exemplar.span or None)
 
 
-@plain.register
+@shaped.register
 def _(share: Share) -> Any:
-    return plain(made(to.Cause, share, site=share.site.frame))
+    return made(to.Cause, share, site=share.site.frame)
 
 
-@plain.register
+@shaped.register
 def _(found: FunctionFinding) -> Any:
-    shown = made(
+    return made(
         to.Function,
         found.step,
         share=found.share,
@@ -99,13 +106,12 @@ def _(found: FunctionFinding) -> Any:
         total_ns=found.step.durations.total_ns,
         causes=found.causes,
     )
-    return plain(shown)
 
 
-@plain.register
+@shaped.register
 def _(finding: StallFinding) -> Any:
     stall = finding.stall
-    shown = made(
+    return made(
         to.Stall,
         stall,
         function=stall.function if stall.function.function else None,
@@ -118,13 +124,12 @@ def _(finding: StallFinding) -> Any:
         delay_ns=finding.delay_ns,
         causes=finding.causes,
     )
-    return plain(shown)
 
 
-@plain.register
+@shaped.register
 def _(finding: SpanFinding) -> Any:
     numbers = finding.queries
-    shown = made(
+    return made(
         to.Span,
         finding.span,
         wall=finding.wall,
@@ -132,7 +137,6 @@ def _(finding: SpanFinding) -> Any:
         queries=to.Queries(numbers.mean_ns, numbers.p50_ns, numbers.p95_ns, numbers.max_ns),
         repeats=finding.repeats,
     )
-    return plain(shown)
 
 
 def _loop(finding: LoopFinding, top: int | None) -> to.Loop:

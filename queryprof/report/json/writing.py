@@ -1,13 +1,19 @@
-"""Stages' dataclasses as JSON: each as it is, or in the shape that a document gives it."""
+"""Stages' dataclasses as JSON: each as it is, or in the shape that a document gives it.
+
+The text is written by a function for each type, made when the type is met first: a large report has
+millions of values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, singledispatch
+from json import dumps
+from json.encoder import encode_basestring_ascii
+from math import isfinite
+from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, get_type_hints
-
-from queryprof.report.inert import json_text
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -38,20 +44,89 @@ def shape_of(source: type, without: tuple[str, ...] = ()) -> Callable[[type[Kind
 
 def made(kind: type[Made], source: object, **given: object) -> Made:
     """A dataclass made of an object's attributes of the same names, and of given values."""
-    names = [field.name for field in fields(kind)]
-    return kind(**{n: getattr(source, n) for n in names if n not in given}, **given)
+    names, take = _taken(kind, tuple(given))
+    return kind(**dict(zip(names, take(source), strict=True)), **given)
 
 
-def document_text(document: object, indent: int) -> str:
-    """A document as JSON text."""
-    return json_text(plain(document), indent=indent)
+@cache
+def _taken(kind: type, given: tuple[str, ...]) -> tuple[tuple[str, ...], Callable[[object], Any]]:
+    names = tuple(field.name for field in fields(kind) if field.name not in given)
+    return names, _getter(names)
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[object], tuple[Any, ...]]:
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda source: tuple(getattr(source, name) for name in names)
 
 
 @singledispatch
-def plain(value: Any) -> Any:
-    """A value as JSON has it. Types whose shape takes more than other names register theirs."""
-    kind: type = type(value)
-    return {n: plain(getattr(value, n)) for n in _names(kind)} if is_dataclass(kind) else value
+def shaped(value: Any) -> Any:
+    """What stands in a document for a value. Types whose shape takes more than other names register
+    theirs.
+    """
+    return value
+
+
+def document_pieces(document: DataclassInstance) -> Iterator[str]:
+    """A document as JSON text, in pieces: a line for each field, and for each element of a list."""
+    yield from _pieces({name: getattr(document, name) for name in _names(type(document))})
+    yield "\n"
+
+
+def _pieces(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping) and value:
+        separator = "{"
+        for name, each in value.items():
+            yield f"{separator}{_of_str(str(name))}: "
+            yield from _pieces(each)
+            separator = ",\n"
+        yield "}"
+    elif type(value) is tuple and value:
+        separator = "["
+        for each in value:
+            yield separator + text_of(each)
+            separator = ",\n"
+        yield "]"
+    else:
+        yield text_of(value)
+
+
+def text_of(value: Any) -> str:
+    """A value as JSON: exact, in ASCII, and without control characters."""
+    return WRITERS[type(value)](value)
+
+
+class _Writers(dict[type, Callable[[Any], str]]):
+    """What writes the values of a type; other modules add theirs."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], str]:
+        self[kind] = write = _writer(kind)
+        return write
+
+
+def _writer(kind: type) -> Callable[[Any], str]:
+    shape = shaped.dispatch(kind)
+    if shape is not shaped.dispatch(object):
+        return lambda value: text_of(shape(value))
+    if is_dataclass(kind):
+        return _writer_of_fields(kind)
+    for base, write in COLLECTIONS.items():
+        if issubclass(kind, base):
+            return write
+    return dumps
+
+
+def _writer_of_fields(kind: type) -> Callable[[Any], str]:
+    names = _names(kind)
+    take = _getter(names)
+    starts = [f"{', ' if place else '{'}{_of_str(name)}: " for place, name in enumerate(names)]
+
+    def write(value: Any) -> str:
+        values = [WRITERS[type(each)](each) for each in take(value)]
+        return f"{''.join(map(add, starts, values))}}}"
+
+    return write if names else lambda _: "{}"
 
 
 @cache
@@ -59,11 +134,37 @@ def _names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(SHAPES.get(kind, kind)))
 
 
-@plain.register
-def _(value: tuple) -> list[Any]:  # type: ignore[type-arg]  # singledispatch takes plain classes
-    return [plain(each) for each in value]
+def _of_str(value: str) -> str:
+    return encode_basestring_ascii(value).replace("\x7f", "\\u007f")
 
 
-@plain.register(Mapping)
-def _(value: Mapping[Any, Any]) -> dict[str, Any]:
-    return {str(name): plain(each) for name, each in value.items()}
+def _of_bool(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _of_float(value: float) -> str:
+    return repr(value) if isfinite(value) else dumps(value)
+
+
+def _of_none(_: None) -> str:
+    return "null"
+
+
+def _of_tuple(value: tuple[Any, ...]) -> str:
+    return f"[{', '.join([WRITERS[type(each)](each) for each in value])}]"
+
+
+def _of_mapping(value: Mapping[Any, Any]) -> str:
+    pairs = [f"{_of_str(str(name))}: {text_of(each)}" for name, each in value.items()]
+    return f"{{{', '.join(pairs)}}}"
+
+
+WRITERS = _Writers(
+    {str: _of_str, int: int.__repr__, float: _of_float, bool: _of_bool, type(None): _of_none}
+)
+
+COLLECTIONS: dict[type, Callable[[Any], str]] = {
+    tuple: _of_tuple,
+    list: _of_tuple,
+    Mapping: _of_mapping,
+}

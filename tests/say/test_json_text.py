@@ -1,0 +1,87 @@
+"""JSON text is what Python's own encoder would write of the same values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queryprof.report.json.writing import document_pieces, text_of
+
+
+@dataclass(frozen=True)
+class Pair:
+    first: Any
+    second: Any
+
+
+@dataclass(frozen=True)
+class Single:
+    only: Any
+
+
+@dataclass(frozen=True)
+class Empty:
+    pass
+
+
+SIMPLE = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+VALUES = st.recursive(
+    SIMPLE,
+    lambda inner: (
+        st.lists(inner).map(tuple)
+        | st.dictionaries(st.text() | st.integers(), inner)
+        | st.builds(Pair, inner, inner)
+        | st.builds(Single, inner)
+        | st.just(Empty())
+    ),
+)
+
+
+def plain(value: Any) -> Any:
+    """What the encoder takes."""
+    if isinstance(value, Pair | Single | Empty):
+        return {name: plain(each) for name, each in vars(value).items()}
+    if isinstance(value, dict):
+        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, tuple):
+        return [plain(each) for each in value]
+    return value
+
+
+def without_delete(text: str) -> str:
+    return text.replace("\x7f", "\\u007f")
+
+
+@given(VALUES)
+def test_values(value: Any) -> None:
+    written = text_of(value)
+    # Equal names of a mapping, 1 and "1", are both written.
+    assert json.loads(written, parse_constant=str) == json.loads(
+        json.dumps(plain(value)), parse_constant=str
+    )
+    assert written.isascii()
+    assert written.isprintable()
+
+
+@given(SIMPLE, st.lists(SIMPLE).map(tuple))
+def test_simple_values_to_the_letter(value: Any, several: tuple[Any, ...]) -> None:
+    assert text_of(value) == without_delete(json.dumps(value))
+    assert text_of(several) == without_delete(json.dumps(several))
+
+
+@given(VALUES, VALUES)
+def test_a_document_in_pieces(first: Any, second: Any) -> None:
+    """A line for each field, and for each element of its lists."""
+    document = Pair(first, second)
+    text = "".join(document_pieces(document))
+    assert json.loads(text, parse_constant=str) == json.loads(text_of(document), parse_constant=str)
+    assert text.endswith("}\n")
+
+
+def test_lines() -> None:
+    pieces = document_pieces(Pair((1, Single("x")), {"a": (Empty(), None)}))
+    assert "".join(pieces) == ('{"first": [1,\n{"only": "x"}],\n"second": {"a": [{},\nnull]}}\n')
