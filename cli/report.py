@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -105,9 +106,8 @@ def _print_json(found: Report, dimension: str | None) -> None:
     """In pieces: the whole of a large report would take as much memory again."""
     from queryprof.report.json.report import json_report
 
-    output = click.get_text_stream("stdout")
-    output.writelines(json_report(found, dimension))
-    output.flush()
+    sys.stdout.writelines(json_report(found, dimension))
+    sys.stdout.flush()
 
 
 def _imported(place: str) -> Callable[..., str]:
