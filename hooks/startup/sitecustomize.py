@@ -36,11 +36,12 @@ def _record() -> None:
 def _chain() -> None:
     """Runs the sitecustomize that Python would have imported without this one."""
     from importlib.machinery import PathFinder
-    from importlib.util import module_from_spec
 
     spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is None or spec.loader is None:
         return
+    from importlib.util import module_from_spec  # only here: it takes as long as all the rest
+
     module = module_from_spec(spec)
     sys.modules["sitecustomize"] = module
     spec.loader.exec_module(module)
