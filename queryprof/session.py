@@ -116,8 +116,8 @@ class Session:
 
     def _start(self, settings: Settings, began_unix_ns: int | None) -> None:
         try:
-            call_cost_ns = start_core(settings)
-            self._facts = Facts(call_cost_ns, settings.parameters)
+            start_core(settings)
+            self._facts = Facts(settings.parameters)
             self._stall_s = settings.stall_ms / 1000
             interval.s = settings.heartbeat_ms / 1000
             _core.watchdog_start(self._stall_s)

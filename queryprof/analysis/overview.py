@@ -31,8 +31,8 @@ class Overview:
     Attributes:
         run_ns: from the first start to the last end; process_ns: the processes' run times added.
         database_share: of process_ns; with threads it can be more than 1.
-        profiler_ns: what queryprof added: calls times the calibrated cost (an estimate), and
-            the measured time of turns and new statements.
+        profiler_ns: what queryprof took in the calls: measured in 1 of 61 (an estimate) and of turns
+            and new statements. What it does for spans, event loops and files is not in it.
         cautions: what limits the figures, in sentences.
     """
 

@@ -63,8 +63,8 @@ def complain(message: str) -> None:
         pass  # no stderr (a service, a closed terminal)
 
 
-def start_core(settings: Settings) -> float:
-    """Starts the core and returns what a probed call costs here, in nanoseconds.
+def start_core(settings: Settings) -> None:
+    """Starts the core.
 
     Raises:
         SessionError: no GIL serializes the calls here, as the core requires, too.
@@ -79,8 +79,6 @@ def start_core(settings: Settings) -> float:
     _core.configure(
         code_prefixes(settings.roots), settings.call_path_frames, working_directory(), is_typed_in()
     )
-    call_cost_ns = _core.probe_cost_ns()
     megabytes, _, prefix = os.environ.get(WORKLOAD_VARIABLE, "").partition(":")
     if prefix and megabytes.isdecimal():
         _core.workload_to(prefix, int(megabytes) << 20)
-    return call_cost_ns

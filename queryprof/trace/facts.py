@@ -23,11 +23,10 @@ class Facts:
     """The facts of this process.
 
     Args:
-        call_cost_ns: the calibrated cost of one probed call.
         keeps_values: whether values on the command line are kept, as with parameters.
     """
 
-    def __init__(self, call_cost_ns: float, keeps_values: bool) -> None:
+    def __init__(self, keeps_values: bool) -> None:
         clock, tick_ns = _core.clock_source()
         arguments: list[str] = list(getattr(sys, "orig_argv", []))
         self._known: dict[str, object] = {
@@ -43,7 +42,7 @@ class Facts:
             "counters_off": None,
             "files_off": None,
             "unmeasured": None,
-            "call_cost_ns": call_cost_ns,
+            "call_cost_ns": 0.0,
             "operations": _core.operations(),
         }
         self._io: tuple[int, int] | None = None

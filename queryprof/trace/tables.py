@@ -52,7 +52,11 @@ TABLES = (
             last("clock", "what timed the calls", "TEXT"),
             last("rows_estimated", "1: times of operation 'next' are estimates"),
             unknown("counters_off", "why SQLite's counters are unknown; NULL: they are on"),
-            last("call_cost_ns", "what the profiler added to one call, calibrated", "REAL"),
+            last(
+                "call_cost_ns",
+                "of older traces: what the profiler added to one call, calibrated; 0: it is in flush_ns",
+                "REAL",
+            ),
             last("flushes", "turns: once a second, what was in flight was added up"),
             last("flush_ns", "time that they took, and that new statements took"),
             Column("folded_statements", "executions under '(other)' for want of room"),

@@ -18,6 +18,7 @@
 #include "memory/execution_row.h"
 #include "runtime/operations.h"
 #include "sums/aggregates.h"
+#include "threads/threads.h"
 
 /* Makes the table (it is never freed, for calls that are in progress when recording stops); false
  * without memory. */
@@ -33,6 +34,13 @@ qp_execution *qp_execution_keep(const qp_execution *execution);
 
 /* The execution that a cursor serves, or NULL. Valid until the next qp_execution_reserve. */
 qp_execution *qp_execution_of(const void *cursor);
+
+/* The same; the one that the thread served last is found at once. */
+static inline qp_execution *qp_execution_served_by(const qp_thread *thread, const void *cursor)
+{
+    qp_execution *e = thread->serving;
+    return e && e->cursor == cursor ? e : qp_execution_of(cursor);
+}
 
 /* Adds an execution's pending rows and its duration to the aggregates, and keeps it as an exemplar
  * or stack sample where that applies. `tstate` is the running thread's while the execution's own

@@ -8,7 +8,9 @@
 #include "counters/pending_counters.h"
 #include "counters/vfs.h"
 #include "runtime/assertion.h"
+#include "runtime/clock.h"
 #include "runtime/exception.h"
+#include "runtime/recording.h"
 #include "runtime/thread_local.h"
 #include "sqlite/change_counter.h"
 #include "sqlite/library.h"
@@ -93,13 +95,8 @@ static void read_last(qp_traced_connection *t, const void *db, const void *state
     }
 }
 
-/* Reads the counters of a statement (sqlite3_stmt *) that is about to be finalized; with the
- * GIL. */
-static void statement_ends(void *statement)
+static void end_statement(void *statement)
 {
-    if (!qp_counting.is_on) {
-        return;
-    }
     void *db = qp_sqlite.db_handle(statement); /* alive as long as its statement is */
     qp_traced_connection *t = qp_traced_of(db);
     if (!t) {
@@ -121,6 +118,24 @@ static void statement_ends(void *statement)
     if (qp_pending_counters_due) {
         qp_pending_counters_collect();
     }
+}
+
+/* Reads the counters of a statement (sqlite3_stmt *) that is about to be finalized; with the
+ * GIL. */
+static void statement_ends(void *statement)
+{
+    static uint32_t countdown = QP_OWN_SAMPLING; /* as for calls */
+    if (!qp_counting.is_on) {
+        return;
+    }
+    if (--countdown) {
+        end_statement(statement);
+        return;
+    }
+    countdown = QP_OWN_SAMPLING;
+    qp_own_part part = qp_own_part_begin();
+    end_statement(statement);
+    qp_own_part_end(part, qp_clock_ticks());
 }
 
 const char *qp_counters_files_off(void)

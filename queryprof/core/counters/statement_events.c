@@ -2,6 +2,7 @@
 
 #include "runtime/allocation.h"
 #include "runtime/assertion.h"
+#include "runtime/clock.h"
 #include "runtime/compiler.h"
 #include "runtime/thread_local.h"
 #include "sqlite/library.h"
@@ -204,9 +205,8 @@ static QP_COLD void note_connection(const qp_traced_connection *t)
     }
 }
 
-static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSED(detail))
+static QP_INLINE void take_event(qp_traced_connection *t, unsigned event, void *subject)
 {
-    qp_traced_connection *t = context;
     if (event == QP_TRACE_STMT) {
         qp_meter *meter = meter_here();
         if (starts_again(t, subject, meter)) {
@@ -220,10 +220,22 @@ static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSE
         statement_ended(t, subject);
     } else if (event == QP_TRACE_CLOSE) {
         connection_closed(t);
-        return 0;
+        return;
     }
     if (t->traces_ends && qp_counting.notes_connections) {
         note_connection(t);
+    }
+}
+
+static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSED(detail))
+{
+    const qp_thread *thread = qp_here.thread;
+    qp_active *active = thread ? thread->active : NULL;
+    bool is_measured = active && active->is_measured;
+    uint64_t from = is_measured ? qp_clock_ticks() : 0;
+    take_event(context, event, subject);
+    if (is_measured) {
+        active->own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
     }
     return 0;
 }

@@ -35,6 +35,8 @@ typedef struct qp_active {
     const void *frame;        /* identity of the Python frame that made it; NULL: unknown */
     qp_operation operation;
     uint64_t start_ticks;
+    bool is_measured;  /* what it costs is measured: see qp_own_part ... */
+    int64_t own_ticks; /* ... and in the callbacks inside it */
     /* of an operation that begins an execution */
     bool has_more;        /* qp_first_run_end has work when it ends */
     bool begins_counting; /* `statement` is the execution's first */

@@ -84,7 +84,7 @@ static bool turn(uint64_t now_ticks)
 
 static void begin(void)
 {
-    qp_own_ticks = 0;
+    qp_own_begin();
     write_head();
     qp_head->start_unix_ns = qp_head->turn_unix_ns;
     qp_recording = ++recordings;

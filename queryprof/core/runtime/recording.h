@@ -1,11 +1,42 @@
 /* The present recording: its number, and its cost so far. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "runtime/compiler.h"
 
 /* The number of the present recording; 0: none. */
 extern uint32_t qp_recording;
 
-/* Ticks that queryprof has spent on what is new: scans of texts, requests of plans, lookups of
- * statements. With the GIL. */
+/* Ticks that queryprof has spent: measured on what is new (scans of texts, requests of plans,
+ * lookups of statements) and on turns, and on 1 of QP_OWN_SAMPLING calls, which stands for all. A
+ * prime: so that it is not in step with what is done for 16 calls together. With the GIL. */
 extern int64_t qp_own_ticks;
+enum { QP_OWN_SAMPLING = 61 };
+
+/* Calls until one whose cost is measured. */
+extern uint32_t qp_own_countdown;
+
+/* Whether the cost of this call is measured. */
+static QP_INLINE bool qp_own_is_due(void)
+{
+    bool is_due = --qp_own_countdown == 0;
+    if (is_due) {
+        qp_own_countdown = QP_OWN_SAMPLING;
+    }
+    return is_due;
+}
+
+/* A part of such a call. */
+typedef struct {
+    uint64_t from_ticks;
+    int64_t
+        own_ticks; /* qp_own_ticks at its beginning: what is measured in it is not added again */
+} qp_own_part;
+
+qp_own_part qp_own_part_begin(void);
+void qp_own_part_end(qp_own_part part, uint64_t now_ticks);
+
+/* A new recording begins. */
+void qp_own_begin(void);

@@ -86,7 +86,7 @@ class Process:
     clean_end: Annotated[bool, "false: killed, or still running when the trace was read"]
     rows_estimated: Annotated[bool, "true: times of operation next are estimates"]
     counters_off: Annotated[str | None, "why SQLite's counters are unknown; null: they are on"]
-    call_cost_ns: Annotated[float, "calibrated cost of one measured call"]
+    call_cost_ns: Annotated[float, "of older traces: calibrated cost of one call; else 0"]
     unseen_files: Annotated[
         int, "connections by a VFS of the program's own: their work on files is unknown"
     ]
@@ -263,7 +263,9 @@ class Document:
     statements: int
     errors: int
     rows: int
-    profiler_ns_estimate: float
+    profiler_ns_estimate: Annotated[
+        float, "what queryprof took in the calls; not: in spans, loops, files"
+    ]
     cautions: Annotated[tuple[str, ...], "what a reader must know to believe the figures"]
     processes: tuple[Process, ...]
     vital_few: Annotated[int, "how many bottlenecks make up 80% of database_ns"]

@@ -102,9 +102,9 @@ def _overview(overview: Overview) -> Iterable[RenderableType]:
         f"{counted(overview.rows, 'row')}, {counted(overview.errors, 'error')}",
     )  # fmt: skip
     yield Text(
-        f"queryprof itself cost about {duration(overview.profiler_ns)}"
+        f"queryprof took about {duration(overview.profiler_ns)} in these calls"
         f" ({percent(overview.profiler_ns / overview.process_ns if overview.process_ns else 0)};"
-        " an estimate: calls x calibrated cost, new statements, and its writing)",
+        " measured in 1 of 61), and more for spans, loops, files and its start",
         style="dim",
     )
     for caution in overview.cautions:

@@ -8,206 +8,18 @@
 #include "calls/file_work_end.h"
 #include "calls/first_run.h"
 #include "calls/workload.h"
-#include "context/spans.h"
-#include "context/statement_labels.h"
 #include "counters/locks.h"
-#include "loops/loops.h"
 #include "loops/steps.h"
-#include "runtime/assertion.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
 #include "runtime/turn.h"
-#include "sharing/shared_region.h"
 #include "stacks/call_paths.h"
-#include "stacks/frames.h"
-#include "stacks/submitter.h"
-#include "statements/statements.h"
 #include "sums/errors.h"
 #include "sums/parameters.h"
 #include "sums/samples.h"
 #include "sums/timeline.h"
 
-enum {
-    PAGE_SAMPLING = 16,    /* of so many executions, 1 has its page fetches counted */
-    ROWS_ALWAYS_TIMED = 8, /* where reading the clock is expensive */
-    ROW_SAMPLING = 16
-};
-
-static uint64_t executions; /* begun so far: serial numbers */
-
-static inline void enter(qp_call *call, qp_meter *meter)
-{
-    call->active.meter = meter;
-    call->thread->active = &call->active;
-    call->nested_ticks = 0;
-    call->active.start_ticks = qp_clock_ticks();
-}
-
-/* The execution that a cursor serves, or NULL; the thread's last one is found at once. */
-static inline qp_execution *served_by(const qp_thread *thread, const void *cursor)
-{
-    qp_execution *e = thread->serving;
-    return e && e->cursor == cursor ? e : qp_execution_of(cursor);
-}
-
-/* Begins an operation that serves rows: it belongs to its cursor's execution. */
-static inline bool begin_rows(qp_call *call)
-{
-    if (call->thread->active && qp_call_nest(call)) {
-        return false;
-    }
-    qp_execution *e = call->self ? served_by(call->thread, call->self) : NULL;
-    call->thread->serving = e;
-    call->active.frame = qp_frame_cheap_identity(call->thread->tstate);
-    /* In use: the driver will refuse this recursive call. It is counted, but not for the cursor. */
-    call->execution = e && !e->in_use ? e : NULL;
-    if (!call->execution) {
-        enter(call, NULL);
-        return true;
-    }
-    if (e->ignored) {
-        return false;
-    }
-    if (e->pending.calls && e->pending.operation != call->active.operation) {
-        qp_execution_flush(e, NULL, NULL, NULL);
-    }
-    e->in_use = true;
-    enter(call, &e->meter);
-    return true;
-}
-
-/* Finds the statement of a call of a driver in Python; false: recording has ended in it. */
-static QP_COLD bool begin_stand_in(const qp_call *call, uint32_t *statement, uint32_t *path,
-                                   bool *is_awaited)
-{
-    const qp_probe *probe = call->probe;
-    *is_awaited = probe->is_awaited;
-    if (probe->is_awaited && call->thread->awaited_path > QP_PATH_OTHER) {
-        *path = call->thread->awaited_path;
-    }
-    /* Reading its text may run a query's own code. */
-    *statement = probe->source == QP_SOURCE_TEXT
-                     ? qp_statement_of_query(call->active.sql, qp_dialect_of(probe))
-                     : qp_operation_statements[call->active.operation];
-    return call->recording == qp_recording;
-}
-
-/* Counts an execution for its span and its submitter, and labels its statement. */
-static QP_COLD void count_elsewhere(qp_execution *e, bool is_query)
-{
-    if (e->ignored) {
-        return;
-    }
-    qp_span_count(e, is_query);
-    if (is_query) {
-        qp_label_statement(e->meter.key.statement);
-    }
-    qp_submitter *submitter = qp_submitter_now();
-    if (submitter) {
-        submitter->calls++;
-    }
-}
-
-/* Begins an operation that begins an execution: finds its statement, its call path, its span. */
-static inline bool begin_execution(qp_call *call)
-{
-    qp_thread *thread = call->thread;
-    uint32_t path;
-    bool ours = qp_call_path_find(thread->tstate, &path);
-    call->active.frame = qp_frame_identity(thread->tstate);
-    if (thread->active && qp_call_nest(call)) {
-        return false;
-    }
-    uint32_t statement;
-    bool is_awaited = false;
-    if (!call->probe->stands_in) {
-        statement = call->probe->source == QP_SOURCE_TEXT
-                        ? qp_statement_of_object(call->active.sql)
-                        : qp_operation_statements[call->active.operation];
-    } else if (!begin_stand_in(call, &statement, &path, &is_awaited)) {
-        return false;
-    }
-    /* An awaited call may last long, with many others at once. */
-    qp_execution *e = is_awaited ? NULL : qp_execution_reserve();
-    if (!e) {
-        e = &call->spare;
-    }
-    uint32_t random = qp_thread_random(thread);
-    int64_t span = qp_span_value();
-    call->execution = e;
-    e->ignored = !ours;
-    e->sampled_stack = (random >> 16) % QP_STACK_SAMPLING == 0;
-    e->serial = ++executions;
-    e->pending.calls = 0;
-    e->meter = (qp_meter){
-        .key = {.statement = statement,
-                .path = path,
-                .span = qp_span_number_of(span),
-                .thread = thread->number,
-                .operation = call->active.operation},
-        .counts = call->active.operation == QP_EXECUTE || call->active.operation == QP_EXECUTEMANY,
-        .drops = call->probe->drops,
-        .sampled = random % PAGE_SAMPLING == 0,
-    };
-    e->span = span;
-    e->run = 0;
-    if (span || qp_label_variable || qp_here.submitter) {
-        count_elsewhere(e, call->probe->source == QP_SOURCE_TEXT);
-    }
-    PyObject *connection = qp_connection_of(call);
-    call->active.db = connection ? qp_connection_db(connection) : NULL;
-    if (connection && (e->meter.drops || !qp_plan_known(connection, statement) ||
-                       qp_statement_is_held(statement))) {
-        qp_first_run_begin(call, connection, ours);
-    }
-    enter(call, &e->meter);
-    return true;
-}
-
-static inline bool start(qp_call *call, const qp_probe *probe, PyObject *self, PyObject *argument,
-                         PyObject *parameters)
-{
-    if (qp_share_awaited) {
-        qp_region_share();
-    }
-    call->probe = probe;
-    call->active.operation = probe->operation;
-    call->self = self;
-    call->active.sql = argument;
-    call->recording = qp_recording;
-    if (probe->source == QP_SOURCE_ROWS) {
-        return begin_rows(call);
-    }
-    if (qp_pending_counters_due) {
-        qp_pending_counters_collect();
-    }
-    call->parameters = parameters;
-    if (probe->source == QP_SOURCE_EXIT) {
-        call->active.operation = argument == Py_None ? QP_COMMIT : QP_ROLLBACK;
-        call->active.sql = NULL;
-    }
-    return begin_execution(call);
-}
-
-qp_call *qp_call_begin(const qp_probe *probe, PyObject *self, PyObject *argument,
-                       PyObject *parameters)
-{
-    qp_thread *thread = qp_thread_here();
-    if (!thread || (!thread->free_calls && !qp_call_add(thread))) {
-        return NULL;
-    }
-    qp_call *call = thread->free_calls;
-    thread->free_calls = call->next_free; /* first: a call that begins inside takes another one */
-    QP_ASSERT(call->thread == thread && !call->outer && !call->active.below);
-    QP_ASSERT(!call->active.has_more && !call->active.statement && !call->connection);
-    if (!start(call, probe, self, argument, parameters)) {
-        call->outer = NULL;
-        call->active.below = NULL;
-        qp_call_give_back(call);
-        return NULL;
-    }
-    return call;
-}
+enum { ROWS_ALWAYS_TIMED = 8, ROW_SAMPLING = 16 }; /* where reading the clock is expensive */
 
 static bool count_error(const qp_key *key)
 {
@@ -300,7 +112,7 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     if (call->probe->source == QP_SOURCE_TEXT) {
         /* A connection's execute returns the cursor, a cursor's execute itself. */
         const void *cursor = result ? result : call->self;
-        qp_execution *superseded = served_by(call->thread, cursor);
+        qp_execution *superseded = qp_execution_served_by(call->thread, cursor);
         if (superseded && !superseded->in_use) {
             superseded->cursor = NULL;
         }
@@ -388,8 +200,22 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
     }
 }
 
+/* Ends a call whose cost is measured. */
+static QP_COLD void end_measured(qp_call *call, PyObject *result)
+{
+    qp_own_part part = qp_own_part_begin();
+    part.from_ticks -= (uint64_t)call->active.own_ticks; /* of its callbacks, which were before */
+    call->active.is_measured = false;
+    qp_call_end(call, result);
+    qp_own_part_end(part, qp_clock_ticks());
+}
+
 void qp_call_end(qp_call *call, PyObject *result)
 {
+    if (call->active.is_measured) {
+        end_measured(call, result);
+        return;
+    }
     uint64_t now = qp_clock_ticks();
     finish(call, result, now);
     qp_call_give_back(call);
