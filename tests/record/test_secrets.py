@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -73,8 +74,44 @@ BARE = (
     "EXPLAIN PRAGMA key({})", "EXPLAIN ATTACH ':memory:' AS x4 KEY {}", "EXPLAIN VACUUM INTO {}",
     "postgresql://bob:{}@host/db", "login bob@{} please", "https://example.org/?token=${}",
     "SELECT a FROM t WHERE a = x.{}.y", "SELECT a FROM t WHERE a = {}.y", "SELECT x {} FROM t",
+    "Unlocked the safe: {} is the code", "the door is locked: {}", "binding {} to it",
+    "SELECT * FROM t WHERE a = {} AND b = 'it is locked", "{} has no such table", "locked {}",
+    "SELECT 1 FROM t WHERE b = {} AND a = 'no such thing", "readonly {}", "no such table: {}",
+    "SELECT a FROM t WHERE a = [{}]", "SELECT a FROM t WHERE a = `{}`", "database is locked {}",
+    "INSERT INTO t VALUES (1, 2, 3); INSERT INTO t VALUES ({})", "SELECT 1; my password is {}",
+    "INSERT INTO u VALUES (1, 1); INSERT INTO u VALUES (1, 1); {} was pasted",
 )  # fmt: skip
 """Where a value without quotes, as a careless program writes it, is none of SQLite's names."""
+
+
+ATTEMPTS = """
+import sqlite3
+import apsw
+
+def attempt(connection, text):
+    cursor = connection.cursor()
+    is_apsw = isinstance(connection, apsw.Connection)
+    runs = [connection.execute, lambda text: connection.executemany(text, [()])]
+    if not is_apsw:
+        runs.append(connection.executescript)
+    # A transaction is open in the midst: the driver ends it by a statement of its own.
+    for start in (None, "INSERT INTO t VALUES (1, 2, 3)", "SELECT 1; "):
+        for run in runs:
+            try:
+                if start and not start.endswith(" "):
+                    cursor.execute(start)
+                run(start + text if start and start.endswith(" ") else text)
+            except (sqlite3.Error, sqlite3.Warning, ValueError, apsw.Error, TypeError):
+                pass  # a failed statement is recorded, too
+            if is_apsw and connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+def connections(setup):
+    for connection in (sqlite3.connect(":memory:"), apsw.Connection(":memory:")):
+        getattr(connection, "executescript", connection.execute)(setup)
+        yield connection
+"""
+"""Each text alone, behind a statement that is accepted, and within a transaction; by both drivers."""
 
 
 def secret_of(seed: int) -> str:
@@ -83,17 +120,17 @@ def secret_of(seed: int) -> str:
 
 def bytes_of_recording(texts: list[str], path: Path) -> bytes:
     """The trace of a program that runs these, whatever becomes of them."""
-    connection = sqlite3.connect(":memory:")
-    connection.executescript(SETUP)
+    made: dict[str, Callable[..., Any]] = {}
+    exec(ATTEMPTS, made)
     path.unlink(missing_ok=True)
-    with contextlib.chdir(path.parent), queryprof.profile(path):
-        for text in texts:
-            for run in (connection.execute, connection.executescript):
-                try:
-                    run(text)
-                except (sqlite3.Error, sqlite3.Warning, ValueError):
-                    pass  # a failed statement is recorded, too
-    connection.close()
+    with contextlib.chdir(path.parent):
+        connections = list(made["connections"](SETUP))
+        with queryprof.profile(path):
+            for connection in connections:
+                for text in texts:
+                    made["attempt"](connection, text)
+        for connection in connections:
+            connection.close()
     return path.read_bytes()
 
 
@@ -265,20 +302,16 @@ ALL_TEXTS = [
     *BARE,
 ]
 
-CARELESS = """
-import json, os, shutil, sqlite3, sys
-connection = sqlite3.connect(":memory:")
-connection.executescript(sys.argv[1])
-with open(sys.argv[2]) as texts:
-    for text in json.load(texts):
-        for run in (connection.execute, connection.executescript):
-            try:
-                run(text)
-            except (sqlite3.Error, sqlite3.Warning, ValueError):
-                pass
+CARELESS = f"""
+import json, os, shutil, sys
+{ATTEMPTS}
+for connection in connections(sys.argv[1]):
+    with open(sys.argv[2]) as texts:
+        for text in json.load(texts):
+            attempt(connection, text)
 for name in os.listdir("/dev/shm"):
-    if f"-{os.getpid()}-" in name:
-        shutil.copy(f"/dev/shm/{name}", "../written/region")
+    if f"-{{os.getpid()}}-" in name:
+        shutil.copy(f"/dev/shm/{{name}}", "../written/region")
 """
 
 SAYS = (

@@ -4,6 +4,7 @@
 
 #include "context/spans.h"
 #include "counters/counters.h"
+#include "counters/pending_counters.h"
 #include "counters/plans.h"
 #include "runtime/allocation.h"
 #include "runtime/clock.h"
@@ -64,25 +65,47 @@ static bool contains(const char *text, const char *const *parts)
     return *parts != NULL;
 }
 
+/* What a message quotes of the program's text comes later in it. */
+static bool begins_with(const char *text, const char *const *beginnings)
+{
+    static const char before[] = "SQLError: "; /* APSW's */
+    if (!strncmp(text, before, sizeof before - 1)) {
+        text += sizeof before - 1;
+    }
+    while (*beginnings && strncmp(text, *beginnings, strlen(*beginnings)) != 0) {
+        beginnings++;
+    }
+    return *beginnings != NULL;
+}
+
 /* The kind of a failed call's text: an error of SQLite about names, locks or parameters means that
  * it is SQL. For other databases the class of the exception decides. */
 static qp_text_kind kind_of_failed(const qp_call *call)
 {
     static const char *const of_names[] = {"no such ",
-                                           "no column named",
-                                           "ambiguous column",
-                                           "already exists",
-                                           "number of arguments",
+                                           "table ",
+                                           "index ",
+                                           "view ",
+                                           "trigger ",
+                                           "there is already ",
+                                           "ambiguous column name",
+                                           "wrong number of arguments",
                                            "not authorized",
-                                           "misuse of",
-                                           "prohibited",
-                                           "readonly",
-                                           "too many",
+                                           "access to ",
+                                           "misuse of ",
+                                           "attempt to write a readonly database",
+                                           "too many ",
                                            NULL};
     /* A lock does not depend on the text; parameters are bound after it was accepted. */
-    static const char *const after[] = {"locked", "binding", NULL};
+    static const char *const after[] = {"database is locked",
+                                        "database table is locked",
+                                        "database schema is locked",
+                                        "Incorrect number of bindings",
+                                        "Error binding parameter",
+                                        "You did not supply a value for binding",
+                                        NULL};
     static const char *const syntax[] = {"Syntax", "Parser", NULL};
-    if (call->execution->meter.counted) {
+    if (call->execution->meter.is_whole) {
         return QP_TEXT_SQL; /* it has started */
     }
     qp_exception exception = qp_exception_take();
@@ -91,8 +114,10 @@ static qp_text_kind kind_of_failed(const qp_call *call)
     PyObject *message = message_of(exception.value);
     const char *text = message ? PyUnicode_AsUTF8(message) : NULL;
     bool is_sql =
-        call->probe->stands_in ? !contains(name, syntax) : text && contains(text, of_names);
-    bool is_taken = (text && contains(text, after)) || strstr(name, "IntegrityError");
+        call->probe->stands_in ? !contains(name, syntax) : text && begins_with(text, of_names);
+    /* Of a text with several statements, those behind the one that failed were not read. */
+    bool is_taken = !call->execution->meter.drops &&
+                    ((text && begins_with(text, after)) || strstr(name, "IntegrityError"));
     qp_text_kind kind = is_taken ? QP_TEXT_SQL : is_sql ? QP_TEXT_UNKNOWN_NAMES : QP_TEXT_NO_SQL;
     qp_exception_put_back(&exception); /* also drops an error of the encoding */
     return kind;
@@ -111,12 +136,18 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
         return; /* it was decided before */
     }
     uint64_t from = qp_clock_ticks();
-    qp_text_kind kind = result ? QP_TEXT_SQL : kind_of_failed(call);
+    /* APSW returns with the first row: the statements behind that one are not read yet. Where the
+     * connection is not traced, none is seen to start. */
+    bool is_read = e->meter.is_whole || !e->meter.drops ||
+                   call->active.operation == QP_EXECUTESCRIPT ||
+                   (!e->meter.counted && !qp_statement_has_several(number));
+    qp_text_kind kind = !result ? kind_of_failed(call) : is_read ? QP_TEXT_SQL : QP_TEXT_NO_SQL;
     PyObject *sql = call->active.sql;
     uint32_t right = kind == QP_TEXT_SQL
                          ? qp_statement_taken(number, sql, columns)
                          : qp_statement_refused(number, sql, qp_dialect_of(call->probe), kind);
     if (right != number) {
+        qp_pending_counters_rename(&e->meter.key, right);
         e->meter.key.statement = right;
         qp_span_recount(e, number);
     }

@@ -22,6 +22,7 @@ enum {
  * watched: it is removed from here before it is finalized. */
 typedef struct {
     void *volatile statement; /* sqlite3_stmt *, SQLite's; NULL: free */
+    bool is_whole;            /* it is the whole text that the program passed for it */
     bool transient;           /* not a statement object's: it may be finalized at any time */
     bool is_over;             /* a transient one that has ended and been read ... */
     uint32_t runs;            /* ... after this many runs, as SQLite counts them */

@@ -67,6 +67,7 @@ static qp_counted_statement counted_from(const qp_active *call)
     if (meter) {
         s.statement = call->statement;
         s.key = meter->key;
+        s.is_whole = meter->is_whole;
         s.executions = call->begins_counting;
         memcpy(s.base, call->base, sizeof s.base);
     }

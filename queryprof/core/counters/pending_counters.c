@@ -49,6 +49,17 @@ void qp_pending_counters_keep(const qp_key *key, const qp_counters *counters)
     pthread_mutex_unlock(&table.lock);
 }
 
+void qp_pending_counters_rename(const qp_key *from, uint32_t statement)
+{
+    pthread_mutex_lock(&table.lock);
+    for (int i = 0; i < table.count; i++) {
+        if (qp_same_key(&table.pending[i].key, from)) {
+            table.pending[i].key.statement = statement;
+        }
+    }
+    pthread_mutex_unlock(&table.lock);
+}
+
 void qp_counters_add_to(qp_key key, const qp_counters *counters)
 {
     /* A callback that ran while one recording ended and the next began may have a key of the

@@ -23,15 +23,43 @@ static const char *utf8_of(PyObject *text, size_t *length)
     return compact->utf8;
 }
 
-/* Whether a statement has the text that the program passed to the driver, up to its end. The
- * driver's own BEGIN does not have it, nor what a virtual table prepares. */
-static bool has_text_of(const qp_active *call, const char *sql)
+/* Skips what is no part of a statement: space, semicolons, comments. */
+static size_t skip_nothing(const char *text, size_t at, size_t length)
+{
+    for (; at < length; at++) {
+        bool more = at + 1 < length;
+        if (more && text[at] == '-' && text[at + 1] == '-') {
+            while (at < length && text[at] != '\n') {
+                at++;
+            }
+        } else if (more && text[at] == '/' && text[at + 1] == '*') {
+            at += 3;
+            while (at < length && !(text[at - 1] == '*' && text[at] == '/')) {
+                at++;
+            }
+        } else if (text[at] != ';' && !Py_ISSPACE(text[at])) {
+            return at;
+        }
+    }
+    return length;
+}
+
+/* Whether a statement is the next part of the text that the program passed to the driver; then that
+ * part is accepted. The driver's own BEGIN is none, nor what a virtual table prepares. */
+static bool takes_its_text(const qp_active *call, qp_meter *meter, const char *sql)
 {
     size_t length;
     bool is_text = sql && call->sql && PyUnicode_Check(call->sql);
     const char *text = is_text ? utf8_of(call->sql, &length) : NULL;
     size_t taken = text ? strlen(sql) : 0;
-    return text && taken <= length && !memcmp(text, sql, taken);
+    size_t at = meter->accepted;
+    if (!text || taken > length - at || memcmp(text + at, sql, taken) != 0) {
+        return false;
+    }
+    at += taken;
+    meter->accepted = at < UINT32_MAX ? (uint32_t)at : 0;
+    meter->is_whole = skip_nothing(text, at, length) == length;
+    return true;
 }
 
 static inline qp_meter *meter_here(void)
@@ -106,7 +134,8 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
         return;
     }
     bool is_known = s && qp_same_key(&s->key, &meter->key);
-    if (!meter->drops && !is_known && !has_text_of(call, t->sqlite->sql(statement))) {
+    bool is_its_text = !is_known && takes_its_text(call, meter, t->sqlite->sql(statement));
+    if (!meter->drops && !is_known && !is_its_text) {
         return;
     }
     if (s && !is_known) {
@@ -130,6 +159,11 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
     bool is_counted = meter->counted;
     meter->counted = true;
     meter->main = statement;
+    if (is_known) {
+        meter->is_whole = s->is_whole;
+    } else if (s) {
+        s->is_whole = meter->is_whole;
+    }
     if (meter->explanation) {
         qp_explain(meter->explanation, t->db, statement);
         meter->explanation = NULL;
@@ -213,6 +247,7 @@ static QP_INLINE void take_event(qp_traced_connection *t, unsigned event, void *
             t->last->executions += !meter->counted;
             meter->counted = true;
             meter->main = subject;
+            meter->is_whole = t->last->is_whole;
         } else if (qp_counting.is_on) {
             statement_started(t, subject);
         }

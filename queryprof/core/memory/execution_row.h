@@ -19,6 +19,9 @@ typedef struct qp_meter {
     bool drops;                         /* the driver drops its statements before the call ends */
     bool sampled;                       /* page fetches are counted too */
     bool counted;                       /* a statement has been counted for this execution */
+    bool is_whole;                      /* the statements that started are the whole of its text:
+                                         * SQLite has accepted all of it */
+    uint32_t accepted;                  /* bytes of its text that they are */
     struct qp_explanation *explanation; /* where its plan is stored, or NULL */
     const void *main; /* identity of the sqlite3_stmt that it runs; others that start while it runs
                        * are inside it */

@@ -192,7 +192,8 @@ bool qp_quoted_is_name(scanner *s, const unsigned char *text, size_t length, cha
 {
     position where =
         takes_words_for_values(s) ? A_VALUE
-        : quote == '[' || (s->dialect == QP_STANDARD_SQL && s->kind == QP_TEXT_SQL && quote == '"')
+        : (quote == '[' && s->kind != QP_TEXT_UNKNOWN_NAMES) ||
+                (s->dialect == QP_STANDARD_SQL && s->kind == QP_TEXT_SQL && quote == '"')
             ? A_NAME
             : position_of(s, end);
     if (!s->words) {

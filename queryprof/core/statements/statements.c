@@ -336,6 +336,13 @@ bool qp_statement_is_known(uint32_t number)
     return number < qp_row_count(QP_STATEMENT_ROWS);
 }
 
+bool qp_statement_has_several(uint32_t number)
+{
+    uint32_t length;
+    const char *form = form_of(number, &length);
+    return memchr(form, ';', length) != NULL; /* the last one's is not kept */
+}
+
 bool qp_statement_form_is_held(uint32_t number)
 {
     return table.held && table.held[number].form;

@@ -55,6 +55,9 @@ const qp_statement_row *qp_statement(uint32_t statement);
 /* Forms that no database has accepted yet, and that are not in the region. */
 extern uint32_t qp_statements_held;
 
+/* Whether a text has several statements, or a name with a semicolon. */
+bool qp_statement_has_several(uint32_t statement);
+
 bool qp_statement_form_is_held(uint32_t statement);
 
 /* Whether a statement waits for its first text that is accepted. */
