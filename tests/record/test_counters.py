@@ -289,3 +289,44 @@ def test_steps_of_an_execution_are_counted_whenever_they_are_read() -> None:
         return sum(a.vm_steps for a in recording.profile.aggregates if "SELECT" in a.statement)
 
     assert vm_steps(_core.flush) == vm_steps(lambda: None) > 8 * 100
+
+
+@pytest.mark.parametrize("cursors", [10, 65, 300])
+def test_steps_of_many_open_cursors_are_exact(cursors: int) -> None:
+    """As many as one cursor's, each; whether they are fetched to their end or not."""
+    counting = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100) SELECT x FROM n"
+    steps = []
+    for number in (1, cursors):
+        connection = sqlite3.connect(":memory:")
+        with queryprof.profile() as recording:
+            opened = [connection.execute(counting) for _ in range(number)]
+            for cursor in opened:
+                next(cursor)
+            for cursor in opened:
+                assert len(cursor.fetchall()) == 99
+        connection.close()
+        found = [a for a in recording.profile.aggregates if a.operation == "execute"]
+        assert [(a.count, a.counted) for a in found] == [(number, number)]
+        steps.append(found[0].vm_steps)
+    assert steps[1] == cursors * steps[0]
+
+
+def test_steps_of_cursors_that_are_left_open_are_the_same_in_every_run(
+    queryprof: Run, script: Callable[[str], Path]
+) -> None:
+    path = script("""
+import sqlite3
+db = sqlite3.connect(":memory:")
+db.execute("CREATE TABLE t (a)")
+db.executemany("INSERT INTO t VALUES (?)", ((i,) for i in range(1000)))
+def rows(least):
+    yield from db.execute("SELECT a FROM t WHERE a >= ?", (least,))
+generators = [rows(i) for i in range(60)]
+for one in generators: next(one)
+for one in generators[:3]: list(one)
+""")
+    found = set()
+    for _ in range(3):
+        assert queryprof("run", "--no-report", "-o", "x.qprof", path).returncode == 0
+        found.add(sum(a.vm_steps for a in read_profile("x.qprof").aggregates))
+    assert len(found) == 1

@@ -77,16 +77,23 @@ static uint32_t take_free(void)
 qp_traced_connection *qp_traced_take(void *db, uint32_t epoch)
 {
     pthread_mutex_lock(&state.lock);
-    uint32_t *link = link_to(db); /* found: its trace callback was replaced, so its closing was not
-                                   * reported */
-    uint32_t number = *link ? *link : take_free();
+    uint32_t *link = link_to(db);
+    uint32_t number = *link; /* its trace callback was replaced, so its closing was not reported */
+    if (number) {
+        qp_release_store(link, state.connections[number - 1]->next);
+        link = link_to(db);
+    } else {
+        number = take_free();
+    }
     qp_traced_connection *taken = number ? state.connections[number - 1] : NULL;
     if (taken) {
-        uint32_t next = *link ? taken->next : 0;
-        qp_release(taken->path);
+        char *path = taken->path;
+        qp_statement_block *more = taken->first.more;
         memset(taken, 0, sizeof *taken);
+        qp_release(path);
+        taken->first.more = more;
+        qp_traced_forget(taken);
         taken->db = db;
-        taken->next = next;
         taken->epoch = epoch;
         taken->serial = ++state.last_serial;
         qp_release_store(link, number);
@@ -141,11 +148,43 @@ void qp_traced_connections_visit(void (*visit)(qp_traced_connection *traced))
     pthread_mutex_unlock(&state.lock);
 }
 
-/* The places where a statement can be: QP_CONNECTION_WAYS of them. */
-static qp_counted_statement *set_of_statement(qp_traced_connection *traced, const void *statement)
+void qp_traced_statements_visit(qp_traced_connection *traced,
+                                void (*visit)(qp_traced_connection *, qp_counted_statement *))
+{
+    for (qp_statement_block *block = &traced->first; block; block = block->more) {
+        for (int i = 0; i < QP_BLOCK_STATEMENTS; i++) {
+            if (block->statements[i].statement) {
+                visit(traced, &block->statements[i]);
+            }
+        }
+    }
+}
+
+void *qp_traced_held(const qp_traced_connection *traced)
+{
+    for (const qp_statement_block *block = &traced->first; block; block = block->more) {
+        for (int i = 0; i < QP_BLOCK_STATEMENTS; i++) {
+            void *held = block->statements[i].held;
+            if (held) {
+                return held;
+            }
+        }
+    }
+    return NULL;
+}
+
+void qp_traced_forget(qp_traced_connection *traced)
+{
+    for (qp_statement_block *block = &traced->first; block; block = block->more) {
+        memset(block->statements, 0, sizeof block->statements);
+    }
+}
+
+/* The places of a block where a statement can be: QP_CONNECTION_WAYS of them. */
+static qp_counted_statement *set_of_statement(qp_statement_block *block, const void *statement)
 {
     uint64_t hash = (uint64_t)(uintptr_t)statement * QP_GOLDEN_RATIO;
-    return &traced->statements[(hash >> 60 & (QP_CONNECTION_SETS - 1)) * QP_CONNECTION_WAYS];
+    return &block->statements[(hash >> 60 & (QP_CONNECTION_SETS - 1)) * QP_CONNECTION_WAYS];
 }
 
 qp_counted_statement *qp_traced_find(qp_traced_connection *traced, const void *statement)
@@ -153,10 +192,12 @@ qp_counted_statement *qp_traced_find(qp_traced_connection *traced, const void *s
     if (traced->last && traced->last->statement == statement) {
         return traced->last;
     }
-    qp_counted_statement *set = set_of_statement(traced, statement);
-    for (int way = 0; way < QP_CONNECTION_WAYS; way++) {
-        if (set[way].statement == statement) {
-            return &set[way];
+    for (qp_statement_block *block = &traced->first; block; block = block->more) {
+        qp_counted_statement *set = set_of_statement(block, statement);
+        for (int way = 0; way < QP_CONNECTION_WAYS; way++) {
+            if (set[way].statement == statement) {
+                return &set[way];
+            }
         }
     }
     return NULL;
@@ -243,30 +284,48 @@ static uint32_t runs_of(const qp_traced_connection *t, void *statement)
     return (uint32_t)t->sqlite->stmt_status(statement, QP_STMTSTATUS_RUN, 0);
 }
 
-/* Returns a place for a new statement; a statement that it replaces is read, unless it is
- * transient. */
+/* A place for a new statement: a free one, or that of a statement that has ended; in a new block,
+ * if there is none. With all blocks, that of one that is read, or that goes on and is unknown then.
+ */
+static qp_counted_statement *make_room(qp_traced_connection *t, const void *statement)
+{
+    qp_counted_statement *over = NULL;
+    qp_statement_block *last = NULL;
+    int blocks = 0;
+    for (qp_statement_block *block = &t->first; block; block = block->more, blocks++) {
+        qp_counted_statement *set = set_of_statement(block, statement);
+        for (int way = 0; way < QP_CONNECTION_WAYS; way++) {
+            if (!set[way].statement) {
+                return &set[way];
+            }
+            over = set[way].is_over ? &set[way] : over;
+        }
+        last = block;
+    }
+    if (over) {
+        t->evictions++;
+        return over;
+    }
+    qp_statement_block *added =
+        blocks < QP_CONNECTION_BLOCKS ? qp_allocate(1, sizeof *added) : NULL;
+    if (added) {
+        qp_release_store(&last->more, added);
+        return set_of_statement(added, statement);
+    }
+    qp_counted_statement *s =
+        &set_of_statement(&t->first, statement)[t->evictions++ % QP_CONNECTION_WAYS];
+    if (!s->transient && !t->sqlite->stmt_busy(s->statement)) {
+        qp_traced_read_aside(t, s);
+    }
+    return s;
+}
+
 qp_counted_statement *qp_traced_place(qp_traced_connection *t, void *statement, const qp_key *key,
                                       bool transient)
 {
-    qp_counted_statement *set = set_of_statement(t, statement);
-    qp_counted_statement *s = &set[t->evictions % QP_CONNECTION_WAYS];
-    for (int way = 0; way < QP_CONNECTION_WAYS; way++) {
-        if (!set[way].statement) {
-            s = &set[way];
-            break;
-        }
-        if (set[way].is_over && !s->is_over) {
-            s = &set[way];
-        }
-    }
+    qp_counted_statement *s = make_room(t, statement);
     if (t->sampled == s) {
-        qp_traced_end_sample(t, false);
-    }
-    if (s->statement) {
-        if (!s->transient) {
-            qp_traced_read_aside(t, s);
-        }
-        t->evictions++;
+        t->sampled = NULL;
     }
     *s = (qp_counted_statement){.statement = statement, .transient = transient, .key = *key};
     if (transient) {

@@ -13,8 +13,10 @@
 enum {
     QP_COUNTERS = 5, /* kept by SQLite for each statement */
     QP_CONNECTION_SETS = 16,
-    QP_CONNECTION_WAYS = 4, /* sets x ways statements of one connection are kept at once */
-    QP_CONNECTION_STATEMENTS = QP_CONNECTION_SETS * QP_CONNECTION_WAYS
+    QP_CONNECTION_WAYS = 4,
+    QP_CONNECTION_BLOCKS =
+        64, /* blocks x sets x ways statements of one connection are kept at once */
+    QP_BLOCK_STATEMENTS = QP_CONNECTION_SETS * QP_CONNECTION_WAYS
 };
 
 /* A prepared statement, and the key it has worked for since its counters were last read. A
@@ -34,6 +36,13 @@ typedef struct {
     uint32_t page_fetches;      /* of sampled executions since then */
     uint32_t page_fetch_samples;
 } qp_counted_statement;
+
+/* Statements of a connection, by the hash of their address. Where a set is full, another block
+ * follows, which is never freed: with the GIL `held` is read without the mutex. */
+typedef struct qp_statement_block {
+    qp_counted_statement statements[QP_BLOCK_STATEMENTS];
+    struct qp_statement_block *more; /* or NULL */
+} qp_statement_block;
 
 /* A connection whose statements are traced. Used only with its mutex held: inside SQLite's calls on
  * it, or when counters are flushed. */
@@ -57,7 +66,7 @@ typedef struct {
     uint32_t evictions;
     bool reprepared;  /* a statement was re-prepared: the schema has changed */
     qp_schema schema; /* with the GIL */
-    qp_counted_statement statements[QP_CONNECTION_STATEMENTS];
+    qp_statement_block first;
 } qp_traced_connection;
 
 /* Allocates the table, once; false without memory. */
@@ -71,6 +80,17 @@ qp_traced_connection *qp_traced_take(void *db, uint32_t epoch);
 
 /* Releases the record of a connection that closes. */
 void qp_traced_release(qp_traced_connection *traced);
+
+/* Calls `visit` for each statement of a record. */
+void qp_traced_statements_visit(qp_traced_connection *traced,
+                                void (*visit)(qp_traced_connection *, qp_counted_statement *));
+
+/* A statement of a record that a statement object owns, or NULL; with the GIL, without the mutex.
+ */
+void *qp_traced_held(const qp_traced_connection *traced);
+
+/* Forgets all statements of a record. */
+void qp_traced_forget(qp_traced_connection *traced);
 
 /* A copy of a path (the caller owns it: qp_release); NULL: there is none, or no memory. */
 char *qp_copy_path(const char *path);

@@ -328,13 +328,16 @@ bool qp_counters_trace_ends(PyObject *connection, bool ends)
  * object is deallocated, and before that its statement is removed. */
 static void *living_connection(const qp_traced_connection *t)
 {
-    for (int i = 0; i < QP_CONNECTION_STATEMENTS; i++) {
-        void *statement = t->statements[i].held;
-        if (statement) {
-            return t->sqlite->db_handle(statement);
-        }
+    void *statement = qp_traced_held(t);
+    return statement ? t->sqlite->db_handle(statement) : NULL;
+}
+
+static void settle_statement(qp_traced_connection *t, qp_counted_statement *s)
+{
+    if (!s->transient) {
+        qp_counters counters = qp_traced_read(t, s);
+        qp_counters_add_to(s->key, &counters);
     }
-    return NULL;
 }
 
 static void settle_tracker(qp_traced_connection *t)
@@ -348,13 +351,7 @@ static void settle_tracker(qp_traced_connection *t)
     if (t->sampled && !t->sqlite->stmt_busy(t->sampled->statement)) {
         qp_traced_end_sample(t, true);
     }
-    for (int i = 0; i < QP_CONNECTION_STATEMENTS; i++) {
-        qp_counted_statement *s = &t->statements[i];
-        if (s->statement && !s->transient) {
-            qp_counters counters = qp_traced_read(t, s);
-            qp_counters_add_to(s->key, &counters);
-        }
-    }
+    qp_traced_statements_visit(t, settle_statement);
     t->sqlite->mutex_leave(mutex);
 }
 

@@ -102,7 +102,7 @@ static void renew(qp_traced_connection *t)
     t->epoch = qp_counting.epoch;
     t->last = t->sampled = NULL;
     t->unproved = NULL;
-    memset(t->statements, 0, sizeof t->statements);
+    qp_traced_forget(t);
 }
 
 static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
@@ -201,18 +201,20 @@ static QP_COLD void statement_ended(qp_traced_connection *t, void *statement)
     }
 }
 
+static void read_at_close(qp_traced_connection *t, qp_counted_statement *s)
+{
+    if (!s->transient) {
+        qp_traced_read_aside(t, s);
+    }
+}
+
 /* The program closes a connection. SQLite keeps it alive, and would continue to trace it, while a
  * statement of it is not finalized: its counters are read now, and the trace is removed. */
 static QP_COLD void connection_closed(qp_traced_connection *t)
 {
     if (qp_counting.is_on && t->epoch == qp_counting.epoch) {
         qp_traced_end_sample(t, true);
-        for (int i = 0; i < QP_CONNECTION_STATEMENTS; i++) {
-            qp_counted_statement *s = &t->statements[i];
-            if (s->statement && !s->transient) {
-                qp_traced_read_aside(t, s);
-            }
-        }
+        qp_traced_statements_visit(t, read_at_close);
     }
     t->sqlite->trace_v2(t->db, 0, NULL, NULL);
     qp_traced_release(t);
