@@ -144,6 +144,7 @@ def _of_loops(report: Report) -> Iterator[str]:
                 cpu_ns=stall.stall.cpu_ns, delay_ns=stall.delay_ns, count=stall.stall.count,
             )  # fmt: skip
             yield from _above(name, stall.share, 1, "a share of all stalls")
+            yield from _above(name, stall.stall.cpu_of_ns, stall.stall.total_ns, "watched of it")
             yield from _above(name, sum(c.share for c in stall.causes), 1, "of it in the driver")
             yield from _above(name, stall.stall.gc_ns, stall.stall.total_ns, "collecting garbage")
             yield from _above(name, stall.stall.max_ns, stall.stall.total_ns, "the longest of all")

@@ -99,7 +99,10 @@ def _cautions(profile: Profile) -> list[str]:
     processes = profile.processes
     unended = [p for p in processes if not p.clean_end]
     if running := [p for p in unended if p.pid in profile.running]:
-        cautions.append(f"process {_pids(running)} is still running: this is what it asked so far")
+        cautions.append(
+            f"process {_pids(running)} is still running: this is what it asked so far, without calls"
+            " that go on"
+        )
     if killed := [p for p in unended if p.pid not in profile.running]:
         cautions.append(
             f"process {_pids(killed)} was killed, left by os._exit, or runs in another container: all"

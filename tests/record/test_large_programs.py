@@ -180,3 +180,25 @@ def test_paths_that_differ_many_frames_out(tmp_path: Path) -> None:
             lines = [frame.line for frame in aggregate.path if frame.file == str(path)]
             counted[tuple(lines)] += aggregate.count
     assert counted == expected
+
+
+def test_more_functions_than_are_kept_at_once() -> None:
+    """Between two looks at the clock: all have their callers."""
+    import sqlite3
+
+    db = sqlite3.connect(":memory:")
+
+    def query() -> None:
+        db.execute("SELECT 1")
+
+    with queryprof.profile("x.qprof"):
+        for _ in range(20_000):
+            exec(
+                compile("def rule():\n    query()\nrule()\n", __file__ + "_rule.py", "exec"),
+                {"query": query},
+            )
+    db.close()
+    executes = [a for a in read_profile("x.qprof").aggregates if a.operation == "execute"]
+    assert sum(a.count for a in executes) == 20_000
+    found = {tuple(frame.function.rpartition(".")[2] for frame in a.path[:3]) for a in executes}
+    assert found == {("query", "rule", "<module>")}

@@ -72,16 +72,28 @@ static qp_stall_row *find_stall(const qp_step *step, uint32_t path)
 }
 
 /* Adds the CPU time from the watchdog's first look to the end, where that is much of the step: on a
- * busy machine it may look when a sleep is over and the thread waits for a processor. */
+ * busy machine it may look when a sleep is over and the thread waits for a processor. Where steps
+ * cannot be seen it may have looked before this one began: then what the step had is between two
+ * bounds, and known if they are on one side of the half. */
 static void add_cpu(qp_stall_row *to, const qp_step *step, int64_t ns)
 {
     enum { PARTS = 10 }; /* of the step; it must have seen one of them */
     const qp_running_loop *running_loop = step->running_loop;
-    int64_t cpu_ns = qp_cpu_wanted_ns(running_loop->kernel_id);
+    int64_t now_ns = qp_cpu_wanted_ns(running_loop->kernel_id);
     int64_t seen_ns = qp_clock_ns(qp_clock_elapsed(running_loop->seen_ticks, qp_clock_ticks()));
-    if (cpu_ns >= 0 && atomic_load(&running_loop->seen_number) == step->number &&
-        seen_ns >= ns / PARTS) {
-        to->cpu_ns += cpu_ns - running_loop->seen_cpu_ns;
+    if (now_ns < 0 || atomic_load(&running_loop->seen_number) != step->number ||
+        seen_ns < ns / PARTS) {
+        return;
+    }
+    int64_t cpu_ns = now_ns - running_loop->seen_cpu_ns;
+    if (seen_ns > ns) {
+        int64_t least_ns = cpu_ns - (seen_ns - ns), most_ns = cpu_ns < ns ? cpu_ns : ns;
+        bool is_known = most_ns <= ns / 2 || least_ns > ns / 2;
+        cpu_ns = most_ns <= ns / 2 ? most_ns : least_ns;
+        seen_ns = is_known ? ns : 0;
+    }
+    if (seen_ns) {
+        to->cpu_ns += cpu_ns;
         to->cpu_of_ns += seen_ns;
     }
 }

@@ -115,6 +115,7 @@ int qp_recorder_start(void)
         qp_operation_statements[i] = name ? qp_statement_of_name(name) : QP_STATEMENT_UNKNOWN;
     }
     begin();
+    qp_thread_here(); /* what this thread uses counts from now on, not from its first call */
     return 0;
 }
 

@@ -16,6 +16,11 @@ long qp_thread_kernel_id(void)
     return syscall(SYS_gettid);
 }
 
+bool qp_thread_is_main(void)
+{
+    return qp_thread_kernel_id() == getpid();
+}
+
 /* Nanoseconds that a thread was ready to run and did not: the second number of its schedstat
  * (Documentation/scheduler/sched-stats.rst of Linux); 0 where the kernel does not count. */
 static int64_t queued_ns(long kernel_id)
@@ -51,6 +56,11 @@ int64_t qp_cpu_wanted_ns(long kernel_id)
 long qp_thread_kernel_id(void)
 {
     return 0;
+}
+
+bool qp_thread_is_main(void)
+{
+    return true;
 }
 
 int64_t qp_cpu_wanted_ns(long kernel_id)

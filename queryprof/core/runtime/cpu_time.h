@@ -1,10 +1,14 @@
 /* CPU time of threads, and the time that they waited for a free CPU. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The system's number of the running thread; 0: unknown. */
 long qp_thread_kernel_id(void);
+
+/* Whether the running thread is the first of its process; true where that is unknown. */
+bool qp_thread_is_main(void);
 
 /* Nanoseconds that a living thread of this process ran, or was ready to run; -1: unknown. Needs
  * no GIL. */

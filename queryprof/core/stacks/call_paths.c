@@ -5,6 +5,7 @@
 #include "memory/region.h"
 #include "runtime/allocation.h"
 #include "runtime/compiler.h"
+#include "runtime/cpu_time.h"
 #include "stacks/code_lines.h"
 #include "stacks/frames.h"
 #include "stacks/greenlets.h"
@@ -154,8 +155,10 @@ static int walk(PyThreadState *tstate, uint32_t submitter, known_walk *found)
     found->path = path_of(&s, submitter);
     found->ours = s.ours;
     /* A code object that no table keeps alive may be freed, and its address reused; and equal
-     * frames may have different parents. */
-    int length = s.full || has_parents ? 0 : qp_frame_trail_length(tstate, frame);
+     * frames may have different parents: a greenlet has those of a thread that has none. */
+    bool may_have_parents =
+        has_parents || (!enough && !frame && !qp_thread_is_main() && qp_greenlets_are_loaded());
+    int length = s.full || may_have_parents ? 0 : qp_frame_trail_length(tstate, frame);
     qp_frame_release(frame);
     return length;
 }

@@ -7,6 +7,7 @@
 #include "runtime/allocation.h"
 #include "runtime/exception.h"
 #include "runtime/index.h"
+#include "runtime/turn.h"
 #include "stacks/frames.h"
 #include "stacks/line_tables.h"
 
@@ -155,6 +156,9 @@ static known_code *find_in_table(PyCodeObject *code, PyObject *globals)
     added->search = (qp_line_search){0};
     added->is_guess = !globals && qp_code_is_generated(code);
     table.code_index.slots[slot] = ++table.code_count;
+    if (qp_code_lines_nearly_full()) {
+        qp_turn_soon(); /* which empties it: one call adds far fewer */
+    }
     qp_exception_put_back(&exception);
     return added;
 }

@@ -14,6 +14,15 @@ static PyObject *library(void)
     return name ? PyImport_GetModule(name) : NULL;
 }
 
+bool qp_greenlets_are_loaded(void)
+{
+    qp_exception exception = qp_exception_take();
+    PyObject *module = library();
+    Py_XDECREF(module);
+    qp_exception_put_back(&exception);
+    return module != NULL;
+}
+
 /* An attribute of a greenlet (a new reference), read through the library's own type even if the
  * program's subclass overrides it: no code of the program runs. NULL: there is none. */
 static PyObject *attribute(PyObject *type, PyObject *greenlet, const char *name)

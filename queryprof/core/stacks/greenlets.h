@@ -10,6 +10,9 @@
 typedef bool qp_frame_visitor(void *context, PyCodeObject *code, PyObject *globals,
                               int instruction);
 
+/* Whether greenlets may run; raises nothing. */
+bool qp_greenlets_are_loaded(void);
+
 /* Calls `visit` for each frame of the running greenlet's parents, innermost first, until it returns
  * true; the objects are borrowed. Returns whether there are parents. Raises nothing. */
 bool qp_greenlets_visit(qp_frame_visitor *visit, void *context);

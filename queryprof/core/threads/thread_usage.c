@@ -220,9 +220,10 @@ void qp_thread_usage_count(int64_t kernel_id, uint16_t name, const qp_usage *now
         task++;
     }
     qp_usage used = less(now, task < end ? &task->base : before);
-    if (task < end) {
+    if (task < end) { /* its own name: a thread that is ending has no other any more */
         add(&task->base, &used);
         task->usage = (qp_usage){0};
+        name = (uint16_t)task->thread;
     }
     add_to_name(name, &used);
     qp_thread_usage_unlock();

@@ -93,13 +93,21 @@ def _loop(finding: LoopFinding, report: Report, places: Places, width: int) -> l
     if words:
         parts.append(Text(words))
     elif not finding.stalls:
-        parts.append(Text("It never stalled for longer than the threshold.", style="green"))
+        parts.append(_no_stalls(loop.has_steps))
     if finding.functions:
         parts.append(_functions(finding, places, top))
     if loop.beat_lag.count:
         title = "Loop lag: share of the heartbeats (cumulative %)"
         parts += [heading(title), lines_of(chart({loop.kind: loop.beat_lag}, width).splitlines())]
     return parts
+
+
+def _no_stalls(has_steps: bool) -> Text:
+    if has_steps:
+        return Text("It never stalled for longer than the threshold.", style="green")
+    return Text(
+        "No stall was seen. This library's steps cannot be: one is seen when the next heartbeat is late."
+    )
 
 
 def _delays(finding: LoopFinding, places: Places, top: int | None) -> list[RenderableType]:

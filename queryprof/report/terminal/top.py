@@ -71,7 +71,7 @@ def screen(
         if width >= WIDE:
             figures.append(average(one.vm_steps))
         table.add_row(*figures, one.statement[:300], place_of(one, places), style=style)
-    parts.append(table if now.statements else Text("Nothing was asked of a database."))
+    parts.append(table if now.statements else Text("No call of a database ended in this time."))
     parts += [Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in details]
     return Group(*parts)
 
