@@ -63,6 +63,8 @@ class Parts:
         if not self.keeps_output:
             self.output = os.path.join(self.directory, "merged")
         self._times = ThreadTimes()
+        self._seen_ns: dict[int, int] = {}  # by process id: when it was seen running last
+        self._ended_ns = 0  # when the command ended
 
     def beside(self, name: str) -> str:
         """A path for a file that is removed with the recordings."""
@@ -113,6 +115,7 @@ class Parts:
         try:
             yield
         finally:
+            self._ended_ns = time.time_ns()
             is_over.set()
             thread.join()
 
@@ -122,6 +125,8 @@ class Parts:
             try:
                 with opened_region(path) as region:
                     lives = is_living(region)
+                    if lives:
+                        self._seen_ns[int(region["pid"])] = time.time_ns()
                     if lives and len(paths) <= REGIONS_LEFT:
                         self._times.look(region, time.time_ns())
                 if lives is False and len(paths) > REGIONS_LEFT:
@@ -130,6 +135,16 @@ class Parts:
                 continue  # it is tried again
 
     def _add_times(self, store: TraceStore, process: int, pid: int) -> None:
+        """Adds what this process knows of a recorded one: what its threads have used, and how long at
+        least it ran, where it could not write that itself.
+        """
+        seen_ns = self._seen_ns.pop(pid, 0)
+        for end_ns, parent in ((seen_ns, "parent_pid"), (self._ended_ns, str(os.getpid()))):
+            store.connection.execute(
+                "UPDATE process SET end_unix_ns = max(end_unix_ns, ?)"
+                f" WHERE id = ? AND NOT clean_end AND parent_pid = {parent}",
+                (end_ns, process),
+            )
         rows = [(store.id("thread", process, name), *rest) for name, *rest in self._times.rows(pid)]
         if rows:
             store.add_intervals("thread_timeline", WIDTH_NS, rows)

@@ -106,7 +106,7 @@ def _cautions(profile: Profile) -> list[str]:
     if killed := [p for p in unended if p.pid not in profile.running]:
         cautions.append(
             f"process {_pids(killed)} was killed, left by os._exit, or runs in another container: all"
-            " that it asked is here but the call that it was in"
+            " that it asked is here but the call that it was in; it ran as long as is said, or longer"
         )
     folded = sum(p.folded_statements for p in processes)
     if folded:

@@ -143,6 +143,17 @@ def test_however_a_process_ends(queryprof: Run, script: Script, end: str) -> Non
     assert by_operation(read_profile("x.qprof"))[SELECT] == 15
 
 
+def test_a_killed_process_ran_until_its_command_ended(queryprof: Run, script: Script) -> None:
+    """And not until its last call alone."""
+    ends = (
+        "import os, signal, time\nwork(1)\ntime.sleep(0.3)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    queryprof("run", "--no-report", "-o", "x.qprof", script(ASKS + ends))
+    (process,) = read_profile("x.qprof").processes
+    assert not process.clean_end
+    assert process.wall_ns > 300_000_000
+
+
 def test_an_end_that_can_import_nothing_leaves_its_trace_to_the_report(
     script: Script, queryprof: Run
 ) -> None:

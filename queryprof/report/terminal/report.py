@@ -89,6 +89,16 @@ def print_view(
     write(console, parts)
 
 
+def _own_work(overview: Overview) -> str:
+    if not overview.profiler_ns:  # of a process that was killed early, or none
+        return "What queryprof took in these calls is not known."
+    share = overview.profiler_ns / overview.process_ns if overview.process_ns else 0
+    return (
+        f"queryprof took about {duration(overview.profiler_ns)} in these calls ({percent(share)};"
+        " measured in 1 of 61), and more for spans, loops, files and its start"
+    )
+
+
 def _overview(overview: Overview) -> Iterable[RenderableType]:
     command = shlex.join(overview.command)
     yield Text.assemble(("queryprof", "bold"), "  ", command or "(no process)", overflow="fold")
@@ -101,12 +111,7 @@ def _overview(overview: Overview) -> Iterable[RenderableType]:
         (counted(overview.statements, "statement"), "bold"), ", ",
         f"{counted(overview.rows, 'row')}, {counted(overview.errors, 'error')}",
     )  # fmt: skip
-    yield Text(
-        f"queryprof took about {duration(overview.profiler_ns)} in these calls"
-        f" ({percent(overview.profiler_ns / overview.process_ns if overview.process_ns else 0)};"
-        " measured in 1 of 61), and more for spans, loops, files and its start",
-        style="dim",
-    )
+    yield Text(_own_work(overview), style="dim")
     for caution in overview.cautions:
         yield Text(f"! {caution}", style="yellow")
     if not overview.cautions:
