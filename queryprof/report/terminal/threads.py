@@ -99,8 +99,9 @@ def threads(report: Report, places: Places, wide: bool) -> list[RenderableType]:
                 ]  # fmt: skip
             table.add_row(*figures, sparkline(cpu_ns[name], highest), name)
         parts.append(table)
-        scale = f"{duration(highest)} in {duration(part_ns)}"
-        parts.append(Text(f"busy: CPU time over the run; the highest bar is {scale}", "dim"))
+        if highest:  # else the run was too short for bars
+            scale = f"{duration(highest)} in {duration(part_ns)}"
+            parts.append(Text(f"busy: CPU time over the run; the highest bar is {scale}", "dim"))
     parts += _processes(report.profile)
     handoffs = report.handoffs
     if handoffs:
