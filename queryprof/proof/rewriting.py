@@ -236,6 +236,10 @@ def _affinity(column: Column) -> str:
     return next((kind for part, kind in TYPES if part in column.type.upper()), "NUMERIC")
 
 
+MOST_ASKED = 10_000
+"""Rows of an outer query in which the inner one's values are looked for."""
+
+
 def join(
     outer: Sample, inners: Sequence[Sample], columns_of: Callable[[Text], list[str]], rows: Rows,
     most_rows: int,
@@ -254,7 +258,9 @@ def join(
     if len(set(map(str.lower, names))) != len(names) or not around:
         return
     measured = replace(outer, sql=few if len(around) == most_rows else sql)
-    for place, number in _keys(inners, names, around):
+    # The recorded values may be of any of its rows, not of those alone that are measured.
+    asked = rows(f"SELECT * FROM ({sql}) LIMIT {MOST_ASKED}", outer.values)
+    for place, number in _keys(inners, names, asked):
         parts = _Joined(names, place, number)
         turn = parts.turn(measured, inners[0], around, rows)
         shown = parts.text(outer, inners[0])
@@ -268,9 +274,11 @@ def join(
 
 
 def _keys(
-    inners: Sequence[Sample], names: Sequence[str], around: Sequence[Row]
+    inners: Sequence[Sample], names: Sequence[str], asked: Sequence[Row]
 ) -> Iterator[tuple[int, int]]:
-    """Which parameter is the value of which column: by their names, else by the recorded values."""
+    """Which parameter is the value of which column: by their names, else by the recorded values. A
+    value that is missing in `asked` says nothing where these are not all rows.
+    """
     parameters = Parameters()
     select = select_of(parameters.numbered(inners[0].sql, inners[0].values))
     one_table = ONE_TABLE.match(select.source) if select else None
@@ -283,9 +291,10 @@ def _keys(
         named = _named_as(compared[1], one_table[1], names)
         wanted = {_value(one, place) for one in inners if not one.is_drawn}
         having = [
-            number for number in range(len(names)) if wanted <= {row[number] for row in around}
+            number for number in range(len(names)) if wanted <= {row[number] for row in asked}
         ]
-        sure = [number for number in named if number in having] if wanted else []
+        are_all = len(asked) < MOST_ASKED
+        sure = [number for number in named if number in having] if wanted and are_all else []
         if sure or named:
             yield place, (sure or named)[0]
             return

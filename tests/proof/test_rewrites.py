@@ -20,7 +20,9 @@ from queryprof.analysis.report import Report
 from queryprof.findings import findings_of
 from queryprof.model.advice import Advice
 from queryprof.proof.judging import Measured
+from queryprof.proof.rewriting import _keys
 from queryprof.proof.select import Parameters, listed, select_of
+from queryprof.proof.workload import Sample
 
 pytestmark = pytest.mark.once
 
@@ -145,6 +147,24 @@ def test_a_faster_text_is_found(
     assert rewrite.is_drawn == (not parameters)
     fixes = [one for one in with_proofs(findings_of(report, [str(database)]), advice) if one.code]
     assert any(one.code.endswith(f"{rewrite.sql};") and "proved" in one.fix for one in fixes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "most", "column"),
+    [(400, 1000, "author_id"), (8, 8, "author_id"), (8, 9, "id")],
+    ids=["all", "some", "no more"],
+)
+def test_a_value_is_missing_only_where_all_rows_are_known(
+    monkeypatch: pytest.MonkeyPatch, rows: int, most: int, column: str
+) -> None:
+    """The keys of the first rows are what others refer to."""
+    monkeypatch.setattr("queryprof.proof.rewriting.MOST_ASKED", most)
+    names = ["id", "author_id", "title"]
+    sql = "SELECT name FROM author WHERE id = ?"
+    inners = [Sample(sql, (number,), is_drawn=False) for number in (1, 2, 3)]
+    asked = [(number, number * 7 % 550, "x") for number in range(rows)]
+    ((place, number),) = _keys(inners, names, asked)
+    assert (place, names[number]) == (0, column)
 
 
 @pytest.mark.parametrize(("share", "is_advised"), [(0.79, True), (0.81, False)])
