@@ -22,6 +22,9 @@ ROUNDING = 1e-6
 
 INTERVALS = 60
 
+TICKS_NS = 20_000_000
+"""Of the system's accounting: the intervals are of /proc, which rounds, the sum is of getrusage(2)."""
+
 
 def impossible(report: Report) -> Iterator[str]:
     """A sentence for each figure that cannot be."""
@@ -201,7 +204,8 @@ def _of_threads(profile: Profile) -> Iterator[str]:
             owner, user_ns=used.user_ns, system_ns=used.system_ns, read_bytes=used.read_bytes,
             written_bytes=used.written_bytes,
         )  # fmt: skip
-        yield from _above(owner, sum(i.cpu_ns for i in used.timeline), cpu_ns, "CPU in intervals")
+        plotted_ns = sum(i.cpu_ns for i in used.timeline)
+        yield from _above(owner, plotted_ns - TICKS_NS, cpu_ns, "CPU in intervals")
 
 
 def _of_timeline(profile: Profile) -> Iterator[str]:
