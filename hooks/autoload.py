@@ -105,11 +105,13 @@ class _AtFirstUse:
                 if self in sys.meta_path:
                     sys.meta_path.remove(self)
                 _start_or_complain(self._value, self._began_unix_ns)
-        # The search goes on behind the first finder, which is now that of the recording.
-        from queryprof.session import session
-
-        is_first = sys.meta_path[:1] == [session.libraries]
-        return session.libraries.find_spec(name, path, target) if is_first else None
+        # The importer goes on behind this finder's place, which is another's now: all are asked here.
+        for finder in list(sys.meta_path):
+            find = getattr(finder, "find_spec", None) if finder is not self else None
+            spec: ModuleSpec | None = find(name, path, target) if find else None
+            if spec is not None:
+                return spec
+        return None
 
 
 def _is_first() -> bool:

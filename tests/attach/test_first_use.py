@@ -102,6 +102,19 @@ print(session.libraries.failures)
     assert [loop.kind for loop in profile.loops] == ["asyncio"]
 
 
+def test_a_subinterpreter_imports_as_it_would_without(queryprof: Run, script: Script) -> None:
+    """It is not recorded, and no import of it fails."""
+    module = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    printed, _ = below(
+        queryprof, script,
+        f"import {module} as interpreters\n"
+        "one = interpreters.create()\n"
+        "text = 'try:\\n import json, sqlite3\\nexcept ImportError as e:\\n assert \"queryprof\" not in str(e), e'\n"
+        "print(interpreters.run_string(one, text))\n",
+    )  # fmt: skip
+    assert printed == "None\n"
+
+
 def test_a_fork_before_the_first_use(queryprof: Run, script: Script) -> None:
     """Parent and child record themselves, each its own."""
     _, profile = below(

@@ -26,6 +26,9 @@ QP_COLD void qp_first_run_begin(qp_call *call, PyObject *connection, bool ours)
 {
     uint64_t from = qp_clock_ticks();
     qp_execution *e = call->execution;
+    if (e->meter.drops) { /* the text may fail after statements of it have ended */
+        qp_pending_counters_collect();
+    }
     call->active.has_more = true;
     call->connection = Py_NewRef(connection);
     call->plan.traced = NULL;
@@ -147,7 +150,9 @@ QP_COLD void qp_first_run_decide(qp_call *call, PyObject *result)
                          ? qp_statement_taken(number, sql, columns)
                          : qp_statement_refused(number, sql, qp_dialect_of(call->probe), kind);
     if (right != number) {
-        qp_pending_counters_rename(&e->meter.key, right);
+        if (e->meter.counted) { /* all that is pending of it is this call's: see the beginning */
+            qp_pending_counters_rename(&e->meter.key, right);
+        }
         e->meter.key.statement = right;
         qp_span_recount(e, number);
     }

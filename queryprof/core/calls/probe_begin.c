@@ -171,6 +171,7 @@ static QP_COLD qp_call *begin_measured(const qp_probe *probe, PyObject *self, Py
                                        PyObject *parameters)
 {
     qp_own_part part = qp_own_part_begin();
+    qp_own_countdown++; /* this call is counted once */
     qp_call *call = qp_call_begin(probe, self, argument, parameters);
     qp_own_part_end(part, call ? call->active.start_ticks : qp_clock_ticks());
     if (call) {
