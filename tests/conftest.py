@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -26,6 +27,13 @@ from queryprof.trace.regions import directories, is_living
 
 pytest_plugins = "pytester"
 collect_ignore = ["programs/shop"]  # run by pytest inside of a test
+
+# Programs under test inherit what this one ignores: SIGINT, where a shell has started it with "&".
+for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(
+            _number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL
+        )
 
 EXAMPLES = int(os.environ.get("QUERYPROF_EXAMPLES", "100"))
 """How many random programs a test of them makes."""
