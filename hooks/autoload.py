@@ -6,7 +6,7 @@
     QUERYPROF=/dev/null    nothing is recorded
     QUERYPROF=directory/   a file in that directory for each process that uses a database,
                            and for the one whose parent is QUERYPROF_RUNNER_PID (what
-                           `queryprof run` uses); the others start when they need it
+                           `queryprof run` uses)
 
 It never raises: a program runs as it would without.
 """
@@ -15,14 +15,11 @@ from __future__ import annotations
 
 import os
 import sys
-from _thread import allocate_lock
 from time import time_ns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType
+    from collections.abc import Iterator
 
 VARIABLE = "QUERYPROF"
 FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
@@ -41,12 +38,6 @@ OURSELVES = "queryprof"
 OPTIONS_WITH_VALUES = ("-W", "-X", "--check-hash-based-pycs")
 """The options of Python that are two arguments."""
 
-OWN_MODULES = (
-    "_sqlite3", "queryprof.api", "queryprof.core.span", "queryprof.hooks.event_loops.lag",
-    "queryprof.hooks.pytest_plugin.recorder", "queryprof.hooks.web.asgi_middleware", "queryprof.hooks.web.wsgi_middleware",
-)  # fmt: skip
-"""Modules that need a recording, beside the libraries': sqlite3's, and those of the public functions."""
-
 SUBINTERPRETER = "queryprof.subinterpreter"
 """The name in the ImportError of the core, in an interpreter that cannot be recorded."""
 
@@ -60,19 +51,8 @@ def start() -> None:
     if _started or value in ("", "0", os.devnull) or running_program() == OURSELVES:
         return
     _started = True
-    if value.endswith(("/", os.sep)) and not _is_first():
-        from queryprof.hooks.libraries import HOMES
-
-        needed = {*HOMES, *OWN_MODULES}
-        if needed.isdisjoint(sys.modules):
-            sys.meta_path.insert(0, _AtFirstUse(value, needed))
-            return
-    _start_or_complain(value)
-
-
-def _start_or_complain(value: str, began_unix_ns: int | None = None) -> None:
     try:
-        _start(value, began_unix_ns)
+        _start(value)
     except Exception as error:
         if getattr(error, "name", None) == SUBINTERPRETER:
             return  # the main interpreter records; this one runs on, which is no error
@@ -82,44 +62,7 @@ def _start_or_complain(value: str, began_unix_ns: int | None = None) -> None:
             pass  # no stderr to write to
 
 
-class _AtFirstUse:
-    """Starts recording when a module is imported that a recording needs: most processes below a
-    recorded command use no database, and pay for a finder alone. It finds nothing itself.
-    """
-
-    def __init__(self, value: str, needed: set[str]) -> None:
-        self._value = value
-        self._needed = needed
-        self._began_unix_ns = time_ns()
-        self._lock = allocate_lock()  # another thread's import waits until recording has started
-        self._has_started = False
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name not in self._needed:
-            return None
-        with self._lock:
-            if not self._has_started:
-                self._has_started = True
-                if self in sys.meta_path:
-                    sys.meta_path.remove(self)
-                _start_or_complain(self._value, self._began_unix_ns)
-        # The importer goes on behind this finder's place, which is another's now: all are asked here.
-        for finder in list(sys.meta_path):
-            find = getattr(finder, "find_spec", None) if finder is not self else None
-            spec: ModuleSpec | None = find(name, path, target) if find else None
-            if spec is not None:
-                return spec
-        return None
-
-
-def _is_first() -> bool:
-    """Whether it is the recorded command itself, and no process below it."""
-    return os.environ.get(RUNNER_VARIABLE) in (None, str(os.getppid()))
-
-
-def _start(value: str, began_unix_ns: int | None) -> None:
+def _start(value: str) -> None:
     from queryprof.session import session
     from queryprof.trace.place import is_null
     from queryprof.trace.target import Target
@@ -127,16 +70,16 @@ def _start(value: str, began_unix_ns: int | None) -> None:
     if is_null(value):
         return
     path = _path(value)
-    main = _is_first()
+    runner = os.environ.get(RUNNER_VARIABLE)
+    main = runner is None or runner == str(os.getppid())
     session.start(
-        began_unix_ns=began_unix_ns,
         target=lambda: Target(
             path,
             lambda: _path(value),
             family=os.path.abspath(value) if value.endswith(("/", os.sep)) else None,
             even_if_empty=main,
             is_collected=value.endswith(("/", os.sep)),
-        ),
+        )
     )
     if main and FUNCTIONS_VARIABLE in os.environ:
         from queryprof.hooks import function_profile

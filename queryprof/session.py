@@ -81,17 +81,13 @@ class Session:
         return _core.is_on()
 
     def start(
-        self,
-        settings: Settings | None = None,
-        target: Callable[[], Target] | None = None,
-        began_unix_ns: int | None = None,
+        self, settings: Settings | None = None, target: Callable[[], Target] | None = None
     ) -> bool:
         """Starts recording; all or nothing.
 
         Args:
             settings: None: those of the working directory.
             target: makes the trace's target, if recording starts; it may raise.
-            began_unix_ns: when what is recorded began; None: now.
 
         Returns:
             whether it was off before.
@@ -109,12 +105,12 @@ class Session:
             self._watch_forks()
             settings = settings or read_settings()
             made = target() if target else None
-            self._start(settings, began_unix_ns)
+            self._start(settings)
             if made:
                 self.open_trace(made)
             return True
 
-    def _start(self, settings: Settings, began_unix_ns: int | None) -> None:
+    def _start(self, settings: Settings) -> None:
         try:
             start_core(settings)
             self._facts = Facts(settings.parameters)
@@ -122,7 +118,7 @@ class Session:
             interval.s = settings.heartbeat_ms / 1000
             _core.watchdog_start(self._stall_s)
             self.libraries.attach()
-            self._begin_process(began_unix_ns)
+            self._begin_process()
             self._share("", "", f"{_temporary_directory()}/queryprof-{time_ns()}")
         except BaseException as error:  # nor does an interrupt leave half a start behind
             self.libraries.detach()
@@ -150,11 +146,11 @@ class Session:
             sqlite_version=version, counters_off=counters_off, files_off=self.files_off
         )
 
-    def _begin_process(self, began_unix_ns: int | None = None) -> None:
+    def _begin_process(self) -> None:
         assert self._facts is not None  # recording is on
         self._pid = os.getpid()
         self._meter = ThreadMeter()
-        self._facts.begin(began_unix_ns or time_ns())
+        self._facts.begin()
 
     def _share(self, places: str, name: str, parts: str) -> None:
         self._parts = parts_prefix(parts)

@@ -53,12 +53,12 @@ class Facts:
         known = self._known
         return int(str(known["pid"])), int(str(known["start_unix_ns"])), str(known["host"])
 
-    def begin(self, start_unix_ns: int) -> None:
+    def begin(self) -> None:
         """Writes the facts at the beginning of the recording."""
         self._known |= {
             "pid": os.getpid(),
             "parent_pid": os.getppid(),
-            "start_unix_ns": start_unix_ns,
+            "start_unix_ns": time_ns(),
             "end_unix_ns": 0,
             "read_bytes": None,
             "written_bytes": None,
