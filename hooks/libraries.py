@@ -6,8 +6,6 @@ nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
@@ -55,6 +53,8 @@ class Later:
     def attach(self, module: ModuleType) -> None:
         """Makes the hook, once, and attaches."""
         if self._hook is None:
+            from importlib import import_module  # a program without these needs none
+
             home, _, name = HOMES[self.module].partition(":")
             self._hook = getattr(import_module(f"queryprof.hooks.{home}"), name)(self.module)
         self._hook.attach(module)

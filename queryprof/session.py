@@ -271,9 +271,7 @@ class Session:
 
     def has_recorded(self) -> bool:
         """Whether anything was recorded."""
-        from queryprof.trace.region import Region
-
-        return bool(self.parts()) or Region(_core.region()).has_anything()
+        return bool(self.parts()) or _core.has_recorded()
 
     def parts(self) -> list[str]:
         """The files of the parts before the present one, the oldest first."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from types import BuiltinFunctionType, FunctionType, ModuleType
 
 from queryprof.hooks.imports import package_of
 from queryprof.hooks.libraries import DRIVERS
@@ -20,7 +19,8 @@ PEP_249_GLOBALS = ("apilevel", "connect", "paramstyle")
 do not have.
 """
 
-PLAIN = (FunctionType, BuiltinFunctionType, type)
+ModuleType = type(sys)  # not of `types`, which a program need not import
+PLAIN = (type(package_of), type(len), type)
 """Types with a `__module__` that can be read without running code of the program."""
 
 

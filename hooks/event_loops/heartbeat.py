@@ -7,13 +7,13 @@ beats were skipped, it would be one late beat among many good ones).
 
 from __future__ import annotations
 
-from collections import deque
 from time import monotonic
 
 from queryprof.core import _core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable
 
 REMEMBERED = 600
@@ -41,6 +41,8 @@ class Beats:
     """
 
     def __init__(self, kind: str, is_running: Callable[[], bool] = lambda: True) -> None:
+        from collections import deque  # a program without a loop need not import it
+
         self.kind = kind
         self.is_running = is_running
         self.interval_s = interval.s

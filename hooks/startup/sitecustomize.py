@@ -35,7 +35,7 @@ def _record() -> None:
 
 def _chain() -> None:
     """Runs the sitecustomize that Python would have imported without this one."""
-    from importlib.machinery import PathFinder
+    from _frozen_importlib_external import PathFinder  # without the rest of importlib
 
     spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is None or spec.loader is None:

@@ -19,10 +19,9 @@ from queryprof.trace.given_file import content_of
 from queryprof.trace.identity import identities_in, identity_of
 from queryprof.trace.parts import files_of, of_process
 from queryprof.trace.place import beside, is_written, refuse_to_replace
-from queryprof.trace.region import Region, opened_region
+from queryprof.trace.region import Region, claimed_region, opened_region
 from queryprof.trace.regions import (
     checkpoints_of,
-    claimed_region,
     is_in_an_environment,
     is_living,
     is_process_living,

@@ -14,11 +14,10 @@ from queryprof.trace.identity import identities_in, identity_of, trace_of
 from queryprof.trace.keep import write_trace
 from queryprof.trace.parts import files_of, of_process
 from queryprof.trace.place import JOURNAL, beside, is_written, with_process
-from queryprof.trace.region import ENDED, PART, Region, opened_region
+from queryprof.trace.region import ENDED, PART, Region, claimed_region, opened_region
 from queryprof.trace.regions import (
     checkpoint_of,
     checkpoints_of,
-    claimed_region,
     is_living,
     names_in,
     nearby,

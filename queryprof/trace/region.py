@@ -261,12 +261,6 @@ class Region:
             before = now
         return now
 
-    def has_anything(self) -> bool:
-        """Whether anything was recorded: calls, spans or loops."""
-        if self.counts["loops"] or self.counts["spans"] > len(("", "(other)")):
-            return True
-        return any(count for (count,) in self.rows("aggregates", ("count",)))
-
     def row(self, name: str, number: int, columns: Sequence[str]) -> tuple[Any, ...]:
         """These columns of one row, which must exist."""
         table = self.tables[name]
@@ -337,6 +331,24 @@ def opened_region(path: str) -> Iterator[Region]:
         yield region
     finally:
         region.close()
+
+
+@contextmanager
+def claimed_region(path: str) -> Iterator[Region | None]:
+    """The region in a file, locked for this process to read and remove; None: another one has it.
+
+    Raises:
+        TraceError: it cannot be read, or is no region.
+    """
+    import fcntl
+
+    with opened_region(path) as region:
+        try:
+            fcntl.flock(region.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_there = os.path.samestat(os.fstat(region.file), os.lstat(path))
+        except OSError:
+            is_there = False
+        yield region if is_there else None
 
 
 def _numbers(packed: bytes) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import contextmanager
 
 from queryprof.errors import TraceError
 
@@ -278,26 +277,6 @@ def _pid_namespace() -> int:
         return os.stat("/proc/self/ns/pid").st_ino
     except OSError:
         return 0
-
-
-@contextmanager
-def claimed_region(path: str) -> Iterator[Region | None]:
-    """The region in a file, locked for this process to read and remove; None: another one has it.
-
-    Raises:
-        TraceError: it cannot be read, or is no region.
-    """
-    import fcntl
-
-    from queryprof.trace.region import opened_region
-
-    with opened_region(path) as region:
-        try:
-            fcntl.flock(region.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_there = os.path.samestat(os.fstat(region.file), os.lstat(path))
-        except OSError:
-            is_there = False
-        yield region if is_there else None
 
 
 def has_living_region(path: str) -> bool:

@@ -334,6 +334,7 @@ static int execute(PyObject *module)
     if (refuse_other_interpreters() < 0) {
         return -1;
     }
+    qp_clock_prepare();
     qp_module_state *state = PyModule_GetState(module);
     state->wrapper_type = qp_wrapper_type(module);
     state->coroutine_proxy_type = qp_coroutine_proxy_type(module);

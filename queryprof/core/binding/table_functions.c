@@ -11,6 +11,7 @@
 #include "sharing/checkpoint.h"
 #include "sharing/region_file.h"
 #include "sharing/shared_region.h"
+#include "sums/aggregates.h"
 
 static PyObject *flush(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
@@ -27,6 +28,13 @@ static PyObject *region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)
     return qp_require_recording()
                ? PyMemoryView_FromMemory((char *)qp_head, (Py_ssize_t)qp_region_bytes(), PyBUF_READ)
                : NULL;
+}
+
+static PyObject *has_recorded(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    enum { UNNAMED_SPANS = 2 }; /* of no name, and "(other)": there from the beginning */
+    return PyBool_FromLong(qp_row_count(QP_LOOP_ROWS) || qp_aggregates_have_calls() ||
+                           qp_row_count(QP_SPAN_ROWS) > UNNAMED_SPANS);
 }
 
 static PyObject *region_path(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
@@ -137,6 +145,7 @@ static PyObject *plans_met(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unus
 
 PyMethodDef qp_table_functions[] = {
     {"flush", flush, METH_NOARGS, NULL},
+    {"has_recorded", has_recorded, METH_NOARGS, NULL},
     {"region", region, METH_NOARGS, NULL},
     {"region_path", region_path, METH_NOARGS, NULL},
     {"share_region", share_region, METH_VARARGS, NULL},

@@ -11,6 +11,7 @@
 
 /* The shortest baseline that gives a rate better than 1 in 10,000 with 50 ns of jitter. */
 #define FIRST_CALIBRATION_NS 1000000
+#define LAST_CALIBRATION_NS 1000000000
 /* A rate that moved more than this was disturbed (suspend, migration): start a new baseline. */
 #define CREDIBLE_RATE_CHANGE 0.001
 
@@ -101,6 +102,16 @@ void qp_clock_set(int64_t ns)
 }
 #endif
 
+static instant prepared; /* zeros: none */
+
+void qp_clock_prepare(void)
+{
+    if (!prepared.ns && counter_is_invariant()) { /* the first time: nothing has used the clock */
+        qp_clock.counter = true;
+        prepared = read_clocks();
+    }
+}
+
 void qp_clock_start(void)
 {
     if (!counter_is_invariant() || stopped_at_ns) {
@@ -109,16 +120,18 @@ void qp_clock_start(void)
     }
     qp_clock.counter = true;
     set_base();
-    instant now;
-    do {
+    instant before = prepared, now = read_clocks();
+    if (now.ns - before.ns > LAST_CALIBRATION_NS) { /* the machine may have slept since */
+        before = now;
+    }
+    while (now.ns - before.ns < FIRST_CALIBRATION_NS) {
         now = read_clocks();
-    } while (now.ns - qp_clock.base_ns < FIRST_CALIBRATION_NS);
-    if (now.ticks <= qp_clock.base_ticks) {
+    }
+    if (now.ticks <= before.ticks) {
         qp_clock_use_system();
         return;
     }
-    qp_clock.ns_per_tick =
-        (double)(now.ns - qp_clock.base_ns) / (double)(now.ticks - qp_clock.base_ticks);
+    qp_clock.ns_per_tick = (double)(now.ns - before.ns) / (double)(now.ticks - before.ticks);
 }
 
 void qp_clock_calibrate(void)

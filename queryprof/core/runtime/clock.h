@@ -27,7 +27,10 @@ typedef struct {
 
 extern qp_clock_state qp_clock;
 
-/* Chooses the source and calibrates it; takes about one millisecond. */
+/* Remembers an instant, so that the start need not wait for a millisecond to calibrate over. */
+void qp_clock_prepare(void);
+
+/* Chooses the source and calibrates it; takes up to one millisecond. */
 void qp_clock_start(void);
 
 /* Measures the rate again over the time since qp_clock_start. */

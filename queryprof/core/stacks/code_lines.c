@@ -91,14 +91,18 @@ bool qp_code_lines_start(void)
 
 static void forget_places(void)
 {
-    memset(table.place_index.slots, 0, 2 * PLACES * sizeof *table.place_index.slots);
+    if (table.place_count) { /* pages that nothing has used stay unallocated */
+        memset(table.place_index.slots, 0, 2 * PLACES * sizeof *table.place_index.slots);
+    }
     table.place_count = 0;
 }
 
 void qp_code_lines_clear(void)
 {
     memset(table.recent, 0, sizeof table.recent);
-    memset(table.code_index.slots, 0, 2 * CODES * sizeof *table.code_index.slots);
+    if (table.code_count) {
+        memset(table.code_index.slots, 0, 2 * CODES * sizeof *table.code_index.slots);
+    }
     forget_places();
     uint32_t count = table.code_count;
     table.code_count = 0;

@@ -83,6 +83,16 @@ void qp_aggregates_stop(void)
     qp_aggregates_generation++;
 }
 
+bool qp_aggregates_have_calls(void)
+{
+    for (uint32_t i = 0; i < qp_row_count(QP_AGGREGATE_ROWS); i++) {
+        if (entries()[i].count) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static qp_aggregate *find_or_add(const qp_key *key)
 {
     uint32_t slot = qp_index_begin(&table.index, hash_key(key));

@@ -25,6 +25,9 @@ qp_aggregate *qp_aggregate_of(const qp_key *key);
  * qp_aggregate_of. */
 qp_aggregate *qp_aggregate_serving(const qp_aggregate *began, qp_operation operation);
 
+/* Whether any call was added. */
+bool qp_aggregates_have_calls(void);
+
 /* The row of an entry. */
 uint32_t qp_aggregate_number(const qp_aggregate *entry);
 
