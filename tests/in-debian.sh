@@ -60,7 +60,7 @@ if [ -n "$foreign" ] && [ ! -e "$binfmt/qemu-$machine" ]; then
 fi
 
 if [ ! -e "$root/.complete" ]; then
-    packages=gcc,libc6-dev,git,ca-certificates,procps
+    packages=gcc,libc6-dev,git,make,ca-certificates,procps
     for version in $versions; do
         packages=$packages,python$version,python$version-venv,python$version-dev
         packages=$packages,libpython$version-testsuite

