@@ -88,10 +88,12 @@ def overview_of(profile: Profile) -> Overview:
     )
 
 
-def _pids(processes: Sequence[Process]) -> str:
-    """The ids of the first processes, and how many more there are."""
+def _named(processes: Sequence[Process], one: str, several: str) -> str:
+    """The ids of the first processes, how many more there are, and the verb for one or several."""
+    if len(processes) == 1:
+        return f"process {processes[0].pid} {one}"
     more = f" and {len(processes) - 5} more" if len(processes) > 5 else ""
-    return ", ".join(str(process.pid) for process in processes[:5]) + more
+    return f"processes {', '.join(str(process.pid) for process in processes[:5])}{more} {several}"
 
 
 def _cautions(profile: Profile) -> list[str]:
@@ -100,13 +102,13 @@ def _cautions(profile: Profile) -> list[str]:
     unended = [p for p in processes if not p.clean_end]
     if running := [p for p in unended if p.pid in profile.running]:
         cautions.append(
-            f"process {_pids(running)} is still running: this is what it asked so far, without calls"
-            " that go on"
+            f"{_named(running, 'is', 'are')} still running: this is what was asked so far, without"
+            " calls that go on"
         )
     if killed := [p for p in unended if p.pid not in profile.running]:
         cautions.append(
-            f"process {_pids(killed)} was killed, left by os._exit, or runs in another container: all"
-            " that it asked is here but the call that it was in; it ran as long as is said, or longer"
+            f"{_named(killed, 'was', 'were')} killed, left by os._exit, or in another container: all"
+            " that was asked is here but a call in progress; how long is said of a run is the least"
         )
     folded = sum(p.folded_statements for p in processes)
     if folded:

@@ -42,7 +42,7 @@ class Places:
 
     def function(self, frame: Frame) -> str:
         """The name of a frame's function."""
-        plain = frame.function.startswith(("<", "("))
+        plain = frame.function.startswith(("<", "(")) or not frame.function
         return frame.function if plain else frame.function + "()"
 
     def frame(self, frame: Frame) -> str:

@@ -291,7 +291,7 @@ def test_steps_of_an_execution_are_counted_whenever_they_are_read() -> None:
     assert vm_steps(_core.flush) == vm_steps(lambda: None) > 8 * 100
 
 
-@pytest.mark.parametrize("cursors", [10, 65, 300])
+@pytest.mark.parametrize("cursors", [10, 65, 300, 3000])
 def test_steps_of_many_open_cursors_are_exact(cursors: int) -> None:
     """As many as one cursor's, each; whether they are fetched to their end or not."""
     counting = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100) SELECT x FROM n"

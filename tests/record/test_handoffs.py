@@ -72,6 +72,26 @@ def test_thread_pools() -> None:
     assert not sum(h.errors + h.cancelled + h.handback.count for h in recording.profile.handoffs)
 
 
+def test_two_places_that_submit_the_same_work_in_turn() -> None:
+    """A worker's frames are the same each time; who submitted is not."""
+    with queryprof.profile() as recording:
+
+        def here() -> None:
+            assert pool.submit(ask, 1).result() == 1
+
+        def there() -> None:
+            assert pool.submit(ask, 2).result() == 2
+
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            for number in range(60):
+                (here if number % 3 else there)()
+    places: Counter[str] = Counter()
+    for aggregate in recording.profile.aggregates:
+        if aggregate.operation == "execute":
+            places[functions(aggregate)[1].rpartition(".")[2]] += aggregate.count
+    assert places == {"here": 40, "there": 20}
+
+
 def test_a_pool_with_too_few_threads() -> None:
     """The wait for a thread is apart from the work; errors and what never ran are counted."""
     begun, release = threading.Event(), threading.Event()

@@ -10,6 +10,9 @@ from pathlib import Path
 import queryprof
 from queryprof.trace.reader import read_profile
 
+MOST_CONNECTIONS = 16384
+"""Open at once, whose statements are counted (TRACKERS of connections.c)."""
+
 SHAPES = (
     "db.execute(SQL)",
     "db.execute(\n        SQL\n    )",
@@ -137,6 +140,19 @@ def test_statements_of_thousands_of_connections_are_counted() -> None:
         if a.statement == "SELECT ? WHERE ? = ?" and a.operation == "execute"
     ]  # fmt: skip
     assert (executed.count, executed.counted) == (5000, 5000)
+
+
+def test_connections_one_after_the_other_are_counted() -> None:
+    """More than are kept apart at once: each takes the place of one that was closed."""
+    import sqlite3
+
+    with queryprof.profile() as recording:
+        for _ in range(MOST_CONNECTIONS + 500):
+            db = sqlite3.connect(":memory:")
+            db.execute("SELECT 1").fetchall()
+            db.close()
+    (executed,) = [a for a in recording.profile.aggregates if a.operation == "execute"]
+    assert executed.count == executed.counted == MOST_CONNECTIONS + 500
 
 
 DEEP = """def query(db):

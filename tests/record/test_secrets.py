@@ -266,6 +266,40 @@ def test_a_text_looks_the_same_whatever_ran_before_it() -> None:
         assert statements_of([table, other, text, column, text])[2::2] == [refused, taken]
 
 
+COMMENTED = "/* a */ -- b\n SELECT called(?) AS named; /* c **/ -- d"
+"""A text of which a database reads everything, though its statement is a part of it."""
+
+
+def test_a_text_that_was_read_to_its_end_keeps_its_words() -> None:
+    """Also when it fails then, and when only a later execution fails."""
+    apsw = pytest.importorskip("apsw")
+
+    def called(value: int) -> int:
+        return 1 // value
+
+    def ask_sqlite3(values: tuple[int, ...]) -> None:
+        connection = sqlite3.connect(":memory:")
+        connection.create_function("called", 1, called)
+        for value in values:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute(COMMENTED, (value,))
+        connection.close()
+
+    def ask_apsw(values: tuple[int, ...]) -> None:
+        connection = apsw.Connection(":memory:")
+        connection.create_scalar_function("called", called)
+        for value in values:
+            connection.execute(COMMENTED, (value,))
+        connection.close()
+
+    for ask, values in ((ask_sqlite3, (0,)), (ask_sqlite3, (1, 1, 1, 0)), (ask_apsw, (1,))):
+        with queryprof.profile() as recording:
+            ask(values)
+        selects = [a for a in recording.profile.aggregates if "SELECT" in a.statement]
+        assert {a.statement for a in selects} == {"SELECT called(?) AS named"}
+        assert sum(a.count for a in selects) == len(values)
+
+
 def test_arguments_of_the_command_line(tmp_path: Path) -> None:
     """The program and the names of options are kept; values only when they are asked for."""
     program = tmp_path / "p.py"

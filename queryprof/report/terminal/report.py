@@ -211,7 +211,7 @@ def _work(totals: Totals) -> str:
     """The work of one execution: what is unknown or nothing is left out."""
     figures = {
         "rows": totals.rows_each, "VM steps": totals.vm_steps,
-        "full-scan steps": totals.full_scan_steps, "page fetches": totals.page_fetches,
+        "full-scan steps": totals.full_scan_steps, "page fetches about": totals.page_fetches,
     }  # fmt: skip
     if not totals.rows_each and (totals.vm_steps or 0) < FEW_STEPS:
         return ""

@@ -24,6 +24,9 @@ ADVICE = {
     COLLECTION: "It is the garbage collector: gc.freeze() after the start, or fewer objects.",
 }
 
+BEATS_FOR_P95 = 20
+"""Of fewer heartbeats, none is 1 in 20."""
+
 STATEMENT_SHOWN = 60
 """Characters of a statement inside a sentence."""
 
@@ -58,7 +61,9 @@ def verdict(finding: StallFinding, places: Places) -> str:
 def many_short(finding: LoopFinding, late_ns: int) -> str | None:
     """The finding on a loop that is late though no single step is long."""
     lag = finding.beat_lag.p95_ns
-    if finding.stalls or lag is None or lag < late_ns or not finding.functions:
+    if finding.beat_lag.count < BEATS_FOR_P95 or lag is None or lag < late_ns:
+        return None
+    if finding.stalls or not finding.functions:
         return None
     first = finding.functions[0]
     return (
