@@ -35,7 +35,7 @@ def impossible(report: Report) -> Iterator[str]:
     yield from _of_shares(report)
     yield from _of_loops(report)
     yield from _of_spans(report)
-    yield from _of_files(profile)
+    yield from _of_files(report)
     yield from _of_threads(profile)
     yield from _of_timeline(profile)
 
@@ -175,7 +175,8 @@ def _of_spans(report: Report) -> Iterator[str]:
             yield from _above(owner, run.start_ns, slow.duration_ns, "a call began after its end")
 
 
-def _of_files(profile: Profile) -> Iterator[str]:
+def _of_files(report: Report) -> Iterator[str]:
+    profile = report.profile
     for work in profile.file_work:
         owner = f"files of {work.statement[:60]!r}"
         yield from _negative(
@@ -185,7 +186,7 @@ def _of_files(profile: Profile) -> Iterator[str]:
         )  # fmt: skip
         yield from _above(owner, work.lock_waits, work.calls, "waits for a lock of calls")
         yield from _above(owner, work.max_lock_ns, work.lock_ns, "the longest wait of all")
-    for hold in profile.lock_holds:
+    for hold in report.lock_holds:
         owner = f"lock of {hold.statement[:60]!r}"
         yield from _negative(owner, count=hold.count, total_ns=hold.total_ns, max_ns=hold.max_ns)
         yield from _above(owner, hold.max_ns, hold.total_ns, "the longest of all")
@@ -194,6 +195,7 @@ def _of_files(profile: Profile) -> Iterator[str]:
 
 
 def _of_threads(profile: Profile) -> Iterator[str]:
+    killed = {process.id for process in profile.processes if not process.clean_end}
     counted = Counter(used.thread for used in profile.thread_usage)
     for thread, times in counted.items():
         if times > 1:
@@ -206,7 +208,8 @@ def _of_threads(profile: Profile) -> Iterator[str]:
             written_bytes=used.written_bytes,
         )  # fmt: skip
         plotted_ns = sum(i.cpu_ns for i in used.timeline)
-        yield from _above(owner, plotted_ns - TICKS_NS, cpu_ns, "CPU in intervals")
+        if used.thread.process_id not in killed:  # whose last second was seen from outside alone
+            yield from _above(owner, plotted_ns - TICKS_NS, cpu_ns, "CPU in intervals")
 
 
 def _of_timeline(profile: Profile) -> Iterator[str]:

@@ -108,7 +108,8 @@ def _cautions(profile: Profile) -> list[str]:
     if killed := [p for p in unended if p.pid not in profile.running]:
         cautions.append(
             f"{_named(killed, 'was', 'were')} killed, left by os._exit, or in another container: all"
-            " that was asked is here but a call in progress; how long is said of a run is the least"
+            " that was asked is here but a call in progress; run times, and what threads used, are"
+            " the least"
         )
     folded = sum(p.folded_statements for p in processes)
     if folded:
