@@ -50,6 +50,7 @@ wheels: $(BIN)/nox ## wheels for old and small Linux, x86-64 and aarch64, of eac
 
 bench: $(BIN)/queryprof ## measures what recording costs, beside other tools (ten minutes)
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/loops.py
 	$(BIN)/python benchmarks/drivers.py
