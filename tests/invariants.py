@@ -160,6 +160,7 @@ def _of_spans(report: Report) -> Iterator[str]:
         span, owner = found.span, f"span {found.span.name!r}"
         yield from _of_distribution(owner, span.durations)
         yield from _negative(owner, database_ns=span.database_ns, cpu_ns=span.cpu_ns)
+        yield from _above(owner, span.cpu_ns, span.durations.total_ns, "CPU time of all")
         yield from _above(owner, span.errors, span.count, "failed")
         yield from _above(owner, sum(span.statuses.values()), span.count, "with a status")
         if span.durations.count != span.count or span.queries.count != span.count:
