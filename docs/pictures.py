@@ -35,6 +35,8 @@ def main(trace: str, page: str) -> None:
             shown = ""
             while "http://" not in shown:
                 shown = server.stdout.readline()
+                if not shown:
+                    sys.exit(f"snakeviz has ended with status {server.wait()}")
             tab = browser.new_page(viewport={"width": WIDTH, "height": 700})
             tab.goto(re.findall(r"http://\S+", shown)[0], wait_until="domcontentloaded")
             tab.wait_for_selector("svg rect, svg path", timeout=60_000)

@@ -151,3 +151,11 @@ def test_nightly_goes_on_after_a_failure(tmp_path: Path) -> None:
     assert "No rule to make target" in (tmp_path / "no-target.log").read_text()
     assert "test-steady" in (tmp_path / "help.log").read_text()
     assert make("nightly", "NIGHTLY=help", f"NIGHTLY_LOGS={tmp_path}").returncode == 0
+
+
+def test_each_package_of_the_tests_is_pinned() -> None:
+    """One that is not would be left out without a word, and its tests skipped."""
+    lines = (ROOT / "tests" / "packages.txt").read_text().splitlines()
+    needed = {name for line in lines if not line.startswith("#") for name in line.split()}
+    pinned = (ROOT / "requirements-dev.txt").read_text().splitlines()
+    assert needed <= {line.partition("==")[0] for line in pinned if "==" in line}
