@@ -35,6 +35,11 @@ def average(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}"
 
 
+def times(value: float) -> str:
+    """A factor with three digits, or all of those before the point: x1.23, x12.3, x194,000."""
+    return f"x{value:,.0f}" if value >= 100 else f"x{value:.3g}"
+
+
 def percent(share: float) -> str:
     """A share (0 to 1) as 12.3%."""
     return f"{share * 100:.1f}%"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.findings import indexes, queries, transactions, work
@@ -49,7 +50,6 @@ OF_LOOPS = ("duplicate_query", "re_prepare", "n_plus_one", "autocommit_reads", "
 
 RULES: tuple[Rule, ...] = (
     transactions.lock_findings,
-    blocked_loop,
     indexes.index_defeated,
     work.offset_pagination,
     work.over_fetch,
@@ -61,16 +61,26 @@ RULES: tuple[Rule, ...] = (
     work.missing_covering_index,
     queries.connection_per_query,
     queries.re_prepare,
+    queries.outlier,
     queries.duplicate_query,
     transactions.commit_per_write,
     queries.n_plus_one,
     transactions.autocommit_reads,
-    queries.query_in_loop,
     queries.many_cheap,
+    queries.query_in_loop,
     indexes.redundant_index,
 )
 """In the order of precedence: of one statement and call site the first finding is the cause, and
 those after it are its symptoms."""
+
+
+def _with_consequence(cause: Finding | None, blocked: Finding) -> Finding:
+    """One finding of a statement that blocks a loop: its cause, where a change of it is known."""
+    if cause is None:
+        return blocked
+    if cause.category == "full_scan" and not cause.code:  # no index that could be named
+        return replace(blocked, evidence=(*blocked.evidence, *cause.evidence))
+    return replace(cause, evidence=(*cause.evidence, *blocked.evidence))
 
 
 def find(report: Report, loop_at: LoopFinder, schemas: Mapping[str, Schema]) -> tuple[Finding, ...]:
@@ -96,4 +106,7 @@ def find(report: Report, loop_at: LoopFinder, schemas: Mapping[str, Schema]) -> 
             kind = "index" if finding.category == "redundant_index" else ""
             key = (finding.statement + kind, place_of(finding.site.frame))
             found.setdefault(key, finding)
+    for blocked in filter(None, blocked_loop(program)):
+        key = (blocked.statement, place_of(blocked.site.frame))
+        found[key] = _with_consequence(found.get(key), blocked)
     return tuple(sorted(found.values(), key=lambda one: (-one.gain_ns, one.identity)))

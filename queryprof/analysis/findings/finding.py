@@ -33,6 +33,7 @@ CATEGORIES = {
     "n_plus_one": "the same query for each row or item of a loop",
     "duplicate_query": "the same query with the same parameters, and nothing written in between",
     "many_cheap": "very many fast queries",
+    "outlier": "one of many executions takes most of the time",
     "commit_per_write": "a commit for each write",
     "autocommit_reads": "each read takes the file's lock for itself",
     "lock_wait": "waits for a lock that others hold",
@@ -69,6 +70,7 @@ class Finding:
         fix: what to do; code: SQL or Python where it can be written, else "".
         doubt: what is not sure; "" when nothing is in doubt.
         parent: the statement for whose rows this one is executed; "" where it is not known.
+        whole: what the share is of: the run, or the spans' time.
     """
 
     category: str
@@ -83,6 +85,7 @@ class Finding:
     code: str = ""
     doubt: str = ""
     parent: str = ""
+    whole: str = "run"
 
     @property
     def identity(self) -> str:

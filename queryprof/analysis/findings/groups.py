@@ -18,6 +18,10 @@ from queryprof.model import Aggregate, CallPath
 
 MOST_GROUPS = 5000
 
+OUTLIER_OF = 20
+OUTLIER_NS = 10_000_000
+"""One of so many executions that takes so much longer than half of them do, and most of the time."""
+
 SEARCHED = 4000
 """Characters of a statement."""
 
@@ -58,6 +62,20 @@ class Group:
     @cached_property
     def self_ns(self) -> int:
         return sum(member.self_ns for member in self.members)
+
+    @cached_property
+    def outlier_ns(self) -> int:
+        """What one execution took longer than the others do, if that is most of the time; else 0."""
+        totals = self.totals
+        if totals.executions < OUTLIER_OF or totals.p50_ns is None or totals.has_calls_inside:
+            return 0
+        more_ns = totals.max_ns - totals.p50_ns
+        return more_ns if more_ns >= OUTLIER_NS and more_ns > self.self_ns / 2 else 0
+
+    @cached_property
+    def steady_ns(self) -> int:
+        """The time of its executions without that outlier."""
+        return max(0, self.self_ns - self.outlier_ns)
 
     @cached_property
     def rows(self) -> int:

@@ -92,11 +92,22 @@ class Program:
         return sum(found.span.count for found in self.report.spans)
 
     @cached_property
+    def _times_ns(self) -> tuple[int, int]:
+        """Of the longest run of a process, and of all spans; 0: there are none."""
+        run_ns = max((process.wall_ns for process in self.profile.processes), default=0)
+        return run_ns, sum(found.span.durations.total_ns for found in self.report.spans)
+
+    @property
     def run_ns(self) -> int:
         """The time that shares are of: that of the spans, where there are any, else of the run."""
-        run_ns = max((process.wall_ns for process in self.profile.processes), default=0)
-        spans_ns = sum(found.span.durations.total_ns for found in self.report.spans)
+        run_ns, spans_ns = self._times_ns
         return min(run_ns, spans_ns) if spans_ns else run_ns
+
+    @property
+    def whole(self) -> str:
+        """What that is called."""
+        run_ns, spans_ns = self._times_ns
+        return "spans' time" if 0 < spans_ns < run_ns else "run"
 
     @cached_property
     def loops(self) -> dict[tuple[str, str, int], Frame | None]:
@@ -142,7 +153,7 @@ class Program:
         severity = order[max(order.index(severity), order.index(most))]
         return Finding(
             category, severity, min(share, 1.0), round(gain_ns), statement, site, loop, evidence,
-            fix, code, doubt,
+            fix, code, doubt, whole=self.whole,
         )  # fmt: skip
 
 

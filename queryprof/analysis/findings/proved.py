@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.units import counted, duration, size
+from queryprof.analysis.units import counted, duration, size, times
 from queryprof.model.advice import Advice, Change, Proof, Rewrite
 
 OF_INDEXES = frozenset(
@@ -75,7 +75,7 @@ def proof_in_words(proof: Proof) -> str:
 
 def factor(proof: Proof) -> str:
     """How many times faster a statement is."""
-    return f"x{proof.before.ns / max(proof.after.ns, 1):,.3g}"
+    return times(proof.before.ns / max(proof.after.ns, 1))
 
 
 def rewrite_in_words(rewrite: Rewrite) -> str:
@@ -83,7 +83,7 @@ def rewrite_in_words(rewrite: Rewrite) -> str:
     before, after = rewrite.before.ns, rewrite.after.ns
     where = "with the changes made" if rewrite.with_changes else "on the database as it is"
     return (
-        f"proved: rewritten {duration(before)} -> {duration(after)} (x{before / max(after, 1):,.3g})"
+        f"proved: rewritten {duration(before)} -> {duration(after)} ({times(before / max(after, 1))})"
         f" {where}, with equal rows for {counted(rewrite.compared, 'set')} of parameters"
     )
 

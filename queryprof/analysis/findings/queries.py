@@ -46,7 +46,7 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "duplicate_query",
                 group,
-                group.totals.self_ns * ratio,
+                group.steady_ns * ratio,
                 (
                     (
                         f"{counted(runs, 'execution')}; {percent(ratio)} of {average(group.samples)} that"
@@ -60,6 +60,27 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
             )
 
 
+def outlier(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        totals = group.totals
+        if group.outlier_ns and (group.reads or group.writes):
+            yield program.finding(
+                "outlier",
+                group,
+                group.outlier_ns,
+                (
+                    (
+                        f"1 of {counted(totals.executions, 'execution')} took"
+                        f" {duration(totals.max_ns)}; half of them took {duration(totals.p50_ns)} or less"
+                    ),
+                ),
+                "Look at that one execution (queryprof report --slowest): its parameters, a lock, a"
+                " cache that was cold. What the others do needs no change.",
+                doubt="The next run may not have it.",
+                most=Severity.MEDIUM,
+            )
+
+
 def re_prepare(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         runs = group.totals.statement_executions
@@ -67,7 +88,7 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "re_prepare",
                 group,
-                group.totals.self_ns / 2,
+                group.steady_ns / 2,
                 (
                     (
                         f"{counted(runs, 'execution')} of {average(group.texts)} different texts that"
@@ -138,9 +159,10 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         parent = _parent(program, group)
         outside = group.executions_outside >= FEW
         is_sure = bool(in_spans or (outside and parent))
-        if is_sure != surely or not (is_sure or (outside and loop and runs < MANY)):
+        if is_sure != surely or not (is_sure or (outside and loop)):
             continue
-        evidence = [f"{counted(runs, 'execution')} of {duration(group.totals.mean_ns or 0)} each"]
+        each_ns = group.steady_ns / max(runs, 1)
+        evidence = [f"{counted(runs, 'execution')} of {duration(each_ns)} each"]
         if in_spans:
             evidence.append(
                 f"{average(in_spans.each)} times in each of {counted(in_spans.spans, 'span')}"
@@ -156,7 +178,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         finding = program.finding(
             "n_plus_one",
             group,
-            group.totals.self_ns * (1 - 1 / max(runs, 1)),
+            group.steady_ns * (1 - 1 / max(runs, 1)),
             tuple(evidence),
             _one_query(group.statement, parent, program.profile.notes.get(group.statement)),
             loop,
@@ -168,17 +190,18 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
 def many_cheap(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         totals = group.totals
-        share = totals.self_ns / program.run_ns if program.run_ns else 0.0
-        is_cheap = (totals.mean_ns or CHEAP_NS) < CHEAP_NS
+        share = group.steady_ns / program.run_ns if program.run_ns else 0.0
+        is_cheap = group.steady_ns < CHEAP_NS * totals.executions
         if group.reads and totals.executions >= MANY and is_cheap and share >= MANY_SHARE:
             yield program.finding(
                 "many_cheap",
                 group,
-                totals.self_ns / 2,
+                group.steady_ns / 2,
                 (
                     (
-                        f"{counted(totals.executions, 'execution')} of {duration(totals.mean_ns or 0)}"
-                        f" take {percent(share)} of the run: none is slow, all together are"
+                        f"{counted(totals.executions, 'execution')} of"
+                        f" {duration(group.steady_ns / totals.executions)} take {percent(share)} of the"
+                        f" {program.whole}: none is slow, all together are"
                     ),
                 ),
                 "Ask for many items at once (WHERE id IN (...), a JOIN), or keep in memory what is"

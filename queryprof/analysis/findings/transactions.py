@@ -32,21 +32,38 @@ VERY_LONG_NS = 1_000_000_000
 
 
 def commit_per_write(program: Program) -> Iterator[Finding | None]:
+    told: set[frozenset[object]] = set()
     for group in program.groups:
-        writes = group.totals.executions
-        if not group.writes or writes < FEW or group.calls_of.get("executemany"):
+        writes = _writes_of(group)
+        if not group.writes or writes < FEW:
             continue
         callers = [(frame.file, frame.function) for frame in group.path[1:2]]
         functions = dict.fromkeys([group.function, *callers])
-        commits = [g for function in functions for g in program.near(function) if _is_commit(g)]
+        near = [g for function in functions for g in program.near(function)]
+        commits = [g for g in near if _is_commit(g)]
         committed = sum(g.totals.executions for g in commits)
-        own = group.files.syncs >= EACH * writes
-        if own:
+        is_many = bool(group.calls_of.get("executemany"))
+        if group.files.syncs >= EACH * writes:
             cost_ns = group.files.sync_ns + group.files.write_ns
             said = "each is a transaction of its own (no BEGIN before them)"
-        elif EACH * writes <= committed <= 1.5 * writes:
+            fix = (
+                "Put one transaction around it: BEGIN before it, COMMIT after it. Without one,"
+                " executemany() commits each row, too."
+            )
+        elif not is_many and (
+            _is_for_each(committed, writes)
+            or _is_for_each(committed, sum(_writes_of(g) for g in near if g.writes))
+        ):
+            places = frozenset((g.statement, g.site.frame) for g in commits)
+            if places in told:  # of another statement: the same commits
+                continue
+            told.add(places)
             cost_ns = sum(g.totals.self_ns for g in commits)
             said = f"{counted(committed, 'commit')}"
+            fix = (
+                "Put one transaction around the loop: BEGIN before it, COMMIT after it"
+                " (`with connection:` around the loop, not in it)."
+            )
         else:
             continue
         syncs = group.files.syncs + sum(g.files.syncs for g in commits)
@@ -59,10 +76,18 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             group,
             cost_ns * (1 - 1 / writes),
             tuple(evidence),
-            "Put one transaction around the loop: BEGIN before it, COMMIT after it"
-            " (`with connection:` around the loop, not in it), or use executemany().",
+            fix,
             program.loop_of(group),
         )
+
+
+def _writes_of(group: Group) -> int:
+    """Its executions; of an executemany the rows, which are executions of SQLite's."""
+    return group.rows if group.calls_of.get("executemany") else group.totals.executions
+
+
+def _is_for_each(commits: int, writes: int) -> bool:
+    return EACH * writes <= commits <= 1.5 * writes
 
 
 def _is_commit(group: Group) -> bool:
@@ -175,14 +200,14 @@ def _long_holds(program: Program, said: set[str]) -> Iterator[Finding | None]:
         is_writer = (hold.statement, hold.path, hold.thread) in writers
         if hold.kind == "read" and is_writer:
             continue
-        if hold.kind == "read" and hold.max_ns >= VERY_LONG_NS and hold.database in written:
-            log = f" (it had {size(hold.log_bytes)})" if hold.log_bytes else ""
+        is_pinned = hold.kind == "read" and hold.max_ns >= VERY_LONG_NS and hold.log_bytes
+        if is_pinned and hold.database in written:
             yield program.about(
                 "pinned_wal", hold.statement, site, hold.total_ns / 2,
                 (
                     (f"{counted(hold.count, 'read transaction')} stayed open up to"
-                    f" {duration(hold.max_ns)} while others wrote: the write-ahead log{log} cannot"
-                    " be reset, and grows"),
+                    f" {duration(hold.max_ns)} while others wrote: the write-ahead log (it had"
+                    f" {size(hold.log_bytes)}) cannot be reset, and grows"),
                 ),
                 "Fetch all rows at once (fetchall()) or close the cursor: an unfinished SELECT keeps"
                 " its transaction open.",

@@ -18,7 +18,7 @@ def title(finding: Finding) -> str:
 
 def gain(finding: Finding) -> str:
     """The most that a fix can win."""
-    return f"up to {percent(finding.share)} of the run ({duration(finding.gain_ns)})"
+    return f"up to {percent(finding.share)} of the {finding.whole} ({duration(finding.gain_ns)})"
 
 
 def change_at(finding: Finding, places: Places) -> str:
