@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os.path import basename
+from statistics import fmean
 
 from queryprof.analysis.call_sites import CallSite, Function, call_site, find_helpers
 from queryprof.analysis.changes import (
@@ -29,6 +30,9 @@ from queryprof.analysis.random_names import fold_random
 from queryprof.analysis.totals import add_up, group_by
 from queryprof.model import Aggregate, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
+
+MATTERS = 0.01
+"""Of the runs' database time: a statement whose time changes by less is no better and no worse."""
 
 SITES = 3
 """Call sites shown for a statement."""
@@ -74,12 +78,13 @@ def compare(
         judge(metric, [of(p) for p in before], [of(p) for p in after])
         for metric, of in (*IO, *(LOOPS if has_loops else ()))
     ]
+    least_ns = MATTERS * fmean(run.self_ns for side in totals for run in side)
     names = sorted({name for side in sides for run in side for name in run})
     helpers = find_helpers(a for profile in (*before, *after) for a in profile.aggregates)
     plans = [plans_by_statement(p for run in side for p in run.plans) for side in (before, after)]
     changes = [
         _compare_statement(
-            name, sides, judge, helpers, PlanChange(*(met.get(name, ()) for met in plans))
+            name, sides, judge, helpers, PlanChange(*(met.get(name, ()) for met in plans)), least_ns
         )
         for name in names
     ]
@@ -126,6 +131,7 @@ def _compare_statement(
     judge: Judge,
     helpers: frozenset[Function],
     plans: PlanChange,
+    least_ns: float,
 ) -> StatementChange:
     before, after = ([run.get(statement, []) for run in side] for side in sides)
     kind = "known" if any(before) and any(after) else "gone" if any(before) else "new"
@@ -138,6 +144,14 @@ def _compare_statement(
             for side in totals
         ]
         changes.append(judge(metric, *pair))
+    spent_ns = [fmean(run.self_ns for run in side) for side in totals]
+    if abs(spent_ns[1] - spent_ns[0]) < least_ns:
+        changes = [
+            replace(change, verdict=Verdict.SAME)
+            if change.gate == "time" and change.verdict in (Verdict.BETTER, Verdict.WORSE)
+            else change
+            for change in changes
+        ]
     return StatementChange(statement, kind, tuple(changes), _sites((before, after), helpers), plans)
 
 

@@ -26,7 +26,7 @@ def whole_holds(holds: Sequence[LockHold]) -> tuple[LockHold, ...]:
         parts = [one for one in (begun, rest, known) if one]
         if known:
             end = (*key, *_end(known))
-        whole[end] = _sum(parts, known or rest)
+        whole[end] = sum_of(parts, known or rest)
     return tuple(whole.values())
 
 
@@ -41,7 +41,8 @@ def _key(hold: LockHold) -> tuple[object, ...]:
     return hold.kind, hold.database, hold.statement, hold.path, hold.span, hold.thread
 
 
-def _sum(parts: Sequence[LockHold], end: LockHold) -> LockHold:
+def sum_of(parts: Sequence[LockHold], end: LockHold) -> LockHold:
+    """The sums of holds, as one that is otherwise like `end`."""
     changed = [one.changed_rows for one in parts]
     return replace(
         end,

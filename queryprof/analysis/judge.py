@@ -17,6 +17,10 @@ MIN_TIMED_RUNS = 4
 """Runs a side for a verdict on times: with 3 a side, one in ten pairs of equal programs would
 differ by luck (2 of the 20 orders of six runs part them cleanly)."""
 
+RUNS_THAT_MAY_OVERLAP = 8
+"""With fewer runs a side the bootstrap interval is too narrow (4 values have 35 different samples): all
+runs of one side must be faster than all of the other, which 4 and 4 equal runs are once in 35 times."""
+
 NOISY = frozenset({"io", "time"})
 """Gates of metrics that differ between equal runs, and are compared with statistics."""
 
@@ -98,6 +102,13 @@ LOOPS: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
 """Of event loops: the mean lag of their heartbeats, and the time of their stalls."""
 
 
+_CHANGED = (Verdict.BETTER, Verdict.WORSE)
+
+
+def _parted(before: list[float], after: list[float]) -> bool:
+    return min(after) > max(before) or max(after) < min(before)
+
+
 def _mean(total: int, count: int) -> float | None:
     return total / count if count else None
 
@@ -128,6 +139,9 @@ class Judge:
             if min(len(before), len(after)) >= MIN_TIMED_RUNS:
                 interval = ratio_interval(known_before, known_after)
             verdict = self._timed(metric, ratio, interval)
+            few = min(len(before), len(after)) < RUNS_THAT_MAY_OVERLAP
+            if few and verdict in _CHANGED and not _parted(known_before, known_after):
+                verdict = Verdict.UNCLEAR
         else:
             verdict = self._exact(metric, known_before, known_after)
         return Change(metric.name, metric.gate, first, second, ratio, interval, verdict)

@@ -94,6 +94,27 @@ def test_several_runs_do(factor: float, verdict: Verdict) -> None:
     assert change.interval[0] <= factor <= change.interval[1]
 
 
+@pytest.mark.parametrize(
+    ("runs", "verdict"), [(4, Verdict.UNCLEAR), (7, Verdict.UNCLEAR), (8, Verdict.WORSE)]
+)
+def test_few_runs_must_not_overlap(runs: int, verdict: Verdict) -> None:
+    """One run of the slower side was faster than one of the other."""
+    before = [profile_of(aggregate("S", ns=1000 + run)) for run in range(runs)]
+    after = [profile_of(aggregate("S", ns=1500 if run else 1000 + runs - 2)) for run in range(runs)]
+    assert change_of(compare(before, after), "S", "database_ns").verdict == verdict
+    apart = [*after[1:], profile_of(aggregate("S", ns=1000 + runs))]
+    assert change_of(compare(before, apart), "S", "database_ns").verdict == Verdict.WORSE
+
+
+@pytest.mark.parametrize(("all_ns", "verdict"), [(48_000, Verdict.WORSE), (52_000, Verdict.SAME)])
+def test_a_statement_whose_time_does_not_matter_is_the_same(all_ns: int, verdict: Verdict) -> None:
+    """500 ns are more or less than a hundredth of the run's database time."""
+    before = [profile_of(aggregate("S", ns=500), aggregate("T", ns=all_ns - 750)) for _ in range(4)]
+    after = [profile_of(aggregate("S", ns=1000), aggregate("T", ns=all_ns - 750)) for _ in range(4)]
+    change = change_of(compare(before, after), "S", "database_ns")
+    assert (change.verdict, round(change.ratio or 0)) == (verdict, 2)
+
+
 def test_vm_steps_may_drift_between_versions_of_sqlite_alone() -> None:
     """Equal versions are held to 0, others to the tolerance."""
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
+from queryprof.analysis.spans import RepeatFinding
 from queryprof.analysis.units import average, counted, duration, percent
+from queryprof.model import Frame
 
 FEW = 20
 """A statement that runs less often is in no costly loop."""
@@ -149,7 +151,7 @@ def query_in_loop(program: Program) -> Iterator[Finding | None]:
 
 
 def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
-    repeated = {(found.statement, found.site.frame): found for found in program.report.repeats}
+    repeated = _repeated(program)
     for group in program.groups:
         runs = group.totals.executions
         if not group.reads or (group.totals.rows_each or 0) > POINT_ROWS:
@@ -185,6 +187,22 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             doubt="" if in_spans or parent else "The loop's items may not come from a query.",
         )
         yield replace(finding, parent=parent.statement) if finding and parent else finding
+
+
+def _repeated(program: Program) -> Mapping[tuple[str, Frame | None], RepeatFinding]:
+    """Queries in loops of spans, by statement and place: those of all call paths together."""
+    spans = {found.span.name: found.span.count for found in program.report.spans}
+    repeated: dict[tuple[str, Frame | None], RepeatFinding] = {}
+    for found in program.report.repeats:
+        known = repeated.setdefault((found.statement, found.site.frame), found)
+        if known is not found and known.span == found.span:
+            repeated[found.statement, found.site.frame] = replace(
+                known,
+                spans=min(spans[known.span], known.spans + found.spans),
+                executions=known.executions + found.executions,
+                most=max(known.most, found.most),
+            )
+    return repeated
 
 
 def many_cheap(program: Program) -> Iterator[Finding | None]:

@@ -10,6 +10,7 @@ from queryprof.analysis.call_sites import call_site
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
+from queryprof.analysis.holds import sum_of
 from queryprof.analysis.units import average, counted, duration, percent, size
 from queryprof.model import LockEvent, LockHold
 
@@ -128,6 +129,13 @@ class _Waits:
     longest_ns: int = 0
     waiters: set[str] = field(default_factory=set)
 
+    def add(self, wait: LockEvent, ns: int) -> None:
+        """Adds a wait, of which so much was for this holder, in one hold or in several."""
+        self.count += 1
+        self.ns += ns
+        self.longest_ns = max(self.longest_ns, ns)
+        self.waiters.add(_named(wait))
+
 
 def lock_findings(program: Program) -> Iterator[Finding | None]:
     """lock_wait, long_transaction and pinned_wal: one finding for each holder."""
@@ -138,13 +146,13 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
     caused: dict[tuple[str, object, object], _Waits] = {}
     known_ns = 0
     for wait in waits:
+        of_wait: dict[tuple[str, object, object], int] = {}
         for holder, ns in holders.of(wait):
             key = (holder.statement, holder.path[:1], holder.end_path[:1])
-            found = caused.setdefault(key, _Waits(holder))
-            found.count += 1
-            found.ns += ns
-            found.longest_ns = max(found.longest_ns, ns)
-            found.waiters.add(_named(wait))
+            caused.setdefault(key, _Waits(holder))
+            of_wait[key] = of_wait.get(key, 0) + ns
+        for key, ns in of_wait.items():
+            caused[key].add(wait, ns)
             known_ns += ns
     for found in caused.values():
         if found.ns < WAITED_NS:
@@ -267,12 +275,15 @@ def _named(event: LockEvent) -> str:
 
 
 def _sums_of(event: LockEvent, holds: Iterable[LockHold]) -> LockHold:
-    """The sums of the holds like an event."""
-    for hold in holds:
-        if (hold.statement, hold.path, hold.end_path, hold.kind) == (
-            event.statement, event.path, event.end_path, event.kind,
-        ):  # fmt: skip
-            return hold
+    """The sums of the holds like an event, of all threads and spans."""
+    place = event.statement, event.path[:1], event.end_path[:1], event.kind, event.database
+    same = [
+        hold
+        for hold in holds
+        if (hold.statement, hold.path[:1], hold.end_path[:1], hold.kind, hold.database) == place
+    ]
+    if same:
+        return sum_of(same, same[0])
     return LockHold(
         event.kind, event.database, event.statement, event.path, event.span, event.thread,
         event.end_statement, event.end_path, 1, event.duration_ns, event.duration_ns, 0, 0, None, 0,

@@ -1,0 +1,159 @@
+"""What the cards of findings say, on profiles made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from say.by_hand import MAIN, QUERY, aggregate, profile_of
+
+from queryprof.analysis.findings.find import find
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.report import Report
+from queryprof.analysis.units import times
+from queryprof.core._core import histogram_bucket
+from queryprof.model import (
+    Aggregate,
+    Distribution,
+    FileWork,
+    Frame,
+    LockEvent,
+    LockHold,
+    Profile,
+    Repeat,
+    Span,
+    Thread,
+)
+from queryprof.report.findings.text import gain
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+SITE = (QUERY, MAIN)
+
+
+def findings(profile: Profile) -> tuple[Finding, ...]:
+    return find(Report(profile), lambda frame: replace(frame, line=1), {})
+
+
+def executed(
+    count: int, each_ns: int, longest_ns: int = 0, statement: str = "SELECT a"
+) -> Aggregate:
+    """Executions of which one may have taken longer."""
+    one = aggregate(statement, SITE, ns=count * each_ns, count=count)
+    if not longest_ns:
+        return one
+    total_ns = (count - 1) * each_ns + longest_ns
+    return one._replace(
+        total_ns=total_ns, self_ns=total_ns, max_ns=longest_ns, execution_max_ns=longest_ns,
+        histogram={histogram_bucket(each_ns): count - 1, histogram_bucket(longest_ns): 1},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("count", "longest_ns", "category"),
+    [(20, 11 * MS, "outlier"), (19, 11 * MS, ""), (20, 10 * MS, "n_plus_one")],
+)
+def test_an_outlier_is_no_loop(count: int, longest_ns: int, category: str) -> None:
+    """Of 20 executions one takes 10 ms longer than half of them, and most of the time."""
+    found = findings(profile_of(executed(count, MS // 4, longest_ns)))
+    assert [one.category for one in found] == [category] * bool(category)
+
+
+def test_what_an_outlier_took_is_in_no_other_gain() -> None:
+    (found,) = findings(profile_of(executed(1000, 5000, 300 * MS)))
+    assert (found.category, found.severity) == ("outlier", Severity.MEDIUM)
+    assert found.gain_ns == pytest.approx(300 * MS, rel=0.01)
+    assert found.evidence[0].startswith(
+        "1 of 1,000 executions took 300 ms; half of them took 4.99 µs or"
+    )
+
+
+@pytest.mark.parametrize("count", [999, 1000, 20_000])
+def test_a_loop_is_one_however_often_it_runs(count: int) -> None:
+    """Very many cheap ones that take a tenth of the run are called so."""
+    (found,) = findings(profile_of(executed(count, 10_000)))
+    assert found.category == ("many_cheap" if count == 20_000 else "n_plus_one")
+
+
+def test_spans_with_several_call_paths_are_one_loop() -> None:
+    """50 spans by one path, and one by another."""
+    other = (QUERY, Frame("other", "/app/main.py", 20), MAIN)
+    counts = {SITE: 2000, other: 40}
+    durations = Distribution(51, 510 * MS, 10 * MS, {histogram_bucket(10 * MS): 51})
+    queries = Distribution(51, 51 * 40, 40, {histogram_bucket(40): 51})
+    span = Span(
+        "req", 51, 0, 300 * MS, 0, 0, durations, queries,
+        tuple(Repeat("SELECT a", path, count // 40, count, 40) for path, count in counts.items()), {},
+    )  # fmt: skip
+    profile = replace(
+        profile_of(
+            *(
+                aggregate("SELECT a", path, count=n, ns=n * 10_000, span="req")
+                for path, n in counts.items()
+            )
+        ),
+        spans=(span,),
+    )
+    (found,) = findings(profile)
+    assert "40 times in each of 51 spans req" in found.evidence
+    assert gain(found).startswith("up to 4.0% of the spans' time (")
+
+
+def hold(thread: int, count: int) -> LockHold:
+    return LockHold(
+        "write", "app.db", "BEGIN IMMEDIATE", SITE, "", Thread(1, f"T{thread}"), "COMMIT", SITE,
+        count, count * 50 * MS, 50 * MS, count * MS, count * 50 * MS, count, 0,
+    )  # fmt: skip
+
+
+def event(kind: str, thread: int, start_ms: int, ms: int) -> LockEvent:
+    return LockEvent(
+        kind, "app.db", "BEGIN IMMEDIATE", SITE, "", Thread(1, f"T{thread}"), "COMMIT", SITE,
+        start_ms * MS, ms * MS,
+    )  # fmt: skip
+
+
+def test_holds_of_all_threads_are_counted_and_a_wait_once() -> None:
+    """A call that waits for three holds of one line is one call, and waited for all of them."""
+    work = FileWork(
+        "BEGIN IMMEDIATE",
+        SITE,
+        "",
+        Thread(1, "T4"),
+        "execute",
+        1,
+        1,
+        150 * MS,
+        150 * MS,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    )
+    profile = replace(
+        profile_of(aggregate("BEGIN IMMEDIATE", SITE, ns=200 * MS, count=4)),
+        file_work=(work,),
+        lock_holds=tuple(hold(thread, 5) for thread in range(3)),
+        lock_events=(
+            *(event("write", thread, 50 * thread, 50) for thread in range(3)),
+            event("wait", 4, 0, 150),
+        ),
+    )
+    found = next(
+        one for one in findings(profile) if one.category in ("lock_wait", "long_transaction")
+    )
+    assert found.evidence[0].startswith("others waited 150 ms for it in 1 call (at most 150 ms)")
+    assert found.evidence[1].startswith(
+        "it held the write lock 15 times, 750 ms in all, at most 50.0 ms"
+    )
+    assert found.evidence[1].endswith("it changed 15 rows")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1.234, "x1.23"), (12.34, "x12.3"), (194_123.4, "x194,123")]
+)
+def test_factors_have_no_exponent(value: float, shown: str) -> None:
+    assert times(value) == shown
