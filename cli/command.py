@@ -46,7 +46,9 @@ def python_command(command: Sequence[str]) -> tuple[list[str], str]:
     first = command[0]
     if first in ("-m", "-c"):
         if len(command) < 2:
-            raise QueryprofError(f"run {first}: says no {'module' if first == '-m' else 'code'}")
+            raise QueryprofError(
+                f"run {first}: needs {'a module' if first == '-m' else 'code'} after it"
+            )
         return [sys.executable, *command], command[1] if first == "-m" else "python"
     name = os.path.splitext(os.path.basename(first))[0] or "program"
     if os.path.isfile(first) and (first.endswith((".py", ".pyc", ".pyz"))):
@@ -92,6 +94,12 @@ def run_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Sta
             signal.signal(number, handler)
 
 
+def _not_there(name: str) -> str:
+    if name.startswith("-"):
+        return f"{name}: run has no such option (queryprof run --help shows those it has)"
+    return f"{name}: there is no such {'file' if name.endswith('.py') else 'command'}"
+
+
 def _started(
     arguments: Sequence[str], environment: Mapping[str, str], ignores_children: bool
 ) -> subprocess.Popen[bytes]:
@@ -107,7 +115,7 @@ def _started(
             preexec_fn=_ignore_children if ignores_children else None,  # noqa: PLW1509
         )  # fmt: skip
     except FileNotFoundError as error:
-        raise QueryprofError(f"{arguments[0]}: there is no such command") from error
+        raise QueryprofError(_not_there(arguments[0])) from error
     except OSError as error:
         raise QueryprofError(f"{arguments[0]}: cannot be run: {error.strerror}") from error
 

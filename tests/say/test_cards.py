@@ -19,6 +19,7 @@ from queryprof.model import (
     Frame,
     LockEvent,
     LockHold,
+    Plan,
     Profile,
     Repeat,
     Span,
@@ -37,7 +38,7 @@ def findings(profile: Profile) -> tuple[Finding, ...]:
 
 
 def executed(
-    count: int, each_ns: int, longest_ns: int = 0, statement: str = "SELECT a"
+    count: int, each_ns: int, longest_ns: int = 0, statement: str = "SELECT a FROM t WHERE b = ?"
 ) -> Aggregate:
     """Executions of which one may have taken longer."""
     one = aggregate(statement, SITE, ns=count * each_ns, count=count)
@@ -74,6 +75,31 @@ def test_a_loop_is_one_however_often_it_runs(count: int) -> None:
     """Very many cheap ones that take a tenth of the run are called so."""
     (found,) = findings(profile_of(executed(count, 10_000)))
     assert found.category == ("many_cheap" if count == 20_000 else "n_plus_one")
+
+
+def test_a_loop_over_a_query_of_everything_is_no_query_for_each_item() -> None:
+    assert not findings(profile_of(executed(100, MS, statement="SELECT a FROM t ORDER BY b")))
+
+
+PLANS = {
+    "SELECT id FROM t ORDER BY b LIMIT ?": "temp_btree_sort",
+    "SELECT id FROM t WHERE a <> ? ORDER BY b LIMIT ?": "temp_btree_sort",
+    "SELECT a FROM t WHERE c = ? GROUP BY a ORDER BY count(*) LIMIT ?": "full_scan",
+    "SELECT id FROM t WHERE a <> ? ORDER BY b": "full_scan",
+}
+
+
+@pytest.mark.parametrize("statement", PLANS)
+def test_an_order_with_a_limit_wants_an_index_in_that_order(statement: str) -> None:
+    """Unless groups are ordered, or all rows are returned."""
+    tree = "SCAN t\nUSE TEMP B-TREE FOR ORDER BY"
+    one = executed(50, MS, statement=statement)._replace(
+        vm_steps=50 * 100_000, full_scan_steps=50 * 9_999, rows=500
+    )
+    profile = replace(profile_of(one), plans=(Plan(statement, "app.db", tree),))
+    (found,) = findings(profile)
+    assert found.category == PLANS[statement]
+    assert "9,999 rows" in found.evidence[0]
 
 
 def test_spans_with_several_call_paths_are_one_loop() -> None:

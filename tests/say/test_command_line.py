@@ -114,7 +114,12 @@ def test_stdin_and_module_and_arguments(queryprof: Run, script: Script, tmp_path
     ("arguments", "message"),
     [
         (("run", "no-such-command"), "no-such-command: there is no such command"),
-        (("run", "-m"), "run -m: says no module"),
+        (("run", "no_such.py"), "no_such.py: there is no such file"),
+        (
+            ("run", "--no-reprot", "x.py"),
+            "--no-reprot: run has no such option (queryprof run --help",
+        ),
+        (("run", "-m"), "run -m: needs a module after it"),
         (("run",), "Missing argument"),
         (("report",), "Missing argument"),
         (("report", "x.qprof", "--sort", "wrong"), "'wrong' is not one of"),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.work import CHOOSES
 from queryprof.analysis.spans import RepeatFinding
 from queryprof.analysis.units import average, counted, duration, percent
 from queryprof.model import Frame
@@ -161,7 +162,8 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         parent = _parent(program, group)
         outside = group.executions_outside >= FEW
         is_sure = bool(in_spans or (outside and parent))
-        if is_sure != surely or not (is_sure or (outside and loop)):
+        asks_for_one = bool(loop and CHOOSES.search(group.sql))
+        if is_sure != surely or not (is_sure or (outside and asks_for_one)):
             continue
         each_ns = group.steady_ns / max(runs, 1)
         evidence = [f"{counted(runs, 'execution')} of {duration(each_ns)} each"]

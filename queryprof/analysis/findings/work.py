@@ -14,6 +14,7 @@ from queryprof.analysis.units import average, counted
 
 OFFSET = re.compile(r"\bOFFSET\b|\bLIMIT (?:\?|:\w+), ?(?:\?|:\w+)", re.IGNORECASE)
 CHOOSES = re.compile(r"\bWHERE\b", re.IGNORECASE)
+GROUPS = re.compile(r"\bGROUP BY\b", re.IGNORECASE)
 LIMIT = re.compile(r"\bLIMIT\b", re.IGNORECASE)
 INDEX_USED = re.compile(r"SEARCH (\S+) USING INDEX (\S+)")
 
@@ -132,6 +133,8 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         returned = totals.rows_each or 0.0
         if not CHOOSES.search(group.sql) or OFFSET.search(group.sql):
             continue  # it must read all
+        if _stops_early(group) and totals.executions > ONCE:
+            continue  # its order decides: see temp_btree_sort
         table, columns = compared(group)
         yield program.finding(
             "full_scan",
@@ -158,10 +161,19 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         )
 
 
+def _stops_early(group: Group) -> bool:
+    """Whether it sorts rows of a table to take the first of them, which an index in that order has."""
+    sorts = any(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
+    return sorts and bool(LIMIT.search(group.sql)) and not GROUPS.search(group.sql)
+
+
 def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
-    for group in _marked(program, SORT):
+    scanning = (group for group in _marked(program, SCAN) if _stops_early(group))
+    for group in (*_marked(program, SORT), *scanning):
         totals = group.totals
         limited = bool(LIMIT.search(group.sql))
+        scanned = totals.full_scan_steps or 0
+        read = f", and reads {average(scanned)} rows," if scanned else ""
         if totals.executions <= ONCE or not (limited or group.repeats or totals.executions > 10):
             continue
         yield program.finding(
@@ -170,9 +182,9 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
             totals.self_ns * (0.9 if limited else 0.4),
             (
                 (
-                    f"{counted(totals.executions, 'execution')}, each sorts"
-                    f" {average((totals.vm_steps or 0) / ROW_STEPS * 2)} rows or so to return"
-                    f" {average(totals.rows_each or 0)}"
+                    f"{counted(totals.executions, 'execution')}, each takes"
+                    f" {average(totals.vm_steps)} VM steps{read} to return"
+                    f" {average(totals.rows_each or 0)} rows"
                 ),
                 _step(group, SORT),
             ),

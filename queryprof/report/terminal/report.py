@@ -111,7 +111,8 @@ def _overview(overview: Overview) -> Iterable[RenderableType]:
         (counted(overview.statements, "statement"), "bold"), ", ",
         f"{counted(overview.rows, 'row')}, {counted(overview.errors, 'error')}",
     )  # fmt: skip
-    yield Text(_own_work(overview), style="dim")
+    if overview.calls:
+        yield Text(_own_work(overview), style="dim")
     for caution in overview.cautions:
         yield Text(f"! {caution}", style="yellow")
     if not overview.cautions:
