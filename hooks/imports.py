@@ -100,13 +100,15 @@ class ImportHooks:
         return None
 
     def _attach_or_wait(self, hook: Hook) -> None:
+        if not self._is_attached:
+            return  # detached in between
         module = sys.modules.get(hook.module)
-        if module is not None:
+        if module is None:
+            self._waiting[hook.module] = hook
+            if self not in sys.meta_path:
+                sys.meta_path.insert(0, self)
+        elif not _when_imported(hook.module, lambda: self._attach_or_wait(hook)):
             self._attach(hook, module)
-            return
-        self._waiting[hook.module] = hook
-        if self not in sys.meta_path:
-            sys.meta_path.insert(0, self)
 
     def _attach(self, hook: Hook, module: ModuleType) -> None:
         self._waiting.pop(hook.module, None)
@@ -146,6 +148,45 @@ class _Loader:
         module.__loader__ = self._loader
         self._loader.exec_module(module)
         self._attach(self._hook, module)
+
+
+def _when_imported(name: str, attach: Callable[[], None]) -> bool:
+    """Has a function called at the end of a module's import, which another thread is at; False: it is
+    imported.
+
+    Half of a module cannot be attached to, and to import anything of it here would wait for that
+    thread, which may wait for this one. Python notes the end in the module's spec: `_initializing`
+    (importlib._bootstrap), which its import statement reads, too.
+    """
+    parts = name.split(".")
+    for length in range(1, len(parts) + 1):  # a package's own import goes on after a module of it
+        spec = getattr(sys.modules.get(".".join(parts[:length])), "__spec__", None)
+        if getattr(spec, "_initializing", False) and _tells_end(spec, attach):
+            return True
+    return False
+
+
+def _tells_end(spec: ModuleSpec | None, attach: Callable[[], None]) -> bool:
+    """Has a function called when a spec's import ends; False: it has ended."""
+    kind = type(spec)
+
+    class Importing(kind):  # type: ignore[misc, valid-type]
+        """The spec of a module that is being imported."""
+
+        def __setattr__(self, attribute: str, value: object) -> None:
+            kind.__setattr__(self, attribute, value)
+            if attribute == "_initializing" and not value:
+                self.__class__ = kind
+                attach()
+
+    try:
+        spec.__class__ = Importing  # type: ignore[assignment]
+    except TypeError:  # a spec that is no object of Python's
+        return False
+    if getattr(spec, "_initializing", False):
+        return True
+    spec.__class__ = kind  # it has ended just now
+    return False
 
 
 def package_of(module: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from time import time_ns
 
+from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import muted
 from queryprof.core.settings import read_settings
 from queryprof.errors import SessionError
@@ -101,7 +102,7 @@ class Recording:
     def __enter__(self) -> Self:
         if self._is_recording or self._profile is not None:
             raise SessionError("a recording is used once; make another with queryprof.profile()")
-        with session.exclusive:
+        with session.exclusive, own_imports():
             settings = None if session.is_on else read_settings()
             if self.path is not None:
                 self.path = None if is_null(self.path) else make_room(self.path)
@@ -134,7 +135,7 @@ class Recording:
             session.settle()
         elif session.is_on and not session.end_part():
             raise SessionError("the recording cannot be loaded: no file can be made")
-        with muted():
+        with muted(), own_imports():
             self._profile = self._read(session.parts()[self._parts_before :], own)
 
     def _read(self, parts: list[str], own: bool) -> Profile:
@@ -163,14 +164,15 @@ class Recording:
 
     def report(self, file: TextIO | None = None, top: int = 10) -> None:
         """Prints the ranked report to `file` (standard output)."""
-        from queryprof.analysis.report import Report
-        from queryprof.findings import findings_of
-        from queryprof.report.terminal.report import print_report
+        with own_imports():
+            from queryprof.analysis.report import Report
+            from queryprof.findings import findings_of
+            from queryprof.report.terminal.report import print_report
 
-        report = Report(self.profile, top=top)
-        with muted():  # it reads the schema of the program's databases
-            findings = findings_of(report)
-        print_report(report, file, findings=findings)
+            report = Report(self.profile, top=top)
+            with muted():  # it reads the schema of the program's databases
+                findings = findings_of(report)
+            print_report(report, file, findings=findings)
 
 
 def profile(path: str | os.PathLike[str] | None = None) -> Recording:

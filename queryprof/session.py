@@ -13,6 +13,7 @@ from time import time_ns
 
 from queryprof.core import _core
 from queryprof.core.exclusive import Exclusive
+from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain, muted, start_core
 from queryprof.core.settings import Settings, read_settings
 from queryprof.core.thread_usage import ThreadMeter
@@ -97,7 +98,7 @@ class Session:
             SessionError: this interpreter or its SQLite cannot be recorded, or a signal's handler or
                 a finalizer wants it while this thread stops the recording.
         """
-        with self.exclusive:
+        with self.exclusive, own_imports():
             if self._is_stopping:
                 raise SessionError("recording cannot start in the midst of its end")
             if self.is_on:
@@ -170,9 +171,10 @@ class Session:
         """
         left = [] if target.is_collected else regions_of(target.family)
         if len(left) > REGIONS_LEFT:
-            from queryprof.trace.recovery import put_aside
+            with own_imports():
+                from queryprof.trace.recovery import put_aside
 
-            put_aside(left, target.family)
+                put_aside(left, target.family)
         return directories() if len(left) <= MOST_REGIONS else []
 
     def _share_target(self) -> None:
@@ -204,7 +206,8 @@ class Session:
                 return
             self._is_stopping = True
             try:
-                self._stop()
+                with own_imports():
+                    self._stop()
             finally:
                 self._is_stopping = False
 
@@ -278,9 +281,10 @@ class Session:
         found = parts_with(self._parts) if self._parts else []
         if not found or self._facts is None:
             return []
-        from queryprof.trace.parts import of_process
+        with own_imports():
+            from queryprof.trace.parts import of_process
 
-        parts, unsound = of_process(found, self._facts.identity)
+            parts, unsound = of_process(found, self._facts.identity)
         for reason in set(unsound.values()) - self._told:
             self._told.add(reason)
             complain(f"left out: {reason}")

@@ -1,0 +1,82 @@
+"""What queryprof imports in the program's process: of the standard library that, and not files of the
+program that have the same name.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import get_ident
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+LIBRARY = os.path.dirname(os.path.abspath(os.__file__))
+DIRECTORIES = (LIBRARY, os.path.join(LIBRARY, "lib-dynload"))
+
+
+class own_imports:
+    """A context in which imports of this thread find the standard library's modules in its directory,
+    whatever is before that in sys.path: to import a program's json.py would run it.
+
+    The program still gets its own when it imports that name later.
+    """
+
+    def __enter__(self) -> None:
+        self._thread = get_ident()
+        self._found: list[str] = []
+        self._hidden: dict[str, ModuleType] = {}
+        for name in sys.stdlib_module_names.intersection(sys.modules):
+            origin = _origin(name)
+            if os.path.isabs(origin) and not origin.startswith(LIBRARY):
+                self._hidden |= _taken_out(name)
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        for name in self._found:
+            if name in self._hidden or _is_the_programs(name):
+                _taken_out(name)
+        sys.modules.update(self._hidden)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Finds modules of the standard library alone (importlib.abc.MetaPathFinder)."""
+        if path is not None or get_ident() != self._thread or name not in sys.stdlib_module_names:
+            return None
+        spec = _path_finder().find_spec(name, DIRECTORIES)
+        if spec is not None:
+            self._found.append(name)
+        return spec
+
+
+def _origin(name: str) -> str:
+    """The file of a module's spec; "": there is none. A program may have put any object there."""
+    try:
+        origin = getattr(getattr(sys.modules.get(name), "__spec__", None), "origin", None)
+    except Exception:
+        origin = None
+    return origin if type(origin) is str else ""
+
+
+def _taken_out(name: str) -> dict[str, ModuleType]:
+    """A module and those in it, which are out of sys.modules now."""
+    names = [one for one in sys.modules.copy() if f"{one}.".startswith(f"{name}.")]
+    return {one: sys.modules.pop(one) for one in names}
+
+
+def _is_the_programs(name: str) -> bool:
+    """Whether a module that was found is not the one that the program would find."""
+    its = _path_finder().find_spec(name, None)
+    return its is not None and its.origin != _origin(name)
+
+
+def _path_finder() -> type:
+    from _frozen_importlib_external import PathFinder
+
+    return PathFinder  # type: ignore[no-any-return]

@@ -1,0 +1,99 @@
+"""What queryprof imports in the program's process changes nothing there: no file of the program with a
+name of the standard library is run, and no import of another thread is waited for.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SHADOWS = ("ast", "dataclasses", "fnmatch", "hashlib", "json", "shutil", "signal", "string", "struct",
+           "subprocess", "tempfile", "textwrap", "threading", "typing", "tomllib", "uuid")  # fmt: skip
+"""Modules of the standard library that sqlite3 does not import."""
+
+PROGRAM = """
+import sqlite3, sys
+WAYS
+print("hello")
+import json, signal
+print(json.VALUE, signal.VALUE)
+"""
+ASK = "sqlite3.connect(':memory:').execute('SELECT 1').fetchall()\n"
+WAYS = {
+    "bare": ASK,
+    "installed": f"import queryprof\nqueryprof.install('x.qprof')\n{ASK}",
+    "ended": f"import queryprof\nqueryprof.install('x.qprof')\n{ASK}queryprof.uninstall()\n",
+    "block": f"import queryprof\nwith queryprof.profile('x.qprof') as p:\n    {ASK}"
+    "p.report(file=open('report.txt', 'w'))\n",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_files_with_names_of_the_standard_library_are_the_programs(
+    tmp_path: Path, way: str
+) -> None:
+    """They run when the program imports them, and at no other time."""
+    for name in SHADOWS:
+        (tmp_path / f"{name}.py").write_text(f"print('own {name}', flush=True)\nVALUE = 7\n")
+    (tmp_path / "app.py").write_text(PROGRAM.replace("WAYS", WAYS[way]))
+    done = subprocess.run(
+        [sys.executable, "app.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout == "hello\nown json\nown signal\n7 7\n"
+    assert (tmp_path / "x.qprof").exists() == (way != "bare")
+
+
+HALF = """
+import sys, threading
+import queryprof
+queryprof.install  # loads it: only the start is beside the import
+reached, go, failed = threading.Event(), threading.Event(), []
+
+class Stop:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            reached.set()
+            assert go.wait(60)
+
+def import_it():
+    try:
+        import asyncio
+    except BaseException as error:
+        failed.append(repr(error))
+
+sys.meta_path.insert(0, Stop())
+thread = threading.Thread(target=import_it)
+thread.start()
+assert reached.wait(60)
+recording = queryprof.profile().__enter__()
+go.set()
+thread.join()
+sys.meta_path.pop(0)
+assert not failed, failed
+import asyncio
+assert type(asyncio.__spec__) is type(sys.__spec__), type(asyncio.__spec__)
+
+async def main():
+    await asyncio.sleep(0)
+
+asyncio.run(main())
+recording.__exit__(None, None, None)
+print([loop.kind for loop in recording.profile.loops])
+queryprof.uninstall()
+"""
+
+
+@pytest.mark.parametrize("module", ["asyncio.constants", "asyncio.sslproto", "asyncio.runners"])
+def test_a_start_while_another_thread_imports_what_is_attached_to(
+    tmp_path: Path, module: str
+) -> None:
+    """asyncio.base_events is not there yet, half imported, or imported for a package that is not."""
+    done = subprocess.run(
+        [sys.executable, "-c", HALF, module], cwd=tmp_path, capture_output=True, text=True,
+        timeout=100, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("['asyncio']\n", "")
