@@ -146,7 +146,11 @@ def _made(parts: Parts, functions: str | None) -> Made | None:
     if parts.keeps_output or not merged:
         parts.remove()
     if not merged:
-        click.echo("queryprof: no Python process was recorded", err=True)
+        click.echo(
+            "queryprof: nothing was recorded: no Python process ran, or it was killed or left by os._exit"
+            " before it called a database",
+            err=True,
+        )
         return None
     return made
 

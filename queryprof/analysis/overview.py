@@ -175,7 +175,7 @@ def _unknown_calls(profile: Profile) -> list[str]:
     if statements:
         cautions.append(
             f"the statement of {statements:,} calls is unknown: it was executed before the recording,"
-            " or its cursor waited behind 4,096 others"
+            " or so many cursors were open at once that there was no room (docs/measuring.md)"
         )
     if lines:
         cautions.append(f"{lines:,} calls came from no line of the program's own that was known")
