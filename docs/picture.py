@@ -14,7 +14,7 @@ from rich.text import Text
 
 COLUMNS = 104
 QUERYPROF = Path(sys.executable).with_name("queryprof")
-UP_TO = "More: "
+UP_TO = "More, of "
 
 
 def main(trace: str) -> None:

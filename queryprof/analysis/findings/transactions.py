@@ -228,7 +228,7 @@ def _long_holds(program: Program, said: set[str]) -> Iterator[Finding | None]:
             yield program.about(
                 "long_transaction", hold.statement, site, hold.total_ns * own, (_held(hold),),
                 "Do the other work before BEGIN or after COMMIT.",
-                doubt="No call waited for it in this trace.", most=Severity.MEDIUM,
+                doubt="No call waited for it in this trace.", most=Severity.LOW,
             )  # fmt: skip
 
 

@@ -231,7 +231,7 @@ def _more(report: Report) -> RenderableType:
         ways.append("--locks")
     if report.loops:
         ways.append("--loop")
-    return Padding(Text("More: " + ";  ".join(ways), "dim"), (1, 0, 0, 0))
+    return Padding(Text("More, of queryprof report: " + ";  ".join(ways), "dim"), (1, 0, 0, 0))
 
 
 def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
