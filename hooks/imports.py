@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
-    from typing import Protocol
+    from typing import Any, Protocol
 
     class Hook(Protocol):
         """Something that attaches to a library."""
@@ -166,11 +166,11 @@ def _when_imported(name: str, attach: Callable[[], None]) -> bool:
     return False
 
 
-def _tells_end(spec: ModuleSpec | None, attach: Callable[[], None]) -> bool:
+def _tells_end(spec: Any, attach: Callable[[], None]) -> bool:
     """Has a function called when a spec's import ends; False: it has ended."""
-    kind = type(spec)
+    kind: Any = type(spec)
 
-    class Importing(kind):  # type: ignore[misc, valid-type]
+    class Importing(kind):  # type: ignore[misc]
         """The spec of a module that is being imported."""
 
         def __setattr__(self, attribute: str, value: object) -> None:
@@ -180,7 +180,7 @@ def _tells_end(spec: ModuleSpec | None, attach: Callable[[], None]) -> bool:
                 attach()
 
     try:
-        spec.__class__ = Importing  # type: ignore[assignment]
+        spec.__class__ = Importing
     except TypeError:  # a spec that is no object of Python's
         return False
     if getattr(spec, "_initializing", False):

@@ -49,7 +49,7 @@ class own_imports:
         """Finds modules of the standard library alone (importlib.abc.MetaPathFinder)."""
         if path is not None or get_ident() != self._thread or name not in sys.stdlib_module_names:
             return None
-        spec = _path_finder().find_spec(name, DIRECTORIES)
+        spec = _find(name, DIRECTORIES)
         if spec is not None:
             self._found.append(name)
         return spec
@@ -72,11 +72,13 @@ def _taken_out(name: str) -> dict[str, ModuleType]:
 
 def _is_the_programs(name: str) -> bool:
     """Whether a module that was found is not the one that the program would find."""
-    its = _path_finder().find_spec(name, None)
+    its = _find(name, None)
     return its is not None and its.origin != _origin(name)
 
 
-def _path_finder() -> type:
+def _find(name: str, directories: Sequence[str] | None) -> ModuleSpec | None:
+    """What is in these directories, or in sys.path, with a module's name."""
     from _frozen_importlib_external import PathFinder
 
-    return PathFinder  # type: ignore[no-any-return]
+    spec: ModuleSpec | None = PathFinder.find_spec(name, directories)
+    return spec

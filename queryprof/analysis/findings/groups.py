@@ -67,7 +67,9 @@ class Group:
     def outlier_ns(self) -> int:
         """What one execution took longer than the others do, if that is most of the time; else 0."""
         totals = self.totals
-        if totals.executions < OUTLIER_OF or totals.p50_ns is None or totals.has_calls_inside:
+        if totals.executions < OUTLIER_OF or totals.has_calls_inside:
+            return 0
+        if totals.p50_ns is None or totals.max_ns is None:
             return 0
         more_ns = totals.max_ns - totals.p50_ns
         return more_ns if more_ns >= OUTLIER_NS and more_ns > self.self_ns / 2 else 0

@@ -151,9 +151,9 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
             key = (holder.statement, holder.path[:1], holder.end_path[:1])
             caused.setdefault(key, _Waits(holder))
             of_wait[key] = of_wait.get(key, 0) + ns
-        for key, ns in of_wait.items():
-            caused[key].add(wait, ns)
-            known_ns += ns
+        for cause, waited_ns in of_wait.items():
+            caused[cause].add(wait, waited_ns)
+            known_ns += waited_ns
     for found in caused.values():
         if found.ns < WAITED_NS:
             continue
