@@ -61,6 +61,13 @@ def test_an_outlier_is_no_loop(count: int, longest_ns: int, category: str) -> No
     assert [one.category for one in found] == [category] * bool(category)
 
 
+@pytest.mark.parametrize(("longest_ms", "category"), [(90, "n_plus_one"), (110, "outlier")])
+def test_an_outlier_takes_most_of_the_time(longest_ms: int, category: str) -> None:
+    """99 others take 99 ms."""
+    (found,) = findings(profile_of(executed(100, MS, longest_ms * MS)))
+    assert found.category == category
+
+
 def test_what_an_outlier_took_is_in_no_other_gain() -> None:
     (found,) = findings(profile_of(executed(1000, 5000, 300 * MS)))
     assert (found.category, found.severity) == ("outlier", Severity.MEDIUM)
@@ -124,6 +131,55 @@ def test_spans_with_several_call_paths_are_one_loop() -> None:
     (found,) = findings(profile)
     assert "40 times in each of 51 spans req" in found.evidence
     assert gain(found).startswith("up to 4.0% of the spans' time (")
+
+
+def at(line: int) -> tuple[Frame, ...]:
+    return (replace(QUERY, line=line), MAIN)
+
+
+def writes(statement: str, line: int, count: int) -> Aggregate:
+    return aggregate(statement, at(line), ns=count * 1000, count=count)
+
+
+def commits(line: int, count: int) -> Aggregate:
+    return aggregate("COMMIT", at(line), ns=count * MS, operation="commit", count=count)
+
+
+@pytest.mark.parametrize(("second", "count"), [(100, 1), (24, 0)])
+def test_commits_of_two_statements_of_a_function_are_one_finding(second: int, count: int) -> None:
+    """As many as both statements run: each has its own, and one card says so; or only few do."""
+    profile = profile_of(
+        writes("INSERT INTO a VALUES (?)", 1, 100), commits(2, second),
+        writes("INSERT INTO b VALUES (?)", 3, 100), commits(4, second),
+    )  # fmt: skip
+    found = [one for one in findings(profile) if one.category == "commit_per_write"]
+    assert len(found) == count
+    assert all(one.gain_ns == pytest.approx(200 * MS, rel=0.02) for one in found)
+
+
+@pytest.mark.parametrize(("syncs", "is_found"), [(80, True), (79, False)])
+def test_an_executemany_without_a_transaction_commits_each_row(syncs: int, is_found: bool) -> None:
+    many = writes("INSERT INTO a VALUES (?)", 1, 1)._replace(operation="executemany", rows=100)
+    work = FileWork(
+        many.statement,
+        at(1),
+        "",
+        many.thread,
+        "executemany",
+        1,
+        0,
+        0,
+        0,
+        syncs,
+        90 * MS,
+        0,
+        0,
+        0,
+        0,
+    )
+    found = findings(replace(profile_of(many), file_work=(work,)))
+    assert [one.category for one in found] == ["commit_per_write"] * is_found
+    assert all("executemany() commits each row" in one.fix for one in found)
 
 
 def hold(thread: int, count: int) -> LockHold:
