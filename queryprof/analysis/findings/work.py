@@ -238,10 +238,18 @@ def compared(group: Group) -> tuple[str, tuple[str, ...]]:
     where = re.split(r"\bWHERE\b", group.sql, maxsplit=1, flags=re.IGNORECASE)
     if len(where) < 2:
         return table, ()
-    equal = re.findall(r"(?<![\w(.])(?:\w+\.)?(\w+) (?:=|==|IN|IS) ?(?:\?|:|\()", where[1])
-    ranges = re.findall(r"(?<![\w(.])(?:\w+\.)?(\w+) (?:<|>|<=|>=|BETWEEN) ?(?:\?|:)", where[1])
+    if re.search(r"\bOR\b", where[1], re.IGNORECASE):
+        return table, ()  # one index serves one side of it
+    equal = re.findall(r"(?<![\w(.])(?:(\w+)\.)?(\w+) (?:=|==|IN|IS) ?(?:\?|:|\()", where[1])
+    ranges = re.findall(r"(?<![\w(.])(?:(\w+)\.)?(\w+) (?:<|>|<=|>=|BETWEEN) ?(?:\?|:)", where[1])
+    is_joined = bool(re.search(r"\bJOIN\b|\bSELECT\b", where[0][1:] + where[1], re.IGNORECASE))
+    own = {scanned[1].lower()} if scanned else set()
     words = {"AND", "OR", "NOT", "WHERE"}
-    columns = [name for name in dict.fromkeys([*equal, *ranges[:1]]) if name.upper() not in words]
+    columns = [
+        name
+        for owner, name in dict.fromkeys([*equal, *ranges[:1]])
+        if name.upper() not in words and (owner.lower() in own if owner else not is_joined)
+    ]
     return table, tuple(columns[:3])
 
 
