@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.report import Report
+from queryprof.core._core import histogram_bucket
 from queryprof.model import Profile
 from queryprof.model.advice import Advice
 from queryprof.proof.judging import UNLIMITED_NS, Judge, Measured
@@ -54,7 +55,14 @@ def counted(profile: Profile) -> Profile:
         spent = round(
             EXECUTION_NS * one.count + STEP_NS * one.vm_steps + PAGE_NS * one.page_fetches
         )
-        aggregates.append(one._replace(self_ns=spent, total_ns=spent))
+        each = spent // max(1, one.count)
+        durations = {histogram_bucket(each): one.count} if one.histogram else {}
+        aggregates.append(
+            one._replace(
+                self_ns=spent, total_ns=spent, max_ns=each, execution_max_ns=each,
+                histogram=durations,
+            )
+        )  # fmt: skip
     return replace(profile, aggregates=tuple(aggregates))
 
 

@@ -158,7 +158,11 @@ def test_a_copy_is_of_one_moment(tmp_path: Path, mode: str) -> None:
     assert counts[0] < counts[-1]
 
 
-def test_an_interrupt_ends_with_the_best_so_far(database: Path, trace: Path) -> None:
+def test_an_interrupt_ends_with_the_best_so_far(
+    database: Path, trace: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
     db = sqlite3.connect(database)
     db.executemany("INSERT INTO t VALUES (?, ?)", ((i, f"text {i}") for i in range(300_000)))
     db.commit()
@@ -166,8 +170,10 @@ def test_an_interrupt_ends_with_the_best_so_far(database: Path, trace: Path) -> 
     command = subprocess.Popen(
         [QUERYPROF, "analyze", trace, "--db", database, "--prove"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(folder)},
     )  # fmt: skip
-    time.sleep(1.5)
+    while not any(folder.iterdir()) and command.poll() is None:  # until it makes its copies
+        time.sleep(0.01)
     command.send_signal(signal.SIGINT)
     out, err = command.communicate(timeout=60)
     assert "Traceback" not in err

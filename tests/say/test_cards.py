@@ -52,29 +52,34 @@ def executed(
 
 
 @pytest.mark.parametrize(
-    ("count", "longest_ns", "category"),
-    [(20, 11 * MS, "outlier"), (19, 11 * MS, ""), (20, 10 * MS, "n_plus_one")],
+    ("count", "longest_ns", "categories"),
+    [
+        (20, 11 * MS, ["n_plus_one", "outlier"]),
+        (19, 11 * MS, []),
+        (20, 10 * MS, ["n_plus_one"]),
+    ],
 )
-def test_an_outlier_is_no_loop(count: int, longest_ns: int, category: str) -> None:
+def test_an_outlier_is_no_loop(count: int, longest_ns: int, categories: list[str]) -> None:
     """Of 20 executions one takes 10 ms longer than half of them, and most of the time."""
     found = findings(profile_of(executed(count, MS // 4, longest_ns)))
-    assert [one.category for one in found] == [category] * bool(category)
+    assert [one.category for one in found] == categories
 
 
-@pytest.mark.parametrize(("longest_ms", "category"), [(90, "n_plus_one"), (110, "outlier")])
-def test_an_outlier_takes_most_of_the_time(longest_ms: int, category: str) -> None:
+@pytest.mark.parametrize(("longest_ms", "is_one"), [(90, False), (110, True)])
+def test_an_outlier_takes_most_of_the_time(longest_ms: int, is_one: bool) -> None:
     """99 others take 99 ms."""
-    (found,) = findings(profile_of(executed(100, MS, longest_ms * MS)))
-    assert found.category == category
+    found = findings(profile_of(executed(100, MS, longest_ms * MS)))
+    assert [one.category for one in found] == ["n_plus_one", *["outlier"] * is_one]
 
 
-def test_what_an_outlier_took_is_in_no_other_gain() -> None:
-    (found,) = findings(profile_of(executed(1000, 5000, 300 * MS)))
+def test_an_outlier_hides_no_loop_and_is_in_no_gain_of_it() -> None:
+    """A machine that was busy for a moment makes one: it comes after what comes again."""
+    loop, found = findings(profile_of(executed(1000, 20_000, 300 * MS)))
+    assert loop.category == "n_plus_one"
+    assert loop.gain_ns == pytest.approx(20 * MS, rel=0.05)
     assert (found.category, found.severity) == ("outlier", Severity.MEDIUM)
     assert found.gain_ns == pytest.approx(300 * MS, rel=0.01)
-    assert found.evidence[0].startswith(
-        "1 of 1,000 executions took 300 ms; half of them took 4.99 µs or"
-    )
+    assert found.evidence[0].startswith("1 of 1,000 executions took 300 ms; half of them took ")
 
 
 @pytest.mark.parametrize("count", [999, 1000, 20_000])

@@ -48,6 +48,9 @@ def blocked_loop(program: Program) -> Iterator[Finding | None]:
 OF_LOOPS = ("duplicate_query", "re_prepare", "n_plus_one", "autocommit_reads", "many_cheap")
 """Symptoms of a function that opens a connection for each query."""
 
+BESIDE = ("redundant_index", "outlier")
+"""Findings that are no cause of what others say of the same statement and call site."""
+
 RULES: tuple[Rule, ...] = (
     transactions.lock_findings,
     indexes.index_defeated,
@@ -103,10 +106,11 @@ def find(report: Report, loop_at: LoopFinder, schemas: Mapping[str, Schema]) -> 
                 continue
             if finding.category == "connection_per_query":
                 connecting.add(function)
-            kind = "index" if finding.category == "redundant_index" else ""
+            kind = finding.category if finding.category in BESIDE else ""
             key = (finding.statement + kind, place_of(finding.site.frame))
             found.setdefault(key, finding)
     for blocked in filter(None, blocked_loop(program)):
         key = (blocked.statement, place_of(blocked.site.frame))
         found[key] = _with_consequence(found.get(key), blocked)
-    return tuple(sorted(found.values(), key=lambda one: (-one.gain_ns, one.identity)))
+    last = sorted(found.values(), key=lambda one: (-one.gain_ns, one.identity))
+    return tuple(sorted(last, key=lambda one: one.category == "outlier"))  # it may not come again
