@@ -1,7 +1,7 @@
 """What a recorded call costs as a program grows: CPU time of a call beside a bare one, for more and more
 call sites, statements, connections, and threads that come and go.
 
-Each measurement is a process; bare and recorded processes run by turns, and the smallest of each counts.
+Each measurement is a process; bare and recorded processes alternate, and the smallest of each counts.
 What a site or a statement takes when it is new is part of it: each is called as often as is said.
 
     python benchmarks/growth.py [--rounds 5]

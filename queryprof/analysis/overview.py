@@ -102,13 +102,13 @@ def _cautions(profile: Profile) -> list[str]:
     unended = [p for p in processes if not p.clean_end]
     if running := [p for p in unended if p.pid in profile.running]:
         cautions.append(
-            f"{_named(running, 'is', 'are')} still running: this is what was asked so far, without"
-            " calls that go on"
+            f"{_named(running, 'is', 'are')} still running: this is what was executed so far,"
+            " without calls that go on"
         )
     if killed := [p for p in unended if p.pid not in profile.running]:
         cautions.append(
             f"{_named(killed, 'was', 'were')} killed, left by os._exit, or in another container: all"
-            " that was asked is here but a call in progress; run times, and what threads used, are"
+            " that was executed is here but a call in progress; run times, and what threads used, are"
             " the least"
         )
     folded = sum(p.folded_statements for p in processes)

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-LIBRARY = os.path.dirname(os.path.abspath(os.__file__))
-DIRECTORIES = (LIBRARY, os.path.join(LIBRARY, "lib-dynload"))
+LIBRARY = os.path.dirname(getattr(os, "__file__", "") or "")
+"""The standard library's directory; "": a program that is frozen has none."""
+
+DIRECTORIES = (LIBRARY, os.path.join(LIBRARY, "lib-dynload")) if LIBRARY else ()
+INSTALLED = ("site-packages", "dist-packages")
+"""Directories of packages: a module there that has a standard name does what the standard one does."""
 
 
 class own_imports:
@@ -30,8 +34,7 @@ class own_imports:
         self._found: list[str] = []
         self._hidden: dict[str, ModuleType] = {}
         for name in sys.stdlib_module_names.intersection(sys.modules):
-            origin = _origin(name)
-            if os.path.isabs(origin) and not origin.startswith(LIBRARY):
+            if DIRECTORIES and _is_in_the_program(_origin(name)):
                 self._hidden |= _taken_out(name)
         sys.meta_path.insert(0, self)
 
@@ -53,6 +56,13 @@ class own_imports:
         if spec is not None:
             self._found.append(name)
         return spec
+
+
+def _is_in_the_program(origin: str) -> bool:
+    """Whether a module's file is neither the standard library's nor an installed package's."""
+    if not os.path.isabs(origin) or origin.startswith(LIBRARY + os.sep):
+        return False
+    return not any(f"{os.sep}{name}{os.sep}" in origin for name in INSTALLED)
 
 
 def _origin(name: str) -> str:

@@ -21,12 +21,12 @@ print("hello")
 import json, signal
 print(json.VALUE, signal.VALUE)
 """
-ASK = "sqlite3.connect(':memory:').execute('SELECT 1').fetchall()\n"
+QUERY = "sqlite3.connect(':memory:').execute('SELECT 1').fetchall()\n"
 WAYS = {
-    "bare": ASK,
-    "installed": f"import queryprof\nqueryprof.install('x.qprof')\n{ASK}",
-    "ended": f"import queryprof\nqueryprof.install('x.qprof')\n{ASK}queryprof.uninstall()\n",
-    "block": f"import queryprof\nwith queryprof.profile('x.qprof') as p:\n    {ASK}"
+    "bare": QUERY,
+    "installed": f"import queryprof\nqueryprof.install('x.qprof')\n{QUERY}",
+    "ended": f"import queryprof\nqueryprof.install('x.qprof')\n{QUERY}queryprof.uninstall()\n",
+    "block": f"import queryprof\nwith queryprof.profile('x.qprof') as p:\n    {QUERY}"
     "p.report(file=open('report.txt', 'w'))\n",
 }
 

@@ -51,6 +51,14 @@ def executed(
     )  # fmt: skip
 
 
+def planned(statement: str, tree: str) -> Profile:
+    """Executions that read a table from end to end, with their plan."""
+    one = executed(50, MS, statement=statement)._replace(
+        vm_steps=50 * 100_000, full_scan_steps=50 * 9_999, rows=50
+    )
+    return replace(profile_of(one), plans=(Plan(statement, "app.db", tree),))
+
+
 @pytest.mark.parametrize(
     ("count", "longest_ns", "categories"),
     [
@@ -104,11 +112,7 @@ PLANS = {
 @pytest.mark.parametrize("statement", PLANS)
 def test_an_order_with_a_limit_wants_an_index_in_that_order(statement: str) -> None:
     """Unless groups are ordered, or all rows are returned."""
-    tree = "SCAN t\nUSE TEMP B-TREE FOR ORDER BY"
-    one = executed(50, MS, statement=statement)._replace(
-        vm_steps=50 * 100_000, full_scan_steps=50 * 9_999, rows=500
-    )
-    profile = replace(profile_of(one), plans=(Plan(statement, "app.db", tree),))
+    profile = planned(statement, "SCAN t\nUSE TEMP B-TREE FOR ORDER BY")
     (found,) = findings(profile)
     assert found.category == PLANS[statement]
     assert "9,999 rows" in found.evidence[0]
@@ -126,10 +130,7 @@ INDEXES = {
 @pytest.mark.parametrize("statement", INDEXES)
 def test_an_index_has_columns_of_the_table_that_is_scanned(statement: str) -> None:
     """Of two tables only those that are named with it; and no index serves both sides of an OR."""
-    one = executed(50, MS, statement=statement)._replace(
-        vm_steps=50 * 100_000, full_scan_steps=50 * 9_999, rows=50
-    )
-    (found,) = findings(replace(profile_of(one), plans=(Plan(statement, "app.db", "SCAN t"),)))
+    (found,) = findings(planned(statement, "SCAN t"))
     assert (found.category, found.code) == ("full_scan", INDEXES[statement])
 
 

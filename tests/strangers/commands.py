@@ -114,8 +114,8 @@ if __name__ == "__main__":
     faulthandler.enable()
     sys.addaudithook(watch)
     kept = tempfile.gettempdir()
-    told = os.fdopen(os.dup(1), "w")
+    results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what processes of the commands print is no result
     for place, command in json.loads(Path(sys.argv[1]).read_text()):
-        print(json.dumps({"of": [place, command]}), file=told, flush=True)
-        print(json.dumps(run(Path(place), command, kept)), file=told, flush=True)
+        print(json.dumps({"of": [place, command]}), file=results, flush=True)
+        print(json.dumps(run(Path(place), command, kept)), file=results, flush=True)

@@ -112,5 +112,8 @@ def find(report: Report, loop_at: LoopFinder, schemas: Mapping[str, Schema]) -> 
     for blocked in filter(None, blocked_loop(program)):
         key = (blocked.statement, place_of(blocked.site.frame))
         found[key] = _with_consequence(found.get(key), blocked)
-    last = sorted(found.values(), key=lambda one: (-one.gain_ns, one.identity))
-    return tuple(sorted(last, key=lambda one: one.category == "outlier"))  # it may not come again
+    # An outlier may not come again.
+    order = sorted(
+        found.values(), key=lambda one: (one.category == "outlier", -one.gain_ns, one.identity)
+    )
+    return tuple(order)

@@ -162,8 +162,8 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         parent = _parent(program, group)
         outside = group.executions_outside >= FEW
         is_sure = bool(in_spans or (outside and parent))
-        asks_for_one = bool(loop and CHOOSES.search(group.sql))
-        if is_sure != surely or not (is_sure or (outside and asks_for_one)):
+        chooses = bool(loop and CHOOSES.search(group.sql))
+        if is_sure != surely or not (is_sure or (outside and chooses)):
             continue
         each_ns = group.steady_ns / max(runs, 1)
         evidence = [f"{counted(runs, 'execution')} of {duration(each_ns)} each"]

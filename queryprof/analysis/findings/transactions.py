@@ -33,7 +33,7 @@ VERY_LONG_NS = 1_000_000_000
 
 
 def commit_per_write(program: Program) -> Iterator[Finding | None]:
-    told: set[frozenset[object]] = set()
+    known: set[frozenset[object]] = set()
     for group in program.all_groups:  # a write may take little, and its commit much
         writes = _writes_of(group)
         if not group.writes or writes < FEW:
@@ -56,9 +56,9 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             or _is_for_each(committed, sum(_writes_of(g) for g in near if g.writes))
         ):
             places = frozenset((g.statement, g.site.frame) for g in commits)
-            if places in told:  # of another statement: the same commits
+            if places in known:  # of another statement: the same commits
                 continue
-            told.add(places)
+            known.add(places)
             cost_ns = sum(g.totals.self_ns for g in commits)
             said = f"{counted(committed, 'commit')}"
             fix = (
