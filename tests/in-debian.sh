@@ -59,18 +59,18 @@ if [ -n "$foreign" ] && [ ! -e "$binfmt/qemu-$machine" ]; then
     registered=$binfmt/qemu-$machine
 fi
 
+packages=gcc,libc6-dev,git,make,ca-certificates,procps
+for version in $versions; do
+    packages=$packages,python$version,python$version-venv,python$version-dev
+    packages=$packages,libpython$version-testsuite
+done
 if [ ! -e "$root/.complete" ]; then
-    packages=gcc,libc6-dev,git,make,ca-certificates,procps
-    for version in $versions; do
-        packages=$packages,python$version,python$version-venv,python$version-dev
-        packages=$packages,libpython$version-testsuite
-    done
     # shellcheck disable=SC2086 # an option, or none
     debootstrap $foreign --arch="$architecture" --variant=minbase --include="$packages" sid "$root"
     if [ -n "$foreign" ]; then
         chroot "$root" /debootstrap/debootstrap --second-stage
     fi
-    touch "$root/.complete"
+    echo "$packages" > "$root/.complete"
 fi
 
 mkdir -p "$root/dev/pts" "$root/dev/shm"
@@ -86,6 +86,13 @@ for certificates in ${PIP_CERT:-}; do
     mkdir -p "$root$(dirname "$certificates")"
     cp "$certificates" "$root$certificates"
 done
+
+if [ "$(cat "$root/.complete")" != "$packages" ]; then # made for other tests
+    chroot "$root" apt-get update -qq
+    # shellcheck disable=SC2046 # a list of words
+    DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -y -qq $(echo "$packages" | tr , ' ') > /dev/null
+    echo "$packages" > "$root/.complete"
+fi
 
 status=0
 for version in $versions; do

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from queryprof.analysis.call_sites import CallSite, Place, Sites
 from queryprof.analysis.files import Files
@@ -17,8 +18,7 @@ from queryprof.model import Aggregate, Frame, Profile
 VITAL_SHARE = 0.8
 
 
-@dataclass(frozen=True, slots=True)
-class Bottleneck:
+class Bottleneck(NamedTuple):
     """One statement from one call site.
 
     Attributes:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from queryprof.model import Aggregate, CallPath, Frame
 
@@ -40,8 +41,7 @@ NO_PLACE = ("", "", 0)
 """Where an unknown call site stands in an order."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallSite:
+class CallSite(NamedTuple):
     """Where in the program a call came from; `frame` is None when nothing is known.
 
     Attributes:

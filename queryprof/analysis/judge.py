@@ -33,10 +33,6 @@ class Metric:
     more_is_better: bool = False
 
 
-def _known(counter: Callable[[Totals], int]) -> Callable[[Totals], int | None]:
-    return lambda totals: counter(totals) if totals.counted else None
-
-
 def _per_database_s(amount: Callable[[Totals], int]) -> Callable[[Totals], float | None]:
     return lambda totals: amount(totals) / totals.self_ns * 1e9 if totals.self_ns else None
 
@@ -45,10 +41,10 @@ _COUNTS = (
     Metric("executions", "counts", lambda totals: totals.statement_executions),
     Metric("rows", "counts", lambda totals: totals.rows),
     Metric("errors", "counts", lambda totals: totals.errors),
-    Metric("vm_steps", "vmsteps", _known(lambda totals: totals.vm_steps_sum)),
-    Metric("full_scan_steps", "vmsteps", _known(lambda totals: totals.full_scan_steps_sum)),
-    Metric("sorts", "vmsteps", _known(lambda totals: totals.sorts_sum)),
-    Metric("automatic_indexes", "vmsteps", _known(lambda totals: totals.automatic_indexes_sum)),
+    Metric("vm_steps", "vmsteps", lambda totals: totals.vm_steps_sum),
+    Metric("full_scan_steps", "vmsteps", lambda totals: totals.full_scan_steps_sum),
+    Metric("sorts", "vmsteps", lambda totals: totals.sorts_sum),
+    Metric("automatic_indexes", "vmsteps", lambda totals: totals.automatic_indexes_sum),
 )
 _TIMES = (
     Metric("database_ns", "time", lambda totals: totals.self_ns),

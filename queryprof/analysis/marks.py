@@ -82,7 +82,7 @@ def _candidates(plans: tuple[Steps, ...], totals: Totals) -> list[tuple[str, flo
     """The kinds of marks whose cost is high, the most important first, with their work."""
     returned = totals.rows_each or 0.0
     vm_steps, read = totals.vm_steps, totals.full_scan_steps
-    built = totals.automatic_indexes_sum / totals.counted if totals.counted else None
+    built = totals.automatic_index_rows
     is_slow = totals.counted == 0 and (totals.mean_ns or 0) >= LEAST_NS  # the counters are unknown
     works_too_much = vm_steps is not None and vm_steps >= ROW_STEPS * max(returned, MANY_ROWS)
     reads_too_much = read is not None and read >= max(SCANNED_ROWS, READ_FOR_ONE * returned)

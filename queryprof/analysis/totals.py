@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from math import sqrt
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from queryprof.analysis.histogram import add_histograms, percentiles
 from queryprof.model import Aggregate
@@ -17,9 +16,8 @@ NOTABLE_SHARE = 0.95
 """Share of the time in calls: when less of it is their own, the rest is worth showing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Sums over aggregates. Times are ns; None is unknown.
+class Totals(NamedTuple):
+    """Sums over aggregates. Times are ns; None is unknown. A tuple, as Aggregate is.
 
     Attributes:
         calls: driver calls; executions: of them, those that ran a statement or did other work of
@@ -27,8 +25,8 @@ class Totals:
         self_ns: time in the calls, without that of profiled calls made inside them.
         mean_ns, p50_ns to max_ns, and deviation_ns (the standard deviation): of whole executions,
             with profiled calls made inside them; self_mean_ns: without these.
-        vm_steps, full_scan_steps, page_fetches: for each execution, over those for which
-            SQLite's counters are known.
+        vm_steps, full_scan_steps, automatic_index_rows, page_fetches: for each execution, over
+            those for which SQLite's counters are known.
     """
 
     calls: int
@@ -45,10 +43,10 @@ class Totals:
     p99_ns: int | None
     max_ns: int | None
     counted: int
-    vm_steps_sum: int
-    full_scan_steps_sum: int
-    sorts_sum: int
-    automatic_indexes_sum: int
+    vm_steps_sum: int | None
+    full_scan_steps_sum: int | None
+    sorts_sum: int | None
+    automatic_indexes_sum: int | None
     page_fetches: float | None
     deviation_ns: float | None
 
@@ -75,11 +73,20 @@ class Totals:
 
     @property
     def vm_steps(self) -> float | None:
-        return self.vm_steps_sum / self.counted if self.counted else None
+        return _each(self.vm_steps_sum, self.counted)
 
     @property
     def full_scan_steps(self) -> float | None:
-        return self.full_scan_steps_sum / self.counted if self.counted else None
+        return _each(self.full_scan_steps_sum, self.counted)
+
+    @property
+    def automatic_index_rows(self) -> float | None:
+        return _each(self.automatic_indexes_sum, self.counted)
+
+
+def _each(known_sum: int | None, counted: int) -> float | None:
+    """A counter for each execution for which it is known."""
+    return None if known_sum is None else known_sum / counted
 
 
 def add_up(aggregates: Iterable[Aggregate]) -> Totals:
@@ -133,10 +140,10 @@ def add_up(aggregates: Iterable[Aggregate]) -> Totals:
         p99_ns=p99_ns,
         max_ns=longest_ns if histogram else None,
         counted=counted,
-        vm_steps_sum=vm_steps,
-        full_scan_steps_sum=full_scan_steps,
-        sorts_sum=sorts,
-        automatic_indexes_sum=automatic_indexes,
+        vm_steps_sum=vm_steps if counted else None,
+        full_scan_steps_sum=full_scan_steps if counted else None,
+        sorts_sum=sorts if counted else None,
+        automatic_indexes_sum=automatic_indexes if counted else None,
         page_fetches=fetches / samples if samples else None,
         deviation_ns=_deviation_ns(executions, total_ns, squares),
     )

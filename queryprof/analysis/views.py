@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from queryprof.analysis.call_sites import NO_PLACE, CallSite, Sites
 from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, called_groups, group_by, self_ns_of
@@ -12,8 +13,7 @@ from queryprof.model import Aggregate, Profile
 TOP_CALLERS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """A call site's part in a row or ranking."""
 
     site: CallSite

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from inspect import cleandoc
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -27,8 +27,8 @@ def _object(kind: type, known: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "description": " ".join(cleandoc(kind.__doc__ or "").split()),
-        "properties": {f.name: _of(hints[f.name], known) for f in fields(kind)},
-        "required": [f.name for f in fields(kind)],
+        "properties": {name: _of(hint, known) for name, hint in hints.items()},
+        "required": list(hints),
         "additionalProperties": False,
     }
 
@@ -48,7 +48,7 @@ def _of(hint: Any, known: dict[str, Any]) -> dict[str, Any]:  # noqa: PLR0911 a 
         names = {"propertyNames": _of(arguments[0], known)} if arguments[0] is not str else {}
         return {"type": "object", **names, "additionalProperties": _of(arguments[1], known)}
     hint = SHAPES.get(hint, hint) if isinstance(hint, type) else hint
-    if is_dataclass(hint) and isinstance(hint, type):
+    if is_dataclass(hint) or hasattr(hint, "_fields"):
         name = hint.__name__.lower()
         if name not in known:
             known[name] = {}  # before what refers to it

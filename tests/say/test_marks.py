@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 from say.by_hand import MAIN, aggregate, process, profile_of
@@ -58,7 +57,7 @@ def marked(database: sqlite3.Connection) -> Marked:
             b for b in Report(recording.profile).ranking.bottlenecks if "FROM" in b.statement
         )
         if not plan_is_known:  # as where a callback of the program's own is in the way
-            found = replace(found, plans=())
+            found = found._replace(plans=())
         return marks_of(found)
 
     return marked

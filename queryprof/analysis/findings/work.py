@@ -117,7 +117,7 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
             (
                 (
                     f"{counted(totals.executions, 'execution')}, each builds an index of"
-                    f" {average(totals.automatic_indexes_sum / max(totals.counted, 1))} rows and drops it"
+                    f" {average(totals.automatic_index_rows or 0)} rows and drops it"
                 ),
                 step,
             ),

@@ -28,13 +28,13 @@ SHAPES: dict[type, type] = {}
 
 @dataclass_transform(frozen_default=True)
 def shape_of(source: type, without: tuple[str, ...] = ()) -> Callable[[type[Kind]], type[Kind]]:
-    """Makes a class the shape of a stage's dataclass in a document: with its fields, but those
+    """Makes a class the shape of a stage's type in a document: with its fields, but those
     left out, in their types, but for those that the class states itself.
     """
 
     def shape(kind: type[Kind]) -> type[Kind]:
         hints = get_type_hints(source)
-        inherited = {f.name: hints[f.name] for f in fields(source) if f.name not in without}
+        inherited = {name: hint for name, hint in hints.items() if name not in without}
         kind.__annotations__ = {**inherited, **kind.__annotations__}
         SHAPES[source] = made_kind = dataclass(frozen=True, slots=True)(kind)
         return made_kind
@@ -109,7 +109,7 @@ def _writer(kind: type) -> Callable[[Any], str]:
     shape = shaped.dispatch(kind)
     if shape is not shaped.dispatch(object):
         return lambda value: text_of(shape(value))
-    if is_dataclass(kind):
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
         return _writer_of_fields(kind)
     for base, write in COLLECTIONS.items():
         if issubclass(kind, base):
@@ -131,7 +131,10 @@ def _writer_of_fields(kind: type) -> Callable[[Any], str]:
 
 @cache
 def _names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(SHAPES.get(kind, kind)))
+    shape = SHAPES.get(kind, kind)
+    if is_dataclass(shape):
+        return tuple(field.name for field in fields(shape))
+    return tuple(get_type_hints(shape))  # of a named tuple
 
 
 def _of_str(value: str) -> str:
