@@ -171,7 +171,7 @@ class Recording:
 
             report = Report(self.profile, top=top)
             with muted():  # it reads the schema of the program's databases
-                findings = findings_of(report)
+                findings = findings_of(report, with_planner=False)
             print_report(report, file, findings=findings)
 
 

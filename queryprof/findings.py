@@ -1,5 +1,5 @@
-"""The findings of a report, with what is looked up for them: the program's source, and the schemas of
-its databases.
+"""The findings of a report, with what is looked up for them: the program's source, the schemas of its
+databases, and what SQLite's planner makes of its statements.
 """
 
 from __future__ import annotations
@@ -9,23 +9,32 @@ from collections.abc import Iterable
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.report import Report
+from queryprof.proof.planner import Planner
 from queryprof.trace.database_schema import read_schema, schemas_of
 from queryprof.trace.sources import Sources
 
 
-def findings_of(report: Report, databases: Iterable[str] = ()) -> tuple[Finding, ...]:
+def findings_of(
+    report: Report, databases: Iterable[str] = (), *, with_planner: bool = True
+) -> tuple[Finding, ...]:
     """The findings, those that can win most first.
 
     Args:
         databases: files whose schemas are read; without any those of the trace, as far as they are
             there.
+        with_planner: SQL is shown that serves a statement; for that a process is started.
 
     Raises:
         TraceError: one of `databases` cannot be read.
     """
-    schemas = {path: read_schema(path) for path in databases}
-    return find(
-        report,
-        Sources(report.profile.sources).loop_at,
-        schemas or schemas_of(plan.database for plan in report.profile.plans),
-    )
+    profile = report.profile
+    given = {path: read_schema(path) for path in databases}
+    schemas = given or schemas_of(plan.database for plan in profile.plans)
+    loop_at = Sources(profile.sources).loop_at
+    if not with_planner:
+        return find(report, loop_at, schemas)
+    files = {plan.statement: plan.database for plan in profile.plans}
+    if len(given) == 1:  # the program's may have been elsewhere
+        files = dict.fromkeys(files, *given)
+    with Planner(schemas, files, dict.fromkeys(a.statement for a in profile.aggregates)) as planner:
+        return find(report, loop_at, schemas, planner)

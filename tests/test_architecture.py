@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "queryprof.proof": {"queryprof.analysis", "queryprof.confined", "queryprof.errors", "queryprof.model",
                         "queryprof.trace.database_schema"},
     # The findings, with what is looked up for them.
-    "queryprof.findings": {"queryprof.analysis", "queryprof.trace"},
+    "queryprof.findings": {"queryprof.analysis", "queryprof.proof.planner", "queryprof.trace"},
     # The test runner's own command line, as it were: it records, judges and says.
     "queryprof.hooks.pytest_plugin": {"queryprof.analysis", "queryprof.core", "queryprof.errors",
                                       "queryprof.model", "queryprof.report", "queryprof.session",

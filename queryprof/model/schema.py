@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MOST_DIGITS = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +21,30 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The indexes of a database, and whether ANALYZE has filled statistics."""
+    """What a database has.
+
+    Attributes:
+        created: the SQL of its tables, views, indexes and triggers, in their order.
+        statistics: the rows of sqlite_stat1, which ANALYZE fills: table, index, figures.
+        rows: of tables that ANALYZE has looked at, as far as they could be counted.
+    """
 
     file: str
     indexes: tuple[Index, ...]
-    has_statistics: bool
+    created: tuple[str, ...] = ()
+    statistics: tuple[tuple[str | None, str | None, str | None], ...] = ()
+    rows: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def has_statistics(self) -> bool:
+        return bool(self.statistics)
+
+    @property
+    def analyzed_rows(self) -> Mapping[str, int]:
+        """By table the rows that ANALYZE found."""
+        found: dict[str, int] = {}
+        for table, _, figures in self.statistics:
+            first = (figures or "").partition(" ")[0]
+            if table and first.isdecimal() and len(first) < MOST_DIGITS:
+                found[table] = max(found.get(table, 0), int(first))
+        return found

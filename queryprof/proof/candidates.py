@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 
 from queryprof.proof.accesses import EQUAL, GLOB, LIKE, RANGE, Access, Comparison
+from queryprof.proof.expressions import expressions_of
 from queryprof.proof.index import Candidate, Term
 from queryprof.proof.schema import DatabaseSchema, Table
-from queryprof.proof.values import placeholders
 
 MOST_COLUMNS, MOST_OF_TABLE = 5, 0.6
 """Of an index that has all columns that are read: how many, and what share of the table's."""
@@ -20,10 +19,6 @@ PERMUTED = 3
 MOST_CANDIDATES = 60
 """Of one statement."""
 
-NO_EXPRESSIONS = frozenset(
-    ["COUNT", "SUM", "AVG", "TOTAL", "GROUP_CONCAT", "STRING_AGG", "IN", "EXISTS", "VALUES", "AND", "OR", "NOT", "WHERE", "SELECT", "FROM", "ON", "BY", "AS", "USING", "OVER", "ROW_NUMBER", "RANK", "RANDOM", "DATETIME"]
-)  # fmt: skip
-
 
 def candidates_of(
     sql: str, accesses: Sequence[Access], schema: DatabaseSchema
@@ -33,7 +28,11 @@ def candidates_of(
     for access in accesses:
         table = schema.table(access.table)
         if table and table.rows:
-            found |= dict.fromkeys(_of_access(access, table, _expressions(sql, table)))
+            found |= dict.fromkeys(
+                _of_access(
+                    access, table, expressions_of(sql, [column.name for column in table.columns])
+                )
+            )
     new = [one for one in found if not any(one.starts(index) for index in schema.indexes)]
     return tuple(sorted(new, key=lambda one: len(one.terms))[:MOST_CANDIDATES])
 
@@ -82,51 +81,6 @@ def _of_access(access: Access, table: Table, expressions: Sequence[str]) -> Iter
         rest = [Term(name) for name in columns if name in access.used]
         if rest and len(rest) < len(table.columns) / 2:
             yield Candidate(table.name, tuple(rest))  # narrower than the table
-
-
-def _expressions(sql: str, table: Table) -> tuple[str, ...]:
-    """The calls of functions over columns of a table, as an index on it needs them."""
-    found: dict[str, None] = {}
-    names = {column.name.lower() for column in table.columns}
-    for call in _calls(sql):
-        plain = re.sub(r"\b\w+\.(?=[\w\"])", "", call)
-        texts = re.sub(r"'(?:[^']|'')*'", "", plain)
-        words = {word.lower() for word in re.findall(r"\"?([A-Za-z_]\w*)\"?(?!\w|\()", texts)}
-        words -= {
-            "as",
-            "text",
-            "integer",
-            "real",
-            "numeric",
-            "blob",
-            "collate",
-            "nocase",
-            "and",
-            "null",
-        }
-        if words and words <= names and not placeholders(plain):
-            found[plain] = None
-    return tuple(found)
-
-
-COMPARED = re.compile(r"\s*(?:=|<|>|!=|\b(?:IN|LIKE|GLOB|IS|BETWEEN|COLLATE)\b)", re.IGNORECASE)
-SORTED = re.compile(r"\bBY\s+(?:[\w.]+\s*,\s*)*$", re.IGNORECASE)
-
-
-def _calls(sql: str) -> Iterator[str]:
-    """Calls that are compared or sorted by."""
-    for match in re.finditer(r"\b([A-Za-z_]\w*)\(", sql):
-        if match[1].upper() in NO_EXPRESSIONS:
-            continue
-        depth = 0
-        for end in range(match.end() - 1, len(sql)):
-            depth += {"(": 1, ")": -1}.get(sql[end], 0)
-            if not depth:
-                if COMPARED.match(sql, end + 1) or SORTED.search(sql, 0, match.start()):
-                    yield sql[match.start() : end + 1]
-                break
-    for match in re.finditer(r"(?:\w+\.)?\w+ ?->>? ?'[^']*'", sql):
-        yield match[0]
 
 
 def by_table(candidates: Sequence[Candidate]) -> Mapping[str, list[Candidate]]:

@@ -36,7 +36,7 @@ if (
     package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
     sys.modules["queryprof"] = package
 
-from queryprof.confined.authorizer import Authorizer
+from queryprof.confined.authorizer import READ, Authorizer
 from queryprof.confined.process import confine, limit_files, limit_time
 from queryprof.proof.libraries import Apsw, Sqlite3
 
@@ -183,6 +183,24 @@ class Judge:
         for index in left.values():
             self.do(name, f"DROP INDEX {index}")
         return found
+
+    def columns(self, name: str, sql: str, values: Values = ()) -> list[tuple[str, str]]:
+        """The columns that a statement reads, with their tables, each once: as SQLite's authorizer is
+        called for them.
+        """
+        met: dict[tuple[str, str], None] = {}
+
+        def authorize(action: int, table: str | None, column: str | None, *place: Any) -> int:
+            if action == READ and table and column:
+                met[table, column] = None
+            return self.authorizer(action, table, column, *place)
+
+        self._library.set_authorizer(self._copies[name], authorize)
+        try:
+            self.rows(name, "EXPLAIN QUERY PLAN " + sql, values)
+        finally:
+            self._library.set_authorizer(self._copies[name], self.authorizer)
+        return list(met)
 
     def size(self, name: str) -> int:
         """Bytes in use."""

@@ -215,6 +215,10 @@ class Judge:
     def plan(self, name: str, sql: str, values: object = ()) -> tuple[str, ...]:
         return tuple(self._ask("plan", name, sql, values))
 
+    def columns(self, name: str, sql: str, values: object = ()) -> list[tuple[str, str]]:
+        """See the judge's `columns`. Raises StatementError."""
+        return [(table, column) for table, column in self._ask("columns", name, sql, values)]
+
     def chosen(
         self, name: str, creates: Sequence[str], samples: Sequence[tuple[str, object]], rounds: int
     ) -> list[list[int]]:

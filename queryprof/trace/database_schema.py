@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from queryprof.errors import TraceError
@@ -14,6 +16,14 @@ INDEXES = (
     "SELECT i.name, m.name, i.\"unique\" OR i.origin != 'c', i.partial FROM sqlite_schema AS m,"
     " pragma_index_list(m.name) AS i WHERE m.type = 'table' ORDER BY m.name, i.seq"
 )
+CREATED = (
+    "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%' ORDER BY rowid"
+)
+HAS_STATISTICS = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1' AND type = 'table'"
+STATISTICS = "SELECT tbl, idx, stat FROM sqlite_stat1"
+MOST_OBJECTS = 10_000
+COUNTING_S = 0.5
+STEPS_BETWEEN_LOOKS = 10_000
 BUSY_MS = 200
 
 
@@ -37,14 +47,34 @@ def read_schema(path: str) -> Schema:
                 Index(name, table, _columns(connection, name), bool(unique), bool(partial))
                 for name, table, unique, partial in connection.execute(INDEXES).fetchall()
             )
-            statistics = connection.execute(
-                "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1'"
-            ).fetchone()
-            return Schema(path, indexes, bool(statistics[0]))
+            created = connection.execute(CREATED).fetchmany(MOST_OBJECTS)
+            has_statistics = connection.execute(HAS_STATISTICS).fetchone()[0]
+            found = connection.execute(STATISTICS).fetchmany(MOST_OBJECTS) if has_statistics else ()
+            statistics = tuple(row for row in found if {*map(type, row)} <= {str, type(None)})
+            analyzed = {table for table, *_ in statistics if table}
+            return Schema(
+                path,
+                indexes,
+                tuple(sql for (sql,) in created if isinstance(sql, str)),
+                statistics,
+                _rows(connection, sorted(analyzed)),
+            )
         finally:
             connection.close()
     except (sqlite3.Error, OSError, ValueError) as error:
         raise TraceError(why_unreadable(path, str(error))) from error
+
+
+def _rows(connection: sqlite3.Connection, tables: Iterable[str]) -> dict[str, int]:
+    """The rows of tables, as far as they are counted in COUNTING_S."""
+    end_s = time.monotonic() + COUNTING_S
+    connection.set_progress_handler(lambda: time.monotonic() > end_s, STEPS_BETWEEN_LOOKS)
+    found: dict[str, int] = {}
+    for table in tables:
+        name = table.replace('"', '""')
+        with suppress(sqlite3.Error):
+            found[table] = connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
+    return found
 
 
 def why_unreadable(path: str, error: str) -> str:

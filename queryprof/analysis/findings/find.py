@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.findings import indexes, queries, transactions, work
-from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.planning import NO_PLANNER, Planner
 from queryprof.analysis.findings.program import LoopFinder, Program
 from queryprof.analysis.loops import DATABASE
 from queryprof.analysis.report import Report
@@ -53,6 +54,7 @@ BESIDE = ("redundant_index", "outlier")
 
 RULES: tuple[Rule, ...] = (
     transactions.lock_findings,
+    indexes.stale_statistics,
     indexes.index_defeated,
     work.offset_pagination,
     work.over_fetch,
@@ -61,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     work.full_scan,
     work.temp_btree_sort,
     indexes.bad_index_choice,
+    indexes.narrow_index,
     work.missing_covering_index,
     queries.connection_per_query,
     queries.re_prepare,
@@ -86,14 +89,45 @@ def _with_consequence(cause: Finding | None, blocked: Finding) -> Finding:
     return replace(cause, evidence=(*cause.evidence, *blocked.evidence))
 
 
-def find(report: Report, loop_at: LoopFinder, schemas: Mapping[str, Schema]) -> tuple[Finding, ...]:
+def _of_one_index(findings: Iterable[Finding]) -> list[Finding]:
+    """What one index serves is one finding, where it wins most."""
+    found: dict[str, list[Finding]] = {}
+    for number, one in enumerate(findings):
+        found.setdefault(one.code if one.code.startswith("CREATE") else str(number), []).append(one)
+    return [_merged(sorted(group, key=lambda one: -one.gain_ns)) for group in found.values()]
+
+
+def _merged(group: list[Finding]) -> Finding:
+    first, *others = group
+    if not others:
+        return first
+    gain_ns = sum(one.gain_ns for one in group)
+    places = [
+        f"{one.site.frame.function} line {one.site.frame.line}" if one.site.frame else "(unknown)"
+        for one in others
+    ]
+    serves = f"it serves {counted(len(others), 'other statement')}, too, up to {duration(gain_ns - first.gain_ns)}"
+    return replace(
+        first,
+        gain_ns=gain_ns,
+        share=min(1.0, sum(one.share for one in group)),
+        severity=min((one.severity for one in group), key=list(Severity).index),
+        evidence=(*first.evidence, f"{serves}: {', '.join(dict.fromkeys(places))}"),
+    )
+
+
+def find(
+    report: Report, loop_at: LoopFinder, schemas: Mapping[str, Schema],
+    planner: Planner = NO_PLANNER,
+) -> tuple[Finding, ...]:  # fmt: skip
     """The findings of a profile, those that can win most first.
 
     Args:
         loop_at: looks up loops in the program's source; see queryprof.trace.sources.
         schemas: of the program's databases, by file, as far as they can be read.
+        planner: says which SQL serves a statement; without it none is shown.
     """
-    program = Program(report, loop_at, schemas)
+    program = Program(report, loop_at, schemas, planner)
     found: dict[tuple[str, object], Finding] = {}
     connecting = set()
     for rule in RULES:
@@ -112,8 +146,9 @@ def find(report: Report, loop_at: LoopFinder, schemas: Mapping[str, Schema]) -> 
     for blocked in filter(None, blocked_loop(program)):
         key = (blocked.statement, place_of(blocked.site.frame))
         found[key] = _with_consequence(found.get(key), blocked)
+    findings = _of_one_index(found.values())
     # An outlier may not come again.
     order = sorted(
-        found.values(), key=lambda one: (one.category == "outlier", -one.gain_ns, one.identity)
+        findings, key=lambda one: (one.category == "outlier", -one.gain_ns, one.identity)
     )
     return tuple(order)

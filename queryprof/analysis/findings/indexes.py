@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.planning import NO_INDEX, Served
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted
@@ -14,6 +16,11 @@ from queryprof.model import Index, Schema
 
 STEPS_PER_ROW = 60
 LEAST_STEPS = 1000
+STALE_ROWS, STALE_TIMES = 1000, 10
+"""A table has at least so many rows, and so many times those that ANALYZE found."""
+
+SCAN_STEPS = 10
+"""VM steps for a row of a scan: more of them are not the scan's."""
 
 
 def index_defeated(program: Program) -> Iterator[Finding | None]:
@@ -27,18 +34,11 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
         read = totals.full_scan_steps or 0.0
         if not scanned or read < 100 or read < 4 * (totals.rows_each or 0):
             continue
-        where = re.split(r"\bWHERE\b", group.sql, maxsplit=1, flags=re.IGNORECASE)
-        found = _defeated(where[1], _indexes(program, scanned, group)) if len(where) == 2 else None
-        guess = None if found else _guessed(where[-1]) if len(where) == 2 else None
-        if found:
-            index, reason, fix = found
-            evidence = (
-                f"{index.table} has the index {index.name} ({', '.join(index.columns)}); {reason}"
-            )
-        elif guess:
-            reason, fix = guess
-            evidence = reason
-        else:
+        served = program.served(group)
+        reason = _planned(served) if served else _read(program, group, scanned)
+        if reason is None and served and not served.code:
+            reason = _read(program, group, scanned)
+        if reason is None:
             continue
         yield program.finding(
             "index_defeated",
@@ -49,12 +49,55 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
                     f"{counted(totals.executions, 'execution')} read {average(read)} rows to return"
                     f" {average(totals.rows_each)}"
                 ),
-                evidence,
+                reason.evidence,
             ),
-            fix,
+            reason.fix,
             program.loop_of(group),
-            doubt="" if found else "Whether an index on the column exists is not known: use --db.",
+            code=served.code if served else "",
+            doubt=reason.doubt,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """Why an index on a column is not used."""
+
+    evidence: str
+    fix: str
+    doubt: str = ""
+
+
+def _planned(served: Served) -> _Reason | None:
+    """As SQLite's planner shows it."""
+    terms = ", ".join(served.terms)
+    if served.code and not served.is_plain:
+        return _Reason(
+            f"{terms} is compared, which an index on the column alone does not serve",
+            "Compare the column itself, as it is stored; or create the index on what is compared.",
+        )
+    if served.differing and not served.code:
+        columns = " and ".join(served.differing)
+        return _Reason(
+            f"{columns} is compared with what has another type: no index on it can be used",
+            "Declare both columns with one type; or CAST the other side to the type of"
+            f" {columns}, and have an index on that.",
+        )
+    return None
+
+
+def _read(program: Program, group: Group, scanned: set[str]) -> _Reason | None:
+    """As far as the text shows it."""
+    where = re.split(r"\bWHERE\b", group.sql, maxsplit=1, flags=re.IGNORECASE)
+    if len(where) < 2:
+        return None
+    found = _defeated(where[1], _indexes(program, scanned, group))
+    if found:
+        index, reason, fix = found
+        listed = ", ".join(index.columns)
+        return _Reason(f"{index.table} has the index {index.name} ({listed}); {reason}", fix)
+    guess = _guessed(where[1])
+    doubt = "Whether an index on the column exists is not known: use --db."
+    return _Reason(*guess, doubt) if guess else None
 
 
 def _indexes(program: Program, scanned: set[str], group: Group) -> list[Index]:
@@ -186,6 +229,79 @@ def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
         if index.table in tables and index.name not in used and fits:
             return index
     return None
+
+
+def stale_statistics(program: Program) -> Iterator[Finding | None]:
+    """The planner chooses by the rows that ANALYZE found, where tables have many times more now."""
+    stale = {
+        table: (found, schema.rows[table])
+        for schema in program.schemas.values()
+        for table, found in schema.analyzed_rows.items()
+        if schema.rows.get(table, 0) >= max(STALE_ROWS, STALE_TIMES * found)
+    }
+    for group in program.groups if stale else ():
+        totals = group.totals
+        steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
+        if steps < LEAST_STEPS or steps < STEPS_PER_ROW * (rows + 1):
+            continue
+        tables = sorted(program.planner.tables(group.statement) & stale.keys())
+        if not tables:
+            continue
+        grown = [
+            f"when ANALYZE last ran, {table} had {counted(stale[table][0], 'row')}; now it has"
+            f" {average(stale[table][1])}"
+            for table in tables
+        ]
+        yield program.finding(
+            "stale_statistics",
+            group,
+            totals.self_ns * (1 - min(1.0, STEPS_PER_ROW / 2 * (rows + 1) / steps)),
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps each to"
+                    f" return {average(rows)} rows"
+                ),
+                *grown,
+            ),
+            "Run ANALYZE now, and PRAGMA optimize when connections close: SQLite chooses plans by what"
+            " ANALYZE found.",
+            program.loop_of(group),
+            code="ANALYZE;",
+            doubt="Whether another plan is then chosen, --prove measures.",
+        )
+
+
+def narrow_index(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        totals = group.totals
+        steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
+        if (totals.full_scan_steps or 0) * SCAN_STEPS > steps:
+            continue  # it is the scan that takes them
+        if steps < LEAST_STEPS or steps < STEPS_PER_ROW * (rows + 1):
+            continue
+        served = program.served(group)
+        throws_all_away = rows < 1 and group.reads  # what adds up returns a row
+        code = served.code if served and not totals.full_scan_steps else ""
+        if not served or not (code or throws_all_away):
+            continue
+        searches = [step.strip() for plan in group.plans for step in plan if "SEARCH" in step]
+        yield program.finding(
+            "narrow_index",
+            group,
+            totals.self_ns * (1 - min(1.0, STEPS_PER_ROW / 2 * (rows + 1) / steps)),
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps each to"
+                    f" return {average(rows)} rows"
+                ),
+                *searches[:1],
+            ),
+            f"Create an index on all that it compares: {', '.join(served.terms)}."
+            if code
+            else NO_INDEX,
+            program.loop_of(group),
+            code=code,
+        )
 
 
 def redundant_index(program: Program) -> Iterator[Finding | None]:

@@ -19,6 +19,7 @@ from queryprof.analysis.findings.finding import (
     Severity,
 )
 from queryprof.analysis.findings.groups import Group, by_function, groups_of
+from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
 from queryprof.analysis.report import Report
 from queryprof.model import Frame, Profile, Schema
 
@@ -36,12 +37,17 @@ class Program:
 
     Attributes:
         loop_at: looks up loops in the program's source.
-        schemas: by a database's file, as far as it could be read.
+        schemas: by a database's file, as far as it could be read; planner: SQLite's.
     """
 
     report: Report
     loop_at: LoopFinder
     schemas: Mapping[str, Schema]
+    planner: Planner = NO_PLANNER
+
+    def served(self, group: Group) -> Served | None:
+        """What would serve a group's statement; None: it is not known."""
+        return self.planner.served(group.statement, group.plans) if group.plans else None
 
     @property
     def profile(self) -> Profile:

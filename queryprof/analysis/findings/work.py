@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.planning import NO_INDEX, Served
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.marks import CORRELATED, INDEX, ROW_STEPS, SCAN, SORT, marked_step
 from queryprof.analysis.plans import signs_of
@@ -99,17 +100,13 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
             ),
             "Join with a grouped query (JOIN (SELECT key, count(*) ... GROUP BY key)), or give the"
             " subquery an index on what it compares.",
+            code=_code(program, group),
         )
 
 
 def automatic_index(program: Program) -> Iterator[Finding | None]:
     for group in _marked(program, INDEX):
         totals = group.totals
-        step = _step(group, INDEX)
-        found = re.search(
-            r"SEARCH (\S+) USING AUTOMATIC (?:PARTIAL )?(?:COVERING )?INDEX \((\w+)", step
-        )
-        table = _real_table(group.sql, found[1]) if found else ""
         yield program.finding(
             "automatic_index",
             group,
@@ -119,10 +116,10 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
                     f"{counted(totals.executions, 'execution')}, each builds an index of"
                     f" {average(totals.automatic_index_rows or 0)} rows and drops it"
                 ),
-                step,
+                _step(group, INDEX),
             ),
             "Create the index that SQLite builds each time.",
-            code=f"CREATE INDEX {table}_{found[2]} ON {table} ({found[2]});" if found else "",
+            code=_code(program, group),
         )
 
 
@@ -135,7 +132,8 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             continue  # it must read all
         if _stops_early(group) and totals.executions > ONCE:
             continue  # its order decides: see temp_btree_sort
-        table, columns = compared(group)
+        served = program.served(group)
+        columns = ", ".join(dict.fromkeys(served.terms)) if served else ""
         yield program.finding(
             "full_scan",
             group,
@@ -147,18 +145,31 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                 ),
                 _step(group, SCAN),
             ),
-            f"Create an index on what it compares: {', '.join(columns)}."
-            if columns
-            else "Create an index on the columns that it compares.",
+            _index_fix(served, columns),
             program.loop_of(group),
-            code=f"CREATE INDEX {table}_{'_'.join(columns)} ON {table} ({', '.join(columns)});"
-            if table and columns
-            else "",
+            code="" if served and served.still_scans else _code(program, group),
             doubt="It ran once: a report may have to read all."
             if totals.executions <= ONCE
             else "",
             most=Severity.MEDIUM if totals.executions <= ONCE else Severity.HIGH,
         )
+
+
+def _index_fix(served: Served | None, columns: str) -> str:
+    if columns:
+        several = "indexes" if served and served.code.count("CREATE") > 1 else "an index"
+        measure = (
+            " It still reads more from end to end: let --prove measure it."
+            if served and served.still_scans
+            else ""
+        )
+        return f"Create {several} on what it compares: {columns}.{measure}"
+    return NO_INDEX if served else "Create an index on the columns that it compares."
+
+
+def _code(program: Program, group: Group) -> str:
+    served = program.served(group)
+    return served.code if served else ""
 
 
 def _stops_early(group: Group) -> bool:
@@ -190,6 +201,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
             ),
             "Create an index in the order of ORDER BY (the compared columns first): the rows then"
             " come sorted" + (", and LIMIT stops after the first." if limited else "."),
+            code=_code(program, group),
             doubt="" if limited else "All rows are returned: the sort is only a part of the time.",
             most=Severity.HIGH if limited else Severity.MEDIUM,
         )
@@ -223,36 +235,6 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def compared(group: Group) -> tuple[str, tuple[str, ...]]:
-    """The table that a group's statement scans, and the columns that it compares with values.
-
-    The table is empty where the plan scans another than the text's first: a view's, or a joined one.
-    """
-    found = re.search(
-        r"\bFROM (\w+)(?: (?:AS )?(\w+))?|\bUPDATE (\w+)", group.statement, re.IGNORECASE
-    )
-    table = (found[1] or found[3]) if found else ""
-    scanned = re.search(r"\bSCAN (?:TABLE )?(\w+)", _step(group, SCAN))
-    if found and scanned and scanned[1].lower() not in map(str.lower, filter(None, found.groups())):
-        table = ""
-    where = re.split(r"\bWHERE\b", group.sql, maxsplit=1, flags=re.IGNORECASE)
-    if len(where) < 2:
-        return table, ()
-    if re.search(r"\bOR\b", where[1], re.IGNORECASE):
-        return table, ()  # one index serves one side of it
-    equal = re.findall(r"(?<![\w(.])(?:(\w+)\.)?(\w+) (?:=|==|IN|IS) ?(?:\?|:|\()", where[1])
-    ranges = re.findall(r"(?<![\w(.])(?:(\w+)\.)?(\w+) (?:<|>|<=|>=|BETWEEN) ?(?:\?|:)", where[1])
-    is_joined = bool(re.search(r"\bJOIN\b|\bSELECT\b", where[0][1:] + where[1], re.IGNORECASE))
-    own = {scanned[1].lower()} if scanned else set()
-    words = {"AND", "OR", "NOT", "WHERE"}
-    columns = [
-        name
-        for owner, name in dict.fromkeys([*equal, *ranges[:1]])
-        if name.upper() not in words and (owner.lower() in own if owner else not is_joined)
-    ]
-    return table, tuple(columns[:3])
-
-
 def _marked(program: Program, kind: str) -> Iterator[Group]:
     for group in program.groups:
         if group.reads or group.writes:
@@ -267,10 +249,3 @@ def _step(group: Group, kind: str) -> str:
         if at is not None:
             return plan[at].strip()
     return "its plan is not known"
-
-
-def _real_table(statement: str, name: str) -> str:
-    """The table of an alias."""
-    found = re.search(rf"\b(\w+) (?:AS )?{re.escape(name)}\b", statement, re.IGNORECASE)
-    skipped = {"FROM", "JOIN", "AS", "ON", "WHERE", "AND", "UPDATE", "INTO", "BY", "SELECT"}
-    return found[1] if found and found[1].upper() not in skipped else name

@@ -1,0 +1,59 @@
+"""What findings want to know of SQLite's planner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from queryprof.analysis.plans import Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What would serve a statement.
+
+    Attributes:
+        code: the SQL of indexes that were created, and with which the plan is a better one; "": there
+            are none.
+        terms: what these are on, as SQL.
+        is_plain: whether that is columns alone, as they are: no expression, no other collation.
+        still_scans: whether the plan then still reads a table from end to end inside of another loop.
+        differing: columns that an index would serve, had they another type.
+    """
+
+    code: str = ""
+    terms: tuple[str, ...] = ()
+    is_plain: bool = True
+    still_scans: bool = False
+    differing: tuple[str, ...] = ()
+
+
+class Planner(Protocol):
+    """Knows the schema of the program's databases."""
+
+    def served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
+        """What would serve a statement that has these plans; None: it is not known."""
+
+    def tables(self, statement: str) -> frozenset[str]:
+        """The tables that a statement reads, as far as they are known."""
+
+
+NO_INDEX = (
+    "No index on its columns finds these rows faster: compare columns as they are stored, without"
+    " expressions around them; or keep the result."
+)
+"""What is said of a statement of a known schema that no index serves."""
+
+
+class NoPlanner:
+    """Knows nothing."""
+
+    def served(self, statement: str, plans: Sequence[Steps]) -> None:  # noqa: ARG002
+        return None
+
+    def tables(self, statement: str) -> frozenset[str]:  # noqa: ARG002
+        return frozenset()
+
+
+NO_PLANNER = NoPlanner()

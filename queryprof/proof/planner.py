@@ -1,0 +1,116 @@
+"""SQLite's planner, on an empty copy of a program's schema."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Self
+
+from queryprof.analysis.findings.planning import Served
+from queryprof.analysis.plans import Steps
+from queryprof.errors import ProofError
+from queryprof.model import Schema
+from queryprof.proof.judging import EMPTY, Judge, OutOfTime, StatementError
+from queryprof.proof.trial import Trial, with_dummies
+from queryprof.proof.values import placeholders, replaced
+
+MOST_STATEMENTS = 100
+BUDGET_S = 3.0
+"""For the statements of a trace, which take a few milliseconds each."""
+
+MOST_SCRIPT = 50_000
+"""Characters of a text that is taken apart into statements."""
+
+CHANGES_SCHEMA = ("CREATE", "ALTER", "DROP")
+
+
+class Planner:
+    """The planner of this Python's SQLite, in a process of its own that begins when it is first used."""
+
+    def __init__(
+        self, schemas: Mapping[str, Schema], databases: Mapping[str, str], texts: Iterable[str]
+    ) -> None:
+        """
+        Args:
+            schemas: of database files; databases: the file of a statement.
+            texts: the program's statements, in their order. Of a database whose file is not there,
+                those that created its tables are the schema.
+        """
+        self._schemas, self._databases, self._texts = schemas, databases, tuple(texts)
+        self._judge: Judge | None = None
+        self._ready: str | None = None
+        self._known: dict[str, Served | None] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._judge:
+            self._judge.close()
+
+    def served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
+        """The indexes that the planner would take; None: the schema is not known, or the planner
+        chooses another plan on its copy than the program had.
+        """
+        if statement not in self._known:
+            found = None
+            if len(self._known) < MOST_STATEMENTS:
+                with suppress(StatementError, OutOfTime, ProofError):
+                    found = self._served(statement, plans)
+            self._known[statement] = found
+        return self._known[statement]
+
+    def tables(self, statement: str) -> frozenset[str]:
+        """The tables that a statement reads; none: its schema is not known."""
+        with suppress(StatementError, OutOfTime, ProofError):
+            return Trial(self._started(self._databases.get(statement, "")), statement).tables()
+        return frozenset()
+
+    def _served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
+        trial = Trial(self._started(self._databases.get(statement, "")), statement)
+        before = trial.plan()
+        return trial.served(before) if before in plans else None
+
+    def _started(self, database: str) -> Judge:
+        """The judge, with the schema of a database."""
+        if self._judge is None:
+            self._judge = Judge()
+            self._judge.deadline(BUDGET_S)
+        if self._ready != database:
+            self._judge.blank(EMPTY)
+            schema = self._schemas.get(database)
+            for sql in schema.created if schema else created_by(self._texts):
+                with suppress(StatementError):
+                    with_dummies(self._judge, sql)
+            if schema and schema.statistics:
+                self._judge.do(EMPTY, "ANALYZE")
+                self._judge.do(EMPTY, "DELETE FROM sqlite_stat1")
+                for row in schema.statistics:
+                    self._judge.rows(EMPTY, "INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", row)
+                self._judge.do(EMPTY, "ANALYZE sqlite_schema")
+            self._ready = database
+        return self._judge
+
+
+def created_by(texts: Iterable[str]) -> Iterator[str]:
+    """The statements among them, and among the scripts, that change a schema, with values for what is
+    left out of a recorded text.
+    """
+    for text in texts:
+        if not text.lstrip()[:6].upper().startswith(CHANGES_SCHEMA) and ";" not in text:
+            continue
+        for sql in _statements(text[:MOST_SCRIPT]):
+            if sql.lstrip()[:6].upper().startswith(CHANGES_SCHEMA):
+                yield replaced(sql, ["0"] * len(placeholders(sql)))
+
+
+def _statements(script: str) -> Iterator[str]:
+    """A script's statements; SQLite says where they end."""
+    start = 0
+    for found in re.finditer(";|$", script):
+        sql = script[start : found.end()]
+        if sql.strip() and (found[0] == "" or sqlite3.complete_statement(sql)):
+            yield sql
+            start = found.end()

@@ -1,0 +1,354 @@
+"""Which index serves a statement: SQLite's planner chooses, on an empty copy of the schema.
+
+Indexes on the columns that the statement reads are created there, of one column, then of two and three;
+those that the planner takes are kept, as far as it uses their columns. No text is searched for columns:
+SQLite's authorizer says which a statement reads (https://www.sqlite.org/c3ref/set_authorizer.html), and
+the plan which of an index it uses (https://www.sqlite.org/eqp.html).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from queryprof.analysis.findings.planning import Served
+from queryprof.analysis.plans import Steps, is_worse, normal_form, signs_of
+from queryprof.proof.expressions import expressions_of
+from queryprof.proof.judging import EMPTY, Judge, StatementError
+from queryprof.proof.values import placeholders
+
+MOST_TERMS = 3
+MOST_COLUMNS = 16
+"""Of a table that are tried."""
+
+MOST_UNKNOWN = 30
+"""Functions and collations of the program's own in one statement."""
+
+COLUMNS = (
+    "SELECT c.name, c.type, c.pk FROM pragma_table_list AS t, pragma_table_xinfo(t.name) AS c"
+    " WHERE t.name = ? AND t.type = 'table' AND t.schema = 'main' AND c.hidden <> 1"
+)
+INDEXES = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?"
+KEYS = (
+    'SELECT i.name, k.name, k."desc" FROM pragma_index_list(?) AS i, pragma_index_xinfo(i.name) AS k'
+    " WHERE k.key AND NOT i.partial ORDER BY i.name, k.seqno"
+)
+OTHER_TYPES = ("TEXT", "INTEGER", "")
+
+USED = re.compile(r"USING (?:COVERING )?INDEX queryprof_(\d+)(?: \((.*)\))?$")
+SEARCHED = re.compile(r"\s*SEARCH \S+ USING (?!AUTOMATIC).*\((.*)\)$")
+COMPARED = re.compile(r"[=<>]+")
+SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A column, or an expression as SQL."""
+
+    column: str
+    is_descending: bool = False
+    is_expression: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """One that is tried."""
+
+    table: str
+    terms: tuple[_Term, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(term.column for term in self.terms)
+
+    @property
+    def name(self) -> str:
+        words = (self.table, *(term.column for term in self.terms))
+        return re.sub(r"\W+", "_", "_".join(words)).strip("_")[:56]
+
+    def compared(self, listed: str) -> int:
+        """How many of its first terms a step of a plan lists as compared; the last may be by range."""
+        width = 0
+        for term in self.terms:
+            known = "<expr>" if term.is_expression else term.column
+            if not re.search(rf"(?<!\w){re.escape(known)}[=<>]", listed):
+                break
+            width += 1
+        return width
+
+    def is_searched_by_range(self, listed: str) -> bool:
+        """Whether the last of its terms that is compared is not compared for equality."""
+        width = self.compared(listed)
+        return bool(width) and f"{self.terms[width - 1].column}=" not in listed
+
+    def sql(self, name: str, quote: Callable[[str], str]) -> str:
+        listed = [
+            (one.column if one.is_expression else quote(one.column)) + " DESC" * one.is_descending
+            for one in self.terms
+        ]
+        return f"CREATE INDEX {name} ON {quote(self.table)} ({', '.join(listed)})"
+
+
+class Trial:
+    """One statement on the empty copy."""
+
+    def __init__(self, judge: Judge, statement: str) -> None:
+        self._judge, self._statement = judge, statement
+        self._values = _values_of(statement)
+
+    def plan(self) -> Steps:
+        """Its plan there. Raises StatementError."""
+        rows = with_dummies(self._judge, "EXPLAIN QUERY PLAN " + self._statement, self._values)
+        depths, lines = {0: -1}, []
+        for number, parent, _, detail in rows:
+            depths[number] = depths.get(parent, -1) + 1
+            lines.append("  " * depths[number] + detail)
+        return normal_form("\n".join(lines))
+
+    def served(self, before: Steps) -> Served:
+        """The indexes that make the plan a better one, or the columns whose types keep it from one."""
+        columns = self._columns()
+        found, after = self._search(before, columns)
+        if found:
+            scans = signs_of(after).scans + signs_of(after).index_scans
+            return Served(
+                " ".join(f"{index.sql(index.name, self._quoted)};" for index in found),
+                tuple(term.column for index in found for term in index.terms),
+                is_plain=not any(term.is_expression for index in found for term in index.terms),
+                still_scans=len(scans) > 1,  # one may be the outermost loop
+            )
+        return Served(differing=tuple(self._differing(before, columns)))
+
+    def tables(self) -> frozenset[str]:
+        """The tables that it reads. Raises StatementError."""
+        self.plan()  # with what is unknown here made up
+        return frozenset(
+            table for table, _ in self._judge.columns(EMPTY, self._statement, self._values)
+        )
+
+    def _columns(self) -> Mapping[str, tuple[str, ...]]:
+        """The columns that the statement reads, by their table."""
+        read = [tuple(one) for one in self._judge.columns(EMPTY, self._statement, self._values)]
+        found: dict[str, tuple[str, ...]] = {}
+        for table in dict.fromkeys(table for table, _ in read):
+            listed = self._judge.rows(EMPTY, COLUMNS, (table,))
+            keys = [name for name, kind, key in listed if key and kind.upper() == "INTEGER"]
+            rowid = keys if sum(bool(row[2]) for row in listed) == 1 else []
+            names = [name for name, *_ in listed if (table, name) in read and name not in rowid]
+            if names:
+                found[table] = tuple(names[:MOST_COLUMNS])
+        return found
+
+    def _search(
+        self, before: Steps, columns: Mapping[str, tuple[str, ...]]
+    ) -> tuple[list[_Index], Steps]:
+        """Widens the indexes that the planner takes, while it uses what is added.
+
+        Returns:
+            Those that make the plan a better one, and that plan.
+        """
+        taken: tuple[_Index, ...] = ()
+        with self._undone():
+            for table in columns:  # else one that exists is taken for what it begins
+                for (name,) in self._judge.rows(EMPTY, INDEXES, (table,)):
+                    self._judge.do(EMPTY, f"DROP INDEX {_in_quotes(name)}")
+            for _ in range(MOST_TERMS):
+                wider = self._taken(taken, columns)
+                if wider == taken:
+                    break
+                taken = wider
+        for indexes in (taken, self._on_expressions(columns)):
+            new = [index for index in indexes if not self._exists(index)]
+            after, used = self._plan_with(new)
+            if used and _is_better(before, after):
+                return [new[number] for number in used], after
+        return [], before
+
+    def _on_expressions(self, columns: Mapping[str, tuple[str, ...]]) -> list[_Index]:
+        """Indexes on the expressions that the statement compares, and on its columns without regard to
+        case, as far as SQLite allows them.
+        """
+        found = []
+        for table, names in columns.items():
+            anycase = [f"{self._quoted(name)} COLLATE NOCASE" for name in names]
+            for expression in (*expressions_of(self._statement, names), *anycase):
+                index = _Index(table, (_Term(expression, is_expression=True),))
+                with self._undone(), suppress(StatementError):
+                    self._judge.do(EMPTY, index.sql("queryprof_0", _in_quotes))
+                    found.append(index)
+        return found
+
+    def _taken(
+        self, taken: tuple[_Index, ...], columns: Mapping[str, tuple[str, ...]]
+    ) -> tuple[_Index, ...]:
+        """The indexes that the planner takes of those with one more term, each as far as it is used.
+        Terms that are compared for equality come first: after a range no further one is searched by.
+        """
+        before, _ = self._plan_with(taken)
+        wider = list(dict.fromkeys(_wider(taken, columns, sorts=bool(_sorting(before)))))
+        found: tuple[_Index, ...] = ()
+        while True:
+            after, used = self._plan_with(wider)
+            is_sorted = _sorting(after) < _sorting(before)
+            by_range = [
+                wider[n] for n, listed in used.items() if wider[n].is_searched_by_range(listed)
+            ]
+            narrowed = _as_used(wider, used, is_sorted)
+            if not found or not (by_range or set(narrowed) <= set(taken)):
+                found = narrowed
+            if not by_range:
+                return found or taken
+            wider = [index for index in wider if index not in by_range]
+
+    def _plan_with(self, indexes: Sequence[_Index]) -> tuple[Steps, Mapping[int, str]]:
+        """The plan with indexes; the numbers of those in it, with what is compared in them."""
+        with self._undone():
+            for number, index in enumerate(indexes):
+                self._judge.do(EMPTY, index.sql(f"queryprof_{number}", _in_quotes))
+            plan = self.plan()
+        used: dict[int, str] = {}
+        for step in plan:
+            if found := USED.search(step):
+                used[int(found[1])] = used.get(int(found[1]), "") + (found[2] or "")
+        return plan, used
+
+    def _exists(self, index: _Index) -> bool:
+        """Whether one that exists begins with it."""
+        found: dict[str, list[_Term]] = {}
+        for name, column, is_descending in self._judge.rows(EMPTY, KEYS, (index.table,)):
+            found.setdefault(name, []).append(_Term(column, bool(is_descending)))
+        width = len(index.terms)
+        return any(tuple(terms[:width]) == index.terms for terms in found.values())
+
+    def _differing(self, before: Steps, columns: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+        """The columns of scanned tables that an index would serve, had they another type."""
+        if not signs_of(before).scans:
+            return
+        for table, names in columns.items():
+            listed = self._judge.rows(EMPTY, COLUMNS, (table,))
+            for name in names:
+                for kind in OTHER_TYPES:
+                    if self._would_serve(before, table, listed, name, kind):
+                        yield f"{table}.{name}"
+                        break
+
+    def _would_serve(
+        self,
+        before: Steps,
+        table: str,
+        listed: Sequence[tuple[str, str, int]],
+        name: str,
+        kind: str,
+    ) -> bool:
+        """Whether an index on a column would be used, were that of another type."""
+        typed = ", ".join(
+            f"{_in_quotes(column)} {kind if column == name else own}"
+            + (" PRIMARY KEY" if key and own.upper() == "INTEGER" else "")
+            for column, own, key in listed
+        )
+        with self._undone(), suppress(StatementError):
+            self._judge.do(EMPTY, f"DROP TABLE {_in_quotes(table)}")
+            self._judge.do(EMPTY, f"CREATE TABLE {_in_quotes(table)} ({typed})")
+            if self.plan() != before:
+                return False
+            after, used = self._plan_with([_Index(table, (_Term(name),))])
+            return bool(used) and _compared(after) > _compared(before)
+        return False
+
+    def _quoted(self, name: str) -> str:
+        """A name as SQL, in quotes where SQLite wants them."""
+        if SIMPLE.fullmatch(name):
+            with suppress(StatementError):
+                self._judge.rows(EMPTY, f"EXPLAIN SELECT 1 AS {name}")
+                return name
+        return _in_quotes(name)
+
+    @contextmanager
+    def _undone(self) -> Iterator[None]:
+        self._judge.do(EMPTY, "SAVEPOINT queryprof")
+        try:
+            yield
+        finally:
+            self._judge.do(EMPTY, "ROLLBACK TO queryprof")
+            self._judge.do(EMPTY, "RELEASE queryprof")
+
+
+def _as_used(
+    indexes: Sequence[_Index], used: Mapping[int, str], is_sorted: bool
+) -> tuple[_Index, ...]:
+    """The indexes in a plan, without the terms that it has no use for."""
+    found: dict[_Index, None] = {}
+    for number, listed in used.items():
+        index = indexes[number]
+        width = len(index.terms) if is_sorted else index.compared(listed)
+        if width:
+            found[_Index(index.table, index.terms[:width])] = None
+    return tuple(found)
+
+
+def _wider(
+    taken: Sequence[_Index], columns: Mapping[str, tuple[str, ...]], sorts: bool
+) -> Iterator[_Index]:
+    """The indexes, and those with one more term; of tables that have none yet, those of one term.
+    Of equal ones the planner takes the last.
+    """
+    yield from taken
+    for table, names in columns.items():
+        of_table = [index for index in taken if index.table == table] or [_Index(table, ())]
+        for index in of_table:
+            for name in names:
+                if name not in index.columns:
+                    if sorts and index.terms:
+                        yield _Index(table, (*index.terms, _Term(name, is_descending=True)))
+                    yield _Index(table, (*index.terms, _Term(name)))
+
+
+def _is_better(before: Steps, after: Steps) -> bool:
+    """Whether a plan searches by more, or sorts less, and reads no more from end to end."""
+    if is_worse(before, after):
+        return False
+    return _compared(after) > _compared(before) or _sorting(after) < _sorting(before)
+
+
+def _sorting(plan: Steps) -> int:
+    """How much it sorts: whole results, and results that are sorted in part."""
+    return sum(1 if what.startswith("RIGHT PART") else 2 for what in signs_of(plan).temporary)
+
+
+def _compared(plan: Steps) -> int:
+    """By how many comparisons its tables are searched."""
+    found = [SEARCHED.match(step) for step in plan]
+    return sum(len(COMPARED.findall(one[1])) for one in found if one)
+
+
+def _values_of(statement: str) -> Mapping[str, None] | tuple[None, ...]:
+    """Values for its placeholders, which the planner does not look at."""
+    names = placeholders(statement)
+    named = {name[1:]: None for name in names if name[0] in ":@$"}
+    return named or (None,) * len(names)
+
+
+def with_dummies(judge: Judge, sql: str, values: object = ()) -> list[tuple[object, ...]]:
+    """The rows of a statement, for which functions and collations that are unknown here are made up.
+
+    Raises:
+        StatementError: SQLite refuses it.
+    """
+    for _ in range(MOST_UNKNOWN):
+        try:
+            return judge.rows(EMPTY, sql, values)
+        except StatementError as error:
+            function = re.search(r"no such function: (\w+)", str(error))
+            collation = re.search(r"no such collation sequence: (\w+)", str(error))
+            if not (function or collation):
+                raise
+            judge.dummies(
+                EMPTY, [function[1]] if function else [], [collation[1]] if collation else []
+            )
+    raise StatementError("too much in it is unknown here")
+
+
+def _in_quotes(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,131 @@
+"""Which SQL SQLite's planner says would serve a statement."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from queryprof.analysis.plans import normal_form
+from queryprof.model import Schema
+from queryprof.proof.planner import Planner, created_by
+
+pytestmark = pytest.mark.once
+
+TABLES = (
+    (
+        "CREATE TABLE item(id INTEGER PRIMARY KEY, owner INTEGER, kind TEXT, ts INTEGER, state TEXT,"
+        ' "order" TEXT, name TEXT); CREATE TABLE owner(id INTEGER PRIMARY KEY, city TEXT);'
+        " CREATE INDEX item_ts ON item (ts)"
+    ),
+    "CREATE TABLE invoices(id INTEGER NOT NULL, amount INTEGER DEFAULT ?, PRIMARY KEY(id))",
+    "CREATE TABLE payments(id INTEGER PRIMARY KEY, reference VARCHAR(?), cents DECIMAL(?, ?))",
+    "CREATE VIEW open_item AS SELECT kind AS what, id FROM item WHERE state = ?",
+)
+"""As a recording has them: without values."""
+
+SERVED = {
+    "SELECT id FROM item WHERE kind = ?": "item (kind)",
+    "SELECT id FROM item WHERE kind IN (?, ?)": "item (kind)",
+    "SELECT i.id FROM item i JOIN owner o ON o.id = i.owner WHERE i.kind = ? AND o.city = ?": "item (kind)",
+    "SELECT id FROM item WHERE kind = ? OR owner = ?": "item (kind), item (owner)",
+    "SELECT id FROM item ORDER BY kind DESC LIMIT ?": "item (kind)",
+    "SELECT * FROM item WHERE owner = ? ORDER BY kind, state DESC LIMIT ?": "item (owner, kind, state DESC)",
+    "SELECT * FROM item WHERE owner = ? AND state > ? AND kind = ?": "item (owner, kind, state)",
+    "SELECT id FROM item WHERE ts = ? AND owner = ?": "item (ts, owner)",
+    "SELECT id FROM item WHERE owner = :owner AND kind > :from": "item (owner, kind)",
+    'SELECT id FROM item WHERE "order" = ?': 'item ("order")',
+    "SELECT id FROM open_item WHERE what = ?": "item (state, kind)",
+    "SELECT ours(kind) FROM item AS a WHERE a.owner = ?": "item (owner)",
+    "UPDATE item SET state = ? WHERE kind = ?": "item (kind)",
+    "DELETE FROM item WHERE kind = ?": "item (kind)",
+    "SELECT id FROM item WHERE lower(kind) = ?": "item (lower(kind))",
+    "SELECT id FROM item WHERE kind = ? COLLATE NOCASE": "item (kind COLLATE NOCASE)",
+    "SELECT o.city, (SELECT count(*) FROM item i WHERE i.owner = o.id) FROM owner o": "item (owner)",
+    "SELECT id FROM item WHERE id = ?": "",
+    "SELECT id FROM item": "",
+    "SELECT id FROM item WHERE ts = ?": "",
+    "SELECT id FROM item WHERE owner + ? = ?": "",
+    "SELECT id FROM item WHERE kind LIKE ?": "",
+    "SELECT p.cents FROM payments p JOIN invoices i ON p.reference = i.id WHERE i.id = ?": "",
+}
+
+
+def plan_of(statement: str) -> tuple[str, ...]:
+    """As the program's SQLite had it."""
+    db = sqlite3.connect(":memory:")
+    db.create_function("ours", 1, lambda value: value)
+    for sql in created_by(TABLES):
+        db.execute(sql)
+    names = {"owner": 1, "from": "k"} if ":" in statement else (None,) * statement.count("?")
+    depths, lines = {0: -1}, []
+    for number, parent, _, detail in db.execute("EXPLAIN QUERY PLAN " + statement, names):
+        depths[number] = depths[parent] + 1
+        lines.append("  " * depths[number] + detail)
+    db.close()
+    return normal_form("\n".join(lines))
+
+
+@pytest.mark.parametrize("statement", SERVED)
+def test_the_index_is_the_one_that_the_planner_takes(statement: str) -> None:
+    """Each is created, with all that the statement compares and nothing that it has no use for."""
+    plan = plan_of(statement)
+    with Planner({}, {}, TABLES) as planner:
+        served = planner.served(statement, (plan,))
+    assert served
+    on = [one.partition(" ON ")[2] for one in served.code.split(";") if one]
+    assert ", ".join(on) == SERVED[statement]
+
+
+def test_a_type_that_no_index_serves_is_named() -> None:
+    statement = (
+        "SELECT p.cents FROM payments p JOIN invoices i ON p.reference = i.id WHERE i.id = ?"
+    )
+    with Planner({}, {}, TABLES) as planner:
+        served = planner.served(statement, (plan_of(statement),))
+    assert served
+    assert served.differing == ("payments.reference",)
+
+
+@pytest.mark.parametrize(
+    "statement", ["SELECT id FROM nothing WHERE a = ?", "SELECT FROM", "ATTACH ? AS other", ""]
+)
+def test_what_is_not_known_is_not_served(statement: str) -> None:
+    with Planner({}, {}, TABLES) as planner:
+        assert planner.served(statement, (("SCAN nothing",),)) is None
+
+
+def test_another_plan_than_the_program_had_says_nothing() -> None:
+    """Its schema was another one, or it had statistics."""
+    statement = "SELECT id FROM item WHERE kind = ?"
+    with Planner({}, {}, TABLES) as planner:
+        assert planner.served(statement, (("SEARCH item USING INDEX item_kind (kind=?)",),)) is None
+
+
+def test_the_schema_of_a_file_has_its_statistics() -> None:
+    """One row for each value of `ts`: it is chosen, and no wider index is a better one."""
+    created = tuple(created_by(TABLES))
+    schema = Schema("a.db", (), created, (("item", "item_ts", "100000 1"),))
+    statement = "SELECT id FROM item WHERE ts = ? AND kind = ?"
+    plan = ("SEARCH item USING INDEX item_ts (ts=?)",)
+    with Planner({"a.db": schema}, {statement: "a.db"}, ()) as planner:
+        assert planner.served(statement, (plan,))
+
+
+def test_scripts_are_taken_apart_by_sqlite() -> None:
+    script = "CREATE TABLE t(a); CREATE TRIGGER g AFTER INSERT ON t BEGIN DELETE FROM t; END; INSERT INTO t VALUES (?); DROP TABLE t"
+    assert [one.split()[0] for one in created_by([script])] == ["CREATE", "CREATE", "DROP"]
+    assert list(created_by(["SELECT ';'", "PRAGMA x; ATTACH 'a' AS b"])) == []
+
+
+def test_what_sql_of_a_stranger_wants_is_refused(tmp_path: object) -> None:
+    """A schema may be anybody's: nothing in it is executed but what makes tables in memory."""
+    hostile = (
+        "CREATE TABLE t(a); CREATE VIEW v AS SELECT load_extension('x') AS a; CREATE VIRTUAL TABLE w USING csv(filename='/etc/passwd')",
+        "CREATE TABLE u AS WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n) SELECT a FROM n",
+    )
+    with Planner({}, {}, hostile) as planner:
+        assert planner.served("SELECT a FROM v WHERE a = ?", (("SCAN t",),)) is None
+        assert (
+            planner.served("SELECT a FROM t WHERE a = ?", (("SCAN t",),)) is None
+        )  # the time is over
