@@ -34,8 +34,16 @@ finding, and those that can win most come first.
 finding. Where there are spans, shares are of their time and not of the run.
 
 **The schema** of a database is read for some of them (`index_defeated`, `bad_index_choice`,
-`redundant_index`): from the files that the trace names, as long as they are there, or from `--db FILE`.
-They are opened read-only. With `--prove` indexes are built and measured on a copy: see [proving a fix](proving.md).
+`redundant_index`, `stale_statistics`): from the files that the trace names, as long as they are there, or from
+`--db FILE`. They are opened read-only. Of a database in memory, and of one that is gone, the statements that created its
+tables in the recording are the schema.
+
+**SQL** is shown when SQLite takes it: the schema is created once more, without rows, in a process of its own; what is
+proposed is created there, and the statement's plan must then be a better one. Where the schema is not known, or the plan
+there is another than the program had, no SQL is shown. What the program itself prints at the end of a
+`queryprof.profile()` block has none, as no process is started there.
+
+ With `--prove` indexes are built and measured on a copy: see [proving a fix](proving.md).
 
 **Exit status**: 0; with `--fail-on high`, `medium` or `any` 1 when there is one so severe; 2 for a trace
 that cannot be read, or in which nothing was recorded.

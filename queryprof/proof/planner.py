@@ -13,6 +13,7 @@ from queryprof.analysis.plans import Steps
 from queryprof.errors import ProofError
 from queryprof.model import Schema
 from queryprof.proof.judging import EMPTY, Judge, OutOfTime, StatementError
+from queryprof.proof.statistics import set_statistics
 from queryprof.proof.trial import Trial, with_dummies
 from queryprof.proof.values import placeholders, replaced
 
@@ -85,11 +86,7 @@ class Planner:
                 with suppress(StatementError):
                     with_dummies(self._judge, sql)
             if schema and schema.statistics:
-                self._judge.do(EMPTY, "ANALYZE")
-                self._judge.do(EMPTY, "DELETE FROM sqlite_stat1")
-                for row in schema.statistics:
-                    self._judge.rows(EMPTY, "INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", row)
-                self._judge.do(EMPTY, "ANALYZE sqlite_schema")
+                set_statistics(self._judge, EMPTY, schema.statistics)
             self._ready = database
         return self._judge
 

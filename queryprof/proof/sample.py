@@ -6,7 +6,8 @@ import contextlib
 
 from queryprof.proof.index import quoted
 from queryprof.proof.judging import BEFORE, WHOLE, Judge, StatementError
-from queryprof.proof.schema import DatabaseSchema, Table, create, set_statistics, statistics_of
+from queryprof.proof.schema import DatabaseSchema, Table, create
+from queryprof.proof.statistics import set_statistics, statistics_of
 
 LARGE_BYTES, SAMPLE_BYTES = 200_000_000, 40_000_000
 LARGE_ROWS = 10_000
@@ -28,7 +29,7 @@ def take_sample(judge: Judge, address: str, schema: DatabaseSchema) -> int:
     every = round(judge.size(BEFORE) / SAMPLE_BYTES)
     if judge.size(BEFORE) <= LARGE_BYTES or every < 2:
         return 1
-    statistics = statistics_of(judge) if "sqlite_stat1" in schema.names else []
+    statistics = statistics_of(judge)
     judge.rename(BEFORE, WHOLE)
     judge.blank(BEFORE)
     judge.attach(BEFORE, address, "original")

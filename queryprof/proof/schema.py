@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from queryprof.proof.index import Candidate, Term, quoted
 from queryprof.proof.judging import BEFORE, EMPTY, Judge, StatementError
+from queryprof.proof.statistics import set_statistics, statistics_of
 
 OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
 INDEXES = "SELECT name, partial FROM pragma_index_list(?)"
@@ -122,20 +122,6 @@ def add_dummy(judge: Judge, copy: str, message: str) -> bool:
     if function or collation:
         judge.dummies(copy, [function[1]] if function else [], [collation[1]] if collation else [])
     return bool(function or collation)
-
-
-def statistics_of(judge: Judge) -> list[tuple[object, ...]]:
-    """What ANALYZE has found in the database."""
-    return judge.rows(BEFORE, "SELECT tbl, idx, stat FROM sqlite_stat1")
-
-
-def set_statistics(judge: Judge, copy: str, statistics: Iterable[tuple[object, ...]]) -> None:
-    """Lets the planner choose on a copy as if that had been found there."""
-    judge.do(copy, "ANALYZE")
-    judge.do(copy, "DELETE FROM sqlite_stat1")
-    for row in statistics:
-        judge.rows(copy, "INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", row)
-    judge.do(copy, "ANALYZE sqlite_schema")
 
 
 def _table_of(judge: Judge, name: str, sql: str) -> Table:

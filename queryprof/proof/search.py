@@ -25,6 +25,7 @@ from queryprof.proof.judging import (
     StatementError,
 )
 from queryprof.proof.schema import DatabaseSchema, Table, add_dummy
+from queryprof.proof.statistics import set_statistics, statistics_of
 from queryprof.proof.workload import Query
 
 LEAST_SHARE = 0.03
@@ -81,8 +82,8 @@ class Search:
 
     Attributes:
         chosen: the best found so far, in the order in which they were found.
-        taken: names that are in use; queries: those that can be measured.
-        reasons: why others cannot, by statement.
+        taken: names that are in use; queries: those that can be measured; reasons: why others cannot.
+        statistics: those that the database has.
     """
 
     def __init__(self, judge: Judge, schema: DatabaseSchema, queries: Iterable[Query]) -> None:
@@ -97,6 +98,7 @@ class Search:
         self._names: dict[Step, str] = {}
         self._inserts: dict[str, int] = {}
         self.all_queries = tuple(queries)
+        self.statistics = statistics_of(judge)
         for query in self.all_queries:
             if query.inserts_into:
                 name = query.inserts_into.lower()
@@ -306,10 +308,9 @@ class Search:
 
     def _try_analyze(self, bound: float) -> None:
         """ANALYZE is chosen where no index is expected to win clearly more: it costs no write anything.
-
-        What indexes win instead is seen in the end, when each change is tried without (`_prune`).
+        Statistics that are there may be of a time when tables were small. What indexes win instead is seen in the end, when each change is tried without (`_prune`).
         """
-        if "sqlite_stat1" in self.schema.names or ANALYZE in self.chosen:
+        if ANALYZE in self.chosen:
             return
         before = {query.statement: self.plan(query, AFTER) for query in self.queries}
         self.judge.do(AFTER, "ANALYZE")
@@ -322,9 +323,8 @@ class Search:
             self.forget_statistics()
 
     def forget_statistics(self) -> None:
-        """Undoes ANALYZE; the schema is read again, as SQLite keeps how many rows a table had."""
-        self.judge.do(AFTER, "DELETE FROM sqlite_stat1")
-        self.judge.do(AFTER, "PRAGMA writable_schema = RESET")
+        """Undoes ANALYZE: the statistics are those that the database has."""
+        set_statistics(self.judge, AFTER, self.statistics)
 
     def _costs_of_others(self, plans: dict[str, tuple[str, ...]]) -> dict[str, float]:
         """What the statements take whose plans are others now."""

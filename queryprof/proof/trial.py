@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.plans import Steps, is_worse, normal_form, signs_of
@@ -330,7 +331,7 @@ def _values_of(statement: str) -> Mapping[str, None] | tuple[None, ...]:
     return named or (None,) * len(names)
 
 
-def with_dummies(judge: Judge, sql: str, values: object = ()) -> list[tuple[object, ...]]:
+def with_dummies(judge: Judge, sql: str, values: object = ()) -> list[tuple[Any, ...]]:
     """The rows of a statement, for which functions and collations that are unknown here are made up.
 
     Raises:

@@ -287,6 +287,35 @@ def test_missing_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         lambda db: [db.execute(query, ("done", one, one)).fetchall() for one in range(50)],
     )  # fmt: skip
     assert [change.sql for change in advice.changes] == ["ANALYZE;"]
+    assert advice.changes[0].undo == "DELETE FROM sqlite_stat1;"
+    assert advice.proofs[0].is_proved
+
+
+def test_old_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ANALYZE ran when the tables were almost empty: no index is needed. Its undoing has what was."""
+    path = tmp_path / "files.db"
+    db = sqlite3.connect(path)
+    db.executescript(
+        """
+        CREATE TABLE chunk (id INTEGER PRIMARY KEY, path TEXT, kind TEXT);
+        CREATE TABLE file (id INTEGER PRIMARY KEY, path TEXT);
+        CREATE INDEX chunk_path ON chunk (path);
+        INSERT INTO chunk VALUES (0, 'a', 'x');
+        INSERT INTO file VALUES (0, 'a');
+        ANALYZE;
+        """
+    )
+    chunks = ((f"p{i % 2000}", "x" if i % 50 else "y") for i in range(10_000))
+    db.executemany("INSERT INTO chunk (path, kind) VALUES (?, ?)", chunks)
+    db.executemany("INSERT INTO file (path) VALUES (?)", ((f"p{i}",) for i in range(500)))
+    db.commit()
+    db.close()
+    query = "SELECT sum(k.id), max(k.kind) FROM file f JOIN chunk k ON k.path = f.path"
+    advice = advice_on(path, monkeypatch, lambda db: db.execute(query).fetchall())
+    assert [change.sql for change in advice.changes] == ["ANALYZE;"]
+    undo = advice.changes[0].undo
+    assert undo.startswith("DELETE FROM sqlite_stat1; INSERT INTO sqlite_stat1 VALUES (")
+    assert "('chunk', 'chunk_path', '1 1')" in undo
     assert advice.proofs[0].is_proved
 
 

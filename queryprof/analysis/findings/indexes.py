@@ -258,8 +258,8 @@ def stale_statistics(program: Program) -> Iterator[Finding | None]:
             totals.self_ns * (1 - min(1.0, STEPS_PER_ROW / 2 * (rows + 1) / steps)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps each to"
-                    f" return {average(rows)} rows"
+                    f"{counted(totals.executions, 'execution')}, each of {average(steps)} VM steps for"
+                    f" {average(rows)} returned rows"
                 ),
                 *grown,
             ),
@@ -291,8 +291,8 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
             totals.self_ns * (1 - min(1.0, STEPS_PER_ROW / 2 * (rows + 1) / steps)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps each to"
-                    f" return {average(rows)} rows"
+                    f"{counted(totals.executions, 'execution')}, each of {average(steps)} VM steps for"
+                    f" {average(rows)} returned rows"
                 ),
                 *searches[:1],
             ),
