@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import repeat
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -38,10 +39,12 @@ from queryprof.model import (
     ThreadUsage,
     UsageInterval,
 )
+from queryprof.trace.attached import names_of
 from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.tables import HANDOFF_PARTS, TABLE
 
 Row = TypeVar("Row")
+Locked = TypeVar("Locked", LockHold, LockEvent)
 Histogram = dict[int, int]
 
 NO_HISTOGRAM: Mapping[int, int] = MappingProxyType({})
@@ -50,6 +53,12 @@ NO_HISTOGRAM: Mapping[int, int] = MappingProxyType({})
 def load_profile(trace: CheckedTrace) -> Profile:
     """The profile in an open trace, with each object once. Raises TraceError."""
     return _Loader(trace).profile()
+
+
+def _renamed(rows: tuple[Locked, ...], names: Mapping[str, str]) -> tuple[Locked, ...]:
+    if not names:
+        return rows
+    return tuple(replace(row, database=names.get(row.database, row.database)) for row in rows)
 
 
 class _Loader:
@@ -70,6 +79,9 @@ class _Loader:
 
     def profile(self) -> Profile:
         exemplars = [Exemplar(*row) for _, *row in self._rows("exemplar")]
+        holds = self._all("lock_hold", LockHold)
+        events = tuple(LockEvent(*row) for _, *row in self._rows("lock_event"))
+        names = names_of({one.database for one in (*holds, *events)})
         return Profile(
             processes=self._processes,
             aggregates=tuple(self._aggregates()),
@@ -77,8 +89,8 @@ class _Loader:
             exemplars=tuple(sorted(exemplars, key=lambda one: -one.duration_ns)),
             stack_samples=self._all("stack_sample", StackSample),
             file_work=self._all("file_work", FileWork),
-            lock_holds=self._all("lock_hold", LockHold),
-            lock_events=tuple(LockEvent(*row) for _, *row in self._rows("lock_event")),
+            lock_holds=_renamed(holds, names),
+            lock_events=_renamed(events, names),
             texts=dict(self._rows("statement_use")),
             parameters=self._all("parameter_sample", ParameterSample),
             plans=self._all("plan", Plan),

@@ -49,10 +49,11 @@ def blocked_loop(program: Program) -> Iterator[Finding | None]:
 OF_LOOPS = ("duplicate_query", "re_prepare", "n_plus_one", "autocommit_reads", "many_cheap")
 """Symptoms of a function that opens a connection for each query."""
 
-BESIDE = ("redundant_index", "outlier")
+BESIDE = ("redundant_index", "outlier", "lock_upgrade")
 """Findings that are no cause of what others say of the same statement and call site."""
 
 RULES: tuple[Rule, ...] = (
+    transactions.lock_upgrade,
     transactions.lock_findings,
     indexes.stale_statistics,
     indexes.index_defeated,
@@ -149,6 +150,12 @@ def find(
     findings = _of_one_index(found.values())
     # An outlier may not come again.
     order = sorted(
-        findings, key=lambda one: (one.category == "outlier", -one.gain_ns, one.identity)
+        findings,
+        key=lambda one: (
+            one.category == "outlier",
+            one.category != "lock_upgrade",  # calls fail: that comes before what is slow
+            -one.gain_ns,
+            one.identity,
+        ),
     )
     return tuple(order)

@@ -36,6 +36,7 @@ CATEGORIES = {
     "outlier": "one of many executions takes most of the time",
     "commit_per_write": "a commit for each write",
     "autocommit_reads": "each read takes the file's lock for itself",
+    "lock_upgrade": "a transaction that began to read is refused when it would write",
     "lock_wait": "waits for a lock that others hold",
     "long_transaction": "a transaction that stays open while the program does other work",
     "pinned_wal": "a read transaction that keeps the write-ahead log from being reset",

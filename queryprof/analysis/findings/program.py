@@ -19,6 +19,7 @@ from queryprof.analysis.findings.finding import (
     Severity,
 )
 from queryprof.analysis.findings.groups import Group, by_function, groups_of
+from queryprof.analysis.findings.libraries import package_of
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
 from queryprof.analysis.report import Report
 from queryprof.model import Frame, Profile, Schema
@@ -91,6 +92,15 @@ class Program:
             if rows > most:
                 return
             yield group
+
+    @cached_property
+    def _packages(self) -> Mapping[str, str]:
+        samples = (*self.profile.stack_samples, *self.profile.exemplars)
+        return {one.statement: package_of(one.stack) for one in reversed(samples)}
+
+    def library(self, statement: str) -> str:
+        """The package that the program executes a statement through; "" for none, or not known."""
+        return self._packages.get(statement, "")
 
     @cached_property
     def spans(self) -> int:

@@ -11,7 +11,7 @@ from queryprof.model.advice import Advice, Change, Proof, Rewrite
 
 OF_INDEXES = frozenset(
     {"full_scan", "temp_btree_sort", "automatic_index", "correlated_subquery", "missing_covering_index",
-     "index_defeated", "bad_index_choice", "offset_pagination"}
+     "index_defeated", "narrow_index", "bad_index_choice", "stale_statistics", "offset_pagination"}
 )  # fmt: skip
 """Categories whose cause an index or ANALYZE may take away."""
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from queryprof.analysis.call_sites import call_site
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.libraries import BEGIN_IMMEDIATE, NO_LIBRARY
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.holds import sum_of
 from queryprof.analysis.units import average, counted, duration, percent, size
-from queryprof.model import LockEvent, LockHold
+from queryprof.model import CallPath, LockEvent, LockHold
 
 FEW = 20
 EACH = 0.8
@@ -26,8 +27,12 @@ LOCK_READ_NS = 100_000
 WAITED_NS = 10_000_000
 OWN_CODE = 0.5
 LONG_NS = 100_000_000
-NEIGHBOURS = 3
-"""Holds that began before a wait, and are looked at: clocks of processes differ a little."""
+REFUSED = (
+    "database is locked (SQLITE_BUSY of a read transaction)",
+    "database is locked (SQLITE_BUSY_SNAPSHOT)",
+    "database is locked (SQLITE_BUSY_SNAPSHOT of a read transaction)",
+)
+"""How errors end of transactions that could not become a write."""
 
 VERY_LONG_NS = 1_000_000_000
 
@@ -141,7 +146,7 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
     """lock_wait, long_transaction and pinned_wal: one finding for each holder."""
     profile, helpers = program.profile, program.report.helpers
     waits = [event for event in profile.lock_events if event.kind == "wait"]
-    holders = Holders(event for event in profile.lock_events if event.kind == "write")
+    holders = Holders(profile.lock_events)
     total_ns = sum(work.lock_ns for work in profile.file_work)
     caused: dict[tuple[str, object, object], _Waits] = {}
     known_ns = 0
@@ -160,8 +165,9 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
         hold = _sums_of(found.holder, program.report.lock_holds)
         own = own_code(hold)
         long = hold.max_ns >= LONG_NS and own is not None and own >= OWN_CODE
+        reads = found.holder.kind == "read"
         yield program.about(
-            "long_transaction" if long else "lock_wait",
+            "long_transaction" if long or reads else "lock_wait",
             found.holder.statement,
             call_site(found.holder.path, helpers),
             found.ns,
@@ -172,7 +178,10 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
                 ),
                 _held(hold),
             ),
-            "Do the other work (computing, requests to other services) before BEGIN or after COMMIT:"
+            "Fetch all rows at once (fetchall()), or close the cursor, before other work: a reader keeps"
+            " writers from committing. A write-ahead log (PRAGMA journal_mode = WAL) lets both go on."
+            if reads
+            else "Do the other work (computing, requests to other services) before BEGIN or after COMMIT:"
             " the write lock is held for all of it."
             if long
             else "Write less in each transaction, or let one thread do all writing; a write-ahead log"
@@ -232,34 +241,93 @@ def _long_holds(program: Program, said: set[str]) -> Iterator[Finding | None]:
             )  # fmt: skip
 
 
+def lock_upgrade(program: Program) -> Iterator[Finding | None]:
+    """SQLite calls no busy handler where a transaction that reads would write, while another writes: both
+    would wait for ever (https://www.sqlite.org/lang_transaction.html#deferred_immediate_and_exclusive_transactions).
+    """
+    refused: dict[tuple[str, object], tuple[int, CallPath]] = {}
+    for error in program.profile.errors:
+        if error.exception.endswith(REFUSED):
+            key = error.statement, error.path[:1]
+            count, path = refused.get(key, (0, error.path))
+            refused[key] = count + error.count, path
+    for (statement, _), (count, path) in refused.items():
+        library = program.library(statement)
+        yield Finding(
+            "lock_upgrade",
+            Severity.HIGH,
+            0.0,
+            0,
+            statement,
+            call_site(path, program.report.helpers),
+            None,
+            (
+                (
+                    f"{counted(count, 'time')} it was refused at once, whatever the timeout: its"
+                    " transaction had begun to read before it wrote, while another one wrote"
+                ),
+            ),
+            BEGIN_IMMEDIATE.get(library, NO_LIBRARY),
+            whole=program.whole,
+        )
+
+
+class _Held:
+    """The locks of one kind on a database, in the order in which they were taken."""
+
+    def __init__(self, holds: list[LockEvent]) -> None:
+        self._holds = sorted(holds, key=lambda hold: hold.start_unix_ns)
+        self._starts = [hold.start_unix_ns for hold in self._holds]
+        longest = 0  # of all until then: readers' locks are held side by side
+        self._ends = [
+            longest := max(longest, hold.start_unix_ns + hold.duration_ns) for hold in self._holds
+        ]
+
+    def during(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
+        """Those that were held while a call waited, each with the time (ns); most first."""
+        first = bisect_left(self._ends, wait.start_unix_ns)
+        last = bisect_right(self._starts, wait.start_unix_ns + wait.duration_ns)
+        found = [(hold, _overlap_ns(wait, hold)) for hold in self._holds[first:last]]
+        return sorted(((hold, ns) for hold, ns in found if ns > 0), key=lambda item: -item[1])
+
+
 class Holders:
-    """Finds who held a database's write lock at a time.
+    """Finds who held a database's lock that a call waited for.
+
+    A call that holds the write lock itself waits for the readers: its transaction cannot be written
+    before they are done (https://www.sqlite.org/lockingv3.html#writing). All others wait for who writes.
 
     Args:
-        holds: of any processes, by the same clock. Of one database they follow each other.
+        events: of any processes, by the same clock.
     """
 
-    def __init__(self, holds: Iterable[LockEvent]) -> None:
-        self._holds: dict[str, list[LockEvent]] = {}
-        for hold in sorted(holds, key=lambda hold: hold.start_unix_ns):
-            self._holds.setdefault(hold.database, []).append(hold)
-        self._starts = {
-            name: [hold.start_unix_ns for hold in of_it] for name, of_it in self._holds.items()
-        }
+    def __init__(self, events: Iterable[LockEvent]) -> None:
+        found: dict[tuple[str, str], list[LockEvent]] = {}
+        for event in events:
+            found.setdefault((event.database, event.kind), []).append(event)
+        self._held = {key: _Held(holds) for key, holds in found.items() if key[1] != "wait"}
 
     def of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
         """Who held the lock while a call waited for it, each with the time (ns); most first."""
-        holds, starts = self._holds.get(wait.database, []), self._starts.get(wait.database, [])
-        first = max(0, bisect_right(starts, wait.start_unix_ns) - NEIGHBOURS)
-        last = bisect_left(starts, wait.start_unix_ns + wait.duration_ns)
-        found = [(hold, _overlap_ns(wait, hold)) for hold in holds[first:last]]
-        others = [(hold, ns) for hold, ns in found if ns > 0 and not _same_call(hold, wait)]
-        return sorted(others, key=lambda item: -item[1])
+        writers = self._during(wait, "write")
+        if any(_is_of_waiter(hold, wait) for hold, _ in writers):
+            readers = self._during(wait, "read")
+            return [(hold, ns) for hold, ns in readers if hold.thread != wait.thread]
+        return [(hold, ns) for hold, ns in writers if not _same_call(hold, wait)]
+
+    def _during(self, wait: LockEvent, kind: str) -> list[tuple[LockEvent, int]]:
+        held = self._held.get((wait.database, kind))
+        return held.during(wait) if held else []
 
 
 def _overlap_ns(wait: LockEvent, hold: LockEvent) -> int:
     start = max(wait.start_unix_ns, hold.start_unix_ns)
     return min(wait.start_unix_ns + wait.duration_ns, hold.start_unix_ns + hold.duration_ns) - start
+
+
+def _is_of_waiter(hold: LockEvent, wait: LockEvent) -> bool:
+    """Whether the waiting call's thread had this lock when the wait began."""
+    return hold.thread == wait.thread and hold.start_unix_ns <= wait.start_unix_ns
 
 
 def _same_call(hold: LockEvent, wait: LockEvent) -> bool:
@@ -305,6 +373,6 @@ def _held(hold: LockHold) -> str:
     ended = hold.end_path[0] if hold.end_path else None
     until = f", until {hold.end_statement[:20]} in line {ended.line}" if ended else ""
     return (
-        f"it held the write lock {counted(hold.count, 'time')}, {duration(hold.total_ns)} in all, at"
+        f"it held the {hold.kind} lock {counted(hold.count, 'time')}, {duration(hold.total_ns)} in all, at"
         f" most {duration(hold.max_ns)}{until}{meanwhile}"
     )

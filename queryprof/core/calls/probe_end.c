@@ -21,12 +21,12 @@
 
 enum { ROWS_ALWAYS_TIMED = 8, ROW_SAMPLING = 16 }; /* where reading the clock is expensive */
 
-static bool count_error(const qp_key *key)
+static bool count_error(const qp_key *key, const qp_call *call)
 {
     PyObject *exception = PyErr_Occurred();
     bool is_end = exception == PyExc_StopIteration || exception == PyExc_StopAsyncIteration;
     if (exception && PyType_Check(exception) && !is_end) {
-        qp_error_count(key, exception);
+        qp_error_count(key, call->active.work.would_write);
         return true;
     }
     return false; /* a StopIteration that was not even raised */
@@ -43,7 +43,7 @@ static void end_unknown_rows(const qp_call *call, PyObject *result, int64_t tick
     int64_t rows = qp_rows_served(call, result);
     qp_aggregate *sums = qp_aggregate_of(&key);
     qp_aggregate_add(sums, 1, ns, self_ns, rows, ns, ns);
-    if (!result && count_error(&key)) {
+    if (!result && count_error(&key, call)) {
         qp_aggregate_count_error(sums);
     }
     uint64_t from = call->active.start_ticks;
@@ -79,7 +79,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     if (!result && PyErr_Occurred()) {
         qp_key key = e->meter.key;
         key.operation = call->active.operation;
-        p->errors += count_error(&key);
+        p->errors += count_error(&key, call);
     }
     if (ticks >= e->notable_ticks) {
         qp_execution_flush(e, call->thread->tstate, NULL, NULL);
@@ -134,7 +134,7 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     if (e == &call->spare && e->cursor) {
         call->thread->serving = qp_execution_keep(e);
     }
-    if (!result && !e->ignored && count_error(&e->meter.key)) {
+    if (!result && !e->ignored && count_error(&e->meter.key, call)) {
         qp_execution_failed(e);
     }
     return rows;

@@ -26,8 +26,10 @@ typedef struct {
 struct qp_locked_file;
 
 typedef struct {
-    bool any;    /* else there is none, and the sums are zero */
-    bool opened; /* a database's file, which is watched */
+    bool any;         /* else there is none, and the sums are zero */
+    bool opened;      /* a database's file, which is watched */
+    bool would_write; /* a write lock was refused to a transaction that had begun to read: SQLite
+                       * does not wait for it */
     qp_file_sums sums;
     struct qp_locked_file
         *taken;       /* the file whose lock a call took last; it may be an earlier one */
@@ -46,7 +48,7 @@ typedef struct {
 
 static inline void qp_file_work_clear(qp_file_work *work)
 {
-    work->any = work->opened = false;
+    work->any = work->opened = work->would_write = false;
     work->sums = (qp_file_sums){0};
     work->refused_file = NULL;
     work->wait_path = 0;

@@ -14,32 +14,77 @@
 enum {
     PATHS = 256,
     LONGEST_PATH = 4096,
-    READ_NOTABLE_NS = 1000000000 /* a shorter read transaction is not kept */
+    READ_NOTABLE_NS = 1000000000, /* a shorter read transaction is not kept, ... */
+    READ_BLOCKS_NS = 5000000      /* ... unless it has kept writers from committing */
 };
 
 qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];
 
 static _Atomic int open_files; /* in that table */
 
-/* The paths of databases: never freed, for recordings that name them later. */
-static char *_Atomic paths[PATHS];
+/* The paths of databases, never freed, for recordings that name them later; and the files that had
+ * them when they were last opened. */
+static struct {
+    char *_Atomic text;
+    _Atomic uint64_t identity; /* of the file; 0: it is not known */
+} paths[PATHS];
+
+/* The identity of the file with a path; 0: there is none. Keeps errno. */
+static uint64_t identity_of(const char *path)
+{
+    struct stat found;
+    int error = errno;
+    bool is_found = path && stat(path, &found) == 0;
+    errno = error;
+    return is_found ? (uint64_t)found.st_dev * QP_GOLDEN_RATIO ^ (uint64_t)found.st_ino : 0;
+}
+
+static bool is_main(uint32_t number)
+{
+    return paths[number].text[0] != '(';
+}
+
+/* The number of the main database that is this file, or 0. */
+static uint32_t main_with(uint64_t identity)
+{
+    for (uint32_t i = 1; identity && i < PATHS && paths[i].text; i++) {
+        if (paths[i].identity == identity && is_main(i)) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* A file has a path. What had its identity before is gone: the system has given it to a new file.
+ */
+static void identify(uint32_t number, uint64_t identity)
+{
+    for (uint32_t i = 1; i < PATHS && paths[i].text; i++) {
+        if (paths[i].identity == identity && i != number && is_main(i) && is_main(number)) {
+            paths[i].identity = 0;
+        }
+    }
+    paths[number].identity = identity;
+}
 
 /* The number of a path; 0: there is no room. */
-static uint32_t number_of(const char *path)
+static uint32_t number_of(const char *path, uint64_t identity)
 {
     char *own = NULL;
     for (uint32_t i = 1; path && i < PATHS; i++) {
-        char *known = paths[i];
+        char *known = paths[i].text;
         if (!known) {
             own = own ? own : strdup(path);
             if (!own) {
                 return 0;
             }
-            if (atomic_compare_exchange_strong(&paths[i], &known, own)) {
+            if (atomic_compare_exchange_strong(&paths[i].text, &known, own)) {
+                identify(i, identity);
                 return i;
             }
         }
         if (!strcmp(known, path)) {
+            identify(i, identity);
             free(own);
             return i;
         }
@@ -48,9 +93,18 @@ static uint32_t number_of(const char *path)
     return 0;
 }
 
-void qp_locks_opened(const void *file, const char *path)
+static uint32_t number_of_attached(uint64_t identity)
 {
-    uint32_t number = number_of(path);
+    char name[sizeof "(attached 0123456789abcdef)"];
+    snprintf(name, sizeof name, "(attached %016llx)", (unsigned long long)identity);
+    uint32_t known = main_with(identity);
+    return known ? known : number_of(name, identity);
+}
+
+void qp_locks_opened(const void *file, const char *path, bool is_main)
+{
+    uint64_t identity = identity_of(path);
+    uint32_t number = is_main ? number_of(path, identity) : number_of_attached(identity);
     qp_locked_file *place = qp_locks_first_place(file);
     for (int i = 0; number && i < QP_LOCKED_FILES_NEAR; i++) {
         const void *none = NULL;
@@ -75,7 +129,11 @@ void qp_locks_closed(const void *file)
 
 const char *qp_locks_path(uint32_t number)
 {
-    const char *path = paths[number];
+    const char *path = paths[number].text;
+    if (path && !is_main(number)) { /* a connection may have opened it as its main one since */
+        uint32_t known = main_with(paths[number].identity);
+        path = known ? paths[known].text : path;
+    }
     return path ? path : "";
 }
 
@@ -114,6 +172,8 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
     lock->thread = qp_here.thread;
     lock->call_start_ticks = call->start_ticks;
     lock->counted_ticks = 0;
+    lock->writes = false;
+    file->held[QP_READ_LOCK].writes |= kind == QP_WRITE_LOCK;
     if (kind == QP_WRITE_LOCK) {
         lock->start_ticks = qp_clock_ticks();
         lock->database_ticks = database_ticks(qp_here.thread, call, lock->start_ticks);
@@ -182,7 +242,9 @@ static void keep_orphan(const qp_call_hold *hold)
 static bool is_long_read(const qp_locked_file *file, qp_lock_kind kind, uint64_t now)
 {
     int64_t ticks = qp_clock_elapsed(file->held[kind].start_ticks, now);
-    return kind == QP_READ_LOCK && qp_clock_ns(ticks) >= READ_NOTABLE_NS;
+    bool blocks_none = file->has_wal || file->held[kind].writes; /* no other one */
+    return kind == QP_READ_LOCK &&
+           qp_clock_ns(ticks) >= (blocks_none ? READ_NOTABLE_NS : READ_BLOCKS_NS);
 }
 
 /* What is not in the sums yet of a lock that is held, up to an instant. */

@@ -25,6 +25,7 @@ typedef struct {
     int64_t database_ticks; /* of the thread then */
     int64_t changed_rows;   /* by it */
     uint64_t counted_ticks; /* it is in the sums up to then; 0: not yet */
+    bool writes;            /* of a read lock: its transaction has taken the write lock, too */
 } qp_held_lock;
 
 typedef struct qp_locked_file {
@@ -36,11 +37,13 @@ typedef struct qp_locked_file {
 
 extern qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];
 
-/* A main database's file is opened (`path` is copied), closed. */
-void qp_locks_opened(const void *file, const char *path);
+/* A database's file is opened, closed. `path` is copied if `is_main`; another file is known by what
+ * the system calls it: see qp_locks_path. */
+void qp_locks_opened(const void *file, const char *path, bool is_main);
 void qp_locks_closed(const void *file);
 
-/* A path by its number (never freed); "" for 0. */
+/* A path by its number (never freed); "" for 0. Of a file that was never a main database,
+ * "(attached" with a hash of its device and inode, which is the same in each process. */
 const char *qp_locks_path(uint32_t number);
 
 static inline qp_locked_file *qp_locks_first_place(const void *file)

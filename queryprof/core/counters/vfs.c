@@ -66,7 +66,7 @@ static int do_open(int number, vfs *v, const char *name, void *f, int flags, int
     if (qp_file_watch(f) && result == 0 && (flags & OPEN_MAIN_DB)) {
         /* Any other name is a value in a statement, which may be a secret. */
         qp_active *call = qp_file_call_here();
-        qp_locks_opened(f, call && call->operation == QP_CONNECT ? name : "(attached)");
+        qp_locks_opened(f, name, call && call->operation == QP_CONNECT);
         if (call) {
             call->work.any = call->work.opened = true;
         }
@@ -230,7 +230,7 @@ bool qp_vfs_sees_connection(const qp_sqlite_functions *sqlite, void *db)
         return is_sqlites_own(sqlite, v) || (call && call->work.opened);
     }
     if (!qp_locks_of(file)) {
-        qp_locks_opened(file, sqlite->db_filename(db, "main"));
+        qp_locks_opened(file, sqlite->db_filename(db, "main"), true);
     }
     if (control(db, "main", JOURNAL_POINTER, &journal) == 0) {
         qp_file_watch(journal);

@@ -130,6 +130,16 @@ static void refuse_lock(const file *f, qp_active *call)
     }
 }
 
+/* Notes that a write lock was refused, if the connection reads in a transaction that an earlier
+ * call began: then SQLite calls no busy handler, as neither of two such transactions could go on.
+ */
+static void refuse_writing(const file *f, qp_active *call)
+{
+    const qp_locked_file *locks = qp_locks_of(f);
+    const qp_held_lock *read = locks ? &locks->held[QP_READ_LOCK] : NULL;
+    call->work.would_write |= read && read->is_held && read->call_start_ticks != call->start_ticks;
+}
+
 static bool is_busy(int result)
 {
     return (result & PRIMARY_CODE) == BUSY;
@@ -145,6 +155,9 @@ static int do_lock(const io_methods *sqlite, file *f, int level)
         qp_lock_taken(locks, level == LEVEL_SHARED ? QP_READ_LOCK : QP_WRITE_LOCK, call);
     } else if (call && is_busy(result)) {
         refuse_lock(f, call);
+        if (level == LEVEL_RESERVED) {
+            refuse_writing(f, call);
+        }
     }
     return result;
 }
@@ -191,6 +204,9 @@ static int do_shm_lock(const io_methods *sqlite, file *f, int offset, int count,
         qp_lock_taken(locks, kind, call);
     } else if (call && is_busy(result)) {
         refuse_lock(f, call);
+        if (kind == QP_WRITE_LOCK) {
+            refuse_writing(f, call);
+        }
     }
     return result;
 }

@@ -6,7 +6,12 @@
 #include "memory/texts.h"
 #include "statements/statements.h"
 
-enum { NAME_BYTES = 200 };
+enum {
+    NAME_BYTES = 200,
+    DESCRIBED_BYTES = 3 * NAME_BYTES,
+    BUSY = 5, /* of SQLite, as an exception of APSW's has it */
+    BUSY_SNAPSHOT = 517
+};
 
 /* Writes the qualified name of an exception's type; no code of the program runs. */
 static void name_exception(PyObject *exception_type, char name[NAME_BYTES])
@@ -21,10 +26,49 @@ static void name_exception(PyObject *exception_type, char name[NAME_BYTES])
     PyOS_snprintf(name, NAME_BYTES, "%s%s%s", plain ? "" : prefix, plain ? "" : ".", type->tp_name);
 }
 
-void qp_error_count(const qp_key *key, PyObject *exception_type)
+/* What SQLite calls the error (borrowed), as the driver's exception has it; NULL: it does not. */
+static const char *sqlites_name(PyObject *exception)
 {
-    char bytes[NAME_BYTES];
-    name_exception(exception_type, bytes);
+    PyTypeObject *type = Py_TYPE(exception);
+    if (!PyExceptionInstance_Check(exception) || type->tp_getattro != PyObject_GenericGetAttr) {
+        return NULL;
+    }
+    const PyObject *fields = ((PyBaseExceptionObject *)exception)->dict;
+    PyObject *name = NULL;
+    if (fields && PyDict_CheckExact(fields)) {
+        name = PyDict_GetItemString((PyObject *)fields, "sqlite_errorname");         /* borrowed */
+        PyObject *code = PyDict_GetItemString((PyObject *)fields, "extendedresult"); /* APSW's */
+        if (!name && code && PyLong_CheckExact(code)) {
+            return PyLong_AsLong(code) == BUSY_SNAPSHOT ? "SQLITE_BUSY_SNAPSHOT"
+                   : PyLong_AsLong(code) == BUSY        ? "SQLITE_BUSY"
+                                                        : NULL;
+        }
+    }
+    return name && PyUnicode_CheckExact(name) ? PyUnicode_AsUTF8(name) : NULL;
+}
+
+/* Writes the exception's type and, where a lock was refused, how. Keeps the exception. */
+static void describe_exception(bool would_write, char described[DESCRIBED_BYTES])
+{
+    PyObject *type = NULL, *value = NULL, *traceback = NULL;
+    char name[NAME_BYTES];
+    PyErr_Fetch(&type, &value, &traceback);
+    name_exception(type, name);
+    const char *error = value ? sqlites_name(value) : NULL;
+    bool is_busy = error && !strncmp(error, "SQLITE_BUSY", 11) && strlen(error) < NAME_BYTES;
+    PyErr_Restore(type, value, traceback);
+    if (is_busy) {
+        PyOS_snprintf(described, DESCRIBED_BYTES, "%s: database is locked (%s%s)", name, error,
+                      would_write ? " of a read transaction" : "");
+    } else {
+        memcpy(described, name, NAME_BYTES);
+    }
+}
+
+void qp_error_count(const qp_key *key, bool would_write)
+{
+    char bytes[DESCRIBED_BYTES];
+    describe_exception(would_write, bytes);
     qp_text name = qp_text_of(bytes, strlen(bytes));
     qp_error_row *rows = qp_rows(QP_ERROR_ROWS);
     uint32_t count = qp_row_count(QP_ERROR_ROWS);

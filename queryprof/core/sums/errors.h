@@ -6,5 +6,7 @@
 
 #include "memory/tables.h"
 
-/* Counts an exception of this type under a key. No code of the program runs. */
-void qp_error_count(const qp_key *key, PyObject *exception_type);
+/* Counts the exception that is set under a key, by its type; of one about a lock with SQLite's name
+ * for it. `would_write`: a lock was refused to a transaction that had begun to read. No code of the
+ * program runs. */
+void qp_error_count(const qp_key *key, bool would_write);

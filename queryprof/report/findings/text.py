@@ -18,6 +18,8 @@ def title(finding: Finding) -> str:
 
 def gain(finding: Finding) -> str:
     """The most that a fix can win."""
+    if not finding.gain_ns:
+        return "calls fail"
     return f"up to {percent(finding.share)} of the {finding.whole} ({duration(finding.gain_ns)})"
 
 

@@ -90,7 +90,7 @@ def _waits(report: Report, places: Places) -> list[RenderableType]:
     """The longest waits, each with who held the lock."""
     events = report.profile.lock_events
     waits = [event for event in events if event.kind == "wait"]
-    holders = Holders(event for event in events if event.kind == "write")
+    holders = Holders(events)
     if not waits:
         return []
     table = plain_table("\nThe longest waits")

@@ -1,0 +1,239 @@
+"""Who held the lock, where it is no other connection's write: a reader, an attached database, and
+transactions that may not wait.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from record.work_programs import until_refused
+
+import queryprof
+from queryprof.analysis.findings.transactions import Holders
+from queryprof.model import LockEvent, Profile
+from queryprof.trace.reader import read_profile
+
+pytestmark = pytest.mark.once
+
+
+def database(path: Path, mode: str = "delete") -> Path:
+    db = sqlite3.connect(path)
+    db.execute(f"PRAGMA journal_mode = {mode}")
+    db.execute("CREATE TABLE t (a)")
+    db.executemany("INSERT INTO t VALUES (?)", ((n,) for n in range(2000)))
+    db.commit()
+    db.close()
+    return path
+
+
+def holder_of_wait(profile: Profile, statement: str) -> LockEvent:
+    (wait,) = [
+        event
+        for event in profile.lock_events
+        if event.kind == "wait" and event.statement.startswith(statement)
+    ]
+    return Holders(profile.lock_events).of(wait)[0][0]
+
+
+def beside(work: Callable[[threading.Event], None], name: str, then: Callable[[], None]) -> None:
+    """Runs `work` in a thread until it has set its event; then `then`, which is to wait for it."""
+    ready = threading.Event()
+    thread = threading.Thread(target=work, args=(ready,), name=name)
+    thread.start()
+    ready.wait()
+    then()
+    thread.join()
+
+
+def until_main_is_refused() -> None:
+    until_refused(f"self/task/{threading.main_thread().native_id}")
+
+
+@pytest.mark.parametrize("reads", ["fetchone", "in a transaction"])
+def test_a_commit_waits_for_a_reader(tmp_path: Path, reads: str) -> None:
+    path = database(tmp_path / "t.db")
+
+    def reader(ready: threading.Event) -> None:
+        db = sqlite3.connect(path, isolation_level=None)
+        if reads == "fetchone":
+            rows = db.execute("SELECT a FROM t /* the reader */")
+            rows.fetchone()
+        else:
+            db.execute("BEGIN")
+            db.execute("SELECT a FROM t /* the reader */").fetchall()
+        ready.set()
+        until_main_is_refused()
+        db.close()
+
+    def another(ready: threading.Event) -> None:
+        """Reads, too, and is done before the writer commits."""
+        db = sqlite3.connect(path, isolation_level=None)
+        db.execute("SELECT max(a) FROM t").fetchall()
+        db.close()
+        ready.set()
+
+    def write() -> None:
+        db = sqlite3.connect(path, isolation_level=None, timeout=60)
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("UPDATE t SET a = 7 WHERE a = 3")
+        db.execute("COMMIT")
+        db.close()
+
+    with queryprof.profile() as recording:
+        beside(another, "another", lambda: None)
+        beside(reader, "the reader", write)
+    holder = holder_of_wait(recording.profile, "COMMIT")
+    assert (holder.kind, holder.thread.name, holder.statement) == (
+        "read", "the reader", "SELECT a FROM t",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("known", ["before", "after"])
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_a_holder_that_has_attached_the_database(tmp_path: Path, mode: str, known: str) -> None:
+    """Whether the file was opened as a connection's main database before it was attached, or after."""
+    main, side = database(tmp_path / "main.db"), database(tmp_path / "side.db", mode)
+
+    def holder(ready: threading.Event) -> None:
+        db = sqlite3.connect(main, isolation_level=None)
+        db.execute("ATTACH ? AS side", (str(side),))
+        db.execute("BEGIN")
+        db.execute("INSERT INTO side.t VALUES (1)")
+        ready.set()
+        until_main_is_refused()
+        db.execute("COMMIT")
+        db.close()
+
+    def wait() -> None:
+        db = sqlite3.connect(side, isolation_level=None, timeout=60)
+        db.execute("DELETE FROM t WHERE a = 1")
+        db.close()
+
+    with queryprof.profile() as recording:
+        if known == "before":
+            sqlite3.connect(side).close()
+        beside(holder, "the holder", wait)
+    holding = holder_of_wait(recording.profile, "DELETE")
+    assert (holding.thread.name, holding.statement) == (
+        "the holder",
+        "INSERT INTO side.t VALUES (?)",
+    )
+
+
+PROGRAM = """
+    import os, sqlite3, subprocess, sys
+    sys.path.insert(0, sys.argv[3])
+    from record.work_programs import until_refused
+    main, side = sys.argv[1:3]
+    if len(sys.argv) == 4:
+        pipe = subprocess.PIPE
+        other = subprocess.Popen([sys.executable, *sys.argv, "other"], stdin=pipe, stdout=pipe, text=True)
+        other.stdout.readline()
+        print(os.getpid(), file=other.stdin, flush=True)
+        db = sqlite3.connect(side, isolation_level=None, timeout=60)
+        db.execute("DELETE FROM t WHERE a = 1")
+        other.communicate()
+    else:
+        db = sqlite3.connect(main, isolation_level=None)
+        db.execute("ATTACH ? AS side", (side,))
+        db.execute("BEGIN")
+        db.execute("INSERT INTO side.t VALUES (1)")
+        print("holds", flush=True)
+        until_refused(sys.stdin.readline().strip())
+        db.execute("COMMIT")
+    db.close()
+"""
+
+
+def test_a_holder_of_another_process_that_has_attached_it(tmp_path: Path) -> None:
+    """Which names no file that it has not opened as its main one."""
+    main, side = database(tmp_path / "main.db"), database(tmp_path / "side.db")
+    (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
+    command = [Path(sys.executable).with_name("queryprof"), "run", "--no-report", "-o", "t.qprof"]
+    arguments = ["program.py", main, side, Path(__file__).parents[1]]
+    subprocess.run([*command, *arguments], cwd=tmp_path, check=True)
+    profile = read_profile(str(tmp_path / "t.qprof"))
+    assert holder_of_wait(profile, "DELETE").statement == "INSERT INTO side.t VALUES (?)"
+
+
+def errors_of(
+    path: Path, work: Callable[[sqlite3.Connection, sqlite3.Connection], object]
+) -> list[str]:
+    """What the errors are called of what one connection does beside another."""
+    with queryprof.profile() as recording:
+        one, other = (sqlite3.connect(path, isolation_level=None, timeout=0) for _ in range(2))
+        with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+            work(one, other)
+        one.close()
+        other.close()
+    return [error.exception for error in recording.profile.errors]
+
+
+def would_write(one: sqlite3.Connection, other: sqlite3.Connection) -> None:
+    one.execute("BEGIN")
+    one.execute("SELECT a FROM t").fetchone()
+    other.execute("BEGIN IMMEDIATE")
+    one.execute("UPDATE t SET a = 1")
+
+
+def would_write_what_is_old(one: sqlite3.Connection, other: sqlite3.Connection) -> None:
+    one.execute("BEGIN")
+    one.execute("SELECT a FROM t").fetchone()
+    other.execute("UPDATE t SET a = 2")
+    one.execute("UPDATE t SET a = 1")
+
+
+def waits_in_vain(one: sqlite3.Connection, other: sqlite3.Connection) -> None:
+    other.execute("BEGIN IMMEDIATE")
+    one.execute("UPDATE t SET a = 1")
+
+
+def begins_in_vain(one: sqlite3.Connection, other: sqlite3.Connection) -> None:
+    one.execute("SELECT a FROM t").fetchall()
+    other.execute("BEGIN IMMEDIATE")
+    one.execute("BEGIN IMMEDIATE")
+
+
+LOCKED = "sqlite3.OperationalError: database is locked "
+
+
+@pytest.mark.parametrize(
+    ("mode", "work", "said"),
+    [
+        ("delete", would_write, "(SQLITE_BUSY of a read transaction)"),
+        ("wal", would_write, "(SQLITE_BUSY of a read transaction)"),
+        ("wal", would_write_what_is_old, "(SQLITE_BUSY_SNAPSHOT)"),
+        ("delete", waits_in_vain, "(SQLITE_BUSY)"),
+        ("wal", waits_in_vain, "(SQLITE_BUSY)"),
+        ("delete", begins_in_vain, "(SQLITE_BUSY)"),
+        ("wal", begins_in_vain, "(SQLITE_BUSY)"),
+    ],
+)
+def test_a_transaction_that_read_first_may_not_wait(
+    tmp_path: Path, mode: str, work: Callable[..., object], said: str
+) -> None:
+    """It is told from one that waits in vain."""
+    assert errors_of(database(tmp_path / "t.db", mode), work) == [LOCKED + said]
+
+
+def test_the_errors_of_apsw_are_told_apart(tmp_path: Path) -> None:
+    apsw = pytest.importorskip("apsw")
+    path = database(tmp_path / "t.db", "wal")
+    with queryprof.profile() as recording:
+        one, other = apsw.Connection(str(path)), apsw.Connection(str(path))
+        one.execute("BEGIN")
+        one.execute("SELECT a FROM t").fetchall()
+        other.execute("UPDATE t SET a = 2")
+        with pytest.raises(apsw.BusyError):
+            one.execute("UPDATE t SET a = 1")
+        one.close()
+        other.close()
+    (error,) = recording.profile.errors
+    assert error.exception == "apsw.BusyError: database is locked (SQLITE_BUSY_SNAPSHOT)"
