@@ -81,7 +81,7 @@ class _Loader:
         exemplars = [Exemplar(*row) for _, *row in self._rows("exemplar")]
         holds = self._all("lock_hold", LockHold)
         events = tuple(LockEvent(*row) for _, *row in self._rows("lock_event"))
-        names = names_of({one.database for one in (*holds, *events)})
+        names = names_of({*(one.database for one in holds), *(one.database for one in events)})
         return Profile(
             processes=self._processes,
             aggregates=tuple(self._aggregates()),

@@ -95,8 +95,9 @@ class Program:
 
     @cached_property
     def _packages(self) -> Mapping[str, str]:
-        samples = (*self.profile.stack_samples, *self.profile.exemplars)
-        return {one.statement: package_of(one.stack) for one in reversed(samples)}
+        samples = [(one.statement, one.stack) for one in self.profile.exemplars]
+        samples += [(one.statement, one.stack) for one in self.profile.stack_samples]
+        return {statement: package_of(stack) for statement, stack in samples}
 
     def library(self, statement: str) -> str:
         """The package that the program executes a statement through; "" for none, or not known."""
