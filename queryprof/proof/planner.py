@@ -53,7 +53,7 @@ class Planner:
 
     def served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
         """The indexes that the planner would take; None: the schema is not known, or the planner
-        chooses another plan on its copy than the program had.
+        chooses another plan on its copy than the program had, as far as that is known.
         """
         if statement not in self._known:
             found = None
@@ -72,7 +72,7 @@ class Planner:
     def _served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
         trial = Trial(self._started(self._databases.get(statement, "")), statement)
         before = trial.plan()
-        return trial.served(before) if before in plans else None
+        return trial.served(before) if before in plans or not plans else None
 
     def _started(self, database: str) -> Judge:
         """The judge, with the schema of a database."""

@@ -115,12 +115,13 @@ class Trial:
         if found:
             scans = signs_of(after).scans + signs_of(after).index_scans
             return Served(
+                before,
                 " ".join(f"{index.sql(index.name, self._quoted)};" for index in found),
                 tuple(term.column for index in found for term in index.terms),
                 is_plain=not any(term.is_expression for index in found for term in index.terms),
                 still_scans=len(scans) > 1,  # one may be the outermost loop
             )
-        return Served(differing=tuple(self._differing(before, columns)))
+        return Served(before, differing=tuple(self._differing(before, columns)))
 
     def tables(self) -> frozenset[str]:
         """The tables that it reads. Raises StatementError."""

@@ -313,6 +313,7 @@ def test_django(tmp_path: Path) -> None:
         ("get", ""): 1, ("names", ""): 1, ("read_author", ""): 3,
         ("get", "GET /authors/<int:number>/"): 4,
     }  # fmt: skip
+    assert list(profile.notes.values()) == ["lazy load of Book.author"]
     (span,) = profile.spans
     assert (span.count, span.queries.total_ns) == (4, 4)
 

@@ -90,11 +90,15 @@ def _with_consequence(cause: Finding | None, blocked: Finding) -> Finding:
     return replace(cause, evidence=(*cause.evidence, *blocked.evidence))
 
 
-def _of_one_index(findings: Iterable[Finding]) -> list[Finding]:
-    """What one index serves is one finding, where it wins most."""
+def _of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
+    """What one index serves is one finding, and so is a statement in several lines of a function; at the
+    place where it wins most.
+    """
     found: dict[str, list[Finding]] = {}
-    for number, one in enumerate(findings):
-        found.setdefault(one.code if one.code.startswith("CREATE") else str(number), []).append(one)
+    for one in findings:
+        found.setdefault(one.code if one.code.startswith("CREATE") else one.identity, []).append(
+            one
+        )
     return [_merged(sorted(group, key=lambda one: -one.gain_ns)) for group in found.values()]
 
 
@@ -107,7 +111,12 @@ def _merged(group: list[Finding]) -> Finding:
         f"{one.site.frame.function} line {one.site.frame.line}" if one.site.frame else "(unknown)"
         for one in others
     ]
-    serves = f"it serves {counted(len(others), 'other statement')}, too, up to {duration(gain_ns - first.gain_ns)}"
+    more = duration(gain_ns - first.gain_ns)
+    serves = (
+        f"the same here, up to {more}"
+        if all(one.identity == first.identity for one in others)
+        else f"it serves {counted(len(others), 'other statement')}, too, up to {more}"
+    )
     return replace(
         first,
         gain_ns=gain_ns,
@@ -147,7 +156,7 @@ def find(
     for blocked in filter(None, blocked_loop(program)):
         key = (blocked.statement, place_of(blocked.site.frame))
         found[key] = _with_consequence(found.get(key), blocked)
-    findings = _of_one_index(found.values())
+    findings = _of_one_cause(found.values())
     # An outlier may not come again.
     order = sorted(
         findings,

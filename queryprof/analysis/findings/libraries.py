@@ -22,6 +22,57 @@ def package_of(stack: Iterable[Frame]) -> str:
     return ""
 
 
+LOADERS = ("_LazyLoader.", "LazyLoader.", "ForwardManyToOneDescriptor.")
+"""Classes of object mappers whose methods load what an attribute refers to."""
+
+
+def loads_lazily(stack: Iterable[Frame]) -> bool:
+    """Whether an object mapper loads a relation there."""
+    return any(frame.function.startswith(LOADERS) for frame in stack)
+
+
+ONE_TRANSACTION = {
+    "django": "Put `with transaction.atomic():` around the loop; or create all of it with one"
+    " Model.objects.bulk_create(objects).",
+    "sqlalchemy": "Commit once: `with session.begin():` around the loop, or one session.commit() after it;"
+    " rows that are alike with session.execute(insert(Model), rows).",
+    "peewee": "Put `with db.atomic():` around the loop; or insert all of it with Model.insert_many(rows).",
+    "pony": "Put one `with db_session:` around the loop.",
+    "sqlite_utils": "Put `with db.atomic():` around the loop (a `with` of the connection does not help: each"
+    " call inside of it commits); or one insert_all(rows).",
+    "diskcache": "Put `with cache.transact():` around the loop.",
+    "dataset": "Put `with db:` around the loop; or one insert_many(rows).",
+}
+"""How many writes become one transaction."""
+
+LAZY = "lazy load of "
+"""How a note begins that the object mapper has given, before the class and the attribute."""
+
+
+def loaded_before(library: str, note: str) -> str:
+    """How what is loaded for each object of a class is loaded with all of them.
+
+    Args:
+        note: "lazy load of Order.lines", or another that a library has given.
+    """
+    relation = note.removeprefix(LAZY)
+    attribute = relation.rpartition(".")[2]
+    if library == "django":
+        return f'{note}: load it with the query before: .select_related("{attribute}").'
+    return f"{note}: load it with the query before: .options(selectinload({relation})), or joinedload()."
+
+
+ONE_QUERY = {
+    "django": "Load it with the query before: .select_related() for what each object has one of,"
+    " .prefetch_related() for what it has many of; or one filter(pk__in=[...]).",
+    "sqlalchemy": "Load it with the query before: .options(selectinload(Model.relation)); or one"
+    " select(Model).where(Model.id.in_([...])).",
+    "peewee": "Join it to the query before: Model.select(Model, Other).join(Other); or"
+    " prefetch(query, Other).",
+    "pony": "Load it with the query before: query.prefetch(Entity.relation).",
+}
+"""How queries for each object become one."""
+
 BEGIN_IMMEDIATE = {
     "django": 'In settings.py: DATABASES["default"]["OPTIONS"] = {"transaction_mode": "IMMEDIATE"}'
     " (Django 5.1 and newer).",

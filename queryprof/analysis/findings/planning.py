@@ -14,6 +14,7 @@ class Served:
     """What would serve a statement.
 
     Attributes:
+        plan: as it is planned on an empty copy of the schema.
         code: the SQL of indexes that were created, and with which the plan is a better one; "": there
             are none.
         terms: what these are on, as SQL.
@@ -22,6 +23,7 @@ class Served:
         differing: columns that an index would serve, had they another type.
     """
 
+    plan: Steps
     code: str = ""
     terms: tuple[str, ...] = ()
     is_plain: bool = True
@@ -33,7 +35,7 @@ class Planner(Protocol):
     """Knows the schema of the program's databases."""
 
     def served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
-        """What would serve a statement that has these plans; None: it is not known."""
+        """What would serve a statement that has these plans (none: unknown); None: it is not known."""
 
     def tables(self, statement: str) -> frozenset[str]:
         """The tables that a statement reads, as far as they are known."""

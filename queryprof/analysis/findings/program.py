@@ -19,10 +19,10 @@ from queryprof.analysis.findings.finding import (
     Severity,
 )
 from queryprof.analysis.findings.groups import Group, by_function, groups_of
-from queryprof.analysis.findings.libraries import package_of
+from queryprof.analysis.findings.libraries import loads_lazily, package_of
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
 from queryprof.analysis.report import Report
-from queryprof.model import Frame, Profile, Schema
+from queryprof.model import CallPath, Frame, Profile, Schema
 
 MOST_GROUPS = 1000
 MOST_NEAR = 200
@@ -48,7 +48,7 @@ class Program:
 
     def served(self, group: Group) -> Served | None:
         """What would serve a group's statement; None: it is not known."""
-        return self.planner.served(group.statement, group.plans) if group.plans else None
+        return self.planner.served(group.statement, group.plans)
 
     @property
     def profile(self) -> Profile:
@@ -94,14 +94,25 @@ class Program:
             yield group
 
     @cached_property
-    def _packages(self) -> Mapping[str, str]:
-        samples = [(one.statement, one.stack) for one in self.profile.exemplars]
-        samples += [(one.statement, one.stack) for one in self.profile.stack_samples]
-        return {statement: package_of(stack) for statement, stack in samples}
+    def _stacks(self) -> Mapping[str, list[CallPath]]:
+        """By statement the whole stacks that it was executed with."""
+        found: dict[str, list[CallPath]] = {}
+        for sample in (self.profile.stack_samples, self.profile.exemplars):
+            for one in sample:
+                found.setdefault(one.statement, []).append(one.stack)
+        return found
 
     def library(self, statement: str) -> str:
         """The package that the program executes a statement through; "" for none, or not known."""
-        return self._packages.get(statement, "")
+        return next((package_of(stack) for stack in self._stacks.get(statement, ())), "")
+
+    def note_of(self, group: Group) -> str | None:
+        """What a library has noted of a group's statement: others may have the same text."""
+        note = self.profile.notes.get(group.statement)
+        here = [
+            stack for stack in self._stacks.get(group.statement, ()) if group.site.frame in stack
+        ]
+        return note if not here or any(map(loads_lazily, here)) else None
 
     @cached_property
     def spans(self) -> int:

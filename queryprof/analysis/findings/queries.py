@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.libraries import ONE_QUERY, loaded_before
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.work import CHOOSES
 from queryprof.analysis.spans import RepeatFinding
@@ -184,7 +184,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             group,
             group.steady_ns * (1 - 1 / max(runs, 1)),
             tuple(evidence),
-            _one_query(group.statement, parent, program.profile.notes.get(group.statement)),
+            _one_query(program, group, parent),
             loop,
             doubt="" if in_spans or parent else "The loop's items may not come from a query.",
         )
@@ -242,14 +242,15 @@ def _parent(program: Program, group: Group) -> Group | None:
     return None
 
 
-def _one_query(statement: str, parent: Group | None, note: str | None) -> str:
-    if note:
-        return f"{note}: load it with the query before (selectinload, joinedload)."
+def _one_query(program: Program, group: Group, parent: Group | None) -> str:
+    library = program.library(group.statement)
+    if note := program.note_of(group):
+        return loaded_before(library, note)
+    if library in ONE_QUERY:
+        return ONE_QUERY[library]
     if parent:
         return "Join the two queries, or fetch all of it with one WHERE ... IN (...)."
-    table = re.search(r"\bFROM (\w+)", statement, re.IGNORECASE)
-    name = f" of {table[1]}" if table else ""
-    return f"Fetch all rows{name} before the loop with one WHERE ... IN (...), or with a JOIN."
+    return "Fetch all rows before the loop with one WHERE ... IN (...), or with a JOIN."
 
 
 def _with_parameters(statement: str) -> str:

@@ -9,7 +9,12 @@ from dataclasses import dataclass, field
 from queryprof.analysis.call_sites import call_site
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
-from queryprof.analysis.findings.libraries import BEGIN_IMMEDIATE, NO_LIBRARY
+from queryprof.analysis.findings.libraries import (
+    BEGIN_IMMEDIATE,
+    NO_LIBRARY,
+    ONE_QUERY,
+    ONE_TRANSACTION,
+)
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.holds import sum_of
 from queryprof.analysis.units import average, counted, duration, percent, size
@@ -52,9 +57,10 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         if group.files.syncs >= EACH * writes:
             cost_ns = group.files.sync_ns + group.files.write_ns
             said = "each is a transaction of its own (no BEGIN before them)"
-            fix = (
+            fix = ONE_TRANSACTION.get(
+                program.library(group.statement),
                 "Put one transaction around it: BEGIN before it, COMMIT after it. Without one,"
-                " executemany() commits each row, too."
+                " executemany() commits each row, too.",
             )
         elif not is_many and (
             _is_for_each(committed, writes)
@@ -66,9 +72,10 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             known.add(places)
             cost_ns = sum(g.totals.self_ns for g in commits)
             said = f"{counted(committed, 'commit')}"
-            fix = (
+            fix = ONE_TRANSACTION.get(
+                program.library(group.statement),
                 "Put one transaction around the loop: BEGIN before it, COMMIT after it"
-                " (`with connection:` around the loop, not in it)."
+                " (`with connection:` around the loop, not in it).",
             )
         else:
             continue
@@ -105,6 +112,9 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
         runs, files = group.totals.executions, group.files
         locks = files.calls >= EACH * runs and files.read_bytes <= READ_LOCK_BYTES * files.calls
         quick = (group.totals.mean_ns or LOCK_READ_NS) < LOCK_READ_NS
+        is_mapped = program.library(group.statement) in ONE_QUERY and program.loop_of(group)
+        if is_mapped:
+            continue  # what an object mapper costs for each is more than the lock
         if group.reads and runs >= 10 * FEW and locks and quick and not files.syncs:
             yield program.finding(
                 "autocommit_reads",

@@ -96,7 +96,7 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
                     f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)} VM"
                     f" steps to return {average(totals.rows_each or 0)} rows"
                 ),
-                _step(group, CORRELATED),
+                _step(program, group, CORRELATED),
             ),
             "Join with a grouped query (JOIN (SELECT key, count(*) ... GROUP BY key)), or give the"
             " subquery an index on what it compares.",
@@ -116,7 +116,7 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
                     f"{counted(totals.executions, 'execution')}, each builds an index of"
                     f" {average(totals.automatic_index_rows or 0)} rows and drops it"
                 ),
-                _step(group, INDEX),
+                _step(program, group, INDEX),
             ),
             "Create the index that SQLite builds each time.",
             code=_code(program, group),
@@ -143,7 +143,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                     f"{counted(totals.executions, 'execution')} read {average(read)} rows to return"
                     f" {average(returned)}"
                 ),
-                _step(group, SCAN),
+                _step(program, group, SCAN),
             ),
             _index_fix(served, columns),
             program.loop_of(group),
@@ -197,7 +197,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
                     f" {average(totals.vm_steps)} VM steps{read} to return"
                     f" {average(totals.rows_each or 0)} rows"
                 ),
-                _step(group, SORT),
+                _step(program, group, SORT),
             ),
             "Create an index in the order of ORDER BY (the compared columns first): the rows then"
             " come sorted" + (", and LIMIT stops after the first." if limited else "."),
@@ -243,9 +243,12 @@ def _marked(program: Program, kind: str) -> Iterator[Group]:
                 yield group
 
 
-def _step(group: Group, kind: str) -> str:
-    for plan in group.plans:
+def _step(program: Program, group: Group, kind: str) -> str:
+    served = None if group.plans else program.served(group)
+    for plan in group.plans or ((served.plan,) if served else ()):
         at = marked_step(plan, kind)
         if at is not None:
-            return plan[at].strip()
+            return plan[at].strip() + (
+                " (planned on an empty copy of its schema)" if served else ""
+            )
     return "its plan is not known"

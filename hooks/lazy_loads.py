@@ -1,0 +1,67 @@
+"""Attaches to object mappers where they load a relation when an attribute is read: the statements of
+such a load are labelled with the class and the attribute.
+
+Nothing else of an object mapper needs a hook: its statements reach the database through a driver.
+"""
+
+from __future__ import annotations
+
+from queryprof.core import _core
+from queryprof.errors import DriverError
+from queryprof.hooks.replacing import Replacements
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+
+def sqlalchemy_load(loader: Any, *_args: object, **_options: object) -> str:
+    """The label of a loader's statements."""
+    return f"lazy load of {loader.parent.class_.__name__}.{loader.key}"
+
+
+def django_load(descriptor: Any, *_args: object) -> str:
+    """The label of the statement that gets the object of a foreign key."""
+    return f"lazy load of {descriptor.field.model.__name__}.{descriptor.field.name}"
+
+
+LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str]]] = {
+    # The class was renamed in 2.1.
+    "sqlalchemy.orm.strategies": (("LazyLoader", "_LazyLoader"), "_emit_lazyload", sqlalchemy_load),
+    "django.db.models.fields.related_descriptors": (
+        ("ForwardManyToOneDescriptor",), "get_object", django_load,
+    ),
+}  # fmt: skip
+"""By module: the names that the class has had, its method that loads, and what the label is."""
+
+
+class LazyLoads:
+    """The labelling of lazy loads.
+
+    Args:
+        module: a key of LOADERS.
+    """
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self._replaced = Replacements()
+
+    def attach(self, module: ModuleType) -> None:
+        """Replaces the method that loads.
+
+        Raises:
+            DriverError: this version has none.
+        """
+        names, method, describe = LOADERS[self.module]
+        loader = next((getattr(module, name) for name in names if hasattr(module, name)), None)
+        if loader is None or method not in vars(loader):
+            library = self.module.partition(".")[0]
+            raise DriverError(f"lazy loads are not named: {library} is too old, or too new")
+        runner = _core.label_runner(loader.__dict__[method], describe)
+        self._replaced.set(loader, method, runner)
+
+    def detach(self) -> None:
+        """Puts it back."""
+        self._replaced.undo()
