@@ -29,6 +29,7 @@ COMMANDS = (
     "export",
     "snakeviz",
     "top",
+    "locks",
     "analyze",
     "compare",
     "ab",

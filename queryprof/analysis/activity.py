@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from queryprof.analysis.histogram import add_histograms, percentile
-from queryprof.model.live import Activity, ProcessActivity
+from queryprof.model.live import Activity, HeldLock, ProcessActivity
 from queryprof.model.places import CallPath, Frame
 from queryprof.operations import FETCH_OPERATIONS
 
@@ -57,11 +57,12 @@ class SeenProcess:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """All processes together; statements in the order that was asked for."""
+    """All processes together; statements in the order of the sort key, locks the longest held first."""
 
     processes: tuple[SeenProcess, ...]
     statements: tuple[BusyStatement, ...]
     loops: tuple[BusyLoop, ...]
+    held: tuple[HeldLock, ...]
 
 
 SORT_KEYS: Mapping[str, Callable[[BusyStatement], float]] = {
@@ -100,6 +101,9 @@ def activity_of(processes: Iterable[ProcessActivity], sort: str = "time") -> Now
             )
             for process in known
             for loop in process.loops
+        ),
+        tuple(
+            sorted((one for process in known for one in process.held), key=lambda one: one.start_unix_ns)
         ),
     )  # fmt: skip
 

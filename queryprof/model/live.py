@@ -41,6 +41,23 @@ class LoopActivity:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldLock:
+    """A write lock that a process holds now.
+
+    Attributes:
+        statement, path: of the call that took it.
+        identity: of the database's file: see queryprof.trace.attached.
+    """
+
+    pid: int
+    thread: str
+    statement: str
+    path: CallPath
+    identity: int
+    start_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessActivity:
     """What one process did between two looks; `interval_ns` since the one before, or its start."""
 
@@ -51,3 +68,4 @@ class ProcessActivity:
     interval_ns: int
     activities: tuple[Activity, ...]
     loops: tuple[LoopActivity, ...]
+    held: tuple[HeldLock, ...] = ()

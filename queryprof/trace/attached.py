@@ -11,6 +11,11 @@ ATTACHED = "(attached "
 GOLDEN_RATIO, BITS = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
 
+def identity_of(status: os.stat_result) -> int:
+    """The same for a file in each process."""
+    return (status.st_dev * GOLDEN_RATIO & BITS) ^ status.st_ino
+
+
 def names_of(databases: Iterable[str]) -> Mapping[str, str]:
     """By an attached database's name among them, that of another which is the same file now."""
     names = set(databases)
@@ -21,8 +26,7 @@ def names_of(databases: Iterable[str]) -> Mapping[str, str]:
             status = os.stat(path)
         except (OSError, ValueError):
             continue
-        identity = (status.st_dev * GOLDEN_RATIO & BITS) ^ status.st_ino
-        name = f"{ATTACHED}{identity:016x})"
+        name = f"{ATTACHED}{identity_of(status):016x})"
         if name in attached:
             found[name] = path
     return found

@@ -13,7 +13,7 @@ from time import monotonic_ns, time_ns
 
 from queryprof.core import _core
 from queryprof.errors import TraceError
-from queryprof.model.live import Activity, LoopActivity, ProcessActivity
+from queryprof.model.live import Activity, HeldLock, LoopActivity, ProcessActivity
 from queryprof.model.places import CallPath, Frame
 from queryprof.trace.identity import facts_of, trace_of
 from queryprof.trace.region import RECORDS, Region
@@ -137,7 +137,7 @@ class _Process:
         found = ProcessActivity(
             int(region["pid"]), self._command, self._directory, self.has_ended,
             max(now_ns - self._looked_ns, 1), tuple(self._activities(packed)),
-            tuple(self._loop_activities()),
+            tuple(self._loop_activities()), tuple(self._held()),
         )  # fmt: skip
         self._before, self._looked_ns = packed, now_ns
         return found
@@ -176,6 +176,19 @@ class _Process:
                 region.text(kind), self._thread(thread), added, max(lags[0], lags[4]),
                 stalls.get(number, 0) - stalled,
             )  # fmt: skip
+
+    def _held(self) -> Iterator[HeldLock]:
+        if "held_locks" not in self._region.tables:
+            return  # of an older queryprof
+        for recording, *key, identity, start_ticks in self._region.rows(
+            "held_locks", ("recording", "statement", "path", "thread", "identity", "start_ticks")
+        ):
+            if recording:
+                statement, path, thread = key
+                yield HeldLock(
+                    int(self._region["pid"]), self._thread(thread), self._statement(statement),
+                    self._path(path), identity, self._region.unix_ns(start_ticks),
+                )  # fmt: skip
 
     def plans(self, statement: str) -> list[str]:
         region = self._region

@@ -9,11 +9,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "memory/region.h"
 #include "runtime/clock.h"
 
 enum {
     PATHS = 256,
     LONGEST_PATH = 4096,
+    HELD_NEAR = 8,                /* rows that a lock which is held now may have */
     READ_NOTABLE_NS = 1000000000, /* a shorter read transaction is not kept, ... */
     READ_BLOCKS_NS = 5000000      /* ... unless it has kept writers from committing */
 };
@@ -153,6 +155,35 @@ static bool has_lock_of(const qp_locked_file *file, const qp_active *call)
            file->held[QP_READ_LOCK].call_start_ticks == call->start_ticks;
 }
 
+/* Shows readers a write lock that is taken. */
+static void show(const qp_locked_file *file, qp_held_lock *lock)
+{
+    qp_held_row *rows = qp_rows(QP_HELD_ROWS);
+    lock->row = NULL;
+    for (uint32_t i = 0; i < HELD_NEAR && qp_row_count(QP_HELD_ROWS) == QP_HELD; i++) {
+        qp_held_row *row = &rows[((uintptr_t)(file - qp_locked_files) + i) % QP_HELD];
+        const void *none = NULL;
+        if (atomic_compare_exchange_strong(&row->file, &none, file)) {
+            row->key = lock->key;
+            row->identity = paths[file->path].identity;
+            row->start_ticks = lock->start_ticks;
+            __atomic_store_n(&row->recording, lock->recording, __ATOMIC_RELEASE);
+            lock->row = row;
+            return;
+        }
+    }
+}
+
+/* The lock is released. Of another recording the row is another's, or free. */
+static void hide(const qp_locked_file *file, const qp_held_lock *lock)
+{
+    qp_held_row *row = lock->recording == qp_recording ? lock->row : NULL;
+    if (row && row->file == file) {
+        __atomic_store_n(&row->recording, 0, __ATOMIC_RELEASE);
+        row->file = NULL;
+    }
+}
+
 void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
 {
     const qp_meter *meter = call ? call->meter : NULL;
@@ -178,6 +209,7 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
         lock->start_ticks = qp_clock_ticks();
         lock->database_ticks = database_ticks(qp_here.thread, call, lock->start_ticks);
         lock->changed_rows = qp_here.thread->changed_rows;
+        show(file, lock);
     } else {
         lock->start_ticks = call->start_ticks; /* to the second, that is right */
     }
@@ -289,6 +321,9 @@ void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
     }
     bool same_call = call && call->start_ticks == lock->call_start_ticks;
     lock->is_held = false;
+    if (kind == QP_WRITE_LOCK) {
+        hide(file, lock);
+    }
     if (lock->recording != qp_recording || (kind == QP_READ_LOCK && same_call)) {
         return;
     }
@@ -339,6 +374,9 @@ static void rename_locks(qp_locked_file *file, const qp_active *call, const qp_k
     for (int kind = 0; kind < QP_LOCK_WAIT; kind++) {
         if (file->held[kind].call_start_ticks == call->start_ticks) {
             file->held[kind].key = *key;
+            if (kind == QP_WRITE_LOCK && file->held[kind].is_held && file->held[kind].row) {
+                file->held[kind].row->key = *key;
+            }
         }
     }
 }

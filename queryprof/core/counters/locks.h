@@ -26,6 +26,7 @@ typedef struct {
     int64_t changed_rows;   /* by it */
     uint64_t counted_ticks; /* it is in the sums up to then; 0: not yet */
     bool writes;            /* of a read lock: its transaction has taken the write lock, too */
+    qp_held_row *row;       /* of a write lock: what readers see of it; NULL: there was no room */
 } qp_held_lock;
 
 typedef struct qp_locked_file {

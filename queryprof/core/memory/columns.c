@@ -288,6 +288,10 @@ static const qp_column calls[] = {
     AS(qp_execution, "pending_timed_calls", pending.timed_calls, 'q'),
     END};
 
+static const qp_column held_locks[] = {COLUMN(qp_held_row, recording, 'I'), KEY(qp_held_row),
+                                       COLUMN(qp_held_row, identity, 'Q'),
+                                       COLUMN(qp_held_row, start_ticks, 'Q'), END};
+
 #define TABLE(table, row, most, its_columns) \
     [table] = {#its_columns, sizeof(row), most, its_columns}
 
@@ -321,6 +325,7 @@ const qp_table_facts qp_tables[QP_TABLES] = {
     TABLE(QP_LOCK_ROWS, qp_lock_row, QP_LOCKS, locks),
     TABLE(QP_LOCK_EVENT_ROWS, qp_lock_event_row, QP_LOCK_EVENTS, lock_events),
     TABLE(QP_PARAMETER_ROWS, qp_parameter_row, QP_PARAMETERS, parameters),
+    TABLE(QP_HELD_ROWS, qp_held_row, QP_HELD, held_locks),
     TABLE(QP_CALL_ROWS, qp_execution, QP_CALLS, calls),
 };
 

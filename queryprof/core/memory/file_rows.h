@@ -65,6 +65,15 @@ typedef struct {
     qp_lock_sums sums;
 } qp_lock_row;
 
+/* A write lock that is held now. Its thread writes the row, without the GIL: no other has it. */
+typedef struct {
+    const void *_Atomic file; /* identity of who has the row; NULL: it is free */
+    uint32_t recording;       /* in which the lock was taken; 0: it is released */
+    qp_key key;               /* of the call that took it */
+    uint64_t identity;        /* of the database's file: see qp_locks_path */
+    uint64_t start_ticks;
+} qp_held_row;
+
 /* A long hold of a lock, or a long wait for one. */
 typedef struct {
     qp_lock lock;

@@ -86,6 +86,8 @@ static void begin(void)
 {
     qp_own_begin();
     write_head();
+    qp_rows_clear(QP_HELD_ROWS);
+    qp_rows_add(QP_HELD_ROWS, QP_HELD); /* where there is no room, what is held now is unknown */
     qp_head->start_unix_ns = qp_head->turn_unix_ns;
     qp_recording = ++recordings;
     cannot_write = false;

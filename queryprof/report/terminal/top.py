@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
@@ -11,12 +12,16 @@ from rich.console import Group, RenderableType
 from queryprof.analysis.activity import BusyStatement, Now
 from queryprof.analysis.units import average, count, counted, duration, percent
 from queryprof.model import Profile
+from queryprof.model.live import HeldLock
 from queryprof.report.places import Places, numbered
 from queryprof.report.terminal.console import Text, plain_table
 
 WIDE = 110
 FIGURE, GAP = 8, 2
 """Columns of the screen: a figure, and what is between two."""
+
+LONG_NS = 1_000_000_000
+"""A write lock that is held for less is not shown."""
 
 LINES_AROUND = 6
 """Of the screen: what is above and below the table."""
@@ -56,8 +61,13 @@ def screen(
         )
         for loop in awake[:4]
     ]
-    parts: list[RenderableType] = [Text(title, "bold"), *_processes(now), *loops]
-    room = max(1, height - LINES_AROUND - len(loops) - len(details))
+    held = [
+        Text(f"{held_for(one, places)} ({one.pid})", "yellow", no_wrap=True, overflow="ellipsis")
+        for one in now.held
+        if time.time_ns() - one.start_unix_ns >= LONG_NS
+    ][:4]
+    parts: list[RenderableType] = [Text(title, "bold"), *_processes(now), *loops, *held]
+    room = max(1, height - LINES_AROUND - len(loops) - len(held) - len(details))
     table = plain_table("")
     names = ("busy", "runs/s", "mean", "VM steps") if width >= WIDE else ("busy", "runs/s", "mean")
     for name in names:
@@ -90,6 +100,14 @@ def _processes(now: Now) -> list[RenderableType]:
             overflow="ellipsis",
         )
     ]
+
+
+def held_for(one: HeldLock, places: Places) -> str:
+    """Since when a write lock is held, and by whom."""
+    held_ns = max(0, time.time_ns() - one.start_unix_ns)
+    frame = one.path[0] if one.path else None
+    at = places.frame(frame) if frame else "(unknown)"
+    return f"a write lock is held for {duration(held_ns)} since {one.statement[:60]} by {at}"
 
 
 def place_of(one: BusyStatement, places: Places) -> str:

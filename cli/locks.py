@@ -1,0 +1,45 @@
+"""`queryprof locks`: who holds a database's locks now."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+import click
+
+from queryprof.errors import QueryprofError
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+def locks(file: str) -> None:
+    """Shows who holds locks on FILE, a database, now.
+
+    Any process is named, as the kernel knows it; of one that records also the line and the statement that
+    took a write lock. FILE is not opened.
+    """
+    from queryprof.model import Profile
+    from queryprof.report.inert import visible
+    from queryprof.report.places import Places
+    from queryprof.report.terminal.top import held_for
+    from queryprof.trace.attached import identity_of
+    from queryprof.trace.live import Watch
+    from queryprof.trace.lock_owners import owners_of
+
+    if not os.path.isfile(file):
+        raise QueryprofError(f"locks: {file}: there is no such file")
+    identity = identity_of(os.stat(file))
+    owners = owners_of(os.path.realpath(file))
+    watch = Watch()
+    held = [one for process in watch.look() for one in process.held if one.identity == identity]
+    watch.close()
+    places = Places(Profile((), ()))
+    if not owners:
+        click.echo(f"{visible(file)}: nobody has a lock on it")
+    for owner in owners:
+        who = f"process {owner.pid}" if owner.pid else "a process of another container or user"
+        command = shlex.join(owner.command) if owner.command else "(its command may not be read)"
+        click.echo(visible(f"{who} {owner.does}: {command if owner.pid else ''}".rstrip(": ")))
+        for one in held:
+            if one.pid == owner.pid:
+                click.echo(visible(f"    {held_for(one, places)}, thread {one.thread}"))

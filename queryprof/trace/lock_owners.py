@@ -1,0 +1,124 @@
+"""Which processes have locks on a database's files now, as the kernel lists them (proc_locks(5)).
+
+No file of the database is opened: closing one would release all locks that this process has on it.
+SQLite's locks are of bytes (https://www.sqlite.org/lockingv3.html, https://www.sqlite.org/walformat.html).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+LOCKS = "/proc/locks"
+
+PENDING, RESERVED, SHARED = 0x40000000, 0x40000001, 0x40000002
+"""Bytes of a database file."""
+
+WAL_WRITER, WAL_CHECKPOINT, WAL_RECOVERY, WAL_READERS, WAL_OPEN = 120, 121, 122, 123, 128
+"""Bytes of the index of a write-ahead log."""
+
+WRITES, COMMITS, READS, CHECKPOINTS, HAS_OPEN = (
+    "has a write transaction open",
+    "writes the file: no other reads or writes",
+    "reads",
+    "moves the log into the database",
+    "has it open",
+)
+ORDER = (COMMITS, WRITES, CHECKPOINTS, READS, HAS_OPEN)
+"""What keeps most from others comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockOwner:
+    """A process with a lock; `pid` is 0 where the kernel does not say which: one of another container,
+    or a lock of an open file. `command` is empty where it may not be read.
+    """
+
+    pid: int
+    does: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lock:
+    pid: int
+    is_exclusive: bool
+    device: str
+    inode: int
+    first: int
+    last: int
+
+    def covers(self, byte: int) -> bool:
+        return self.first <= byte <= self.last
+
+
+def owners_of(path: str) -> tuple[LockOwner, ...]:
+    """Who has locks on a database, those first that keep most from others; each process once.
+
+    Raises:
+        OSError: the kernel's list, or the file, cannot be read.
+    """
+    locks = list(_locks())
+    in_file = _locks_of(path, locks)
+    in_log = _locks_of(f"{path}-shm", locks) if os.path.exists(f"{path}-shm") else []
+    found: dict[int, set[str]] = {}
+    for lock in in_log:
+        found.setdefault(lock.pid, set()).add(_in_log(lock))
+    for lock in in_file:
+        # Beside a log the file's own lock is kept as long as the database is open.
+        does = (
+            HAS_OPEN if in_log and lock.pid in found and not lock.is_exclusive else _in_file(lock)
+        )
+        found.setdefault(lock.pid, set()).add(does)
+    owners = [
+        LockOwner(max(pid, 0), min(does, key=ORDER.index), _command(pid))
+        for pid, does in found.items()
+    ]
+    return tuple(sorted(owners, key=lambda one: (ORDER.index(one.does), one.pid)))
+
+
+def _in_file(lock: _Lock) -> str:
+    if lock.is_exclusive:
+        return COMMITS if lock.covers(SHARED) or lock.covers(PENDING) else WRITES
+    return READS
+
+
+def _in_log(lock: _Lock) -> str:
+    if lock.is_exclusive and lock.covers(WAL_WRITER):
+        return WRITES
+    if lock.is_exclusive and (lock.covers(WAL_CHECKPOINT) or lock.covers(WAL_RECOVERY)):
+        return CHECKPOINTS
+    return READS if WAL_READERS <= lock.first < WAL_OPEN else HAS_OPEN
+
+
+def _locks_of(path: str, locks: list[_Lock]) -> list[_Lock]:
+    """A file's. A file system in layers has other devices than the files that the kernel locks."""
+    status = os.stat(path)
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    of_inode = [lock for lock in locks if lock.inode == status.st_ino]
+    return [lock for lock in of_inode if lock.device == device] or of_inode
+
+
+def _locks() -> Iterator[_Lock]:
+    for line in Path(LOCKS).read_text("ascii", "replace").splitlines():
+        _, kind, _, mode, pid, where, first, last, *more = [*line.split(), *[""] * 8]
+        if kind not in ("POSIX", "OFDLCK") or any(more):
+            continue  # another kind, or one that waits
+        device, _, inode = where.rpartition(":")
+        try:
+            yield _Lock(
+                int(pid), mode == "WRITE", device, int(inode), int(first),
+                (1 << 63) if last == "EOF" else int(last),
+            )  # fmt: skip
+        except ValueError:
+            continue
+
+
+def _command(pid: int) -> tuple[str, ...]:
+    try:
+        content = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return ()
+    return tuple(os.fsdecode(part) for part in content.removesuffix(b"\0").split(b"\0"))

@@ -1,0 +1,207 @@
+"""Who holds a lock now: processes that record, with the line and the statement, and others."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+import queryprof
+from queryprof.trace.attached import identity_of
+from queryprof.trace.live import Watch
+from queryprof.trace.lock_owners import owners_of
+
+pytestmark = pytest.mark.once
+
+Run = Callable[..., CompletedProcess[str]]
+
+HOLDER = """
+    import sqlite3, sys
+    db = sqlite3.connect(sys.argv[1], isolation_level=None)
+    def hold():
+        for statement in sys.argv[2:]:
+            rows = db.execute(statement)
+            rows.fetchone() if statement.startswith("SELECT") else rows.fetchall()
+        print("held", flush=True)
+        sys.stdin.readline()
+    hold()
+"""
+
+
+def database(path: Path, mode: str) -> Path:
+    db = sqlite3.connect(path)
+    db.execute(f"PRAGMA journal_mode = {mode}")
+    db.execute("CREATE TABLE t (a)")
+    db.executemany("INSERT INTO t VALUES (?)", ((n,) for n in range(2000)))
+    db.commit()
+    db.close()
+    return path
+
+
+@contextmanager
+def holding(folder: Path, path: Path, *statements: str, recorded: bool) -> Iterator[int]:
+    """A process that has executed the statements, and waits."""
+    (folder / "holder.py").write_text(textwrap.dedent(HOLDER))
+    command = [sys.executable, "holder.py", str(path), *statements]
+    if recorded:
+        run = [
+            str(Path(sys.executable).with_name("queryprof")),
+            "run",
+            "--no-report",
+            "-o",
+            "h.qprof",
+        ]
+        command = [*run, *command[1:]]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, text=True)
+    assert process.stdout
+    assert process.stdout.readline() == "held\n"
+    try:
+        yield process.pid
+    finally:
+        process.communicate("\n")
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_a_recorded_process_is_named_with_its_line(
+    tmp_path: Path, queryprof: Run, mode: str
+) -> None:
+    path = database(tmp_path / "t.db", mode)
+    statements = ("BEGIN", "UPDATE t SET a = 7 WHERE a = 3", "SELECT max(a) FROM t")
+    with holding(tmp_path, path, *statements, recorded=True):
+        said = queryprof("locks", path).stdout
+    assert "has a write transaction open: " in said
+    assert "since UPDATE t SET a = ? WHERE a = ? by hold() " in said
+    assert "holder.py:6, thread MainThread" in said
+    assert queryprof("locks", path).stdout == f"{path}: nobody has a lock on it\n"
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+@pytest.mark.parametrize(
+    ("statements", "does"),
+    [
+        (("BEGIN IMMEDIATE",), "has a write transaction open"),
+        (("SELECT a FROM t",), "reads"),
+        (("BEGIN", "SELECT max(a) FROM t"), "reads"),
+    ],
+)
+def test_any_process_is_named(
+    tmp_path: Path, mode: str, statements: tuple[str, ...], does: str
+) -> None:
+    """By the kernel, without a look into the file."""
+    path = database(tmp_path / "t.db", mode)
+    with holding(tmp_path, path, *statements, recorded=False) as pid:
+        (owner,) = owners_of(str(path))
+        assert (owner.pid, owner.does) == (pid, does)
+        assert owner.command[1:3] == ("holder.py", str(path))
+    assert owners_of(str(path)) == ()
+
+
+def test_the_writer_comes_before_the_readers(tmp_path: Path) -> None:
+    path = database(tmp_path / "t.db", "wal")
+    with (
+        holding(tmp_path, path, "SELECT a FROM t", recorded=False) as reader,
+        holding(tmp_path, path, "BEGIN IMMEDIATE", recorded=False) as writer,
+        holding(tmp_path, path, "PRAGMA user_version", recorded=False) as other,
+    ):
+        found = [(owner.pid, owner.does) for owner in owners_of(str(path))]
+    assert found == [
+        (writer, "has a write transaction open"), (reader, "reads"), (other, "has it open"),
+    ]  # fmt: skip
+
+
+def held_by(pid: int, path: Path) -> list[str]:
+    """The statements since which a process of ours holds the file's write lock."""
+    watch = Watch()
+    found = [
+        one.statement
+        for process in watch.look()
+        for one in process.held
+        if one.pid == pid and one.identity == identity_of(os.stat(path))
+    ]
+    watch.close()
+    return found
+
+
+PROGRAM = """
+    import os, sqlite3, sys, queryprof
+    path = sys.argv[1]
+    def until_asked(what):
+        print(what, os.getpid(), flush=True)
+        sys.stdin.readline()
+    queryprof.install("p.qprof")
+    connections = [sqlite3.connect(path + str(n), isolation_level=None) for n in range(100)]
+    for db in connections:
+        db.execute("BEGIN IMMEDIATE")
+    until_asked("held")
+    for db in connections:
+        db.execute("COMMIT")
+    until_asked("released")
+    connections[0].execute("BEGIN IMMEDIATE")
+    queryprof.uninstall()
+    queryprof.install("p2.qprof")
+    until_asked("of another recording")
+    connections[0].execute("COMMIT")
+    connections[0].execute("BEGIN EXCLUSIVE")
+    until_asked("held again")
+"""
+
+
+def test_locks_are_shown_while_they_are_held(tmp_path: Path) -> None:
+    """Of many at once as far as there is room; not of another recording's, which are unknown."""
+    (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
+    command = [sys.executable, "program.py", str(tmp_path / "t.db")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, text=True) as program:
+        assert program.stdin
+        assert program.stdout
+        counts, statements = [], []
+        for line in program.stdout:
+            pid = int(line.split()[-1])
+            found = [held_by(pid, Path(f"{tmp_path}/t.db{number}")) for number in (0, 1, 99)]
+            counts.append(sum(map(len, found)))
+            statements.append(found[0])
+            program.stdin.write("\n")
+            program.stdin.flush()
+    assert counts[0] >= 1  # of 100 locks 64 have room
+    assert counts[1:] == [0, 0, 1]
+    assert statements[3] == ["BEGIN EXCLUSIVE"]
+
+
+def test_a_forked_child_holds_nothing(tmp_path: Path) -> None:
+    path = database(tmp_path / "t.db", "delete")
+    queryprof.install(tmp_path / "f.qprof")
+    try:
+        db = sqlite3.connect(path, isolation_level=None)
+        db.execute("BEGIN IMMEDIATE")
+        child = os.fork()
+        if not child:
+            db.execute("SELECT 1")
+            import time
+
+            time.sleep(60)
+            os._exit(0)
+        try:
+            assert held_by(child, path) == []
+        finally:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+        db.execute("COMMIT")
+        db.close()
+    finally:
+        queryprof.uninstall()
+
+
+@pytest.mark.parametrize("file", ["nothing.db", "."])
+def test_what_is_no_file_is_said(queryprof: Run, file: str) -> None:
+    result = queryprof("locks", file)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == f"queryprof: locks: {file}: there is no such file\n"
