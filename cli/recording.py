@@ -15,7 +15,12 @@ import click
 
 import queryprof.hooks.startup
 from queryprof.cli.thread_times import WIDTH_NS, ThreadTimes
-from queryprof.core.settings import PARAMETERS_VARIABLE, ROOTS_VARIABLE, STALL_VARIABLE
+from queryprof.core.settings import (
+    EXPLAIN_LOCKS_VARIABLE,
+    PARAMETERS_VARIABLE,
+    ROOTS_VARIABLE,
+    STALL_VARIABLE,
+)
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.hooks.autoload import RUNNER_VARIABLE, VARIABLE
 from queryprof.report.inert import visible
@@ -71,8 +76,9 @@ class Parts:
         return os.path.join(self.directory, name)
 
     def environment(
-        self, parameters: bool, roots: tuple[str, ...], stall_ms: float | None = None
-    ) -> Mapping[str, str]:
+        self, parameters: bool, roots: tuple[str, ...], stall_ms: float | None = None,
+        explain_locks: bool = False,
+    ) -> Mapping[str, str]:  # fmt: skip
         """This process's environment, with the variables that make a Python record itself."""
         startup = next(iter(queryprof.hooks.startup.__path__))
         environment = dict(os.environ)
@@ -85,6 +91,8 @@ class Parts:
         environment["QUERYPROF_PACKAGE"] = os.path.dirname(next(iter(queryprof.__path__)))
         if stall_ms is not None:
             environment[STALL_VARIABLE] = f"{stall_ms:g}"
+        if explain_locks:
+            environment[EXPLAIN_LOCKS_VARIABLE] = "1"
         if parameters:
             environment[PARAMETERS_VARIABLE] = "1"
         if roots:

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     help="Profile the functions of the main thread, too: small ones take twice as long.",
 )  # fmt: skip
 @click.option(
+    "--explain-locks", is_flag=True,
+    help='Notes on exceptions that say "database is locked" who has the lock.',
+)  # fmt: skip
+@click.option(
     "--parameters", is_flag=True,
     help="Keep SQL texts and bound parameters of the slowest executions: they may be secrets.",
 )  # fmt: skip
@@ -58,6 +62,7 @@ def run(
     writes_page: bool,
     profiles_functions: bool,
     parameters: bool,
+    explain_locks: bool,
     records_workload: bool,
     workload_mb: int,
     stall_ms: float | None,
@@ -83,7 +88,7 @@ def run(
     parts = Parts(output or f"{name}.qprof")
     page = _page_beside(parts, force) if writes_page else None
     functions = _functions_beside(parts, force) if profiles_functions else None
-    environment = {**parts.environment(parameters, roots, stall_ms)}
+    environment = {**parts.environment(parameters, roots, stall_ms, explain_locks)}
     if functions:
         environment[FUNCTIONS_VARIABLE] = functions
     if records_workload:

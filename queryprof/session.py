@@ -114,6 +114,10 @@ class Session:
     def _start(self, settings: Settings) -> None:
         try:
             start_core(settings)
+            if settings.explain_locks:
+                from queryprof.hooks.lock_notes import explain
+
+                _core.explain_refusals(explain)
             self._facts = Facts(settings.parameters)
             self._stall_s = settings.stall_ms / 1000
             interval.s = settings.heartbeat_ms / 1000
@@ -123,6 +127,7 @@ class Session:
             self._share("", "", f"{_temporary_directory()}/queryprof-{time_ns()}")
         except BaseException as error:  # nor does an interrupt leave half a start behind
             self.libraries.detach()
+            _core.explain_refusals(None)
             _core.watchdog_stop(STOP_TIMEOUT_S)
             _core.stop()
             if not isinstance(error, Exception):
@@ -217,6 +222,7 @@ class Session:
         atexit.unregister(self._at_exit)
         try:
             _core.watchdog_stop(STOP_TIMEOUT_S)
+            _core.explain_refusals(None)
             self.libraries.detach()
             with muted():
                 self.settle(is_end=True)

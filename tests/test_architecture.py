@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "queryprof.confined": set(),
     "queryprof.hooks": {"queryprof.core", "queryprof.errors", "queryprof.session",
                         "queryprof.trace.place", "queryprof.trace.target"},
+    "queryprof.hooks.lock_notes": {"queryprof.core", "queryprof.model", "queryprof.trace"},
     "queryprof.trace": {"queryprof.core", "queryprof.errors", "queryprof.model",
                         "queryprof.operations", "queryprof.version"},
     "queryprof.analysis": {"queryprof.model", "queryprof.operations"},

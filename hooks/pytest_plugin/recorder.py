@@ -14,6 +14,7 @@ import pytest
 
 from queryprof.analysis.rules import IGNORED, REPEATS, SCANNED_ROWS, Rules
 from queryprof.core import _core
+from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
 from queryprof.hooks.pytest_plugin.summary import write_causes, write_line, write_most, write_signs
 from queryprof.session import session
@@ -120,7 +121,9 @@ class TestRecorder:
             if self._changes is not None:  # a test has ended the recording, whose names are gone
                 self._parts = []
                 self._gate().begin_again()
-            self._started_session = session.start()
+            settings = read_settings()
+            settings.explain_locks = True
+            self._started_session = session.start(settings)
             _core.plans_allow(1.0)  # the same plans in every run, at any cost
             self._changes = Changes()
         return self._changes

@@ -4,6 +4,7 @@ directory.
     roots = ["src", "/opt/app"]   further directories whose code is the program's own
     call_path_frames = 6          frames of the program's own code in a call path, 1 to 8
     parameters = false            keep SQL texts and bound parameters of the slowest executions
+    explain_locks = false         note on "database is locked" exceptions who has the lock
     plans = true                  ask SQLite for the plan of each new statement
     stall_ms = 50                 a step of an event loop that takes longer is a stall
     heartbeat_ms = 100            how often it is looked at how late an event loop is
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 ROOTS_VARIABLE = "QUERYPROF_ROOTS"
 PARAMETERS_VARIABLE = "QUERYPROF_PARAMETERS"
+EXPLAIN_LOCKS_VARIABLE = "QUERYPROF_EXPLAIN_LOCKS"
 STALL_VARIABLE = "QUERYPROF_STALL_MS"
 WORKLOAD_VARIABLE = "QUERYPROF_WORKLOAD"
 """MEGABYTES:PREFIX: how large a process's workload may be, and how the paths of its file begin."""
@@ -68,6 +70,7 @@ SETTINGS: dict[str, tuple[Kind, object]] = {
     "roots": (DIRECTORIES, ()),
     "call_path_frames": (FRAMES, 6),
     "parameters": (TRUTH, False),
+    "explain_locks": (TRUTH, False),
     "plans": (TRUTH, True),
     "stall_ms": (MILLISECONDS, 50.0),
     "heartbeat_ms": (MILLISECONDS, 100.0),
@@ -83,6 +86,7 @@ class Settings:
             directory and the script's.
         call_path_frames: how many frames of the program's own code a call path holds.
         parameters: whether SQL texts and parameters of the slowest executions are kept.
+        explain_locks: whether exceptions about locks get a note (PEP 678) on who has the lock.
         plans: whether the plan of each new statement is read from SQLite.
         stall_ms: how long a step of an event loop may take before it is a stall.
         heartbeat_ms: the interval at which the lag of an event loop is measured.
@@ -95,6 +99,7 @@ class Settings:
     roots: tuple[str, ...]
     call_path_frames: int
     parameters: bool
+    explain_locks: bool
     plans: bool
     stall_ms: float
     heartbeat_ms: float
@@ -141,6 +146,8 @@ def read_settings(
         *(os.path.join(directory, root) for root in roots),  # type: ignore[attr-defined]
         *(root for root in extra if root),
     )
+    if environ.get(EXPLAIN_LOCKS_VARIABLE) == "1":
+        chosen["explain_locks"] = True
     if environ.get(PARAMETERS_VARIABLE) == "1":
         chosen["parameters"] = True
     if STALL_VARIABLE in environ:

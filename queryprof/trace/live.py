@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from time import monotonic_ns, time_ns
 
 from queryprof.core import _core
@@ -104,6 +105,12 @@ class Watch:
         region.close()
 
 
+def held_here() -> list[HeldLock]:
+    """The write locks that this process holds, which records."""
+    held = _Process(Region(_core.region())).held()
+    return [replace(one, pid=os.getpid()) for one in held]  # memory of its own has no pid in it
+
+
 class _Process:
     """One process: its region, and what was in it at the last look."""
 
@@ -137,7 +144,7 @@ class _Process:
         found = ProcessActivity(
             int(region["pid"]), self._command, self._directory, self.has_ended,
             max(now_ns - self._looked_ns, 1), tuple(self._activities(packed)),
-            tuple(self._loop_activities()), tuple(self._held()),
+            tuple(self._loop_activities()), tuple(self.held()),
         )  # fmt: skip
         self._before, self._looked_ns = packed, now_ns
         return found
@@ -177,7 +184,8 @@ class _Process:
                 stalls.get(number, 0) - stalled,
             )  # fmt: skip
 
-    def _held(self) -> Iterator[HeldLock]:
+    def held(self) -> Iterator[HeldLock]:
+        """Its write locks now."""
         if "held_locks" not in self._region.tables:
             return  # of an older queryprof
         for recording, *key, identity, start_ticks in self._region.rows(

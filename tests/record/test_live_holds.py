@@ -16,7 +16,7 @@ import pytest
 
 import queryprof
 from queryprof.trace.attached import identity_of
-from queryprof.trace.live import Watch
+from queryprof.trace.live import Watch, held_here
 from queryprof.trace.lock_owners import owners_of
 
 pytestmark = pytest.mark.once
@@ -205,3 +205,81 @@ def test_what_is_no_file_is_said(queryprof: Run, file: str) -> None:
     result = queryprof("locks", file)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == f"queryprof: locks: {file}: there is no such file\n"
+
+
+NOTED = """
+    import sqlite3, sys, traceback
+    db = sqlite3.connect(sys.argv[1], timeout=0)
+    db.execute("SELECT 1").fetchall()
+    try:
+        db.execute("UPDATE t SET a = 1")
+    except sqlite3.OperationalError as error:
+        print([type(error).__name__, str(error), error.args])
+        print("\\n".join(getattr(error, "__notes__", [])))
+"""
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_an_exception_says_who_has_the_lock(tmp_path: Path, queryprof: Run, mode: str) -> None:
+    """If that is wanted. Type, text and arguments are as without."""
+    path = database(tmp_path / "t.db", mode)
+    (tmp_path / "noted.py").write_text(textwrap.dedent(NOTED))
+    with holding(tmp_path, path, "BEGIN", "DELETE FROM t WHERE a = 3", recorded=True):
+        bare = queryprof("run", "--no-report", "-o", "n.qprof", "noted.py", path).stdout
+        told = queryprof(
+            "run", "--no-report", "--explain-locks", "-o", "n.qprof", "noted.py", path
+        ).stdout
+    facts, _, notes = told.partition("\n")
+    assert bare == f"{facts}\n\n"
+    assert notes.startswith("queryprof: t.db is locked:\n  process ")
+    assert " has a write transaction open: " in notes
+    assert "since DELETE FROM t WHERE a = ?, thread MainThread" in notes
+    assert "holder.py:6" in notes
+
+
+def test_a_thread_of_the_same_process_is_named(tmp_path: Path, queryprof: Run) -> None:
+    path = database(tmp_path / "t.db", "wal")
+    program = NOTED.replace(
+        'db.execute("SELECT 1")',
+        'other = sqlite3.connect(sys.argv[1]); other.execute("BEGIN IMMEDIATE"); db.execute("SELECT 1")',
+    )
+    (tmp_path / "noted.py").write_text(textwrap.dedent(program))
+    told = queryprof(
+        "run", "--no-report", "--explain-locks", "-o", "n.qprof", "noted.py", path
+    ).stdout
+    assert "this process has a write transaction open" in told
+    assert "since BEGIN IMMEDIATE, thread MainThread" in told
+
+
+def test_a_note_that_fails_changes_nothing(tmp_path: Path) -> None:
+    from queryprof.core import _core
+
+    path = database(tmp_path / "t.db", "wal")
+
+    def fails(_error: BaseException, _database: str) -> None:
+        raise ValueError("it cannot be explained")
+
+    with queryprof.profile() as recording:
+        _core.explain_refusals(fails)
+        one, other = (sqlite3.connect(path, isolation_level=None, timeout=0) for _ in range(2))
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(sqlite3.OperationalError, match="database is locked") as caught:
+            one.execute("UPDATE t SET a = 1")
+        _core.explain_refusals(None)
+        one.close()
+        other.close()
+    assert not hasattr(caught.value, "__notes__")
+    assert sum(error.count for error in recording.profile.errors) == 1
+
+
+def test_memory_of_its_own_is_looked_into(tmp_path: Path) -> None:
+    path = database(tmp_path / "t.db", "wal")
+    with queryprof.profile():
+        db = sqlite3.connect(path, isolation_level=None)
+        db.execute("BEGIN IMMEDIATE")
+        (held,) = held_here()
+        db.execute("COMMIT")
+        assert held_here() == []
+        db.close()
+    assert (held.pid, held.statement) == (os.getpid(), "BEGIN IMMEDIATE")
+    assert held.path[0].function == "test_memory_of_its_own_is_looked_into"

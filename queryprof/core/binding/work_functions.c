@@ -1,8 +1,9 @@
 /* The module's functions for the context of work: spans, handoffs to other threads, labels, and the
- * usage of threads. */
+ * usage of threads; and for what is explained of refused locks. */
 #include "binding/module.h"
 
 #include "calls/executions.h"
+#include "calls/refusal.h"
 #include "context/handoffs.h"
 #include "context/spans.h"
 #include "context/statement_labels.h"
@@ -137,7 +138,14 @@ static PyObject *count_thread(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *explain_refusals(PyObject *Py_UNUSED(module), PyObject *function)
+{
+    qp_refusal_explain_by(function == Py_None ? NULL : function);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef qp_work_functions[] = {
+    {"explain_refusals", explain_refusals, METH_O, NULL},
     {"set_span_variable", set_span_variable, METH_O, NULL},
     {"span_begin", span_begin, METH_O, NULL},
     {"span_end", span_end, METH_VARARGS, NULL},

@@ -7,6 +7,7 @@
 #include "calls/execution_samples.h"
 #include "calls/file_work_end.h"
 #include "calls/first_run.h"
+#include "calls/refusal.h"
 #include "calls/workload.h"
 #include "counters/locks.h"
 #include "loops/steps.h"
@@ -21,19 +22,19 @@
 
 enum { ROWS_ALWAYS_TIMED = 8, ROW_SAMPLING = 16 }; /* where reading the clock is expensive */
 
-static bool count_error(const qp_key *key, const qp_call *call)
+static bool count_error(const qp_key *key, qp_call *call)
 {
     PyObject *exception = PyErr_Occurred();
     bool is_end = exception == PyExc_StopIteration || exception == PyExc_StopAsyncIteration;
     if (exception && PyType_Check(exception) && !is_end) {
-        qp_error_count(key, call->active.work.would_write);
+        call->active.work.failed = qp_error_count(key, call->active.work.would_write);
         return true;
     }
     return false; /* a StopIteration that was not even raised */
 }
 
 /* Counts rows of a cursor whose execute was not seen. */
-static void end_unknown_rows(const qp_call *call, PyObject *result, int64_t ticks)
+static void end_unknown_rows(qp_call *call, PyObject *result, int64_t ticks)
 {
     qp_key key = {.statement = QP_STATEMENT_UNKNOWN,
                   .thread = call->thread->number,
@@ -196,7 +197,11 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
         end_unknown_rows(call, result, ticks);
     }
     if (call->active.work.any) {
+        uint32_t refused = call->active.work.failed ? call->active.work.wait_path : 0;
         qp_file_work_end(call, changed_rows);
+        if (refused) { /* last: it may end the recording */
+            qp_refusal_explain(refused);
+        }
     }
 }
 

@@ -27,6 +27,7 @@ struct qp_locked_file;
 
 typedef struct {
     bool any;         /* else there is none, and the sums are zero */
+    bool failed;      /* it raised, as a lock was refused */
     bool opened;      /* a database's file, which is watched */
     bool would_write; /* a write lock was refused to a transaction that had begun to read: SQLite
                        * does not wait for it */
@@ -48,7 +49,7 @@ typedef struct {
 
 static inline void qp_file_work_clear(qp_file_work *work)
 {
-    work->any = work->opened = work->would_write = false;
+    work->any = work->opened = work->would_write = work->failed = false;
     work->sums = (qp_file_sums){0};
     work->refused_file = NULL;
     work->wait_path = 0;

@@ -47,8 +47,9 @@ static const char *sqlites_name(PyObject *exception)
     return name && PyUnicode_CheckExact(name) ? PyUnicode_AsUTF8(name) : NULL;
 }
 
-/* Writes the exception's type and, where a lock was refused, how. Keeps the exception. */
-static void describe_exception(bool would_write, char described[DESCRIBED_BYTES])
+/* Writes the exception's type and, where a lock was refused, how. Keeps the exception. Returns
+ * whether it is about a lock. */
+static bool describe_exception(bool would_write, char described[DESCRIBED_BYTES])
 {
     PyObject *type = NULL, *value = NULL, *traceback = NULL;
     char name[NAME_BYTES];
@@ -63,31 +64,33 @@ static void describe_exception(bool would_write, char described[DESCRIBED_BYTES]
     } else {
         memcpy(described, name, NAME_BYTES);
     }
+    return is_busy;
 }
 
-void qp_error_count(const qp_key *key, bool would_write)
+bool qp_error_count(const qp_key *key, bool would_write)
 {
     char bytes[DESCRIBED_BYTES];
-    describe_exception(would_write, bytes);
+    bool is_busy = describe_exception(would_write, bytes);
     qp_text name = qp_text_of(bytes, strlen(bytes));
     qp_error_row *rows = qp_rows(QP_ERROR_ROWS);
     uint32_t count = qp_row_count(QP_ERROR_ROWS);
     for (uint32_t i = 0; i < count; i++) {
         if (rows[i].name == name && qp_same_key(&rows[i].key, key)) {
             rows[i].count++;
-            return;
+            return is_busy;
         }
     }
     /* The last row is for all further types. */
     uint32_t added = count < QP_ERRORS ? qp_rows_add(QP_ERROR_ROWS, 1) : count - 1;
     if (added == UINT32_MAX) {
-        return;
+        return is_busy;
     }
     if (added < QP_ERRORS - 1) {
         rows[added] = (qp_error_row){.key = *key, .name = name, .count = 1};
-        return;
+        return is_busy;
     }
     rows[added].key = (qp_key){.statement = QP_STATEMENT_OTHER};
     rows[added].name = qp_text_of("(other)", 7);
     rows[added].count++;
+    return is_busy;
 }

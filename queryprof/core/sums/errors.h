@@ -9,4 +9,4 @@
 /* Counts the exception that is set under a key, by its type; of one about a lock with SQLite's name
  * for it. `would_write`: a lock was refused to a transaction that had begun to read. No code of the
  * program runs. */
-void qp_error_count(const qp_key *key, bool would_write);
+bool qp_error_count(const qp_key *key, bool would_write);

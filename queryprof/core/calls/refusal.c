@@ -1,0 +1,34 @@
+#include "calls/refusal.h"
+
+#include "counters/locks.h"
+#include "runtime/thread_local.h"
+
+static PyObject *explain; /* owned; NULL: nothing is explained */
+
+void qp_refusal_explain_by(PyObject *function)
+{
+    PyObject *before = explain;
+    Py_XINCREF(function);
+    explain = function;
+    Py_XDECREF(before);
+}
+
+void qp_refusal_explain(uint32_t path)
+{
+    if (!explain) {
+        return;
+    }
+    PyObject *type = NULL, *value = NULL, *traceback = NULL, *function = explain;
+    bool muted = qp_here.muted;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_INCREF(function);
+    qp_here.muted = true;
+    if (value && PyExceptionInstance_Check(value)) {
+        PyObject *done = PyObject_CallFunction(function, "Os", value, qp_locks_path(path));
+        Py_XDECREF(done);
+    }
+    PyErr_Clear(); /* what cannot be explained is not */
+    qp_here.muted = muted;
+    Py_DECREF(function);
+    PyErr_Restore(type, value, traceback);
+}
