@@ -54,7 +54,6 @@ BESIDE = ("redundant_index", "outlier", "lock_upgrade")
 
 RULES: tuple[Rule, ...] = (
     transactions.lock_upgrade,
-    transactions.lock_findings,
     indexes.stale_statistics,
     indexes.index_defeated,
     work.offset_pagination,
@@ -81,13 +80,32 @@ RULES: tuple[Rule, ...] = (
 those after it are its symptoms."""
 
 
-def _with_consequence(cause: Finding | None, blocked: Finding) -> Finding:
-    """One finding of a statement that blocks a loop: its cause, where a change of it is known."""
+OF_WORK = (
+    "stale_statistics", "index_defeated", "offset_pagination", "over_fetch", "correlated_subquery",
+    "automatic_index", "full_scan", "temp_btree_sort", "bad_index_choice", "narrow_index",
+)  # fmt: skip
+"""Causes of what takes a statement so long that others wait."""
+
+
+def _with_consequence(cause: Finding | None, waits: Finding) -> Finding:
+    """One finding of a statement that others wait for: a loop's callbacks, other transactions. It is
+    about its cause, where a change of that is known.
+    """
     if cause is None:
-        return blocked
-    if cause.category == "full_scan" and not cause.code:  # no index that could be named
-        return replace(blocked, evidence=(*blocked.evidence, *cause.evidence))
-    return replace(cause, evidence=(*cause.evidence, *blocked.evidence))
+        return waits
+    if waits.category == "blocked_loop":
+        is_known = cause.category != "full_scan" or bool(cause.code)  # an index that can be named
+    else:
+        is_known = cause.category in OF_WORK and waits.category != "long_transaction"
+    first, then = (cause, waits) if is_known else (waits, cause)
+    gain_ns = max(first.gain_ns, then.gain_ns if is_known else 0)
+    return replace(
+        first,
+        gain_ns=gain_ns,
+        share=max(first.share, then.share if is_known else 0.0),
+        severity=min(first.severity, then.severity, key=list(Severity).index),
+        evidence=(*first.evidence, *then.evidence),
+    )
 
 
 def _of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
@@ -95,10 +113,13 @@ def _of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
     place where it wins most.
     """
     found: dict[str, list[Finding]] = {}
-    for one in findings:
-        found.setdefault(one.code if one.code.startswith("CREATE") else one.identity, []).append(
-            one
-        )
+    for one in sorted(
+        findings, key=lambda one: -len(one.code)
+    ):  # several indexes before one of them
+        cause = one.identity
+        if one.code.startswith("CREATE"):
+            cause = next((code for code in found if one.code in code), one.code)
+        found.setdefault(cause, []).append(one)
     return [_merged(sorted(group, key=lambda one: -one.gain_ns)) for group in found.values()]
 
 
@@ -153,9 +174,10 @@ def find(
             kind = finding.category if finding.category in BESIDE else ""
             key = (finding.statement + kind, place_of(finding.site.frame))
             found.setdefault(key, finding)
-    for blocked in filter(None, blocked_loop(program)):
-        key = (blocked.statement, place_of(blocked.site.frame))
-        found[key] = _with_consequence(found.get(key), blocked)
+    for waits in filter(None, (*transactions.lock_findings(program), *blocked_loop(program))):
+        if waits.site.frame != OTHER_LINE:
+            key = (waits.statement, place_of(waits.site.frame))
+            found[key] = _with_consequence(found.get(key), waits)
     findings = _of_one_cause(found.values())
     # An outlier may not come again.
     order = sorted(

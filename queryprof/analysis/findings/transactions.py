@@ -176,8 +176,9 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
         own = own_code(hold)
         long = hold.max_ns >= LONG_NS and own is not None and own >= OWN_CODE
         reads = found.holder.kind == "read"
+        works = reads and _worked_ns(program, found.holder) >= OWN_CODE * hold.total_ns
         yield program.about(
-            "long_transaction" if long or reads else "lock_wait",
+            "long_transaction" if long or (reads and not works) else "lock_wait",
             found.holder.statement,
             call_site(found.holder.path, helpers),
             found.ns,
@@ -188,7 +189,10 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
                 ),
                 _held(hold),
             ),
-            "Fetch all rows at once (fetchall()), or close the cursor, before other work: a reader keeps"
+            "Make it faster: it reads for so long, and keeps writers from committing meanwhile. A"
+            " write-ahead log (PRAGMA journal_mode = WAL) lets both go on."
+            if works
+            else "Fetch all rows at once (fetchall()), or close the cursor, before other work: a reader keeps"
             " writers from committing. A write-ahead log (PRAGMA journal_mode = WAL) lets both go on."
             if reads
             else "Do the other work (computing, requests to other services) before BEGIN or after COMMIT:"
@@ -214,6 +218,15 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
             doubt="The holder is not in this trace: another process that was not recorded.",
         )
     yield from _long_holds(program, {key[0] for key in caused})
+
+
+def _worked_ns(program: Program, holder: LockEvent) -> int:
+    """The time in the database of the statement that took a lock, at its place."""
+    return sum(
+        aggregate.self_ns
+        for aggregate in program.profile.aggregates
+        if aggregate.statement == holder.statement and aggregate.path[:1] == holder.path[:1]
+    )
 
 
 def _long_holds(program: Program, said: set[str]) -> Iterator[Finding | None]:
