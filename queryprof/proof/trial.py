@@ -120,6 +120,7 @@ class Trial:
                 tuple(term.column for index in found for term in index.terms),
                 is_plain=not any(term.is_expression for index in found for term in index.terms),
                 still_scans=len(scans) > 1,  # one may be the outermost loop
+                by_range=_is_by_range(after),
             )
         return Served(before, differing=tuple(self._differing(before, columns)))
 
@@ -317,6 +318,12 @@ def _is_better(before: Steps, after: Steps) -> bool:
 def _sorting(plan: Steps) -> int:
     """How much it sorts: whole results, and results that are sorted in part."""
     return sum(1 if what.startswith("RIGHT PART") else 2 for what in signs_of(plan).temporary)
+
+
+def _is_by_range(plan: Steps) -> bool:
+    """Whether an index of ours is searched by comparisons that are none for equality."""
+    found = [used[2] for step in plan if (used := USED.search(step)) and used[2]]
+    return any("=" not in re.sub("[<>]=", "", listed) for listed in found)
 
 
 def _compared(plan: Steps) -> int:

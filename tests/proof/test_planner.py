@@ -129,3 +129,20 @@ def test_what_sql_of_a_stranger_wants_is_refused(tmp_path: object) -> None:
         assert (
             planner.served("SELECT a FROM t WHERE a = ?", (("SCAN t",),)) is None
         )  # the time is over
+
+
+def test_what_an_index_leaves_is_said() -> None:
+    """By a range, or a scan inside of another loop."""
+    kinds = {
+        "SELECT id FROM item WHERE kind = ? AND state > ?": (False, False),
+        "SELECT id FROM item WHERE kind > ?": (True, False),
+        "SELECT id FROM item WHERE kind BETWEEN ? AND ?": (True, False),
+        "SELECT count(*) FROM item a, item b, item c WHERE a.kind = ?": (False, True),
+    }
+    with Planner({}, {}, TABLES) as planner:
+        for statement, (by_range, still_scans) in kinds.items():
+            served = planner.served(statement, (plan_of(statement),))
+            assert served
+            assert (bool(served.code), served.by_range, served.still_scans) == (
+                True, by_range, still_scans,
+            ), statement  # fmt: skip

@@ -150,6 +150,8 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             code="" if served and served.still_scans else _code(program, group),
             doubt="It ran once: a report may have to read all."
             if totals.executions <= ONCE
+            else "The index is searched by a range: how much that leaves to read, --prove measures."
+            if served and served.by_range
             else "",
             most=Severity.MEDIUM if totals.executions <= ONCE else Severity.HIGH,
         )
