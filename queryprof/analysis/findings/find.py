@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from queryprof.analysis.call_sites import place_of
-from queryprof.analysis.findings import indexes, queries, transactions, work
+from queryprof.analysis.findings import indexes, locks, queries, transactions, work
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner
 from queryprof.analysis.findings.program import LoopFinder, Program
@@ -53,7 +53,7 @@ BESIDE = ("redundant_index", "outlier", "lock_upgrade")
 """Findings that are no cause of what others say of the same statement and call site."""
 
 RULES: tuple[Rule, ...] = (
-    transactions.lock_upgrade,
+    locks.lock_upgrade,
     indexes.stale_statistics,
     indexes.index_defeated,
     work.offset_pagination,
@@ -174,7 +174,7 @@ def find(
             kind = finding.category if finding.category in BESIDE else ""
             key = (finding.statement + kind, place_of(finding.site.frame))
             found.setdefault(key, finding)
-    for waits in filter(None, (*transactions.lock_findings(program), *blocked_loop(program))):
+    for waits in filter(None, (*locks.lock_findings(program), *blocked_loop(program))):
         if waits.site.frame != OTHER_LINE:
             key = (waits.statement, place_of(waits.site.frame))
             found[key] = _with_consequence(found.get(key), waits)

@@ -17,7 +17,7 @@ enum {
     LONGEST_PATH = 4096,
     HELD_NEAR = 8,                /* rows that a lock which is held now may have */
     READ_NOTABLE_NS = 1000000000, /* a shorter read transaction is not kept, ... */
-    READ_BLOCKS_NS = 5000000      /* ... unless it has kept writers from committing */
+    READ_BLOCKS_NS = 1000000      /* ... unless it has kept writers from committing */
 };
 
 qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.call_sites import call_site
-from queryprof.analysis.findings.transactions import Holders, own_code
+from queryprof.analysis.findings.locks import Holders, own_code
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import count, counted, duration, percent, size
 from queryprof.model import CallPath, LockHold

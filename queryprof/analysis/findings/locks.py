@@ -1,0 +1,294 @@
+"""Findings about locks: who waits, and who holds them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from queryprof.analysis.call_sites import call_site
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.libraries import BEGIN_IMMEDIATE, NO_LIBRARY
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.holds import sum_of
+from queryprof.analysis.units import counted, duration, percent, size
+from queryprof.model import CallPath, LockEvent, LockHold
+
+WAITED_NS = 10_000_000
+OWN_CODE = 0.5
+LONG_NS = 100_000_000
+REFUSED = (
+    "database is locked (SQLITE_BUSY of a read transaction)",
+    "database is locked (SQLITE_BUSY_SNAPSHOT)",
+    "database is locked (SQLITE_BUSY_SNAPSHOT of a read transaction)",
+)
+"""How errors end of transactions that could not become a write."""
+
+VERY_LONG_NS = 1_000_000_000
+
+
+@dataclass(slots=True)
+class _Waits:
+    """The waits that one holder caused."""
+
+    holder: LockEvent
+    count: int = 0
+    ns: int = 0
+    longest_ns: int = 0
+    waiters: set[str] = field(default_factory=set)
+
+    def add(self, wait: LockEvent, ns: int) -> None:
+        """Adds a wait, of which so much was for this holder, in one hold or in several."""
+        self.count += 1
+        self.ns += ns
+        self.longest_ns = max(self.longest_ns, ns)
+        self.waiters.add(_named(wait))
+
+
+def lock_findings(program: Program) -> Iterator[Finding | None]:
+    """lock_wait, long_transaction and pinned_wal: one finding for each holder."""
+    profile, helpers = program.profile, program.report.helpers
+    waits = [event for event in profile.lock_events if event.kind == "wait"]
+    holders = Holders(profile.lock_events)
+    total_ns = sum(work.lock_ns for work in profile.file_work)
+    caused: dict[tuple[str, object, object], _Waits] = {}
+    known_ns = 0
+    for wait in waits:
+        of_wait: dict[tuple[str, object, object], int] = {}
+        for holder, ns in holders.of(wait):
+            key = (holder.statement, holder.path[:1], holder.end_path[:1])
+            caused.setdefault(key, _Waits(holder))
+            of_wait[key] = of_wait.get(key, 0) + ns
+        for cause, waited_ns in of_wait.items():
+            caused[cause].add(wait, waited_ns)
+            known_ns += waited_ns
+    for found in caused.values():
+        if found.ns < WAITED_NS:
+            continue
+        hold = _sums_of(found.holder, program.report.lock_holds)
+        own = own_code(hold)
+        long = hold.max_ns >= LONG_NS and own is not None and own >= OWN_CODE
+        reads = found.holder.kind == "read"
+        works = reads and _worked_ns(program, found.holder) >= OWN_CODE * hold.total_ns
+        yield program.about(
+            "long_transaction" if long or (reads and not works) else "lock_wait",
+            found.holder.statement,
+            call_site(found.holder.path, helpers),
+            found.ns,
+            (
+                (
+                    f"others waited {duration(found.ns)} for it in {counted(found.count, 'call')}"
+                    f" (at most {duration(found.longest_ns)}): {', '.join(sorted(found.waiters)[:3])}"
+                ),
+                _held(hold),
+            ),
+            "Make it faster: it reads for so long, and keeps writers from committing meanwhile. A"
+            " write-ahead log (PRAGMA journal_mode = WAL) lets both go on."
+            if works
+            else "Fetch all rows at once (fetchall()), or close the cursor, before other work: a reader keeps"
+            " writers from committing. A write-ahead log (PRAGMA journal_mode = WAL) lets both go on."
+            if reads
+            else "Do the other work (computing, requests to other services) before BEGIN or after COMMIT:"
+            " the write lock is held for all of it."
+            if long
+            else "Write less in each transaction, or let one thread do all writing; a write-ahead log"
+            " (PRAGMA journal_mode = WAL) lets readers go on.",
+        )
+    unknown_ns = total_ns - known_ns
+    if program.groups and unknown_ns >= WAITED_NS and unknown_ns > 0.5 * total_ns:
+        most = max(program.groups, key=lambda group: group.files.lock_ns)
+        yield program.finding(
+            "lock_wait",
+            most,
+            unknown_ns,
+            (
+                (
+                    f"{counted(most.files.lock_waits, 'call')} waited {duration(most.files.lock_ns)}"
+                    f" (at most {duration(most.files.max_lock_ns)})"
+                ),
+            ),
+            "See which process writes to this database, and make its transactions short.",
+            doubt="The holder is not in this trace: another process that was not recorded.",
+        )
+    yield from _long_holds(program, {key[0] for key in caused})
+
+
+def _worked_ns(program: Program, holder: LockEvent) -> int:
+    """The time in the database of the statement that took a lock, at its place."""
+    return sum(
+        aggregate.self_ns
+        for aggregate in program.profile.aggregates
+        if aggregate.statement == holder.statement and aggregate.path[:1] == holder.path[:1]
+    )
+
+
+def _long_holds(program: Program, said: set[str]) -> Iterator[Finding | None]:
+    writes = [hold for hold in program.report.lock_holds if hold.kind == "write"]
+    written = {hold.database for hold in writes}
+    # A transaction that writes reads, too.
+    writers = {(hold.statement, hold.path, hold.thread) for hold in writes}
+    for hold in program.report.lock_holds:
+        own = own_code(hold)
+        site = call_site(hold.path, program.report.helpers)
+        is_writer = (hold.statement, hold.path, hold.thread) in writers
+        if hold.kind == "read" and is_writer:
+            continue
+        is_pinned = hold.kind == "read" and hold.max_ns >= VERY_LONG_NS and hold.log_bytes
+        if is_pinned and hold.database in written:
+            yield program.about(
+                "pinned_wal", hold.statement, site, hold.total_ns / 2,
+                (
+                    (f"{counted(hold.count, 'read transaction')} stayed open up to"
+                    f" {duration(hold.max_ns)} while others wrote: the write-ahead log (it had"
+                    f" {size(hold.log_bytes)}) cannot be reset, and grows"),
+                ),
+                "Fetch all rows at once (fetchall()) or close the cursor: an unfinished SELECT keeps"
+                " its transaction open.",
+                most=Severity.MEDIUM,
+            )  # fmt: skip
+        elif (
+            hold.kind == "write" and hold.statement not in said and hold.max_ns >= 2 * LONG_NS
+            and own is not None and own >= OWN_CODE
+        ):  # fmt: skip
+            yield program.about(
+                "long_transaction", hold.statement, site, hold.total_ns * own, (_held(hold),),
+                "Do the other work before BEGIN or after COMMIT.",
+                doubt="No call waited for it in this trace.", most=Severity.LOW,
+            )  # fmt: skip
+
+
+def lock_upgrade(program: Program) -> Iterator[Finding | None]:
+    """SQLite calls no busy handler where a transaction that reads would write, while another writes: both
+    would wait for ever (https://www.sqlite.org/lang_transaction.html#deferred_immediate_and_exclusive_transactions).
+    """
+    refused: dict[tuple[str, object], tuple[int, CallPath]] = {}
+    for error in program.profile.errors:
+        if error.exception.endswith(REFUSED):
+            key = error.statement, error.path[:1]
+            count, path = refused.get(key, (0, error.path))
+            refused[key] = count + error.count, path
+    for (statement, _), (count, path) in refused.items():
+        library = program.library(statement)
+        yield Finding(
+            "lock_upgrade",
+            Severity.HIGH,
+            0.0,
+            0,
+            statement,
+            call_site(path, program.report.helpers),
+            None,
+            (
+                (
+                    f"{counted(count, 'time')} it was refused at once, whatever the timeout: its"
+                    " transaction had begun to read before it wrote, while another one wrote"
+                ),
+            ),
+            BEGIN_IMMEDIATE.get(library, NO_LIBRARY),
+            whole=program.whole,
+        )
+
+
+class _Held:
+    """The locks of one kind on a database, in the order in which they were taken."""
+
+    def __init__(self, holds: list[LockEvent]) -> None:
+        self._holds = sorted(holds, key=lambda hold: hold.start_unix_ns)
+        self._starts = [hold.start_unix_ns for hold in self._holds]
+        longest = 0  # of all until then: readers' locks are held side by side
+        self._ends = [
+            longest := max(longest, hold.start_unix_ns + hold.duration_ns) for hold in self._holds
+        ]
+
+    def during(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
+        """Those that were held while a call waited, each with the time (ns); most first."""
+        first = bisect_left(self._ends, wait.start_unix_ns)
+        last = bisect_right(self._starts, wait.start_unix_ns + wait.duration_ns)
+        found = [(hold, _overlap_ns(wait, hold)) for hold in self._holds[first:last]]
+        return sorted(((hold, ns) for hold, ns in found if ns > 0), key=lambda item: -item[1])
+
+
+class Holders:
+    """Finds who held a database's lock that a call waited for.
+
+    A call that holds the write lock itself waits for the readers: its transaction cannot be written
+    before they are done (https://www.sqlite.org/lockingv3.html#writing). All others wait for who writes.
+
+    Args:
+        events: of any processes, by the same clock.
+    """
+
+    def __init__(self, events: Iterable[LockEvent]) -> None:
+        found: dict[tuple[str, str], list[LockEvent]] = {}
+        for event in events:
+            found.setdefault((event.database, event.kind), []).append(event)
+        self._held = {key: _Held(holds) for key, holds in found.items() if key[1] != "wait"}
+
+    def of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
+        """Who held the lock while a call waited for it, each with the time (ns); most first."""
+        writers = self._during(wait, "write")
+        if any(_is_of_waiter(hold, wait) for hold, _ in writers):
+            readers = self._during(wait, "read")
+            return [(hold, ns) for hold, ns in readers if hold.thread != wait.thread]
+        return [(hold, ns) for hold, ns in writers if not _same_call(hold, wait)]
+
+    def _during(self, wait: LockEvent, kind: str) -> list[tuple[LockEvent, int]]:
+        held = self._held.get((wait.database, kind))
+        return held.during(wait) if held else []
+
+
+def _overlap_ns(wait: LockEvent, hold: LockEvent) -> int:
+    start = max(wait.start_unix_ns, hold.start_unix_ns)
+    return min(wait.start_unix_ns + wait.duration_ns, hold.start_unix_ns + hold.duration_ns) - start
+
+
+def _is_of_waiter(hold: LockEvent, wait: LockEvent) -> bool:
+    """Whether the waiting call's thread had this lock when the wait began."""
+    return hold.thread == wait.thread and hold.start_unix_ns <= wait.start_unix_ns
+
+
+def _same_call(hold: LockEvent, wait: LockEvent) -> bool:
+    """Whether it is the hold that the wait was for: it begins when the wait ends."""
+    end = wait.start_unix_ns + wait.duration_ns
+    return hold.thread == wait.thread and hold.start_unix_ns >= end - 1_000_000
+
+
+def _named(event: LockEvent) -> str:
+    frame = event.path[0] if event.path else None
+    where = f" {frame.file.rpartition('/')[2]}:{frame.line}" if frame else ""
+    return f"{event.statement[:40]}{where}"
+
+
+def _sums_of(event: LockEvent, holds: Iterable[LockHold]) -> LockHold:
+    """The sums of the holds like an event, of all threads and spans."""
+    place = event.statement, event.path[:1], event.end_path[:1], event.kind, event.database
+    same = [
+        hold
+        for hold in holds
+        if (hold.statement, hold.path[:1], hold.end_path[:1], hold.kind, hold.database) == place
+    ]
+    if same:
+        return sum_of(same, same[0])
+    return LockHold(
+        event.kind, event.database, event.statement, event.path, event.span, event.thread,
+        event.end_statement, event.end_path, 1, event.duration_ns, event.duration_ns, 0, 0, None, 0,
+    )  # fmt: skip
+
+
+def own_code(hold: LockHold) -> float | None:
+    """The share of a hold in which the program's own code ran; None: unknown."""
+    if not hold.database_of_ns:
+        return None
+    return max(0.0, 1 - hold.database_ns / hold.database_of_ns)
+
+
+def _held(hold: LockHold) -> str:
+    own = own_code(hold)
+    meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
+    if hold.changed_rows:
+        meanwhile += f"; it changed {counted(hold.changed_rows, 'row')}"
+    ended = hold.end_path[0] if hold.end_path else None
+    until = f", until {hold.end_statement[:20]} in line {ended.line}" if ended else ""
+    return (
+        f"it held the {hold.kind} lock {counted(hold.count, 'time')}, {duration(hold.total_ns)} in all, at"
+        f" most {duration(hold.max_ns)}{until}{meanwhile}"
+    )
