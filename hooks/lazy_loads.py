@@ -24,7 +24,8 @@ def sqlalchemy_load(loader: Any, *_args: object, **_options: object) -> str:
 
 def django_load(descriptor: Any, *_args: object) -> str:
     """The label of the statement that gets the object of a foreign key."""
-    return f"lazy load of {descriptor.field.model.__name__}.{descriptor.field.name}"
+    field = vars(descriptor)["field"]  # a subclass may have a property of that name
+    return f"lazy load of {field.model.__name__}.{field.name}"
 
 
 LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str]]] = {

@@ -40,7 +40,9 @@ _REWRITES = tuple(
 _LEFT_OUT = re.compile(r"BLOOM FILTER ON |REUSE ")
 """Steps that only newer versions have, or print."""
 
-_SCAN = re.compile(r"SCAN (?!CONSTANT ROW|\(subquery\))(\S+)")
+_SCAN = re.compile(r"(?:SCAN (?!CONSTANT ROW|\(subquery\))|SEARCH (?=[^(\s]\S*$))(\S+)")
+"""What is searched by nothing, for a max() without an index, is read from end to end, too."""
+
 _INDEXED_SCAN = re.compile(r"SCAN \S+ (?:USING|VIRTUAL)")
 _AUTOMATIC = re.compile(r"SEARCH (\S+) USING AUTOMATIC ")
 _TEMPORARY = re.compile(r"USE TEMP B-TREE FOR (.+)")

@@ -8,7 +8,7 @@ uses nothing but the standard library: the judge runs it under the interpreter o
 from __future__ import annotations
 
 OK, DENY = 0, 1
-READ, PRAGMA, ATTACH, DETACH, CREATE_TABLE_OF_MODULE, FUNCTION = 20, 19, 24, 25, 29, 31
+READ, SELECT, PRAGMA, ATTACH, DETACH, CREATE_TABLE_OF_MODULE, FUNCTION = 20, 21, 19, 24, 25, 29, 31
 LAST_KNOWN = 33
 """Numbers of SQLite's; an action above the last is not known here."""
 

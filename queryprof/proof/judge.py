@@ -36,7 +36,7 @@ if (
     package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
     sys.modules["queryprof"] = package
 
-from queryprof.confined.authorizer import READ, Authorizer
+from queryprof.confined.authorizer import DENY, READ, SELECT, Authorizer
 from queryprof.confined.process import confine, limit_files, limit_time
 from queryprof.proof.libraries import Apsw, Sqlite3
 
@@ -122,7 +122,10 @@ class Judge:
 
     def blank(self, name: str) -> None:
         """An empty database in memory."""
-        self._copies[name] = self._ready(self._library.open(":memory:"))
+        limit_files(FILE_BYTES)
+        copy = self._library.open(":memory:")
+        copy.execute("PRAGMA temp_store = MEMORY")
+        self._copies[name] = self._ready(copy)
 
     def _ready(self, copy: Any) -> Any:
         copy.execute("PRAGMA journal_mode = MEMORY").fetchall()
@@ -145,6 +148,21 @@ class Judge:
 
     def do(self, name: str, sql: str) -> None:
         self._library.execute(self._copies[name], sql).fetchall()
+
+    def create(self, name: str, sql: str) -> None:
+        """Executes a statement that makes something, and no rows for it: none with a SELECT of its own."""
+        if sql.lstrip()[:6].upper() != "CREATE":  # ALTER has some of SQLite's
+            self.do(name, sql)
+            return
+
+        def authorize(action: int, *place: Any) -> int:
+            return DENY if action == SELECT else self.authorizer(action, *place)
+
+        self._library.set_authorizer(self._copies[name], authorize)
+        try:
+            self.do(name, sql)
+        finally:
+            self._library.set_authorizer(self._copies[name], self.authorizer)
 
     def rows(self, name: str, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self._library.execute(self._copies[name], sql, values)]

@@ -150,7 +150,7 @@ class Judge:
         if is_good:
             return answer
         kind, message = answer
-        if "interrupt" in message.lower() or kind in INTERRUPTED:
+        if message == "interrupted" or kind in INTERRUPTED:
             raise OutOfTime
         raise StatementError(message)
 
@@ -208,6 +208,10 @@ class Judge:
 
     def do(self, name: str, sql: str) -> None:
         self._ask("do", name, sql)
+
+    def create(self, name: str, sql: str) -> None:
+        """See the judge's `create`. Raises StatementError."""
+        self._ask("create", name, sql)
 
     def rows(self, name: str, sql: str, values: object = ()) -> list[tuple[Any, ...]]:
         return self._ask("rows", name, sql, values)  # type: ignore[no-any-return]

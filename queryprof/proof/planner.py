@@ -18,11 +18,17 @@ from queryprof.proof.trial import Trial, with_dummies
 from queryprof.proof.values import placeholders, replaced
 
 MOST_STATEMENTS = 100
-BUDGET_S = 3.0
+BUDGET_S = 2.0
 """For the statements of a trace, which take a few milliseconds each."""
 
 MOST_SCRIPT = 50_000
 """Characters of a text that is taken apart into statements."""
+
+MOST_SCRIPTS = 1_000_000
+"""Of all texts together."""
+
+MOST_SEMICOLONS = 100
+"""Within one statement: a trigger has some."""
 
 CHANGES_SCHEMA = ("CREATE", "ALTER", "DROP")
 
@@ -41,7 +47,7 @@ class Planner:
         """
         self._schemas, self._databases, self._texts = schemas, databases, tuple(texts)
         self._judge: Judge | None = None
-        self._ready: str | None = None
+        self._ready: tuple[str, bool] | None = None
         self._known: dict[str, Served | None] = {}
 
     def __enter__(self) -> Self:
@@ -52,9 +58,7 @@ class Planner:
             self._judge.close()
 
     def served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
-        """The indexes that the planner would take; None: the schema is not known, or the planner
-        chooses another plan on its copy than the program had, as far as that is known.
-        """
+        """The indexes that the planner would take; None: the schema is not known."""
         if statement not in self._known:
             found = None
             if len(self._known) < MOST_STATEMENTS:
@@ -69,25 +73,35 @@ class Planner:
             return Trial(self._started(self._databases.get(statement, "")), statement).tables()
         return frozenset()
 
+    def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:
+        """Whether the planner chooses another plan without the statistics."""
+        database = self._databases.get(statement, "")
+        with suppress(StatementError, OutOfTime, ProofError):
+            found = Trial(self._started(database, with_statistics=False), statement).plan()
+            return bool(plans) and found not in plans
+        return False
+
     def _served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
         trial = Trial(self._started(self._databases.get(statement, "")), statement)
         before = trial.plan()
-        return trial.served(before) if before in plans or not plans else None
+        return (
+            trial.served(before) if before in plans or not plans else Served(before, is_other=True)
+        )
 
-    def _started(self, database: str) -> Judge:
+    def _started(self, database: str, *, with_statistics: bool = True) -> Judge:
         """The judge, with the schema of a database."""
         if self._judge is None:
             self._judge = Judge()
             self._judge.deadline(BUDGET_S)
-        if self._ready != database:
+        if self._ready != (database, with_statistics):
             self._judge.blank(EMPTY)
             schema = self._schemas.get(database)
             for sql in schema.created if schema else created_by(self._texts):
                 with suppress(StatementError):
-                    with_dummies(self._judge, sql)
-            if schema and schema.statistics:
+                    with_dummies(self._judge, sql, create=True)
+            if schema and schema.statistics and with_statistics:
                 set_statistics(self._judge, EMPTY, schema.statistics)
-            self._ready = database
+            self._ready = (database, with_statistics)
         return self._judge
 
 
@@ -95,9 +109,13 @@ def created_by(texts: Iterable[str]) -> Iterator[str]:
     """The statements among them, and among the scripts, that change a schema, with values for what is
     left out of a recorded text.
     """
+    left = MOST_SCRIPTS
     for text in texts:
+        if left < 0:
+            return
         if not text.lstrip()[:6].upper().startswith(CHANGES_SCHEMA) and ";" not in text:
             continue
+        left -= len(text)
         for sql in _statements(text[:MOST_SCRIPT]):
             if sql.lstrip()[:6].upper().startswith(CHANGES_SCHEMA):
                 yield replaced(sql, ["0"] * len(placeholders(sql)))
@@ -105,9 +123,12 @@ def created_by(texts: Iterable[str]) -> Iterator[str]:
 
 def _statements(script: str) -> Iterator[str]:
     """A script's statements; SQLite says where they end."""
-    start = 0
+    start = tries = 0
     for found in re.finditer(";|$", script):
         sql = script[start : found.end()]
+        tries += 1
+        if tries > MOST_SEMICOLONS:
+            return
         if sql.strip() and (found[0] == "" or sqlite3.complete_statement(sql)):
             yield sql
-            start = found.end()
+            start, tries = found.end(), 0

@@ -31,6 +31,7 @@ COLUMNS = (
     "SELECT c.name, c.type, c.pk FROM pragma_table_list AS t, pragma_table_xinfo(t.name) AS c"
     " WHERE t.name = ? AND t.type = 'table' AND t.schema = 'main' AND c.hidden <> 1"
 )
+NAMES = "SELECT name FROM sqlite_schema"
 INDEXES = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?"
 KEYS = (
     'SELECT i.name, k.name, k."desc" FROM pragma_index_list(?) AS i, pragma_index_xinfo(i.name) AS k'
@@ -38,7 +39,7 @@ KEYS = (
 )
 OTHER_TYPES = ("TEXT", "INTEGER", "")
 
-USED = re.compile(r"USING (?:COVERING )?INDEX queryprof_(\d+)(?: \((.*)\))?$")
+USED = re.compile(r"USING (?:COVERING )?INDEX queryprof_(\d{1,4})(?: \((.*)\))?$")
 SEARCHED = re.compile(r"\s*SEARCH \S+ USING (?!AUTOMATIC).*\((.*)\)$")
 COMPARED = re.compile(r"[=<>]+")
 SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -116,13 +117,20 @@ class Trial:
             scans = signs_of(after).scans + signs_of(after).index_scans
             return Served(
                 before,
-                " ".join(f"{index.sql(index.name, self._quoted)};" for index in found),
+                " ".join(f"{index.sql(self._free(index.name), self._quoted)};" for index in found),
                 tuple(term.column for index in found for term in index.terms),
                 is_plain=not any(term.is_expression for index in found for term in index.terms),
                 still_scans=len(scans) > 1,  # one may be the outermost loop
+                sorts_less=_sorting(after) < _sorting(before),
                 by_range=_is_by_range(after),
             )
         return Served(before, differing=tuple(self._differing(before, columns)))
+
+    def _free(self, name: str) -> str:
+        """A name that nothing in the schema has."""
+        taken = {str(one).lower() for (one,) in self._judge.rows(EMPTY, NAMES)}
+        names = (name, *(f"{name}_{number}" for number in range(2, 100)))
+        return next((one for one in names if one.lower() not in taken), name)
 
     def tables(self) -> frozenset[str]:
         """The tables that it reads. Raises StatementError."""
@@ -176,12 +184,25 @@ class Trial:
         found = []
         for table, names in columns.items():
             anycase = [f"{self._quoted(name)} COLLATE NOCASE" for name in names]
-            for expression in (*expressions_of(self._statement, names), *anycase):
+            computed = [
+                one for one in expressions_of(self._statement, names) if not self._is_own(one)
+            ]
+            for expression in (*computed, *anycase):
                 index = _Index(table, (_Term(expression, is_expression=True),))
                 with self._undone(), suppress(StatementError):
                     self._judge.do(EMPTY, index.sql("queryprof_0", _in_quotes))
                     found.append(index)
         return found
+
+    def _is_own(self, expression: str) -> bool:
+        """Whether it has a function of the program's own: no index can be made of it elsewhere."""
+        sql = "SELECT count(*) FROM pragma_function_list WHERE name = lower(?) AND builtin"
+        called = re.findall(r"(\w+)\(", expression)
+        return any(
+            not self._judge.rows(EMPTY, sql, (name,))[0][0]
+            for name in called
+            if name.upper() != "CAST"
+        )
 
     def _taken(
         self, taken: tuple[_Index, ...], columns: Mapping[str, tuple[str, ...]]
@@ -213,7 +234,8 @@ class Trial:
             plan = self.plan()
         used: dict[int, str] = {}
         for step in plan:
-            if found := USED.search(step):
+            found = USED.search(step)
+            if found and int(found[1]) < len(indexes):  # another is the database's own
                 used[int(found[1])] = used.get(int(found[1]), "") + (found[2] or "")
         return plan, used
 
@@ -339,7 +361,9 @@ def _values_of(statement: str) -> Mapping[str, None] | tuple[None, ...]:
     return named or (None,) * len(names)
 
 
-def with_dummies(judge: Judge, sql: str, values: object = ()) -> list[tuple[Any, ...]]:
+def with_dummies(
+    judge: Judge, sql: str, values: object = (), *, create: bool = False
+) -> list[tuple[Any, ...]]:
     """The rows of a statement, for which functions and collations that are unknown here are made up.
 
     Raises:
@@ -347,6 +371,9 @@ def with_dummies(judge: Judge, sql: str, values: object = ()) -> list[tuple[Any,
     """
     for _ in range(MOST_UNKNOWN):
         try:
+            if create:
+                judge.create(EMPTY, sql)
+                return []
             return judge.rows(EMPTY, sql, values)
         except StatementError as error:
             function = re.search(r"no such function: (\w+)", str(error))

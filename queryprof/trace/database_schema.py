@@ -21,7 +21,9 @@ CREATED = (
 )
 HAS_STATISTICS = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1' AND type = 'table'"
 STATISTICS = "SELECT tbl, idx, stat FROM sqlite_stat1"
+ORDINARY = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
 MOST_OBJECTS = 10_000
+READING_S = 5.0
 COUNTING_S = 0.5
 STEPS_BETWEEN_LOOKS = 10_000
 BUSY_MS = 200
@@ -43,6 +45,9 @@ def read_schema(path: str) -> Schema:
     try:
         connection = sqlite3.connect(unchanged_uri(path), uri=True, timeout=BUSY_MS / 1000)
         try:
+            end_s = time.monotonic() + READING_S
+            connection.set_progress_handler(lambda: time.monotonic() > end_s, STEPS_BETWEEN_LOOKS)
+            connection.execute("PRAGMA trusted_schema = OFF")
             indexes = tuple(
                 Index(name, table, _columns(connection, name), bool(unique), bool(partial))
                 for name, table, unique, partial in connection.execute(INDEXES).fetchall()
@@ -57,7 +62,7 @@ def read_schema(path: str) -> Schema:
                 indexes,
                 tuple(sql for (sql,) in created if isinstance(sql, str)),
                 statistics,
-                _rows(connection, sorted(analyzed)),
+                _rows(connection, analyzed),
             )
         finally:
             connection.close()
@@ -65,12 +70,15 @@ def read_schema(path: str) -> Schema:
         raise TraceError(why_unreadable(path, str(error))) from error
 
 
-def _rows(connection: sqlite3.Connection, tables: Iterable[str]) -> dict[str, int]:
-    """The rows of tables, as far as they are counted in COUNTING_S."""
+def _rows(connection: sqlite3.Connection, analyzed: set[str]) -> dict[str, int]:
+    """The rows of ordinary tables, as far as they are counted in COUNTING_S. A view's are not: that
+    would execute its SQL.
+    """
     end_s = time.monotonic() + COUNTING_S
     connection.set_progress_handler(lambda: time.monotonic() > end_s, STEPS_BETWEEN_LOOKS)
     found: dict[str, int] = {}
-    for table in tables:
+    tables = {str(name) for (name,) in connection.execute(ORDINARY).fetchmany(MOST_OBJECTS)}
+    for table in sorted(tables & analyzed):
         name = table.replace('"', '""')
         with suppress(sqlite3.Error):
             found[table] = connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]

@@ -95,11 +95,13 @@ def test_what_is_not_known_is_not_served(statement: str) -> None:
         assert planner.served(statement, (("SCAN nothing",),)) is None
 
 
-def test_another_plan_than_the_program_had_says_nothing() -> None:
-    """Its schema was another one, or it had statistics."""
+def test_another_plan_than_the_program_had_is_said() -> None:
+    """Its schema was another one, or it had other statistics: nothing is proposed."""
     statement = "SELECT id FROM item WHERE kind = ?"
     with Planner({}, {}, TABLES) as planner:
-        assert planner.served(statement, (("SEARCH item USING INDEX item_kind (kind=?)",),)) is None
+        served = planner.served(statement, (("SEARCH item USING INDEX item_kind (kind=?)",),))
+    assert served
+    assert (served.is_other, served.code, served.plan) == (True, "", ("SCAN item",))
 
 
 def test_the_schema_of_a_file_has_its_statistics() -> None:
@@ -118,17 +120,48 @@ def test_scripts_are_taken_apart_by_sqlite() -> None:
     assert list(created_by(["SELECT ';'", "PRAGMA x; ATTACH 'a' AS b"])) == []
 
 
-def test_what_sql_of_a_stranger_wants_is_refused(tmp_path: object) -> None:
-    """A schema may be anybody's: nothing in it is executed but what makes tables in memory."""
-    hostile = (
-        "CREATE TABLE t(a); CREATE VIEW v AS SELECT load_extension('x') AS a; CREATE VIRTUAL TABLE w USING csv(filename='/etc/passwd')",
-        "CREATE TABLE u AS WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n) SELECT a FROM n",
-    )
-    with Planner({}, {}, hostile) as planner:
-        assert planner.served("SELECT a FROM v WHERE a = ?", (("SCAN t",),)) is None
-        assert (
-            planner.served("SELECT a FROM t WHERE a = ?", (("SCAN t",),)) is None
-        )  # the time is over
+HOSTILE = {
+    "rows": "CREATE TABLE u AS WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n) SELECT a FROM n",
+    "temporary rows": "CREATE TEMP TABLE u AS WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n)"
+    " SELECT randomblob(100000) AS y FROM n ORDER BY y",
+    "an extension": "CREATE VIEW v AS SELECT load_extension('x') AS a",
+    "a file": "CREATE VIRTUAL TABLE w USING csv(filename = '/etc/passwd')",
+    "a word": "CREATE VIRTUAL TABLE w USING interrupt_log(x)",
+    "semicolons": "CREATE TABLE x (a DEFAULT '" + ";" * 49_000 + "')",
+    "an index of that name": "CREATE TABLE u (x); CREATE INDEX queryprof_77 ON u (x)",
+    "a long number": f"CREATE TABLE u (x); CREATE INDEX queryprof_{'9' * 5000} ON u (x)",
+    "taken names": "CREATE TABLE t_a (x); CREATE TABLE u (x); CREATE INDEX t_a_2 ON u (x)",
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_sql_of_a_stranger_makes_tables_in_memory_alone(what: str) -> None:
+    """And what is refused leaves the rest of the schema as it is."""
+    texts = [HOSTILE[what]] * (60 if what == "semicolons" else 1)
+    with Planner({}, {}, ["CREATE TABLE t(a)", *texts]) as planner:
+        served = planner.served("SELECT a FROM t WHERE a = ?", (("SCAN t",),))
+        joined = "SELECT * FROM u, t WHERE u.x = t.a AND t.a = ?"
+        planner.served(joined, ())
+    assert served
+    assert served.code == f"CREATE INDEX t_a{'_3' if what == 'taken names' else ''} ON t (a);"
+
+
+def test_a_function_of_the_program_makes_no_index() -> None:
+    statement = "SELECT id FROM item WHERE ours(kind) = ?"
+    with Planner({}, {}, TABLES) as planner:
+        served = planner.served(statement, (plan_of(statement),))
+    assert served
+    assert served.code == ""
+
+
+def test_statistics_mislead_where_another_plan_is_chosen_without_them() -> None:
+    created = tuple(created_by(TABLES))
+    schema = Schema("a.db", (), created, (("item", "item_ts", "1 1"), ("payments", None, "1")))
+    join = "SELECT count(*) FROM payments p JOIN item i ON i.ts = p.cents AND i.kind = ?"
+    files = {join: "a.db", "SELECT id FROM item WHERE kind = ?": "a.db"}
+    with Planner({"a.db": schema}, files, ()) as planner:
+        assert planner.is_misled(join, (("SCAN i", "SCAN p"),))
+        assert not planner.is_misled("SELECT id FROM item WHERE kind = ?", (("SCAN item",),))
 
 
 def test_what_an_index_leaves_is_said() -> None:

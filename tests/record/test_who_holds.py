@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -237,3 +237,56 @@ def test_the_errors_of_apsw_are_told_apart(tmp_path: Path) -> None:
         other.close()
     (error,) = recording.profile.errors
     assert error.exception == "apsw.BusyError: database is locked (SQLITE_BUSY_SNAPSHOT)"
+
+
+class Own(sqlite3.OperationalError):
+    """As a program may raise it from within a call of the driver."""
+
+
+@pytest.mark.parametrize("kind", ["a secret", "a key that runs code", "no str"])
+def test_nothing_of_an_exception_is_run_or_kept(tmp_path: Path, kind: str) -> None:
+    """But its type, and SQLite's own names."""
+    db = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
+    db.execute("CREATE TABLE t (a)")
+
+    class Key:
+        def __hash__(self) -> int:
+            return hash("sqlite_errorname")
+
+        def __eq__(self, other: object) -> bool:
+            db.execute("INSERT INTO t VALUES ('run')")
+            raise KeyboardInterrupt
+
+    def rows() -> Iterator[tuple[int]]:
+        error = Own("x")
+        if kind == "a secret":
+            error.sqlite_errorname = "SQLITE_BUSY S3cr3t"
+        elif kind == "no str":
+            error.sqlite_errorname = 5  # type: ignore[assignment]
+        else:
+            vars(error)[Key()] = 1  # type: ignore[index]
+        raise error
+        yield (1,)
+
+    with queryprof.profile() as recording:
+        with pytest.raises(Own):
+            db.executemany("INSERT INTO t VALUES (?)", rows())
+    assert [error.exception.rpartition(".")[2] for error in recording.profile.errors] == ["Own"]
+    assert db.execute("SELECT count(*) FROM t").fetchone() == (0,)
+    db.close()
+
+
+def test_many_attached_files_leave_room_for_main_ones(tmp_path: Path) -> None:
+    with queryprof.profile() as recording:
+        db = sqlite3.connect(tmp_path / "main.db", isolation_level=None)
+        for number in range(300):
+            db.execute("ATTACH ? AS other", (str(tmp_path / f"{number}.db"),))
+            db.execute("CREATE TABLE other.t (a)")
+            db.execute("DETACH other")
+        late = sqlite3.connect(tmp_path / "late.db", isolation_level=None)
+        late.execute("CREATE TABLE t (a)")
+        late.close()
+        db.close()
+    databases = {hold.database for hold in recording.profile.lock_holds}
+    assert str(tmp_path / "late.db") in databases
+    assert "(attached)" in databases

@@ -61,6 +61,7 @@ RULES: tuple[Rule, ...] = (
     work.correlated_subquery,
     work.automatic_index,
     work.full_scan,
+    work.virtual_scan,
     work.temp_btree_sort,
     indexes.bad_index_choice,
     indexes.narrow_index,

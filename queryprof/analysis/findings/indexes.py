@@ -23,6 +23,11 @@ SCAN_STEPS = 10
 """VM steps for a row of a scan: more of them are not the scan's."""
 
 
+def works_hard(vm_steps: float | None, rows: float) -> bool:
+    """Whether an execution takes many more VM steps than its rows need."""
+    return (vm_steps or 0.0) >= max(LEAST_STEPS, STEPS_PER_ROW * (rows + 1))
+
+
 def index_defeated(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         scanned = {
@@ -35,9 +40,11 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
         if not scanned or read < 100 or read < 4 * (totals.rows_each or 0):
             continue
         served = program.served(group)
-        reason = _planned(served) if served else _read(program, group, scanned)
+        if served and served.is_other:
+            continue  # see full_scan
+        reason = _planned(served) if served else _read(program, group, scanned, guesses=True)
         if reason is None and served and not served.code:
-            reason = _read(program, group, scanned)
+            reason = _read(program, group, scanned, guesses=False)
         if reason is None:
             continue
         yield program.finding(
@@ -85,12 +92,12 @@ def _planned(served: Served) -> _Reason | None:
     return None
 
 
-def _read(program: Program, group: Group, scanned: set[str]) -> _Reason | None:
-    """As far as the text shows it."""
+def _read(program: Program, group: Group, scanned: set[str], guesses: bool) -> _Reason | None:
+    """As far as the text shows it. `guesses`: also what the planner would have shown."""
     where = re.split(r"\bWHERE\b", group.sql, maxsplit=1, flags=re.IGNORECASE)
     if len(where) < 2:
         return None
-    found = _defeated(where[1], _indexes(program, scanned, group))
+    found = _defeated(where[1], _indexes(program, scanned, group), guesses)
     if found:
         index, reason, fix = found
         listed = ", ".join(index.columns)
@@ -116,7 +123,7 @@ def _indexes(program: Program, scanned: set[str], group: Group) -> list[Index]:
     ]
 
 
-def _defeated(where: str, indexes: list[Index]) -> tuple[Index, str, str] | None:
+def _defeated(where: str, indexes: list[Index], guesses: bool) -> tuple[Index, str, str] | None:
     """The index that a WHERE could use, why it does not, and what to do."""
     for index in indexes:
         column = re.escape(index.columns[0])
@@ -131,8 +138,7 @@ def _defeated(where: str, indexes: list[Index]) -> tuple[Index, str, str] | None
                 index,
                 f"{found[1]}({name}) is compared, not {name}",
                 (
-                    f"Compare the column itself, or index the expression:"
-                    f" CREATE INDEX ... ON {index.table} ({found[1]}({name}))."
+                    "Compare the column itself, or create an index on the expression that is compared."
                 ),
             )
         if re.search(rf"\b{named} (?:NOT )?(?:LIKE|GLOB)\b", where, re.IGNORECASE):
@@ -143,8 +149,8 @@ def _defeated(where: str, indexes: list[Index]) -> tuple[Index, str, str] | None
                     " with %"
                 ),
                 (
-                    f"CREATE INDEX ... ON {index.table} ({name} COLLATE NOCASE), and a pattern that"
-                    " begins with letters; for words inside of texts use FTS5."
+                    f"Create an index on ({name} COLLATE NOCASE), for patterns that begin with"
+                    " letters; for words inside of texts use FTS5."
                 ),
             )
         if re.search(
@@ -163,7 +169,7 @@ def _defeated(where: str, indexes: list[Index]) -> tuple[Index, str, str] | None
                 f"an expression with {name} is compared, not {name}",
                 "Move the arithmetic to the other side, so that the column stands alone.",
             )
-        if re.search(rf"\b{named} ?(?:=|==|<|>|IN)", where, re.IGNORECASE):
+        if guesses and re.search(rf"\b{named} ?(?:=|==|<|>|IN)", where, re.IGNORECASE):
             return (
                 index,
                 (
@@ -242,10 +248,10 @@ def stale_statistics(program: Program) -> Iterator[Finding | None]:
     for group in program.groups if stale else ():
         totals = group.totals
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
-        if steps < LEAST_STEPS or steps < STEPS_PER_ROW * (rows + 1):
+        if not works_hard(steps, rows):
             continue
         tables = sorted(program.planner.tables(group.statement) & stale.keys())
-        if not tables:
+        if not tables or not program.planner.is_misled(group.statement, group.plans):
             continue
         grown = [
             f"when ANALYZE last ran, {table} had {counted(stale[table][0], 'row')}; now it has"
@@ -258,8 +264,8 @@ def stale_statistics(program: Program) -> Iterator[Finding | None]:
             totals.self_ns * (1 - min(1.0, STEPS_PER_ROW / 2 * (rows + 1) / steps)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')}, each of {average(steps)} VM steps for"
-                    f" {average(rows)} returned rows"
+                    f"{counted(totals.executions, 'execution')}, each of {average(steps)} VM steps to return"
+                    f" {average(rows)} {'row' if rows == 1 else 'rows'}"
                 ),
                 *grown,
             ),
@@ -267,7 +273,7 @@ def stale_statistics(program: Program) -> Iterator[Finding | None]:
             " ANALYZE found.",
             program.loop_of(group),
             code="ANALYZE;",
-            doubt="Whether another plan is then chosen, --prove measures.",
+            doubt="Without these statistics another plan is chosen; what it wins, --prove measures.",
         )
 
 
@@ -277,7 +283,7 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
         if (totals.full_scan_steps or 0) * SCAN_STEPS > steps:
             continue  # it is the scan that takes them
-        if steps < LEAST_STEPS or steps < STEPS_PER_ROW * (rows + 1):
+        if not works_hard(steps, rows):
             continue
         served = program.served(group)
         throws_all_away = rows < 1 and group.reads  # what adds up returns a row
@@ -291,8 +297,8 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
             totals.self_ns * (1 - min(1.0, STEPS_PER_ROW / 2 * (rows + 1) / steps)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')}, each of {average(steps)} VM steps for"
-                    f" {average(rows)} returned rows"
+                    f"{counted(totals.executions, 'execution')}, each of {average(steps)} VM steps to return"
+                    f" {average(rows)} {'row' if rows == 1 else 'rows'}"
                 ),
                 *searches[:1],
             ),

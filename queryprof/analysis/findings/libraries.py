@@ -38,8 +38,8 @@ ONE_TRANSACTION = {
     " rows that are alike with session.execute(insert(Model), rows).",
     "peewee": "Put `with db.atomic():` around the loop; or insert all of it with Model.insert_many(rows).",
     "pony": "Put one `with db_session:` around the loop.",
-    "sqlite_utils": "Put `with db.atomic():` around the loop (a `with` of the connection does not help: each"
-    " call inside of it commits); or one insert_all(rows).",
+    "sqlite_utils": "Put `with db.atomic():` around it. Each call commits by itself otherwise, also within a"
+    " `with` of the connection, and insert_all() and upsert_all() commit each batch (batch_size).",
     "diskcache": "Put `with cache.transact():` around the loop.",
     "dataset": "Put `with db:` around the loop; or one insert_many(rows).",
 }
@@ -57,9 +57,10 @@ def loaded_before(library: str, note: str) -> str:
     """
     relation = note.removeprefix(LAZY)
     attribute = relation.rpartition(".")[2]
+    how = f".options(selectinload({relation})), or joinedload()"
     if library == "django":
-        return f'{note}: load it with the query before: .select_related("{attribute}").'
-    return f"{note}: load it with the query before: .options(selectinload({relation})), or joinedload()."
+        how = f'.select_related("{attribute}")'
+    return f"Load {relation} with the query before: {how}."
 
 
 ONE_QUERY = {
@@ -78,7 +79,10 @@ BEGIN_IMMEDIATE = {
     " (Django 5.1 and newer).",
     "sqlalchemy": "Let an event begin transactions that write with BEGIN IMMEDIATE: see"
     ' "Serializable isolation / Savepoints / Transactional DDL" in SQLAlchemy\'s notes on SQLite.',
-    "peewee": 'Begin it so: with db.atomic("IMMEDIATE"):',
+    "peewee": 'Begin it with `with db.atomic("IMMEDIATE"):`, which waits for its turn before it reads.',
 }
-NO_LIBRARY = "Begin it with BEGIN IMMEDIATE: it then waits for its turn before it reads."
+NO_LIBRARY = (
+    "Begin it with BEGIN IMMEDIATE: it then waits for its turn before it reads. A SELECT whose rows are not"
+    " all fetched keeps a transaction open, too: fetchall() before writing."
+)
 """How a transaction that writes later begins, so that it waits for its turn."""

@@ -17,6 +17,9 @@ from queryprof.model import CallPath, LockEvent, LockHold
 WAITED_NS = 10_000_000
 OWN_CODE = 0.5
 LONG_NS = 100_000_000
+ENDS = ("COMMIT", "ROLLBACK", "END", "(COMMIT", "(ROLLBACK")
+"""How statements and calls begin that end a transaction."""
+
 REFUSED = (
     "database is locked (SQLITE_BUSY of a read transaction)",
     "database is locked (SQLITE_BUSY_SNAPSHOT)",
@@ -85,6 +88,9 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
             "Make it faster: it reads for so long, and keeps writers from committing meanwhile. A"
             " write-ahead log (PRAGMA journal_mode = WAL) lets both go on."
             if works
+            else "COMMIT (or ROLLBACK) before other work: a transaction that has read keeps writers from"
+            " committing. A write-ahead log (PRAGMA journal_mode = WAL) lets both go on."
+            if reads and found.holder.end_statement.upper().startswith(ENDS)
             else "Fetch all rows at once (fetchall()), or close the cursor, before other work: a reader keeps"
             " writers from committing. A write-ahead log (PRAGMA journal_mode = WAL) lets both go on."
             if reads

@@ -15,11 +15,14 @@ class Served:
 
     Attributes:
         plan: as it is planned on an empty copy of the schema.
+        is_other: whether the program had another plan, for a schema or statistics that have changed;
+            nothing else is known then.
         code: the SQL of indexes that were created, and with which the plan is a better one; "": there
             are none.
         terms: what these are on, as SQL.
         is_plain: whether that is columns alone, as they are: no expression, no other collation.
         still_scans: whether the plan then still reads a table from end to end inside of another loop.
+        sorts_less: whether the plan then sorts less.
         by_range: whether an index is searched by a range alone, which may be wide.
         differing: columns that an index would serve, had they another type.
     """
@@ -29,8 +32,10 @@ class Served:
     terms: tuple[str, ...] = ()
     is_plain: bool = True
     still_scans: bool = False
+    sorts_less: bool = False
     by_range: bool = False
     differing: tuple[str, ...] = ()
+    is_other: bool = False
 
 
 class Planner(Protocol):
@@ -42,10 +47,13 @@ class Planner(Protocol):
     def tables(self, statement: str) -> frozenset[str]:
         """The tables that a statement reads, as far as they are known."""
 
+    def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:
+        """Whether another plan is chosen without the statistics."""
+
 
 NO_INDEX = (
-    "No index on its columns finds these rows faster: compare columns as they are stored, without"
-    " expressions around them; or keep the result."
+    "No index on its plain columns that would serve it was found: compare columns as they are stored;"
+    " or create an index on the expression that is compared (--prove tries those with values in them)."
 )
 """What is said of a statement of a known schema that no index serves."""
 
@@ -58,6 +66,9 @@ class NoPlanner:
 
     def tables(self, statement: str) -> frozenset[str]:  # noqa: ARG002
         return frozenset()
+
+    def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:  # noqa: ARG002
+        return False
 
 
 NO_PLANNER = NoPlanner()

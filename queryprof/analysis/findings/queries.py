@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.libraries import ONE_QUERY, loaded_before
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.work import CHOOSES
@@ -22,6 +23,9 @@ MATCH = 0.1
 
 POINT_ROWS = 1000
 """A query for one item returns no more rows."""
+
+FEW_ROWS = 100
+"""Nor does one of which only the source shows that it is in a loop."""
 
 REPEATED_SHARE = 0.5
 LEAST_SAMPLES = 4
@@ -165,6 +169,9 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         chooses = bool(loop and CHOOSES.search(group.sql))
         if is_sure != surely or not (is_sure or (outside and chooses)):
             continue
+        rows = group.totals.rows_each or 0.0
+        if not is_sure and (rows > FEW_ROWS or works_hard(group.totals.vm_steps, rows)):
+            continue  # it is for many items already, or each execution is too much work
         each_ns = group.steady_ns / max(runs, 1)
         evidence = [f"{counted(runs, 'execution')} of {duration(each_ns)} each"]
         if in_spans:

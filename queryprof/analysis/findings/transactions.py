@@ -11,7 +11,7 @@ from queryprof.analysis.findings.libraries import (
     ONE_TRANSACTION,
 )
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.units import average, counted, duration
+from queryprof.analysis.units import count, counted, duration
 
 FEW = 20
 EACH = 0.8
@@ -105,7 +105,7 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
                     (
                         f"{counted(runs, 'read')} of {duration(group.totals.mean_ns)}, each in a"
                         " transaction of its own: SQLite locks the file, looks whether it has changed"
-                        f" ({average(files.read_bytes / max(files.calls, 1))} bytes) and unlocks it"
+                        f" ({count(files.read_bytes / max(files.calls, 1))} bytes) and unlocks it"
                     ),
                 ),
                 "Put them into one transaction (BEGIN before the loop, COMMIT after it): the file is"

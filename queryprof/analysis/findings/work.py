@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.indexes import works_hard
+from queryprof.analysis.findings.libraries import loaded_before
 from queryprof.analysis.findings.planning import NO_INDEX, Served
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.marks import CORRELATED, INDEX, ROW_STEPS, SCAN, SORT, marked_step
@@ -128,11 +130,17 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         totals = group.totals
         read = totals.full_scan_steps or 0.0
         returned = totals.rows_each or 0.0
+        if group.writes and not any(signs_of(plan).scans for plan in group.plans):
+            yield _fired_scan(program, group)
+            continue
         if not CHOOSES.search(group.sql) or OFFSET.search(group.sql):
             continue  # it must read all
         if _stops_early(group) and totals.executions > ONCE:
             continue  # its order decides: see temp_btree_sort
         served = program.served(group)
+        if group.writes and served and not served.code:
+            yield _fired_scan(program, group)
+            continue
         columns = ", ".join(dict.fromkeys(served.terms)) if served else ""
         yield program.finding(
             "full_scan",
@@ -145,7 +153,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                 ),
                 _step(program, group, SCAN),
             ),
-            _index_fix(served, columns),
+            _index_fix(served, columns) + _and_loaded_before(program, group),
             program.loop_of(group),
             code="" if served and served.still_scans else _code(program, group),
             doubt="It ran once: a report may have to read all."
@@ -157,7 +165,71 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         )
 
 
+def _and_loaded_before(program: Program, group: Group) -> str:
+    """What else is to be done where an object mapper runs it for each object."""
+    note = program.note_of(group)
+    if not note or group.totals.executions <= ONCE:
+        return ""
+    return " " + loaded_before(program.library(group.statement), note)
+
+
+def virtual_scan(program: Program) -> Iterator[Finding | None]:
+    """Of a full-text table (https://www.sqlite.org/fts5.html), whose plan 0 is a scan."""
+    for group in program.groups:
+        totals = group.totals
+        scans = [
+            step.strip()
+            for plan in group.plans
+            for step in plan
+            if step.strip().endswith("VIRTUAL TABLE INDEX 0:")
+        ]
+        if (
+            scans
+            and CHOOSES.search(group.sql)
+            and works_hard(totals.vm_steps, totals.rows_each or 0.0)
+        ):
+            yield program.finding(
+                "full_scan",
+                group,
+                totals.self_ns * (1 - ((totals.rows_each or 0.0) + 1) / (totals.vm_steps or 1.0)),
+                (
+                    (
+                        f"{counted(totals.executions, 'execution')} take {average(totals.vm_steps)} VM"
+                        f" steps each to return {average(totals.rows_each or 0)} rows"
+                    ),
+                    scans[0],
+                ),
+                "A virtual table has no index on a column: a full-text table is searched by MATCH"
+                " (WHERE table MATCH 'column:word'); or keep the column in an ordinary table.",
+                program.loop_of(group),
+            )
+
+
+def _fired_scan(program: Program, group: Group) -> Finding | None:
+    """Of a write that does not scan itself."""
+    totals = group.totals
+    return program.finding(
+        "full_scan",
+        group,
+        totals.self_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
+        (
+            (
+                f"{counted(totals.executions, 'execution')} read {average(totals.full_scan_steps)} rows"
+                " each from end to end, which the statement itself does not"
+            ),
+        ),
+        "A trigger of its table, or a foreign key that refers to it, reads another table: create an index on"
+        " the column that the trigger compares, or that refers (REFERENCES).",
+        program.loop_of(group),
+    )
+
+
 def _index_fix(served: Served | None, columns: str) -> str:
+    if served and served.is_other:
+        step = next(
+            (step.strip() for step in served.plan if "INDEX" in step), served.plan[0].strip()
+        )
+        return f"The schema, or what ANALYZE found, has changed since: it is planned as {step} now. Record again."
     if columns:
         several = "indexes" if served and served.code.count("CREATE") > 1 else "an index"
         measure = (
@@ -167,6 +239,11 @@ def _index_fix(served: Served | None, columns: str) -> str:
         )
         return f"Create {several} on what it compares: {columns}.{measure}"
     return NO_INDEX if served else "Create an index on the columns that it compares."
+
+
+def _sorts_less(program: Program, group: Group) -> bool:
+    served = program.served(group)
+    return bool(served and served.sorts_less)
 
 
 def _code(program: Program, group: Group) -> str:
@@ -203,7 +280,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
             ),
             "Create an index in the order of ORDER BY (the compared columns first): the rows then"
             " come sorted" + (", and LIMIT stops after the first." if limited else "."),
-            code=_code(program, group),
+            code=_code(program, group) if _sorts_less(program, group) else "",
             doubt="" if limited else "All rows are returned: the sort is only a part of the time.",
             most=Severity.HIGH if limited else Severity.MEDIUM,
         )

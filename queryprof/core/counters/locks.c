@@ -100,7 +100,8 @@ static uint32_t number_of_attached(uint64_t identity)
     char name[sizeof "(attached 0123456789abcdef)"];
     snprintf(name, sizeof name, "(attached %016llx)", (unsigned long long)identity);
     uint32_t known = main_with(identity);
-    return known ? known : number_of(name, identity);
+    bool has_room = !paths[PATHS / 2].text; /* the rest is for main databases */
+    return known ? known : has_room ? number_of(name, identity) : number_of("(attached)", 0);
 }
 
 void qp_locks_opened(const void *file, const char *path, bool is_main)

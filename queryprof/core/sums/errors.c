@@ -26,25 +26,60 @@ static void name_exception(PyObject *exception_type, char name[NAME_BYTES])
     PyOS_snprintf(name, NAME_BYTES, "%s%s%s", plain ? "" : prefix, plain ? "" : ".", type->tp_name);
 }
 
-/* What SQLite calls the error (borrowed), as the driver's exception has it; NULL: it does not. */
-static const char *sqlites_name(PyObject *exception)
+static const char *const busy_names[] = {"SQLITE_BUSY", "SQLITE_BUSY_RECOVERY",
+                                         "SQLITE_BUSY_SNAPSHOT", "SQLITE_BUSY_TIMEOUT"};
+
+enum { BUSY_NAMES = sizeof busy_names / sizeof *busy_names };
+
+/* A value in a dict (borrowed) by a key that is a str, or NULL. A key of the program's is not
+ * compared, as that would run its code. */
+static PyObject *plain_item(PyObject *dict, const char *wanted)
 {
-    PyTypeObject *type = Py_TYPE(exception);
-    if (!PyExceptionInstance_Check(exception) || type->tp_getattro != PyObject_GenericGetAttr) {
-        return NULL;
-    }
-    const PyObject *fields = ((PyBaseExceptionObject *)exception)->dict;
-    PyObject *name = NULL;
-    if (fields && PyDict_CheckExact(fields)) {
-        name = PyDict_GetItemString((PyObject *)fields, "sqlite_errorname");         /* borrowed */
-        PyObject *code = PyDict_GetItemString((PyObject *)fields, "extendedresult"); /* APSW's */
-        if (!name && code && PyLong_CheckExact(code)) {
-            return PyLong_AsLong(code) == BUSY_SNAPSHOT ? "SQLITE_BUSY_SNAPSHOT"
-                   : PyLong_AsLong(code) == BUSY        ? "SQLITE_BUSY"
-                                                        : NULL;
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(dict, &at, &key, &value)) {
+        if (PyUnicode_CheckExact(key) && PyUnicode_CompareWithASCIIString(key, wanted) == 0) {
+            return value;
         }
     }
-    return name && PyUnicode_CheckExact(name) ? PyUnicode_AsUTF8(name) : NULL;
+    return NULL;
+}
+
+/* Whether an exception's only argument is SQLite's text for a refused lock. */
+static bool says_locked(const PyBaseExceptionObject *exception)
+{
+    PyObject *text = exception->args && PyTuple_GET_SIZE(exception->args) == 1
+                         ? PyTuple_GET_ITEM(exception->args, 0)
+                         : NULL;
+    return text && PyUnicode_CheckExact(text) &&
+           PyUnicode_CompareWithASCIIString(text, "database is locked") == 0;
+}
+
+/* SQLite's name of an error about a lock, as the driver's exception has it; NULL: it is about none.
+ * Static text: what else an exception has may be a secret. */
+static const char *busy_name(PyObject *value)
+{
+    if (!PyExceptionInstance_Check(value)) {
+        return NULL;
+    }
+    const PyBaseExceptionObject *exception = (PyBaseExceptionObject *)value;
+    PyObject *fields =
+        exception->dict && PyDict_CheckExact(exception->dict) ? exception->dict : NULL;
+    PyObject *name = fields ? plain_item(fields, "sqlite_errorname") : NULL;
+    for (int i = 0; name && PyUnicode_CheckExact(name) && i < BUSY_NAMES; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, busy_names[i]) == 0) {
+            return busy_names[i];
+        }
+    }
+    PyObject *code = fields ? plain_item(fields, "extendedresult") : NULL; /* APSW's */
+    if (code && PyLong_CheckExact(code)) {
+        int overflow;
+        long number = PyLong_AsLongAndOverflow(code, &overflow);
+        return number == BUSY_SNAPSHOT ? "SQLITE_BUSY_SNAPSHOT"
+               : number == BUSY        ? "SQLITE_BUSY"
+                                       : NULL;
+    }
+    return !name && says_locked(exception) ? "SQLITE_BUSY" : NULL;
 }
 
 /* Writes the exception's type and, where a lock was refused, how. Keeps the exception. Returns
@@ -55,16 +90,15 @@ static bool describe_exception(bool would_write, char described[DESCRIBED_BYTES]
     char name[NAME_BYTES];
     PyErr_Fetch(&type, &value, &traceback);
     name_exception(type, name);
-    const char *error = value ? sqlites_name(value) : NULL;
-    bool is_busy = error && !strncmp(error, "SQLITE_BUSY", 11) && strlen(error) < NAME_BYTES;
+    const char *error = value ? busy_name(value) : NULL;
     PyErr_Restore(type, value, traceback);
-    if (is_busy) {
+    if (error) {
         PyOS_snprintf(described, DESCRIBED_BYTES, "%s: database is locked (%s%s)", name, error,
                       would_write ? " of a read transaction" : "");
     } else {
         memcpy(described, name, NAME_BYTES);
     }
-    return is_busy;
+    return error;
 }
 
 bool qp_error_count(const qp_key *key, bool would_write)

@@ -1,0 +1,34 @@
+"""The schema of a stranger's database is read, and nothing of it is executed."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from queryprof.trace.database_schema import read_schema
+
+pytestmark = pytest.mark.once
+
+
+def test_rows_of_tables_are_counted_and_none_of_views(tmp_path: Path) -> None:
+    """A view that is named in the statistics would be executed, for minutes in one step."""
+    path = tmp_path / "a.db"
+    db = sqlite3.connect(path)
+    db.executescript(
+        """
+        CREATE TABLE t (a); INSERT INTO t VALUES (1), (2); CREATE INDEX t_a ON t (a); ANALYZE;
+        CREATE VIEW v AS SELECT 1 AS x WHERE instr(hex(zeroblob(50000000)), hex(zeroblob(25000000)) || '1');
+        DELETE FROM sqlite_stat1;
+        INSERT INTO sqlite_stat1 VALUES
+            ('t', 't_a', '2 1'), ('v', NULL, '1'), ('missing', NULL, '1'), ('t', x'00', 7), (NULL, NULL, NULL),
+            ('t', 't_a', '99999999999999999999999'), ('t', 't_a', '-5 x');
+        """
+    )
+    db.commit()
+    db.close()
+    schema = read_schema(str(path))
+    assert schema.rows == {"t": 2}
+    assert schema.analyzed_rows["t"] == 2
+    assert len(schema.created) == 3
