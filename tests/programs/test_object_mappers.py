@@ -288,6 +288,10 @@ if __name__ == "__main__":
     for number in range(1, 4):
         Book.objects.create(author=Author.objects.create(name=f"author {number}"))
     queryprof.install("django.qprof")
+    import copy, pickle
+    from django.db.models.fields.related_descriptors import ForwardManyToOneDescriptor
+    get_object = ForwardManyToOneDescriptor.get_object
+    assert pickle.loads(pickle.dumps(get_object)) is get_object is copy.deepcopy(get_object)
     assert get(2).name == "author 2"
     assert names() == ["author 1", "author 2", "author 3"]
     for number in (1, 2, 3, 3):

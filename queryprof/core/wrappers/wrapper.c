@@ -18,7 +18,17 @@ static PyObject *get_attribute(PyObject *self, PyObject *name)
     if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0) {
         return Py_NewRef((PyObject *)Py_TYPE(self));
     }
-    return PyObject_GetAttr(((qp_wrapper *)self)->wrapped, name);
+    PyObject *wrapped = ((qp_wrapper *)self)->wrapped;
+    if (PyFunction_Check(wrapped) && PyUnicode_CompareWithASCIIString(name, "__reduce_ex__") == 0) {
+        return PyObject_GenericGetAttr(self, name);
+    }
+    return PyObject_GetAttr(wrapped, name);
+}
+
+/* A function is pickled, and copied, by its name. */
+static PyObject *reduce(PyObject *self, PyObject *Py_UNUSED(protocol))
+{
+    return PyObject_GetAttrString(((qp_wrapper *)self)->wrapped, "__qualname__");
 }
 
 static int set_attribute(PyObject *self, PyObject *name, PyObject *value)
@@ -59,6 +69,11 @@ static void dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
+static PyMethodDef methods[] = {
+    {"__reduce_ex__", reduce, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(qp_wrapper, vectorcall), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
@@ -73,6 +88,7 @@ static PyType_Slot slots[] = {
     {Py_tp_getattro, get_attribute},
     {Py_tp_setattro, set_attribute},
     {Py_tp_repr, represent},
+    {Py_tp_methods, methods},
     {Py_tp_members, members},
     {0, NULL},
 };
