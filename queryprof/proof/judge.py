@@ -149,6 +149,12 @@ class Judge:
     def do(self, name: str, sql: str) -> None:
         self._library.execute(self._copies[name], sql).fetchall()
 
+    def enforce_references(self, name: str, is_on: bool) -> None:
+        """Whether foreign keys are looked after, which is up to each connection."""
+        self._library.set_authorizer(self._copies[name], None)
+        self._copies[name].execute(f"PRAGMA foreign_keys = {int(is_on)}").fetchall()
+        self._library.set_authorizer(self._copies[name], self.authorizer)
+
     def create(self, name: str, sql: str) -> None:
         """Executes a statement that makes something, and no rows for it: none with a SELECT of its own."""
         if sql.lstrip()[:6].upper() != "CREATE":  # ALTER has some of SQLite's

@@ -209,6 +209,9 @@ class Judge:
     def do(self, name: str, sql: str) -> None:
         self._ask("do", name, sql)
 
+    def enforce_references(self, name: str, is_on: bool) -> None:
+        self._ask("enforce_references", name, is_on)
+
     def create(self, name: str, sql: str) -> None:
         """See the judge's `create`. Raises StatementError."""
         self._ask("create", name, sql)

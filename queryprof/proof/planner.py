@@ -82,11 +82,19 @@ class Planner:
         return False
 
     def _served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
-        trial = Trial(self._started(self._databases.get(statement, "")), statement)
+        judge = self._started(self._databases.get(statement, ""))
+        trial = Trial(judge, statement)
         before = trial.plan()
-        return (
-            trial.served(before) if before in plans or not plans else Served(before, is_other=True)
-        )
+        if before in plans or not plans:
+            return trial.served(before)
+        judge.enforce_references(EMPTY, True)
+        try:
+            looked_after = trial.plan()
+            if looked_after in plans:
+                return trial.served(looked_after)
+        finally:
+            judge.enforce_references(EMPTY, False)
+        return Served(before, is_other=True)
 
     def _started(self, database: str, *, with_statistics: bool = True) -> Judge:
         """The judge, with the schema of a database."""

@@ -31,6 +31,7 @@ COLUMNS = (
     "SELECT c.name, c.type, c.pk FROM pragma_table_list AS t, pragma_table_xinfo(t.name) AS c"
     " WHERE t.name = ? AND t.type = 'table' AND t.schema = 'main' AND c.hidden <> 1"
 )
+REFERRING = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
 NAMES = "SELECT name FROM sqlite_schema"
 INDEXES = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?"
 KEYS = (
@@ -111,7 +112,7 @@ class Trial:
 
     def served(self, before: Steps) -> Served:
         """The indexes that make the plan a better one, or the columns whose types keep it from one."""
-        columns = self._columns()
+        columns = self._columns(before)
         found, after = self._search(before, columns)
         if found:
             scans = signs_of(after).scans + signs_of(after).index_scans
@@ -139,8 +140,8 @@ class Trial:
             table for table, _ in self._judge.columns(EMPTY, self._statement, self._values)
         )
 
-    def _columns(self) -> Mapping[str, tuple[str, ...]]:
-        """The columns that the statement reads, by their table."""
+    def _columns(self, before: Steps) -> Mapping[str, tuple[str, ...]]:
+        """The columns that the statement reads, by their table; and those of foreign keys to its table."""
         read = [tuple(one) for one in self._judge.columns(EMPTY, self._statement, self._values)]
         found: dict[str, tuple[str, ...]] = {}
         for table in dict.fromkeys(table for table, _ in read):
@@ -150,6 +151,10 @@ class Trial:
             names = [name for name, *_ in listed if (table, name) in read and name not in rowid]
             if names:
                 found[table] = tuple(names[:MOST_COLUMNS])
+        for table in signs_of(before).scans:  # for a foreign key no column is read
+            referring = self._judge.rows(EMPTY, REFERRING, (table,))
+            if table not in found and referring:
+                found[table] = tuple(name for (name,) in referring)
         return found
 
     def _search(

@@ -179,3 +179,23 @@ def test_what_an_index_leaves_is_said() -> None:
             assert (bool(served.code), served.by_range, served.still_scans) == (
                 True, by_range, still_scans,
             ), statement  # fmt: skip
+
+
+def test_a_foreign_key_that_is_looked_after_wants_an_index() -> None:
+    """No column of the table that refers is in the statement."""
+    tables = (
+        "CREATE TABLE parent(id INTEGER PRIMARY KEY)",
+        "CREATE TABLE child(id INTEGER PRIMARY KEY, up INTEGER REFERENCES parent ON DELETE CASCADE, v)",
+    )
+    statement, plan = (
+        "DELETE FROM parent WHERE id = ?",
+        "SEARCH parent USING INTEGER PRIMARY KEY (rowid=?)",
+    )
+    with Planner({}, {}, tables) as planner:
+        looked_after = planner.served(statement, ((plan, "SCAN child"),))
+    with Planner({}, {}, tables) as planner:
+        not_looked_after = planner.served(statement, ((plan,),))
+    assert looked_after
+    assert looked_after.code == "CREATE INDEX child_up ON child (up);"
+    assert not_looked_after
+    assert not_looked_after.code == ""
