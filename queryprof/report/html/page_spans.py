@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from queryprof.analysis.delays import Delays
 from queryprof.analysis.report import Report
 from queryprof.model import Loop, SlowSpan
 from queryprof.report.html.numbers import Numbers
-from queryprof.report.text.spans import run_title, without_runs
+from queryprof.report.places import Places
+from queryprof.report.text.spans import delay_in_words, run_title, without_runs
 
 SHOWN = 30
 """Slowest spans on a page."""
@@ -18,6 +20,7 @@ class PageSpans:
 
     def __init__(self, report: Report, numbers: Numbers) -> None:
         self._report, self._numbers = report, numbers
+        self._delays, self._places = Delays(report.profile), Places(report.profile)
         starts = [process.start_unix_ns for process in report.profile.processes]
         self._start_unix_ns = min(starts, default=0)
 
@@ -47,6 +50,10 @@ class PageSpans:
             "executions": one.executions,
             "failed": one.failed,
             "status": one.status,
+            "why": [
+                self._numbers.text(delay_in_words(delay, self._places))
+                for delay in self._delays.of(one)
+            ],
             "without_runs": self._numbers.text(None if one.runs else without_runs(one)),
             "runs": {
                 "statement": [each["statement"] for each in mentions],

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TextIO
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
+from queryprof.analysis.delays import Delay, Delays
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import count, counted, duration, percent
 from queryprof.model import SlowSpan, SpanRun
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, plain_table, write
-from queryprof.report.text.spans import NO_SPANS, NOT_RECORDED, run_title, without_runs
+from queryprof.report.text.spans import (
+    NO_SPANS,
+    NOT_RECORDED,
+    delay_in_words,
+    run_title,
+    without_runs,
+)
 
 SHOWN = 3
 BAR_COLUMNS = 24
@@ -28,13 +36,17 @@ def print_slowest_spans(
     console = console_for(file, width)
     places = Places(report.profile)
     shown = report.slowest_spans[: report.top or SHOWN]
+    delays = Delays(report.profile)
     parts: list[RenderableType] = [
-        _span(number, one, report, places, console.width) for number, one in enumerate(shown, 1)
+        _span(number, one, delays.of(one), report, places, console.width)
+        for number, one in enumerate(shown, 1)
     ]
     write(console, parts or [Text(NOT_RECORDED if report.spans else NO_SPANS)])
 
 
-def _span(number: int, one: SlowSpan, report: Report, places: Places, width: int) -> RenderableType:
+def _span(
+    number: int, one: SlowSpan, delays: Sequence[Delay], report: Report, places: Places, width: int
+) -> RenderableType:
     started = datetime.fromtimestamp(one.started_unix_ns / 1e9, UTC).astimezone()
     status = f"  status {one.status}" if one.status is not None else ""
     head = Text.assemble(
@@ -60,7 +72,8 @@ def _span(number: int, one: SlowSpan, report: Report, places: Places, width: int
         site = Text(places.site(report.sites.site(run.path)), "cyan", overflow="fold")
         table.add_row(*figures, Group(what, site) if run.path else what)
     inside = table if one.runs else Text(without_runs(one), "dim")
-    return Group(Text(""), head, Padding(inside, (0, 0, 0, 5)))
+    why = [Text(delay_in_words(delay, places), "yellow", overflow="fold") for delay in delays]
+    return Group(Text(""), head, *(Padding(line, (0, 0, 0, 5)) for line in (*why, inside)))
 
 
 def _bar(run: SpanRun, one: SlowSpan) -> Text:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from queryprof.analysis.delays import Delay
+from queryprof.analysis.units import counted, duration
 from queryprof.model import SlowSpan, SpanRun
+from queryprof.report.places import Places
 
 NO_SPANS = "No span has ended: nothing marked requests or other pieces of work."
 NOT_RECORDED = "Recorded without single requests: this trace has their sums alone."
@@ -18,6 +21,16 @@ THE_REST = "(everything that followed)"
 def without_runs(one: SlowSpan) -> str:
     """What is said instead of a span's calls."""
     return NOT_KEPT if one.executions else NOTHING_ASKED
+
+
+def delay_in_words(delay: Delay, places: Places) -> str:
+    """What kept a span waiting."""
+    at = places.frame(delay.frame) if delay.frame else "(unknown)"
+    if delay.kind == "stall":
+        return (
+            f"{duration(delay.ns)} the event loop stood at {at} ({counted(delay.count, 'stall')})"
+        )
+    return f"{duration(delay.ns)} it waited for a lock that was taken at {at} ({counted(delay.count, 'wait')})"
 
 
 def run_title(run: SpanRun) -> str:

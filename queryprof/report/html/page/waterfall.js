@@ -22,9 +22,10 @@ function waterfalls() {
 // beginning to the last one's end, filled as much as it was in the database.
 function waterfall(span) {
   const runs = span.runs, whole = span.duration_ns || 1;
-  if (!runs.statement.length) return h("p", { class: "dim" }, text(span.without_runs));
+  const why = span.why.map((words) => h("p", {}, text(words)));
+  if (!runs.statement.length) return [...why, h("p", { class: "dim" }, text(span.without_runs))];
   const place = (ns) => Math.min(Math.max(ns / whole, 0), 1) * 100;
-  return [
+  return [...why,
     h("ol", { class: "runs" }, runs.statement.map((statement, at) => {
       const start = runs.start_ns[at], took = Math.max(runs.end_ns[at] - start, 0);
       const busy = Math.min(runs.self_ns[at] / (took || 1), 1);
