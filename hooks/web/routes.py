@@ -29,6 +29,9 @@ _ID = re.compile(
     re.IGNORECASE,
 )
 
+_ANCHOR = re.compile(r"(?<!\[)\^|\$$|\\Z$")
+"""In the route of a regular expression: where it begins and ends, which says nothing."""
+
 _unrouted: set[str] = set()
 
 
@@ -97,7 +100,8 @@ def _django_route(app: object, request: Mapping[str, Any]) -> str | None:
     if handlers is None or not any(isinstance(a, handlers.BaseHandler) for a in _layers(app)):
         return None
     path = request.get("PATH_INFO") or request.get("path") or "/"
-    return "/" + str(sys.modules["django.urls"].resolve(path).route)
+    route = str(sys.modules["django.urls"].resolve(path).route)
+    return "/" + _ANCHOR.sub("", route)
 
 
 def _starlette_route(app: object, scope: Scope) -> str | None:

@@ -250,7 +250,7 @@ settings.configure(
 django.setup()
 from django.db import connection, models
 from django.http import HttpResponse
-from django.urls import path
+from django.urls import include, path, re_path
 
 class Author(models.Model):
     name = models.TextField()
@@ -274,7 +274,10 @@ def read_author(book):
 def view(request, number):
     return HttpResponse(get(number).name)
 
-urlpatterns = [path("authors/<int:number>/", view)]
+urlpatterns = [
+    path("authors/<int:number>/", view),
+    re_path(r"^exact/", include([re_path(r"^(?P<number>[^/.]+)/$", view)])),
+]
 
 if __name__ == "__main__":
     from django.core.wsgi import get_wsgi_application
@@ -294,8 +297,10 @@ if __name__ == "__main__":
     assert pickle.loads(pickle.dumps(get_object)) is get_object is copy.deepcopy(get_object)
     assert get(2).name == "author 2"
     assert names() == ["author 1", "author 2", "author 3"]
-    for number in (1, 2, 3, 3):
-        environ = RequestFactory().get(f"/authors/{number}/").environ
+    paths = [*(f"/authors/{number}/" for number in (1, 2, 3, 3)), "/exact/1/"]
+    for where in paths:
+        number = int(where[-2])
+        environ = RequestFactory().get(where).environ
         body = application(environ, lambda *_: None)
         assert b"".join(body) == b"author %d" % number
         body.close()
@@ -315,10 +320,10 @@ def test_django(tmp_path: Path) -> None:
     found["names", ""] += found.pop(("names.<locals>.<listcomp>", ""), 0)
     assert found == {
         ("get", ""): 1, ("names", ""): 1, ("read_author", ""): 3,
-        ("get", "GET /authors/<int:number>/"): 4,
+        ("get", "GET /authors/<int:number>/"): 4, ("get", "GET /exact/(?P<number>[^/.]+)/"): 1,
     }  # fmt: skip
     assert list(profile.notes.values()) == ["lazy load of Book.author"]
-    (span,) = profile.spans
+    span = next(span for span in profile.spans if "authors" in span.name)
     assert (span.count, span.queries.total_ns) == (4, 4)
 
 
