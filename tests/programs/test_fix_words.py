@@ -120,6 +120,20 @@ for number in range(200):
     db["log"].insert({"id": number, "text": "x"})  # each commits
 """
 
+
+def test_what_django_executes_under_debug_is_nobodys_fault(tmp_path: Path, queryprof: Run) -> None:
+    pytest.importorskip("django")
+    program = DJANGO.replace("INSTALLED_APPS=[]", "INSTALLED_APPS=[], DEBUG=True")
+    (tmp_path / "app.py").write_text(textwrap.dedent(program))
+    result = queryprof("run", "--no-report", "-o", "t.qprof", "app.py")
+    assert result.returncode == 0, result.stderr
+    report = Report(read_profile("t.qprof"))
+    assert any(a.statement.startswith("SELECT QUOTE") for a in report.profile.aggregates)
+    found = findings_of(report)
+    assert not [one for one in found if one.statement.startswith("SELECT QUOTE")]
+    assert any("select_related" in one.fix for one in found)
+
+
 PROGRAMS = {
     "django": (DJANGO, {
         "each commits": "transaction.atomic()",

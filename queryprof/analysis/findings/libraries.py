@@ -31,6 +31,15 @@ def loads_lazily(stack: Iterable[Frame]) -> bool:
     return any(frame.function.startswith(LOADERS) for frame in stack)
 
 
+OWN = ("DatabaseOperations._quote_params_for_last_executed_query",)
+"""Functions of libraries that execute statements for themselves: Django's list of queries under DEBUG."""
+
+
+def is_own(stack: Iterable[Frame]) -> bool:
+    """Whether a library executes a statement for itself there, and not for the program."""
+    return any(frame.function.startswith(OWN) for frame in stack)
+
+
 ONE_TRANSACTION = {
     "django": "Put `with transaction.atomic():` around the loop; or create all of it with one"
     " Model.objects.bulk_create(objects).",

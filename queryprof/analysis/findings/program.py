@@ -19,7 +19,7 @@ from queryprof.analysis.findings.finding import (
     Severity,
 )
 from queryprof.analysis.findings.groups import Group, by_function, groups_of
-from queryprof.analysis.findings.libraries import loads_lazily, package_of
+from queryprof.analysis.findings.libraries import is_own, loads_lazily, package_of
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
 from queryprof.analysis.report import Report
 from queryprof.model import CallPath, Frame, Profile, Schema
@@ -62,7 +62,12 @@ class Program:
     def groups(self) -> tuple[Group, ...]:
         """Those that take most time: the rest can win too little."""
         least_ns = min(LEAST_SHARE * self.run_ns, LEAST_NS)
-        return tuple(group for group in self.all_groups[:MOST_GROUPS] if group.self_ns >= least_ns)
+        return tuple(
+            group
+            for group in self.all_groups[:MOST_GROUPS]
+            if group.self_ns >= least_ns
+            and not any(map(is_own, self._stacks.get(group.statement, ())))
+        )
 
     @cached_property
     def by_function(self) -> Mapping[Function, list[Group]]:
