@@ -1,0 +1,207 @@
+"""Each threshold of a finding, from both sides, on profiles made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from say.by_hand import MAIN, QUERY, aggregate, profile_of
+
+from queryprof.analysis.findings.find import find
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.program import severity_of
+from queryprof.analysis.report import Report
+from queryprof.model import (
+    ErrorCount,
+    Frame,
+    LockEvent,
+    LockHold,
+    ParameterSample,
+    Plan,
+    Profile,
+    Thread,
+)
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+SITE = (QUERY, MAIN)
+READ = "SELECT a FROM t WHERE b = ?"
+
+
+def findings(profile: Profile, is_loop: bool = True) -> tuple[Finding, ...]:
+    """Of a program whose run is a second."""
+
+    def loop(frame: Frame) -> Frame | None:
+        return replace(frame, line=1) if is_loop else None
+
+    return find(Report(profile), loop, {})
+
+
+def has(category: str, profile: Profile, is_loop: bool = True) -> bool:
+    return category in {one.category for one in findings(profile, is_loop)}
+
+
+@pytest.mark.parametrize(
+    ("share", "span_ns", "severity"),
+    [
+        (0.1, 0, Severity.HIGH), (0.0999, 0, Severity.MEDIUM),
+        (0.02, 0, Severity.MEDIUM), (0.0199, 0, Severity.LOW),
+        (0.0, 100 * MS, Severity.HIGH), (0.0, 100 * MS - 1, Severity.LOW),
+    ],
+)  # fmt: skip
+def test_severity(share: float, span_ns: float, severity: Severity) -> None:
+    assert severity_of(share, span_ns) is severity
+
+
+@pytest.mark.parametrize(("ns", "is_said"), [(5 * MS, True), (900_000, False)])
+def test_what_wins_little_is_no_finding(ns: int, is_said: bool) -> None:
+    """Half a percent of the run, or a millisecond."""
+    assert bool(findings(profile_of(aggregate(READ, SITE, ns=ns, count=100)))) == is_said
+
+
+@pytest.mark.parametrize(("count", "is_loop"), [(20, True), (19, False)])
+def test_a_loop_runs_twenty_times(count: int, is_loop: bool) -> None:
+    assert has("n_plus_one", profile_of(aggregate(READ, SITE, ns=50 * MS, count=count))) == is_loop
+
+
+@pytest.mark.parametrize(("rows", "is_one"), [(100, True), (101, False)])
+def test_a_query_for_many_items_is_not_for_one(rows: int, is_one: bool) -> None:
+    """Where only the source shows a loop."""
+    one = aggregate(READ, SITE, ns=50 * MS, count=50)._replace(rows=50 * rows, vm_steps=0)
+    assert has("n_plus_one", profile_of(one)) == is_one
+
+
+@pytest.mark.parametrize(
+    ("steps", "rows", "is_one"), [(999, 1, True), (1000, 1, False), (1139, 18, True), (1140, 18, False)]
+)  # fmt: skip
+def test_an_execution_that_works_hard_is_no_loop_s_fault(
+    steps: int, rows: int, is_one: bool
+) -> None:
+    """From 1,000 VM steps on, and 60 for each row and one more."""
+    one = aggregate(READ, SITE, ns=50 * MS, count=50)
+    one = one._replace(rows=50 * rows, vm_steps=50 * steps)
+    assert has("n_plus_one", profile_of(one)) == is_one
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_parent"), [(90, True), (89, False), (110, True), (111, False)]
+)
+def test_a_parent_has_as_many_rows_as_there_are_executions(rows: int, is_parent: bool) -> None:
+    """A tenth more or less."""
+    parent = aggregate("SELECT id FROM p", (QUERY, MAIN), ns=MS, count=1)._replace(rows=rows)
+    child = aggregate(READ, SITE, ns=50 * MS, count=100)
+    (found,) = [
+        one
+        for one in findings(profile_of(parent, child))
+        if one.category == "n_plus_one" and one.statement == READ
+    ]
+    assert bool(found.parent) == is_parent
+    assert bool(found.doubt) != is_parent
+
+
+@pytest.mark.parametrize(
+    ("samples", "repeats", "is_one"), [(4, 2, True), (4, 1, False), (3, 3, False), (100, 50, True), (100, 49, False)]
+)  # fmt: skip
+def test_half_of_the_samples_are_repeats(samples: int, repeats: int, is_one: bool) -> None:
+    """Of four at the least."""
+    profile = profile_of(aggregate(READ, SITE, ns=50 * MS, count=100))
+    profile = replace(profile, parameters=(ParameterSample(READ, SITE, samples, repeats),))
+    assert has("duplicate_query", profile) == is_one
+
+
+@pytest.mark.parametrize(
+    ("opened", "statements", "is_one"), [(20, 40, True), (20, 41, False), (19, 19, False)]
+)
+def test_a_connection_serves_two_statements(opened: int, statements: int, is_one: bool) -> None:
+    """Twenty of them at the least."""
+    connecting = aggregate("(connect)", SITE, ns=50 * MS, count=opened)._replace(
+        operation="connect"
+    )
+    asked = aggregate(READ, SITE, ns=MS, count=statements)
+    assert has("connection_per_query", profile_of(connecting, asked)) == is_one
+
+
+@pytest.mark.parametrize(("runs", "texts", "is_one"), [(100, 50, True), (101, 50, False), (60, 49, False)])  # fmt: skip
+def test_half_of_the_texts_differ(runs: int, texts: int, is_one: bool) -> None:
+    """Fifty at the least."""
+    profile = replace(
+        profile_of(aggregate(READ, SITE, ns=80 * MS, count=runs)), texts={READ: texts}
+    )
+    assert has("re_prepare", profile, is_loop=False) == is_one
+
+
+@pytest.mark.parametrize(
+    ("runs", "ns", "is_one"), [(1000, 200 * MS, True), (999, 200 * MS, False), (1000, 99 * MS, False), (1000, 300 * MS, False)]
+)  # fmt: skip
+def test_many_cheap_ones_take_a_tenth(runs: int, ns: int, is_one: bool) -> None:
+    """A thousand of them, each below 300 us."""
+    assert has("many_cheap", profile_of(aggregate(READ, SITE, ns=ns, count=runs)), False) == is_one
+
+
+T1, T2 = Thread(1, "T1"), Thread(1, "T2")
+
+
+def waited(wait_ms: float, database_share: float, held_ms: int = 200) -> Profile:
+    """A write lock that another thread waits for."""
+    held = LockHold(
+        "write", "a.db", "BEGIN", SITE, "", T1, "COMMIT", SITE, 1, held_ms * MS, held_ms * MS,
+        int(held_ms * MS * database_share), held_ms * MS, 0, 0,
+    )  # fmt: skip
+    events = (
+        LockEvent("write", "a.db", "BEGIN", SITE, "", T1, "COMMIT", SITE, 0, held_ms * MS),
+        LockEvent("wait", "a.db", READ, SITE, "", T2, READ, SITE, 0, int(wait_ms * MS)),
+    )
+    return replace(profile_of(aggregate("BEGIN", SITE)), lock_holds=(held,), lock_events=events)
+
+
+@pytest.mark.parametrize(("ms", "is_said"), [(10, True), (9.99, False)])
+def test_ten_milliseconds_of_waiting_are_said(ms: float, is_said: bool) -> None:
+    assert has("lock_wait", waited(ms, 1.0)) == is_said
+
+
+@pytest.mark.parametrize(
+    ("share", "held_ms", "category"),
+    [(0.5, 200, "long_transaction"), (0.51, 200, "lock_wait"), (0.0, 100, "long_transaction"), (0.0, 99, "lock_wait")],
+)  # fmt: skip
+def test_a_transaction_is_long_when_half_of_it_is_other_work(
+    share: float, held_ms: int, category: str
+) -> None:
+    """And it lasts a tenth of a second."""
+    (found,) = findings(waited(50, share, held_ms))
+    assert found.category == category
+
+
+def test_own_holds_keep_nobody_waiting() -> None:
+    """Nor does a lock of the same thread that is taken when the wait ends."""
+    profile = waited(50, 1.0)
+    hold, wait = profile.lock_events
+    own = replace(profile, lock_events=(replace(hold, thread=T2, start_unix_ns=50 * MS), wait))
+    assert not has("lock_wait", own)
+
+
+@pytest.mark.parametrize(("steps", "is_said"), [(9, False), (10, True)])
+def test_a_scan_counts_from_a_thousand_rows_on(steps: int, is_said: bool) -> None:
+    """A plan that scans, and counters that show how much: see test_marks for the figures."""
+    one = aggregate(READ, SITE, ns=50 * MS, count=50)._replace(
+        rows=50, vm_steps=50 * 1000 * steps, full_scan_steps=50 * 100 * steps
+    )
+    profile = replace(profile_of(one), plans=(Plan(READ, "app.db", "SCAN t"),))
+    assert has("full_scan", profile) == is_said
+
+
+ERROR = "sqlite3.OperationalError: database is locked (SQLITE_BUSY"
+
+
+@pytest.mark.parametrize(
+    ("exception", "is_one"),
+    [
+        (f"{ERROR} of a read transaction)", True), (f"{ERROR}_SNAPSHOT)", True), (f"{ERROR})", False),
+        ("sqlite3.OperationalError", False),
+    ],
+)  # fmt: skip
+def test_a_refused_upgrade_is_no_wait_in_vain(exception: str, is_one: bool) -> None:
+    profile = replace(
+        profile_of(aggregate(READ, SITE)), errors=(ErrorCount(READ, SITE, "execute", exception, 2),)
+    )
+    assert has("lock_upgrade", profile) == is_one
