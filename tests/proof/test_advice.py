@@ -355,3 +355,16 @@ def test_a_program(queryprof: Run, tmp_path: Path, program: Path) -> None:
     assert not [
         one for one in columns for other in columns if one != other and other.startswith(one)
     ]
+
+
+def test_other_rows_are_no_proof(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index in another order than the table's, and a LIMIT that takes the first of equal ones."""
+    query = "SELECT id FROM item WHERE at BETWEEN ? AND ? LIMIT 2"
+    advice = advice_on(
+        filled,
+        monkeypatch,
+        lambda db: [db.execute(query, (n * 9000, n * 9000 + 2000)).fetchall() for n in range(60)],
+    )
+    (proof,) = advice.proofs
+    assert not proof.is_proved
+    assert proof.doubt.startswith("other rows are returned: LIMIT cuts among rows")

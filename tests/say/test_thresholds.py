@@ -205,3 +205,24 @@ def test_a_refused_upgrade_is_no_wait_in_vain(exception: str, is_one: bool) -> N
         profile_of(aggregate(READ, SITE)), errors=(ErrorCount(READ, SITE, "execute", exception, 2),)
     )
     assert has("lock_upgrade", profile) == is_one
+
+
+def reads(thread: Thread, max_ms: int, log_bytes: int) -> Profile:
+    """A read transaction of a thread, beside a write of the first."""
+    held = LockHold(
+        "read", "a.db", READ, SITE, "", thread, "COMMIT", SITE, 1, max_ms * MS, max_ms * MS, 0, 0,
+        None, log_bytes,
+    )  # fmt: skip
+    write = replace(held, kind="write", thread=T1, total_ns=MS, max_ns=MS, log_bytes=0)
+    return replace(profile_of(aggregate(READ, SITE)), lock_holds=(held, write))
+
+
+@pytest.mark.parametrize(
+    ("thread", "max_ms", "log_bytes", "is_one"),
+    [(T2, 1000, 1, True), (T2, 999, 1, False), (T2, 1000, 0, False), (T1, 1000, 1, False)],
+)
+def test_a_reader_pins_the_log_for_a_second(
+    thread: Thread, max_ms: int, log_bytes: int, is_one: bool
+) -> None:
+    """Where there is a log, and another one writes: a writer's own reading pins nothing."""
+    assert has("pinned_wal", reads(thread, max_ms, log_bytes)) == is_one
