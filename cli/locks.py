@@ -9,6 +9,8 @@ import click
 
 from queryprof.errors import QueryprofError
 
+MAGIC = b"SQLite format 3\0"
+
 
 @click.command()
 @click.argument("file", type=click.Path())
@@ -16,7 +18,7 @@ def locks(file: str) -> None:
     """Shows who holds locks on FILE, a database, now.
 
     Any process is named, as the kernel knows it; of one that records also the line and the statement that
-    took a write lock. FILE is not opened.
+    took a write lock. Of FILE the first bytes are read.
     """
     from queryprof.model import Profile
     from queryprof.report.inert import visible
@@ -27,15 +29,21 @@ def locks(file: str) -> None:
     from queryprof.trace.lock_owners import owners_of
 
     if not os.path.isfile(file):
-        raise QueryprofError(f"locks: {file}: there is no such file")
+        raise QueryprofError(f"locks: {file}: it is no file")
     identity = identity_of(os.stat(file))
     owners = owners_of(os.path.realpath(file))
     watch = Watch()
     held = [one for process in watch.look() for one in process.held if one.identity == identity]
     watch.close()
     places = Places(Profile((), ()))
+    if not _begins_as_a_database(file):
+        click.echo(
+            f"queryprof: locks: {visible(file)} does not begin as a database of SQLite does: it is"
+            " another file, or encrypted",
+            err=True,
+        )
     if not owners:
-        click.echo(f"{visible(file)}: nobody has a lock on it")
+        click.echo(f"{visible(file)}: no process has a lock on it")
     for owner in owners:
         who = f"process {owner.pid}" if owner.pid else "a process of another container or user"
         command = shlex.join(owner.command) if owner.command else "(its command may not be read)"
@@ -43,3 +51,9 @@ def locks(file: str) -> None:
         for one in held:
             if one.pid == owner.pid:
                 click.echo(visible(f"    {held_for(one, places)}, thread {one.thread}"))
+
+
+def _begins_as_a_database(path: str) -> bool:
+    """An empty file does: SQLite fills it. This process has no lock that closing it could release."""
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) in (MAGIC, b"")

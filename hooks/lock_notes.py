@@ -20,12 +20,45 @@ if TYPE_CHECKING:
     from queryprof.trace.lock_owners import LockOwner
 
 
-def explain(error: BaseException, database: str) -> None:
+class Budget:
+    """Programs that try again and again are not to become slow: after a second all notes together take a
+    twentieth of the time.
+    """
+
+    FREE_S, SHARE = 1.0, 0.05
+
+    def __init__(self) -> None:
+        self.spent_s = 0.0
+        self._start_s = time.monotonic()
+
+    def is_left(self) -> bool:
+        passed_s = time.monotonic() - self._start_s
+        return self.spent_s < self.FREE_S + self.SHARE * passed_s
+
+
+budget = Budget()
+
+
+def explain(error: BaseException, database: str, has_write_lock: bool) -> None:
     """Adds the note, if the kernel knows of a lock. Type, arguments and text stay as they are.
 
     Args:
         database: the path of its file.
+        has_write_lock: whether the connection that was refused has it: then it waited for readers.
     """
+    if not budget.is_left():
+        return
+    start_s = time.monotonic()
+    try:
+        lines = list(_readers(database) if has_write_lock else _holders(database))
+    finally:
+        budget.spent_s += time.monotonic() - start_s
+    if lines:
+        error.add_note("\n".join([f"queryprof: {os.path.basename(database)} is locked:", *lines]))
+
+
+def _holders(database: str) -> Iterator[str]:
+    """Who has a lock, and of the write lock since when."""
     with own_imports():
         from queryprof.trace.attached import identity_of
         from queryprof.trace.live import Watch, held_here
@@ -38,9 +71,23 @@ def explain(error: BaseException, database: str) -> None:
             held = [*held_here(), *(one for process in watch.look() for one in process.held)]
         finally:
             watch.close()
-    lines = list(_lines(owners[:MOST_NAMED], [one for one in held if one.identity == identity]))
-    if lines:
-        error.add_note("\n".join([f"queryprof: {os.path.basename(database)} is locked:", *lines]))
+    yield from _lines(owners[:MOST_NAMED], [one for one in held if one.identity == identity])
+
+
+def _readers(database: str) -> Iterator[str]:
+    """Those of other processes; the kernel does not list this process's own apart."""
+    with own_imports():
+        from queryprof.trace.lock_owners import READS, owners_of
+
+        owners = [
+            one for one in owners_of(database) if one.does == READS and one.pid != os.getpid()
+        ]
+    yield "  this connection has the write lock, and waits for readers to end" + (
+        ""
+        if owners
+        else ": a cursor of this process with rows left, or a transaction that has read"
+    )
+    yield from _lines(owners[:MOST_NAMED], [])
 
 
 def _lines(owners: list[LockOwner], held: list[HeldLock]) -> Iterator[str]:

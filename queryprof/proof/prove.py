@@ -175,7 +175,7 @@ def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proo
         # Some are of use together alone.
         made = [(step, change) for step, change in made if _is_of_use(search, step, change)]
         losing = [step for step, change in made if change.win_ns < 0]
-        if losing:  # beside the others; what these win without it is measured anew
+        if losing:  # beside the others; what these win without it is measured again
             search.chosen = [step for step in search.chosen if step not in losing]
             return _prove(judge, search)
         proofs.extend(_proof(search, query) for query in search.queries)

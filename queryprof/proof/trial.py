@@ -224,7 +224,7 @@ class Trial:
             by_range = [
                 wider[n] for n, listed in used.items() if wider[n].is_searched_by_range(listed)
             ]
-            narrowed = _as_used(wider, used, is_sorted)
+            narrowed = _as_used(wider, used, is_sorted, taken)
             if not found or not (by_range or set(narrowed) <= set(taken)):
                 found = narrowed
             if not by_range:
@@ -306,13 +306,14 @@ class Trial:
 
 
 def _as_used(
-    indexes: Sequence[_Index], used: Mapping[int, str], is_sorted: bool
+    indexes: Sequence[_Index], used: Mapping[int, str], is_sorted: bool, taken: Sequence[_Index]
 ) -> tuple[_Index, ...]:
-    """The indexes in a plan, without the terms that it has no use for."""
+    """The indexes in a plan, without the terms that it has no use for: those of `taken` have one."""
     found: dict[_Index, None] = {}
     for number, listed in used.items():
         index = indexes[number]
-        width = len(index.terms) if is_sorted else index.compared(listed)
+        known = [len(one.terms) for one in taken if index.terms[: len(one.terms)] == one.terms]
+        width = len(index.terms) if is_sorted else max([index.compared(listed), *known])
         if width:
             found[_Index(index.table, index.terms[:width])] = None
     return tuple(found)

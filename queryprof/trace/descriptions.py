@@ -19,7 +19,7 @@ from queryprof.model import (
 )
 from queryprof.trace.pending import EXTREMES, KEY, NONE_NS, SUMS
 from queryprof.trace.region import Region
-from queryprof.trace.region_rows import KINDS
+from queryprof.trace.region_rows import KINDS, LOCK_KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,11 +93,15 @@ class Descriptions:
             )  # fmt: skip
 
     def lock_times(self, part: Part) -> list[LockTime]:
-        """The longest waits for locks, and the longest holds, of each statement and line."""
+        """The longest waits for locks, and the longest holds of write locks, of each statement and
+        line.
+        """
+        kind_of = self._region.tables["locks"].decoder(("kind",)).unpack
+        writes = [row for row in part.holds if LOCK_KINDS[kind_of(row[1])[0]] == "write"]
         found = []
         for kind, table, rows, longest in (
             ("wait", "file_work", part.waits, "max_lock_ticks"),
-            ("hold", "locks", part.holds, "max_ticks"),
+            ("hold", "locks", writes, "max_ticks"),
         ):
             unpack = self._region.tables[table].decoder(("statement", "path", longest)).unpack
             for _, now in rows:

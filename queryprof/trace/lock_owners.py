@@ -21,7 +21,7 @@ WAL_WRITER, WAL_CHECKPOINT, WAL_RECOVERY, WAL_READERS, WAL_OPEN = 120, 121, 122,
 
 WRITES, COMMITS, READS, CHECKPOINTS, HAS_OPEN = (
     "has a write transaction open",
-    "writes the file: no other reads or writes",
+    "is writing: no other can read or write",
     "reads",
     "moves the log into the database",
     "has it open",

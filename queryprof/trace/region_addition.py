@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queryprof.trace.region import FULL, NONE, RECORDS
-from queryprof.trace.region_rows import RegionRows
+from queryprof.trace.region_rows import LOCK_KINDS, RegionRows
 from queryprof.trace.tables import HANDOFF_PARTS, TABLE
 
 TYPE_CHECKING = False
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 UNSEEN = ("", "", 0, "user", 0)
 """The function of a loop whose steps cannot be seen."""
 
-LOCK_KINDS = ("write", "read", "wait")
 
 LAG_SOURCES = ("timer", "beat")
 DISTRIBUTION = ("number", "total_ns", "max_ns", "spread", "bucket", "count")

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from queryprof.trace.region import Region
     from queryprof.trace.store import TraceStore
 
+LOCK_KINDS = ("write", "read", "wait")
+"""The names of the core's kinds of locks, and of waits for them, in a trace."""
+
 KINDS = ("user", "library", "standard", "standard", "library")
 """The names of the core's code classes in a trace."""
 

@@ -180,8 +180,12 @@ def work(path):
     begun.wait()
     c = sqlite3.connect(path, isolation_level=None)
     c.execute("CREATE TABLE t (a)")
-    c.close()
     holder.join()
+    c.execute("INSERT INTO t VALUES (1), (2)")
+    rows = c.execute("SELECT a FROM t")
+    rows.fetchone()
+    time.sleep(0.03)
+    c.close()
 
 @pytest.mark.queryprof(max_lock_wait_ms={budget})
 def test_wait(tmp_path):
@@ -209,5 +213,8 @@ def test_locks_have_budgets(run: Run) -> None:
     assert "CREATE TABLE t(a) at test_locks.py:19" in result.stdout
     assert "test_transaction exceeds its budget of a lock, max_transaction_ms=20" in result.stdout
     assert "BEGIN IMMEDIATE at test_locks.py:7" in result.stdout
+    assert (
+        "SELECT" not in result.stdout
+    )  # a read lock that is held is no transaction of that budget
     Path("test_locks.py").write_text(LOCKING.format(budget=60_000))
     assert run().returncode == 0

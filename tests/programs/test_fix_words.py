@@ -1,4 +1,4 @@
-"""A fix is written in the words of the library that the program asks its database through."""
+"""A fix is written in the words of the library through which the program executes SQL."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ for number in range(200):
 """
 
 
-def test_what_django_executes_under_debug_is_nobodys_fault(tmp_path: Path, queryprof: Run) -> None:
+def test_what_django_executes_under_debug_is_no_finding(tmp_path: Path, queryprof: Run) -> None:
     pytest.importorskip("django")
     program = DJANGO.replace("INSTALLED_APPS=[]", "INSTALLED_APPS=[], DEBUG=True")
     (tmp_path / "app.py").write_text(textwrap.dedent(program))

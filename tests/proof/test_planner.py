@@ -30,6 +30,7 @@ SERVED = {
     "SELECT i.id FROM item i JOIN owner o ON o.id = i.owner WHERE i.kind = ? AND o.city = ?": "item (kind)",
     "SELECT id FROM item WHERE kind = ? OR owner = ?": "item (kind), item (owner)",
     "SELECT id FROM item ORDER BY kind DESC LIMIT ?": "item (kind)",
+    "SELECT id, kind FROM item WHERE owner = ? ORDER BY state DESC LIMIT ?": "item (owner, state)",
     "SELECT * FROM item WHERE owner = ? ORDER BY kind, state DESC LIMIT ?": "item (owner, kind, state DESC)",
     "SELECT * FROM item WHERE owner = ? AND state > ? AND kind = ?": "item (owner, kind, state)",
     "SELECT id FROM item WHERE ts = ? AND owner = ?": "item (ts, owner)",

@@ -8,13 +8,15 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from record.work_programs import database
 
 import queryprof
+from queryprof.hooks import lock_notes
 from queryprof.trace.attached import identity_of
 from queryprof.trace.live import Watch, held_here
 from queryprof.trace.lock_owners import owners_of
@@ -34,16 +36,6 @@ HOLDER = """
         sys.stdin.readline()
     hold()
 """
-
-
-def database(path: Path, mode: str) -> Path:
-    db = sqlite3.connect(path)
-    db.execute(f"PRAGMA journal_mode = {mode}")
-    db.execute("CREATE TABLE t (a)")
-    db.executemany("INSERT INTO t VALUES (?)", ((n,) for n in range(2000)))
-    db.commit()
-    db.close()
-    return path
 
 
 @contextmanager
@@ -81,7 +73,7 @@ def test_a_recorded_process_is_named_with_its_line(
     assert "has a write transaction open: " in said
     assert "since UPDATE t SET a = ? WHERE a = ? by hold() " in said
     assert "holder.py:6, thread MainThread" in said
-    assert queryprof("locks", path).stdout == f"{path}: nobody has a lock on it\n"
+    assert queryprof("locks", path).stdout == f"{path}: no process has a lock on it\n"
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
@@ -204,7 +196,7 @@ def test_a_forked_child_holds_nothing(tmp_path: Path) -> None:
 def test_what_is_no_file_is_said(queryprof: Run, file: str) -> None:
     result = queryprof("locks", file)
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == f"queryprof: locks: {file}: there is no such file\n"
+    assert result.stderr == f"queryprof: locks: {file}: it is no file\n"
 
 
 NOTED = """
@@ -226,10 +218,10 @@ def test_an_exception_says_who_has_the_lock(tmp_path: Path, queryprof: Run, mode
     (tmp_path / "noted.py").write_text(textwrap.dedent(NOTED))
     with holding(tmp_path, path, "BEGIN", "DELETE FROM t WHERE a = 3", recorded=True):
         bare = queryprof("run", "--no-report", "-o", "n.qprof", "noted.py", path).stdout
-        told = queryprof(
+        output = queryprof(
             "run", "--no-report", "--explain-locks", "-o", "n.qprof", "noted.py", path
         ).stdout
-    facts, _, notes = told.partition("\n")
+    facts, _, notes = output.partition("\n")
     assert bare == f"{facts}\n\n"
     assert notes.startswith("queryprof: t.db is locked:\n  process ")
     assert " has a write transaction open: " in notes
@@ -244,11 +236,11 @@ def test_a_thread_of_the_same_process_is_named(tmp_path: Path, queryprof: Run) -
         'other = sqlite3.connect(sys.argv[1]); other.execute("BEGIN IMMEDIATE"); db.execute("SELECT 1")',
     )
     (tmp_path / "noted.py").write_text(textwrap.dedent(program))
-    told = queryprof(
+    output = queryprof(
         "run", "--no-report", "--explain-locks", "-o", "n.qprof", "noted.py", path
     ).stdout
-    assert "this process has a write transaction open" in told
-    assert "since BEGIN IMMEDIATE, thread MainThread" in told
+    assert "this process has a write transaction open" in output
+    assert "since BEGIN IMMEDIATE, thread MainThread" in output
 
 
 def test_a_note_that_fails_changes_nothing(tmp_path: Path) -> None:
@@ -256,7 +248,7 @@ def test_a_note_that_fails_changes_nothing(tmp_path: Path) -> None:
 
     path = database(tmp_path / "t.db", "wal")
 
-    def fails(_error: BaseException, _database: str) -> None:
+    def fails(_error: BaseException, _database: str, _has_write_lock: bool) -> None:
         raise ValueError("it cannot be explained")
 
     with queryprof.profile() as recording:
@@ -283,3 +275,58 @@ def test_memory_of_its_own_is_looked_into(tmp_path: Path) -> None:
         db.close()
     assert (held.pid, held.statement) == (os.getpid(), "BEGIN IMMEDIATE")
     assert held.path[0].function == "test_memory_of_its_own_is_looked_into"
+
+
+READER = """
+    import sqlite3, sys
+    reader, writer = (sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0) for _ in range(2))
+    if sys.argv[2] == "own":
+        rows = reader.execute("SELECT a FROM t")
+        rows.fetchone()
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("UPDATE t SET a = 1 WHERE a = 3")
+    try:
+        writer.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        print("\\n".join(getattr(error, "__notes__", [])))
+"""
+
+
+@pytest.mark.parametrize("whose", ["own", "another's"])
+def test_a_commit_that_waits_for_readers_does_not_name_itself(
+    tmp_path: Path, queryprof: Run, whose: str
+) -> None:
+    path = database(tmp_path / "t.db")
+    (tmp_path / "reader.py").write_text(textwrap.dedent(READER))
+    arguments = ("--no-report", "--explain-locks", "-o", "n.qprof", "reader.py", path, whose)
+    with ExitStack() as stack:
+        if whose != "own":
+            stack.enter_context(holding(tmp_path, path, "SELECT a FROM t", recorded=False))
+        output = queryprof("run", *arguments).stdout
+    assert "this connection has the write lock, and waits for readers to end" in output
+    assert ("a cursor of this process with rows left" in output) == (whose == "own")
+    assert (" reads: " in output) == (whose != "own")
+
+
+def test_notes_end_when_they_took_long(tmp_path: Path) -> None:
+    """A program that tries again and again is not slowed down."""
+    path, error = database(tmp_path / "t.db"), ValueError()
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("BEGIN IMMEDIATE")
+    before = lock_notes.budget.spent_s
+    try:
+        lock_notes.budget.spent_s = 1e9
+        lock_notes.explain(error, str(path), False)
+        assert not hasattr(error, "__notes__")
+    finally:
+        lock_notes.budget.spent_s = before
+    db.close()
+
+
+def test_another_file_is_said_to_be_one(tmp_path: Path, queryprof: Run) -> None:
+    (tmp_path / "settings.py").write_text("DEBUG = True")
+    (tmp_path / "empty.db").write_text("")
+    result = queryprof("locks", "settings.py")
+    assert result.returncode == 0
+    assert "settings.py does not begin as a database of SQLite does" in result.stderr
+    assert queryprof("locks", "empty.db").stderr == ""

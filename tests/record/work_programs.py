@@ -23,6 +23,17 @@ def span_of(profile: Profile, name: str) -> Span:
     return found
 
 
+def database(path: Path, mode: str = "delete") -> Path:
+    """A file with a table of 2,000 rows."""
+    db = sqlite3.connect(path)
+    db.execute(f"PRAGMA journal_mode = {mode}")
+    db.execute("CREATE TABLE t (a)")
+    db.executemany("INSERT INTO t VALUES (?)", ((n,) for n in range(2000)))
+    db.commit()
+    db.close()
+    return path
+
+
 LONGEST_S = 60.0
 """No event is waited for longer."""
 

@@ -1,4 +1,4 @@
-"""Why a request took so long, beside what it asked of the database."""
+"""Why a request took so long, beside its executions."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from say.by_hand import MAIN, QUERY, aggregate, profile_of
 
-from queryprof.analysis.findings.find import find
+from queryprof.analysis.findings.find import find, is_part
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.program import severity_of
 from queryprof.analysis.report import Report
@@ -118,8 +118,8 @@ def test_a_connection_serves_two_statements(opened: int, statements: int, is_one
     connecting = aggregate("(connect)", SITE, ns=50 * MS, count=opened)._replace(
         operation="connect"
     )
-    asked = aggregate(READ, SITE, ns=MS, count=statements)
-    assert has("connection_per_query", profile_of(connecting, asked)) == is_one
+    executed = aggregate(READ, SITE, ns=MS, count=statements)
+    assert has("connection_per_query", profile_of(connecting, executed)) == is_one
 
 
 @pytest.mark.parametrize(("runs", "texts", "is_one"), [(100, 50, True), (101, 50, False), (60, 49, False)])  # fmt: skip
@@ -226,3 +226,19 @@ def test_a_reader_pins_the_log_for_a_second(
 ) -> None:
     """Where there is a log, and another one writes: a writer's own reading pins nothing."""
     assert has("pinned_wal", reads(thread, max_ms, log_bytes)) == is_one
+
+
+@pytest.mark.parametrize(
+    ("code", "of", "is_one"),
+    [
+        ("CREATE INDEX a ON t (b);", "CREATE INDEX a_c ON t (b, c);", True),
+        ("CREATE INDEX a ON t (b);", "CREATE INDEX a ON t (b); CREATE INDEX d ON t (d);", True),
+        ("CREATE INDEX a ON t (b);", "CREATE INDEX a_c ON t (bc, c);", False),
+        ("CREATE INDEX a ON t (b);", "CREATE INDEX a_c ON t (c, b);", False),
+        ("CREATE INDEX a ON t (b);", "CREATE INDEX a_c ON u (b, c);", False),
+    ],
+)
+def test_an_index_that_begins_another_is_not_made_beside_it(
+    code: str, of: str, is_one: bool
+) -> None:
+    assert is_part(code, of) == is_one

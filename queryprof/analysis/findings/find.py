@@ -9,7 +9,7 @@ from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.findings import indexes, locks, queries, transactions, work
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner
-from queryprof.analysis.findings.program import LoopFinder, Program
+from queryprof.analysis.findings.program import LoopFinder, Program, severity_of
 from queryprof.analysis.loops import DATABASE
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import counted, duration
@@ -119,9 +119,21 @@ def _of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
     ):  # several indexes before one of them
         cause = one.identity
         if one.code.startswith("CREATE"):
-            cause = next((code for code in found if one.code in code), one.code)
+            cause = next((code for code in found if is_part(one.code, code)), one.code)
         found.setdefault(cause, []).append(one)
     return [_merged(sorted(group, key=lambda one: -one.gain_ns)) for group in found.values()]
+
+
+def _severity(group: list[Finding]) -> Severity:
+    """Of what they win together, where none is in doubt."""
+    is_sure = not any(one.doubt for one in group)
+    return severity_of(sum(one.share for one in group), 0.0) if is_sure else Severity.LOW
+
+
+def is_part(code: str, of: str) -> bool:
+    """Whether SQL creates a part of what other SQL does, or the beginning of its index."""
+    on, other = (one.partition(" ON ")[2].removesuffix(");") for one in (code, of))
+    return code in of or other.startswith(f"{on}, ")
 
 
 def _merged(group: list[Finding]) -> Finding:
@@ -143,7 +155,9 @@ def _merged(group: list[Finding]) -> Finding:
         first,
         gain_ns=gain_ns,
         share=min(1.0, sum(one.share for one in group)),
-        severity=min((one.severity for one in group), key=list(Severity).index),
+        severity=min(
+            (*(one.severity for one in group), _severity(group)), key=list(Severity).index
+        ),
         evidence=(*first.evidence, f"{serves}: {', '.join(dict.fromkeys(places))}"),
     )
 

@@ -11,6 +11,7 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.planning import NO_INDEX, Served
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.plans import signs_of
+from queryprof.analysis.totals import Totals
 from queryprof.analysis.units import average, counted
 from queryprof.model import Index, Schema
 
@@ -237,6 +238,14 @@ def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
     return None
 
 
+def _work(totals: Totals) -> str:
+    rows = totals.rows_each or 0.0
+    return (
+        f"{counted(totals.executions, 'execution')}, each of {average(totals.vm_steps)} VM steps to return"
+        f" {average(rows)} {'row' if rows == 1 else 'rows'}"
+    )
+
+
 def stale_statistics(program: Program) -> Iterator[Finding | None]:
     """The planner chooses by the rows that ANALYZE found, where tables have many times more now."""
     stale = {
@@ -263,10 +272,7 @@ def stale_statistics(program: Program) -> Iterator[Finding | None]:
             group,
             totals.self_ns * (1 - min(1.0, STEPS_PER_ROW / 2 * (rows + 1) / steps)),
             (
-                (
-                    f"{counted(totals.executions, 'execution')}, each of {average(steps)} VM steps to return"
-                    f" {average(rows)} {'row' if rows == 1 else 'rows'}"
-                ),
+                _work(totals),
                 *grown,
             ),
             "Run ANALYZE now, and PRAGMA optimize when connections close: SQLite chooses plans by what"
@@ -296,10 +302,7 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
             group,
             totals.self_ns * (1 - min(1.0, STEPS_PER_ROW / 2 * (rows + 1) / steps)),
             (
-                (
-                    f"{counted(totals.executions, 'execution')}, each of {average(steps)} VM steps to return"
-                    f" {average(rows)} {'row' if rows == 1 else 'rows'}"
-                ),
+                _work(totals),
                 *searches[:1],
             ),
             f"Create an index on all that it compares: {', '.join(served.terms)}."

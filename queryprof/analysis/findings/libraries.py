@@ -1,4 +1,4 @@
-"""The library that a program asks its database through, and how a fix is written with it."""
+"""The library through which a program executes SQL, and how a fix is written with it."""
 
 from __future__ import annotations
 

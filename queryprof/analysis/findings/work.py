@@ -224,12 +224,18 @@ def _fired_scan(program: Program, group: Group) -> Finding | None:
     )
 
 
+def _changed(served: Served) -> str:
+    """What is said where the planner has another plan now than the program had."""
+    step = next((step.strip() for step in served.plan if "INDEX" in step), served.plan[0].strip())
+    return (
+        "The schema, or what ANALYZE found, has changed since: it is planned as"
+        f" {step} now. Record again."
+    )
+
+
 def _index_fix(served: Served | None, columns: str) -> str:
     if served and served.is_other:
-        step = next(
-            (step.strip() for step in served.plan if "INDEX" in step), served.plan[0].strip()
-        )
-        return f"The schema, or what ANALYZE found, has changed since: it is planned as {step} now. Record again."
+        return _changed(served)
     if columns:
         several = "indexes" if served and served.code.count("CREATE") > 1 else "an index"
         measure = (
@@ -266,6 +272,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
         read = f", and reads {average(scanned)} rows," if scanned else ""
         if totals.executions <= ONCE or not (limited or group.repeats or totals.executions > 10):
             continue
+        served = program.served(group)
         yield program.finding(
             "temp_btree_sort",
             group,
@@ -278,7 +285,9 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
                 ),
                 _step(program, group, SORT),
             ),
-            "Create an index in the order of ORDER BY (the compared columns first): the rows then"
+            _changed(served)
+            if served and served.is_other
+            else "Create an index in the order of ORDER BY (the compared columns first): the rows then"
             " come sorted" + (", and LIMIT stops after the first." if limited else "."),
             code=_code(program, group) if _sorts_less(program, group) else "",
             doubt="" if limited else "All rows are returned: the sort is only a part of the time.",

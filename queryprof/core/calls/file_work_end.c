@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "counters/database_paths.h"
 #include "counters/locks.h"
 #include "memory/texts.h"
 #include "statements/statements.h"
@@ -10,7 +11,7 @@
 
 static qp_text database_text(uint32_t path_number)
 {
-    const char *path = qp_locks_path(path_number);
+    const char *path = qp_path_text(path_number);
     return qp_text_of(path, strlen(path));
 }
 

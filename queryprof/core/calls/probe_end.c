@@ -22,19 +22,20 @@
 
 enum { ROWS_ALWAYS_TIMED = 8, ROW_SAMPLING = 16 }; /* where reading the clock is expensive */
 
-static bool count_error(const qp_key *key, qp_call *call)
+static QP_COLD bool count_error(const qp_key *key, qp_call *call)
 {
     PyObject *exception = PyErr_Occurred();
     bool is_end = exception == PyExc_StopIteration || exception == PyExc_StopAsyncIteration;
     if (exception && PyType_Check(exception) && !is_end) {
-        call->active.work.failed = qp_error_count(key, call->active.work.would_write);
+        qp_file_work *work = &call->active.work;
+        work->failed = qp_error_count(key, work->wait_path && work->would_write);
         return true;
     }
     return false; /* a StopIteration that was not even raised */
 }
 
 /* Counts rows of a cursor whose execute was not seen. */
-static void end_unknown_rows(qp_call *call, PyObject *result, int64_t ticks)
+static QP_COLD void end_unknown_rows(qp_call *call, PyObject *result, int64_t ticks)
 {
     qp_key key = {.statement = QP_STATEMENT_UNKNOWN,
                   .thread = call->thread->number,
@@ -152,6 +153,18 @@ static void note_in_step(const qp_call *call, int64_t ticks)
     }
 }
 
+/* Last: an explanation may end the recording. */
+static QP_COLD void end_file_work(qp_call *call, int64_t changed_rows)
+{
+    const qp_file_work *work = &call->active.work;
+    uint32_t refused = work->failed ? work->wait_path : 0;
+    bool writes = work->writes;
+    qp_file_work_end(call, changed_rows);
+    if (refused) {
+        qp_refusal_explain(refused, writes);
+    }
+}
+
 static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
 {
     int64_t ticks = qp_clock_elapsed(call->active.start_ticks, now);
@@ -197,11 +210,7 @@ static QP_INLINE void finish(qp_call *call, PyObject *result, uint64_t now)
         end_unknown_rows(call, result, ticks);
     }
     if (call->active.work.any) {
-        uint32_t refused = call->active.work.failed ? call->active.work.wait_path : 0;
-        qp_file_work_end(call, changed_rows);
-        if (refused) { /* last: it may end the recording */
-            qp_refusal_explain(refused);
-        }
+        end_file_work(call, changed_rows);
     }
 }
 

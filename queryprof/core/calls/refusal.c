@@ -1,6 +1,6 @@
 #include "calls/refusal.h"
 
-#include "counters/locks.h"
+#include "counters/database_paths.h"
 #include "runtime/thread_local.h"
 
 static PyObject *explain; /* owned; NULL: nothing is explained */
@@ -13,7 +13,7 @@ void qp_refusal_explain_by(PyObject *function)
     Py_XDECREF(before);
 }
 
-void qp_refusal_explain(uint32_t path)
+void qp_refusal_explain(uint32_t path, bool writes)
 {
     if (!explain) {
         return;
@@ -24,7 +24,8 @@ void qp_refusal_explain(uint32_t path)
     Py_INCREF(function);
     qp_here.muted = true;
     if (value && PyExceptionInstance_Check(value)) {
-        PyObject *done = PyObject_CallFunction(function, "Os", value, qp_locks_path(path));
+        PyObject *done = PyObject_CallFunction(function, "OsO", value, qp_path_text(path),
+                                               writes ? Py_True : Py_False);
         Py_XDECREF(done);
     }
     PyErr_Clear(); /* what cannot be explained is not */

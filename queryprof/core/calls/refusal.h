@@ -4,12 +4,16 @@
 #pragma once
 
 #include <Python.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Sets the function (a new reference is kept; NULL: there is none). It is called with the exception
- * and the path of the database. With the GIL. */
+ * the path of the database, and whether the call's own connection has the write lock. With the GIL.
+ */
 void qp_refusal_explain_by(PyObject *function);
 
 /* Explains the exception that is set, of a call that has ended; `path`: of the database, a number
- * of locks.h. Runs Python code, and keeps the exception. With the GIL. */
-void qp_refusal_explain(uint32_t path);
+ * of database_paths.h; `writes`: see qp_file_work. Runs Python code, and keeps the exception. With
+ * the GIL.
+ */
+void qp_refusal_explain(uint32_t path, bool writes);

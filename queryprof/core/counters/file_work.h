@@ -26,11 +26,8 @@ typedef struct {
 struct qp_locked_file;
 
 typedef struct {
-    bool any;         /* else there is none, and the sums are zero */
-    bool failed;      /* it raised, as a lock was refused */
-    bool opened;      /* a database's file, which is watched */
-    bool would_write; /* a write lock was refused to a transaction that had begun to read: SQLite
-                       * does not wait for it */
+    bool any;    /* else there is none, and the sums are zero */
+    bool opened; /* a database's file, which is watched */
     qp_file_sums sums;
     struct qp_locked_file
         *taken;       /* the file whose lock a call took last; it may be an earlier one */
@@ -40,7 +37,11 @@ typedef struct {
     uint64_t refused_ticks;
     int64_t file_ticks_then; /* reading, writing and syncing since is no waiting */
     /* All of the call's waits for locks, of one database. */
-    uint32_t wait_path;
+    uint32_t wait_path; /* 0: there are none, and the next three are not valid */
+    bool writes;        /* a lock was refused to the connection that has the write lock */
+    bool would_write; /* the write lock was refused to a transaction that had begun to read: SQLite
+                       * does not wait for it */
+    bool failed;      /* the call raised, as a lock was refused */
     uint64_t wait_start_ticks;
     uint64_t wait_end_ticks;
     int holds;
@@ -49,7 +50,7 @@ typedef struct {
 
 static inline void qp_file_work_clear(qp_file_work *work)
 {
-    work->any = work->opened = work->would_write = work->failed = false;
+    work->any = work->opened = false;
     work->sums = (qp_file_sums){0};
     work->refused_file = NULL;
     work->wait_path = 0;

@@ -2,18 +2,19 @@
 #define _GNU_SOURCE /* strdup under -std=c11 */
 #endif
 #include "counters/locks.h"
+#include "counters/database_paths.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "counters/database_paths.h"
 #include "memory/region.h"
 #include "runtime/clock.h"
+#include "runtime/compiler.h"
 
 enum {
-    PATHS = 256,
     LONGEST_PATH = 4096,
     HELD_NEAR = 8,                /* rows that a lock which is held now may have */
     READ_NOTABLE_NS = 1000000000, /* a shorter read transaction is not kept, ... */
@@ -24,90 +25,9 @@ qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];
 
 static _Atomic int open_files; /* in that table */
 
-/* The paths of databases, never freed, for recordings that name them later; and the files that had
- * them when they were last opened. */
-static struct {
-    char *_Atomic text;
-    _Atomic uint64_t identity; /* of the file; 0: it is not known */
-} paths[PATHS];
-
-/* The identity of the file with a path; 0: there is none. Keeps errno. */
-static uint64_t identity_of(const char *path)
+void qp_locks_opened(const void *file, const char *path, bool of_main)
 {
-    struct stat found;
-    int error = errno;
-    bool is_found = path && stat(path, &found) == 0;
-    errno = error;
-    return is_found ? (uint64_t)found.st_dev * QP_GOLDEN_RATIO ^ (uint64_t)found.st_ino : 0;
-}
-
-static bool is_main(uint32_t number)
-{
-    return paths[number].text[0] != '(';
-}
-
-/* The number of the main database that is this file, or 0. */
-static uint32_t main_with(uint64_t identity)
-{
-    for (uint32_t i = 1; identity && i < PATHS && paths[i].text; i++) {
-        if (paths[i].identity == identity && is_main(i)) {
-            return i;
-        }
-    }
-    return 0;
-}
-
-/* A file has a path. What had its identity before is gone: the system has given it to a new file.
- */
-static void identify(uint32_t number, uint64_t identity)
-{
-    for (uint32_t i = 1; i < PATHS && paths[i].text; i++) {
-        if (paths[i].identity == identity && i != number && is_main(i) && is_main(number)) {
-            paths[i].identity = 0;
-        }
-    }
-    paths[number].identity = identity;
-}
-
-/* The number of a path; 0: there is no room. */
-static uint32_t number_of(const char *path, uint64_t identity)
-{
-    char *own = NULL;
-    for (uint32_t i = 1; path && i < PATHS; i++) {
-        char *known = paths[i].text;
-        if (!known) {
-            own = own ? own : strdup(path);
-            if (!own) {
-                return 0;
-            }
-            if (atomic_compare_exchange_strong(&paths[i].text, &known, own)) {
-                identify(i, identity);
-                return i;
-            }
-        }
-        if (!strcmp(known, path)) {
-            identify(i, identity);
-            free(own);
-            return i;
-        }
-    }
-    free(own);
-    return 0;
-}
-
-static uint32_t number_of_attached(uint64_t identity)
-{
-    char name[sizeof "(attached 0123456789abcdef)"];
-    snprintf(name, sizeof name, "(attached %016llx)", (unsigned long long)identity);
-    uint32_t known = main_with(identity);
-    bool has_room = !paths[PATHS / 2].text; /* the rest is for main databases */
-    return known ? known : has_room ? number_of(name, identity) : number_of("(attached)", 0);
-}
-
-void qp_locks_opened(const void *file, const char *path, bool is_main)
-{
-    uint64_t identity = identity_of(path);
-    uint32_t number = is_main ? number_of(path, identity) : number_of_attached(identity);
+    uint32_t number = qp_path_of_database(path, of_main);
     qp_locked_file *place = qp_locks_first_place(file);
     for (int i = 0; number && i < QP_LOCKED_FILES_NEAR; i++) {
         const void *none = NULL;
@@ -130,16 +50,6 @@ void qp_locks_closed(const void *file)
     }
 }
 
-const char *qp_locks_path(uint32_t number)
-{
-    const char *path = paths[number].text;
-    if (path && !is_main(number)) { /* a connection may have opened it as its main one since */
-        uint32_t known = main_with(paths[number].identity);
-        path = known ? paths[known].text : path;
-    }
-    return path ? path : "";
-}
-
 /* The time that a thread has spent in the driver's calls, the one in progress included. */
 static int64_t database_ticks(const qp_thread *thread, const qp_active *call, uint64_t now)
 {
@@ -157,7 +67,7 @@ static bool has_lock_of(const qp_locked_file *file, const qp_active *call)
 }
 
 /* Shows readers a write lock that is taken. */
-static void show(const qp_locked_file *file, qp_held_lock *lock)
+static QP_COLD void show(const qp_locked_file *file, qp_held_lock *lock)
 {
     qp_held_row *rows = qp_rows(QP_HELD_ROWS);
     lock->row = NULL;
@@ -166,7 +76,7 @@ static void show(const qp_locked_file *file, qp_held_lock *lock)
         const void *none = NULL;
         if (atomic_compare_exchange_strong(&row->file, &none, file)) {
             row->key = lock->key;
-            row->identity = paths[file->path].identity;
+            row->identity = qp_path_identity(file->path);
             row->start_ticks = lock->start_ticks;
             __atomic_store_n(&row->recording, lock->recording, __ATOMIC_RELEASE);
             lock->row = row;
@@ -175,11 +85,17 @@ static void show(const qp_locked_file *file, qp_held_lock *lock)
     }
 }
 
-/* The lock is released. Of another recording the row is another's, or free. */
-static void hide(const qp_locked_file *file, const qp_held_lock *lock)
+/* The row of a write lock; NULL: it has none. Of another recording it is another's, or free. */
+static qp_held_row *shown(const qp_locked_file *file, const qp_held_lock *lock)
 {
     qp_held_row *row = lock->recording == qp_recording ? lock->row : NULL;
-    if (row && row->file == file) {
+    return row && row->file == file ? row : NULL;
+}
+
+static void hide(const qp_locked_file *file, const qp_held_lock *lock)
+{
+    qp_held_row *row = shown(file, lock);
+    if (row) {
         __atomic_store_n(&row->recording, 0, __ATOMIC_RELEASE);
         row->file = NULL;
     }
@@ -204,14 +120,14 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
     lock->thread = qp_here.thread;
     lock->call_start_ticks = call->start_ticks;
     lock->counted_ticks = 0;
-    lock->writes = false;
-    file->held[QP_READ_LOCK].writes |= kind == QP_WRITE_LOCK;
     if (kind == QP_WRITE_LOCK) {
+        file->held[QP_READ_LOCK].writes = true;
         lock->start_ticks = qp_clock_ticks();
         lock->database_ticks = database_ticks(qp_here.thread, call, lock->start_ticks);
         lock->changed_rows = qp_here.thread->changed_rows;
         show(file, lock);
     } else {
+        lock->writes = false;
         lock->start_ticks = call->start_ticks; /* to the second, that is right */
     }
 }
@@ -238,7 +154,7 @@ static qp_call_hold *hold_of(qp_file_work *work, const qp_call_hold *like)
 /* The bytes of a database's write-ahead log; 0: it has none, or is not known by a path. */
 static int64_t log_bytes_of(const qp_locked_file *file)
 {
-    const char *database = qp_locks_path(file->path);
+    const char *database = qp_path_text(file->path);
     char path[LONGEST_PATH];
     struct stat found;
     int error = errno;
@@ -375,8 +291,9 @@ static void rename_locks(qp_locked_file *file, const qp_active *call, const qp_k
     for (int kind = 0; kind < QP_LOCK_WAIT; kind++) {
         if (file->held[kind].call_start_ticks == call->start_ticks) {
             file->held[kind].key = *key;
-            if (kind == QP_WRITE_LOCK && file->held[kind].is_held && file->held[kind].row) {
-                file->held[kind].row->key = *key;
+            qp_held_row *row = kind == QP_WRITE_LOCK ? shown(file, &file->held[kind]) : NULL;
+            if (row) {
+                row->key = *key;
             }
         }
     }

@@ -38,14 +38,9 @@ typedef struct qp_locked_file {
 
 extern qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];
 
-/* A database's file is opened, closed. `path` is copied if `is_main`; another file is known by what
- * the system calls it: see qp_locks_path. */
-void qp_locks_opened(const void *file, const char *path, bool is_main);
+/* A database's file is opened, closed. `of_main`: see database_paths.h. */
+void qp_locks_opened(const void *file, const char *path, bool of_main);
 void qp_locks_closed(const void *file);
-
-/* A path by its number (never freed); "" for 0. Of a file that was never a main database,
- * "(attached" with a hash of its device and inode, which is the same in each process. */
-const char *qp_locks_path(uint32_t number);
 
 static inline qp_locked_file *qp_locks_first_place(const void *file)
 {

@@ -125,6 +125,8 @@ static void refuse_lock(const file *f, qp_active *call)
     work->file_ticks_then = file_ticks(&work->sums);
     const qp_locked_file *locks = work->wait_path ? NULL : qp_locks_of(f);
     if (locks) {
+        work->writes = locks->held[QP_WRITE_LOCK].is_held;
+        work->would_write = work->failed = false;
         work->wait_path = locks->path;
         work->wait_start_ticks = work->wait_end_ticks = work->refused_ticks;
     }

@@ -70,7 +70,7 @@ typedef struct {
     const void *_Atomic file; /* identity of who has the row; NULL: it is free */
     uint32_t recording;       /* in which the lock was taken; 0: it is released */
     qp_key key;               /* of the call that took it */
-    uint64_t identity;        /* of the database's file: see qp_locks_path */
+    uint64_t identity;        /* of the database's file: see database_paths.h */
     uint64_t start_ticks;
 } qp_held_row;
 

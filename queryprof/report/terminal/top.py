@@ -103,7 +103,7 @@ def _processes(now: Now) -> list[RenderableType]:
 
 
 def held_for(one: HeldLock, places: Places) -> str:
-    """Since when a write lock is held, and by whom."""
+    """Since when a write lock is held, and where it was taken."""
     held_ns = max(0, time.time_ns() - one.start_unix_ns)
     frame = one.path[0] if one.path else None
     at = places.frame(frame) if frame else "(unknown)"

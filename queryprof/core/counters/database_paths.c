@@ -1,0 +1,116 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* strdup under -std=c11 */
+#endif
+#include "counters/database_paths.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "runtime/index.h"
+
+enum { PATHS = 256 };
+
+/* The paths of databases, never freed, for recordings that name them later; and the files that had
+ * them when they were last opened. */
+static struct {
+    char *_Atomic text;
+    _Atomic uint64_t identity; /* of the file; 0: it is not known */
+} paths[PATHS];
+
+/* The identity of the file with a path; 0: there is none. Keeps errno. */
+static uint64_t identity_of(const char *path)
+{
+    struct stat found;
+    int error = errno;
+    bool is_found = path && stat(path, &found) == 0;
+    errno = error;
+    return is_found ? (uint64_t)found.st_dev * QP_GOLDEN_RATIO ^ (uint64_t)found.st_ino : 0;
+}
+
+static bool is_main(uint32_t number)
+{
+    return paths[number].text[0] != '(';
+}
+
+/* The number of the main database that is this file, or 0. */
+static uint32_t main_with(uint64_t identity)
+{
+    for (uint32_t i = 1; identity && i < PATHS && paths[i].text; i++) {
+        if (paths[i].identity == identity && is_main(i)) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* A file has a path. What had its identity before is gone: the system has given it to a new file.
+ */
+static void identify(uint32_t number, uint64_t identity)
+{
+    for (uint32_t i = 1; i < PATHS && paths[i].text; i++) {
+        if (paths[i].identity == identity && i != number && is_main(i) && is_main(number)) {
+            paths[i].identity = 0;
+        }
+    }
+    paths[number].identity = identity;
+}
+
+/* The number of a path; 0: there is no room. */
+static uint32_t number_of(const char *path, uint64_t identity)
+{
+    char *own = NULL;
+    for (uint32_t i = 1; path && i < PATHS; i++) {
+        char *known = paths[i].text;
+        if (!known) {
+            own = own ? own : strdup(path);
+            if (!own) {
+                return 0;
+            }
+            if (atomic_compare_exchange_strong(&paths[i].text, &known, own)) {
+                identify(i, identity);
+                return i;
+            }
+        }
+        if (!strcmp(known, path)) {
+            identify(i, identity);
+            free(own);
+            return i;
+        }
+    }
+    free(own);
+    return 0;
+}
+
+static uint32_t number_of_attached(uint64_t identity)
+{
+    char name[sizeof "(attached 0123456789abcdef)"];
+    snprintf(name, sizeof name, "(attached %016llx)", (unsigned long long)identity);
+    uint32_t known = main_with(identity);
+    bool has_room = !paths[PATHS / 2].text; /* the rest is for main databases */
+    return known ? known : has_room ? number_of(name, identity) : number_of("(attached)", 0);
+}
+
+uint32_t qp_path_of_database(const char *path, bool of_main)
+{
+    uint64_t identity = identity_of(path);
+    return of_main ? number_of(path, identity) : number_of_attached(identity);
+}
+
+uint64_t qp_path_identity(uint32_t number)
+{
+    return paths[number].identity;
+}
+
+const char *qp_path_text(uint32_t number)
+{
+    const char *path = paths[number].text;
+    if (path && !is_main(number)) { /* a connection may have opened it as its main one since */
+        uint32_t known = main_with(paths[number].identity);
+        path = known ? paths[known].text : path;
+    }
+    return path ? path : "";
+}

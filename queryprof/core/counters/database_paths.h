@@ -1,0 +1,20 @@
+/* The paths of databases, by numbers that stay for as long as the process lives, and which files
+ * have them. Any thread, without the GIL: a path is added once, and never freed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The number of a database's path (copied if `of_main`); 0: there is no room. A file that is no
+ * connection's main database has no name of its own here: that is a value in a statement, which may
+ * be a secret. */
+uint32_t qp_path_of_database(const char *path, bool of_main);
+
+/* A path by its number; "" for 0. Of a file that was never a main database, "(attached" with its
+ * identity, or nothing when there were many. */
+const char *qp_path_text(uint32_t number);
+
+/* What a file with this path is known by: a hash of its device and inode, which is the same in each
+ * process; 0: unknown. */
+uint64_t qp_path_identity(uint32_t number);
