@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from queryprof.analysis.findings.locks import Holders
+from queryprof.analysis.findings.locks import Holders, overlap_ns
 from queryprof.model import Frame, LockEvent, Profile, SlowSpan
 
 LEAST_SHARE = 0.1
@@ -50,7 +50,12 @@ class Delays:
         for loop in self._loops:
             if loop.thread == span.thread:
                 for event in loop.stall_events:
-                    ns = _overlap_ns(span, event.started_unix_ns, event.duration_ns)
+                    ns = overlap_ns(
+                        span.started_unix_ns,
+                        span.duration_ns,
+                        event.started_unix_ns,
+                        event.duration_ns,
+                    )
                     if ns > 0:
                         known = event.function if event.function.function else None
                         yield "stall", ns, event.path[0] if event.path else known
@@ -58,16 +63,12 @@ class Delays:
     def _locks(self, span: SlowSpan) -> Iterator[tuple[str, int, Frame | None]]:
         for wait in self._waits:
             if wait.thread == span.thread:
-                ns = _overlap_ns(span, wait.start_unix_ns, wait.duration_ns)
+                ns = overlap_ns(
+                    span.started_unix_ns, span.duration_ns, wait.start_unix_ns, wait.duration_ns
+                )
                 if ns > 0:
                     yield "lock", ns, self._taken_at(wait)
 
     def _taken_at(self, wait: LockEvent) -> Frame | None:
         holders = self._holders.of(wait)
         return holders[0][0].path[0] if holders and holders[0][0].path else None
-
-
-def _overlap_ns(span: SlowSpan, start_unix_ns: int, duration_ns: int) -> int:
-    start = max(span.started_unix_ns, start_unix_ns)
-    end = min(span.started_unix_ns + span.duration_ns, start_unix_ns + duration_ns)
-    return end - start

@@ -6,15 +6,17 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Self
 
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.plans import Steps
 from queryprof.errors import ProofError
 from queryprof.model import Schema
+from queryprof.proof.dummies import with_dummies
 from queryprof.proof.judging import EMPTY, Judge, OutOfTime, StatementError
 from queryprof.proof.statistics import set_statistics
-from queryprof.proof.trial import Trial, with_dummies
+from queryprof.proof.trial import Trial
 from queryprof.proof.values import placeholders, replaced
 
 MOST_STATEMENTS = 100
@@ -98,19 +100,20 @@ class Planner:
 
     def _started(self, database: str, *, with_statistics: bool = True) -> Judge:
         """The judge, with the schema of a database."""
-        if self._judge is None:
-            self._judge = Judge()
-            self._judge.deadline(BUDGET_S)
+        judge = self._judge
+        if judge is None:
+            judge = self._judge = Judge()
+            judge.deadline(BUDGET_S)
         if self._ready != (database, with_statistics):
-            self._judge.blank(EMPTY)
+            judge.blank(EMPTY)
             schema = self._schemas.get(database)
             for sql in schema.created if schema else created_by(self._texts):
                 with suppress(StatementError):
-                    with_dummies(self._judge, sql, create=True)
+                    with_dummies(judge, EMPTY, partial(judge.create, EMPTY, sql))
             if schema and schema.statistics and with_statistics:
-                set_statistics(self._judge, EMPTY, schema.statistics)
+                set_statistics(judge, EMPTY, schema.statistics)
             self._ready = (database, with_statistics)
-        return self._judge
+        return judge
 
 
 def created_by(texts: Iterable[str]) -> Iterator[str]:

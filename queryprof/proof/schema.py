@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
 from dataclasses import dataclass
 
+from queryprof.proof.dummies import with_dummies
 from queryprof.proof.index import Candidate, Term, quoted
 from queryprof.proof.judging import BEFORE, EMPTY, Judge, StatementError
 from queryprof.proof.statistics import set_statistics, statistics_of
 
 OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
 INDEXES = "SELECT name, partial FROM pragma_index_list(?)"
-MOST_UNKNOWN = 30
-"""Functions and collations in one statement."""
-
 HIDDEN, GENERATED = 1, (2, 3)
 """Of pragma_table_xinfo's `hidden`."""
 
@@ -103,25 +101,11 @@ def schema_of(judge: Judge) -> DatabaseSchema:
 
 
 def create(judge: Judge, sql: str, copy: str = EMPTY) -> bool:
-    """Creates something in a copy; what its SQL needs and is unknown is a dummy there."""
-    for _ in range(MOST_UNKNOWN):
-        try:
-            judge.do(copy, sql)
-        except StatementError as error:
-            if not add_dummy(judge, copy, str(error)):
-                return False
-        else:
-            return True
+    """Creates something in a copy; False: SQLite refuses it."""
+    with suppress(StatementError):
+        with_dummies(judge, copy, lambda: judge.do(copy, sql))
+        return True
     return False
-
-
-def add_dummy(judge: Judge, copy: str, message: str) -> bool:
-    """Adds the function or collation that an error of SQLite says is unknown."""
-    function = re.search(r"no such function: (\w+)", message)
-    collation = re.search(r"no such collation sequence: (\w+)", message)
-    if function or collation:
-        judge.dummies(copy, [function[1]] if function else [], [collation[1]] if collation else [])
-    return bool(function or collation)
 
 
 def _table_of(judge: Judge, name: str, sql: str) -> Table:

@@ -10,10 +10,13 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 
 from queryprof.proof.candidates import candidates_of
+from queryprof.proof.dummies import with_dummies
 from queryprof.proof.index import Candidate, quoted
 from queryprof.proof.judging import (
     AFTER,
@@ -24,7 +27,7 @@ from queryprof.proof.judging import (
     Measured,
     StatementError,
 )
-from queryprof.proof.schema import DatabaseSchema, Table, add_dummy
+from queryprof.proof.schema import DatabaseSchema, Table
 from queryprof.proof.statistics import set_statistics, statistics_of
 from queryprof.proof.workload import Query
 
@@ -185,12 +188,10 @@ class Search:
     def _planned(
         self, creates: Sequence[str], samples: Sequence[tuple[str, object]]
     ) -> list[list[int]]:
-        while True:
-            try:
-                return self.judge.chosen(EMPTY, creates, samples, PLANNER_ROUNDS)
-            except StatementError as error:
-                if not add_dummy(self.judge, EMPTY, str(error)):
-                    return []
+        chosen = partial(self.judge.chosen, EMPTY, creates, samples, PLANNER_ROUNDS)
+        with suppress(StatementError):
+            return with_dummies(self.judge, EMPTY, chosen)
+        return []
 
     def _is_known(self, one: Candidate, steps: Iterable[Step], is_in_team: bool = False) -> bool:
         """Whether an index is there that begins with it; in a team one of that alone may be needed."""

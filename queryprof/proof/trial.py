@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.plans import Steps, is_worse, normal_form, signs_of
+from queryprof.proof.dummies import with_dummies
 from queryprof.proof.expressions import expressions_of
 from queryprof.proof.judging import EMPTY, Judge, StatementError
 from queryprof.proof.values import placeholders
@@ -23,9 +23,6 @@ from queryprof.proof.values import placeholders
 MOST_TERMS = 3
 MOST_COLUMNS = 16
 """Of a table that are tried."""
-
-MOST_UNKNOWN = 30
-"""Functions and collations of the program's own in one statement."""
 
 COLUMNS = (
     "SELECT c.name, c.type, c.pk FROM pragma_table_list AS t, pragma_table_xinfo(t.name) AS c"
@@ -103,7 +100,8 @@ class Trial:
 
     def plan(self) -> Steps:
         """Its plan there. Raises StatementError."""
-        rows = with_dummies(self._judge, "EXPLAIN QUERY PLAN " + self._statement, self._values)
+        sql = "EXPLAIN QUERY PLAN " + self._statement
+        rows = with_dummies(self._judge, EMPTY, lambda: self._judge.rows(EMPTY, sql, self._values))
         depths, lines = {0: -1}, []
         for number, parent, _, detail in rows:
             depths[number] = depths.get(parent, -1) + 1
@@ -365,31 +363,6 @@ def _values_of(statement: str) -> Mapping[str, None] | tuple[None, ...]:
     names = placeholders(statement)
     named = {name[1:]: None for name in names if name[0] in ":@$"}
     return named or (None,) * len(names)
-
-
-def with_dummies(
-    judge: Judge, sql: str, values: object = (), *, create: bool = False
-) -> list[tuple[Any, ...]]:
-    """The rows of a statement, for which functions and collations that are unknown here are made up.
-
-    Raises:
-        StatementError: SQLite refuses it.
-    """
-    for _ in range(MOST_UNKNOWN):
-        try:
-            if create:
-                judge.create(EMPTY, sql)
-                return []
-            return judge.rows(EMPTY, sql, values)
-        except StatementError as error:
-            function = re.search(r"no such function: (\w+)", str(error))
-            collation = re.search(r"no such collation sequence: (\w+)", str(error))
-            if not (function or collation):
-                raise
-            judge.dummies(
-                EMPTY, [function[1]] if function else [], [collation[1]] if collation else []
-            )
-    raise StatementError("too much in it is unknown here")
 
 
 def _in_quotes(name: str) -> str:

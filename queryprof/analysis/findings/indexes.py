@@ -294,7 +294,7 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
         served = program.served(group)
         throws_all_away = rows < 1 and group.reads  # what adds up returns a row
         code = served.code if served and not totals.full_scan_steps else ""
-        if not served or not (code or throws_all_away):
+        if not served or served.is_other or not (code or throws_all_away):
             continue
         searches = [step.strip() for plan in group.plans for step in plan if "SEARCH" in step]
         yield program.finding(

@@ -209,7 +209,15 @@ class _Held:
         """Those that were held while a call waited, each with the time (ns); most first."""
         first = bisect_left(self._ends, wait.start_unix_ns)
         last = bisect_right(self._starts, wait.start_unix_ns + wait.duration_ns)
-        found = [(hold, _overlap_ns(wait, hold)) for hold in self._holds[first:last]]
+        found = [
+            (
+                hold,
+                overlap_ns(
+                    wait.start_unix_ns, wait.duration_ns, hold.start_unix_ns, hold.duration_ns
+                ),
+            )
+            for hold in self._holds[first:last]
+        ]
         return sorted(((hold, ns) for hold, ns in found if ns > 0), key=lambda item: -item[1])
 
 
@@ -242,9 +250,10 @@ class Holders:
         return held.during(wait) if held else []
 
 
-def _overlap_ns(wait: LockEvent, hold: LockEvent) -> int:
-    start = max(wait.start_unix_ns, hold.start_unix_ns)
-    return min(wait.start_unix_ns + wait.duration_ns, hold.start_unix_ns + hold.duration_ns) - start
+def overlap_ns(start_ns: int, duration_ns: int, other_start_ns: int, other_duration_ns: int) -> int:
+    """How long two spans of time are one; negative: how far they are apart."""
+    end_ns = min(start_ns + duration_ns, other_start_ns + other_duration_ns)
+    return end_ns - max(start_ns, other_start_ns)
 
 
 def _is_of_waiter(hold: LockEvent, wait: LockEvent) -> bool:

@@ -100,8 +100,12 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
                 ),
                 _step(program, group, CORRELATED),
             ),
-            "Join with a grouped query (JOIN (SELECT key, count(*) ... GROUP BY key)), or give the"
-            " subquery an index on what it compares.",
+            _unless_changed(
+                program,
+                group,
+                "Join with a grouped query (JOIN (SELECT key, count(*) ... GROUP BY key)), or give the"
+                " subquery an index on what it compares.",
+            ),
             code=_code(program, group),
         )
 
@@ -120,7 +124,7 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
                 ),
                 _step(program, group, INDEX),
             ),
-            "Create the index that SQLite builds each time.",
+            _unless_changed(program, group, "Create the index that SQLite builds each time."),
             code=_code(program, group),
         )
 
@@ -138,7 +142,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         if _stops_early(group) and totals.executions > ONCE:
             continue  # its order decides: see temp_btree_sort
         served = program.served(group)
-        if group.writes and served and not served.code:
+        if group.writes and served and not (served.code or served.is_other):
             yield _fired_scan(program, group)
             continue
         columns = ", ".join(dict.fromkeys(served.terms)) if served else ""
@@ -153,7 +157,8 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                 ),
                 _step(program, group, SCAN),
             ),
-            _index_fix(served, columns) + _and_loaded_before(program, group),
+            _unless_changed(program, group, _index_fix(served, columns))
+            + _and_loaded_before(program, group),
             program.loop_of(group),
             code="" if served and served.still_scans else _code(program, group),
             doubt="It ran once: a report may have to read all."
@@ -224,8 +229,11 @@ def _fired_scan(program: Program, group: Group) -> Finding | None:
     )
 
 
-def _changed(served: Served) -> str:
-    """What is said where the planner has another plan now than the program had."""
+def _unless_changed(program: Program, group: Group, fix: str) -> str:
+    """The fix; or that the planner has another plan now than the program had."""
+    served = program.served(group)
+    if served is None or not served.is_other:
+        return fix
     step = next((step.strip() for step in served.plan if "INDEX" in step), served.plan[0].strip())
     return (
         "The schema, or what ANALYZE found, has changed since: it is planned as"
@@ -234,8 +242,6 @@ def _changed(served: Served) -> str:
 
 
 def _index_fix(served: Served | None, columns: str) -> str:
-    if served and served.is_other:
-        return _changed(served)
     if columns:
         several = "indexes" if served and served.code.count("CREATE") > 1 else "an index"
         measure = (
@@ -272,7 +278,6 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
         read = f", and reads {average(scanned)} rows," if scanned else ""
         if totals.executions <= ONCE or not (limited or group.repeats or totals.executions > 10):
             continue
-        served = program.served(group)
         yield program.finding(
             "temp_btree_sort",
             group,
@@ -285,10 +290,12 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
                 ),
                 _step(program, group, SORT),
             ),
-            _changed(served)
-            if served and served.is_other
-            else "Create an index in the order of ORDER BY (the compared columns first): the rows then"
-            " come sorted" + (", and LIMIT stops after the first." if limited else "."),
+            _unless_changed(
+                program,
+                group,
+                "Create an index in the order of ORDER BY (the compared columns first): the rows then"
+                " come sorted" + (", and LIMIT stops after the first." if limited else "."),
+            ),
             code=_code(program, group) if _sorts_less(program, group) else "",
             doubt="" if limited else "All rows are returned: the sort is only a part of the time.",
             most=Severity.HIGH if limited else Severity.MEDIUM,
