@@ -309,7 +309,8 @@ class Search:
 
     def _try_analyze(self, bound: float) -> None:
         """ANALYZE is chosen where no index is expected to win clearly more: it costs no write anything.
-        Statistics that are there may be of a time when tables were small. What indexes win instead is seen in the end, when each change is tried without (`_prune`).
+
+        Statistics may be old. What indexes win instead, `_prune` sees, which tries without each change.
         """
         if ANALYZE in self.chosen:
             return
