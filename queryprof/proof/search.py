@@ -17,7 +17,8 @@ from statistics import fmean
 
 from queryprof.proof.candidates import candidates_of
 from queryprof.proof.dummies import with_dummies
-from queryprof.proof.index import Candidate, quoted
+from queryprof.proof.index import Candidate
+from queryprof.proof.inserts import insert_costs
 from queryprof.proof.judging import (
     AFTER,
     BEFORE,
@@ -27,7 +28,7 @@ from queryprof.proof.judging import (
     Measured,
     StatementError,
 )
-from queryprof.proof.schema import DatabaseSchema, Table
+from queryprof.proof.schema import DatabaseSchema
 from queryprof.proof.statistics import set_statistics, statistics_of
 from queryprof.proof.workload import Query
 
@@ -391,12 +392,3 @@ class Search:
 def names(plan: Iterable[str], index: str) -> bool:
     """Whether a plan has an index."""
     return bool(index) and any(f" {index} " in f"{step} " for step in plan)
-
-
-def insert_costs(judge: Judge, table: Table, rounds: int) -> dict[str, float]:
-    """Time (ns) of an insert into a table on both copies; nothing when it cannot be measured."""
-    try:
-        key, columns = ([quoted(one) for one in names] for names in (table.key, table.inserted))
-        return dict(judge.insert_ns((BEFORE, AFTER), quoted(table.name), key, columns, rounds))
-    except StatementError:
-        return {}
