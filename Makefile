@@ -9,12 +9,12 @@ TIMES := 1
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 NEW_PYTHONS := 3.14 3.15
 TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat and not slow' -p no:cacheprovider
-NIGHTLY := lint package wheels demo test test-slow test-steady sanitize coverage compat site docs bench-check bench \
+NIGHTLY := lint package wheels demo test test-slow test-steady sanitize coverage compat site docs bench-check bench bench-gains \
            responsiveness offloading searches
 NIGHTLY_LOGS := .nox/nightly
 POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
 
-.PHONY: help demo test test-slow test-steady package wheels picture bench bench-check bench-pythons searches responsiveness offloading compat lint docs site coverage release sanitize \
+.PHONY: help demo test test-slow test-steady package wheels picture bench bench-check bench-gains bench-pythons searches responsiveness offloading compat lint docs site coverage release sanitize \
         test-new-pythons test-arm64 nightly clean
 
 help:
@@ -108,6 +108,9 @@ test-new-pythons: ## the tests on CPython 3.14 and 3.15, from Debian's sid in a 
 
 test-arm64: ## the core's tests on arm64, emulated, from Debian's sid in a folder of its own (as root, an hour)
 	tests/in-debian.sh arm64 3.14 env QUERYPROF_EXAMPLES=10 pytest $(TEST_OPTIONS) tests/record
+
+bench-gains: $(BIN)/queryprof ## what findings say that a fix wins, beside what it wins (14 programs; two minutes)
+	$(BIN)/python benchmarks/gains.py
 
 bench-check: $(BIN)/queryprof ## fails when a call or a step takes more instructions than is kept (valgrind; a minute)
 	$(BIN)/python benchmarks/instructions.py

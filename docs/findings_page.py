@@ -29,7 +29,8 @@ $ queryprof analyze app.qprof --format sarif --fail-on none
 The report of `queryprof run` and `queryprof report` begins with the first three. One cause is one
 finding, and those that can win most come first.
 
-**Severity** is the share of the run that a fix can win at the most: high from 10% of the run, or
+**What a fix can win** is the driver's time, or, where a library is called in a loop (an object mapper), the time of the library's calls:
+of some of them, which were timed (see [measuring](measuring.md#the-library-around-a-query)). **Severity** is its share of the run: high from 10% of the run, or
 100 ms a request (span), on; medium from 2% on; what can win less than 0.5% and less than 1 ms is no
 finding. Where there are spans, shares are of their time and not of the run.
 

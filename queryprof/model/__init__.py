@@ -166,6 +166,25 @@ class ParameterSample:
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryTime:
+    """Some calls of the library's function through which the program executes a statement: it builds the
+    statement, calls the driver, and makes objects of the rows.
+
+    Attributes:
+        calls: that were timed.
+        executions: of the statement in them; others: of other statements.
+        ns: of these calls, less what the program's own code took in them.
+    """
+
+    statement: str
+    path: CallPath
+    calls: int
+    executions: int
+    others: int
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class StackSample:
     """A stack, with estimates of the executions and the time that it stands for."""
 
@@ -296,6 +315,7 @@ class Profile:
     texts: Mapping[str, int] = field(default_factory=dict, hash=False)
     """By statement: how many different texts it had, at the least; missing: one."""
     parameters: tuple[ParameterSample, ...] = ()
+    library_times: tuple[LibraryTime, ...] = ()
     plans: tuple[Plan, ...] = ()
     timeline_width_ns: int = 0
     timeline: tuple[Interval, ...] = ()

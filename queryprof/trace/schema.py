@@ -14,6 +14,7 @@ History:
     7   span_slowest, span_run, stall_event; of lock_hold: changed_rows, log_bytes; of process:
         files_off; of frame: first_line
     8   source; of process: unseen_files
+    9   library_time
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): distinguishes it from other SQLite files."""
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """In the header (user_version) of every trace."""
 
 

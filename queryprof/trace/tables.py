@@ -364,6 +364,18 @@ TABLES = (
         since=6,
     ),
     Table(
+        "library_time",
+        "Some calls of the library's function through which the program executes a statement.",
+        (
+            *STATEMENT_KEY,
+            Column("calls"),
+            Column("executions", "of the statement in them"),
+            Column("others", "executions of other statements in them"),
+            Column("ns", "of these calls, less what the program's own code took in them"),
+        ),
+        since=9,
+    ),
+    Table(
         "source",
         "A Python file of the program's own code as it was at the end. Lines of it are shown where its"
         " content is still this: a trace may name any file, and cannot know what is in it.",

@@ -85,6 +85,7 @@ def test_no_other_file_is_shown(queryprof: Run, trace: str, tmp_path: Path) -> N
     assert "Hush42" in page(queryprof)  # only who knows the content can name it
     change(
         "DROP TABLE source",
+        "DROP TABLE library_time",
         "ALTER TABLE process DROP COLUMN unseen_files",
         "PRAGMA user_version = 7",
     )

@@ -72,6 +72,7 @@ RULES: tuple[Rule, ...] = (
     queries.duplicate_query,
     transactions.commit_per_write,
     queries.n_plus_one,
+    queries.single_inserts,
     transactions.autocommit_reads,
     queries.many_cheap,
     queries.query_in_loop,

@@ -14,13 +14,16 @@ from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, self_ns_of
-from queryprof.model import Aggregate, CallPath
+from queryprof.model import Aggregate, CallPath, LibraryTime
 
 MOST_GROUPS = 5000
 
 OUTLIER_OF = 20
 OUTLIER_NS = 10_000_000
 """One of so many executions that takes so much longer than half of them do, and most of the time."""
+
+SEVERAL = 1.5
+"""Executions in one call of a library's function, from which on the library loops itself."""
 
 SEARCHED = 4000
 """Characters of a statement."""
@@ -38,6 +41,7 @@ class Group:
         plans: of the statement; empty: unknown.
         samples, repeats: executions whose parameters were looked at, and those that were a repeat.
         texts: different texts of the statement, at the least, from all call sites.
+        library_times: of its call paths.
     """
 
     statement: str
@@ -49,6 +53,7 @@ class Group:
     samples: int = 0
     repeats: int = 0
     texts: int = 1
+    library_times: list[LibraryTime] = field(default_factory=list)
 
     @property
     def sql(self) -> str:
@@ -78,6 +83,30 @@ class Group:
     def steady_ns(self) -> int:
         """The time of its executions without that outlier."""
         return max(0, self.self_ns - self.outlier_ns)
+
+    @cached_property
+    def library_call_ns(self) -> float | None:
+        """What the call of the library takes that an execution is in; None: it was not timed, or it
+        executes the statement several times: such a loop is not the program's.
+        """
+        calls = sum(one.calls for one in self.library_times)
+        executions = sum(one.executions for one in self.library_times)
+        if not calls or executions >= SEVERAL * calls:
+            return None
+        return sum(one.ns for one in self.library_times) / executions
+
+    @property
+    def shares_call(self) -> bool:
+        """Whether such a call executes other statements, too."""
+        return any(one.others for one in self.library_times)
+
+    @cached_property
+    def cost_ns(self) -> float:
+        """What the program would not pay without its executions: the driver's time; or that of the
+        library's calls, estimated by those that were timed.
+        """
+        calls_ns = (self.library_call_ns or 0.0) * self.totals.statement_executions
+        return max(self.steady_ns, calls_ns)
 
     @cached_property
     def rows(self) -> int:
@@ -148,6 +177,10 @@ def groups_of(report: Report) -> tuple[Group, ...]:
         if group:
             group.samples += sample.samples
             group.repeats += sample.repeats
+    for one in profile.library_times:
+        group = groups.get((one.statement, sites.place(one.path)))
+        if group:
+            group.library_times.append(one)
     return tuple(groups.values())
 
 

@@ -72,6 +72,16 @@ def loaded_before(library: str, note: str) -> str:
     return f"Load {relation} with the query before: {how}."
 
 
+ONE_INSERT = {
+    "django": "Create all of it with one Model.objects.bulk_create(objects); it sends no signals, and calls no"
+    " save().",
+    "sqlalchemy": "Insert all of it with one session.execute(insert(Model), rows), a dict for each row.",
+    "peewee": "Insert all of it with one Model.insert_many(rows).execute(), or Model.bulk_create(objects).",
+    "sqlite_utils": "Insert all of it with one db[table].insert_all(rows).",
+    "dataset": "Insert all of it with one table.insert_many(rows).",
+}
+"""How rows that are inserted one by one are inserted at once."""
+
 ONE_QUERY = {
     "django": "Load it with the query before: .select_related() for what each object has one of,"
     " .prefetch_related() for what it has many of; or one filter(pk__in=[...]).",

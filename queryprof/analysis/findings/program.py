@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from queryprof.analysis.call_sites import CallSite, Function
+from queryprof.analysis.call_sites import CallSite, Function, place_of
 from queryprof.analysis.findings.finding import (
     HIGH_SHARE,
     HIGH_SPAN_NS,
@@ -65,7 +65,7 @@ class Program:
         return tuple(
             group
             for group in self.all_groups[:MOST_GROUPS]
-            if group.self_ns >= least_ns
+            if max(group.self_ns, group.cost_ns) >= least_ns
             and not any(map(is_own, self._stacks.get(group.statement, ())))
         )
 
@@ -118,6 +118,25 @@ class Program:
             stack for stack in self._stacks.get(group.statement, ()) if group.site.frame in stack
         ]
         return note if not here or any(map(loads_lazily, here)) else None
+
+    @cached_property
+    def _callers(self) -> Mapping[object, Group]:
+        """By place the statement for which the program calls a library there: what is written, or else
+        what takes most.
+        """
+        found: dict[object, Group] = {}
+        for group in self.all_groups:
+            if group.shares_call and group.library_call_ns is not None:
+                place = place_of(group.site.frame)
+                first = found.setdefault(place, group)
+                order = [(one.verb == "INSERT", one.cost_ns) for one in (first, group)]
+                found[place] = group if order[1] > order[0] else first
+        return found
+
+    def is_inside(self, group: Group) -> bool:
+        """Whether a library executes it in a call that the program makes for another statement."""
+        first = self._callers.get(place_of(group.site.frame)) if group.shares_call else None
+        return first is not None and first is not group
 
     @cached_property
     def spans(self) -> int:
@@ -178,6 +197,9 @@ class Program:
         doubt: str = "", most: Severity = Severity.HIGH,
     ) -> Finding | None:  # fmt: skip
         """The same about any statement and call site."""
+        gain_ns = min(
+            gain_ns, sum(process.wall_ns for process in self.profile.processes) or gain_ns
+        )
         share = gain_ns / self.run_ns if self.run_ns else 0.0
         if share < LEAST_SHARE and gain_ns < LEAST_NS:
             return None

@@ -8,11 +8,11 @@ from dataclasses import replace
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
-from queryprof.analysis.findings.libraries import ONE_QUERY, loaded_before
+from queryprof.analysis.findings.libraries import ONE_INSERT, ONE_QUERY, loaded_before
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.work import CHOOSES
 from queryprof.analysis.spans import RepeatFinding
-from queryprof.analysis.units import average, counted, duration, percent
+from queryprof.analysis.units import average, count, counted, duration, percent
 from queryprof.model import Frame
 
 FEW = 20
@@ -47,13 +47,14 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
         if (
             group.reads
             and runs >= FEW
+            and not program.is_inside(group)
             and group.samples >= LEAST_SAMPLES
             and ratio >= REPEATED_SHARE
         ):
             yield program.finding(
                 "duplicate_query",
                 group,
-                group.steady_ns * ratio,
+                group.cost_ns * ratio,
                 (
                     (
                         f"{counted(runs, 'execution')}; {percent(ratio)} of {average(group.samples)} that"
@@ -159,7 +160,11 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
     repeated = _repeated(program)
     for group in program.groups:
         runs = group.totals.executions
-        if not group.reads or (group.totals.rows_each or 0) > POINT_ROWS:
+        if (
+            not group.reads
+            or (group.totals.rows_each or 0) > POINT_ROWS
+            or program.is_inside(group)
+        ):
             continue
         in_spans = repeated.get((group.statement, group.site.frame))
         loop = program.loop_of(group)
@@ -173,7 +178,9 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         if not is_sure and (rows > FEW_ROWS or works_hard(group.totals.vm_steps, rows)):
             continue  # it is for many items already, or each execution is too much work
         each_ns = group.steady_ns / max(runs, 1)
-        evidence = [f"{counted(runs, 'execution')} of {duration(each_ns)} each"]
+        evidence = [
+            f"{counted(runs, 'execution')} of {duration(each_ns)} each{_library_call(program, group)}"
+        ]
         if in_spans:
             evidence.append(
                 f"{average(in_spans.each)} times in each of {counted(in_spans.spans, 'span')}"
@@ -189,13 +196,52 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         finding = program.finding(
             "n_plus_one",
             group,
-            group.steady_ns * (1 - 1 / max(runs, 1)),
+            group.cost_ns * (1 - 1 / max(runs, 1)),
             tuple(evidence),
             _one_query(program, group, parent),
             loop,
             doubt="" if in_spans or parent else "The loop's items may not come from a query.",
         )
         yield replace(finding, parent=parent.statement) if finding and parent else finding
+
+
+def single_inserts(program: Program) -> Iterator[Finding | None]:
+    """In a loop, through a library that takes more for each row than the driver."""
+    repeated = _repeated(program)
+    for group in program.groups:
+        runs = group.totals.statement_executions
+        library = program.library(group.statement)
+        loop = program.loop_of(group)
+        in_loop = (group.statement, group.site.frame) in repeated or (
+            loop and group.executions_outside >= FEW
+        )
+        if group.verb != "INSERT" or library not in ONE_INSERT or runs < FEW or not in_loop:
+            continue
+        yield program.finding(
+            "single_inserts",
+            group,
+            (group.cost_ns - group.steady_ns) * (1 - 1 / runs),
+            (
+                (
+                    f"{counted(runs, 'row')} inserted in {duration(group.steady_ns / runs)} each"
+                    f"{_library_call(program, group)}"
+                ),
+            ),
+            ONE_INSERT[library],
+            loop,
+        )
+
+
+def _library_call(program: Program, group: Group) -> str:
+    """What the call of a library around a statement takes, as the end of a sentence."""
+    library = program.library(group.statement)
+    if group.library_call_ns is not None:
+        timed = sum(one.calls for one in group.library_times)
+        return (
+            f"; the call of {library or 'a library'} around it takes {duration(group.library_call_ns)}"
+            f" (mean of {count(timed)})"
+        )
+    return f"; what {library} takes around it is not known" if library in ONE_QUERY else ""
 
 
 def _repeated(program: Program) -> Mapping[tuple[str, Frame | None], RepeatFinding]:
@@ -217,17 +263,18 @@ def _repeated(program: Program) -> Mapping[tuple[str, Frame | None], RepeatFindi
 def many_cheap(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         totals = group.totals
-        share = group.steady_ns / program.run_ns if program.run_ns else 0.0
+        share = group.cost_ns / program.run_ns if program.run_ns else 0.0
         is_cheap = group.steady_ns < CHEAP_NS * totals.executions
-        if group.reads and totals.executions >= MANY and is_cheap and share >= MANY_SHARE:
+        is_many = group.reads and totals.executions >= MANY and not program.is_inside(group)
+        if is_many and is_cheap and share >= MANY_SHARE:
             yield program.finding(
                 "many_cheap",
                 group,
-                group.steady_ns / 2,
+                group.cost_ns * (1 - 1 / totals.executions),
                 (
                     (
                         f"{counted(totals.executions, 'execution')} of"
-                        f" {duration(group.steady_ns / totals.executions)} take {percent(share)} of the"
+                        f" {duration(group.cost_ns / totals.executions)} take {percent(share)} of the"
                         f" {program.whole}: none is slow, all together are"
                     ),
                 ),

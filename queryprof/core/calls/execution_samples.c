@@ -13,7 +13,7 @@ enum {
     MOST_NOTED = 1000 /* characters or bytes of one value: to show more takes too long */
 };
 
-bool qp_keeps_parameters;
+uint8_t qp_execution_notes;
 
 /* What the latest executions had been given, for those that turn out slow while their rows are
  * fetched. The texts are owned, and are exact strs: nobody's code runs when they are released. */
@@ -121,6 +121,11 @@ void qp_execution_note(const qp_execution *e, PyObject *sql, PyObject *parameter
     }
 }
 
+static bool keeps_parameters(void)
+{
+    return qp_execution_notes & QP_NOTES_PARAMETERS;
+}
+
 static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parameters)
 {
     const qp_exemplar_row row = {.key = e->meter.key,
@@ -129,11 +134,11 @@ static void keep_exemplar(const qp_execution *e, PyObject *sql, PyObject *parame
                                  .duration_ns = e->duration_ns,
                                  .rows = e->fetched,
                                  .stack = e->stack};
-    if (qp_keeps_parameters && noted[e->serial % NOTED].serial == e->serial) {
+    if (keeps_parameters() && noted[e->serial % NOTED].serial == e->serial) {
         qp_exemplar_keep(&row, noted[e->serial % NOTED].sql, noted[e->serial % NOTED].shown);
         return;
     }
-    if (!qp_keeps_parameters || !sql || !PyUnicode_Check(sql)) {
+    if (!keeps_parameters() || !sql || !PyUnicode_Check(sql)) {
         qp_exemplar_keep(&row, NULL, NULL);
         return;
     }
@@ -174,7 +179,8 @@ void qp_execution_sample(qp_execution *e, PyThreadState *tstate, PyObject *sql,
 
 void qp_executions_keep_parameters(bool keep)
 {
-    qp_keeps_parameters = keep;
+    qp_execution_notes &= (uint8_t)~QP_NOTES_PARAMETERS;
+    qp_execution_notes |= keep ? QP_NOTES_PARAMETERS : 0;
     for (int i = 0; i < NOTED; i++) {
         noted[i].serial = 0;
         Py_CLEAR(noted[i].sql);

@@ -3,6 +3,7 @@
 
 #include <Python.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "memory/execution_row.h"
 
@@ -12,8 +13,10 @@
 void qp_execution_sample(qp_execution *execution, PyThreadState *tstate, PyObject *sql,
                          PyObject *parameters);
 
-/* Whether SQL and parameters of exemplars are kept (the program's secrets; off by default). */
-extern bool qp_keeps_parameters;
+/* What is noted of each execution: SQL and parameters for exemplars (the program's secrets; off by
+ * default); what is executed in a library's function that is watched. */
+enum { QP_NOTES_PARAMETERS = 1, QP_NOTES_LIBRARY = 2 };
+extern uint8_t qp_execution_notes;
 
 /* Notes what an execution was given, while parameters are kept: it may become slow when its rows
  * are fetched. `sql` and `parameters` are borrowed; texts made of them are owned here. */

@@ -7,6 +7,7 @@
 #include "calls/execution_samples.h"
 #include "calls/file_work_end.h"
 #include "calls/first_run.h"
+#include "calls/library_watch.h"
 #include "calls/refusal.h"
 #include "calls/workload.h"
 #include "counters/locks.h"
@@ -91,6 +92,25 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     }
 }
 
+static QP_COLD void note(const qp_call *call)
+{
+    if (qp_execution_notes & QP_NOTES_PARAMETERS) {
+        qp_execution_note(call->execution, call->active.sql, call->parameters);
+    }
+    if (qp_execution_notes & QP_NOTES_LIBRARY && !call->execution->ignored) {
+        qp_library_note(call);
+    }
+}
+
+/* Of some executions. */
+static QP_COLD void sample(const qp_call *call, PyObject *result)
+{
+    qp_parameters_sample(&call->execution->meter.key, call->active.sql, call->parameters);
+    if (result) {
+        qp_library_watch(call);
+    }
+}
+
 /* Returns how many rows it has changed. */
 static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t ticks)
 {
@@ -101,7 +121,7 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
         return 0;
     }
     if (e->meter.sampled && call->probe->source == QP_SOURCE_TEXT && !e->ignored) {
-        qp_parameters_sample(&e->meter.key, call->active.sql, call->parameters);
+        sample(call, result);
     }
     qp_writes += rows > 0;
     e->in_use = false;
@@ -127,8 +147,8 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     bool notable = ticks >= notable_ticks;
     /* Once its stack is taken, the rest waits for a flush. */
     e->notable_ticks = notable ? INT64_MAX : notable_ticks - ticks;
-    if (qp_keeps_parameters) {
-        qp_execution_note(e, call->active.sql, call->parameters);
+    if (qp_execution_notes) {
+        note(call);
     }
     if (notable || e->sampled_stack || !result || e == &call->spare) {
         qp_execution_flush(e, call->thread->tstate, call->active.sql, call->parameters);

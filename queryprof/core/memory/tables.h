@@ -46,6 +46,7 @@ typedef enum {
     QP_LOCK_ROWS,
     QP_LOCK_EVENT_ROWS,
     QP_PARAMETER_ROWS,
+    QP_LIBRARY_ROWS,
     QP_HELD_ROWS,
     QP_CALL_ROWS,
     QP_TABLES
@@ -81,6 +82,7 @@ enum {
     QP_LOCKS = 2048,
     QP_LOCK_EVENTS = 4096,
     QP_PARAMETERS = 4096,
+    QP_LIBRARIES = 4096,
     QP_HELD = 64,
     QP_YOUNG = 16,
     QP_CALLS = QP_YOUNG + 4096

@@ -3,6 +3,7 @@
 #include "calls/call_stack.h"
 #include "calls/executions.h"
 #include "calls/file_work_end.h"
+#include "calls/library_watch.h"
 #include "calls/probe.h"
 #include "calls/workload.h"
 #include "context/handoffs.h"
@@ -30,6 +31,7 @@
 #include "statements/statements.h"
 #include "sums/aggregates.h"
 #include "sums/file_sums.h"
+#include "sums/library_times.h"
 #include "sums/parameters.h"
 #include "sums/samples.h"
 #include "sums/timeline.h"
@@ -102,8 +104,8 @@ int qp_recorder_start(void)
                    qp_code_lines_start() && qp_stacks_start() && qp_call_paths_start() &&
                    qp_changes_start() && qp_aggregates_start() && qp_executions_start() &&
                    qp_plans_start() && qp_samples_start() && qp_file_sums_start() &&
-                   qp_parameters_start() && qp_steps_start() && qp_spans_start() &&
-                   qp_threads_start(PyInterpreterState_Get()) == 0 &&
+                   qp_parameters_start() && qp_library_times_start() && qp_steps_start() &&
+                   qp_spans_start() && qp_threads_start(PyInterpreterState_Get()) == 0 &&
                    qp_timeline_start(qp_clock_unix_ns(qp_clock_ticks()));
     if (!started) {
         qp_recorder_stop();
@@ -127,6 +129,7 @@ void qp_recorder_stop(void)
     qp_turn_stop();
     qp_checkpoint_to("", 0, false);
     qp_workload_to("", 0);
+    qp_library_watch_clear();
     qp_calls_clear();
     qp_spans_stop();
     qp_task_creators_stop();
@@ -135,6 +138,7 @@ void qp_recorder_stop(void)
     qp_samples_stop();
     qp_file_sums_stop();
     qp_parameters_stop();
+    qp_library_times_stop();
     qp_plans_stop();
     qp_aggregates_stop();
     qp_changes_stop();
@@ -164,6 +168,8 @@ static void forget_sums(void)
     qp_aggregates_clear();
     qp_file_sums_clear();
     qp_parameters_clear();
+    qp_library_watch_clear();
+    qp_library_times_clear();
     qp_rows_clear(QP_LOCK_ROWS);
     qp_rows_clear(QP_LOCK_EVENT_ROWS);
     qp_handoffs_clear();
@@ -199,9 +205,10 @@ void qp_recorder_after_fork(void)
     qp_samples_stop();
     qp_file_sums_stop();
     qp_parameters_stop();
+    qp_library_times_stop();
     bool is_lost = qp_region_is_lost();
     if (is_lost || !qp_aggregates_start() || !qp_samples_start() || !qp_file_sums_start() ||
-        !qp_parameters_start()) {
+        !qp_parameters_start() || !qp_library_times_start()) {
         qp_recorder_stop();
         return;
     }
@@ -219,6 +226,7 @@ void qp_recorder_flush(void)
     qp_pending_counters_collect();
     qp_counters_flush();
     qp_executions_flush();
+    qp_library_watch_flush();
     qp_clock_calibrate();
     qp_timeline_calibrated();
     write_head();

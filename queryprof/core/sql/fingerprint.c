@@ -15,11 +15,18 @@ static bool explains(const char *verb)
     return is_keyword(verb, "EXPLAIN") || is_keyword(verb, "QUERY") || is_keyword(verb, "PLAN");
 }
 
+/* Whether a name is that of a savepoint: libraries give each one another. */
+static bool names_savepoint(const scanner *s)
+{
+    return is_keyword(s->keyword, "SAVEPOINT") || is_keyword(s->keyword, "RELEASE") ||
+           (is_keyword(s->keyword, "TO") && is_keyword(s->verb, "ROLLBACK"));
+}
+
 static void put_word(scanner *s, const unsigned char *word, size_t length)
 {
     const char *keyword = s->last == DOT ? NULL : qp_sql_keyword(word, length);
     if (!keyword || qp_keyword_is_name(s, keyword, word + length)) {
-        bool is_shown = qp_word_is_shown(s, word, length);
+        bool is_shown = qp_word_is_shown(s, word, length) && !names_savepoint(s);
         s->name = (const char *)word;
         s->name_length = length;
         qp_put(s, is_shown ? WORD : LITERAL, is_shown ? (const char *)word : "?",
@@ -78,7 +85,7 @@ static void put_quoted(scanner *s, unsigned char quote)
     size_t length = qp_quoted_length(s, quote == '[' ? ']' : quote);
     const unsigned char *end = s->at + length;
     size_t inside = length > 1 ? length - 2 : 0;
-    bool is_name = qp_quoted_is_name(s, s->at + 1, inside, (char)quote, end);
+    bool is_name = qp_quoted_is_name(s, s->at + 1, inside, (char)quote, end) && !names_savepoint(s);
     qp_put(s, is_name ? QUOTED : LITERAL, is_name ? (const char *)s->at : "?",
            is_name ? length : 1);
     s->at = end;

@@ -5,10 +5,9 @@
 #include "memory/region.h"
 #include "runtime/allocation.h"
 #include "runtime/clock.h"
-#include "runtime/index.h"
+#include "sums/sampled_rows.h"
 
 enum {
-    SLOTS = 2 * QP_PARAMETERS,
     REMEMBERED = 8,
     LONGEST = 4096 /* hashing a longer text would be felt */
 };
@@ -20,10 +19,10 @@ typedef struct {
 } memory;
 
 static struct {
-    qp_index index; /* of the rows, by statement and path */
-    memory *runs;   /* by row */
+    qp_sampled_rows rows;
+    memory *runs; /* by row */
     uint64_t secret;
-} table;
+} table = {.rows = {.table = QP_PARAMETER_ROWS, .row_bytes = sizeof(qp_parameter_row)}};
 
 uint32_t qp_writes;
 
@@ -31,12 +30,12 @@ bool qp_parameters_start(void)
 {
     table.secret = qp_hash_mix(qp_clock_ticks(), (uint64_t)(uintptr_t)&table);
     table.runs = qp_allocate(QP_PARAMETERS, sizeof *table.runs);
-    return table.runs && qp_index_start(&table.index, SLOTS);
+    return table.runs && qp_sampled_rows_start(&table.rows, QP_PARAMETERS);
 }
 
 void qp_parameters_stop(void)
 {
-    qp_index_stop(&table.index);
+    qp_sampled_rows_stop(&table.rows);
     qp_release(table.runs);
     table.runs = NULL;
 }
@@ -44,31 +43,10 @@ void qp_parameters_stop(void)
 void qp_parameters_clear(void)
 {
     uint32_t count = qp_row_count(QP_PARAMETER_ROWS);
-    if (count) { /* else a fork pays for nothing */
-        memset(table.index.slots, 0, SLOTS * sizeof *table.index.slots);
+    if (count) {
         memset(table.runs, 0, count * sizeof *table.runs);
     }
-    qp_rows_clear(QP_PARAMETER_ROWS);
-}
-
-/* The number of a statement's and path's row; UINT32_MAX: there is no room. */
-static uint32_t row_of(const qp_key *key)
-{
-    qp_parameter_row *rows = qp_rows(QP_PARAMETER_ROWS);
-    uint32_t slot = qp_index_begin(&table.index, qp_hash_mix(key->statement, key->path));
-    for (; table.index.slots[slot]; slot = qp_index_next(&table.index, slot)) {
-        uint32_t number = table.index.slots[slot] - 1;
-        if (rows[number].statement == key->statement && rows[number].path == key->path) {
-            return number;
-        }
-    }
-    uint32_t added = qp_rows_add(QP_PARAMETER_ROWS, 1);
-    if (added != UINT32_MAX) {
-        table.index.slots[slot] = added + 1;
-        rows[added].statement = key->statement;
-        rows[added].path = key->path;
-    }
-    return added;
+    qp_sampled_rows_clear(&table.rows);
 }
 
 /* Mixes a value into a hash; false: hashing it would run the program's code, or take long. */
@@ -112,7 +90,7 @@ static uint64_t hash_of(PyObject *sql, PyObject *parameters)
 void qp_parameters_sample(const qp_key *key, PyObject *sql, PyObject *parameters)
 {
     uint64_t hash = hash_of(sql, parameters);
-    uint32_t number = hash ? row_of(key) : UINT32_MAX;
+    uint32_t number = hash ? qp_sampled_row_of(&table.rows, key) : UINT32_MAX;
     if (number == UINT32_MAX) {
         return;
     }

@@ -7,7 +7,7 @@
 #include <Python.h>
 #include <stdbool.h>
 
-#include "memory/parameter_row.h"
+#include "memory/sampled_row.h"
 
 /* Executions that changed rows so far; wraps around. */
 extern uint32_t qp_writes;

@@ -1,0 +1,32 @@
+/* Rows of what is sampled of a statement at a call path, and the index that finds them. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory/tables.h"
+#include "runtime/index.h"
+
+/* What such a row begins with. */
+typedef struct {
+    uint32_t statement;
+    uint32_t path;
+} qp_sampled_key;
+
+/* The rows of a table of the region. */
+typedef struct {
+    qp_index index; /* by statement and path */
+    qp_table table;
+    uint32_t row_bytes;
+} qp_sampled_rows;
+
+/* Makes the index for at most `most` rows; false without memory. */
+bool qp_sampled_rows_start(qp_sampled_rows *rows, uint32_t most);
+void qp_sampled_rows_stop(qp_sampled_rows *rows);
+
+/* Empties the table. */
+void qp_sampled_rows_clear(qp_sampled_rows *rows);
+
+/* The number of the row of a statement and path, which is added if new; UINT32_MAX: there is no
+ * room. */
+uint32_t qp_sampled_row_of(qp_sampled_rows *rows, const qp_key *key);
