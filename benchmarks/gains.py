@@ -23,7 +23,7 @@ TURNS = 5
 FACTOR = 1.5
 """How far a gain may be from what is won."""
 
-AS_IT_IS_IN = 10
+AS_IT_IS_IN = 22
 """Of so many programs at the least."""
 
 

@@ -77,7 +77,7 @@ def output_of(name: str, folder: str) -> str:
             [COMMAND, *arguments], cwd=folder, env=environment, check=True, capture_output=True,
             text=True,
         )  # fmt: skip
-    lines = done.stdout.strip("\n").splitlines()
+    lines = done.stdout[done.stdout.index("  1  ") :].splitlines()
     return "\n".join(line for line in lines if "more finding" not in line).rstrip()
 
 

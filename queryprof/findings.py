@@ -29,7 +29,8 @@ def findings_of(
     """
     profile = report.profile
     given = {path: read_schema(path) for path in databases}
-    schemas = given or schemas_of(plan.database for plan in profile.plans)
+    named = (*profile.plans, *profile.lock_holds)  # a write may have no plan
+    schemas = given or schemas_of(dict.fromkeys(one.database for one in named))
     loop_at = Sources(profile.sources).loop_at
     if not with_planner:
         return find(report, loop_at, schemas)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
@@ -96,7 +97,7 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "re_prepare",
                 group,
-                group.steady_ns / 2,
+                group.steady_ns * shares.PREPARED,
                 (
                     (
                         f"{counted(runs, 'execution')} of {average(group.texts)} different texts that"
@@ -107,7 +108,7 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
                 " the door to SQL injection.",
                 program.loop_of(group),
                 code=_with_parameters(group.statement),
-                doubt="The gain is an estimate: half of the statement's time.",
+                doubt="The gain is an estimate: what preparing takes of short statements.",
             )
 
 
@@ -124,16 +125,11 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         if here > 2 * opened:
             continue
         closed = sum(g.totals.self_ns for g in near if "close" in g.calls_of)
-        # The first statement of a connection reads the schema; the others do not.
-        first = sum(
-            g.totals.self_ns - g.totals.executions * g.totals.min_call_ns / 2
-            for g in near
-            if g.reads
-        )
+        first = sum(g.totals.self_ns for g in near if g.reads)
         yield program.finding(
             "connection_per_query",
             group,
-            group.totals.self_ns + closed + max(first, 0) / 2,
+            group.totals.self_ns + closed + first * shares.FIRST,
             (
                 (
                     f"{counted(opened, 'connection')} opened for {counted(here, 'statement')}: each one"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import (
@@ -100,7 +101,7 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "autocommit_reads",
                 group,
-                group.totals.self_ns * 0.6,
+                group.totals.self_ns * shares.LOCKED,
                 (
                     (
                         f"{counted(runs, 'read')} of {duration(group.totals.mean_ns)}, each in a"

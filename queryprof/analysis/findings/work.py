@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
@@ -13,6 +14,7 @@ from queryprof.analysis.findings.planning import NO_INDEX, Served
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.marks import CORRELATED, INDEX, ROW_STEPS, SCAN, SORT, marked_step
 from queryprof.analysis.plans import signs_of
+from queryprof.analysis.totals import Totals
 from queryprof.analysis.units import average, counted
 
 OFFSET = re.compile(r"\bOFFSET\b|\bLIMIT (?:\?|:\w+), ?(?:\?|:\w+)", re.IGNORECASE)
@@ -27,9 +29,20 @@ SKIPPED_STEPS = 2000
 COVERED_FETCHES = 2
 """Pages for each row, from which on rows are looked up one by one."""
 
+BUILD_STEPS = 8
+"""VM steps for each row of an automatic index: Column (of two columns), Noop, Rowid, MakeRecord,
+FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/opcode.html).
+"""
+
 LOOKED_UP_ROWS = 20
 ONCE = 2
 """A report runs so often at the most; what it reads and sorts is its business."""
+
+
+def _needed(totals: Totals) -> float:
+    """The part of the VM steps that the rows need which are returned, when all goes well; 0: unknown."""
+    rows, steps = totals.rows_each or 0.0, totals.vm_steps or 0.0
+    return min(1.0, ROW_STEPS * (rows + 1) / steps) if steps else 0.0
 
 
 def offset_pagination(program: Program) -> Iterator[Finding | None]:
@@ -38,11 +51,10 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
         steps, rows = totals.vm_steps, totals.rows_each or 0.0
         skips = bool(OFFSET.search(group.sql)) and totals.executions > ONCE
         if skips and steps and steps >= max(SKIPPED_STEPS, ROW_STEPS * (rows + 1)):
-            needed = min(1.0, ROW_STEPS * (rows + 1) / steps)
             yield program.finding(
                 "offset_pagination",
                 group,
-                totals.self_ns * (1 - needed),
+                totals.self_ns * (1 - _needed(totals)),
                 (
                     (
                         f"{counted(totals.executions, 'execution')} return {average(rows)} rows each and"
@@ -73,7 +85,7 @@ def over_fetch(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "over_fetch",
                 group,
-                totals.self_ns * 0.9,
+                totals.self_ns * (1 - _needed(totals)),
                 (
                     (
                         f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps each;"
@@ -92,7 +104,7 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "correlated_subquery",
             group,
-            totals.self_ns * 0.9,
+            totals.self_ns * (1 - _needed(totals)),
             (
                 (
                     f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)} VM"
@@ -113,14 +125,16 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
 def automatic_index(program: Program) -> Iterator[Finding | None]:
     for group in _marked(program, INDEX):
         totals = group.totals
+        built = totals.automatic_index_rows or 0.0
         yield program.finding(
             "automatic_index",
             group,
-            totals.self_ns * 0.8,
+            totals.self_ns
+            * min(1.0, BUILD_STEPS * built / totals.vm_steps if totals.vm_steps else 1.0),
             (
                 (
                     f"{counted(totals.executions, 'execution')}, each builds an index of"
-                    f" {average(totals.automatic_index_rows or 0)} rows and drops it"
+                    f" {average(built)} rows and drops it"
                 ),
                 _step(program, group, INDEX),
             ),
@@ -281,7 +295,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "temp_btree_sort",
             group,
-            totals.self_ns * (0.9 if limited else 0.4),
+            totals.self_ns * (1 - _needed(totals) if limited else shares.SORTED),
             (
                 (
                     f"{counted(totals.executions, 'execution')}, each takes"
@@ -317,7 +331,7 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "missing_covering_index",
             group,
-            totals.self_ns * 0.5,
+            totals.self_ns * shares.COVERED,
             (
                 (
                     f"{average(pages)} page fetches for about {average(work)} rows in an execution: for"

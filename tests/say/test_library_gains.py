@@ -1,0 +1,111 @@
+"""What a fix of a loop wins where a library is called in it, on profiles made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from say.by_hand import MAIN, QUERY, aggregate, profile_of
+
+from queryprof.analysis.findings.find import find
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.report import Report
+from queryprof.model import Aggregate, Frame, LibraryTime, Profile, StackSample
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+SITE = (QUERY, MAIN)
+READ = "SELECT a FROM t WHERE b = ?"
+WRITE = "INSERT INTO t VALUES (?)"
+PEEWEE = Frame("get", "/venv/site-packages/peewee.py", 1, "library")
+
+
+def profile(*loops: tuple[Aggregate, LibraryTime | None]) -> Profile:
+    """Of statements that peewee executes."""
+    stacks = [StackSample(one.statement, (PEEWEE, *one.path), 64, one.self_ns) for one, _ in loops]
+    return replace(
+        profile_of(*(one for one, _ in loops)),
+        library_times=tuple(time for _, time in loops if time),
+        stack_samples=tuple(stacks),
+    )
+
+
+def loop(
+    statement: str, calls: int, executions: int, others: int = 0, call_ns: int = 2 * MS, count: int = 100
+) -> tuple[Aggregate, LibraryTime]:  # fmt: skip
+    """Of executions of 10 us each."""
+    driver = aggregate(statement, SITE, ns=count * 10_000, count=count)
+    return driver, LibraryTime(statement, SITE, calls, executions, others, calls * call_ns)
+
+
+def findings(profile: Profile, is_loop: bool = True) -> tuple[Finding, ...]:
+    return find(Report(profile), lambda frame: replace(frame, line=1) if is_loop else None, {})
+
+
+def only(profile: Profile) -> Finding:
+    (found,) = findings(profile)
+    return found
+
+
+def test_a_loop_wins_the_calls_of_the_library() -> None:
+    """Of 100 executions in calls of 2 ms all but one; the run is a second."""
+    found = only(profile(loop(READ, calls=60, executions=60)))
+    assert found.category == "n_plus_one"
+    assert found.gain_ns == 99 * 2 * MS
+    assert found.severity is Severity.HIGH
+    assert "the call of peewee around it takes 2.00 ms (mean of 60)" in found.evidence[0]
+
+
+def test_without_such_calls_it_wins_the_driver_s_time() -> None:
+    """Which is said to be a part."""
+    driver, _ = loop(READ, 0, 0)
+    found = only(profile((driver._replace(self_ns=10 * MS, total_ns=10 * MS), None)))
+    assert found.gain_ns == round(10 * MS * 0.99)
+    assert "what peewee takes around it is not known" in found.evidence[0]
+
+
+@pytest.mark.parametrize(("executions", "is_counted"), [(89, True), (90, False)])
+def test_a_call_that_executes_several_loops_itself(executions: int, is_counted: bool) -> None:
+    """From 1.5 executions a call on."""
+    found = findings(profile(loop(READ, calls=60, executions=executions)))
+    assert (bool(found) and found[0].gain_ns > 100 * MS) == is_counted
+
+
+def test_statements_of_one_call_are_one_finding() -> None:
+    """At the row that is written, though the query before it takes longer."""
+    inside = loop(READ, calls=60, executions=60, others=60)
+    inside = (inside[0]._replace(self_ns=50 * MS), inside[1])
+    found = only(profile(inside, loop(WRITE, calls=60, executions=60, others=60)))
+    assert (found.category, found.statement) == ("single_inserts", WRITE)
+    assert found.gain_ns == round(99 * (2 * MS - 10_000))
+    assert "insert_many" in found.fix
+
+
+def test_statements_of_two_calls_are_two_findings() -> None:
+    """In one line, of which each calls the library for itself."""
+    other = "SELECT c FROM u WHERE d = ?"
+    found = findings(profile(loop(READ, 60, 60), loop(other, 60, 60)))
+    assert {one.statement for one in found} == {READ, other}
+
+
+@pytest.mark.parametrize(("count", "is_one"), [(20, True), (19, False)])
+def test_twenty_rows_are_a_loop(count: int, is_one: bool) -> None:
+    found = findings(profile(loop(WRITE, 20, 20, count=count)))
+    assert bool(found) == is_one
+
+
+def test_a_row_here_and_there_is_no_loop() -> None:
+    """Each request inserts one."""
+    assert findings(profile(loop(WRITE, 60, 60)), is_loop=False) == ()
+
+
+def test_a_driver_that_is_called_without_a_library_inserts_no_slower_by_row() -> None:
+    driver, _ = loop(WRITE, 0, 0)
+    assert findings(profile_of(driver._replace(self_ns=200 * MS))) == ()
+
+
+def test_no_gain_is_above_the_run() -> None:
+    """An estimate by calls that took longer than the others."""
+    found = only(profile(loop(READ, calls=60, executions=60, call_ns=50 * MS)))
+    assert (found.gain_ns, found.share) == (1000 * MS, 1.0)
