@@ -29,8 +29,7 @@ def findings_of(
     """
     profile = report.profile
     given = {path: read_schema(path) for path in databases}
-    named = (*profile.plans, *profile.lock_holds)  # a write may have no plan
-    schemas = given or schemas_of(dict.fromkeys(one.database for one in named))
+    schemas = given or schemas_of(sorted(profile.databases))
     loop_at = Sources(profile.sources).loop_at
     if not with_planner:
         return find(report, loop_at, schemas)

@@ -331,3 +331,9 @@ class Profile:
     """By statement: its label, from a library."""
     sources: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
     """By file of the program's own code: hashes (SHA-256) of its content when a recording ended."""
+
+    @property
+    def databases(self) -> frozenset[str]:
+        """The files of all plans and locks (a write may have no plan); ":memory:" for none."""
+        plans = {plan.database for plan in self.plans}
+        return frozenset(plans | {hold.database for hold in self.lock_holds})

@@ -6,6 +6,8 @@ parameters may.
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +23,11 @@ _IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 pattern of `re`: a recorded program need not import that."""
 
 
-def without_values(arguments: Sequence[str]) -> list[str]:
-    """The arguments of a Python process (sys.orig_argv), with `?` for all but option names."""
+def without_values(arguments: Sequence[str], directory: str = "") -> list[str]:
+    """The arguments of a Python process (sys.orig_argv), with `?` for all but option names, and the
+    object that a server is started with (shop.asgi:app): one in a module of the directory, and not
+    after an option.
+    """
     shown = list(arguments[:1])
     rest = iter(arguments[1:])
     for argument in rest:
@@ -37,7 +42,22 @@ def without_values(arguments: Sequence[str]) -> list[str]:
             break
         elif argument == "-" or not argument.startswith("-"):
             break  # the script
-    return shown + [_without_value(argument) for argument in rest]
+    before = ""
+    for argument in rest:
+        is_value = before.startswith("-")
+        is_name = not is_value and _names_object(argument, directory)
+        shown.append(argument if is_name else _without_value(argument))
+        before = argument
+    return shown
+
+
+def _names_object(argument: str, directory: str) -> bool:
+    module, _, name = argument.partition(":")
+    parts = module.split(".")
+    if not directory or not all(map(str.isidentifier, [name, *parts])):
+        return False
+    path = os.path.join(directory, *parts)
+    return os.path.isfile(f"{path}.py") or os.path.isfile(os.path.join(path, "__init__.py"))
 
 
 def _without_value(argument: str) -> str:

@@ -29,10 +29,11 @@ class Facts:
     def __init__(self, keeps_values: bool) -> None:
         clock, tick_ns = _core.clock_source()
         arguments: list[str] = list(getattr(sys, "orig_argv", []))
+        directory = working_directory()
         self._known: dict[str, object] = {
             "host": os.uname().nodename if hasattr(os, "uname") else "",
-            "arguments": arguments if keeps_values else without_values(arguments),
-            "directory": working_directory(),
+            "arguments": arguments if keeps_values else without_values(arguments, directory),
+            "directory": directory,
             "python_version": sys.version.split()[0],
             "sqlite_version": "",
             "queryprof_version": __version__,

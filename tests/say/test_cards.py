@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
 import pytest
@@ -26,6 +27,7 @@ from queryprof.model import (
     Thread,
 )
 from queryprof.report.findings.text import gain
+from queryprof.report.terminal.report import print_report
 
 pytestmark = pytest.mark.once
 
@@ -253,3 +255,19 @@ def test_holds_of_all_threads_are_counted_and_a_wait_once() -> None:
 )
 def test_factors_have_no_exponent(value: float, shown: str) -> None:
     assert times(value) == shown
+
+
+def test_vm_steps_are_shown_where_they_explain_something() -> None:
+    """A statement of which nothing is said has its rows alone."""
+    quick = aggregate("SELECT a FROM t", ns=90 * MS)._replace(rows=3)
+    scan = aggregate("SELECT b FROM t WHERE c = ?", ns=50 * MS)._replace(
+        rows=1, vm_steps=90_000, full_scan_steps=30_000
+    )
+    plan = Plan(scan.statement, ":memory:", "SCAN t\n")
+    file = io.StringIO()
+    print_report(Report(replace(profile_of(quick, scan), plans=(plan,))), file, width=100)
+    cards = file.getvalue().split("\n\n")
+    assert [line for card in cards for line in card.splitlines() if "each:" in line] == [
+        "     each: rows 3",
+        "     each: rows 1  VM steps 90,000  full-scan steps 30,000",
+    ]

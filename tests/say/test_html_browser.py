@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
-
 import pytest
+from say.browser import BROWSER, Opening, Page
 from say.by_hand import MAIN, aggregate, json_of, process, profile_of
 from say.test_hostile_names import profile_of as hostile_profile
 
@@ -21,68 +16,14 @@ from queryprof.model.advice import Advice, Change, Cost, Proof
 from queryprof.report.html.html_report import html_page
 from queryprof.report.html.page_data import page_data
 
-sync_api = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 
-pytestmark = [
-    pytest.mark.once,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="there is no chromium: apt-get install chromium-headless-shell"
-    ),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = BROWSER
 
 STATEMENTS = 300
 HOSTILE = (
     "</script><script>document.title='no'</script><img src=x onerror=\"document.title='no'\">\u2028"
 )
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-class Page:
-    """A page that is open, with all that it said and asked for."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        page.on("console", lambda message: self.said.append(message.text))
-        page.on("pageerror", lambda error: self.said.append(str(error)))
-        page.on("request", lambda request: self.asked.append(request.url))
-        page.on("dialog", lambda dialog: self.said.append(dialog.message))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.page, name)
-
-    def ready(self) -> None:
-        self.page.wait_for_selector("html[data-ready]", timeout=20_000)
-
-
-Opening = Callable[..., Any]
-
-
-@pytest.fixture
-def opened(chromium: Any, tmp_path: Path) -> Opening:
-    @contextmanager
-    def opening(text: str, at: str = "", width: int = 1400, **options: Any) -> Iterator[Page]:
-        path = tmp_path / "page.html"
-        path.write_text(text, encoding="utf-8")
-        context = chromium.new_context(viewport={"width": width, "height": 800}, **options)
-        page = Page(context.new_page())
-        page.goto(f"{path.as_uri()}{at}")
-        yield page
-        assert set(page.asked) == {path.as_uri()}
-        context.close()
-
-    return opening
 
 
 def many() -> Profile:
@@ -353,11 +294,15 @@ def test_database_time_or_all_time(opened: Opening, text: str) -> None:
 
 
 def test_it_shows_what_the_json_says(opened: Opening, text: str) -> None:
-    """The sentence, and the first row of the table."""
+    """The finding's sentence, that of the vital few, and the first row of the table."""
     told = json_of(Report(many()))
     with opened(text) as page:
         page.ready()
-        assert page.locator("h1").first.inner_text().startswith(f"{told['vital_few']} of ")
+        said = page.locator("h1").first.inner_text()
+        assert said.endswith(
+            ": a table is read from end to end for a few rows, up to 30.0% of the run (100 ms)"
+        )
+        assert page.locator("#vital > p").first.inner_text().startswith(f"{told['vital_few']} of ")
         first = told["views"]["statement"][0]
         page.locator("#search").scroll_into_view_if_needed()
         assert column(page, 3)[0] == f"{first['totals']['executions']:,}"

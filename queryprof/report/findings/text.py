@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from queryprof.analysis.findings.finding import CATEGORIES, Finding
+from queryprof.analysis.findings.finding import CATEGORIES, Finding, Severity
 from queryprof.analysis.units import duration, percent
 from queryprof.report.places import Places
 
@@ -14,6 +14,25 @@ NOTHING = "No findings: no cause that queryprof knows takes much of the time."
 def title(finding: Finding) -> str:
     """What is wrong, in a few words."""
     return CATEGORIES[finding.category]
+
+
+COUNTS = ("No changes", "One change", "Two changes", "Three changes")
+
+
+def headline(finding: Finding, places: Places) -> str:
+    """The finding in a sentence: where, what, and the most that a fix can win."""
+    return f"{places.site(finding.site)}: {title(finding)}, {gain(finding)}"
+
+
+def together(findings: Sequence[Finding]) -> str:
+    """What the first findings can win together, where they win much; "": fewer than two do."""
+    chosen = [one for one in findings[: len(COUNTS) - 1] if one.severity is not Severity.LOW]
+    first = next((one for one in chosen if one.share), None)
+    if first is None or len(chosen) < 2:
+        return ""
+    whole_ns = first.gain_ns / first.share
+    gain_ns = min(sum(one.gain_ns for one in chosen), whole_ns)
+    return f"{COUNTS[len(chosen)]} can win up to {duration(gain_ns)} of {duration(whole_ns)} (the {first.whole})"
 
 
 def gain(finding: Finding) -> str:

@@ -7,11 +7,14 @@ its number in `sites`, a statement its number in `statements`; -1 is none.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from queryprof.analysis.bottlenecks import Bottleneck
+from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.loops import LoopFinding, cumulative
 from queryprof.analysis.overview import COMPLETE
@@ -21,9 +24,17 @@ from queryprof.analysis.timeline import timeline_of
 from queryprof.analysis.totals import called_groups, self_ns_of
 from queryprof.analysis.tree import Node, call_tree
 from queryprof.analysis.units import counted, duration, percent
-from queryprof.model import Distribution, Frame, Process
+from queryprof.model import Distribution, Frame, LockHold, Process
 from queryprof.model.advice import Advice
-from queryprof.report.findings.text import NOTHING, change_at, details, gain, title
+from queryprof.report.findings.text import (
+    NOTHING,
+    change_at,
+    details,
+    gain,
+    headline,
+    title,
+    together,
+)
 from queryprof.report.html.numbers import Numbers
 from queryprof.report.html.page_advice import advice_data
 from queryprof.report.html.page_places import PagePlaces
@@ -36,6 +47,7 @@ from queryprof.version import __version__
 PARETO_ROWS = 20
 NOTABLE_SHARE = 0.01
 INTERVALS = 120
+MOST_NAMES = 3
 SPANS = LOCKS = ERRORS = STALLS = 50
 PROCESSES = 200
 
@@ -103,6 +115,8 @@ class _Page:
             "facts": {
                 **{name: getattr(overview, name) for name in names},
                 "command": self._numbers.text(self._places.command(overview.command)),
+                "started": self._numbers.text(_instant(report.profile.processes)),
+                "databases": self._numbers.text(self._databases()),
                 "vital": ranking.vital, "vital_share": ranking.vital_share,
                 "places": ranking.count if overview.calls else 0,
             },
@@ -112,6 +126,7 @@ class _Page:
             "pareto": self._pareto(self._notable()),
             "findings": [self._finding(finding) for finding in self._findings],
             "nothing": NOTHING,
+            "headline": self._headline(),
             "spans": [self._span(each) for each in report.spans[:SPANS]],
             "repeats": [
                 {"each": one.each, "spans": one.spans, "most": one.most, "span": self._numbers.text(one.span),
@@ -152,6 +167,19 @@ class _Page:
         ranking = self._report.ranking
         notable = sum(one.share >= NOTABLE_SHARE for one in ranking.bottlenecks)
         return ranking.bottlenecks[: min(max(ranking.vital, notable), PARETO_ROWS)]
+
+    def _headline(self) -> list[int]:
+        """The first finding in a sentence, and what the first ones win together; empty: there is none."""
+        lines = [headline(one, self._places) for one in self._findings[:1]]
+        lines += filter(None, [together(self._findings)])
+        return [self._numbers.text(line) for line in lines]
+
+    def _databases(self) -> str:
+        """The names of the database files, as far as there is room for them."""
+        databases = self._report.profile.databases
+        names = sorted({os.path.basename(one) or one for one in databases})
+        more = len(names) - MOST_NAMES
+        return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
     # -- parts -------------------------------------------------------------------------------
 
@@ -221,15 +249,23 @@ class _Page:
         }  # fmt: skip
 
     def _locks(self) -> list[dict[str, Any]]:
-        holds = sorted(self._report.lock_holds, key=lambda hold: -hold.total_ns)[:LOCKS]
+        """Of all threads and spans together, and whatever statement ended them."""
+        found: dict[tuple[object, ...], list[LockHold]] = defaultdict(list)
+        for hold in self._report.lock_holds:
+            place = place_of(self._report.sites.site(hold.path).frame)
+            found[hold.statement, hold.kind, hold.database, place].append(hold)
+        ordered = sorted(found.values(), key=lambda holds: -sum(one.total_ns for one in holds))
         return [
             {
-                **self._numbers.mention(hold.statement), "kind": hold.kind, "count": hold.count,
-                "site": self._numbers.site(self._report.sites.site(hold.path).frame),
-                "database": self._numbers.text(os.path.basename(hold.database) or hold.database),
-                "total_ns": hold.total_ns, "max_ns": hold.max_ns, "changed_rows": hold.changed_rows,
+                **self._numbers.mention(holds[0].statement), "kind": holds[0].kind,
+                "site": self._numbers.site(self._report.sites.site(holds[0].path).frame),
+                "database": self._numbers.text(os.path.basename(holds[0].database) or holds[0].database),
+                "count": sum(one.count for one in holds),
+                "total_ns": sum(one.total_ns for one in holds),
+                "max_ns": max(one.max_ns for one in holds),
+                "changed_rows": _sum(one.changed_rows for one in holds),
             }
-            for hold in holds
+            for holds in ordered[:LOCKS]
         ]  # fmt: skip
 
     def _errors(self) -> list[dict[str, Any]]:
@@ -253,12 +289,26 @@ class _Page:
         }  # fmt: skip
 
     def _footer(self) -> list[int]:
-        lines = [f"queryprof {__version__}. This file is complete: it asks nothing from anywhere."]
+        lines = [
+            f"queryprof {__version__}. This file is complete: it loads nothing from the network."
+        ]
         if self._source is not None:
             lines.append("It holds lines of the program's source (--no-source leaves them out).")
         if any(one.parameters is not None for one in self._report.profile.exemplars):
             lines.append("It holds values of parameters, which may be secrets.")
         return [self._numbers.text(line) for line in lines]
+
+
+def _sum(figures: Iterable[int | None]) -> int | None:
+    """None: one of them is unknown."""
+    known = list(figures)
+    return None if None in known else sum(one or 0 for one in known)
+
+
+def _instant(processes: Sequence[Process]) -> str:
+    """When the first process began, in UTC; "": there is none."""
+    begun = min((one.start_unix_ns for one in processes), default=0) / 1e9
+    return datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%d %H:%M UTC") if begun else ""
 
 
 def _curve(distribution: Distribution) -> tuple[list[int], list[float]]:

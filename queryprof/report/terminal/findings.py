@@ -10,7 +10,7 @@ from rich.padding import Padding
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.units import counted
-from queryprof.report.findings.text import NOTHING, change_at, details, gain, title
+from queryprof.report.findings.text import NOTHING, change_at, details, gain, title, together
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, write
 from queryprof.report.terminal.sql import Sql
@@ -47,6 +47,8 @@ def what_to_do(findings: Sequence[Finding], places: Places) -> list[RenderableTy
         return []
     more = f" ({len(findings) - SHOWN} more: queryprof analyze)" if len(findings) > SHOWN else ""
     parts: list[RenderableType] = [heading(f"What to do{more}")]
+    if said := together(findings):
+        parts.append(Text(f"{said}."))
     for number, finding in enumerate(findings[:SHOWN], 1):
         inside = [
             Text(change_at(finding, places), "bold cyan", overflow="fold"),

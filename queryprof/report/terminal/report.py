@@ -163,7 +163,11 @@ def _card(
         head.append("  ").append(site)
     else:
         below = [site]
-    lines = [text for text in (_where_it_goes(bottleneck), _spread(totals), _work(totals)) if text]
+    lines = [
+        text
+        for text in (_where_it_goes(bottleneck), _spread(totals), _work(bottleneck, notes))
+        if text
+    ]
     inside: list[RenderableType] = [
         *below,
         Sql(bottleneck.statement, width - 7),
@@ -208,12 +212,15 @@ def _spread(totals: Totals) -> str:
     )
 
 
-def _work(totals: Totals) -> str:
-    """The work of one execution: what is unknown or nothing is left out."""
-    figures = {
-        "rows": totals.rows_each, "VM steps": totals.vm_steps,
-        "full-scan steps": totals.full_scan_steps, "page fetches about": totals.page_fetches,
-    }  # fmt: skip
+def _work(bottleneck: Bottleneck, notes: Sequence[str]) -> str:
+    """The work of one execution, as far as it explains something: what is unknown or nothing is left out."""
+    totals = bottleneck.totals
+    figures = {"rows": totals.rows_each}
+    if bottleneck.mark or notes:
+        figures |= {
+            "VM steps": totals.vm_steps, "full-scan steps": totals.full_scan_steps,
+            "page fetches about": totals.page_fetches,
+        }  # fmt: skip
     if not totals.rows_each and (totals.vm_steps or 0) < FEW_STEPS:
         return ""
     shown = "  ".join(f"{name} {average(value)}" for name, value in figures.items() if value)

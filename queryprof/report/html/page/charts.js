@@ -54,6 +54,16 @@ function logScale(least, most) {
   return { at, labels: marks.map((ns) => [at(ns), duration(ns)]) };
 }
 
+// Marks from left to right, each in a lane of its own where it would be printed over the one before.
+function lanes(marks) {
+  let last = -1, lane = 0;
+  return marks.map(([name, place]) => {
+    lane = place - last < 0.06 ? lane + 1 : 0;
+    last = place;
+    return [name, place, lane];
+  });
+}
+
 // Executions by their duration, with percentiles marked: [[name, ns], ...].
 function histogram(buckets, counts, marks) {
   if (!buckets.length) return h("p", { class: "card dim" }, "Not known.");
@@ -70,7 +80,8 @@ function histogram(buckets, counts, marks) {
   return h("figure", { class: "card histogram" },
     h("div", { class: "plot" },
       svg("svg", { viewBox: "0 0 1000 120", preserveAspectRatio: "none", role: "img", "aria-label": label }, bars),
-      known.map(([name, ns], at) => h("span", { class: `mark mark${at}`, css: { left: `${scale.at(ns) * 100}%` } }, name))),
+      lanes(known.map(([name, ns]) => [name, scale.at(ns)])).map(([name, place, lane]) =>
+        h("span", { class: `mark mark${lane}`, css: { left: `${place * 100}%` } }, name))),
     axis(scale.labels));
 }
 

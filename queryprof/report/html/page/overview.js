@@ -1,9 +1,30 @@
-// The first page, from its sentence down to the findings.
+// The first page, from its sentence down to the locks.
+
+const FIRST_FINDINGS = 3;
+const FIRST_ROWS = 10;
+
+// What is seen when it is opened; null: nothing is left.
+const more = (items, noun, form) =>
+  items.length ? h("details", { class: "more" }, h("summary", {}, `${counted(items.length, noun)} more`), form(items)) : null;
+
+// A table of which the first rows are seen at once.
+const table = (label, columns, rows) => {
+  const form = (some) => plainTable(label, columns, some);
+  return [form(rows.slice(0, FIRST_ROWS)), more(rows.slice(FIRST_ROWS), "row", form)];
+};
 
 function title() {
+  if (D.headline.length) return text(D.headline[0]);
   const { vital, places, vital_share: share } = D.facts;
   if (!places) return "No database time";
   return `${grouped(vital)} of ${counted(places, "place")} make up ${percent(share)} of the database time`;
+}
+
+// The program, when it ran, and its databases.
+function subtitle() {
+  const { command, started, databases } = D.facts;
+  const said = [started, databases].map(text).filter(Boolean);
+  return h("p", { class: "dim" }, h("span", { class: "sql" }, text(command)), said.map((words) => ` · ${words}`));
 }
 
 function facts() {
@@ -15,8 +36,7 @@ function facts() {
     fact(count(f.rows), "rows"),
     fact(count(f.errors), "errors"),
     f.processes > 1 && fact(count(f.processes), "processes"),
-    fact(duration(f.profiler_ns), "recording cost (estimate)"),
-    h("li", { class: "sql" }, text(f.command)));
+    fact(duration(f.profiler_ns), "recording cost (estimate)"));
 }
 
 const cautions = () =>
@@ -24,33 +44,27 @@ const cautions = () =>
     ? h("ul", { class: "cautions" }, D.cautions.map((caution) => h("li", {}, text(caution))))
     : D.facts.places ? h("p", { class: "dim" }, D.complete) : null;
 
-// The vital few as rows: a bar each, and what they make up together as a line over all of them.
+// The vital few as rows, with a bar behind each.
 function pareto() {
   const { statement, site, self_ns: spent, share, cumulative } = D.pareto;
   if (!statement.length) return null;
   const rows = statement.map((number, at) =>
     h("li", { class: at < D.facts.vital ? "" : "rest" },
+      h("span", { class: "bar", css: { width: `${share[at] * 100}%` } }),
       h("span", { class: "rank" }, at + 1),
-      h("span", { class: "bars" },
-        h("span", { class: "bar", css: { width: `${share[at] * 100}%` } }),
-        h("span", { class: "dot", css: { left: `${cumulative[at] * 100}%` } })),
       h("span", { class: "right" }, percent(share[at])),
       h("span", { class: "right dim wide" }, percent(cumulative[at])),
       h("span", { class: "what" },
         mention(number, -1), h("br"),
         h("span", { class: "dim" }, siteText(site[at]), " · ", duration(spent[at])),
         against(D.pareto, at))));
-  const height = statement.length;
-  const points = cumulative.map((value, at) => `${value * 100},${at + 0.5}`).join(" ");
-  return section("vital", "The vital few",
-    h("div", { class: "card pareto" },
-      h("ol", {}, rows),
-      h("div", { class: "curve", "aria-hidden": "true" },
-        svg("svg", { viewBox: `0 0 100 ${height}`, preserveAspectRatio: "none" },
-          svg("line", { x1: 80, x2: 80, y1: 0, y2: height, class: "eighty" }),
-          svg("polyline", { points })))),
-    h("p", { class: "dim" }, `Bars: share of the database time. Line: what they make up together; dashed: 80%.${
-      D.facts.places > height ? ` ${grouped(D.facts.places - height)} more places are among the statements below.` : ""}`));
+  const { vital, places, vital_share: most } = D.facts;
+  const more = places - statement.length;
+  return section("vital", "The vital few", timeline(),
+    h("p", { class: "dim" }, `${grouped(vital)} of ${counted(places, "place")} make up ${percent(most)} of the database time.`),
+    h("ol", { class: "card pareto" }, rows),
+    h("p", { class: "dim" }, `Bars and first figure: share of the database time; second figure: what they make up together.${
+      more > 0 ? ` ${counted(more, "more place")} ${more === 1 ? "is" : "are"} among the statements below.` : ""}`));
 }
 
 // What it was before, where the page compares with another recording.
@@ -68,14 +82,17 @@ function findings() {
   if (!D.findings.length) {
     return D.facts.places ? section("findings", "What to do", h("p", { class: "card dim" }, D.nothing)) : null;
   }
-  return section("findings", "What to do", h("ol", { class: "card findings" }, D.findings.map((f) =>
+  const cards = D.findings.map((f) =>
     h("li", {},
       h("div", { class: `severity ${f.severity}` }, f.severity),
       h("div", {},
         h("b", {}, text(f.title)), ", ", text(f.gain), h("br"),
         f.text >= 0 && [mention(f.statement, f.text), h("br")],
         h("span", { class: "dim" }, text(f.place)),
-        f.lines.map(([kind, line]) => h("p", { class: kind }, text(line))))))));
+        f.lines.map(([kind, line]) => h("p", { class: kind }, text(line))))));
+  const list = (items) => h("ol", { class: "card findings" }, items);
+  return section("findings", "What to do", D.headline.length > 1 && h("p", {}, text(D.headline[1]), "."),
+    list(cards.slice(0, FIRST_FINDINGS)), more(cards.slice(FIRST_FINDINGS), "finding", list));
 }
 
 function requests() {
@@ -88,7 +105,7 @@ function requests() {
   const repeats = D.repeats.map((r) => h("li", {},
     h("b", {}, `${average(r.each)} times`), ` in each of ${counted(r.spans, "request")} `, text(r.span),
     ` (at most ${count(r.most)}): `, mention(r.statement, r.text), h("br"), h("span", { class: "dim" }, siteText(r.site))));
-  return section("requests", "Requests", plainTable("Requests", columns, rows), waterfalls(),
+  return section("requests", "Requests", table("Requests", columns, rows), waterfalls(),
     repeats.length ? [h("h3", {}, "The same query again and again"), h("ul", { class: "card plain" }, repeats)] : null);
 }
 
@@ -102,9 +119,9 @@ function loops() {
       distribution([["timers: how late", ...loop.timer], ["heartbeats: how late", ...loop.beat]],
         "Share of timers and heartbeats that were at most so late"),
       loop.stalls.length
-        ? plainTable("What blocked the loop", columns, loop.stalls.map((s) => [
+        ? h("div", {}, table("What blocked the loop", columns, loop.stalls.map((s) => [
             h("span", {}, siteText(s.site), s.text >= 0 && [h("br"), mention(s.statement, s.text)]),
-            count(s.count), duration(s.max_ns), duration(s.total_ns), percent(s.database_share), duration(s.delay_ns)]))
+            count(s.count), duration(s.max_ns), duration(s.total_ns), percent(s.database_share), duration(s.delay_ns)])))
         : h("p", { class: "card dim" }, "Nothing blocked it.")),
     stallTimes(loop.events)]));
 }
@@ -112,7 +129,7 @@ function loops() {
 function locks() {
   if (!D.locks.length) return null;
   const columns = [["held by", false], ["kind", false], ["times", true], ["in all", true], ["longest", true], ["rows changed", true]];
-  return section("locks", "Locks on files", plainTable("Locks", columns, D.locks.map((l) => [
+  return section("locks", "Locks on files", table("Locks", columns, D.locks.map((l) => [
     h("span", {}, mention(l.statement, l.text), h("br"), h("span", { class: "dim" }, siteText(l.site), " · ", text(l.database))),
     l.kind, count(l.count), duration(l.total_ns), duration(l.max_ns), count(l.changed_rows)])));
 }

@@ -28,8 +28,8 @@ async function start() {
     return;
   }
   const table = D.facts.places ? statements() : null;
-  const parts = [pareto(), findings(), advice(), requests(), loops(), locks(), icicle(), errors(), table?.element, processes()].filter(Boolean);
-  const overview = h("div", { id: "overview" }, h("h1", {}, title()), facts(), cautions(), timeline(), parts);
+  const parts = [findings(), advice(), pareto(), requests(), loops(), locks(), icicle(), errors(), table?.element, processes()].filter(Boolean);
+  const overview = h("div", { id: "overview" }, h("h1", {}, title()), subtitle(), facts(), cautions(), parts);
   const page = h("div", { id: "page", hidden: true });
   const keys = h("dialog", { "aria-label": "Keys" }, h("dl", {}, KEYS.map(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)])),
     h("form", { method: "dialog" }, h("button", {}, "Close")));
