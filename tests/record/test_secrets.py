@@ -366,15 +366,15 @@ ALL_TEXTS = [
 ]
 
 CARELESS = f"""
-import json, os, shutil, sys
+import json, shutil, sys
 {ATTEMPTS}
 for connection in connections(sys.argv[1]):
     with open(sys.argv[2]) as texts:
         for text in json.load(texts):
             attempt(connection, text)
-for name in os.listdir("/dev/shm"):
-    if f"-{{os.getpid()}}-" in name:
-        shutil.copy(f"/dev/shm/{{name}}", "../written/region")
+for line in open("/proc/self/maps"):  # not one that an ended process with this id has left
+    if "/dev/shm/queryprof-" in line:
+        shutil.copy(line.split()[-1], "../written/region")
 """
 
 SAYS = (
