@@ -366,15 +366,14 @@ ALL_TEXTS = [
 ]
 
 CARELESS = f"""
-import json, shutil, sys
+import json, os, shutil, sys
 {ATTEMPTS}
 for connection in connections(sys.argv[1]):
     with open(sys.argv[2]) as texts:
         for text in json.load(texts):
             attempt(connection, text)
-for line in open("/proc/self/maps"):  # not one that an ended process with this id has left
-    if "/dev/shm/queryprof-" in line:
-        shutil.copy(line.split()[-1], "../written/region")
+regions = [f"/dev/shm/{{name}}" for name in os.listdir("/dev/shm") if f"-{{os.getpid()}}-" in name]
+shutil.copy(max(regions, key=os.path.getmtime), "../written/region")  # others have left theirs
 """
 
 SAYS = (
