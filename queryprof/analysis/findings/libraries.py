@@ -82,6 +82,12 @@ ONE_INSERT = {
 }
 """How rows that are inserted one by one are inserted at once."""
 
+COUNTED_BEFORE = (
+    'Count with the query before: .annotate(number=Count("relation")); or, of what .prefetch_related() has'
+    " loaded, len(object.relation.all())."
+)
+"""How Django counts the related objects of many at once."""
+
 ONE_QUERY = {
     "django": "Load it with the query before: .select_related() for what each object has one of,"
     " .prefetch_related() for what it has many of; or one filter(pk__in=[...]).",

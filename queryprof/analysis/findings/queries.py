@@ -9,7 +9,12 @@ from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
-from queryprof.analysis.findings.libraries import ONE_INSERT, ONE_QUERY, loaded_before
+from queryprof.analysis.findings.libraries import (
+    COUNTED_BEFORE,
+    ONE_INSERT,
+    ONE_QUERY,
+    loaded_before,
+)
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.work import CHOOSES
 from queryprof.analysis.spans import RepeatFinding
@@ -257,20 +262,21 @@ def _repeated(program: Program) -> Mapping[tuple[str, Frame | None], RepeatFindi
 
 
 def many_cheap(program: Program) -> Iterator[Finding | None]:
+    """By the driver's time: what an object mapper takes for each request is no loop's."""
     for group in program.groups:
         totals = group.totals
-        share = group.cost_ns / program.run_ns if program.run_ns else 0.0
+        share = group.steady_ns / program.run_ns if program.run_ns else 0.0
         is_cheap = group.steady_ns < CHEAP_NS * totals.executions
         is_many = group.reads and totals.executions >= MANY and not program.is_inside(group)
         if is_many and is_cheap and share >= MANY_SHARE:
             yield program.finding(
                 "many_cheap",
                 group,
-                group.cost_ns * (1 - 1 / totals.executions),
+                group.steady_ns * (1 - 1 / totals.executions),
                 (
                     (
                         f"{counted(totals.executions, 'execution')} of"
-                        f" {duration(group.cost_ns / totals.executions)} take {percent(share)} of the"
+                        f" {duration(group.steady_ns / totals.executions)} take {percent(share)} of the"
                         f" {program.whole}: none is slow, all together are"
                     ),
                 ),
@@ -296,6 +302,8 @@ def _one_query(program: Program, group: Group, parent: Group | None) -> str:
     library = program.library(group.statement)
     if note := program.note_of(group):
         return loaded_before(library, note)
+    if library == "django" and group.statement.startswith("SELECT COUNT("):
+        return COUNTED_BEFORE
     if library in ONE_QUERY:
         return ONE_QUERY[library]
     if parent:
