@@ -6,6 +6,7 @@
 #include "memory/region.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
+#include "runtime/exception.h"
 #include "runtime/thread_local.h"
 #include "stacks/code_lines.h"
 #include "stacks/frames.h"
@@ -47,10 +48,11 @@ typedef struct {
 } timed_call;
 
 static struct {
-    PyCodeObject *entry;     /* of the function; owned; NULL: nothing is watched */
-    PyThreadState *tstate;   /* identity only */
-    const qp_thread *thread; /* its record; identity only */
-    uint32_t serial;         /* of the watch: calls in progress may have begun in another one */
+    PyCodeObject *entry;             /* of the function; owned; NULL: nothing is watched */
+    PyThreadState *tstate;           /* identity only */
+    PyInterpreterState *interpreter; /* its own, which records */
+    const qp_thread *thread;         /* its record; identity only */
+    uint32_t serial; /* of the watch: calls in progress may have begun in another one */
     int evaluations;
     int idle;            /* sampled executions since a call has begun */
     uint32_t plain_path; /* the last one that went through no library: loops use one */
@@ -175,12 +177,11 @@ static PyObject *evaluate(PyThreadState *tstate, struct _PyInterpreterFrame *fra
 
 /* Lets the interpreter evaluate frames through another function; false: it is not the one that is
  * expected. */
-static bool exchange(PyThreadState *tstate, _PyFrameEvalFunction from, _PyFrameEvalFunction to)
+static bool exchange(_PyFrameEvalFunction from, _PyFrameEvalFunction to)
 {
-    PyInterpreterState *interpreter = PyThreadState_GetInterpreter(tstate);
-    bool is_from = _PyInterpreterState_GetEvalFrameFunc(interpreter) == from;
+    bool is_from = _PyInterpreterState_GetEvalFrameFunc(watch.interpreter) == from;
     if (is_from) {
-        _PyInterpreterState_SetEvalFrameFunc(interpreter, to);
+        _PyInterpreterState_SetEvalFrameFunc(watch.interpreter, to);
     }
     return is_from;
 }
@@ -204,7 +205,7 @@ static PyObject *evaluate_watched(PyThreadState *tstate, struct _PyInterpreterFr
     watch.in_program = is_inside;
     watch.has_program = watch.has_program || is_inside;
     uint32_t serial = watch.serial;
-    if (is_native && !exchange(tstate, evaluate, _PyEval_EvalFrameDefault)) {
+    if (is_native && !exchange(evaluate, _PyEval_EvalFrameDefault)) {
         is_native = false;
     }
     uint64_t from = qp_clock_ticks();
@@ -213,7 +214,7 @@ static PyObject *evaluate_watched(PyThreadState *tstate, struct _PyInterpreterFr
     if (!watch.entry || watch.serial != serial) {
         return result;
     }
-    if (is_native && !exchange(tstate, _PyEval_EvalFrameDefault, evaluate)) {
+    if (is_native && !exchange(_PyEval_EvalFrameDefault, evaluate)) {
         qp_library_watch_stop(); /* another tool evaluates frames now */
     } else if (is_entry) {
         end_entry(ticks);
@@ -266,8 +267,9 @@ QP_COLD void qp_library_watch(const qp_call *call)
     watch.plain_path = entry ? watch.plain_path : key->path;
     qp_library_row *row = entry ? qp_library_times_of(key) : NULL;
     uint8_t *tried = row ? &tries[row - (qp_library_row *)qp_rows(QP_LIBRARY_ROWS)] : NULL;
+    watch.interpreter = PyThreadState_GetInterpreter(tstate);
     if (!row || row->calls >= ENOUGH || *tried == TRIES ||
-        !exchange(tstate, _PyEval_EvalFrameDefault, evaluate)) {
+        !exchange(_PyEval_EvalFrameDefault, evaluate)) {
         return;
     }
     ++*tried;
@@ -309,10 +311,12 @@ void qp_library_watch_stop(void)
         return;
     }
     qp_library_watch_flush();
-    exchange(PyThreadState_Get(), evaluate, _PyEval_EvalFrameDefault);
+    exchange(evaluate, _PyEval_EvalFrameDefault);
     watch.entry = NULL;
     qp_execution_notes &= (uint8_t)~QP_NOTES_LIBRARY;
+    qp_exception exception = qp_exception_take(); /* of a call that ends */
     Py_DECREF((PyObject *)entry);
+    qp_exception_put_back(&exception);
 }
 
 void qp_library_watch_clear(void)
@@ -320,4 +324,10 @@ void qp_library_watch_clear(void)
     qp_library_watch_stop();
     memset(tries, 0, sizeof tries);
     watch.spent = watch.plain_path = 0;
+}
+
+void qp_library_watch_after_fork(void)
+{
+    watch.count = watch.kinds = 0; /* the parent's, as its rows are */
+    qp_library_watch_clear();
 }

@@ -27,3 +27,6 @@ void qp_library_watch_stop(void);
 
 /* Ends watching, and forgets earlier tries. Drops a reference, too. */
 void qp_library_watch_clear(void);
+
+/* In a forked child: what the parent has timed is dropped. Drops a reference, too. */
+void qp_library_watch_after_fork(void);

@@ -189,6 +189,7 @@ void qp_recorder_clear(void)
 
 void qp_recorder_after_fork(void)
 {
+    qp_library_watch_after_fork();
     qp_checkpoint_after_fork();
     qp_workload_after_fork();
     qp_counters_after_fork();
