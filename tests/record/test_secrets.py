@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 import queryprof
 from conftest import EXAMPLES, QUERYPROF
-from queryprof.trace.command_line import without_values
 
 pytestmark = pytest.mark.once
 
@@ -315,45 +314,6 @@ def test_arguments_of_the_command_line(tmp_path: Path) -> None:
         assert (b"Hush" in trace) is wanted
         assert b"--password" in trace
         assert b"p.py" in trace
-
-
-def test_code_on_the_command_line_is_not_kept() -> None:
-    """-c has the program itself; what Python's own options take is no value of the program."""
-    assert without_values(["python", "-X", "dev", "-c", "connect('Hush')", "Hush"]) == [
-        "python", "-X", "dev", "-c", "?", "?",
-    ]  # fmt: skip
-    assert without_values(["python", "-W", "error", "-m", "app", "Hush", "-k"]) == [
-        "python", "-W", "error", "-m", "app", "?", "-k",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("argument", "is_shown"),
-    [
-        ("shop:app", True), ("web.asgi:app", True), ("other:app", False), ("shop:Hush-1", False),
-        ("shop", False), ("shop:", False), (":app", False), ("../shop:app", False), ("web:app", False),
-    ],
-)  # fmt: skip
-def test_the_object_that_a_server_is_started_with_is_kept(
-    tmp_path: Path, argument: str, is_shown: bool
-) -> None:
-    """In a module of the directory; after an option it is a value."""
-    (tmp_path / "web").mkdir()
-    for file in ("shop.py", "web/asgi.py"):
-        (tmp_path / file).write_text("")
-    shown = argument if is_shown else "?"
-    assert without_values(["python", "-m", "uvicorn", argument], str(tmp_path))[3:] == [shown]
-    command = ["python", "/venv/bin/gunicorn", "-w", "4", argument, "--auth", "shop:app"]
-    assert without_values(command, str(tmp_path))[3:] == ["?", shown, "--auth", "?"]
-    assert without_values(command) == [
-        "python",
-        "/venv/bin/gunicorn",
-        "-w",
-        "?",
-        "?",
-        "--auth",
-        "?",
-    ]
 
 
 ALL_TEXTS = [
