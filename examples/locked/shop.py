@@ -1,0 +1,57 @@
+"""A job holds the write lock while it talks to a supplier, and an order is refused.
+
+queryprof run --explain-locks examples/locked/shop.py
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import threading
+import traceback
+from pathlib import Path
+
+DATABASE = "shop.db"
+
+
+def supplier(asked: threading.Event, refused: threading.Event) -> int:
+    """A service elsewhere: it answers when the order below has been refused."""
+    asked.set()
+    refused.wait(30)
+    return 7
+
+
+def sync_stock(asked: threading.Event, refused: threading.Event) -> None:
+    """The job: it writes first, and asks then, with the lock in its hand."""
+    with sqlite3.connect(DATABASE) as db:
+        db.execute("UPDATE stock SET pieces = pieces - 1")
+        pieces = supplier(asked, refused)
+        db.execute("UPDATE stock SET pieces = ?", (pieces,))
+
+
+def order(item: int) -> None:
+    """Waits for the lock for a fifth of a second."""
+    with sqlite3.connect(DATABASE, timeout=0.2) as db:
+        db.execute("INSERT INTO orders (item) VALUES (?)", (item,))
+
+
+def main() -> None:
+    Path(DATABASE).unlink(missing_ok=True)
+    with sqlite3.connect(DATABASE) as db:
+        db.execute("CREATE TABLE stock (item INTEGER PRIMARY KEY, pieces INTEGER)")
+        db.execute("CREATE TABLE orders (item INTEGER)")
+        db.executemany("INSERT INTO stock VALUES (?, 9)", [(item,) for item in range(100)])
+    asked, refused = threading.Event(), threading.Event()
+    job = threading.Thread(target=sync_stock, args=(asked, refused))
+    job.start()
+    asked.wait(30)
+    try:
+        order(3)
+    except sqlite3.OperationalError:
+        traceback.print_exc(file=sys.stdout)
+    refused.set()
+    job.join()
+    order(3)
+
+
+main()
