@@ -1,101 +1,16 @@
-"""The time of the library's function through which a program executes a statement.
-
-Each program is recorded in a process of its own, with a library beside it.
-"""
+"""The time of the library's function through which a program executes a statement."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
-
-from queryprof.model import LibraryTime
-from queryprof.trace.reader import read_profile
-
-Run = Callable[..., CompletedProcess[str]]
-
-LIBRARY = '''
-"""A small object mapper."""
-import sqlite3
-import time
-
-db = sqlite3.connect(":memory:", check_same_thread=False)
-db.execute("CREATE TABLE item (id INTEGER PRIMARY KEY)")
-db.executemany("INSERT INTO item VALUES (?)", [(n,) for n in range(1000)])
-
-
-def fetch(number):
-    return db.execute("SELECT id FROM item WHERE id = ?", (number,)).fetchone()
-
-
-def get(number):
-    return fetch(number)[0]
-
-
-def get_or_raise(number):
-    if fetch(number)[0] % 2:
-        raise LookupError(number)
-
-
-def get_for(number, made):
-    """Works for itself, and lets the program work."""
-    start = time.perf_counter_ns()
-    while time.perf_counter_ns() - start < 200_000:
-        pass
-    work.append(time.perf_counter_ns() - start)
-    return made(fetch(number)[0])
-
-
-def get_twice(number):
-    return fetch(number), fetch(number + 1)
-
-
-def get_and_count(number):
-    db.execute("SELECT count(*) FROM item").fetchone()
-    return get(number)
-
-
-def nested(depth, number):
-    return nested(depth - 1, number) if depth else get(number)
-
-
-def all_of(numbers):
-    for number in numbers:
-        yield get(number)
-
-
-work = []
-'''
-
-KEPT = 60
-"""Calls of a watch that count: 64 less the longest of each 16."""
-
-ITEM = "SELECT id FROM item WHERE id = ?"
+from record.library_programs import ITEM, KEPT, Run, Times, recorder
 
 
 @pytest.fixture
-def times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queryprof: Run
-) -> Callable[[str], dict[str, LibraryTime]]:
-    """Runs a program, and returns what is known of the library by statement."""
-
-    def run(program: str) -> dict[str, LibraryTime]:
-        packages = tmp_path / "site-packages"
-        (packages / "mapper").mkdir(parents=True)
-        (packages / "mapper" / "__init__.py").write_text(LIBRARY)
-        monkeypatch.setenv("PYTHONPATH", str(packages))
-        (tmp_path / "app.py").write_text("import mapper\n" + textwrap.dedent(program))
-        result = queryprof("run", "--no-report", "-o", "t.qprof", tmp_path / "app.py")
-        assert result.returncode == 0, result.stderr
-        return {one.statement: one for one in read_profile("t.qprof").library_times}
-
-    return run
-
-
-Times = Callable[[str], dict[str, LibraryTime]]
+def times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queryprof: Run) -> Times:
+    return recorder(tmp_path, monkeypatch, queryprof)
 
 
 def test_calls_of_the_library_are_timed(times: Times) -> None:
@@ -219,26 +134,30 @@ def test_a_forked_child_is_watched_for_itself(times: Times) -> None:
     assert times(program)[ITEM].calls in (KEPT, 2 * KEPT)
 
 
-DEEP = """
-import sys, threading
-sys.setrecursionlimit(5000)
-def deep(left):
-    return deep(left - 1) if left else 0
-def run():
-    for n in range(2000):
-        mapper.get(n % 1000)
-        if n % 100 == 0:
-            assert deep(900) == 0
-threading.stack_size(256 * 1024)
-thread = threading.Thread(target=run)
-thread.start()
-thread.join()
-"""
-
-
-def test_frames_need_little_of_the_c_stack(times: Times) -> None:
-    """900 frames fit in a thread with 256 kB, as they do without us: each would take some hundred bytes."""
-    assert times(DEEP)[ITEM].executions > 0
+def test_program_code_that_seldom_runs_inside_is_not_counted(times: Times) -> None:
+    program = """
+        import time
+        made, calls = 0, []
+        def make(n):
+            global made
+            made = 0
+            if n % 10 == 9:
+                start = time.perf_counter_ns()
+                while time.perf_counter_ns() - start < 2_000_000:
+                    pass
+                made = time.perf_counter_ns() - start
+            return n
+        def sometimes(n):
+            return mapper.get_for(n, make if n % 10 == 9 else int)
+        for n in range(600):
+            made, start = 0, time.perf_counter_ns()
+            sometimes(n)
+            calls.append(time.perf_counter_ns() - start - made)
+        print(max(calls), file=open("bounds", "w"))
+        """
+    one = times(program)[ITEM]
+    assert one.ns / one.calls <= int(Path("bounds").read_text())
+    assert one.calls == KEPT
 
 
 def test_a_function_that_is_called_once_keeps_no_other_from_being_watched(times: Times) -> None:

@@ -3,175 +3,57 @@
 #include <string.h>
 
 #include "calls/execution_samples.h"
+#include "calls/library_calls.h"
 #include "memory/region.h"
+#include "runtime/c_stack.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
 #include "runtime/exception.h"
 #include "runtime/thread_local.h"
 #include "stacks/code_lines.h"
 #include "stacks/frames.h"
+#include "stacks/greenlets.h"
 #include "stacks/library_entry.h"
 #include "sums/library_times.h"
 
 enum {
-    TIMED = 64,          /* calls of a function that are timed in one watch, */
-    ENOUGH = TIMED / 2,  /* ... from which on a statement and path is known; else it is watched */
-    TRIES = 8,           /* ... so often at most, */
-    EVALUATIONS = 50000, /* ... for so many frames at most: each costs about 40 ns more; */
-    FREE = 200000,       /* in a whole recording for so many, */
-    IDLE = 16,           /* sampled executions of others */
-    EARNED = 8,          /* ... and so many more for each execution */
-    KINDS = 16 * TIMED,  /* statements and paths in all these calls */
-    LOOKED_INTO = 4 /* calls, to see whether the program's own code runs in them: evaluating all
-                     * frames takes time, so these do not count if it does not */
+    TRIES = 8,           /* watches for one statement and path, */
+    EVALUATIONS = 25000, /* ... of so many frames at most: each costs about 70 ns more; */
+    FREE = 60000,        /* in a whole recording so many, */
+    EARNED = 8           /* ... and so many more for each execution */
 };
 
-/* Frames that one thread evaluates inside each other. Evaluated so, each takes space on the C
- * stack, which frames of Python do not otherwise. */
-enum { NESTED = 150 };
+/* Sampled executions without a call of the function, from which on another one is watched: of its
+ * thread, outside of a call; and of other threads, or in a call that goes on. */
+enum { IDLE = 4, ELSEWHERE = 64 };
 
-/* One of so many is left out, the longest ones: a garbage collection or another thread came
- * between. */
-enum { LEFT_OUT_OF = 16 };
-
-/* The executions of a statement and path in one call. */
-typedef struct {
-    qp_key key;
-    int64_t count;
-} executed;
-
-/* A call of the function. */
-typedef struct {
-    int64_t ns;
-    int64_t executions;
-    int kinds_end; /* of its kinds, which begin after those of the call before */
-} timed_call;
+/* What is evaluated takes space on the C stack, which frames of Python do not otherwise: so many
+ * frames of a thread inside each other, where so much is left for everything else. */
+enum { NESTED = 50, STACK_LEFT = 256 * 1024 };
 
 static struct {
     PyCodeObject *entry;             /* of the function; owned; NULL: nothing is watched */
+    PyInterpreterState *interpreter; /* which records */
     PyThreadState *tstate;           /* identity only */
-    PyInterpreterState *interpreter; /* its own, which records */
     const qp_thread *thread;         /* its record; identity only */
     uint32_t serial; /* of the watch: calls in progress may have begun in another one */
     int evaluations;
-    int idle;            /* sampled executions since a call has begun */
-    uint32_t plain_path; /* the last one that went through no library: loops use one */
-    uint64_t spent;      /* evaluations of all watches of the recording */
-    int looked_into;
-    bool has_program; /* the program's own code was seen inside */
+    int idle, elsewhere; /* sampled executions since a call has begun */
+    bool looks_inside;   /* all frames inside the next call are evaluated: of every second one, to
+                          * see whether the program's own code runs there. That takes time, so the
+                          * call does not count if none does. */
+    bool has_program;    /* such code was seen */
     /* the call in progress */
     bool in_progress;
-    bool in_program; /* such code runs */
+    bool in_program;   /* such code runs */
+    bool is_mixed;     /* another greenlet executed something meanwhile */
+    const void *frame; /* its identity */
     int64_t program_ticks;
-    /* ... and those that ended */
-    int count;
-    timed_call calls[TIMED + 1];
-    int kinds;
-    executed executions[KINDS];
+    /* of all watches of a recording */
+    uint64_t spent;              /* evaluations */
+    uint32_t plain_path;         /* the last one that went through no library: loops use one */
+    uint8_t tries[QP_LIBRARIES]; /* by row */
 } watch;
-
-static uint8_t tries[QP_LIBRARIES]; /* by row */
-
-static bool is_same(const qp_key *a, const qp_key *b)
-{
-    return a->statement == b->statement && a->path == b->path;
-}
-
-/* Kinds of the calls that have ended. */
-static int kinds_before(void)
-{
-    return watch.count ? watch.calls[watch.count - 1].kinds_end : 0;
-}
-
-/* A call in which a statement was executed. */
-typedef struct {
-    const timed_call *call;
-    int64_t count;
-} sample;
-
-/* The calls in which a statement and path was executed, shortest first. Returns how many. */
-static int samples_of(const qp_key *key, sample found[TIMED])
-{
-    int count = 0, kind = 0;
-    for (int i = 0; i < watch.count; i++) {
-        const timed_call *call = &watch.calls[i];
-        for (; kind < call->kinds_end; kind++) {
-            if (!is_same(&watch.executions[kind].key, key)) {
-                continue;
-            }
-            int at = count++;
-            for (; at && found[at - 1].call->ns > call->ns; at--) {
-                found[at] = found[at - 1];
-            }
-            found[at] = (sample){call, watch.executions[kind].count};
-        }
-    }
-    return count;
-}
-
-static bool was_before(int kind)
-{
-    for (int i = 0; i < kind; i++) {
-        if (is_same(&watch.executions[i].key, &watch.executions[kind].key)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void qp_library_watch_flush(void)
-{
-    int kinds = kinds_before();
-    for (int kind = 0; kind < kinds; kind++) {
-        const qp_key *key = &watch.executions[kind].key;
-        qp_library_row *row = was_before(kind) ? NULL : qp_library_times_of(key);
-        sample found[TIMED];
-        int count = row ? samples_of(key, found) : 0;
-        for (int i = 0; i < count - count / LEFT_OUT_OF; i++) {
-            row->calls++;
-            row->executions += found[i].count;
-            row->others += found[i].call->executions - found[i].count;
-            row->ns += found[i].call->ns;
-        }
-    }
-    memmove(watch.executions, watch.executions + kinds,
-            (size_t)(watch.kinds - kinds) * sizeof *watch.executions);
-    watch.kinds -= kinds;
-    watch.calls[0] = watch.calls[watch.count];
-    watch.count = 0;
-}
-
-/* Whether all frames inside a call are evaluated. */
-static bool looks_inside(void)
-{
-    return watch.looked_into < LOOKED_INTO || watch.has_program;
-}
-
-static void end_entry(int64_t ticks)
-{
-    timed_call *call = &watch.calls[watch.count];
-    watch.in_progress = false;
-    if (!call->executions) {
-        return;
-    }
-    if (watch.looked_into++ < LOOKED_INTO && !watch.has_program) {
-        *call = (timed_call){0};
-        watch.kinds = kinds_before();
-        return;
-    }
-    call->ns = qp_clock_ns(ticks - watch.program_ticks);
-    call->kinds_end = watch.kinds;
-    watch.calls[++watch.count] = (timed_call){0};
-    if (watch.count == TIMED || watch.kinds > KINDS / 2) {
-        qp_library_watch_stop();
-    }
-}
-
-static bool is_program(qp_frame *frame, PyCodeObject *code)
-{
-    qp_code_owner owner;
-    return qp_code_find(code, qp_frame_globals(frame), &owner) && owner == QP_CODE_USER;
-}
 
 static PyObject *evaluate(PyThreadState *tstate, struct _PyInterpreterFrame *frame, int throws);
 
@@ -186,41 +68,132 @@ static bool exchange(_PyFrameEvalFunction from, _PyFrameEvalFunction to)
     return is_from;
 }
 
-/* Evaluates a frame of the watched thread. */
-static PyObject *evaluate_watched(PyThreadState *tstate, struct _PyInterpreterFrame *frame,
-                                  int throws)
+/* Lets the interpreter evaluate frames itself for a while; false: another tool does. */
+static bool pause_watch(void)
 {
-    PyCodeObject *code = qp_frame_code(frame);
-    bool is_entry = !watch.in_progress && !throws && code == watch.entry;
-    bool is_inside = watch.in_progress && !watch.in_program && !throws && is_program(frame, code);
-    if (!is_entry && !is_inside) {
-        return _PyEval_EvalFrameDefault(tstate, frame, throws);
-    }
-    watch.idle = is_entry ? 0 : watch.idle;
-    bool is_native = is_entry && !looks_inside(); /* its frames are evaluated as without us */
-    if (is_entry) {
-        watch.program_ticks = 0;
-    }
-    watch.in_progress = true;
-    watch.in_program = is_inside;
-    watch.has_program = watch.has_program || is_inside;
-    uint32_t serial = watch.serial;
-    if (is_native && !exchange(evaluate, _PyEval_EvalFrameDefault)) {
-        is_native = false;
-    }
-    uint64_t from = qp_clock_ticks();
+    return exchange(evaluate, _PyEval_EvalFrameDefault);
+}
+
+static bool resume_watch(void)
+{
+    return exchange(_PyEval_EvalFrameDefault, evaluate) ||
+           _PyInterpreterState_GetEvalFrameFunc(watch.interpreter) == evaluate;
+}
+
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+/* What CPython 3.12 and 3.13 take the evaluation of a frame for, of the calls in C that may be
+ * inside each other (PY_EVAL_C_STACK_UNITS in Python/ceval.c). That limit is the program's. */
+enum { CALLS_IN_C = 2 };
+#endif
+
+/* Evaluates a frame as the interpreter does. */
+static PyObject *evaluate_natively(PyThreadState *tstate, struct _PyInterpreterFrame *frame,
+                                   int throws)
+{
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+    tstate->c_recursion_remaining += CALLS_IN_C;
     PyObject *result = _PyEval_EvalFrameDefault(tstate, frame, throws);
+    tstate->c_recursion_remaining -= CALLS_IN_C;
+    return result;
+#else
+    return _PyEval_EvalFrameDefault(tstate, frame, throws);
+#endif
+}
+
+static void end_entry(int64_t ticks, bool looked_inside)
+{
+    watch.in_progress = false;
+    watch.looks_inside = watch.has_program || !looked_inside;
+    if (watch.is_mixed || (looked_inside && !watch.has_program)) {
+        qp_library_calls_drop();
+    } else if (qp_library_calls_end(qp_clock_ns(ticks - watch.program_ticks))) {
+        qp_library_watch_stop();
+    }
+}
+
+static PyObject *evaluate_entry(PyThreadState *tstate, struct _PyInterpreterFrame *frame)
+{
+    uint32_t serial = watch.serial;
+    watch.in_progress = true;
+    watch.is_mixed = false;
+    watch.frame = frame;
+    watch.program_ticks = 0;
+    watch.idle = watch.elsewhere = 0;
+    /* Without a look inside, all there is as without us. */
+    bool is_native = !watch.looks_inside && pause_watch();
+    uint64_t from = qp_clock_ticks();
+    PyObject *result = evaluate_natively(tstate, frame, 0);
     int64_t ticks = qp_clock_elapsed(from, qp_clock_ticks());
     if (!watch.entry || watch.serial != serial) {
         return result;
     }
-    if (is_native && !exchange(_PyEval_EvalFrameDefault, evaluate)) {
-        qp_library_watch_stop(); /* another tool evaluates frames now */
-    } else if (is_entry) {
-        end_entry(ticks);
+    if (is_native && !resume_watch()) {
+        qp_library_watch_stop();
     } else {
+        end_entry(ticks, !is_native);
+    }
+    return result;
+}
+
+/* Evaluates the program's own code inside a call. */
+static PyObject *evaluate_program(PyThreadState *tstate, struct _PyInterpreterFrame *frame)
+{
+    uint32_t serial = watch.serial;
+    if (!watch.has_program) {
+        qp_library_calls_drop_ended(); /* it may have run in those, too */
+    }
+    watch.has_program = watch.in_program = true;
+    uint64_t from = qp_clock_ticks();
+    PyObject *result = evaluate_natively(tstate, frame, 0);
+    if (watch.entry && watch.serial == serial) {
         watch.in_program = false;
-        watch.program_ticks += ticks;
+        watch.program_ticks += qp_clock_elapsed(from, qp_clock_ticks());
+    }
+    return result;
+}
+
+static bool is_program(qp_frame *frame)
+{
+    qp_code_owner owner;
+    return qp_code_find(qp_frame_code(frame), qp_frame_globals(frame), &owner) &&
+           owner == QP_CODE_USER;
+}
+
+/* Evaluates a frame of the watched thread. */
+static PyObject *evaluate_watched(PyThreadState *tstate, struct _PyInterpreterFrame *frame,
+                                  int throws)
+{
+    if (throws) { /* an exception is set: a generator goes on */
+        return evaluate_natively(tstate, frame, throws);
+    }
+    if (!watch.in_progress) {
+        return qp_frame_code(frame) == watch.entry ? evaluate_entry(tstate, frame)
+                                                   : evaluate_natively(tstate, frame, 0);
+    }
+    return !watch.in_program && is_program(frame) ? evaluate_program(tstate, frame)
+                                                  : evaluate_natively(tstate, frame, 0);
+}
+
+/* Whether a frame of the running thread may be evaluated so. */
+static bool has_room(qp_local *here)
+{
+    if (!here->stack_low) {
+        here->stack_low = qp_c_stack_low();
+    }
+    char place;
+    uintptr_t left = (uintptr_t)&place - here->stack_low;
+    return here->evaluations < NESTED && (uintptr_t)&place > here->stack_low && left > STACK_LEFT;
+}
+
+/* Evaluates a frame, and all inside it, as without us. */
+static PyObject *evaluate_paused(PyThreadState *tstate, struct _PyInterpreterFrame *frame,
+                                 int throws)
+{
+    uint32_t serial = watch.serial;
+    bool is_paused = pause_watch();
+    PyObject *result = evaluate_natively(tstate, frame, throws);
+    if (is_paused && watch.entry && watch.serial == serial) {
+        resume_watch();
     }
     return result;
 }
@@ -229,15 +202,21 @@ static PyObject *evaluate_watched(PyThreadState *tstate, struct _PyInterpreterFr
 static PyObject *evaluate(PyThreadState *tstate, struct _PyInterpreterFrame *frame, int throws)
 {
     qp_local *here = &qp_here;
-    uint32_t nested = here->evaluations;
     watch.spent++;
-    if (++watch.evaluations > EVALUATIONS || nested >= NESTED) {
+    if (++watch.evaluations > EVALUATIONS) {
         qp_library_watch_stop();
     }
+    if (!watch.entry) { /* also where a tool has kept this function, and put it back later */
+        pause_watch();
+        return evaluate_natively(tstate, frame, throws);
+    }
+    if (!has_room(here)) {
+        return evaluate_paused(tstate, frame, throws);
+    }
+    uint32_t nested = here->evaluations;
     here->evaluations = nested + 1;
-    PyObject *result = watch.entry && tstate == watch.tstate
-                           ? evaluate_watched(tstate, frame, throws)
-                           : _PyEval_EvalFrameDefault(tstate, frame, throws);
+    PyObject *result = tstate == watch.tstate ? evaluate_watched(tstate, frame, throws)
+                                              : evaluate_natively(tstate, frame, throws);
     here->evaluations = nested;
     return result;
 }
@@ -248,41 +227,53 @@ static bool is_query(const qp_key *key)
     return rows[key->statement].can_be_explained; /* transactions belong to the others */
 }
 
+/* Whether the function is called no more, by a sampled execution: its loop has ended, or goes on in
+ * one call. */
+static bool is_idle(const qp_call *call)
+{
+    bool is_outside = call->thread == watch.thread && !watch.in_progress;
+    watch.idle += is_outside;
+    watch.elsewhere += !is_outside;
+    return watch.idle > IDLE || watch.elsewhere > ELSEWHERE;
+}
+
+/* Begins to watch a function in the running thread; false: another tool evaluates frames. */
+static bool begin(PyCodeObject *entry, const qp_call *call)
+{
+    watch.interpreter = PyThreadState_GetInterpreter(call->thread->tstate);
+    if (!exchange(_PyEval_EvalFrameDefault, evaluate)) {
+        return false;
+    }
+    watch.serial++;
+    watch.entry = (PyCodeObject *)Py_NewRef((PyObject *)entry);
+    watch.tstate = call->thread->tstate;
+    watch.thread = call->thread;
+    watch.evaluations = watch.idle = watch.elsewhere = 0;
+    watch.looks_inside = true;
+    watch.in_progress = watch.in_program = watch.has_program = false;
+    qp_library_calls_clear();
+    qp_execution_notes |= QP_NOTES_LIBRARY;
+    return true;
+}
+
 QP_COLD void qp_library_watch(const qp_call *call)
 {
-    if (watch.entry && ++watch.idle > IDLE) { /* a loop that has ended, or goes on in one call */
+    if (watch.entry && is_idle(call)) {
         qp_library_watch_stop();
     }
     const qp_key *key = &call->execution->meter.key;
-    if (key->path == watch.plain_path) {
-        return;
-    }
-    PyThreadState *tstate = call->thread->tstate;
     bool is_dear = watch.spent > FREE + EARNED * call->execution->serial;
-    if (watch.entry || is_dear || !qp_frames_are_direct() || call->probe->is_awaited ||
-        !is_query(key)) {
+    if (watch.entry || is_dear || key->path == watch.plain_path || !qp_frames_are_direct() ||
+        call->probe->is_awaited || !is_query(key) || !has_room(&qp_here)) {
         return;
     }
-    PyCodeObject *entry = qp_library_entry(tstate);
+    PyCodeObject *entry = qp_library_entry(call->thread->tstate);
     watch.plain_path = entry ? watch.plain_path : key->path;
     qp_library_row *row = entry ? qp_library_times_of(key) : NULL;
-    uint8_t *tried = row ? &tries[row - (qp_library_row *)qp_rows(QP_LIBRARY_ROWS)] : NULL;
-    watch.interpreter = PyThreadState_GetInterpreter(tstate);
-    if (!row || row->calls >= ENOUGH || *tried == TRIES ||
-        !exchange(_PyEval_EvalFrameDefault, evaluate)) {
-        return;
+    if (row && row->calls < QP_LIBRARY_CALLS_ENOUGH) {
+        uint8_t *tries = &watch.tries[row - (qp_library_row *)qp_rows(QP_LIBRARY_ROWS)];
+        *tries += *tries < TRIES && begin(entry, call);
     }
-    ++*tried;
-    watch.serial++;
-    watch.entry = (PyCodeObject *)Py_NewRef((PyObject *)entry);
-    watch.tstate = tstate;
-    watch.thread = call->thread;
-    watch.evaluations = watch.count = watch.kinds = 0;
-    watch.idle = 0;
-    watch.calls[0] = (timed_call){0};
-    watch.looked_into = 0;
-    watch.in_progress = watch.in_program = watch.has_program = false;
-    qp_execution_notes |= QP_NOTES_LIBRARY;
 }
 
 QP_COLD void qp_library_note(const qp_call *call)
@@ -291,16 +282,10 @@ QP_COLD void qp_library_note(const qp_call *call)
     if (call->thread != watch.thread || !watch.in_progress || watch.in_program || !is_query(key)) {
         return;
     }
-    int kind = kinds_before();
-    while (kind < watch.kinds && !is_same(&watch.executions[kind].key, key)) {
-        kind++;
-    }
-    watch.calls[watch.count].executions++;
-    if (kind == watch.kinds && kind < KINDS) {
-        watch.executions[watch.kinds++] = (executed){*key, 0};
-    }
-    if (kind < KINDS) {
-        watch.executions[kind].count++;
+    if (qp_greenlets_are_loaded() && !qp_frame_is_running(watch.tstate, watch.frame)) {
+        watch.is_mixed = true;
+    } else {
+        qp_library_calls_note(key);
     }
 }
 
@@ -310,8 +295,8 @@ void qp_library_watch_stop(void)
     if (!entry) {
         return;
     }
-    qp_library_watch_flush();
-    exchange(evaluate, _PyEval_EvalFrameDefault);
+    qp_library_calls_flush();
+    pause_watch();
     watch.entry = NULL;
     qp_execution_notes &= (uint8_t)~QP_NOTES_LIBRARY;
     qp_exception exception = qp_exception_take(); /* of a call that ends */
@@ -322,12 +307,12 @@ void qp_library_watch_stop(void)
 void qp_library_watch_clear(void)
 {
     qp_library_watch_stop();
-    memset(tries, 0, sizeof tries);
+    memset(watch.tries, 0, sizeof watch.tries);
     watch.spent = watch.plain_path = 0;
 }
 
 void qp_library_watch_after_fork(void)
 {
-    watch.count = watch.kinds = 0; /* the parent's, as its rows are */
+    qp_library_calls_clear(); /* the parent's, as its rows are */
     qp_library_watch_clear();
 }

@@ -19,10 +19,7 @@ void qp_library_watch(const qp_call *call);
 /* Notes an execution while a function is watched. */
 void qp_library_note(const qp_call *call);
 
-/* Adds the calls that have ended to the rows of the statements. */
-void qp_library_watch_flush(void);
-
-/* The same, and ends watching. Drops a reference, which may run code of the program. */
+/* Ends watching. Drops a reference, which may run code of the program. */
 void qp_library_watch_stop(void);
 
 /* Ends watching, and forgets earlier tries. Drops a reference, too. */

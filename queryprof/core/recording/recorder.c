@@ -3,6 +3,7 @@
 #include "calls/call_stack.h"
 #include "calls/executions.h"
 #include "calls/file_work_end.h"
+#include "calls/library_calls.h"
 #include "calls/library_watch.h"
 #include "calls/probe.h"
 #include "calls/workload.h"
@@ -227,7 +228,7 @@ void qp_recorder_flush(void)
     qp_pending_counters_collect();
     qp_counters_flush();
     qp_executions_flush();
-    qp_library_watch_flush();
+    qp_library_calls_flush();
     qp_clock_calibrate();
     qp_timeline_calibrated();
     write_head();

@@ -27,6 +27,7 @@ typedef struct {
         *submitter;       /* of the innermost work that it runs for another; owned by the work */
     bool muted;           /* during the profiler's own work: nothing is recorded */
     uint32_t evaluations; /* frames in progress that the library watch evaluates */
+    uintptr_t stack_low;  /* the end of its C stack; 0: not looked up */
     uint32_t usage_recording; /* the recording in which ... */
     uint32_t usage_row;       /* ... it writes its usage to this row; UINT32_MAX: none */
 } qp_local;

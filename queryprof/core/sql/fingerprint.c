@@ -18,15 +18,18 @@ static bool explains(const char *verb)
 /* Whether a name is that of a savepoint: libraries give each one another. */
 static bool names_savepoint(const scanner *s)
 {
-    return is_keyword(s->keyword, "SAVEPOINT") || is_keyword(s->keyword, "RELEASE") ||
-           (is_keyword(s->keyword, "TO") && is_keyword(s->verb, "ROLLBACK"));
+    bool rolls_back = is_keyword(s->verb, "ROLLBACK");
+    return is_keyword(s->verb, "SAVEPOINT") || is_keyword(s->verb, "RELEASE") ||
+           (rolls_back && (is_keyword(s->keyword, "TO") || is_keyword(s->keyword, "SAVEPOINT")));
 }
 
 static void put_word(scanner *s, const unsigned char *word, size_t length)
 {
     const char *keyword = s->last == DOT ? NULL : qp_sql_keyword(word, length);
-    if (!keyword || qp_keyword_is_name(s, keyword, word + length)) {
-        bool is_shown = qp_word_is_shown(s, word, length) && !names_savepoint(s);
+    bool is_savepoint = names_savepoint(s);
+    bool is_word = is_savepoint && keyword && is_keyword(keyword, "SAVEPOINT");
+    if (!is_word && (!keyword || qp_keyword_is_name(s, keyword, word + length))) {
+        bool is_shown = qp_word_is_shown(s, word, length) && !is_savepoint;
         s->name = (const char *)word;
         s->name_length = length;
         qp_put(s, is_shown ? WORD : LITERAL, is_shown ? (const char *)word : "?",
