@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.planning import NO_INDEX, Served
 from queryprof.analysis.findings.program import Program
+from queryprof.analysis.marks import ROW_STEPS
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.totals import Totals
 from queryprof.analysis.units import average, counted
 from queryprof.model import Index, Schema
 
-STEPS_PER_ROW = 60
+STEPS_PER_ROW = 2 * ROW_STEPS
 LEAST_STEPS = 1000
 STALE_ROWS, STALE_TIMES = 1000, 10
 """A table has at least so many rows, and so many times those that ANALYZE found."""
@@ -212,7 +214,7 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
                 yield program.finding(
                     "bad_index_choice",
                     group,
-                    totals.self_ns * (1 - min(1.0, 30 * (rows + 1) / steps)),
+                    totals.self_ns * (1 - shares.needed(totals)),
                     (
                         (
                             f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps to"
@@ -270,7 +272,7 @@ def stale_statistics(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "stale_statistics",
             group,
-            totals.self_ns * (1 - min(1.0, STEPS_PER_ROW / 2 * (rows + 1) / steps)),
+            totals.self_ns * (1 - shares.needed(totals)),
             (
                 _work(totals),
                 *grown,
@@ -300,7 +302,7 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "narrow_index",
             group,
-            totals.self_ns * (1 - min(1.0, STEPS_PER_ROW / 2 * (rows + 1) / steps)),
+            totals.self_ns * (1 - shares.needed(totals)),
             (
                 _work(totals),
                 *searches[:1],

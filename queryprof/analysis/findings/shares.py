@@ -4,6 +4,11 @@ Measured by benchmarks/gains.py and the programs that are named, with SQLite 3.4
 measures them again.
 """
 
+from __future__ import annotations
+
+from queryprof.analysis.marks import ROW_STEPS
+from queryprof.analysis.totals import Totals
+
 SORTED = 0.12
 """All rows are returned sorted, and an index has them in that order: 0.07 to 0.14, of 20 to 1,000 rows
 (sqlite3_sort_all); of 50,000 rows, which then are read from all over the table, nothing.
@@ -28,3 +33,11 @@ FIRST = 0.78
 """A connection's first statement reads the schema, which another one does not: 0.78 with one table,
 0.89 with 30, 0.97 with 200 (sqlite3_connect).
 """
+
+
+def needed(totals: Totals) -> float:
+    """The part of a statement's VM steps that the rows need which it returns, when all goes well; 0: they are
+    not known.
+    """
+    rows, steps = totals.rows_each or 0.0, totals.vm_steps or 0.0
+    return min(1.0, ROW_STEPS * (rows + 1) / steps) if steps else 0.0

@@ -14,7 +14,6 @@ from queryprof.analysis.findings.planning import NO_INDEX, Served
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.marks import CORRELATED, INDEX, ROW_STEPS, SCAN, SORT, marked_step
 from queryprof.analysis.plans import signs_of
-from queryprof.analysis.totals import Totals
 from queryprof.analysis.units import average, counted
 
 OFFSET = re.compile(r"\bOFFSET\b|\bLIMIT (?:\?|:\w+), ?(?:\?|:\w+)", re.IGNORECASE)
@@ -39,12 +38,6 @@ ONCE = 2
 """A report runs so often at the most; what it reads and sorts is its business."""
 
 
-def _needed(totals: Totals) -> float:
-    """The part of the VM steps that the rows need which are returned, when all goes well; 0: unknown."""
-    rows, steps = totals.rows_each or 0.0, totals.vm_steps or 0.0
-    return min(1.0, ROW_STEPS * (rows + 1) / steps) if steps else 0.0
-
-
 def offset_pagination(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         totals = group.totals
@@ -54,7 +47,7 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "offset_pagination",
                 group,
-                totals.self_ns * (1 - _needed(totals)),
+                totals.self_ns * (1 - shares.needed(totals)),
                 (
                     (
                         f"{counted(totals.executions, 'execution')} return {average(rows)} rows each and"
@@ -85,7 +78,7 @@ def over_fetch(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "over_fetch",
                 group,
-                totals.self_ns * (1 - _needed(totals)),
+                totals.self_ns * (1 - shares.needed(totals)),
                 (
                     (
                         f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps each;"
@@ -104,7 +97,7 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "correlated_subquery",
             group,
-            totals.self_ns * (1 - _needed(totals)),
+            totals.self_ns * (1 - shares.needed(totals)),
             (
                 (
                     f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)} VM"
@@ -295,7 +288,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "temp_btree_sort",
             group,
-            totals.self_ns * (1 - _needed(totals) if limited else shares.SORTED),
+            totals.self_ns * (1 - shares.needed(totals) if limited else shares.SORTED),
             (
                 (
                     f"{counted(totals.executions, 'execution')}, each takes"
