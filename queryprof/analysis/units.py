@@ -50,6 +50,14 @@ def counted(value: int, noun: str) -> str:
     return f"{value:,} {noun}{'' if value == 1 else 's'}"
 
 
+def shortened(text: str, most: int) -> str:
+    """A text of so many characters at the most: a longer one ends after a word, with "..."."""
+    if len(text) <= most:
+        return text
+    cut = text[: most - 4]
+    return f"{cut[: cut.rfind(' ')] if ' ' in cut else cut} ..."
+
+
 def size(value: float | None) -> str:
     """Bytes as 12 B, 3.4 kB, 5.6 MB or 7.8 GB (powers of 1,000); or unknown."""
     if value is None:

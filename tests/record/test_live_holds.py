@@ -71,8 +71,8 @@ def test_a_recorded_process_is_named_with_its_line(
     with holding(tmp_path, path, *statements, recorded=True):
         said = queryprof("locks", path).stdout
     assert "has a write transaction open: " in said
-    assert "since UPDATE t SET a = ? WHERE a = ? by hold() " in said
-    assert "holder.py:6, thread MainThread" in said
+    assert " by hold() " in said
+    assert "holder.py:6, since UPDATE t SET a = ? WHERE a = ?, thread MainThread" in said
     assert queryprof("locks", path).stdout == f"{path}: no process has a lock on it\n"
 
 

@@ -11,7 +11,7 @@ from say.by_hand import MAIN, QUERY, aggregate, profile_of
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
-from queryprof.analysis.units import times
+from queryprof.analysis.units import shortened, times
 from queryprof.core._core import histogram_bucket
 from queryprof.model import (
     Aggregate,
@@ -271,3 +271,15 @@ def test_vm_steps_are_shown_where_they_explain_something() -> None:
         "     each: rows 3",
         "     each: rows 1  VM steps 90,000  full-scan steps 30,000",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("SELECT a", "SELECT a"), ("x" * 20, "x" * 20), ("x" * 21, "x" * 16 + " ..."),
+        ("SELECT aaaa FROM bbbb", "SELECT aaaa ..."), ("", ""),
+    ],
+)  # fmt: skip
+def test_a_long_statement_ends_after_a_word(text: str, shown: str) -> None:
+    """Of 20 characters here."""
+    assert shortened(text, 20) == shown

@@ -11,7 +11,7 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.libraries import BEGIN_IMMEDIATE, NO_LIBRARY
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.holds import sum_of
-from queryprof.analysis.units import counted, duration, percent, size
+from queryprof.analysis.units import counted, duration, percent, shortened, size
 from queryprof.model import CallPath, LockEvent, LockHold
 
 WAITED_NS = 10_000_000
@@ -270,7 +270,7 @@ def _same_call(hold: LockEvent, wait: LockEvent) -> bool:
 def _named(event: LockEvent) -> str:
     frame = event.path[0] if event.path else None
     where = f" {frame.file.rpartition('/')[2]}:{frame.line}" if frame else ""
-    return f"{event.statement[:40]}{where}"
+    return f"{shortened(event.statement, 60)}{where}"
 
 
 def _sums_of(event: LockEvent, holds: Iterable[LockHold]) -> LockHold:
@@ -302,7 +302,7 @@ def _held(hold: LockHold) -> str:
     if hold.changed_rows:
         meanwhile += f"; it changed {counted(hold.changed_rows, 'row')}"
     ended = hold.end_path[0] if hold.end_path else None
-    until = f", until {hold.end_statement[:20]} in line {ended.line}" if ended else ""
+    until = f", until {shortened(hold.end_statement, 40)} in line {ended.line}" if ended else ""
     return (
         f"it held the {hold.kind} lock {counted(hold.count, 'time')}, {duration(hold.total_ns)} in all, at"
         f" most {duration(hold.max_ns)}{until}{meanwhile}"

@@ -18,7 +18,7 @@ from queryprof.analysis.findings.libraries import (
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.work import CHOOSES
 from queryprof.analysis.spans import RepeatFinding
-from queryprof.analysis.units import average, count, counted, duration, percent
+from queryprof.analysis.units import average, count, counted, duration, percent, shortened
 from queryprof.model import Frame
 
 FEW = 20
@@ -189,7 +189,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             )
         if parent:
             evidence.append(
-                f"as often as {parent.statement[:80]} returns rows"
+                f"as often as {shortened(parent.statement, 80)} returns rows"
                 f" ({average(parent.totals.rows)} in {counted(parent.totals.executions, 'execution')})"
             )
         if loop and loop.frame:

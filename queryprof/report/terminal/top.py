@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 
 from queryprof.analysis.activity import BusyStatement, Now
-from queryprof.analysis.units import average, count, counted, duration, percent
+from queryprof.analysis.units import average, count, counted, duration, percent, shortened
 from queryprof.model import Profile
 from queryprof.model.live import HeldLock
 from queryprof.report.places import Places, numbered
@@ -107,7 +107,7 @@ def held_for(one: HeldLock, places: Places) -> str:
     held_ns = max(0, time.time_ns() - one.start_unix_ns)
     frame = one.path[0] if one.path else None
     at = places.frame(frame) if frame else "(unknown)"
-    return f"a write lock is held for {duration(held_ns)} since {one.statement[:60]} by {at}"
+    return f"write lock held for {duration(held_ns)} by {at}, since {shortened(one.statement, 60)}"
 
 
 def place_of(one: BusyStatement, places: Places) -> str:
