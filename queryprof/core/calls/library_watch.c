@@ -152,7 +152,9 @@ static PyObject *evaluate_program(PyThreadState *tstate, struct _PyInterpreterFr
     return result;
 }
 
-static bool is_program(qp_frame *frame)
+/* Not inlined: objects on the stacks of frames, which greenlets copy, would be guarded by
+ * AddressSanitizer. */
+static QP_COLD bool is_program(qp_frame *frame)
 {
     qp_code_owner owner;
     return qp_code_find(qp_frame_code(frame), qp_frame_globals(frame), &owner) &&
@@ -180,9 +182,9 @@ static bool has_room(qp_local *here)
     if (!here->stack_low) {
         here->stack_low = qp_c_stack_low();
     }
-    char place;
-    uintptr_t left = (uintptr_t)&place - here->stack_low;
-    return here->evaluations < NESTED && (uintptr_t)&place > here->stack_low && left > STACK_LEFT;
+    uintptr_t now = qp_c_stack_here();
+    bool is_known = now > here->stack_low;
+    return is_known && now - here->stack_low > STACK_LEFT && here->evaluations < NESTED;
 }
 
 /* Evaluates a frame, and all inside it, as without us. */
