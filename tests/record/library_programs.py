@@ -65,6 +65,17 @@ def all_of(numbers):
         yield get(number)
 
 
+def get_much(number):
+    found = fetch(number)
+    for _ in range(3000):
+        step(found)
+    return found
+
+
+def step(found):
+    return found
+
+
 work = []
 '''
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from record.library_programs import ITEM, KEPT, Run, Times, recorder
 
+from queryprof.trace.reader import read_profile
+
 
 @pytest.fixture
 def times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queryprof: Run) -> Times:
@@ -169,3 +171,16 @@ def test_a_function_that_is_called_once_keeps_no_other_from_being_watched(times:
         for n in range(900): mapper.get(n)
         """
     assert times(program)[ITEM].calls == KEPT
+
+
+def test_calls_that_work_much_leave_room_for_others(times: Times) -> None:
+    """Each evaluates 3,000 frames, of which a watch looks at some."""
+    program = """
+        for n in range(400): mapper.get_much(n)
+        def loop():
+            for n in range(600): mapper.get(n)
+        loop()
+        """
+    times(program)
+    known = {one.path[0].function: one.calls for one in read_profile("t.qprof").library_times}
+    assert known["loop"] == KEPT

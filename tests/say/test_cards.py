@@ -149,6 +149,20 @@ def test_spans_with_several_call_paths_are_one_loop() -> None:
     assert gain(found).startswith("up to 4.0% of the spans' time (")
 
 
+@pytest.mark.parametrize(("spans", "is_one"), [(50, False), (49, True)])
+def test_a_commit_for_each_request_is_as_it_should_be(spans: int, is_one: bool) -> None:
+    """Of 100 writes, two in each."""
+    durations = Distribution(spans, 300 * MS, 10 * MS, {histogram_bucket(10 * MS): spans})
+    queries = Distribution(spans, 200, 4, {histogram_bucket(4): spans})
+    span = Span("req", spans, 0, 300 * MS, 0, 0, durations, queries, (), {})
+    profile = profile_of(
+        aggregate("INSERT INTO t VALUES (?)", SITE, ns=10 * MS, count=100, span="req"),
+        aggregate("COMMIT", SITE, ns=100 * MS, count=100, span="req", operation="commit"),
+    )
+    found = findings(replace(profile, spans=(span,)))
+    assert ("commit_per_write" in [one.category for one in found]) == is_one
+
+
 def at(line: int) -> tuple[Frame, ...]:
     return (replace(QUERY, line=line), MAIN)
 

@@ -10,7 +10,7 @@ from say.by_hand import MAIN, QUERY, aggregate, profile_of
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
-from queryprof.model import Aggregate, Frame, LibraryTime, Profile, StackSample
+from queryprof.model import Aggregate, Frame, LibraryTime, Profile, StackSample, Thread
 
 pytestmark = pytest.mark.once
 
@@ -109,3 +109,46 @@ def test_no_gain_is_above_the_run() -> None:
     """An estimate by calls that took longer than the others."""
     found = only(profile(loop(READ, calls=60, executions=60, call_ns=50 * MS)))
     assert (found.gain_ns, found.share) == (1000 * MS, 1.0)
+
+
+@pytest.mark.parametrize(("rows", "is_one"), [(200, True), (201, False)])
+def test_an_insert_of_several_rows_inserts_at_once(rows: int, is_one: bool) -> None:
+    """Two rows an execution: one that is inserted, and returned."""
+    driver, time = loop(WRITE, 60, 60)
+    assert bool(findings(profile((driver._replace(rows=rows), time)))) == is_one
+
+
+def test_two_inserts_of_one_call_are_one_finding() -> None:
+    """A row of two tables, for one object."""
+    other = "INSERT INTO u VALUES (?)"
+    found = findings(profile(loop(WRITE, 60, 60, others=60), loop(other, 60, 60, others=60)))
+    assert [one.category for one in found] == ["single_inserts"]
+
+
+def test_threads_wait_for_each_other_in_a_gain() -> None:
+    driver, time = loop(READ, 60, 60)
+    second = driver._replace(thread=Thread(2, "T"))
+    one = profile((driver, time), (second, None))
+    assert "2 threads run it" in only(one).doubt
+
+
+@pytest.mark.parametrize(("statement", "is_one"), [(READ, True), ("SAVEPOINT ?", False)])
+def test_names_of_savepoints_are_no_parameters(statement: str, is_one: bool) -> None:
+    driver = aggregate(statement, SITE, ns=90 * MS, count=100)
+    texts = replace(profile_of(driver), texts={statement: 100})
+    found = find(Report(texts), lambda frame: None, {})
+    assert [one.category for one in found if one.category == "re_prepare"] == [
+        "re_prepare"
+    ] * is_one
+
+
+def test_dataset_has_its_own_words() -> None:
+    """It executes through SQLAlchemy."""
+    driver, time = loop(WRITE, 60, 60)
+    frames = [
+        Frame("do_execute", "/venv/site-packages/sqlalchemy/engine/default.py", 1, "library"),
+        Frame("insert", "/venv/site-packages/dataset/table.py", 1, "library"),
+    ]
+    stack = StackSample(WRITE, (*frames, *SITE), 64, 1)
+    one = replace(profile((driver, time)), stack_samples=(stack,))
+    assert "table.insert_many(rows)" in only(one).fix

@@ -105,8 +105,14 @@ class Group:
         """What the program would not pay without its executions: the driver's time; or that of the
         library's calls, estimated by those that were timed.
         """
-        calls_ns = (self.library_call_ns or 0.0) * self.totals.statement_executions
-        return max(self.steady_ns, calls_ns)
+        if self.library_call_ns is None:
+            return self.steady_ns
+        return self.library_call_ns * self.totals.statement_executions
+
+    @cached_property
+    def threads(self) -> int:
+        """That execute it."""
+        return len({member.thread for member in self.members})
 
     @cached_property
     def rows(self) -> int:

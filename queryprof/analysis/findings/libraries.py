@@ -10,16 +10,25 @@ INSTALLED = ("/site-packages/", "/dist-packages/")
 """What is before the package in the file of a library's frame."""
 
 
+WRAPPERS = frozenset({"dataset"})
+"""Packages that have words of their own for what another one executes."""
+
+
 def package_of(stack: Iterable[Frame]) -> str:
-    """The package of the frames nearest to the driver; "" where the program calls it itself."""
+    """The package of the frames nearest to the driver, or one of WRAPPERS around it; "" where the program
+    calls the driver itself.
+    """
+    nearest = ""
     for frame in stack:
         if frame.kind == "user":
-            return ""
+            break
         for folder in INSTALLED:
             _, found, rest = frame.file.rpartition(folder)
-            if found:
-                return rest.partition("/")[0].removesuffix(".py")
-    return ""
+            package = rest.partition("/")[0].removesuffix(".py") if found else ""
+            if package in WRAPPERS:
+                return package
+            nearest = nearest or package
+    return nearest
 
 
 LOADERS = ("_LazyLoader.", "LazyLoader.", "ForwardManyToOneDescriptor.")

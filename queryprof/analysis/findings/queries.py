@@ -36,6 +36,9 @@ FEW_ROWS = 100
 REPEATED_SHARE = 0.5
 LEAST_SAMPLES = 4
 
+MOST_ROWS = 2
+"""Rows of an INSERT, from which on it inserts several at once (a row may be returned as well)."""
+
 MANY = 1000
 CHEAP_NS = 300_000
 MANY_SHARE = 0.10
@@ -98,6 +101,8 @@ def outlier(program: Program) -> Iterator[Finding | None]:
 def re_prepare(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         runs = group.totals.statement_executions
+        if not (group.reads or group.writes):
+            continue  # a savepoint's name cannot be a parameter
         if group.texts >= MANY_TEXTS and group.texts >= TEXT_SHARE * runs and runs >= MANY_TEXTS:
             yield program.finding(
                 "re_prepare",
@@ -176,7 +181,8 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         if is_sure != surely or not (is_sure or (outside and chooses)):
             continue
         rows = group.totals.rows_each or 0.0
-        if not is_sure and (rows > FEW_ROWS or works_hard(group.totals.vm_steps, rows)):
+        is_work = works_hard(group.totals.vm_steps, rows) and group.steady_ns > group.cost_ns / 2
+        if not is_sure and (rows > FEW_ROWS or is_work):
             continue  # it is for many items already, or each execution is too much work
         each_ns = group.steady_ns / max(runs, 1)
         evidence = [
@@ -201,7 +207,8 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             tuple(evidence),
             _one_query(program, group, parent),
             loop,
-            doubt="" if in_spans or parent else "The loop's items may not come from a query.",
+            doubt=_of_threads(group)
+            or ("" if in_spans or parent else "The loop's items may not come from a query."),
         )
         yield replace(finding, parent=parent.statement) if finding and parent else finding
 
@@ -218,6 +225,8 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
         )
         if group.verb != "INSERT" or library not in ONE_INSERT or runs < FEW or not in_loop:
             continue
+        if group.rows > MOST_ROWS * runs or program.is_inside(group):
+            continue  # it inserts many at once; or another INSERT of the same call is said
         yield program.finding(
             "single_inserts",
             group,
@@ -230,7 +239,17 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
             ),
             ONE_INSERT[library],
             loop,
+            doubt=_of_threads(group),
         )
+
+
+def _of_threads(group: Group) -> str:
+    if group.threads < 2:
+        return ""
+    return (
+        f"{group.threads} threads run it: what they wait for each other (the interpreter's lock) is in these"
+        " times."
+    )
 
 
 def _library_call(program: Program, group: Group) -> str:

@@ -15,6 +15,9 @@ from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import count, counted, duration
 
 FEW = 20
+A_SPAN = 2
+"""Writes of a span, up to which they are in no loop."""
+
 EACH = 0.8
 """Commits for each write, from which on each write has its own."""
 
@@ -30,6 +33,8 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         writes = _writes_of(group)
         if not group.writes or writes < FEW:
             continue
+        if group.executions_outside < FEW and writes <= A_SPAN * program.spans:
+            continue  # each request is a transaction, as it should be
         callers = [(frame.file, frame.function) for frame in group.path[1:2]]
         functions = dict.fromkeys([group.function, *callers])
         near = [g for function in functions for g in program.near(function)]

@@ -19,8 +19,9 @@
 enum {
     TRIES = 8,           /* watches for one statement and path, */
     EVALUATIONS = 25000, /* ... of so many frames at most: each costs about 70 ns more; */
-    FREE = 60000,        /* in a whole recording so many, */
-    EARNED = 8           /* ... and so many more for each execution */
+    LOOKS = 500,         /* ... in a call so many: one that reads much would take all; */
+    FREE = 100000,       /* in a whole recording so many, */
+    EARNED = 16          /* ... and so many more for each execution */
 };
 
 /* Sampled executions without a call of the function, from which on another one is watched: of its
@@ -46,9 +47,11 @@ static struct {
     /* the call in progress */
     bool in_progress;
     bool in_program;   /* such code runs */
-    bool is_mixed;     /* another greenlet executed something meanwhile */
+    bool is_mixed;     /* another greenlet executed something meanwhile, or it was seen in part */
     const void *frame; /* its identity */
     int64_t program_ticks;
+    int looks;  /* evaluations in it */
+    bool rests; /* they were enough */
     /* of all watches of a recording */
     uint64_t spent;              /* evaluations */
     uint32_t plain_path;         /* the last one that went through no library: loops use one */
@@ -118,6 +121,8 @@ static PyObject *evaluate_entry(PyThreadState *tstate, struct _PyInterpreterFram
     watch.is_mixed = false;
     watch.frame = frame;
     watch.program_ticks = 0;
+    watch.looks = 0;
+    watch.rests = false;
     watch.idle = watch.elsewhere = 0;
     /* Without a look inside, all there is as without us. */
     bool is_native = !watch.looks_inside && pause_watch();
@@ -127,7 +132,9 @@ static PyObject *evaluate_entry(PyThreadState *tstate, struct _PyInterpreterFram
     if (!watch.entry || watch.serial != serial) {
         return result;
     }
-    if (is_native && !resume_watch()) {
+    bool is_paused = is_native || watch.rests;
+    watch.is_mixed = watch.is_mixed || (watch.rests && watch.has_program);
+    if (is_paused && !resume_watch()) {
         qp_library_watch_stop();
     } else {
         end_entry(ticks, !is_native);
@@ -210,6 +217,10 @@ static PyObject *evaluate(PyThreadState *tstate, struct _PyInterpreterFrame *fra
     }
     if (!watch.entry) { /* also where a tool has kept this function, and put it back later */
         pause_watch();
+        return evaluate_natively(tstate, frame, throws);
+    }
+    if (watch.in_progress && tstate == watch.tstate && ++watch.looks > LOOKS) {
+        watch.rests = pause_watch(); /* up to the end of the call */
         return evaluate_natively(tstate, frame, throws);
     }
     if (!has_room(here)) {

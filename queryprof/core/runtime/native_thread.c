@@ -71,7 +71,11 @@ static void join_thread(qp_native_thread *self)
 #ifdef __linux__
     /* The kernel still counts it for some microseconds after it can be joined. */
     for (int i = 0; i < 10000 && syscall(SYS_tgkill, getpid(), self->kernel_id, 0) == 0; i++) {
-        sched_yield();
+        if (i < 100) {
+            sched_yield();
+        } else {
+            usleep(100); /* others have the processors */
+        }
     }
 #endif
 }
