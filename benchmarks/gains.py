@@ -1,7 +1,7 @@
 """What findings say that a fix wins, beside what it wins.
 
 Each program has a slow way and the way after the fix that its finding proposes. Both run bare, each
-in a process of its own, by turns; what the fix wins is the difference of the minima. The slow way is
+in a process of its own, alternately; what the fix wins is the difference of the minima. The slow way is
 recorded as often, and the finding that wins most is taken: the median of these.
 
     python benchmarks/gains.py [program ...]

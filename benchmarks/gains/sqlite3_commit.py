@@ -1,21 +1,12 @@
 """Each row is a transaction: one around the loop."""
 
-import sqlite3
 import tempfile
 from pathlib import Path
 
+from shared.sqlite3_library import library
 from shared.timed import run
 
-db = sqlite3.connect(Path(tempfile.mkdtemp(), "app.db"), isolation_level=None)
-db.executescript(
-    "CREATE TABLE author (id INTEGER PRIMARY KEY, name TEXT);"
-    "CREATE TABLE book (id INTEGER PRIMARY KEY, title TEXT, author INTEGER);"
-)
-with db:
-    db.executemany("INSERT INTO author (name) VALUES (?)", [(f"a{i}",) for i in range(10)])
-    db.executemany(
-        "INSERT INTO book (title, author) VALUES (?, ?)", [(f"t{i}", i + 1) for i in range(10)]
-    )
+db = library(10, Path(tempfile.mkdtemp(), "app.db"), isolation_level=None)
 
 
 def before() -> None:

@@ -1,19 +1,9 @@
 """A query for each row of another one: a join."""
 
-import sqlite3
-
+from shared.sqlite3_library import library
 from shared.timed import run
 
-db = sqlite3.connect(":memory:")
-db.executescript(
-    "CREATE TABLE author (id INTEGER PRIMARY KEY, name TEXT);"
-    "CREATE TABLE book (id INTEGER PRIMARY KEY, title TEXT, author INTEGER);"
-)
-with db:
-    db.executemany("INSERT INTO author (name) VALUES (?)", [(f"a{i}",) for i in range(2000)])
-    db.executemany(
-        "INSERT INTO book (title, author) VALUES (?, ?)", [(f"t{i}", i + 1) for i in range(2000)]
-    )
+db = library(2000)
 
 
 def before() -> list[str]:

@@ -14,18 +14,18 @@ from pathlib import Path
 DATABASE = "shop.db"
 
 
-def supplier(asked: threading.Event, refused: threading.Event) -> int:
+def supplier(called: threading.Event, refused: threading.Event) -> int:
     """A service elsewhere: it answers when the order below has been refused."""
-    asked.set()
+    called.set()
     refused.wait(30)
     return 7
 
 
-def sync_stock(asked: threading.Event, refused: threading.Event) -> None:
-    """The job: it writes first, and asks then, with the lock in its hand."""
+def sync_stock(called: threading.Event, refused: threading.Event) -> None:
+    """The job: it writes, and calls the supplier before it commits."""
     with sqlite3.connect(DATABASE) as db:
         db.execute("UPDATE stock SET pieces = pieces - 1")
-        pieces = supplier(asked, refused)
+        pieces = supplier(called, refused)
         db.execute("UPDATE stock SET pieces = ?", (pieces,))
 
 
@@ -41,10 +41,10 @@ def main() -> None:
         db.execute("CREATE TABLE stock (item INTEGER PRIMARY KEY, pieces INTEGER)")
         db.execute("CREATE TABLE orders (item INTEGER)")
         db.executemany("INSERT INTO stock VALUES (?, 9)", [(item,) for item in range(100)])
-    asked, refused = threading.Event(), threading.Event()
-    job = threading.Thread(target=sync_stock, args=(asked, refused))
+    called, refused = threading.Event(), threading.Event()
+    job = threading.Thread(target=sync_stock, args=(called, refused))
     job.start()
-    asked.wait(30)
+    called.wait(30)
     try:
         order(3)
     except sqlite3.OperationalError:

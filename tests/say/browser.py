@@ -20,15 +20,15 @@ BROWSER = [
 
 
 class Page:
-    """A page that is open, with all that it said and asked for."""
+    """A page that is open, with all that it printed and requested."""
 
     def __init__(self, page: Any) -> None:
         self.page = page
         self.said: list[str] = []
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         page.on("console", lambda message: self.said.append(message.text))
         page.on("pageerror", lambda error: self.said.append(str(error)))
-        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("request", lambda request: self.requested.append(request.url))
         page.on("dialog", lambda dialog: self.said.append(dialog.message))
 
     def __getattr__(self, name: str) -> Any:

@@ -30,7 +30,7 @@ def opened(chromium: Any, tmp_path: Path) -> Opening:
         page = Page(context.new_page())
         page.goto(f"{path.as_uri()}{at}")
         yield page
-        assert set(page.asked) == {path.as_uri()}
+        assert set(page.requested) == {path.as_uri()}
         context.close()
 
     return opening

@@ -152,3 +152,15 @@ def test_dataset_has_its_own_words() -> None:
     stack = StackSample(WRITE, (*frames, *SITE), 64, 1)
     one = replace(profile((driver, time)), stack_samples=(stack,))
     assert "table.insert_many(rows)" in only(one).fix
+
+
+@pytest.mark.parametrize("calls", [-1, 0, 1, 2**63 - 1])
+@pytest.mark.parametrize("executions", [-(2**63), -1, 0, 1, 2**63 - 1])
+@pytest.mark.parametrize("ns", [-(2**63), 0, 2**63 - 1])
+def test_a_stranger_s_figures_promise_no_more_than_the_run(
+    calls: int, executions: int, ns: int
+) -> None:
+    """Nor do those of a row that a running process is changing."""
+    driver, _ = loop(READ, 0, 0)
+    for one in findings(profile((driver, LibraryTime(READ, SITE, calls, executions, 0, ns)))):
+        assert 0 <= one.gain_ns <= 1000 * MS

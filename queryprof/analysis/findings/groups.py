@@ -91,7 +91,7 @@ class Group:
         """
         calls = sum(one.calls for one in self.library_times)
         executions = sum(one.executions for one in self.library_times)
-        if not calls or executions >= SEVERAL * calls:
+        if calls <= 0 or executions <= 0 or executions >= SEVERAL * calls:
             return None
         return sum(one.ns for one in self.library_times) / executions
 

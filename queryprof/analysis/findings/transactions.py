@@ -33,7 +33,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         writes = _writes_of(group)
         if not group.writes or writes < FEW:
             continue
-        if group.executions_outside < FEW and writes <= A_SPAN * program.spans:
+        if group.executions_outside < FEW and writes <= A_SPAN * _spans_of(program, group):
             continue  # each request is a transaction, as it should be
         callers = [(frame.file, frame.function) for frame in group.path[1:2]]
         functions = dict.fromkeys([group.function, *callers])
@@ -79,6 +79,12 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             fix,
             program.loop_of(group),
         )
+
+
+def _spans_of(program: Program, group: Group) -> int:
+    """Spans of the names in which it is executed."""
+    names = {member.span for member in group.members}
+    return sum(found.span.count for found in program.report.spans if found.span.name in names)
 
 
 def _writes_of(group: Group) -> int:
