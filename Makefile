@@ -109,7 +109,7 @@ test-new-pythons: ## the tests on CPython 3.14 and 3.15, from Debian's sid in a 
 test-arm64: ## the core's tests on arm64, emulated, from Debian's sid in a folder of its own (as root, an hour)
 	tests/in-debian.sh arm64 3.14 env QUERYPROF_EXAMPLES=10 pytest $(TEST_OPTIONS) tests/record
 
-bench-gains: $(BIN)/queryprof ## what findings say that a fix wins, beside what it wins (26 programs; five minutes)
+bench-gains: $(BIN)/queryprof ## what findings say that a fix wins, beside what it wins (five minutes)
 	$(BIN)/python benchmarks/gains.py
 
 bench-check: $(BIN)/queryprof ## fails when a call or a step takes more instructions than is kept (valgrind; a minute)

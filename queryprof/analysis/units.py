@@ -54,8 +54,8 @@ def shortened(text: str, most: int) -> str:
     """A text of so many characters at the most: a longer one ends after a word, with "..."."""
     if len(text) <= most:
         return text
-    cut = text[: most - 4]
-    return f"{cut[: cut.rfind(' ')] if ' ' in cut else cut} ..."
+    cut = text[: most - 3]  # a space at its end is the one before "..."
+    return f"{cut[: cut.rfind(' ')] if ' ' in cut else cut[:-1]} ..."
 
 
 def size(value: float | None) -> str:

@@ -18,6 +18,9 @@ HIDDEN = "?"
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 """Options of Python that take the next argument."""
 
+_SERVERS = ("uvicorn", "gunicorn", "hypercorn", "daphne", "granian", "waitress-serve", "waitress")
+"""Programs whose arguments name the object that they serve."""
+
 _IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 """Of long options. One that is joined to its value by anything but = is not split from it. No
 pattern of `re`: a recorded program need not import that."""
@@ -25,29 +28,31 @@ pattern of `re`: a recorded program need not import that."""
 
 def without_values(arguments: Sequence[str], directory: str = "") -> list[str]:
     """The arguments of a Python process (sys.orig_argv), with `?` for all but option names, and the
-    object that a server is started with (shop.asgi:app): one in a module of the directory, and not
-    after an option.
+    object that a server is started with (shop.asgi:app): the first argument of one of _SERVERS that
+    names one in a module of the directory, and does not follow an option.
     """
     shown = list(arguments[:1])
+    program = ""
     rest = iter(arguments[1:])
     for argument in rest:
         shown.append(argument)
         if argument in _WITH_VALUE:
             shown += [value for value in [next(rest, None)] if value is not None]
         elif argument == "-m":
-            shown += [module for module in [next(rest, None)] if module is not None]
+            program = next(rest, "")
+            shown += [program] if program else []
             break
         elif argument == "-c":
             shown += [HIDDEN for _ in [next(rest, None)]]
             break
         elif argument == "-" or not argument.startswith("-"):
-            break  # the script
-    before = ""
+            program = os.path.basename(argument)
+            break
+    is_server, before = program in _SERVERS, ""
     for argument in rest:
-        is_value = before.startswith("-")
-        is_name = not is_value and _names_object(argument, directory)
+        is_name = is_server and not before.startswith("-") and _names_object(argument, directory)
         shown.append(argument if is_name else _without_value(argument))
-        before = argument
+        is_server, before = is_server and not is_name, argument
     return shown
 
 

@@ -65,10 +65,21 @@ def all_of(numbers):
         yield get(number)
 
 
-def get_much(number):
-    found = fetch(number)
+def get_much(number, made=int):
+    found = fetch(number)[0]
     for _ in range(3000):
         step(found)
+    return made(found)
+
+
+def get_deep(depth, number, made):
+    return get_deep(depth - 1, number, made) if depth else get_for(number, made)
+
+
+def get_between(number, before, after):
+    before()
+    found = fetch(number)
+    after()
     return found
 
 

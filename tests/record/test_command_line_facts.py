@@ -37,6 +37,11 @@ def test_the_object_that_a_server_is_started_with_is_kept(
     assert without_values(["python", "-m", "uvicorn", argument], str(tmp_path))[3:] == [shown]
     command = ["python", "/venv/bin/gunicorn", "-w", "4", argument, "--auth", "shop:app"]
     assert without_values(command, str(tmp_path))[3:] == ["?", shown, "--auth", "?"]
+    twice = ["python", "/venv/bin/gunicorn", "shop:app", "shop:app"]
+    assert without_values(twice, str(tmp_path))[2:] == ["shop:app", "?"]
+    assert without_values(["python", "sync.py", argument], str(tmp_path))[2:] == ["?"]
+    assert without_values(["python", "-m", "sync", argument], str(tmp_path))[3:] == ["?"]
+    assert without_values(["python", "-m"], str(tmp_path)) == ["python", "-m"]
     assert without_values(command) == [
         "python",
         "/venv/bin/gunicorn",

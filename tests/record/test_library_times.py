@@ -136,30 +136,81 @@ def test_a_forked_child_is_watched_for_itself(times: Times) -> None:
     assert times(program)[ITEM].calls in (KEPT, 2 * KEPT)
 
 
-def test_program_code_that_seldom_runs_inside_is_not_counted(times: Times) -> None:
-    program = """
+@pytest.mark.parametrize("every", [4, 7])
+def test_program_code_that_seldom_runs_inside_is_not_counted(times: Times, every: int) -> None:
+    program = f"""
         import time
         made, calls = 0, []
         def make(n):
             global made
-            made = 0
-            if n % 10 == 9:
-                start = time.perf_counter_ns()
-                while time.perf_counter_ns() - start < 2_000_000:
-                    pass
-                made = time.perf_counter_ns() - start
+            start = time.perf_counter_ns()
+            while time.perf_counter_ns() - start < 2_000_000:
+                pass
+            made = time.perf_counter_ns() - start
             return n
-        def sometimes(n):
-            return mapper.get_for(n, make if n % 10 == 9 else int)
-        for n in range(600):
+        for n in range(900):
             made, start = 0, time.perf_counter_ns()
-            sometimes(n)
+            mapper.get_for(n, make if n % {every} == 0 else int)
             calls.append(time.perf_counter_ns() - start - made)
         print(max(calls), file=open("bounds", "w"))
         """
     one = times(program)[ITEM]
     assert one.ns / one.calls <= int(Path("bounds").read_text())
     assert one.calls == KEPT
+
+
+@pytest.mark.parametrize("call", ["get_much(n, make)", "get_deep(900, n, make)"])
+def test_what_is_not_looked_at_is_not_known(times: Times, call: str) -> None:
+    """The program's code runs behind so many frames of the library, or so deep in it."""
+    assert ITEM not in times(f"def make(n): return n\nfor n in range(600): mapper.{call}")
+
+
+@pytest.mark.parametrize("depth", [40, 60])
+def test_frames_of_the_program_around_the_call_do_not_matter(times: Times, depth: int) -> None:
+    program = f"""
+        def around(left, n):
+            return around(left - 1, n) if left else mapper.get(n)
+        for n in range(600): around({depth}, n)
+        """
+    assert times(program)[ITEM].calls == KEPT
+
+
+def test_of_django_the_function_of_its_database_counts(times: Times, tmp_path: Path) -> None:
+    """Not the template around it, which is called once."""
+    package = tmp_path / "site-packages" / "django"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "db.py").write_text(
+        "import mapper\ndef get(n): return mapper.db.execute('SELECT ?', (n,)).fetchone()"
+    )
+    (package / "template.py").write_text(
+        "from django import db\ndef render(ns): return [db.get(n) for n in ns]"
+    )
+    one = times("from django import template\ntemplate.render(range(600))")["SELECT ?"]
+    assert (one.calls, one.executions) == (KEPT, KEPT)
+
+
+def test_what_other_threads_execute_meanwhile_is_theirs(times: Times) -> None:
+    """During each call of the library another thread executes the same statement."""
+    program = """
+        import threading
+        called, done = threading.Event(), threading.Event()
+        other = mapper.sqlite3.connect(":memory:", check_same_thread=False)
+        def run():
+            for n in range(600):
+                called.wait()
+                called.clear()
+                other.execute("SELECT ?", (n,)).fetchone()
+                done.set()
+        thread = threading.Thread(target=run)
+        thread.start()
+        for n in range(600):
+            done.clear()
+            mapper.get_between(n, called.set, done.wait)
+        thread.join()
+        """
+    one = times(program)[ITEM]
+    assert (one.calls, one.executions, one.others) == (KEPT, KEPT, 0)
 
 
 def test_a_function_that_is_called_once_keeps_no_other_from_being_watched(times: Times) -> None:

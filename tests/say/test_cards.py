@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from say.by_hand import MAIN, QUERY, aggregate, profile_of
 
+from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
@@ -26,7 +27,8 @@ from queryprof.model import (
     Span,
     Thread,
 )
-from queryprof.report.findings.text import gain
+from queryprof.report.findings.text import gain, headline, together
+from queryprof.report.places import Places
 from queryprof.report.terminal.report import print_report
 
 pytestmark = pytest.mark.once
@@ -149,6 +151,25 @@ def test_spans_with_several_call_paths_are_one_loop() -> None:
     assert gain(found).startswith("up to 4.0% of the spans' time (")
 
 
+def test_commits_outside_of_requests_are_a_loop() -> None:
+    """Half of 100 writes, beside requests of which each has one."""
+    durations = Distribution(50, 300 * MS, 10 * MS, {histogram_bucket(10 * MS): 50})
+    span = Span("req", 50, 0, 300 * MS, 0, 0, durations, Distribution(50, 100, 2, {}), (), {})
+    beside = replace(span, name="other", count=1000)
+    profile = profile_of(
+        *(
+            one
+            for name in ("req", "")
+            for one in (
+                aggregate("INSERT INTO t VALUES (?)", SITE, ns=10 * MS, count=50, span=name),
+                aggregate("COMMIT", SITE, ns=50 * MS, count=50, span=name, operation="commit"),
+            )
+        )
+    )
+    found = findings(replace(profile, spans=(span, beside)))
+    assert "commit_per_write" in [one.category for one in found]
+
+
 @pytest.mark.parametrize(("spans", "is_one"), [(50, False), (49, True)])
 def test_a_commit_for_each_request_is_as_it_should_be(spans: int, is_one: bool) -> None:
     """Of 100 writes, two in each."""
@@ -159,7 +180,8 @@ def test_a_commit_for_each_request_is_as_it_should_be(spans: int, is_one: bool) 
         aggregate("INSERT INTO t VALUES (?)", SITE, ns=10 * MS, count=100, span="req"),
         aggregate("COMMIT", SITE, ns=100 * MS, count=100, span="req", operation="commit"),
     )
-    found = findings(replace(profile, spans=(span,)))
+    beside = replace(span, name="other", count=1000)
+    found = findings(replace(profile, spans=(span, beside)))
     assert ("commit_per_write" in [one.category for one in found]) == is_one
 
 
@@ -291,9 +313,51 @@ def test_vm_steps_are_shown_where_they_explain_something() -> None:
     ("text", "shown"),
     [
         ("SELECT a", "SELECT a"), ("x" * 20, "x" * 20), ("x" * 21, "x" * 16 + " ..."),
-        ("SELECT aaaa FROM bbbb", "SELECT aaaa ..."), ("", ""),
+        ("SELECT aaaa FROM bbbb", "SELECT aaaa FROM ..."), ("SELECT aaaaa FROM bbbb", "SELECT aaaaa ..."), ("", ""),
     ],
 )  # fmt: skip
 def test_a_long_statement_ends_after_a_word(text: str, shown: str) -> None:
     """Of 20 characters here."""
     assert shortened(text, 20) == shown
+
+
+def finding(share: float, gain_ns: int, severity: Severity = Severity.HIGH) -> Finding:
+    site = CallSite(QUERY, (MAIN,))
+    return Finding("full_scan", severity, share, gain_ns, "SELECT", site, None, (), "Index.")
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ([], ""),
+        ([finding(0.3, 300)], ""),
+        ([finding(0.3, 300), finding(0.1, 100, Severity.LOW)], ""),
+        ([finding(0.3, 300), finding(0.1, 100)], "Two changes can win up to 400 ns of 1.00 µs (the run)"),
+        ([finding(0.3, 300)] * 4, "Three changes can win up to 900 ns of 1.00 µs (the run)"),
+        ([finding(0.8, 800)] * 2, "Two changes can win up to 1.00 µs of 1.00 µs (the run)"),
+        ([finding(1.0, 9000), finding(0.5, 500)], "Two changes can win up to 1.00 µs of 1.00 µs (the run)"),
+        ([finding(1.0, 9000)] * 2, ""),  # of several processes: the whole is not known
+    ],
+)  # fmt: skip
+def test_what_the_first_findings_win_together(found: list[Finding], said: str) -> None:
+    assert together(found) == said
+
+
+def test_the_headline_says_where_what_and_how_much() -> None:
+    places = Places(profile_of())
+    said = headline(finding(0.3, 300 * MS), places)
+    assert said.endswith(
+        ": a table is read from end to end for a few rows, up to 30.0% of the run (300 ms)"
+    )
+    assert said.startswith("query() ")
+
+
+def test_an_automatic_index_wins_what_building_it_takes() -> None:
+    """Eight VM steps a row, of all."""
+    one = aggregate("SELECT a FROM t JOIN u ON b = c", SITE, ns=100 * MS, count=10)
+    one = one._replace(rows=10, vm_steps=10 * 40_000, automatic_indexes=10 * 2500)
+    plan = Plan(
+        one.statement, ":memory:", "SCAN t\nSEARCH u USING AUTOMATIC COVERING INDEX (c=?)\n"
+    )
+    (found,) = findings(replace(profile_of(one), plans=(plan,)))
+    assert (found.category, found.gain_ns) == ("automatic_index", 50 * MS)

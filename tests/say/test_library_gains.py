@@ -164,3 +164,21 @@ def test_a_stranger_s_figures_promise_no_more_than_the_run(
     driver, _ = loop(READ, 0, 0)
     for one in findings(profile((driver, LibraryTime(READ, SITE, calls, executions, 0, ns)))):
         assert 0 <= one.gain_ns <= 1000 * MS
+
+
+@pytest.mark.parametrize(("call_ns", "is_one"), [(1_000_000, True), (999_999, False)])
+def test_a_query_that_works_hard_is_a_loop_s_where_the_library_takes_more(
+    call_ns: int, is_one: bool
+) -> None:
+    """Than the driver, half a millisecond: else each execution is too much work."""
+    driver, time = loop(READ, 60, 60, call_ns=call_ns)
+    driver = driver._replace(self_ns=50 * MS, total_ns=50 * MS, vm_steps=100 * 5000, rows=100)
+    found = findings(profile((driver, time)))
+    assert ("n_plus_one" in [one.category for one in found]) == is_one
+
+
+def test_a_statement_without_a_known_call_is_no_caller() -> None:
+    """Two INSERTs of each call: which the library loops over."""
+    several = loop(WRITE, calls=60, executions=120, others=60, count=200)
+    one = only(profile(loop(READ, calls=60, executions=60, others=120), several))
+    assert (one.category, one.statement) == ("n_plus_one", READ)

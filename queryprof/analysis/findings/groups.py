@@ -91,14 +91,14 @@ class Group:
         """
         calls = sum(one.calls for one in self.library_times)
         executions = sum(one.executions for one in self.library_times)
-        if calls <= 0 or executions <= 0 or executions >= SEVERAL * calls:
+        if calls <= 0 or not calls <= executions < SEVERAL * calls:
             return None
         return sum(one.ns for one in self.library_times) / executions
 
     @property
     def shares_call(self) -> bool:
         """Whether such a call executes other statements, too."""
-        return any(one.others for one in self.library_times)
+        return any(one.others > 0 for one in self.library_times)
 
     @cached_property
     def cost_ns(self) -> float:
@@ -111,7 +111,7 @@ class Group:
 
     @cached_property
     def threads(self) -> int:
-        """That execute it."""
+        """How many threads execute it."""
         return len({member.thread for member in self.members})
 
     @cached_property

@@ -14,9 +14,9 @@ WRAPPERS = frozenset({"dataset"})
 """Packages that have words of their own for what another one executes."""
 
 
-def package_of(stack: Iterable[Frame]) -> str:
-    """The package of the frames nearest to the driver, or one of WRAPPERS around it; "" where the program
-    calls the driver itself.
+def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> str:
+    """The package of the frames nearest to the driver, or one of the wrappers around it; "" where the
+    program calls the driver itself.
     """
     nearest = ""
     for frame in stack:
@@ -25,7 +25,7 @@ def package_of(stack: Iterable[Frame]) -> str:
         for folder in INSTALLED:
             _, found, rest = frame.file.rpartition(folder)
             package = rest.partition("/")[0].removesuffix(".py") if found else ""
-            if package in WRAPPERS:
+            if package in wrappers:
                 return package
             nearest = nearest or package
     return nearest

@@ -111,6 +111,11 @@ class Program:
         """The package that the program executes a statement through; "" for none, or not known."""
         return next((package_of(stack) for stack in self._stacks.get(statement, ())), "")
 
+    def called_library(self, statement: str) -> str:
+        """The package whose calls are timed: the one nearest to the driver."""
+        stacks = self._stacks.get(statement, ())
+        return next((package_of(stack, frozenset()) for stack in stacks), "")
+
     def note_of(self, group: Group) -> str | None:
         """What a library has noted of a group's statement: others may have the same text."""
         note = self.profile.notes.get(group.statement)

@@ -254,7 +254,7 @@ def _of_threads(group: Group) -> str:
 
 def _library_call(program: Program, group: Group) -> str:
     """What the call of a library around a statement takes, as the end of a sentence."""
-    library = program.library(group.statement)
+    library = program.called_library(group.statement)
     if group.library_call_ns is not None:
         timed = sum(one.calls for one in group.library_times)
         return (

@@ -97,45 +97,39 @@ typedef struct {
     int64_t count;
 } sample;
 
-/* The calls in which a statement and path was executed, shortest first. Returns how many. */
-static int samples_of(const qp_key *key, sample found[TIMED])
+/* Takes the calls in which a statement and path was executed, shortest first. Returns how many. */
+static int take_samples(const qp_key *key, sample found[TIMED])
 {
     int count = 0, at_kind = 0;
     for (int i = 0; i < table.count; i++) {
         const timed_call *call = &table.calls[i];
         for (; at_kind < call->kinds_end; at_kind++) {
-            if (!is_same(&table.kinds[at_kind].key, key)) {
+            kind *one = &table.kinds[at_kind];
+            if (!one->count || !is_same(&one->key, key)) {
                 continue;
             }
             int at = count++;
             for (; at && found[at - 1].call->ns > call->ns; at--) {
                 found[at] = found[at - 1];
             }
-            found[at] = (sample){call, table.kinds[at_kind].count};
+            found[at] = (sample){call, one->count};
+            one->count = 0; /* taken */
         }
     }
     return count;
 }
 
-static bool was_before(int at)
-{
-    for (int i = 0; i < at; i++) {
-        if (is_same(&table.kinds[i].key, &table.kinds[at].key)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void qp_library_calls_flush(void)
 {
     for (int at = 0, ended = kinds_before(); at < ended; at++) {
-        const qp_key *key = &table.kinds[at].key;
-        qp_library_row *row = was_before(at) ? NULL : qp_library_times_of(key);
+        if (!table.kinds[at].count) {
+            continue;
+        }
         sample found[TIMED];
-        int count = row ? samples_of(key, found) : 0;
+        int count = take_samples(&table.kinds[at].key, found);
+        qp_library_row *row = qp_library_times_of(&table.kinds[at].key);
         int left_out = count < FEW ? 0 : (count + LEFT_OUT_OF - 1) / LEFT_OUT_OF;
-        for (int i = 0; i < count - left_out; i++) {
+        for (int i = 0; row && i < count - left_out; i++) {
             row->calls++;
             row->executions += found[i].count;
             row->others += found[i].call->executions - found[i].count;

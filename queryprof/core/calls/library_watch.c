@@ -19,7 +19,7 @@
 enum {
     TRIES = 8,           /* watches for one statement and path, */
     EVALUATIONS = 25000, /* ... of so many frames at most: each costs about 70 ns more; */
-    LOOKS = 500,         /* ... in a call so many: one that reads much would take all; */
+    LOOKS = 2000,        /* ... in a call so many: what is beyond is not known; */
     FREE = 100000,       /* in a whole recording so many, */
     EARNED = 16          /* ... and so many more for each execution */
 };
@@ -29,8 +29,8 @@ enum {
 enum { IDLE = 4, ELSEWHERE = 64 };
 
 /* What is evaluated takes space on the C stack, which frames of Python do not otherwise: so many
- * frames of a thread inside each other, where so much is left for everything else. */
-enum { NESTED = 50, STACK_LEFT = 256 * 1024 };
+ * bytes of it, where so many are left for everything else. */
+enum { STACK_USED = 128 * 1024, STACK_LEFT = 512 * 1024 };
 
 static struct {
     PyCodeObject *entry;             /* of the function; owned; NULL: nothing is watched */
@@ -40,10 +40,11 @@ static struct {
     uint32_t serial; /* of the watch: calls in progress may have begun in another one */
     int evaluations;
     int idle, elsewhere; /* sampled executions since a call has begun */
-    bool looks_inside;   /* all frames inside the next call are evaluated: of every second one, to
-                          * see whether the program's own code runs there. That takes time, so the
-                          * call does not count if none does. */
-    bool has_program;    /* such code was seen */
+    uint32_t random;     /* state of a generator */
+    bool looks_inside; /* all frames inside the next call are evaluated: of about every second one,
+                        * to see whether the program's own code runs there. That takes time, so the
+                        * call does not count if none does. */
+    bool has_program;  /* such code was seen */
     /* the call in progress */
     bool in_progress;
     bool in_program;   /* such code runs */
@@ -55,6 +56,7 @@ static struct {
     /* of all watches of a recording */
     uint64_t spent;              /* evaluations */
     uint32_t plain_path;         /* the last one that went through no library: loops use one */
+    uint8_t *tried;              /* of the row that is watched */
     uint8_t tries[QP_LIBRARIES]; /* by row */
 } watch;
 
@@ -106,12 +108,21 @@ static PyObject *evaluate_natively(PyThreadState *tstate, struct _PyInterpreterF
 static void end_entry(int64_t ticks, bool looked_inside)
 {
     watch.in_progress = false;
-    watch.looks_inside = watch.has_program || !looked_inside;
+    watch.random = watch.random * 1664525 + 1013904223; /* Numerical Recipes, 7.1 */
+    watch.looks_inside = watch.has_program || watch.random >> 31;
     if (watch.is_mixed || (looked_inside && !watch.has_program)) {
         qp_library_calls_drop();
     } else if (qp_library_calls_end(qp_clock_ns(ticks - watch.program_ticks))) {
         qp_library_watch_stop();
     }
+}
+
+/* Ends the watch of a function whose time cannot be told from the program's. */
+static void give_up(void)
+{
+    *watch.tried = TRIES;
+    qp_library_calls_clear();
+    qp_library_watch_stop();
 }
 
 static PyObject *evaluate_entry(PyThreadState *tstate, struct _PyInterpreterFrame *frame)
@@ -133,9 +144,11 @@ static PyObject *evaluate_entry(PyThreadState *tstate, struct _PyInterpreterFram
         return result;
     }
     bool is_paused = is_native || watch.rests;
-    watch.is_mixed = watch.is_mixed || (watch.rests && watch.has_program);
+    watch.is_mixed = watch.is_mixed || watch.rests;
     if (is_paused && !resume_watch()) {
         qp_library_watch_stop();
+    } else if (watch.rests && !watch.has_program) {
+        give_up(); /* whether the program's code runs there is not known */
     } else {
         end_entry(ticks, !is_native);
     }
@@ -183,15 +196,19 @@ static PyObject *evaluate_watched(PyThreadState *tstate, struct _PyInterpreterFr
                                                   : evaluate_natively(tstate, frame, 0);
 }
 
-/* Whether a frame of the running thread may be evaluated so. */
-static bool has_room(qp_local *here)
+/* Whether there is room for a frame on the running thread's C stack, which greenlets share. */
+static bool has_room(void)
 {
+    qp_local *here = &qp_here;
+    uintptr_t now = qp_c_stack_here();
     if (!here->stack_low) {
         here->stack_low = qp_c_stack_low();
     }
-    uintptr_t now = qp_c_stack_here();
-    bool is_known = now > here->stack_low;
-    return is_known && now - here->stack_low > STACK_LEFT && here->evaluations < NESTED;
+    if (now > here->evaluated_from) {
+        here->evaluated_from = now;
+    }
+    return now > here->stack_low && now - here->stack_low > STACK_LEFT &&
+           here->evaluated_from - now < STACK_USED;
 }
 
 /* Evaluates a frame, and all inside it, as without us. */
@@ -210,7 +227,6 @@ static PyObject *evaluate_paused(PyThreadState *tstate, struct _PyInterpreterFra
 /* Evaluates a frame (of the interpreter, which owns it) of any thread. */
 static PyObject *evaluate(PyThreadState *tstate, struct _PyInterpreterFrame *frame, int throws)
 {
-    qp_local *here = &qp_here;
     watch.spent++;
     if (++watch.evaluations > EVALUATIONS) {
         qp_library_watch_stop();
@@ -219,19 +235,17 @@ static PyObject *evaluate(PyThreadState *tstate, struct _PyInterpreterFrame *fra
         pause_watch();
         return evaluate_natively(tstate, frame, throws);
     }
-    if (watch.in_progress && tstate == watch.tstate && ++watch.looks > LOOKS) {
+    bool is_inside = watch.in_progress && tstate == watch.tstate;
+    bool is_room = has_room();
+    if (is_inside && (++watch.looks > LOOKS || !is_room)) {
         watch.rests = pause_watch(); /* up to the end of the call */
         return evaluate_natively(tstate, frame, throws);
     }
-    if (!has_room(here)) {
+    if (!is_room) {
         return evaluate_paused(tstate, frame, throws);
     }
-    uint32_t nested = here->evaluations;
-    here->evaluations = nested + 1;
-    PyObject *result = tstate == watch.tstate ? evaluate_watched(tstate, frame, throws)
-                                              : evaluate_natively(tstate, frame, throws);
-    here->evaluations = nested;
-    return result;
+    return tstate == watch.tstate ? evaluate_watched(tstate, frame, throws)
+                                  : evaluate_natively(tstate, frame, throws);
 }
 
 static bool is_query(const qp_key *key)
@@ -263,6 +277,7 @@ static bool begin(PyCodeObject *entry, const qp_call *call)
     watch.thread = call->thread;
     watch.evaluations = watch.idle = watch.elsewhere = 0;
     watch.looks_inside = true;
+    qp_here.evaluated_from = 0;
     watch.in_progress = watch.in_program = watch.has_program = false;
     qp_library_calls_clear();
     qp_execution_notes |= QP_NOTES_LIBRARY;
@@ -277,15 +292,18 @@ QP_COLD void qp_library_watch(const qp_call *call)
     const qp_key *key = &call->execution->meter.key;
     bool is_dear = watch.spent > FREE + EARNED * call->execution->serial;
     if (watch.entry || is_dear || key->path == watch.plain_path || !qp_frames_are_direct() ||
-        call->probe->is_awaited || !is_query(key) || !has_room(&qp_here)) {
+        call->probe->is_awaited || !is_query(key) || !has_room()) {
         return;
     }
     PyCodeObject *entry = qp_library_entry(call->thread->tstate);
     watch.plain_path = entry ? watch.plain_path : key->path;
     qp_library_row *row = entry ? qp_library_times_of(key) : NULL;
     if (row && row->calls < QP_LIBRARY_CALLS_ENOUGH) {
-        uint8_t *tries = &watch.tries[row - (qp_library_row *)qp_rows(QP_LIBRARY_ROWS)];
-        *tries += *tries < TRIES && begin(entry, call);
+        uint8_t *tried = &watch.tries[row - (qp_library_row *)qp_rows(QP_LIBRARY_ROWS)];
+        if (*tried < TRIES && begin(entry, call)) {
+            ++*tried;
+            watch.tried = tried;
+        }
     }
 }
 

@@ -1,8 +1,4 @@
-#if defined(__linux__) && !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* strdup under -std=c11 */
-#endif
 #include "counters/locks.h"
-#include "counters/database_paths.h"
 
 #include <errno.h>
 #include <stdio.h>

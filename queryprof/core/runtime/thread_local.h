@@ -24,10 +24,10 @@ struct qp_submitter;
 typedef struct {
     struct qp_thread *thread; /* its record; owned by the pool of records */
     struct qp_submitter
-        *submitter;       /* of the innermost work that it runs for another; owned by the work */
-    bool muted;           /* during the profiler's own work: nothing is recorded */
-    uint32_t evaluations; /* frames in progress that the library watch evaluates */
-    uintptr_t stack_low;  /* the end of its C stack; 0: not looked up */
+        *submitter; /* of the innermost work that it runs for another; owned by the work */
+    bool muted;     /* during the profiler's own work: nothing is recorded */
+    uintptr_t evaluated_from; /* where on its C stack the library watch began to evaluate frames */
+    uintptr_t stack_low;      /* the end of its C stack; 0: not looked up */
     uint32_t usage_recording; /* the recording in which ... */
     uint32_t usage_row;       /* ... it writes its usage to this row; UINT32_MAX: none */
 } qp_local;

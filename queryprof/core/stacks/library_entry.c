@@ -7,7 +7,7 @@
 #include "stacks/frames.h"
 
 enum {
-    MOST_FRAMES = 100, /* that are searched */
+    MOST_FRAMES = 250, /* that are searched */
     PACKAGE_BYTES = 64
 };
 

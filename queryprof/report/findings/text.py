@@ -16,7 +16,7 @@ def title(finding: Finding) -> str:
     return CATEGORIES[finding.category]
 
 
-COUNTS = ("No changes", "One change", "Two changes", "Three changes")
+COUNTS = {2: "Two changes", 3: "Three changes"}
 
 
 def headline(finding: Finding, places: Places) -> str:
@@ -26,9 +26,9 @@ def headline(finding: Finding, places: Places) -> str:
 
 def together(findings: Sequence[Finding]) -> str:
     """What the first findings can win together, where they win much; "": fewer than two do."""
-    chosen = [one for one in findings[: len(COUNTS) - 1] if one.severity is not Severity.LOW]
-    first = next((one for one in chosen if one.share), None)
-    if first is None or len(chosen) < 2:
+    chosen = [one for one in findings[: max(COUNTS)] if one.severity is not Severity.LOW]
+    first = next((one for one in chosen if 0 < one.share < 1), None)  # else of what is not known
+    if first is None or len(chosen) < min(COUNTS):
         return ""
     whole_ns = first.gain_ns / first.share
     gain_ns = min(sum(one.gain_ns for one in chosen), whole_ns)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.holds import sum_of
 from queryprof.analysis.loops import LoopFinding, cumulative
 from queryprof.analysis.overview import COMPLETE
 from queryprof.analysis.report import Report
@@ -254,18 +255,16 @@ class _Page:
         for hold in self._report.lock_holds:
             place = place_of(self._report.sites.site(hold.path).frame)
             found[hold.statement, hold.kind, hold.database, place].append(hold)
-        ordered = sorted(found.values(), key=lambda holds: -sum(one.total_ns for one in holds))
+        sums = [sum_of(holds, holds[0]) for holds in found.values()]
+        sums.sort(key=lambda hold: -hold.total_ns)
         return [
             {
-                **self._numbers.mention(holds[0].statement), "kind": holds[0].kind,
-                "site": self._numbers.site(self._report.sites.site(holds[0].path).frame),
-                "database": self._numbers.text(os.path.basename(holds[0].database) or holds[0].database),
-                "count": sum(one.count for one in holds),
-                "total_ns": sum(one.total_ns for one in holds),
-                "max_ns": max(one.max_ns for one in holds),
-                "changed_rows": _sum(one.changed_rows for one in holds),
+                **self._numbers.mention(hold.statement), "kind": hold.kind, "count": hold.count,
+                "site": self._numbers.site(self._report.sites.site(hold.path).frame),
+                "database": self._numbers.text(os.path.basename(hold.database) or hold.database),
+                "total_ns": hold.total_ns, "max_ns": hold.max_ns, "changed_rows": hold.changed_rows,
             }
-            for holds in ordered[:LOCKS]
+            for hold in sums[:LOCKS]
         ]  # fmt: skip
 
     def _errors(self) -> list[dict[str, Any]]:
@@ -297,12 +296,6 @@ class _Page:
         if any(one.parameters is not None for one in self._report.profile.exemplars):
             lines.append("It holds values of parameters, which may be secrets.")
         return [self._numbers.text(line) for line in lines]
-
-
-def _sum(figures: Iterable[int | None]) -> int | None:
-    """None: one of them is unknown."""
-    known = list(figures)
-    return None if None in known else sum(one or 0 for one in known)
 
 
 def _instant(processes: Sequence[Process]) -> str:

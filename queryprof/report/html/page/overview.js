@@ -59,12 +59,12 @@ function pareto() {
         h("span", { class: "dim" }, siteText(site[at]), " · ", duration(spent[at])),
         against(D.pareto, at))));
   const { vital, places, vital_share: most } = D.facts;
-  const more = places - statement.length;
+  const left = places - statement.length;
   return section("vital", "The vital few", timeline(),
     h("p", { class: "dim" }, `${grouped(vital)} of ${counted(places, "place")} make up ${percent(most)} of the database time.`),
     h("ol", { class: "card pareto" }, rows),
     h("p", { class: "dim" }, `Bars and first figure: share of the database time; second figure: what they make up together.${
-      more > 0 ? ` ${counted(more, "more place")} ${more === 1 ? "is" : "are"} among the statements below.` : ""}`));
+      left > 0 ? ` ${counted(left, "more place")} ${left === 1 ? "is" : "are"} among the statements below.` : ""}`));
 }
 
 // What it was before, where the page compares with another recording.
