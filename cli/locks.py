@@ -29,7 +29,8 @@ def locks(file: str) -> None:
     from queryprof.trace.lock_owners import owners_of
 
     if not os.path.isfile(file):
-        raise QueryprofError(f"locks: {file}: it is no file")
+        why = "it is no file" if os.path.exists(file) else "there is no such file"
+        raise QueryprofError(f"locks: {file}: {why}")
     identity = identity_of(os.stat(file))
     owners = owners_of(os.path.realpath(file))
     watch = Watch()

@@ -27,7 +27,7 @@ $ queryprof analyze app.qprof --format sarif --fail-on none
 ```
 
 The report of `queryprof run` and `queryprof report` begins with the first three. One cause is one
-finding, and those that can win most come first.
+finding. The most severe come first, and of these those that can win most.
 
 **What a fix can win** is the driver's time, or, where a library is called in a loop (an object mapper), the time of the library's calls:
 of some of them, which were timed (see [measuring](measuring.md#the-library-around-a-query)). **Severity** is its share of the run: high from 10% of the run, or

@@ -76,6 +76,12 @@ def get_deep(depth, number, made):
     return get_deep(depth - 1, number, made) if depth else get_for(number, made)
 
 
+def dig(left, each):
+    if left % 100 == 0:
+        each()
+    return dig(left - 1, each) if left else 0
+
+
 def get_between(number, before, after):
     before()
     found = fetch(number)

@@ -43,17 +43,29 @@ def test_threads_with_small_stacks_are_left_alone(times: Times, stack: int, is_t
     """300 frames fit in 64 kB, as they do without us: evaluated by us each would take some hundred bytes."""
     program = f"""
         import threading
-        def deep(left):
-            return deep(left - 1) if left else 0
         def run():
             for n in range(600):
-                mapper.get_for(n, lambda number: deep(300))
+                mapper.get(n)
+                mapper.dig(300, int)
         threading.stack_size({stack} * 1024)
         thread = threading.Thread(target=run)
         thread.start()
         thread.join()
         """
     assert (ITEM in times(program)) == is_timed
+
+
+def test_the_programs_recursion_takes_no_stack(times: Times) -> None:
+    """20,000 frames inside a call of the library, which is timed all the same."""
+    program = """
+        import sys
+        sys.setrecursionlimit(30_000)
+        def deep(left):
+            return deep(left - 1) if left else 0
+        for n in range(300):
+            mapper.get_for(n, lambda number: deep(20_000))
+        """
+    assert times(program)[ITEM].calls == KEPT
 
 
 def test_another_threads_small_stack(times: Times) -> None:
@@ -81,18 +93,12 @@ GREENLETS = """
 import sys, greenlet
 sys.setrecursionlimit(200_000)
 main = greenlet.getcurrent()
-def deep(left):
-    if left % 100 == 0:
-        main.switch()
-    return deep(left - 1) if left else 0
-def switch(number):
-    one = greenlet.greenlet(deep)
-    one.switch(20_000)
-    while not one.dead:
-        one.switch()
-    return number
+def deep():
+    mapper.dig(20_000, main.switch)
 for n in range(60):
-    mapper.get_for(n, switch)
+    one = greenlet.greenlet(deep)
+    while not one.dead:
+        mapper.get_between(n, one.switch, int)
 """
 
 
@@ -105,7 +111,7 @@ MIXED = """
 import greenlet
 def work(number):
     for n in range(100):
-        mapper.get_for(n, lambda found: main.switch())
+        mapper.get_between(n, int, main.switch)
 main = greenlet.getcurrent()
 many = [greenlet.greenlet(work) for _ in range(4)]
 for one in many:
@@ -133,11 +139,9 @@ get.restype, get.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
 put.restype, put.argtypes = None, [ctypes.c_void_p, ctypes.c_void_p]
 own = get(interpreter)
 kept = set()
-def keep(number):
-    kept.add(get(interpreter))
-    return number
 for n in range(300):
-    mapper.get_for(n, keep)
+    mapper.get(n)
+    kept.add(get(interpreter))
 (ours,) = kept - {own}
 put(interpreter, ours)  # a tool puts back what was there when it began
 sys.setrecursionlimit(200_000)

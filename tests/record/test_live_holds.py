@@ -192,11 +192,13 @@ def test_a_forked_child_holds_nothing(tmp_path: Path) -> None:
         queryprof.uninstall()
 
 
-@pytest.mark.parametrize("file", ["nothing.db", "."])
-def test_what_is_no_file_is_said(queryprof: Run, file: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "why"), [("nothing.db", "there is no such file"), (".", "it is no file")]
+)
+def test_what_is_no_file_is_said(queryprof: Run, file: str, why: str) -> None:
     result = queryprof("locks", file)
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == f"queryprof: locks: {file}: it is no file\n"
+    assert result.stderr == f"queryprof: locks: {file}: {why}\n"
 
 
 NOTED = """

@@ -9,7 +9,7 @@ import pytest
 from say.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.findings.find import find
+from queryprof.analysis.findings.find import _with_consequence, find
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import shortened, times
@@ -361,3 +361,12 @@ def test_an_automatic_index_wins_what_building_it_takes() -> None:
     )
     (found,) = findings(replace(profile_of(one), plans=(plan,)))
     assert (found.category, found.gain_ns) == ("automatic_index", 50 * MS)
+
+
+def test_a_transaction_that_no_call_waited_for_hides_no_cause() -> None:
+    """It is named with it."""
+    own = replace(finding(0.4, 400), evidence=("slow",))
+    held = replace(own, category="long_transaction", evidence=("held",), doubt="No call waited.")
+    assert _with_consequence(own, held) == replace(own, evidence=("slow", "held"))
+    waited = _with_consequence(own, replace(held, doubt=""))
+    assert waited.category == "long_transaction"

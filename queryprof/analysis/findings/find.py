@@ -1,4 +1,6 @@
-"""All findings of a profile: one for each cause, those that can win most first."""
+"""All findings of a profile: one for each cause, the most severe first, and of these those that can win
+most.
+"""
 
 from __future__ import annotations
 
@@ -95,6 +97,8 @@ def _with_consequence(cause: Finding | None, waits: Finding) -> Finding:
     """
     if cause is None:
         return waits
+    if waits.doubt:  # no call has waited: there is nothing to win by it
+        return replace(cause, evidence=(*cause.evidence, *waits.evidence))
     if waits.category == "blocked_loop":
         is_known = cause.category != "full_scan" or bool(cause.code)  # an index that can be named
     else:
@@ -167,7 +171,7 @@ def find(
     report: Report, loop_at: LoopFinder, schemas: Mapping[str, Schema],
     planner: Planner = NO_PLANNER,
 ) -> tuple[Finding, ...]:  # fmt: skip
-    """The findings of a profile, those that can win most first.
+    """The findings of a profile, the most severe first, and of these those that can win most.
 
     Args:
         loop_at: looks up loops in the program's source; see queryprof.trace.sources.
@@ -201,6 +205,7 @@ def find(
         key=lambda one: (
             one.category == "outlier",
             one.category != "lock_upgrade",  # calls fail: that comes before what is slow
+            list(Severity).index(one.severity),
             -one.gain_ns,
             one.identity,
         ),

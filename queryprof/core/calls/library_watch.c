@@ -155,7 +155,8 @@ static PyObject *evaluate_entry(PyThreadState *tstate, struct _PyInterpreterFram
     return result;
 }
 
-/* Evaluates the program's own code inside a call. */
+/* Evaluates the program's own code inside a call; all that it calls is the program's, and as
+ * without us. */
 static PyObject *evaluate_program(PyThreadState *tstate, struct _PyInterpreterFrame *frame)
 {
     uint32_t serial = watch.serial;
@@ -163,11 +164,16 @@ static PyObject *evaluate_program(PyThreadState *tstate, struct _PyInterpreterFr
         qp_library_calls_drop_ended(); /* it may have run in those, too */
     }
     watch.has_program = watch.in_program = true;
+    bool is_paused = pause_watch();
     uint64_t from = qp_clock_ticks();
     PyObject *result = evaluate_natively(tstate, frame, 0);
+    int64_t ticks = qp_clock_elapsed(from, qp_clock_ticks());
     if (watch.entry && watch.serial == serial) {
         watch.in_program = false;
-        watch.program_ticks += qp_clock_elapsed(from, qp_clock_ticks());
+        watch.program_ticks += ticks;
+        if (is_paused && !resume_watch()) {
+            qp_library_watch_stop();
+        }
     }
     return result;
 }

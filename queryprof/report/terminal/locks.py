@@ -19,7 +19,10 @@ from queryprof.report.terminal.console import Text, console_for, heading, plain_
 NOTABLE_SHARE = 0.01
 NOTABLE_OWN = 0.05
 SHOWN = 10
-NOTHING_HELD = "No lock on a database file was held."
+NOTHING_HELD = (
+    "No lock on a database file was taken and released. One that is held to the end is not kept:"
+    " queryprof locks FILE shows it."
+)
 
 
 def lock_summary(report: Report) -> list[RenderableType]:
