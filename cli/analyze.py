@@ -44,6 +44,7 @@ def analyze(
     budget_s: float, interpreter: str | None,
 ) -> None:  # fmt: skip
     """Names why FILE's statements are slow, and the fix."""
+    from queryprof.analysis.findings.groups import unplanned
     from queryprof.analysis.findings.proved import with_proofs
     from queryprof.analysis.report import Report
     from queryprof.cli.accepted import read_accepted
@@ -65,6 +66,7 @@ def analyze(
     known = {finding.identity for finding in found}
     cautions = [
         *report.overview.cautions,
+        *filter(None, [unplanned(report)]),
         *(f"accepted, but no finding any more: {one}" for one in accepted if one not in known),
     ]
     stale = [(one, reason, one not in known) for one, reason in accepted.items()]

@@ -55,6 +55,19 @@ class Commands(click.Group):
         command: click.Command = getattr(import_module(f"queryprof.cli.{cmd_name}"), cmd_name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            more = [f"Did you mean {like}?" for like in get_close_matches(args[0], COMMANDS, 1)]
+            if args[0].endswith(".py"):
+                more.append(f"To record a program: queryprof run {args[0]}")
+            raise click.UsageError(" ".join([error.message, *more]), ctx) from None
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, package_name="queryprof")

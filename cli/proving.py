@@ -49,7 +49,7 @@ def proved(
     except ModuleNotFoundError as error:
         if error.name != "apsw":
             raise
-        raise QueryprofError("--prove needs APSW: pip install 'queryprof[prove]'") from error
+        raise QueryprofError("--prove needs APSW: pip install apsw") from error
     from queryprof.proof.judging import OutOfTime, StatementError
 
     try:

@@ -24,7 +24,7 @@ def snakeviz(file: str, stacks: bool, arguments: tuple[str, ...]) -> None:
     from queryprof.confined.folder import passing_folder
 
     if importlib.util.find_spec("snakeviz") is None:
-        raise QueryprofError("snakeviz is not installed: pip install 'queryprof[snakeviz]'")
+        raise QueryprofError("snakeviz is not installed: pip install snakeviz")
     content = exported(file, "pstats", stacks, None)
     with passing_folder() as folder:
         name = os.path.splitext(os.path.basename(file))[0]

@@ -93,7 +93,7 @@ def _readers(database: str) -> Iterator[str]:
 def _lines(owners: list[LockOwner], held: list[HeldLock]) -> Iterator[str]:
     for owner in owners:
         who = "this process" if owner.pid == os.getpid() else f"process {owner.pid}"
-        command = " ".join(owner.command)[:LONGEST_COMMAND]
+        command = _line(" ".join(owner.command)[:LONGEST_COMMAND])
         yield f"  {who if owner.pid else 'a process of another container or user'} {owner.does}" + (
             f": {command}" if command else ""
         )
@@ -102,4 +102,11 @@ def _lines(owners: list[LockOwner], held: list[HeldLock]) -> Iterator[str]:
                 frame = one.path[0] if one.path else None
                 at = f" by {frame.function}() {frame.file}:{frame.line}" if frame else ""
                 seconds = max(0.0, (time.time_ns() - one.start_unix_ns) / 1e9)
-                yield f"    for {seconds:.2f} s{at}, since {one.statement[:80]}, thread {one.thread}"
+                yield _line(
+                    f"    for {seconds:.2f} s{at}, since {one.statement[:80]}, thread {one.thread}"
+                )
+
+
+def _line(text: str) -> str:
+    """One line for a terminal: commands and names are anybody's."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -22,7 +22,8 @@ def bucket_bounds(bucket: int) -> tuple[int, int]:
 def percentile(histogram: Mapping[int, int], share: float, longest_ns: int) -> int | None:
     """The duration in ns that a share (0 to 1) of the executions did not exceed (nearest rank).
 
-    None when the histogram is empty. No more than `longest_ns`, the longest duration measured.
+    None when the histogram is empty. No more than `longest_ns`, the longest duration measured; that of
+    the last execution by duration is it.
     """
     (found,) = percentiles(histogram, (share,), longest_ns)
     return found
@@ -44,7 +45,7 @@ def percentiles(
             bucket = next(buckets)
             seen += histogram[bucket]
         low, high = bucket_bounds(bucket)
-        found.append(min((low + high - 1) // 2, longest_ns))
+        found.append(longest_ns if rank == total else min((low + high - 1) // 2, longest_ns))
     return found
 
 

@@ -105,13 +105,15 @@ def _candidates(plans: tuple[Steps, ...], totals: Totals) -> list[tuple[str, flo
 
 
 def _is_seen(kind: str, plans: tuple[Steps, ...]) -> bool:
-    """Whether the counters alone show it: a scan, where the plans are unknown."""
-    return kind == SCAN and not plans
+    """Whether the counters alone show it, where the plans are unknown."""
+    return kind in (SCAN, INDEX) and not plans
 
 
 def _only_distinct(plans: tuple[Steps, ...]) -> bool:
-    """DISTINCT keeps one row of each kind, so it costs no more than what is returned."""
-    return all(set(signs_of(plan).temporary) <= {"DISTINCT"} for plan in plans)
+    """DISTINCT keeps one row of each kind, and no order; also count(DISTINCT)."""
+    return all(
+        what.rstrip(")").endswith("DISTINCT") for plan in plans for what in signs_of(plan).temporary
+    )
 
 
 def marked_step(plan: Steps, kind: str) -> int | None:

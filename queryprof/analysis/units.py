@@ -58,6 +58,12 @@ def shortened(text: str, most: int) -> str:
     return f"{cut[: cut.rfind(' ')] if ' ' in cut else cut[:-1]} ..."
 
 
+def rows(number: float) -> str:
+    """An average number of rows: "1 row", "2.5 rows"."""
+    text = average(number)
+    return f"{text} row" if text == "1" else f"{text} rows"
+
+
 def size(value: float | None) -> str:
     """Bytes as 12 B, 3.4 kB, 5.6 MB or 7.8 GB (powers of 1,000); or unknown."""
     if value is None:

@@ -10,13 +10,29 @@ MOST_DIGITS = 19
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index; an expression among its columns is "(expression)"."""
+    """An index; an expression among its columns is "(expression)".
+
+    Attributes:
+        order: the collation of each column, and whether it is descending.
+    """
 
     name: str
     table: str
     columns: tuple[str, ...]
     is_unique: bool
     is_partial: bool
+    order: tuple[tuple[str, bool], ...] = ()
+
+    def begins(self, other: Index) -> bool:
+        """Whether another index has the same columns first, in the same order or its reverse."""
+        width = len(self.columns)
+        same = [one == two for (_, one), (_, two) in zip(self.order, other.order, strict=False)]
+        return (
+            other.columns[:width] == self.columns
+            and "(expression)" not in self.columns
+            and [name for name, _ in other.order[:width]] == [name for name, _ in self.order]
+            and len({*same}) <= 1
+        )
 
 
 @dataclass(frozen=True, slots=True)

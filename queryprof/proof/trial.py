@@ -120,6 +120,7 @@ class Trial:
                 tuple(term.column for index in found for term in index.terms),
                 is_plain=not any(term.is_expression for index in found for term in index.terms),
                 still_scans=len(scans) > 1,  # one may be the outermost loop
+                searches=_compared(after) > _compared(before),
                 sorts_less=_sorting(after) < _sorting(before),
                 by_range=_is_by_range(after),
             )

@@ -21,6 +21,7 @@ CREATED = (
 )
 HAS_STATISTICS = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1' AND type = 'table'"
 STATISTICS = "SELECT tbl, idx, stat FROM sqlite_stat1"
+KEYS = 'SELECT name, coll, "desc" FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno'
 ORDINARY = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
 MOST_OBJECTS = 10_000
 READING_S = 5.0
@@ -48,10 +49,12 @@ def read_schema(path: str) -> Schema:
             end_s = time.monotonic() + READING_S
             connection.set_progress_handler(lambda: time.monotonic() > end_s, STEPS_BETWEEN_LOOKS)
             connection.execute("PRAGMA trusted_schema = OFF")
-            indexes = tuple(
-                Index(name, table, _columns(connection, name), bool(unique), bool(partial))
-                for name, table, unique, partial in connection.execute(INDEXES).fetchall()
-            )
+            indexes = []
+            for name, table, unique, partial in connection.execute(INDEXES).fetchall():
+                keys = _columns(connection, name)
+                columns = tuple(column for column, *_ in keys)
+                order = tuple((collation, is_descending) for _, collation, is_descending in keys)
+                indexes.append(Index(name, table, columns, bool(unique), bool(partial), order))
             created = connection.execute(CREATED).fetchmany(MOST_OBJECTS)
             has_statistics = connection.execute(HAS_STATISTICS).fetchone()[0]
             found = connection.execute(STATISTICS).fetchmany(MOST_OBJECTS) if has_statistics else ()
@@ -59,7 +62,7 @@ def read_schema(path: str) -> Schema:
             analyzed = {table for table, *_ in statistics if table}
             return Schema(
                 path,
-                indexes,
+                tuple(indexes),
                 tuple(sql for (sql,) in created if isinstance(sql, str)),
                 statistics,
                 _rows(connection, analyzed),
@@ -112,6 +115,10 @@ def schemas_of(paths: Iterable[str]) -> dict[str, Schema]:
     return found
 
 
-def _columns(connection: sqlite3.Connection, index: str) -> tuple[str, ...]:
-    rows = connection.execute("SELECT name FROM pragma_index_info(?) ORDER BY seqno", (index,))
-    return tuple(name if name is not None else "(expression)" for (name,) in rows.fetchall())
+def _columns(connection: sqlite3.Connection, index: str) -> tuple[tuple[str, str, bool], ...]:
+    """The columns of an index, each with its collation and whether it is descending."""
+    rows = connection.execute(KEYS, (index,)).fetchall()
+    return tuple(
+        (name if name is not None else "(expression)", str(collation).upper(), bool(is_descending))
+        for name, collation, is_descending in rows
+    )

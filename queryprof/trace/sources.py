@@ -19,15 +19,8 @@ from queryprof.trace.source_facts import source_of
 NO_HASHES: frozenset[str] = frozenset()
 AROUND = 3
 LONGEST_LINE = 200
-LOOPS = (
-    ast.For,
-    ast.AsyncFor,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-    ast.While,
-)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+LOOPS = (ast.For, ast.AsyncFor, ast.While, *COMPREHENSIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +106,20 @@ def _loops(text: str) -> tuple[tuple[ast.AST, int, int], ...]:
         first, last = node.lineno, node.end_lineno
         if isinstance(node, ast.For | ast.AsyncFor):  # what it iterates over runs once
             first, last = node.body[0].lineno, node.body[-1].end_lineno
+        if isinstance(node, COMPREHENSIONS) and not _calls_in(node):
+            continue  # nor is what the first of its generators iterates over
         found.append((node, first, last or first))
     return tuple(found)
+
+
+def _calls_in(comprehension: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> bool:
+    """Whether a comprehension calls anything for its items."""
+    once = {id(node) for node in ast.walk(comprehension.generators[0].iter)}
+    return any(
+        isinstance(node, ast.Call | ast.Await | ast.Attribute | ast.Subscript)
+        for node in ast.walk(comprehension)
+        if id(node) not in once
+    )
 
 
 @cache

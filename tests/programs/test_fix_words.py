@@ -141,7 +141,7 @@ PROGRAMS = {
         "gets each": "filter(pk__in=[...])",
     }),
     "sqlalchemy": (SQLALCHEMY, {
-        "each commits": "session.begin()",
+        "each commits": "session.execute(insert(Model), rows)",
         "loads lazily": ".options(selectinload(Order.lines))",
         "gets each": "in_([...])",
     }),

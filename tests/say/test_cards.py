@@ -11,6 +11,7 @@ from say.by_hand import MAIN, QUERY, aggregate, profile_of
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.find import _with_consequence, find
 from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.locks import Consequence
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import shortened, times
 from queryprof.core._core import histogram_bucket
@@ -367,6 +368,8 @@ def test_a_transaction_that_no_call_waited_for_hides_no_cause() -> None:
     """It is named with it."""
     own = replace(finding(0.4, 400), evidence=("slow",))
     held = replace(own, category="long_transaction", evidence=("held",), doubt="No call waited.")
-    assert _with_consequence(own, held) == replace(own, evidence=("slow", "held"))
-    waited = _with_consequence(own, replace(held, doubt=""))
+    assert _with_consequence(own, Consequence(held, False)) == replace(
+        own, evidence=("slow", "held")
+    )
+    waited = _with_consequence(own, Consequence(replace(held, doubt=""), False))
     assert waited.category == "long_transaction"

@@ -125,6 +125,8 @@ def test_stdin_and_module_and_arguments(queryprof: Run, script: Script, tmp_path
         (("report", "x.qprof", "--sort", "wrong"), "'wrong' is not one of"),
         (("report", "x.qprof", "--top", "0"), "0 is not in the range"),
         (("nonsense",), "No such command"),
+        (("repport",), "Did you mean report?"),
+        (("app.py",), "To record a program: queryprof run app.py"),
         (("run", "-o", "/no/where/x.qprof", "true"), "cannot be written"),
         (("merge", "/no/where/x.qprof", "x.qprof"), "cannot be written"),
         (("merge", "out.qprof", "missing.qprof"), "missing.qprof: there is no such trace"),

@@ -20,7 +20,7 @@ from queryprof.model import OTHER_LINE, Schema
 Rule = Callable[[Program], Iterable[Finding | None]]
 
 
-def blocked_loop(program: Program) -> Iterator[Finding | None]:
+def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
     for loop in program.report.loops:
         for stall in loop.stalls:
             if stall.category != DATABASE or not stall.causes:
@@ -31,7 +31,7 @@ def blocked_loop(program: Program) -> Iterator[Finding | None]:
                 if stall.delayed
                 else ()
             )
-            yield program.about(
+            finding = program.about(
                 "blocked_loop",
                 cause.statement,
                 cause.site,
@@ -46,6 +46,8 @@ def blocked_loop(program: Program) -> Iterator[Finding | None]:
                 "Call the database off the loop: aiosqlite, or await"
                 " asyncio.to_thread(function, ...); and make the statement faster.",
             )
+            if finding:
+                yield locks.Consequence(finding, is_of_work=True)
 
 
 OF_LOOPS = ("duplicate_query", "re_prepare", "n_plus_one", "autocommit_reads", "many_cheap")
@@ -84,6 +86,9 @@ RULES: tuple[Rule, ...] = (
 those after it are its symptoms."""
 
 
+ALIKE = 0.34
+"""The part of a statement's words that are names, which several of one line may differ in."""
+
 OF_WORK = (
     "stale_statistics", "index_defeated", "offset_pagination", "over_fetch", "correlated_subquery",
     "automatic_index", "full_scan", "temp_btree_sort", "bad_index_choice", "narrow_index",
@@ -91,18 +96,20 @@ OF_WORK = (
 """Causes of what takes a statement so long that others wait."""
 
 
-def _with_consequence(cause: Finding | None, waits: Finding) -> Finding:
+def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> Finding:
     """One finding of a statement that others wait for: a loop's callbacks, other transactions. It is
     about its cause, where a change of that is known.
     """
+    waits = consequence.finding
     if cause is None:
         return waits
     if waits.doubt:  # no call has waited: there is nothing to win by it
         return replace(cause, evidence=(*cause.evidence, *waits.evidence))
     if waits.category == "blocked_loop":
-        is_known = cause.category != "full_scan" or bool(cause.code)  # an index that can be named
+        # A scan's cause is an index that can be named, and surely wins.
+        is_known = cause.category != "full_scan" or bool(cause.code and not cause.doubt)
     else:
-        is_known = cause.category in OF_WORK and waits.category != "long_transaction"
+        is_known = cause.category in OF_WORK and consequence.is_of_work
     first, then = (cause, waits) if is_known else (waits, cause)
     gain_ns = max(first.gain_ns, then.gain_ns if is_known else 0)
     return replace(
@@ -112,6 +119,29 @@ def _with_consequence(cause: Finding | None, waits: Finding) -> Finding:
         severity=min(first.severity, then.severity, key=list(Severity).index),
         evidence=(*first.evidence, *then.evidence),
     )
+
+
+PLANNED = ("full_scan", "narrow_index", "temp_btree_sort", "automatic_index", "bad_index_choice")
+"""Findings that another plan may do without."""
+
+
+def _after_analyze(program: Program, finding: Finding) -> Finding:
+    """A finding of a plan that was made by figures that are long past."""
+    grown = program.stale_statistics(finding.statement) if finding.category in PLANNED else ()
+    if not grown:
+        return finding
+    return replace(
+        finding,
+        evidence=(*finding.evidence, *grown),
+        fix=f"Run ANALYZE first, which may be enough. {finding.fix}",
+    )
+
+
+def _insert_or_commit(insert: Finding, commit: Finding) -> Finding:
+    """Rows that are inserted one by one, and committed one by one: what wins most."""
+    if insert.gain_ns < 2 * commit.gain_ns:
+        return commit
+    return replace(insert, evidence=(*insert.evidence, *commit.evidence))
 
 
 def _of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
@@ -126,7 +156,42 @@ def _of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
         if one.code.startswith("CREATE"):
             cause = next((code for code in found if is_part(one.code, code)), one.code)
         found.setdefault(cause, []).append(one)
-    return [_merged(sorted(group, key=lambda one: -one.gain_ns)) for group in found.values()]
+    merged = [_merged(sorted(group, key=lambda one: -one.gain_ns)) for group in found.values()]
+    return _of_one_line(merged)
+
+
+def _of_one_line(findings: Iterable[Finding]) -> list[Finding]:
+    """What a line of one loop runs for several names (tables, columns) is one finding."""
+    found: dict[object, list[Finding]] = {}
+    for one in sorted(findings, key=lambda one: -one.gain_ns):
+        loop = one.loop.frame if one.loop else one.statement
+        key = one.category, place_of(one.site.frame), loop, len(one.statement.split())
+        alike = found.setdefault(key, [])
+        if alike and not is_alike(one.statement, alike[0].statement):
+            found[key, one.statement] = [one]
+        else:
+            alike.append(one)
+    return [_with_others(*alike) for alike in found.values()]
+
+
+def is_alike(statement: str, other: str) -> bool:
+    """Whether texts of equally many words differ in a few of them."""
+    words = list(zip(statement.split(), other.split(), strict=True))
+    return sum(one != two for one, two in words) <= ALIKE * len(words)
+
+
+def _with_others(first: Finding, *others: Finding) -> Finding:
+    if not others:
+        return first
+    gain_ns = sum(one.gain_ns for one in others)
+    more = f"the same for {counted(len(others), 'other statement')} of this line, up to {duration(gain_ns)}"
+    return replace(
+        first,
+        gain_ns=first.gain_ns + gain_ns,
+        share=min(1.0, first.share + sum(one.share for one in others)),
+        severity=min(first.severity, _severity([first, *others]), key=list(Severity).index),
+        evidence=(*first.evidence, f"{more}: {others[0].statement}"),
+    )
 
 
 def _severity(group: list[Finding]) -> Severity:
@@ -193,11 +258,14 @@ def find(
                 connecting.add(function)
             kind = finding.category if finding.category in BESIDE else ""
             key = (finding.statement + kind, place_of(finding.site.frame))
-            found.setdefault(key, finding)
-    for waits in filter(None, (*locks.lock_findings(program), *blocked_loop(program))):
+            known = found.setdefault(key, _after_analyze(program, finding))
+            if (known.category, finding.category) == ("commit_per_write", "single_inserts"):
+                found[key] = _insert_or_commit(finding, known)
+    for consequence in (*locks.lock_findings(program), *blocked_loop(program)):
+        waits = consequence.finding
         if waits.site.frame != OTHER_LINE:
             key = (waits.statement, place_of(waits.site.frame))
-            found[key] = _with_consequence(found.get(key), waits)
+            found[key] = _with_consequence(found.get(key), consequence)
     findings = _of_one_cause(found.values())
     # An outlier may not come again.
     order = sorted(

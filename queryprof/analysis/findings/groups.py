@@ -14,6 +14,7 @@ from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, self_ns_of
+from queryprof.analysis.units import counted, percent
 from queryprof.model import Aggregate, CallPath, LibraryTime
 
 MOST_GROUPS = 5000
@@ -27,6 +28,10 @@ SEVERAL = 1.5
 
 SEARCHED = 4000
 """Characters of a statement."""
+
+PLANNED = frozenset({"SELECT", "WITH", "UPDATE", "DELETE"})
+NOTABLE_SHARE = 0.10
+"""Of the database's time."""
 
 READS = frozenset({"SELECT", "WITH", "VALUES"})
 WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
@@ -76,13 +81,18 @@ class Group:
             return 0
         if totals.p50_ns is None or totals.max_ns is None:
             return 0
-        more_ns = totals.max_ns - totals.p50_ns
+        more_ns = totals.max_ns - totals.p50_ns - self.files.max_lock_ns
         return more_ns if more_ns >= OUTLIER_NS and more_ns > self.self_ns / 2 else 0
 
     @cached_property
+    def work_ns(self) -> int:
+        """The time of its executions without what they waited for locks."""
+        return max(0, self.self_ns - self.files.lock_ns)
+
+    @cached_property
     def steady_ns(self) -> int:
-        """The time of its executions without that outlier."""
-        return max(0, self.self_ns - self.outlier_ns)
+        """Nor with that outlier."""
+        return max(0, self.work_ns - self.outlier_ns)
 
     @cached_property
     def library_call_ns(self) -> float | None:
@@ -188,6 +198,19 @@ def groups_of(report: Report) -> tuple[Group, ...]:
         if group:
             group.library_times.append(one)
     return tuple(groups.values())
+
+
+def unplanned(report: Report) -> str:
+    """What is said where the plans of much are unknown; "": they are known."""
+    unknown = [group for group in groups_of(report) if not group.plans and group.verb in PLANNED]
+    share = sum(group.share for group in unknown)
+    if share < NOTABLE_SHARE:
+        return ""
+    number = len({group.statement for group in unknown})
+    return (
+        f"the plans of {counted(number, 'statement')}, with {percent(share)} of the database's time, are not"
+        " known: an index that they lack may not be among the findings"
+    )
 
 
 def by_function(groups: Iterable[Group]) -> Mapping[Function, list[Group]]:

@@ -15,13 +15,11 @@ from queryprof.analysis.marks import ROW_STEPS
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.totals import Totals
 from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import rows as rows_of
 from queryprof.model import Index, Schema
 
 STEPS_PER_ROW = 2 * ROW_STEPS
 LEAST_STEPS = 1000
-STALE_ROWS, STALE_TIMES = 1000, 10
-"""A table has at least so many rows, and so many times those that ANALYZE found."""
-
 SCAN_STEPS = 10
 """VM steps for a row of a scan: more of them are not the scan's."""
 
@@ -45,6 +43,8 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
         served = program.served(group)
         if served and served.is_other:
             continue  # see full_scan
+        if program.stale_statistics(group.statement):
+            continue  # an index may be left out for a table that was small
         reason = _planned(served) if served else _read(program, group, scanned, guesses=True)
         if reason is None and served and not served.code:
             reason = _read(program, group, scanned, guesses=False)
@@ -53,10 +53,10 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "index_defeated",
             group,
-            totals.self_ns * (1 - (totals.rows_each or 0) / max(read, 1)),
+            group.work_ns * (1 - (totals.rows_each or 0) / max(read, 1)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} read {average(read)} rows to return"
+                    f"{counted(totals.executions, 'execution')} read {rows_of(read)} to return"
                     f" {average(totals.rows_each)}"
                 ),
                 reason.evidence,
@@ -214,11 +214,11 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
                 yield program.finding(
                     "bad_index_choice",
                     group,
-                    totals.self_ns * (1 - shares.needed(totals)),
+                    group.work_ns * (1 - shares.needed(totals)),
                     (
                         (
                             f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps to"
-                            f" return {average(rows)} rows by {', '.join(sorted(used))};"
+                            f" return {rows_of(rows)} by {', '.join(sorted(used))};"
                             f" {other.name} ({', '.join(other.columns)}) fits, too, and SQLite has no"
                             " statistics to choose by"
                         ),
@@ -244,35 +244,24 @@ def _work(totals: Totals) -> str:
     rows = totals.rows_each or 0.0
     return (
         f"{counted(totals.executions, 'execution')}, each of {average(totals.vm_steps)} VM steps to return"
-        f" {average(rows)} {'row' if rows == 1 else 'rows'}"
+        f" {rows_of(rows)}"
     )
 
 
 def stale_statistics(program: Program) -> Iterator[Finding | None]:
     """The planner chooses by the rows that ANALYZE found, where tables have many times more now."""
-    stale = {
-        table: (found, schema.rows[table])
-        for schema in program.schemas.values()
-        for table, found in schema.analyzed_rows.items()
-        if schema.rows.get(table, 0) >= max(STALE_ROWS, STALE_TIMES * found)
-    }
-    for group in program.groups if stale else ():
+    for group in program.groups:
         totals = group.totals
         steps, rows = totals.vm_steps or 0.0, totals.rows_each or 0.0
         if not works_hard(steps, rows):
             continue
-        tables = sorted(program.planner.tables(group.statement) & stale.keys())
-        if not tables or not program.planner.is_misled(group.statement, group.plans):
+        grown = program.stale_statistics(group.statement)
+        if not grown or not program.planner.is_misled(group.statement, group.plans):
             continue
-        grown = [
-            f"when ANALYZE last ran, {table} had {counted(stale[table][0], 'row')}; now it has"
-            f" {average(stale[table][1])}"
-            for table in tables
-        ]
         yield program.finding(
             "stale_statistics",
             group,
-            totals.self_ns * (1 - shares.needed(totals)),
+            group.work_ns * (1 - shares.needed(totals)),
             (
                 _work(totals),
                 *grown,
@@ -302,12 +291,13 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "narrow_index",
             group,
-            totals.self_ns * (1 - shares.needed(totals)),
+            group.work_ns * (1 - shares.needed(totals)),
             (
                 _work(totals),
                 *searches[:1],
             ),
-            f"Create an index on all that it compares: {', '.join(served.terms)}."
+            f"Create an index on all that it compares{' and sorts by' * served.sorts_less}:"
+            f" {', '.join(served.terms)}."
             if code
             else NO_INDEX,
             program.loop_of(group),
@@ -325,7 +315,7 @@ def redundant_index(program: Program) -> Iterator[Finding | None]:
                     if other is not index and other.table == index.table and not index.is_unique
                     and not index.is_partial and not other.is_partial
                     and (len(other.columns), other.name) > (len(index.columns), index.name)
-                    and other.columns[: len(index.columns)] == index.columns
+                    and index.begins(other)
                 ),
                 None,
             )  # fmt: skip
@@ -342,7 +332,7 @@ def redundant_index(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "redundant_index",
                 most,
-                sum(group.totals.self_ns for group in writers) / (of_table + 1),
+                sum(group.work_ns for group in writers) / (of_table + 1),
                 (
                     (
                         f"{index.name} ({', '.join(index.columns)}) is the beginning of {wider.name}"

@@ -44,24 +44,55 @@ OWN = ("DatabaseOperations._quote_params_for_last_executed_query",)
 """Functions of libraries that execute statements for themselves: Django's list of queries under DEBUG."""
 
 
+DISPATCHERS = (
+    "werkzeug/",
+    "flask/",
+    "starlette/",
+    "fastapi/",
+    "django/core/handlers/",
+    "aiohttp/web",
+)
+"""Files of packages that call a program's function for a request."""
+
+
+def outside_of_request(stack: Iterable[Frame]) -> frozenset[Frame]:
+    """The program's own frames around a request that a web framework handles: a client, a test."""
+    found, is_outside = set(), False
+    for frame in stack:
+        _, _, rest = next(
+            (parts for folder in INSTALLED if (parts := frame.file.rpartition(folder))[1]),
+            ("", "", ""),
+        )
+        is_outside = is_outside or rest.startswith(DISPATCHERS)
+        if is_outside and frame.kind == "user":
+            found.add(frame)
+    return frozenset(found)
+
+
 def is_own(stack: Iterable[Frame]) -> bool:
     """Whether a library executes a statement for itself there, and not for the program."""
     return any(frame.function.startswith(OWN) for frame in stack)
 
 
 ONE_TRANSACTION = {
-    "django": "Put `with transaction.atomic():` around the loop; or create all of it with one"
-    " Model.objects.bulk_create(objects).",
-    "sqlalchemy": "Commit once: `with session.begin():` around the loop, or one session.commit() after it;"
-    " rows that are alike with session.execute(insert(Model), rows).",
-    "peewee": "Put `with db.atomic():` around the loop; or insert all of it with Model.insert_many(rows).",
+    "django": "Put `with transaction.atomic():` around the loop.",
+    "sqlalchemy": "Commit once: `with session.begin():` around the loop, or one session.commit() after it.",
+    "peewee": "Put `with db.atomic():` around the loop.",
     "pony": "Put one `with db_session:` around the loop.",
     "sqlite_utils": "Put `with db.atomic():` around it. Each call commits by itself otherwise, also within a"
     " `with` of the connection, and insert_all() and upsert_all() commit each batch (batch_size).",
     "diskcache": "Put `with cache.transact():` around the loop.",
-    "dataset": "Put `with db:` around the loop; or one insert_many(rows).",
+    "dataset": "Put `with db:` around the loop.",
 }
 """How many writes become one transaction."""
+
+ROWS_AT_ONCE = {
+    "django": " Or create all of it with one Model.objects.bulk_create(objects).",
+    "sqlalchemy": " Rows that are alike: session.execute(insert(Model), rows).",
+    "peewee": " Or insert all of it with Model.insert_many(rows).",
+    "dataset": " Or insert all of it with one insert_many(rows).",
+}
+"""And INSERTs one statement."""
 
 LAZY = "lazy load of "
 """How a note begins that the object mapper has given, before the class and the attribute."""
@@ -84,7 +115,8 @@ def loaded_before(library: str, note: str) -> str:
 ONE_INSERT = {
     "django": "Create all of it with one Model.objects.bulk_create(objects); it sends no signals, and calls no"
     " save().",
-    "sqlalchemy": "Insert all of it with one session.execute(insert(Model), rows), a dict for each row.",
+    "sqlalchemy": "Insert all of it with one session.execute(insert(Model), rows), a dict for each row;"
+    " or commit once after the loop: the session then inserts many at once.",
     "peewee": "Insert all of it with one Model.insert_many(rows).execute(), or Model.bulk_create(objects).",
     "sqlite_utils": "Insert all of it with one db[table].insert_all(rows).",
     "dataset": "Insert all of it with one table.insert_many(rows).",
@@ -107,6 +139,18 @@ ONE_QUERY = {
     "pony": "Load it with the query before: query.prefetch(Entity.relation).",
 }
 """How queries for each object become one."""
+
+MANY_AT_ONCE = {
+    "django": "with one filter(pk__in=[...]); where the loop goes over rows of a query, with that:"
+    " .select_related() for what each object has one of, .prefetch_related() for what it has many of.",
+    "sqlalchemy": "with one select(Model).where(Model.id.in_([...])); where the loop goes over rows of a query,"
+    " with that: .options(selectinload(Model.relation)).",
+    "peewee": "with one Model.select().where(Model.id.in_([...])); where the loop goes over rows of a query,"
+    " with that: .join(Other), or prefetch(query, Other).",
+    "pony": "with one select(e for e in Entity if e.id in ids); where the loop goes over rows of a query, with"
+    " that: query.prefetch(Entity.relation).",
+}
+"""The same, where no query is known whose rows they are for."""
 
 BEGIN_IMMEDIATE = {
     "django": 'In settings.py: DATABASES["default"]["OPTIONS"] = {"transaction_mode": "IMMEDIATE"}'

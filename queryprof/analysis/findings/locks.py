@@ -16,7 +16,17 @@ from queryprof.model import CallPath, LockEvent, LockHold
 
 WAITED_NS = 10_000_000
 OWN_CODE = 0.5
-LONG_NS = 100_000_000
+SHORT_NS = 10_000_000
+"""Holds that are all shorter are short, whatever runs in them."""
+
+ALONE_NS = 200_000_000
+"""A hold that no call waited for is named from here on."""
+
+LOG_BYTES = 1000 * 4096
+"""SQLite writes a log of so many pages (of so many bytes) back by itself, and begins it again; both are its
+defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
+"""
+WITH_LOG = " A write-ahead log (PRAGMA journal_mode = WAL) lets readers go on."
 ENDS = ("COMMIT", "ROLLBACK", "END", "(COMMIT", "(ROLLBACK")
 """How statements and calls begin that end a transaction."""
 
@@ -27,7 +37,17 @@ REFUSED = (
 )
 """How errors end of transactions that could not become a write."""
 
-VERY_LONG_NS = 1_000_000_000
+
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """What others suffer of a statement.
+
+    Attributes:
+        is_of_work: whether the statement's own work makes it, and not what the program does meanwhile.
+    """
+
+    finding: Finding
+    is_of_work: bool
 
 
 @dataclass(slots=True)
@@ -48,8 +68,8 @@ class _Waits:
         self.waiters.add(_named(wait))
 
 
-def lock_findings(program: Program) -> Iterator[Finding | None]:
-    """lock_wait, long_transaction and pinned_wal: one finding for each holder."""
+def lock_findings(program: Program) -> Iterator[Consequence]:
+    """lock_wait, long_transaction and pinned_wal: one for each holder."""
     profile, helpers = program.profile, program.report.helpers
     waits = [event for event in profile.lock_events if event.kind == "wait"]
     holders = Holders(profile.lock_events)
@@ -70,14 +90,18 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
             continue
         hold = _sums_of(found.holder, program.report.lock_holds)
         own = own_code(hold)
-        long = hold.max_ns >= LONG_NS and own is not None and own >= OWN_CODE
+        long = hold.max_ns >= SHORT_NS and own is not None and own >= OWN_CODE
         reads = found.holder.kind == "read"
         works = reads and _worked_ns(program, found.holder) >= OWN_CODE * hold.total_ns
-        yield program.about(
-            "long_transaction" if long or (reads and not works) else "lock_wait",
+        # Waits side by side take the run's time once; of spans each takes its own.
+        gain_ns = found.ns if program.spans else min(found.ns, hold.total_ns)
+        with_log = "" if hold.log_bytes else WITH_LOG
+        is_long = long or (reads and not works)
+        finding = program.about(
+            "long_transaction" if is_long else "lock_wait",
             found.holder.statement,
             call_site(found.holder.path, helpers),
-            found.ns,
+            gain_ns,
             (
                 (
                     f"others waited {duration(found.ns)} for it in {counted(found.count, 'call')}"
@@ -85,25 +109,25 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
                 ),
                 _held(hold),
             ),
-            "Make it faster: it reads for so long, and keeps writers from committing meanwhile. A"
-            " write-ahead log (PRAGMA journal_mode = WAL) lets both go on."
+            f"Make it faster: it reads for so long, and keeps writers from committing meanwhile.{with_log}"
             if works
             else "COMMIT (or ROLLBACK) before other work: a transaction that has read keeps writers from"
-            " committing. A write-ahead log (PRAGMA journal_mode = WAL) lets both go on."
+            f" committing.{with_log}"
             if reads and found.holder.end_statement.upper().startswith(ENDS)
             else "Fetch all rows at once (fetchall()), or close the cursor, before other work: a reader keeps"
-            " writers from committing. A write-ahead log (PRAGMA journal_mode = WAL) lets both go on."
+            f" writers from committing.{with_log}"
             if reads
-            else "Do the other work (computing, requests to other services) before BEGIN or after COMMIT:"
-            " the write lock is held for all of it."
+            else "Do the other work (computing, requests to other services) before the first write or after"
+            " COMMIT: the write lock is held for all of it."
             if long
-            else "Write less in each transaction, or let one thread do all writing; a write-ahead log"
-            " (PRAGMA journal_mode = WAL) lets readers go on.",
+            else f"Write less in each transaction, or let one thread do all writing.{with_log}",
         )
+        if finding:
+            yield Consequence(finding, not is_long)
     unknown_ns = total_ns - known_ns
     if program.groups and unknown_ns >= WAITED_NS and unknown_ns > 0.5 * total_ns:
         most = max(program.groups, key=lambda group: group.files.lock_ns)
-        yield program.finding(
+        finding = program.finding(
             "lock_wait",
             most,
             unknown_ns,
@@ -116,10 +140,12 @@ def lock_findings(program: Program) -> Iterator[Finding | None]:
             "See which process writes to this database, and make its transactions short.",
             doubt="The holder is not in this trace: another process that was not recorded.",
         )
+        if finding:
+            yield Consequence(finding, is_of_work=False)
     yield from _long_holds(program, {key[0] for key in caused})
 
 
-def _worked_ns(program: Program, holder: LockEvent) -> int:
+def _worked_ns(program: Program, holder: LockEvent | LockHold) -> int:
     """The time in the database of the statement that took a lock, at its place."""
     return sum(
         aggregate.self_ns
@@ -128,7 +154,7 @@ def _worked_ns(program: Program, holder: LockEvent) -> int:
     )
 
 
-def _long_holds(program: Program, said: set[str]) -> Iterator[Finding | None]:
+def _long_holds(program: Program, said: set[str]) -> Iterator[Consequence]:
     writes = [hold for hold in program.report.lock_holds if hold.kind == "write"]
     written = {hold.database for hold in writes}
     # A transaction that writes reads, too.
@@ -136,31 +162,51 @@ def _long_holds(program: Program, said: set[str]) -> Iterator[Finding | None]:
     for hold in program.report.lock_holds:
         own = own_code(hold)
         site = call_site(hold.path, program.report.helpers)
-        is_writer = (hold.statement, hold.path, hold.thread) in writers
-        if hold.kind == "read" and is_writer:
+        if hold.kind == "write":
+            is_alone = hold.statement not in said and hold.max_ns >= ALONE_NS
+            if is_alone and own is not None and own >= OWN_CODE:
+                finding = program.about(
+                    "long_transaction", hold.statement, site, hold.total_ns * own, (_held(hold),),
+                    "Do the other work before BEGIN or after COMMIT.",
+                    doubt="No call waited for it in this trace.", most=Severity.LOW,
+                )  # fmt: skip
+                if finding:
+                    yield Consequence(finding, is_of_work=False)
             continue
-        is_pinned = hold.kind == "read" and hold.max_ns >= VERY_LONG_NS and hold.log_bytes
-        if is_pinned and hold.database in written:
-            yield program.about(
-                "pinned_wal", hold.statement, site, hold.total_ns / 2,
-                (
-                    (f"{counted(hold.count, 'read transaction')} stayed open up to"
-                    f" {duration(hold.max_ns)} while others wrote: the write-ahead log (it had"
-                    f" {size(hold.log_bytes)}) cannot be reset, and grows"),
-                ),
-                "Fetch all rows at once (fetchall()) or close the cursor: an unfinished SELECT keeps"
-                " its transaction open.",
-                most=Severity.MEDIUM,
-            )  # fmt: skip
-        elif (
-            hold.kind == "write" and hold.statement not in said and hold.max_ns >= 2 * LONG_NS
-            and own is not None and own >= OWN_CODE
-        ):  # fmt: skip
-            yield program.about(
-                "long_transaction", hold.statement, site, hold.total_ns * own, (_held(hold),),
-                "Do the other work before BEGIN or after COMMIT.",
-                doubt="No call waited for it in this trace.", most=Severity.LOW,
-            )  # fmt: skip
+        is_writer = (hold.statement, hold.path, hold.thread) in writers
+        if hold.log_bytes > LOG_BYTES and hold.database in written and not is_writer:
+            yield _pinned(program, hold)
+
+
+def _pinned(program: Program, hold: LockHold) -> Consequence:
+    """Of a read transaction of a second and more: shorter ones are not recorded."""
+    ended = hold.end_statement.upper().startswith(ENDS)
+    finding = Finding(
+        "pinned_wal",
+        Severity.MEDIUM,
+        0.0,
+        0,
+        hold.statement,
+        call_site(hold.path, program.report.helpers),
+        None,
+        (
+            (
+                f"{counted(hold.count, 'read transaction')} stayed open up to {duration(hold.max_ns)}, and"
+                f" then the write-ahead log had {size(hold.log_bytes)}: SQLite cannot begin it again"
+                " while a transaction reads an older state, so it grows with each write"
+            ),
+        ),
+        "COMMIT (or ROLLBACK) as soon as it has read: a transaction that has read sees the same state up to"
+        " its end, however short its SELECT was."
+        if ended
+        else "Fetch all rows at once (fetchall()) or close the cursor: an unfinished SELECT keeps its"
+        " transaction open.",
+        doubt="It costs space, and time of those that read the log: how much is not measured.",
+        whole=program.whole,
+    )
+    own = own_code(hold)
+    worked = _worked_ns(program, hold) if own is None else (1 - own) * hold.total_ns
+    return Consequence(finding, worked >= OWN_CODE * hold.total_ns)
 
 
 def lock_upgrade(program: Program) -> Iterator[Finding | None]:

@@ -22,7 +22,7 @@ class Served:
         terms: what these are on, as SQL.
         is_plain: whether that is columns alone, as they are: no expression, no other collation.
         still_scans: whether the plan then still reads a table from end to end inside of another loop.
-        sorts_less: whether the plan then sorts less.
+        searches: whether it then is searched by more; sorts_less: whether it sorts less.
         by_range: whether an index is searched by a range alone, which may be wide.
         differing: columns that an index would serve, had they another type.
     """
@@ -32,6 +32,7 @@ class Served:
     terms: tuple[str, ...] = ()
     is_plain: bool = True
     still_scans: bool = False
+    searches: bool = True
     sorts_less: bool = False
     by_range: bool = False
     differing: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,13 +20,21 @@ from queryprof.analysis.findings.finding import (
     Severity,
 )
 from queryprof.analysis.findings.groups import Group, by_function, groups_of
-from queryprof.analysis.findings.libraries import is_own, loads_lazily, package_of
+from queryprof.analysis.findings.libraries import (
+    is_own,
+    loads_lazily,
+    outside_of_request,
+    package_of,
+)
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
 from queryprof.analysis.report import Report
+from queryprof.analysis.units import average, counted
 from queryprof.model import CallPath, Frame, Profile, Schema
 
 MOST_GROUPS = 1000
 MOST_NEAR = 200
+STALE_ROWS, STALE_TIMES = 1000, 10
+"""A table has at least so many rows, and so many times those that ANALYZE found."""
 
 LoopFinder = Callable[[Frame], Frame | None]
 """The line of the loop that a frame's line is in, as a frame of the same function; None: of none, or
@@ -97,6 +106,25 @@ class Program:
             if rows > most:
                 return
             yield group
+
+    @cached_property
+    def _grown(self) -> Mapping[str, tuple[int, int]]:
+        """Tables with many times the rows that ANALYZE found: those, and what they have now."""
+        return {
+            table: (found, schema.rows[table])
+            for schema in self.schemas.values()
+            for table, found in schema.analyzed_rows.items()
+            if schema.rows.get(table, 0) >= max(STALE_ROWS, STALE_TIMES * found)
+        }
+
+    def stale_statistics(self, statement: str) -> tuple[str, ...]:
+        """By which of its tables a statement is planned with figures that are long past, in sentences."""
+        tables = self.planner.tables(statement) & self._grown.keys() if self._grown else ()
+        return tuple(
+            f"when ANALYZE last ran, {table} had {counted(self._grown[table][0], 'row')}; now it has"
+            f" {average(self._grown[table][1])}"
+            for table in sorted(tables)
+        )
 
     @cached_property
     def _stacks(self) -> Mapping[str, list[CallPath]]:
@@ -171,15 +199,38 @@ class Program:
         """The loops that were looked up."""
         return {}
 
+    def path_of(self, group: Group) -> CallPath:
+        """A group's call path up to the request that it is executed in, if it is in one."""
+        outside = self._outside.get(group.statement, frozenset())
+        return tuple(itertools.takewhile(lambda frame: frame not in outside, group.path))
+
+    @cached_property
+    def _outside(self) -> Mapping[str, frozenset[Frame]]:
+        """By statement the frames around requests."""
+        found: dict[str, frozenset[Frame]] = {}
+        for statement, stacks in self._stacks.items():
+            frames = frozenset().union(*map(outside_of_request, stacks))
+            if frames:
+                found[statement] = frames
+        return found
+
     def loop_of(self, group: Group) -> CallSite | None:
-        """The innermost loop on a group's call path; None: none is known."""
-        for depth, frame in enumerate(group.path):
+        """The innermost loop on a group's call path, or the line where a function calls itself; None: none is
+        known.
+        """
+        path = self.path_of(group)
+        for depth, frame in enumerate(path):
             key = (frame.file, frame.function, frame.line)
             if key not in self.loops:
                 self.loops[key] = self.loop_at(frame)
             loop = self.loops[key]
             if loop:
                 return CallSite(loop, group.path[depth + 1 :])
+        called = set()
+        for depth, frame in enumerate(path):
+            if (frame.file, frame.function) in called:
+                return CallSite(frame, group.path[depth + 1 :])
+            called.add((frame.file, frame.function))
         return None
 
     def finding(

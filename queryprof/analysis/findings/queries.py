@@ -11,6 +11,7 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.libraries import (
     COUNTED_BEFORE,
+    MANY_AT_ONCE,
     ONE_INSERT,
     ONE_QUERY,
     loaded_before,
@@ -146,7 +147,9 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
                     " opens the file, and reads the schema again for its first statement"
                 ),
             ),
-            "Open one connection and keep it: for the thread (threading.local), the request or the"
+            "Call create_engine() once for the program: it keeps connections open in its pool."
+            if program.library(group.statement) == "sqlalchemy"
+            else "Open one connection and keep it: for the thread (threading.local), the request or the"
             " program.",
             program.loop_of(group),
         )
@@ -199,7 +202,9 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
                 f" ({average(parent.totals.rows)} in {counted(parent.totals.executions, 'execution')})"
             )
         if loop and loop.frame:
-            evidence.append(f"the loop is in line {loop.frame.line} of {loop.frame.function}")
+            place = f"in line {loop.frame.line} of {loop.frame.function}"
+            is_recursion = loop.frame in group.path
+            evidence.append(f"it calls itself {place}" if is_recursion else f"the loop is {place}")
         finding = program.finding(
             "n_plus_one",
             group,
@@ -310,7 +315,8 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
 def _parent(program: Program, group: Group) -> Group | None:
     """The query whose rows the group's statement runs for, in its function or one around it."""
     runs = group.totals.executions
-    for function in dict.fromkeys((frame.file, frame.function) for frame in group.path):
+    path = program.path_of(group)
+    for function in dict.fromkeys((frame.file, frame.function) for frame in path):
         for other in program.queries_with_rows(function, (1 - MATCH) * runs, (1 + MATCH) * runs):
             if other is not group and other.totals.executions * 5 <= runs:
                 return other
@@ -323,8 +329,10 @@ def _one_query(program: Program, group: Group, parent: Group | None) -> str:
         return loaded_before(library, note)
     if library == "django" and group.statement.startswith("SELECT COUNT("):
         return COUNTED_BEFORE
-    if library in ONE_QUERY:
+    if library in ONE_QUERY and (parent or group.executions_outside < FEW):
         return ONE_QUERY[library]
+    if library in MANY_AT_ONCE:
+        return f"Load all of it before the loop: {MANY_AT_ONCE[library]}"
     if parent:
         return "Join the two queries, or fetch all of it with one WHERE ... IN (...)."
     return "Fetch all rows before the loop with one WHERE ... IN (...), or with a JOIN."

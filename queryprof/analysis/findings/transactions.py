@@ -10,6 +10,7 @@ from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import (
     ONE_QUERY,
     ONE_TRANSACTION,
+    ROWS_AT_ONCE,
 )
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import count, counted, duration
@@ -20,6 +21,8 @@ A_SPAN = 2
 
 EACH = 0.8
 """Commits for each write, from which on each write has its own."""
+
+MEANWHILE = "It keeps other writers waiting up to its end: slow work belongs before it."
 
 READ_LOCK_BYTES = 200
 """What SQLite reads of the file to see whether it has changed, and little more."""
@@ -44,8 +47,9 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         if group.files.syncs >= EACH * writes:
             cost_ns = group.files.sync_ns + group.files.write_ns
             said = "each is a transaction of its own (no BEGIN before them)"
-            fix = ONE_TRANSACTION.get(
-                program.library(group.statement),
+            fix = _one_transaction(
+                program,
+                group,
                 "Put one transaction around it: BEGIN before it, COMMIT after it. Without one,"
                 " executemany() commits each row, too.",
             )
@@ -57,10 +61,11 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             if places in known:  # of another statement: the same commits
                 continue
             known.add(places)
-            cost_ns = sum(g.totals.self_ns for g in commits)
+            cost_ns = sum(g.work_ns for g in commits)
             said = f"{counted(committed, 'commit')}"
-            fix = ONE_TRANSACTION.get(
-                program.library(group.statement),
+            fix = _one_transaction(
+                program,
+                group,
                 "Put one transaction around the loop: BEGIN before it, COMMIT after it"
                 " (`with connection:` around the loop, not in it).",
             )
@@ -79,6 +84,12 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             fix,
             program.loop_of(group),
         )
+
+
+def _one_transaction(program: Program, group: Group, plain: str) -> str:
+    library = program.library(group.statement)
+    rows = ROWS_AT_ONCE.get(library, "") if group.verb == "INSERT" else ""
+    return f"{ONE_TRANSACTION.get(library, plain)}{rows} {MEANWHILE}"
 
 
 def _spans_of(program: Program, group: Group) -> int:
@@ -112,7 +123,7 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "autocommit_reads",
                 group,
-                group.totals.self_ns * shares.LOCKED,
+                group.work_ns * shares.LOCKED,
                 (
                     (
                         f"{counted(runs, 'read')} of {duration(group.totals.mean_ns)}, each in a"

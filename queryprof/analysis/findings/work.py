@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
-from queryprof.analysis.findings.indexes import works_hard
+from queryprof.analysis.findings.indexes import SCAN_STEPS, works_hard
 from queryprof.analysis.findings.libraries import loaded_before
 from queryprof.analysis.findings.planning import NO_INDEX, Served
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.marks import CORRELATED, INDEX, ROW_STEPS, SCAN, SORT, marked_step
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import rows as rows_of
 
 OFFSET = re.compile(r"\bOFFSET\b|\bLIMIT (?:\?|:\w+), ?(?:\?|:\w+)", re.IGNORECASE)
 CHOOSES = re.compile(r"\bWHERE\b", re.IGNORECASE)
@@ -34,6 +35,9 @@ FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/
 """
 
 LOOKED_UP_ROWS = 20
+MANY_RETURNED = 2
+"""Rows, from which on they are not what count() and sum() make of all that a range leaves."""
+
 ONCE = 2
 """A report runs so often at the most; what it reads and sorts is its business."""
 
@@ -47,10 +51,10 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "offset_pagination",
                 group,
-                totals.self_ns * (1 - shares.needed(totals)),
+                group.work_ns * (1 - shares.needed(totals)),
                 (
                     (
-                        f"{counted(totals.executions, 'execution')} return {average(rows)} rows each and"
+                        f"{counted(totals.executions, 'execution')} return {rows_of(rows)} each and"
                         f" take {average(steps)} VM steps: every page reads all pages before it"
                     ),
                 ),
@@ -78,7 +82,7 @@ def over_fetch(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "over_fetch",
                 group,
-                totals.self_ns * (1 - shares.needed(totals)),
+                group.work_ns * (1 - shares.needed(totals)),
                 (
                     (
                         f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps each;"
@@ -97,11 +101,11 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "correlated_subquery",
             group,
-            totals.self_ns * (1 - shares.needed(totals)),
+            group.work_ns * (1 - shares.needed(totals)),
             (
                 (
                     f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)} VM"
-                    f" steps to return {average(totals.rows_each or 0)} rows"
+                    f" steps to return {rows_of(totals.rows_each or 0)}"
                 ),
                 _step(program, group, CORRELATED),
             ),
@@ -118,16 +122,18 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
 def automatic_index(program: Program) -> Iterator[Finding | None]:
     for group in _marked(program, INDEX):
         totals = group.totals
+        if totals.executions <= ONCE:
+            continue  # to create an index takes as long
         built = totals.automatic_index_rows or 0.0
         yield program.finding(
             "automatic_index",
             group,
-            totals.self_ns
+            group.work_ns
             * min(1.0, BUILD_STEPS * built / totals.vm_steps if totals.vm_steps else 1.0),
             (
                 (
                     f"{counted(totals.executions, 'execution')}, each builds an index of"
-                    f" {average(built)} rows and drops it"
+                    f" {rows_of(built)} and drops it"
                 ),
                 _step(program, group, INDEX),
             ),
@@ -152,14 +158,17 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         if group.writes and served and not (served.code or served.is_other):
             yield _fired_scan(program, group)
             continue
+        if served and served.code and not served.searches:
+            continue  # it would come sorted: see temp_btree_sort
         columns = ", ".join(dict.fromkeys(served.terms)) if served else ""
+        is_wide = bool(served and served.by_range and returned < MANY_RETURNED)
         yield program.finding(
             "full_scan",
             group,
-            totals.self_ns * (1 - min(1.0, (returned + 1) / max(read, 1))),
+            group.work_ns * (1 - min(1.0, (returned + 1) / max(read, 1))),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} read {average(read)} rows to return"
+                    f"{counted(totals.executions, 'execution')} read {rows_of(read)} to return"
                     f" {average(returned)}"
                 ),
                 _step(program, group, SCAN),
@@ -173,7 +182,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             else "The index is searched by a range: how much that leaves to read, --prove measures."
             if served and served.by_range
             else "",
-            most=Severity.MEDIUM if totals.executions <= ONCE else Severity.HIGH,
+            most=Severity.MEDIUM if totals.executions <= ONCE or is_wide else Severity.HIGH,
         )
 
 
@@ -203,11 +212,11 @@ def virtual_scan(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "full_scan",
                 group,
-                totals.self_ns * (1 - ((totals.rows_each or 0.0) + 1) / (totals.vm_steps or 1.0)),
+                group.work_ns * (1 - ((totals.rows_each or 0.0) + 1) / (totals.vm_steps or 1.0)),
                 (
                     (
                         f"{counted(totals.executions, 'execution')} take {average(totals.vm_steps)} VM"
-                        f" steps each to return {average(totals.rows_each or 0)} rows"
+                        f" steps each to return {rows_of(totals.rows_each or 0)}"
                     ),
                     scans[0],
                 ),
@@ -223,10 +232,10 @@ def _fired_scan(program: Program, group: Group) -> Finding | None:
     return program.finding(
         "full_scan",
         group,
-        totals.self_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
+        group.work_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
         (
             (
-                f"{counted(totals.executions, 'execution')} read {average(totals.full_scan_steps)} rows"
+                f"{counted(totals.executions, 'execution')} read {rows_of(totals.full_scan_steps or 0)}"
                 " each from end to end, which the statement itself does not"
             ),
         ),
@@ -282,18 +291,19 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
         totals = group.totals
         limited = bool(LIMIT.search(group.sql))
         scanned = totals.full_scan_steps or 0
-        read = f", and reads {average(scanned)} rows," if scanned else ""
+        takes_few = limited or (_sorts_less(program, group) and _sorts_for_few(group))
+        read = f", and reads {rows_of(scanned)}," if scanned else ""
         if totals.executions <= ONCE or not (limited or group.repeats or totals.executions > 10):
             continue
         yield program.finding(
             "temp_btree_sort",
             group,
-            totals.self_ns * (1 - shares.needed(totals) if limited else shares.SORTED),
+            group.work_ns * (1 - shares.needed(totals) if takes_few else shares.SORTED),
             (
                 (
                     f"{counted(totals.executions, 'execution')}, each takes"
                     f" {average(totals.vm_steps)} VM steps{read} to return"
-                    f" {average(totals.rows_each or 0)} rows"
+                    f" {rows_of(totals.rows_each or 0)}"
                 ),
                 _step(program, group, SORT),
             ),
@@ -301,12 +311,29 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
                 program,
                 group,
                 "Create an index in the order of ORDER BY (the compared columns first): the rows then"
-                " come sorted" + (", and LIMIT stops after the first." if limited else "."),
+                " come sorted"
+                + (", and LIMIT stops after the first." if limited else "")
+                + (", and no more are made than the program takes." if takes_few > limited else "")
+                + ("" if takes_few else "."),
             ),
             code=_code(program, group) if _sorts_less(program, group) else "",
-            doubt="" if limited else "All rows are returned: the sort is only a part of the time.",
-            most=Severity.HIGH if limited else Severity.MEDIUM,
+            doubt=""
+            if takes_few
+            else "All rows are returned: the sort is only a part of the time.",
+            most=Severity.HIGH if takes_few else Severity.MEDIUM,
         )
+
+
+def _sorts_for_few(group: Group) -> bool:
+    """Whether it makes many more rows, in the order of ORDER BY alone, than the program takes."""
+    totals = group.totals
+    scanned = SCAN_STEPS * (totals.full_scan_steps or 0)
+    is_plain = all(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
+    return (
+        is_plain
+        and not GROUPS.search(group.sql)
+        and works_hard((totals.vm_steps or 0.0) - scanned, totals.rows_each or 0.0)
+    )
 
 
 def missing_covering_index(program: Program) -> Iterator[Finding | None]:
@@ -314,20 +341,22 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
         totals = group.totals
         rows, pages = totals.rows_each or 0.0, totals.page_fetches
         work = max(rows, (totals.vm_steps or 0.0) / 12)
-        used = [
-            found for plan in group.plans for step in plan if (found := INDEX_USED.search(step))
-        ]
-        if not (group.reads and used and pages and work >= LOOKED_UP_ROWS):
+        if not (group.reads and pages and work >= LOOKED_UP_ROWS):
             continue
         if pages < COVERED_FETCHES * work or totals.full_scan_steps:
+            continue
+        served = None if group.plans else program.served(group)
+        plans = (served.plan,) if served else group.plans
+        used = [found for plan in plans for step in plan if (found := INDEX_USED.search(step))]
+        if not used:
             continue
         yield program.finding(
             "missing_covering_index",
             group,
-            totals.self_ns * shares.COVERED,
+            group.work_ns * shares.COVERED,
             (
                 (
-                    f"{average(pages)} page fetches for about {average(work)} rows in an execution: for"
+                    f"{average(pages)} page fetches for about {rows_of(work)} in an execution: for"
                     f" each row of {used[0][2]} the table is searched"
                 ),
                 used[0][0],

@@ -16,6 +16,9 @@ def title(finding: Finding) -> str:
     return CATEGORIES[finding.category]
 
 
+NO_TIME = {"lock_upgrade": "calls fail", "pinned_wal": "the log grows"}
+"""What is lost where no time is known that a fix can win."""
+
 COUNTS = {2: "Two changes", 3: "Three changes"}
 
 
@@ -38,7 +41,7 @@ def together(findings: Sequence[Finding]) -> str:
 def gain(finding: Finding) -> str:
     """The most that a fix can win."""
     if not finding.gain_ns:
-        return "calls fail"
+        return NO_TIME.get(finding.category, "no time that is known")
     return f"up to {percent(finding.share)} of the {finding.whole} ({duration(finding.gain_ns)})"
 
 

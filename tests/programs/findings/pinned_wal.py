@@ -15,7 +15,7 @@ rows = reader.execute("SELECT text FROM entry")  # culprit
 for _, _row in zip(range(10), rows, strict=False):
     time.sleep(0.12)
     writer.execute("BEGIN")
-    writer.executemany("INSERT INTO entry (text) VALUES (?)", [("more",)] * 100)
+    writer.executemany("INSERT INTO entry (text) VALUES (?)", [("more" * 200,)] * 800)
     writer.execute("COMMIT")
 rows.close()
 reader.close()

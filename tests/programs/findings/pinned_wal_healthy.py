@@ -14,7 +14,7 @@ reader = sqlite3.connect(path)
 for _row in reader.execute("SELECT text FROM entry").fetchall()[:10]:
     time.sleep(0.12)
     writer.execute("BEGIN")
-    writer.executemany("INSERT INTO entry (text) VALUES (?)", [("more",)] * 100)
+    writer.executemany("INSERT INTO entry (text) VALUES (?)", [("more" * 200,)] * 800)
     writer.execute("COMMIT")
 reader.close()
 writer.close()

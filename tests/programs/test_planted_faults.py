@@ -1,0 +1,80 @@
+"""Programs with one planted fault, and healthy ones that look like them: how often the first finding is right.
+
+Each begins with the categories and the words of a fix that are right for it, which were written down
+before queryprof saw it. Lines that are a fair answer end with "# culprit".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.report import Report
+from queryprof.findings import findings_of
+from queryprof.trace.reader import read_profile
+
+pytestmark = [pytest.mark.slow, pytest.mark.once]
+
+FOLDER = Path(__file__).parent / "planted"
+PROGRAMS = sorted(FOLDER.glob("*.py"))
+FAULTY = [path for path in PROGRAMS if "_healthy_" not in path.name]
+HEALTHY = [path for path in PROGRAMS if "_healthy_" in path.name]
+
+PLACE, CATEGORY, FIX = 0.95, 0.90, 0.90
+"""How many of the faults are named right."""
+
+MEDIUM = 0.10
+"""How many of the healthy programs have a medium finding; none has a high one."""
+
+Run = Callable[..., CompletedProcess[str]]
+
+
+def recorded(queryprof: Run, program: Path) -> tuple[Finding, ...]:
+    for old in Path().iterdir():
+        if old.is_file():
+            old.unlink()
+    result = queryprof("run", "--no-report", "-o", "t.qprof", program)
+    assert result.returncode == 0, result.stderr
+    return findings_of(Report(read_profile("t.qprof")))
+
+
+def judged(program: Path, found: tuple[Finding, ...]) -> tuple[bool, bool, bool]:
+    """Whether place, category and fix of the first finding are right."""
+    text = program.read_text()
+    categories = re.search(r"^# category: (.*)", text, re.MULTILINE)
+    fix = re.search(r"^# fix: (.*)", text, re.MULTILINE)
+    assert categories
+    assert fix
+    if not found:
+        return False, False, False
+    first, lines = found[0], text.splitlines()
+    line = first.site.frame.line if first.site.frame else 0
+    return (
+        "# culprit" in lines[line - 1],
+        first.category in categories[1].strip().split("|"),
+        bool(re.search(fix[1].strip(), f"{first.fix}\n{first.code}", re.IGNORECASE)),
+    )
+
+
+def test_faults_are_named(queryprof: Run) -> None:
+    right = {path.stem: judged(path, recorded(queryprof, path)) for path in FAULTY}
+    wrong = {name: one for name, one in right.items() if not all(one)}
+    places, categories, fixes = (sum(one[n] for one in right.values()) for n in range(3))
+    assert places >= PLACE * len(FAULTY), wrong
+    assert categories >= CATEGORY * len(FAULTY), wrong
+    assert fixes >= FIX * len(FAULTY), wrong
+
+
+def test_healthy_programs_are_left_alone(queryprof: Run) -> None:
+    said = {
+        path.stem: {one.severity: one.category for one in reversed(recorded(queryprof, path))}
+        for path in HEALTHY
+    }
+    assert {name: one for name, one in said.items() if Severity.HIGH in one} == {}
+    medium = {name: one for name, one in said.items() if Severity.MEDIUM in one}
+    assert len(medium) <= MEDIUM * len(HEALTHY), medium

@@ -1,0 +1,226 @@
+"""Which of several causes is named, and with what time, on profiles made by hand."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from say.by_hand import MAIN, QUERY, aggregate, profile_of
+
+from queryprof.analysis.findings.find import find, is_alike
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.groups import unplanned
+from queryprof.analysis.findings.libraries import outside_of_request
+from queryprof.analysis.findings.planning import Planner, Served
+from queryprof.analysis.plans import Steps
+from queryprof.analysis.report import Report
+from queryprof.analysis.units import rows
+from queryprof.model import FileWork, Frame, Plan, Profile, Schema, StackSample
+from queryprof.model.schema import Index
+from queryprof.trace.database_schema import read_schema
+from queryprof.trace.sources import Sources
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+SITE = (QUERY, MAIN)
+READ = "SELECT a FROM t WHERE b > ? ORDER BY c"
+SORTS: Steps = ("SEARCH t USING INDEX t_b (b>?)", "USE TEMP B-TREE FOR ORDER BY")
+
+
+class Knows:
+    """A planner with one answer."""
+
+    def __init__(self, served: Served, tables: frozenset[str] = frozenset()) -> None:
+        self._served, self._tables = served, tables
+
+    def served(self, statement: str, plans: Sequence[Steps]) -> Served:
+        return self._served
+
+    def tables(self, statement: str) -> frozenset[str]:
+        return self._tables
+
+    def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:
+        return False
+
+
+def findings(
+    profile: Profile, planner: Planner, schemas: Sequence[Schema] = (), *, is_loop: bool = True
+) -> tuple[Finding, ...]:
+    def loop(frame: Frame) -> Frame | None:
+        return replace(frame, line=1) if is_loop else None
+
+    return find(Report(profile), loop, {one.file: one for one in schemas}, planner)
+
+
+def scan(waited_ns: int = 0) -> Profile:
+    """50 executions of 4 ms, which scan."""
+    one = aggregate(READ, SITE, ns=200 * MS, count=50)._replace(
+        rows=50, vm_steps=50 * 20_000, full_scan_steps=50 * 1000
+    )
+    work = FileWork(
+        READ, SITE, "", one.thread, "execute", 50, 5, waited_ns, waited_ns // 5, 0, 0, 0, 0, 0, 0
+    )
+    return replace(
+        profile_of(one), plans=(Plan(READ, "app.db", "SCAN t"),),
+        file_work=(work,) if waited_ns else (),
+    )  # fmt: skip
+
+
+INDEX = Served(("SCAN t",), code="CREATE INDEX t_b ON t (b);", terms=("b",))
+
+
+@pytest.mark.parametrize(("waited_ms", "gain_ms"), [(0, 200), (150, 50)])
+def test_waiting_for_a_lock_is_no_work(waited_ms: int, gain_ms: int) -> None:
+    (found,) = (
+        one for one in findings(scan(waited_ms * MS), Knows(INDEX)) if one.category == "full_scan"
+    )
+    assert found.gain_ns == pytest.approx(gain_ms * MS, rel=0.01)
+
+
+def test_a_range_that_is_added_up_may_be_all_rows() -> None:
+    """An index on it is proposed, and is not sure to win."""
+    (found,) = findings(scan(), Knows(replace(INDEX, by_range=True)))
+    assert (found.severity, found.doubt[:33]) == ("medium", "The index is searched by a range:")
+    (sure,) = findings(scan(), Knows(INDEX))
+    assert (sure.severity, sure.doubt) == ("high", "")
+
+
+def test_an_index_that_only_sorts_ends_no_scan() -> None:
+    found = findings(scan(), Knows(replace(INDEX, searches=False, sorts_less=True)))
+    assert "full_scan" not in [one.category for one in found]
+
+
+def test_figures_of_a_table_that_has_grown_are_named() -> None:
+    schema = Schema("app.db", (), (), (("t", None, "10"),), {"t": 20_000})
+    (found,) = findings(scan(), Knows(INDEX, frozenset({"t"})), [schema])
+    assert found.fix.startswith("Run ANALYZE first, which may be enough. Create an index")
+    assert found.evidence[-1] == "when ANALYZE last ran, t had 10 rows; now it has 20,000"
+
+
+@pytest.mark.parametrize(
+    ("steps", "doubt"), [(2 * 30 * 4 - 1, ""), (10_000, "")]
+)  # fmt: skip
+def test_a_sort_of_which_few_rows_are_taken(steps: int, doubt: str) -> None:
+    """The program stops after three; an index in that order ends the sort."""
+    one = aggregate(READ, SITE, ns=200 * MS, count=50)._replace(rows=150, vm_steps=50 * steps)
+    profile = replace(profile_of(one), plans=(Plan(READ, "app.db", "\n".join(SORTS)),))
+    served = Served(
+        SORTS, code="CREATE INDEX t_b_c ON t (b, c);", terms=("b", "c"), sorts_less=True
+    )
+    found = [one for one in findings(profile, Knows(served)) if one.category == "temp_btree_sort"]
+    assert [one.doubt for one in found] == ([doubt] if steps == 10_000 else [])
+
+
+STACK = (
+    Frame("get", "/venv/site-packages/peewee.py", 1, "library"),
+    QUERY,
+    Frame("dispatch", "/venv/site-packages/flask/app.py", 5, "library"),
+    MAIN,
+)
+
+
+def test_a_client_s_loop_of_requests_is_no_loop_of_queries() -> None:
+    assert outside_of_request(STACK) == {MAIN}
+    assert outside_of_request(STACK[:2]) == frozenset()
+    one = aggregate("SELECT a FROM t WHERE id = ?", SITE, ns=50 * MS, count=50)._replace(rows=50)
+    plain = profile_of(one)
+    served = replace(plain, stack_samples=(StackSample(one.statement, STACK, 64, one.self_ns),))
+
+    def loop(frame: Frame) -> Frame | None:
+        return replace(frame, line=1) if frame == MAIN else None
+
+    said = [[f.category for f in find(Report(profile), loop, {})] for profile in (plain, served)]
+    assert said == [["n_plus_one"], []]
+
+
+def test_a_function_that_calls_itself_is_a_loop() -> None:
+    one = aggregate("SELECT a FROM t WHERE id = ?", (QUERY, MAIN, MAIN), ns=50 * MS, count=50)
+    profile = profile_of(one._replace(rows=50))
+    (found,) = findings(profile, Knows(INDEX), is_loop=False)
+    assert found.evidence[-1] == "it calls itself in line 10 of main"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("SELECT a FROM t_1 WHERE id = ?", "SELECT a FROM t_2 WHERE id = ?", True),
+        ("SELECT a FROM t_1 WHERE id = ?", "SELECT b FROM t_2 WHERE no > ?", False),
+    ],
+)
+def test_statements_that_differ_in_names_are_alike(first: str, second: str, same: bool) -> None:
+    assert is_alike(first, second) == same
+
+
+def test_one_line_for_several_tables_is_one_finding() -> None:
+    loops = [
+        aggregate(f"SELECT a FROM t_{n} WHERE id = ?", SITE, ns=50 * MS, count=50)._replace(rows=50)
+        for n in range(4)
+    ]
+    (found,) = findings(profile_of(*loops), Knows(INDEX))
+    assert found.gain_ns == pytest.approx(4 * 49 * MS)
+    assert found.evidence[-1].startswith(
+        "the same for 3 other statements of this line, up to 147 ms"
+    )
+
+
+@pytest.mark.parametrize(("ns", "is_said"), [(10 * MS, True), (9 * MS, False)])
+def test_unknown_plans_are_said(ns: int, is_said: bool) -> None:
+    """From a tenth of the database's time on."""
+    other = aggregate("SELECT a FROM u", SITE, ns=100 * MS - ns)
+    profile = profile_of(aggregate(READ, SITE, ns=ns), other)
+    report = Report(replace(profile, plans=(Plan(other.statement, "app.db", "SCAN u"),)))
+    assert unplanned(report).startswith("the plans of 1 statement, with 10.0% of") == is_said
+
+
+def test_indexes_of_other_collations_are_others(tmp_path: Path) -> None:
+    db = sqlite3.connect(tmp_path / "app.db")
+    db.executescript(
+        "CREATE TABLE t (a, b, c);"
+        "CREATE INDEX plain ON t (a); CREATE INDEX anycase ON t (a COLLATE NOCASE);"
+        "CREATE INDEX wide ON t (a, b); CREATE INDEX down ON t (a DESC);"
+        "CREATE INDEX mixed ON t (a, b DESC); CREATE INDEX reverse ON t (a DESC, b DESC, c);"
+        "CREATE INDEX lower ON t (lower(a)); CREATE INDEX upper ON t (upper(a), b);"
+    )
+    db.close()
+    known = {index.name: index for index in read_schema(str(tmp_path / "app.db")).indexes}
+
+    def beginning_of(name: str) -> set[str]:
+        return {
+            other for other, index in known.items()
+            if other != name and known[name].begins(index)
+            and len(index.columns) > len(known[name].columns)
+        }  # fmt: skip
+
+    assert beginning_of("plain") == {"wide", "mixed", "reverse"}
+    assert beginning_of("down") == {"wide", "mixed", "reverse"}
+    assert beginning_of("anycase") == set()
+    assert beginning_of("lower") == set()
+    assert beginning_of("wide") == {"reverse"}
+    assert beginning_of("mixed") == set()
+    assert isinstance(known["plain"], Index)
+
+
+LOOPS = """
+def f(db, names):
+    rows = [row[0] for row in db.execute("SELECT 1")]
+    sums = [row[0] + len(db.read(row)) for row in db.execute("SELECT 2")]
+    return [row for row in db.execute("SELECT 3")]
+"""
+
+
+def test_what_a_comprehension_goes_over_is_in_no_loop(tmp_path: Path) -> None:
+    file = tmp_path / "app.py"
+    file.write_text(LOOPS)
+    sources = Sources({str(file): [sha256(LOOPS.encode()).hexdigest()]})
+    found = [sources.loop_at(Frame("f", str(file), line)) for line in (3, 4, 5)]
+    assert [one.line if one else None for one in found] == [3, 4, None]
+
+
+@pytest.mark.parametrize(("number", "text"), [(1, "1 row"), (0, "0 rows"), (2.5, "2.5 rows")])
+def test_rows(number: float, text: str) -> None:
+    assert rows(number) == text
