@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from queryprof.analysis.report import Report
     from queryprof.model.advice import Advice
 
+NEEDED = ("apsw", "sqlglot")
+
 OPTIONS = (
     click.option("--prove", "proves", is_flag=True,
                  help="Build indexes on a copy of --db, and measure FILE's statements with them."),
@@ -47,9 +49,11 @@ def proved(
     try:
         from queryprof.proof.prove import prove
     except ModuleNotFoundError as error:
-        if error.name != "apsw":
+        if error.name not in NEEDED:
             raise
-        raise QueryprofError("--prove needs APSW: pip install apsw") from error
+        raise QueryprofError(
+            f"--prove needs {error.name}: pip install {' '.join(NEEDED)}"
+        ) from error
     from queryprof.proof.judging import OutOfTime, StatementError
 
     try:

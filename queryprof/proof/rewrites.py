@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from queryprof.analysis.findings.finding import Finding
 from queryprof.model.advice import Cost, Rewrite
 from queryprof.proof.costs import is_less_work, mean, total
+from queryprof.proof.joining import join
 from queryprof.proof.judging import AFTER, BEFORE, Judge, Measured, OutOfTime, StatementError
-from queryprof.proof.rewriting import Rewriting, Text, Turn, comparisons, join, keyset
+from queryprof.proof.rewriting import Rewriting, Text, Turn, comparisons, keyset
 from queryprof.proof.search import Search
 from queryprof.proof.workload import Query
 

@@ -1,0 +1,66 @@
+"""The parameters of a statement while it is rewritten."""
+
+from __future__ import annotations
+
+from queryprof.proof.values import Values, placeholders, replaced
+
+NAME = ":queryprof_"
+
+
+def numbered(number: int) -> str:
+    """The placeholder of a parameter, from 0 on."""
+    return f"{NAME}{number + 1}"
+
+
+def number_of(placeholder: str) -> int:
+    return int(placeholder.removeprefix(NAME)) - 1
+
+
+class Parameters:
+    """Each has a number, and is :queryprof_1, :queryprof_2, ... in the text, so that it can be moved and
+    repeated.
+    """
+
+    def __init__(self) -> None:
+        self._values: list[object] = []
+        self._names: list[str] = []
+
+    def numbered(self, sql: str, values: Values) -> str:
+        """The text with numbered parameters."""
+        first = len(self._values)
+        names = placeholders(sql)
+        if isinstance(values, dict):
+            wanted = list(dict.fromkeys(name[1:] for name in names))
+            self._values += [values[name] for name in wanted]
+            self._names += wanted
+            return replaced(sql, [numbered(first + wanted.index(name[1:])) for name in names])
+        self._values += values
+        self._names += [""] * len(values)
+        known: dict[str, int] = {}
+        numbers = []
+        for place, name in enumerate(names):
+            own = int(name[1:]) - 1 if name[1:].isdecimal() else len(known)
+            numbers.append(known.setdefault(name if name != "?" else f"?{place}", own))
+        return replaced(sql, [numbered(first + number) for number in numbers])
+
+    @property
+    def count(self) -> int:
+        return len(self._values)
+
+    def add(self, name: str, value: object) -> str:
+        """Another one."""
+        self._values.append(value)
+        self._names.append(name if any(self._names) else "")
+        return numbered(len(self._values) - 1)
+
+    def value(self, placeholder: str) -> object:
+        return self._values[number_of(placeholder)]
+
+    def finished(self, sql: str) -> tuple[str, Values]:
+        """The text as a program would write it, and its values: by name where all had names."""
+        numbers = [number_of(name) for name in placeholders(sql)]
+        names = [self._names[number] for number in numbers]
+        if numbers and all(names) and len(set(numbers)) == len(set(names)):
+            named = dict(zip(names, (self._values[number] for number in numbers), strict=True))
+            return replaced(sql, [f":{name}" for name in names]), named
+        return replaced(sql, ["?"] * len(numbers)), tuple(self._values[n] for n in numbers)
