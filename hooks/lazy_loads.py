@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from queryprof.core import _core
 from queryprof.errors import DriverError
+from queryprof.hooks.reading_places import reading_place
 from queryprof.hooks.replacing import Replacements
 
 TYPE_CHECKING = False
@@ -17,15 +18,39 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+labels: dict[str, str] = {}
+"""By relation its label, with the place that was the first to read it."""
+
+
+def _label(relation: str) -> str:
+    known = labels.get(relation)
+    if known is None:
+        place = reading_place()
+        known = labels[relation] = f"lazy load of {relation}{f' in {place}' if place else ''}"
+    return known
+
+
 def sqlalchemy_load(loader: Any, *_args: object, **_options: object) -> str:
     """The label of a loader's statements."""
-    return f"lazy load of {loader.parent.class_.__name__}.{loader.key}"
+    return _label(f"{loader.parent.class_.__name__}.{loader.key}")
 
 
 def django_load(descriptor: Any, *_args: object) -> str:
     """The label of the statement that gets the object of a foreign key."""
     field = vars(descriptor)["field"]  # a subclass may have a property of that name
-    return f"lazy load of {field.model.__name__}.{field.name}"
+    return _label(f"{field.model.__name__}.{field.name}")
+
+
+def django_rows(queryset: Any, *_args: object) -> str | None:
+    """The label of the statement that gets all objects whose foreign key is one object; None: it is for
+    something else.
+    """
+    instance = queryset._hints.get("instance")
+    if instance is None or queryset._result_cache is not None or queryset._prefetch_related_lookups:
+        return None
+    for field in queryset._known_related_objects:
+        return _label(f"all {type(instance).__name__}.{field.remote_field.get_accessor_name()}")
+    return None
 
 
 LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str]]] = {
@@ -34,6 +59,7 @@ LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str]]] = {
     "django.db.models.fields.related_descriptors": (
         ("ForwardManyToOneDescriptor",), "get_object", django_load,
     ),
+    "django.db.models.query": (("QuerySet",), "_fetch_all", django_rows),
 }  # fmt: skip
 """By module: the names that the class has had, its method that loads, and what the label is."""
 

@@ -35,9 +35,14 @@ LOADERS = ("_LazyLoader.", "LazyLoader.", "ForwardManyToOneDescriptor.")
 """Classes of object mappers whose methods load what an attribute refers to."""
 
 
-def loads_lazily(stack: Iterable[Frame]) -> bool:
-    """Whether an object mapper loads a relation there."""
-    return any(frame.function.startswith(LOADERS) for frame in stack)
+LOADS_MANY = "QuerySet._fetch_all"
+"""Of Django's, whose statement is that of any other query for the same objects."""
+
+
+def loads_lazily(stack: Iterable[Frame], note: str) -> bool:
+    """Whether an object mapper loads there what a note says."""
+    loaders = (*LOADERS, LOADS_MANY) if note.startswith(LAZY + MANY) else LOADERS
+    return any(frame.function.startswith(loaders) for frame in stack)
 
 
 OWN = ("DatabaseOperations._quote_params_for_last_executed_query",)
@@ -94,6 +99,7 @@ ROWS_AT_ONCE = {
 }
 """And INSERTs one statement."""
 
+MANY = "all "
 LAZY = "lazy load of "
 """How a note begins that the object mapper has given, before the class and the attribute."""
 
@@ -102,14 +108,19 @@ def loaded_before(library: str, note: str) -> str:
     """How what is loaded for each object of a class is loaded with all of them.
 
     Args:
-        note: "lazy load of Order.lines", or another that a library has given.
+        note: "lazy load of Order.lines", or another that a library has given; "all" before the class where
+            the attribute is many objects, and then where a template or serializer reads it.
     """
-    relation = note.removeprefix(LAZY)
+    said, _, place = note.removeprefix(LAZY).partition(" in ")
+    relation = said.removeprefix(MANY)
     attribute = relation.rpartition(".")[2]
     how = f".options(selectinload({relation})), or joinedload()"
     if library == "django":
         how = f'.select_related("{attribute}")'
-    return f"Load {relation} with the query before: {how}."
+        if said.startswith(MANY):
+            how = f'.prefetch_related("{attribute}")'
+    where = f" It is read in {place}." if place else ""
+    return f"Load {relation} with the query before: {how}.{where}"
 
 
 ONE_INSERT = {

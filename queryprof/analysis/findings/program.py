@@ -150,7 +150,8 @@ class Program:
         here = [
             stack for stack in self._stacks.get(group.statement, ()) if group.site.frame in stack
         ]
-        return note if not here or any(map(loads_lazily, here)) else None
+        is_known = not here or any(loads_lazily(stack, note or "") for stack in here)
+        return note if is_known else None
 
     @cached_property
     def _callers(self) -> Mapping[object, Group]:

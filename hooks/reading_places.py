@@ -1,0 +1,59 @@
+"""Where a template or a serializer reads an attribute that an object mapper then loads: such places are in
+no line of the program's Python code.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+MOST_FRAMES = 60
+
+
+def reading_place() -> str:
+    """The innermost of them on the stack, as "template book.html:12" or "serializer Book.author"; "": there
+    is none. Some microseconds: for the first load of a relation.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(MOST_FRAMES):
+        if frame is None:
+            break
+        function = frame.f_code.co_name
+        if function == "render_annotated":
+            return _django_template(frame)
+        if "debug_info" in frame.f_globals and "blocks" in frame.f_globals:
+            return _jinja_template(frame)
+        if function == "to_representation" and "fields" in frame.f_locals:
+            return _serializer(frame)
+        frame = frame.f_back
+    return ""
+
+
+def _django_template(frame: FrameType) -> str:
+    """Of the node of a template that is rendered."""
+    node = frame.f_locals.get("self")
+    name = getattr(getattr(node, "origin", None), "template_name", None) or "(a string)"
+    line = getattr(getattr(node, "token", None), "lineno", 0)
+    return f"template {name}:{line}"
+
+
+def _jinja_template(frame: FrameType) -> str:
+    """Of a template's compiled code: debug_info has lines of the template and of that, in rising order
+    (https://jinja.palletsprojects.com/en/stable/api/#jinja2.Environment.compile).
+    """
+    line = 0
+    for pair in str(frame.f_globals["debug_info"]).split("&"):
+        of_template, _, of_code = pair.partition("=")
+        if of_code.isdecimal() and int(of_code) <= frame.f_lineno:
+            line = int(of_template)
+    return f"template {frame.f_globals.get('name') or '(a string)'}:{line}"
+
+
+def _serializer(frame: FrameType) -> str:
+    """Of Django REST framework: the class, and the field whose value is read."""
+    name = type(frame.f_locals.get("self")).__name__
+    field = getattr(frame.f_locals.get("field"), "field_name", None)
+    return f"serializer {name}.{field}" if field else f"serializer {name}"

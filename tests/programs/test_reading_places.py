@@ -1,0 +1,143 @@
+"""Where a template or a serializer reads what an object mapper then loads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from queryprof.analysis.findings.libraries import loaded_before
+from queryprof.trace.reader import read_profile
+
+pytestmark = pytest.mark.once
+
+DJANGO = """
+import sys
+import django
+from django.conf import settings
+settings.configure(
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+    INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth"], USE_TZ=True,
+    TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates", "DIRS": ["templates"]}],
+)
+django.setup()
+from django.db import connection, models
+from django.template.loader import render_to_string
+
+class Author(models.Model):
+    name = models.TextField()
+    class Meta:
+        app_label = "books"
+
+class Book(models.Model):
+    title = models.TextField()
+    author = models.ForeignKey(Author, models.CASCADE)
+    class Meta:
+        app_label = "books"
+
+with connection.schema_editor() as editor:
+    editor.create_model(Author)
+    editor.create_model(Book)
+for number in range(30):
+    author = Author.objects.create(name=f"author {number}")
+    Book.objects.create(title="a", author=author)
+    Book.objects.create(title="b", author=author)
+"""
+PAGE = "<ul>\n{% for book in books %}\n<li>{{ book.title }}\n  by {{ book.author.name }}\n{% endfor %}</ul>"
+AUTHORS = "{% for author in authors %}\n{% for book in author.book_set.all %}{{ book.title }}{% endfor %}{% endfor %}"
+
+TEMPLATES = (
+    DJANGO
+    + """
+print(len(render_to_string("books.html", {"books": Book.objects.all()})))
+print(len(render_to_string("authors.html", {"authors": Author.objects.all()})))
+"""
+)
+SERIALIZERS = (
+    DJANGO
+    + """
+from rest_framework import serializers
+class BookSerializer(serializers.ModelSerializer):
+    by = serializers.CharField(source="author.name")
+    class Meta:
+        model = Book
+        fields = ["title", "by"]
+print(len(BookSerializer(Book.objects.all(), many=True).data))
+"""
+)
+FLASK = """
+import jinja2, sqlalchemy as sa
+from sqlalchemy import orm
+class Base(orm.DeclarativeBase):
+    pass
+class Author(Base):
+    __tablename__ = "author"
+    id = sa.Column(sa.Integer, primary_key=True)
+    name = sa.Column(sa.Text)
+class Book(Base):
+    __tablename__ = "book"
+    id = sa.Column(sa.Integer, primary_key=True)
+    author_id = sa.Column(sa.ForeignKey("author.id"))
+    author = orm.relationship(Author)
+engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
+Base.metadata.create_all(engine)
+with orm.Session(engine) as session:
+    session.add_all([Book(author=Author(name=str(n))) for n in range(30)])
+    session.commit()
+environment = jinja2.Environment(loader=jinja2.FileSystemLoader("templates"))
+with orm.Session(engine) as session:
+    books = session.scalars(sa.select(Book)).all()
+    print(len(environment.get_template("jinja.html").render(books=books)))
+"""
+JINJA = "<ul>\n{% for book in books %}\n<li>\n  by {{ book.author.name }}\n{% endfor %}</ul>"
+
+
+def notes(tmp_path: Path, program: str) -> list[str]:
+    (tmp_path / "templates").mkdir()
+    for name, text in (("books", PAGE), ("authors", AUTHORS), ("jinja", JINJA)):
+        (tmp_path / "templates" / f"{name}.html").write_text(text)
+    (tmp_path / "app.py").write_text(program)
+    bare = subprocess.run([sys.executable, "app.py"], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "queryprof", "run", "--no-report", "-o", "t.qprof", "app.py"]
+    recorded = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert recorded.stdout == bare.stdout
+    return sorted(read_profile("t.qprof").notes.values())
+
+
+def test_django_s_templates(tmp_path: Path) -> None:
+    """The line that reads the attribute, or goes over the objects that refer to one."""
+    pytest.importorskip("django")
+    assert notes(tmp_path, TEMPLATES) == [
+        "lazy load of Book.author in template books.html:4",
+        "lazy load of all Author.book_set in template authors.html:2",
+    ]
+
+
+def test_serializers_of_the_rest_framework(tmp_path: Path) -> None:
+    pytest.importorskip("rest_framework")
+    assert notes(tmp_path, SERIALIZERS) == [
+        "lazy load of Book.author in serializer BookSerializer.by"
+    ]
+
+
+def test_jinja_s_templates(tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy")
+    assert notes(tmp_path, FLASK) == ["lazy load of Book.author in template jinja.html:4"]
+
+
+@pytest.mark.parametrize(
+    ("library", "note", "words", "place"),
+    [
+        ("django", "lazy load of Book.author in template books.html:4",
+         'Load Book.author with the query before: .select_related("author").', " It is read in template books.html:4."),
+        ("django", "lazy load of all Author.book_set",
+         'Load Author.book_set with the query before: .prefetch_related("book_set").', ""),
+        ("sqlalchemy", "lazy load of Order.lines in template o.html:1",
+         "Load Order.lines with the query before: .options(selectinload(Order.lines)), or joinedload().",
+         " It is read in template o.html:1."),
+    ],
+)  # fmt: skip
+def test_the_fix_names_the_place(library: str, note: str, words: str, place: str) -> None:
+    assert loaded_before(library, note) == words + place
