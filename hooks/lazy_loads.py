@@ -53,7 +53,7 @@ def django_rows(queryset: Any, *_args: object) -> str | None:
     return None
 
 
-LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str]]] = {
+LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str | None]]] = {
     # The class was renamed in 2.1.
     "sqlalchemy.orm.strategies": (("LazyLoader", "_LazyLoader"), "_emit_lazyload", sqlalchemy_load),
     "django.db.models.fields.related_descriptors": (

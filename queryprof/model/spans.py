@@ -43,6 +43,8 @@ class SlowSpan:
         failed: an exception left it.
         status: of an HTTP response; None: none.
         runs: by their start; empty: it asked nothing, or there was no room.
+        queue_ns: functions that it handed to threads waited for one, at the least; cpu_ns: of its
+            thread while it ran. None: unknown.
     """
 
     name: str
@@ -54,3 +56,5 @@ class SlowSpan:
     failed: bool
     status: int | None
     runs: tuple[SpanRun, ...]
+    queue_ns: int | None = None
+    cpu_ns: int | None = None

@@ -227,9 +227,11 @@ class _Loader:
         runs: dict[int, list[SpanRun]] = defaultdict(list)
         for owner, _, *row in self._rows("span_run"):
             runs[owner].append(SpanRun(*row))
-        for number, *facts, failed, status in rows:
+        for number, *facts, failed, status, queue_ns, cpu_ns in rows:
             in_order = sorted(runs[number], key=lambda run: run.start_ns)
-            yield _made(SlowSpan, *facts, bool(failed), status, tuple(in_order))
+            yield _made(
+                SlowSpan, *facts, bool(failed), status, tuple(in_order), queue_ns, cpu_ns
+            )  # fmt: skip
 
     def _handoffs(self) -> Iterator[Handoff]:
         rows = list(self._rows("handoff"))

@@ -181,7 +181,13 @@ class RegionAddition(RegionRows):
             if duration_ns > 0 and first + count <= known
         }
         rows = self._chosen_rows(
-            "slow_spans", "span_slowest", found, given={"status": lambda number: number or None}
+            "slow_spans",
+            "span_slowest",
+            found,
+            given={
+                "status": lambda number: number or None,
+                "cpu_ns": lambda number: number if number >= 0 else None,
+            },
         )
         spans = dict(zip(found, [row for row, _ in rows], strict=True))
         places = [first + at for first, count in found.values() for at in range(count)]

@@ -15,6 +15,7 @@ History:
         files_off; of frame: first_line
     8   source; of process: unseen_files
     9   library_time
+    10  of span_slowest: queue_ns, cpu_ns
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): distinguishes it from other SQLite files."""
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """In the header (user_version) of every trace."""
 
 

@@ -63,6 +63,10 @@ SPAN_TABLES = (
             last("executions", "execute, executemany, executescript"),
             last("failed", "1: left by an exception"),
             unknown("status", "of HTTP; NULL: none", "INTEGER"),
+            unknown(
+                "queue_ns", "functions of it waited for a thread, at the least", "INTEGER", since=10
+            ),
+            unknown("cpu_ns", "of its thread while it ran, if it ran alone", "INTEGER", since=10),
         ),
         has_id=True,
         since=7,

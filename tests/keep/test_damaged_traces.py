@@ -106,7 +106,7 @@ def write_trace(path: str) -> None:
             (stall,) = store.add("stall", [(loop, main, stack, stack, *sums)])
             store.add("stall_cause", [(stall, *by, 2, 10**8)])
             store.add("stall_event", [(loop, main, stack, stack, 10**18, 10**8)])
-            slow = (span, thread, 10**18, 10**9, 10**8, 3, 0, 200)
+            slow = (span, thread, 10**18, 10**9, 10**8, 3, 0, 200, 10**7, 10**8)
             (slowest,) = store.add("span_slowest", [slow])
             store.add("span_run", [(slowest, 0, *key, 10**6, 10**8, 3, 10**7, 5)])
         store.add("span_total", [(span, 9, 1, 9, 10**9, 10**9, 10**10, 10**9, 27, 5)])

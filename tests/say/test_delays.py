@@ -19,6 +19,8 @@ from queryprof.model import (
     SlowSpan,
     StallEvent,
     Thread,
+    ThreadUsage,
+    UsageInterval,
 )
 from queryprof.trace.reader import read_profile
 
@@ -59,6 +61,68 @@ def test_what_explains_little_or_is_of_another_thread_is_left_out() -> None:
     assert reasons((stall(100, 9),)) == ()
     assert reasons((stall(100, 90),), thread=OTHER) == ()
     assert reasons(locks=(lock("wait", OTHER, 100, 50, REPORT),)) == ()
+
+
+def of_threads(
+    queue_ms: int | None = None, cpu_ms: int | None = None, others_ms: int = 0, database_ms: int = 0
+) -> list[tuple[str, int]]:
+    """Of the same span, beside a thread that computed."""
+    span = SlowSpan(
+        "GET /", MAIN, 100 * MS, 100 * MS, database_ms * MS, 1, False, 200, (),
+        None if queue_ms is None else queue_ms * MS, None if cpu_ms is None else cpu_ms * MS,
+    )  # fmt: skip
+    busy = tuple(
+        ThreadUsage(
+            thread, 0, 0, 0, 0, 0, 0, 0, 0, 100 * MS,
+            (UsageInterval(0, 90 * MS, 0, 0), UsageInterval(100 * MS, others_ms * MS, 0, 0)),
+        )
+        for thread in (OTHER, MAIN, Thread(2, "other"))
+    )  # fmt: skip
+    found = Delays(Profile((), (), thread_usage=busy)).of(span)
+    return [(delay.kind, delay.ns // MS) for delay in found]
+
+
+def test_what_threads_do_meanwhile() -> None:
+    """Those of the same process. Nothing is said of what is unknown."""
+    assert of_threads() == of_threads(queue_ms=9) == of_threads(others_ms=90) == []
+    assert of_threads(queue_ms=10) == [("queue", 10)]
+    assert of_threads(queue_ms=500) == [("queue", 100)]
+    assert of_threads(cpu_ms=40) == [("cpu", 40)]
+    assert of_threads(cpu_ms=0, others_ms=80) == [("others", 80)]
+    assert of_threads(cpu_ms=0, others_ms=79) == []
+    assert of_threads(cpu_ms=40, others_ms=90) == [("others", 60), ("cpu", 40)]
+    assert of_threads(cpu_ms=10, database_ms=50, others_ms=90) == [("others", 40), ("cpu", 10)]
+
+
+QUEUE = """
+    import asyncio, time, queryprof
+    from concurrent.futures import ThreadPoolExecutor
+    def work():
+        time.sleep(0.1)
+    async def main():
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(1) as pool:
+            first = loop.run_in_executor(pool, work)
+            with queryprof.span("GET /queue"):
+                start = time.perf_counter_ns()
+                await asyncio.gather(*(loop.run_in_executor(pool, time.perf_counter_ns) for _ in range(3)))
+                took = time.perf_counter_ns() - start
+            await first
+        print(took)
+    asyncio.run(main())
+"""
+
+
+def test_a_request_that_waits_for_a_thread(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(textwrap.dedent(QUEUE))
+    command = [Path(sys.executable).with_name("queryprof"), "run", "--no-report", "-o", "t.qprof"]
+    run = subprocess.run(
+        [*command, "app.py"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    (span,) = read_profile(str(tmp_path / "t.qprof")).slow_spans
+    assert span.queue_ns is not None
+    assert 50 * MS < span.queue_ns <= span.duration_ns
+    assert span.queue_ns <= int(run.stdout) + 50 * MS
 
 
 def test_who_held_the_lock() -> None:

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <structmember.h>
 
+#include "context/spans.h"
 #include "context/submission.h"
 #include "memory/histogram.h"
 #include "memory/region.h"
@@ -112,6 +113,9 @@ static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, 
         qp_submitter_enter(&self->submitter);
     }
     self->started_ticks = qp_clock_ticks();
+    if (self->is_timed && qp_recording && self->submitter.recording == qp_recording) {
+        qp_span_queued(self->submitter.span, self->handed_ticks, self->started_ticks);
+    }
     PyObject *result = PyObject_Vectorcall(function, args, flagged, names);
     self->ended_ticks = qp_clock_ticks();
     if (enters) {

@@ -40,7 +40,9 @@ typedef struct {
     bool is_watched;
     int64_t executions;
     int64_t database_ns;
-    int status; /* of a request; 0: none */
+    int64_t queue_ns;      /* functions waited for a thread, */
+    uint64_t queued_ticks; /* ... up to here */
+    int status;            /* of a request; 0: none */
     uint16_t thread_number;
     qp_span_runs *runs; /* owned; NULL: none */
     qp_span_sites sites;
@@ -182,6 +184,8 @@ int64_t qp_span_begin(PyObject *name)
         begun->thread = thread;
         begun->step = step_of(thread);
         begun->cpu_ns = begun->executions = begun->database_ns = 0;
+        begun->queue_ns = 0;
+        begun->queued_ticks = 0;
         begun->is_watched = false;
         begun->status = 0;
         begun->thread_number = thread->number;
@@ -226,7 +230,9 @@ static QP_COLD void keep(const running_span *ended, bool failed)
                                 .started_unix_ns = qp_clock_unix_ns(ended->started_ticks),
                                 .duration_ns = ended->ns,
                                 .database_ns = ended->database_ns,
-                                .executions = ended->executions};
+                                .executions = ended->executions,
+                                .queue_ns = ended->queue_ns,
+                                .cpu_ns = ended->cpu_ns};
     qp_slow_span_add(&slow, ended->started_ticks, ended->runs);
 }
 
@@ -251,6 +257,7 @@ void qp_span_end(int64_t span, bool failed)
     if (outer) {
         outer->executions += ended->executions;
         outer->database_ns += ended->database_ns;
+        outer->queue_ns += ended->queue_ns;
         qp_span_runs_join(&outer->runs, ended->runs);
     }
     if (qp_slow_span_counts(ended->name, ended->ns)) {
@@ -259,6 +266,17 @@ void qp_span_end(int64_t span, bool failed)
     qp_span_runs_give_back(ended->runs);
     ended->runs = NULL;
     ended->serial = 0;
+}
+
+void qp_span_queued(int64_t span, uint64_t handed_ticks, uint64_t started_ticks)
+{
+    running_span *of = running(span);
+    if (of) {
+        uint64_t from = handed_ticks > of->queued_ticks ? handed_ticks : of->queued_ticks;
+        of->queue_ns +=
+            started_ticks > from ? qp_clock_ns(qp_clock_elapsed(from, started_ticks)) : 0;
+        of->queued_ticks = started_ticks > from ? started_ticks : from;
+    }
 }
 
 void qp_span_status(int64_t span, int status)

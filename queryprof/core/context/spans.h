@@ -39,6 +39,10 @@ void qp_span_stop(int64_t span);
 /* Ends a stopped span, with the executions flushed so far. */
 void qp_span_end(int64_t span, bool failed);
 
+/* Counts the time in which a function that the span handed over waited for a thread: once where
+ * several waited. */
+void qp_span_queued(int64_t span, uint64_t handed_ticks, uint64_t started_ticks);
+
 /* Counts the status that a request ended with. */
 void qp_span_status(int64_t span, int status);
 

@@ -234,6 +234,8 @@ static const qp_column slow_spans[] = {COLUMN(qp_slow_span_row, sequence, 'I'),
                                        ENDED(duration_ns, 'q'),
                                        ENDED(database_ns, 'q'),
                                        ENDED(executions, 'q'),
+                                       ENDED(queue_ns, 'q'),
+                                       ENDED(cpu_ns, 'q'),
                                        END};
 
 static const qp_column span_runs[] = {KEY(qp_span_run_row),

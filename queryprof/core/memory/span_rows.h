@@ -48,6 +48,8 @@ typedef struct {
     int64_t duration_ns;
     int64_t database_ns;
     int64_t executions;
+    int64_t queue_ns; /* functions that it handed over waited for a thread, at the least */
+    int64_t cpu_ns;   /* -1: unknown */
 } qp_ended_span;
 
 /* One of the slowest of its name. Row n has the runs of row n x QP_SPAN_RUNS and those after it. */

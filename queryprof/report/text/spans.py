@@ -18,6 +18,15 @@ NOT_KEPT = "Its calls were not kept: too many ran at once."
 THE_REST = "(everything that followed)"
 
 
+OF_THREADS = {
+    "queue": "functions that it handed over waited for a thread: the pool was busy",
+    "cpu": "its thread computed (CPU time, queries included)",
+    "others": "at most it may have waited for other threads of the process, which computed meanwhile (the"
+    " interpreter's lock, or a core)",
+}
+"""What is said of a delay that is at no place."""
+
+
 def without_runs(one: SlowSpan) -> str:
     """What is said instead of a span's calls."""
     return NOT_KEPT if one.executions else NOTHING_ASKED
@@ -30,6 +39,8 @@ def delay_in_words(delay: Delay, places: Places) -> str:
         return (
             f"{duration(delay.ns)} the event loop stood at {at} ({counted(delay.count, 'stall')})"
         )
+    if delay.kind in OF_THREADS:
+        return f"{duration(delay.ns)} {OF_THREADS[delay.kind]}"
     return f"{duration(delay.ns)} it waited for a lock that was taken at {at} ({counted(delay.count, 'wait')})"
 
 
