@@ -145,6 +145,13 @@ def test_a_function_that_calls_itself_is_a_loop() -> None:
     assert found.evidence[-1] == "it calls itself in line 10 of main"
 
 
+def test_a_loop_in_the_line_of_the_call_is_no_recursion() -> None:
+    """A comprehension, for instance."""
+    one = aggregate("SELECT a FROM t WHERE id = ?", SITE, ns=50 * MS, count=50)._replace(rows=50)
+    (found,) = find(Report(profile_of(one)), lambda frame: frame, {})
+    assert found.evidence[-1] == "the loop is in line 3 of query"
+
+
 @pytest.mark.parametrize(
     ("first", "second", "same"),
     [

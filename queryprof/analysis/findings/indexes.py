@@ -305,6 +305,12 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
         )
 
 
+def _in_django(program: Program, group: Group) -> str:
+    if program.library(group.statement) != "django":
+        return ""
+    return " In Django: db_index=False of the field (a ForeignKey has an index by itself), and a migration."
+
+
 def redundant_index(program: Program) -> Iterator[Finding | None]:
     for schema in program.schemas.values():
         for index in schema.indexes:
@@ -339,7 +345,7 @@ def redundant_index(program: Program) -> Iterator[Finding | None]:
                         f" ({', '.join(wider.columns)}); each write to {index.table} keeps both"
                     ),
                 ),
-                f"Drop {index.name}: {wider.name} serves the same queries.",
+                f"Drop {index.name}: {wider.name} serves the same queries.{_in_django(program, most)}",
                 code=f"DROP INDEX {index.name};",
                 doubt="The gain is an estimate: an equal part of the writes for each index.",
                 most=Severity.MEDIUM,

@@ -203,7 +203,9 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             )
         if loop and loop.frame:
             place = f"in line {loop.frame.line} of {loop.frame.function}"
-            is_recursion = loop.frame in group.path
+            functions = [(frame.file, frame.function) for frame in group.path]
+            again = functions.count((loop.frame.file, loop.frame.function)) > 1
+            is_recursion = again and loop.frame in group.path
             evidence.append(f"it calls itself {place}" if is_recursion else f"the loop is {place}")
         finding = program.finding(
             "n_plus_one",
