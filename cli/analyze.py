@@ -49,7 +49,7 @@ def analyze(
     from queryprof.analysis.report import Report
     from queryprof.cli.accepted import read_accepted
     from queryprof.cli.reading import read_whole
-    from queryprof.findings import findings_of
+    from queryprof.findings import findings_of, misfit
     from queryprof.report.places import Places
 
     if form == "sql" and not proves:
@@ -66,7 +66,7 @@ def analyze(
     known = {finding.identity for finding in found}
     cautions = [
         *report.overview.cautions,
-        *filter(None, [unplanned(report)]),
+        *filter(None, [unplanned(report), misfit(report, databases)]),
         *(f"accepted, but no finding any more: {one}" for one in accepted if one not in known),
     ]
     stale = [(one, reason, one not in known) for one, reason in accepted.items()]

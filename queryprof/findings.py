@@ -8,10 +8,35 @@ from collections.abc import Iterable
 
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.groups import groups_of
 from queryprof.analysis.report import Report
 from queryprof.proof.planner import Planner
 from queryprof.trace.database_schema import read_schema, schemas_of
 from queryprof.trace.sources import Sources
+
+MOST_LOOKED_AT = 20
+"""Statements."""
+
+
+def misfit(report: Report, databases: Iterable[str]) -> str:
+    """What is said where none of the statements that take most fits a database that was given; "": one does.
+
+    Raises:
+        TraceError: one of `databases` cannot be read.
+    """
+    given = {path: read_schema(path) for path in databases}
+    groups = groups_of(report)[:MOST_LOOKED_AT] if given else ()
+    statements = [group.statement for group in groups if group.reads or group.writes]
+    for path in given if statements else ():
+        with Planner(given, dict.fromkeys(statements, path), ()) as planner:
+            if any(map(planner.knows, statements)):
+                return ""
+    if not statements:
+        return ""
+    names = ", ".join(given)
+    return (
+        f"{names}: it has not the tables of the recorded statements: is it the program's database?"
+    )
 
 
 def findings_of(

@@ -69,6 +69,16 @@ class Planner:
             self._known[statement] = found
         return self._known[statement]
 
+    def knows(self, statement: str) -> bool:
+        """Whether its database has what it names, as far as there is time to look."""
+        try:
+            Trial(self._started(self._databases.get(statement, "")), statement).plan()
+        except StatementError:
+            return False
+        except (OutOfTime, ProofError):
+            return True
+        return True
+
     def tables(self, statement: str) -> frozenset[str]:
         """The tables that a statement reads; none: its schema is not known."""
         with suppress(StatementError, OutOfTime, ProofError):

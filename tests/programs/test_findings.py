@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -77,6 +78,23 @@ def test_exit_statuses(queryprof: Run, trace: str) -> None:
     assert missing.returncode == 2
     assert missing.stderr.startswith("queryprof: nothing.db: there is no such file")
     assert len(missing.stderr.splitlines()) == 1
+
+
+def test_another_program_s_database_is_noticed(queryprof: Run, trace: str) -> None:
+    """One with a table of a statement's name is taken for the program's."""
+    said = (
+        "wrong.db: it has not the tables of the recorded statements: is it the program's database?"
+    )
+    table = "CREATE TABLE other (a)"
+    for schema, is_said in (
+        (table, True),
+        (table + "; CREATE TABLE item (id, name, price)", False),
+    ):
+        Path("wrong.db").unlink(missing_ok=True)
+        with closing(sqlite3.connect("wrong.db")) as db:
+            db.executescript(schema)
+        result = queryprof("analyze", trace, "--db", "wrong.db")
+        assert (said in " ".join(result.stdout.split())) == is_said, result.stdout
 
 
 def test_a_trace_without_calls_is_refused(queryprof: Run) -> None:

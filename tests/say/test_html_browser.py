@@ -151,7 +151,8 @@ def test_it_searches(opened: Opening, text: str) -> None:
         ):
             page.fill("#search", words.strip() if words != "product_17 " else "product_17")
             said = page.locator(".tools [role=status]").inner_text()
-            assert said == f"{found} of 301 statements", words
+            none = "" if found else "None has all of these words: "
+            assert said == f"{none}{found} of 301 statements", words
 
 
 def test_the_keyboard_is_enough(opened: Opening, text: str) -> None:

@@ -43,7 +43,8 @@ function statements() {
     const [key, direction] = order, column = D.statements[key];
     shown = all.filter((number) => words.every((word) => haystack[number].includes(word)));
     shown.sort((a, b) => ((column[a] ?? -1) - (column[b] ?? -1)) * direction || a - b);
-    said.textContent = words.length ? `${grouped(shown.length)} of ${counted(all.length, "statement")}` : counted(all.length, "statement");
+    const some = shown.length ? `${grouped(shown.length)} of ` : "None has all of these words: 0 of ";
+    said.textContent = (words.length ? some : "") + counted(all.length, "statement");
     on = -1;
     draw();
   }
