@@ -21,13 +21,16 @@ from queryprof.proof.rewriting import (
 from queryprof.proof.values import placeholders
 from queryprof.proof.workload import Sample
 
+FOUND = 0.9
+"""Of the rows that the program's executions returned, on average."""
+
 MOST_ASKED = 10_000
 """Rows of an outer query in which the inner one's values are looked for."""
 
 
 def join(
     outer: Sample, inners: Sequence[Sample], columns_of: Callable[[Text], list[str]], rows: Rows,
-    most_rows: int,
+    most_rows: int, rows_each: float,
 ) -> Iterator[Rewriting]:  # fmt: skip
     """One statement for a query and the one that is executed for each of its rows.
 
@@ -35,6 +38,7 @@ def join(
         inners: of the one, with several sets of parameters.
         columns_of: the names of a query's columns.
         most_rows: of the outer query, for which the inner one is executed.
+        rows_each: that the program's executions of the inner one returned, on average.
     """
     sql = outer.sql.strip().rstrip(";")
     few = f"SELECT * FROM ({sql}) LIMIT {most_rows}"
@@ -47,7 +51,7 @@ def join(
     asked = rows(f"SELECT * FROM ({sql}) LIMIT {MOST_ASKED}", outer.values)
     for place, number in _keys(inners, names, asked):
         parts = _Joined(names, place, number)
-        turn = parts.turn(measured, inners[0], around, rows)
+        turn = parts.turn(measured, inners[0], around, rows, rows_each)
         shown = parts.text(outer, inners[0])
         if turn and shown:
             how = (
@@ -65,26 +69,31 @@ def _keys(
     """Which parameter is the value of which column: by their names, else by the recorded values. A
     value that is missing in `asked` says nothing where these are not all rows.
     """
+    recorded = [one for one in inners if not one.is_drawn]
     select = plain_select(Parameters().numbered(inners[0].sql, inners[0].values))
     where = select.args.get("where") if select else None
     if not select or not where:
         return
     compared = _compared(where)
     for place in range(len(placeholders(inners[0].sql))):
-        if place not in compared:
+        others = [at for at in range(len(placeholders(inners[0].sql))) if at != place]
+        # What else differs for each row is in no column of the other query.
+        is_constant = len(recorded) > 1 and all(
+            len({_value(one, at) for one in recorded}) == 1 for at in others
+        )
+        if place not in compared or (others and not is_constant):
             continue
         named = _named_as(compared[place], select.args["from_"].this.name, names)
-        wanted = {_value(one, place) for one in inners if not one.is_drawn}
+        wanted = {_value(one, place) for one in recorded}
         having = [
             number for number in range(len(names)) if wanted <= {row[number] for row in asked}
         ]
         are_all = len(asked) < MOST_ASKED
-        sure = [number for number in named if number in having] if wanted and are_all else []
-        if sure or named:
-            yield place, (sure or named)[0]
-            return
-        if len(wanted) > 1 and len(having) == 1:
-            yield place, having[0]
+        if wanted and are_all:
+            named = [number for number in named if number in having]
+        only = having if len(wanted) > 1 and len(having) == 1 else []
+        for number in (named or only)[:1]:
+            yield place, number
             return
 
 
@@ -102,7 +111,9 @@ def _named_as(column: str, table: str, names: Sequence[str]) -> list[int]:
     """The columns that are named as what a query looks for: as a reference to it, as itself, or as
     the key that it refers to.
     """
-    wanted = [f"{table}_{column}".lower(), column.lower()]
+    words = table.lower().split("_")
+    wanted = [f"{'_'.join(words[at:])}_{column}".lower() for at in range(len(words))]
+    wanted += [column.lower()] if column.lower() != "id" else []  # any table may have an id
     wanted += ["id"] if column.endswith(("_id", "Id")) else []
     lower = [name.lower() for name in names]
     return [lower.index(name) for name in wanted if name in lower]
@@ -120,6 +131,8 @@ class _Joined:
         """The one statement; None: the inner query cannot be joined."""
         parameters = Parameters()
         first = parameters.numbered(outer.sql.strip().rstrip(";"), outer.values)
+        tree = parsed(first)
+        first = text_of(tree) if tree else first  # in one line
         before = parameters.count
         select = plain_select(parameters.numbered(inner.sql, inner.values))
         if not select or not select.args.get("where"):
@@ -141,13 +154,17 @@ class _Joined:
         counted = f"(SELECT {columns} FROM {table} WHERE {on})"
         return parameters.finished(f"{head}{counted} FROM outer_rows")
 
-    def turn(self, outer: Sample, inner: Sample, around: Sequence[Row], rows: Rows) -> Turn | None:
-        """What the program executes for these rows, and the one statement with the rows it must have."""
+    def turn(
+        self, outer: Sample, inner: Sample, around: Sequence[Row], rows: Rows, rows_each: float
+    ) -> Turn | None:
+        """What the program executes for these rows, and the one statement with the rows it must have. None:
+        the inner query finds less by this column than it did in the program: it is another one.
+        """
         text = self.text(outer, inner)
         each = tuple(self._each(inner, row[self.number]) for row in around)
         found = [rows(sql, values) for sql, values in each] if text else []
         width = max((len(row) for of_row in found for row in of_row), default=0)
-        if not text or not width:
+        if not text or not width or sum(map(len, found)) < FOUND * rows_each * len(found):
             return None
         expected = tuple(
             (*row, *one)

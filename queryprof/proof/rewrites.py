@@ -18,6 +18,11 @@ ROUNDS, LONG_NS = 5, 300_000_000
 FASTER = 0.8
 """So much of the time before a rewritten statement may take: else it is not worth the work."""
 
+MUCH = 3
+"""So many times faster is a statement as it is with an index that is to be created, which takes space and time of
+writes: then it is not rewritten.
+"""
+
 FEWEST_ROWS, MOST_ROWS = 10, 200
 """Of the query around an N+1: for so many of its rows the others are executed."""
 
@@ -52,11 +57,18 @@ def _rewritings(
     with contextlib.suppress(StatementError):
         if finding.category == "offset_pagination":
             yield from keyset(samples, search.schema, rows)
-        if parent and parent.samples and not parent.writes:
-            each_ns = search.base_ns(queries[finding.statement])
+        query = queries[finding.statement]
+        if parent and parent.samples and not parent.writes and parent.rows >= query.executions:
+            each_ns = search.base_ns(query)
             most_rows = max(FEWEST_ROWS, min(MOST_ROWS, round(LONG_NS / max(each_ns, 1))))
+            rows_each = query.rows / max(query.executions, 1)
             yield from join(
-                parent.samples[0], samples, lambda one: _columns(judge, *one), rows, most_rows
+                parent.samples[0],
+                samples,
+                lambda one: _columns(judge, *one),
+                rows,
+                most_rows,
+                rows_each,
             )
         if finding.category in OF_COMPARISONS:
             yield from comparisons(samples, search.schema)
@@ -92,12 +104,23 @@ def _measured(search: Search, query: Query, copy: str, rewriting: Rewriting) -> 
                 return None
             costs.append(_least(search.judge, copy, turn))
         before, after = (mean([pair[side] for pair in costs]) for side in (0, 1))
+        if copy == BEFORE and MUCH * _with_changes_ns(search.judge, rewriting) <= after.ns:
+            return None  # an index that is proposed wins much more
         if after.ns < FASTER * before.ns and is_less_work(before, after) is not False:
             return Rewrite(
                 query.statement, rewriting.sql, rewriting.how, before, after, copy == AFTER,
                 len(costs), query.samples[0].is_drawn,
             )  # fmt: skip
     return None
+
+
+def _with_changes_ns(judge: Judge, rewriting: Rewriting) -> float:
+    """What the statements take as they are, with the changes made: the least of several rounds each."""
+    found = [
+        min(total([_once(judge, AFTER, text) for text in turn.before]).ns for _ in range(ROUNDS))
+        for turn in rewriting.turns
+    ]
+    return sum(found) / max(len(found), 1)
 
 
 def _has_equal_rows(judge: Judge, copy: str, turn: Turn) -> bool:

@@ -59,7 +59,7 @@ class Query:
     """One recorded statement.
 
     Attributes:
-        ns: the time it took when it was recorded; executions: how often.
+        ns: the time it took when it was recorded; executions: how often; rows: that it returned.
         samples: none: it cannot be measured, for `reason`.
     """
 
@@ -70,6 +70,7 @@ class Query:
     accesses: tuple[Access, ...] = ()
     samples: tuple[Sample, ...] = ()
     reason: str = ""
+    rows: int = 0
 
     @property
     def inserts_into(self) -> str:
@@ -89,7 +90,8 @@ def queries_of(
             or INSERTS.match(one.statement)
             or CHANGES.match(one.statement)
         ):
-            sums = spent.setdefault(one.statement, [0, 0])
+            sums = spent.setdefault(one.statement, [0, 0, 0])
+            sums[2] += one.rows
             sums[0] += one.self_ns
             sums[1] += (
                 one.rows if one.operation == "executemany" else one.count * _begins(one.operation)
@@ -97,16 +99,16 @@ def queries_of(
     exemplars: dict[str, list[Exemplar]] = {}
     for exemplar in report.profile.exemplars:
         exemplars.setdefault(exemplar.statement, []).append(exemplar)
-    all_ns = sum(ns for ns, _ in spent.values()) or 1
+    all_ns = sum(ns for ns, *_ in spent.values()) or 1
     found: list[Query] = []
     seen_ns = 0
-    for statement, (ns, executions) in sorted(spent.items(), key=lambda one: -one[1][0]):
+    for statement, (ns, executions, rows) in sorted(spent.items(), key=lambda one: -one[1][0]):
         is_notable = len(found) < MOST_STATEMENTS and seen_ns <= SHARE * all_ns
         if not is_notable and not INSERTS.match(statement):
             continue
         seen_ns += ns
         writes = not READS.match(statement) or bool(WRITES.match(statement))
-        query = Query(statement, ns, executions, writes)
+        query = Query(statement, ns, executions, writes, rows=rows)
         found.append(_with_samples(query, exemplars.get(statement, []), judge, schema, accesses))
     return tuple(found)
 
@@ -126,7 +128,14 @@ def _with_samples(
         samples: tuple[Sample, ...] = (), asked: tuple[Access, ...] = (), reason: str = ""
     ) -> Query:
         return Query(
-            query.statement, query.ns, query.executions, query.writes, asked, samples, reason
+            query.statement,
+            query.ns,
+            query.executions,
+            query.writes,
+            asked,
+            samples,
+            reason,
+            query.rows,
         )
 
     read = _recorded(exemplars)

@@ -59,6 +59,7 @@ class _Waits:
     ns: int = 0
     longest_ns: int = 0
     waiters: set[str] = field(default_factory=set)
+    has_readers: bool = False
 
     def add(self, wait: LockEvent, ns: int) -> None:
         """Adds a wait, of which so much was for this holder, in one hold or in several."""
@@ -66,6 +67,8 @@ class _Waits:
         self.ns += ns
         self.longest_ns = max(self.longest_ns, ns)
         self.waiters.add(_named(wait))
+        is_reader = wait.statement.lstrip().upper().startswith(("SELECT", "WITH"))
+        self.has_readers = self.has_readers or is_reader or self.holder.kind == "read"
 
 
 def lock_findings(program: Program) -> Iterator[Consequence]:
@@ -82,7 +85,8 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             key = (holder.statement, holder.path[:1], holder.end_path[:1])
             caused.setdefault(key, _Waits(holder))
             of_wait[key] = of_wait.get(key, 0) + ns
-        for cause, waited_ns in of_wait.items():
+        for cause, held_ns in of_wait.items():
+            waited_ns = min(held_ns, wait.duration_ns)
             caused[cause].add(wait, waited_ns)
             known_ns += waited_ns
     for found in caused.values():
@@ -95,7 +99,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
         works = reads and _worked_ns(program, found.holder) >= OWN_CODE * hold.total_ns
         # Waits side by side take the run's time once; of spans each takes its own.
         gain_ns = found.ns if program.spans else min(found.ns, hold.total_ns)
-        with_log = "" if hold.log_bytes else WITH_LOG
+        with_log = WITH_LOG if found.has_readers and not hold.log_bytes else ""
         is_long = long or (reads and not works)
         finding = program.about(
             "long_transaction" if is_long else "lock_wait",
@@ -180,7 +184,7 @@ def _long_holds(program: Program, said: set[str]) -> Iterator[Consequence]:
 
 def _pinned(program: Program, hold: LockHold) -> Consequence:
     """Of a read transaction of a second and more: shorter ones are not recorded."""
-    ended = hold.end_statement.upper().startswith(ENDS)
+    by_cursor = hold.end_statement == hold.statement
     finding = Finding(
         "pinned_wal",
         Severity.MEDIUM,
@@ -196,11 +200,11 @@ def _pinned(program: Program, hold: LockHold) -> Consequence:
                 " while a transaction reads an older state, so it grows with each write"
             ),
         ),
-        "COMMIT (or ROLLBACK) as soon as it has read: a transaction that has read sees the same state up to"
-        " its end, however short its SELECT was."
-        if ended
-        else "Fetch all rows at once (fetchall()) or close the cursor: an unfinished SELECT keeps its"
-        " transaction open.",
+        "Fetch all rows at once (fetchall()) or close the cursor: an unfinished SELECT keeps its transaction"
+        " open."
+        if by_cursor
+        else "COMMIT (or ROLLBACK) as soon as it has read: a transaction that has read sees the same state up"
+        " to its end, however short its SELECT was. So does an unfinished SELECT: fetchall(), or close it.",
         doubt="It costs space, and time of those that read the log: how much is not measured.",
         whole=program.whole,
     )

@@ -43,7 +43,9 @@ def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
     indexes = finding.code if rewrite.with_changes and finding.code.startswith("CREATE") else ""
     return replace(
         finding,
-        fix=f"{rewrite_in_words(rewrite)}. {rewrite.how}",
+        fix=f"{finding.fix} In SQL, {rewrite_in_words(rewrite)}. {rewrite.how}"
+        if finding.category == "n_plus_one"
+        else f"{rewrite_in_words(rewrite)}. {rewrite.how}",
         code=" ".join([*([indexes] if indexes else []), f"{rewrite.sql};"]),
         doubt=DRAWN if rewrite.is_drawn else "",
     )

@@ -198,7 +198,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             )
         if parent:
             evidence.append(
-                f"as often as {shortened(parent.statement, 80)} returns rows"
+                f"{'as' if parent.rows == runs else 'about as'} often as {shortened(parent.statement, 80)} returns rows"
                 f" ({average(parent.totals.rows)} in {counted(parent.totals.executions, 'execution')})"
             )
         if loop and loop.frame:
@@ -318,11 +318,13 @@ def _parent(program: Program, group: Group) -> Group | None:
     """The query whose rows the group's statement runs for, in its function or one around it."""
     runs = group.totals.executions
     path = program.path_of(group)
-    for function in dict.fromkeys((frame.file, frame.function) for frame in path):
-        for other in program.queries_with_rows(function, (1 - MATCH) * runs, (1 + MATCH) * runs):
-            if other is not group and other.totals.executions * 5 <= runs:
-                return other
-    return None
+    found = [
+        other
+        for function in dict.fromkeys((frame.file, frame.function) for frame in path)
+        for other in program.queries_with_rows(function, (1 - MATCH) * runs, (1 + MATCH) * runs)
+        if other is not group and other.totals.executions * 5 <= runs
+    ]
+    return min(found, key=lambda other: abs(other.rows - runs), default=None)
 
 
 def _one_query(program: Program, group: Group, parent: Group | None) -> str:
