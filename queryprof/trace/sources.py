@@ -36,6 +36,8 @@ class Sources:
         text = self._text(frame.file)
         found: ast.AST | None = None
         for node, first, last in _loops(text):
+            if isinstance(node, ast.GeneratorExp) and not frame.function.endswith("<genexpr>"):
+                continue  # it has a frame of its own
             if first <= frame.line <= last and (found is None or first > _line(found)):
                 found = node
         inside = found is not None and _function_at(text, _line(found)) == _function_at(
@@ -113,10 +115,13 @@ def _loops(text: str) -> tuple[tuple[ast.AST, int, int], ...]:
 
 
 def _calls_in(comprehension: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> bool:
-    """Whether a comprehension calls anything for its items."""
+    """Whether a comprehension calls anything for its items, or reads an attribute of an attribute, which an
+    object mapper may load.
+    """
     once = {id(node) for node in ast.walk(comprehension.generators[0].iter)}
     return any(
-        isinstance(node, ast.Call | ast.Await | ast.Attribute | ast.Subscript)
+        isinstance(node, ast.Call | ast.Await)
+        or (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute))
         for node in ast.walk(comprehension)
         if id(node) not in once
     )

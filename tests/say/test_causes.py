@@ -216,6 +216,9 @@ LOOPS = """
 def f(db, names):
     rows = [row[0] for row in db.execute("SELECT 1")]
     sums = [row[0] + len(db.read(row)) for row in db.execute("SELECT 2")]
+    names = [row.name for row in db.rows]
+    authors = [row.author.name for row in db.rows]
+    numbers = sum(row.number() for row in db.rows)
     return [row for row in db.execute("SELECT 3")]
 """
 
@@ -224,8 +227,11 @@ def test_what_a_comprehension_goes_over_is_in_no_loop(tmp_path: Path) -> None:
     file = tmp_path / "app.py"
     file.write_text(LOOPS)
     sources = Sources({str(file): [sha256(LOOPS.encode()).hexdigest()]})
-    found = [sources.loop_at(Frame("f", str(file), line)) for line in (3, 4, 5)]
-    assert [one.line if one else None for one in found] == [3, 4, None]
+    found = [sources.loop_at(Frame("f", str(file), line)) for line in range(3, 9)]
+    assert [one.line if one else None for one in found] == [None, 4, None, 6, None, None]
+    inside = sources.loop_at(Frame("f.<locals>.<genexpr>", str(file), 7))
+    assert inside
+    assert inside.line == 7
 
 
 @pytest.mark.parametrize(("number", "text"), [(1, "1 row"), (0, "0 rows"), (2.5, "2.5 rows")])

@@ -176,6 +176,19 @@ def test_a_transaction_is_long_when_half_of_it_is_other_work(
     assert found.category == category
 
 
+@pytest.mark.parametrize(("end", "is_endless"), [("(unknown)", True), ("COMMIT", False)])
+def test_a_transaction_that_nothing_has_ended(end: str, is_endless: bool) -> None:
+    """Of a thread that an exception ended, for instance."""
+    profile = waited(50, 1.0)
+    events = tuple(
+        replace(event, end_statement=end) if event.kind == "write" else event
+        for event in profile.lock_events
+    )
+    (found,) = findings(replace(profile, lock_events=events))
+    assert found.fix.startswith("COMMIT it, or ROLLBACK") == is_endless
+    assert found.category == ("long_transaction" if is_endless else "lock_wait")
+
+
 def test_own_holds_keep_nobody_waiting() -> None:
     """Nor does a lock of the same thread that is taken when the wait ends."""
     profile = waited(50, 1.0)

@@ -11,6 +11,7 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.libraries import BEGIN_IMMEDIATE, NO_LIBRARY
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.holds import sum_of
+from queryprof.analysis.overview import UNKNOWN_STATEMENT
 from queryprof.analysis.units import counted, duration, percent, shortened, size
 from queryprof.model import CallPath, LockEvent, LockHold
 
@@ -100,7 +101,8 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
         # Waits side by side take the run's time once; of spans each takes its own.
         gain_ns = found.ns if program.spans else min(found.ns, hold.total_ns)
         with_log = WITH_LOG if found.has_readers and not hold.log_bytes else ""
-        is_long = long or (reads and not works)
+        is_endless = not reads and found.holder.end_statement == UNKNOWN_STATEMENT
+        is_long = long or is_endless or (reads and not works)
         finding = program.about(
             "long_transaction" if is_long else "lock_wait",
             found.holder.statement,
@@ -121,6 +123,9 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             else "Fetch all rows at once (fetchall()), or close the cursor, before other work: a reader keeps"
             f" writers from committing.{with_log}"
             if reads
+            else "COMMIT it, or ROLLBACK where an exception leaves it (`with connection:` does both): no call of"
+            " the program that was seen has ended it."
+            if is_endless
             else "Do the other work (computing, requests to other services) before the first write or after"
             " COMMIT: the write lock is held for all of it."
             if long
