@@ -138,6 +138,18 @@ def test_a_client_s_loop_of_requests_is_no_loop_of_queries() -> None:
     assert said == [["n_plus_one"], []]
 
 
+def test_a_loop_within_a_framework_is_found_by_its_rows() -> None:
+    """A serializer's: no line of the program's is in the request."""
+    outer = aggregate("SELECT id FROM book", (MAIN,), ns=MS, count=2)._replace(rows=100)
+    inner = aggregate("SELECT a FROM t WHERE id = ?", (MAIN,), ns=50 * MS, count=100)
+    profile = profile_of(outer, inner._replace(rows=100))
+    stacks = tuple(
+        StackSample(one.statement, (*STACK[:1], *STACK[2:]), 64, 1) for one in (outer, inner)
+    )
+    found = find(Report(replace(profile, stack_samples=stacks)), lambda _: None, {})
+    assert [(one.category, one.parent) for one in found] == [("n_plus_one", outer.statement)]
+
+
 def test_a_function_that_calls_itself_is_a_loop() -> None:
     one = aggregate("SELECT a FROM t WHERE id = ?", (QUERY, MAIN, MAIN), ns=50 * MS, count=50)
     profile = profile_of(one._replace(rows=50))

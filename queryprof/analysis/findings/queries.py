@@ -317,10 +317,9 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
 def _parent(program: Program, group: Group) -> Group | None:
     """The query whose rows the group's statement runs for, in its function or one around it."""
     runs = group.totals.executions
-    path = program.path_of(group)
     found = [
         other
-        for function in dict.fromkeys((frame.file, frame.function) for frame in path)
+        for function in dict.fromkeys((frame.file, frame.function) for frame in group.path)
         for other in program.queries_with_rows(function, (1 - MATCH) * runs, (1 + MATCH) * runs)
         if other is not group and other.totals.executions * 5 <= runs
     ]
