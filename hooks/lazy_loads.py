@@ -49,7 +49,7 @@ def django_rows(queryset: Any, *_args: object) -> str | None:
     if instance is None or queryset._result_cache is not None or queryset._prefetch_related_lookups:
         return None
     query = queryset.query
-    if query.is_sliced or query.order_by or query.distinct or len(query.where.children) > 1:
+    if query.is_sliced or query.order_by or query.select_related or len(query.where.children) > 1:
         return None  # more than .all(), which alone is what prefetch_related() has loaded
     for field in queryset._known_related_objects:
         return _label(f"all {type(instance).__name__}.{field.remote_field.get_accessor_name()}")

@@ -49,6 +49,8 @@ def join(
     measured = replace(outer, sql=few if len(around) == most_rows else sql)
     # The recorded values may be of any of its rows, not of those alone that are measured.
     asked = rows(f"SELECT * FROM ({sql}) LIMIT {MOST_ASKED}", outer.values)
+    inner = plain_select(Parameters().numbered(inners[0].sql, inners[0].values))
+    inner_order = inner is not None and inner.args.get("order")
     for place, number in _keys(inners, names, asked):
         parts = _Joined(names, place, number)
         turn = parts.turn(measured, inners[0], around, rows, rows_each)
@@ -60,6 +62,8 @@ def join(
             tree = parsed(sql)
             if tree is None or tree.args.get("order"):
                 how += " Their order is not certain: add an ORDER BY."
+            if inner_order:
+                how += " The rows of each one have no order: ORDER BY it at the end."
             yield Rewriting(shown[0], how, (turn,))
 
 

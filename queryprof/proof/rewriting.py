@@ -161,20 +161,17 @@ def _whole(node: exp.Expr, parameters: Parameters) -> int:
 
 
 COMPARE_TOO = "Ask for the range that begins with the value, and compare as before."
+OF_TIMES = f"{COMPARE_TOO} A time with an offset from UTC has another date than its text."
 IGNORE_CASE = "Let an index that ignores case find the rows, and compare as before."
-CAST_THE_VALUE = "Cast the value, not the column."
+CAST_THE_VALUE = "Cast the value for an index, and compare as before."
 THE_COLUMN = "Compare the column itself."
 
 FORMATS = ("%Y", "%Y-%m", "%Y-%m-%d")
 """Of strftime(), that a text which is a time begins with."""
 
 TEXTS = frozenset({exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR, exp.DataType.Type.CHAR})
-NUMBERS = frozenset(
-    {exp.DataType.Type.INT, exp.DataType.Type.DECIMAL, exp.DataType.Type.DOUBLE,
-     exp.DataType.Type.BIGINT, exp.DataType.Type.FLOAT}
-)  # fmt: skip
-NOTHING: dict[type[exp.Expr], str] = {exp.DPipe: "''", exp.Add: "0", exp.Sub: "0", exp.Mul: "1"}
-"""What leaves a value as it is, by operator."""
+NOTHING: dict[type[exp.Expr], str] = {exp.Add: "0", exp.Sub: "0", exp.Mul: "1"}
+"""What leaves a number as it is, by operator."""
 
 TYPES = (("INT", "INTEGER"), ("CHAR", "TEXT"), ("CLOB", "TEXT"), ("TEXT", "TEXT"), ("REAL", "REAL"),
          ("FLOA", "REAL"), ("DOUB", "REAL"))  # fmt: skip
@@ -239,10 +236,11 @@ def _unwrapped(
     known = _column(column, tree, schema)
     # A number is no text, though a function of it may be: it would be lost.
     is_text = bool(known and _affinity(known) == "TEXT")
+    is_number = bool(known and known.type and _affinity(known) != "TEXT")
     if isinstance(one, exp.Lower | exp.Upper) and one.this is column and is_text:
         yield IGNORE_CASE, f"({name} = {value} COLLATE NOCASE AND {whole})"
     elif _is_day(one, column) and is_text:
-        yield COMPARE_TOO, f"({name} >= {value} AND {name} < {value} || '~' AND {whole})"
+        yield OF_TIMES, f"({name} >= {value} AND {name} < {value} || '~' AND {whole})"
     elif (
         isinstance(one, exp.Substring)
         and one.this is column
@@ -250,16 +248,18 @@ def _unwrapped(
         and is_text
     ):
         yield COMPARE_TOO, f"({name} >= {value} AND {name} < {value} || char(1114111) AND {whole})"
-    elif isinstance(one, exp.Cast) and one.this is column and one.to.this in TEXTS:
-        yield CAST_THE_VALUE, f"{name} = {value} + 0"
-    elif isinstance(one, exp.Cast) and one.this is column and one.to.this in NUMBERS:
-        yield CAST_THE_VALUE, f"{name} = CAST({value} AS TEXT)"
+    elif isinstance(one, exp.Cast) and one.this is column and one.to.this in TEXTS and is_number:
+        yield CAST_THE_VALUE, f"({name} = {value} + 0 AND {whole})"
     elif (
-        type(one) in NOTHING
+        isinstance(one, exp.DPipe)
         and one.this is column
-        and text_of(one.expression) == NOTHING[type(one)]
+        and text_of(one.expression) == "''"
+        and is_text
     ):
         yield THE_COLUMN, f"{name} = {value}"
+    elif type(one) in NOTHING and one.this is column and is_number:
+        if text_of(one.expression) == NOTHING[type(one)]:
+            yield THE_COLUMN, f"{name} = {value}"
     elif isinstance(one, exp.Coalesce) and one.this is column and len(one.expressions) == 1:
         instead = text_of(one.expressions[0])
         how = "Compare the column itself, and NULL apart."

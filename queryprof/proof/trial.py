@@ -112,6 +112,7 @@ class Trial:
         """The indexes that make the plan a better one, or the columns whose types keep it from one."""
         columns = self._columns(before)
         found, after = self._search(before, columns)
+        found = [one for one in found if not any(_begins(one, other) for other in found)]
         if found:
             scans = signs_of(after).scans + signs_of(after).index_scans
             return Served(
@@ -302,6 +303,13 @@ class Trial:
         finally:
             self._judge.do(EMPTY, "ROLLBACK TO queryprof")
             self._judge.do(EMPTY, "RELEASE queryprof")
+
+
+def _begins(index: _Index, other: _Index) -> bool:
+    """Whether another index has its terms first: that serves what it does."""
+    width = len(index.terms)
+    same_table = index.table == other.table
+    return same_table and len(other.terms) > width and other.terms[:width] == index.terms
 
 
 def _as_used(

@@ -43,7 +43,8 @@ class Group:
 
     Attributes:
         paths: its call paths with the executions of each.
-        plans: of the statement; empty: unknown.
+        plans: of the statement; empty: unknown. planned_here: they were made on an empty copy of the
+            schema, as the driver does not show the program's.
         samples, repeats: executions whose parameters were looked at, and those that were a repeat.
         texts: different texts of the statement, at the least, from all call sites.
         library_times: of its call paths.
@@ -59,6 +60,7 @@ class Group:
     repeats: int = 0
     texts: int = 1
     library_times: list[LibraryTime] = field(default_factory=list)
+    planned_here: bool = False
 
     @property
     def sql(self) -> str:

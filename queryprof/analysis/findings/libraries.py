@@ -135,7 +135,7 @@ ONE_INSERT = {
 """How rows that are inserted one by one are inserted at once."""
 
 COUNTED_BEFORE = (
-    'Count with the query before: .annotate(number=Count("relation")); or, of what .prefetch_related() has'
+    'Count with the query before: .annotate(number=Count("relation")), with filter=Q(...) where it is filtered; or, of all that .prefetch_related() has'
     " loaded, len(object.relation.all())."
 )
 """How Django counts the related objects of many at once."""

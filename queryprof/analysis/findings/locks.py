@@ -126,8 +126,8 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             else "COMMIT it, or ROLLBACK where an exception leaves it (`with connection:` does both): no call of"
             " the program that was seen has ended it."
             if is_endless
-            else "Do the other work (computing, requests to other services) before the first write or after"
-            " COMMIT: the write lock is held for all of it."
+            else "Do the other work (computing, requests to other services) before the lock is taken (by BEGIN"
+            " IMMEDIATE, or the first write) or after COMMIT: it is held for all of it."
             if long
             else f"Write less in each transaction, or let one thread do all writing.{with_log}",
         )

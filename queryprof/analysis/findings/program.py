@@ -72,11 +72,19 @@ class Program:
         """Those that take most time: the rest can win too little."""
         least_ns = min(LEAST_SHARE * self.run_ns, LEAST_NS)
         return tuple(
-            group
+            self._planned(group)
             for group in self.all_groups[:MOST_GROUPS]
             if max(group.self_ns, group.cost_ns) >= least_ns
             and not any(map(is_own, self._stacks.get(group.statement, ())))
         )
+
+    def _planned(self, group: Group) -> Group:
+        """A group with the plan that its statement has here, where the program's is not known."""
+        if not group.plans and (group.reads or group.writes):
+            served = self.planner.served(group.statement, ())
+            if served and served.plan:
+                group.plans, group.planned_here = (served.plan,), True
+        return group
 
     @cached_property
     def by_function(self) -> Mapping[Function, list[Group]]:

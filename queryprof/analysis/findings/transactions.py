@@ -117,8 +117,8 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
         locks = files.calls >= EACH * runs and files.read_bytes <= READ_LOCK_BYTES * files.calls
         quick = (group.totals.mean_ns or LOCK_READ_NS) < LOCK_READ_NS
         is_mapped = program.library(group.statement) in ONE_QUERY and program.loop_of(group)
-        if is_mapped:
-            continue  # what an object mapper costs for each is more than the lock
+        if is_mapped or program.path_of(group) != group.path:
+            continue  # what an object mapper costs for each is more than the lock; or a client's requests
         if group.reads and runs >= 10 * FEW and locks and quick and not files.syncs:
             yield program.finding(
                 "autocommit_reads",

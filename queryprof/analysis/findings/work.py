@@ -107,7 +107,7 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
                     f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)} VM"
                     f" steps to return {rows_of(totals.rows_each or 0)}"
                 ),
-                _step(program, group, CORRELATED),
+                _step(group, CORRELATED),
             ),
             _unless_changed(
                 program,
@@ -135,7 +135,7 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
                     f"{counted(totals.executions, 'execution')}, each builds an index of"
                     f" {rows_of(built)} and drops it"
                 ),
-                _step(program, group, INDEX),
+                _step(group, INDEX),
             ),
             _unless_changed(program, group, "Create the index that SQLite builds each time."),
             code=_code(program, group),
@@ -171,7 +171,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                     f"{counted(totals.executions, 'execution')} read {rows_of(read)} to return"
                     f" {average(returned)}"
                 ),
-                _step(program, group, SCAN),
+                _step(group, SCAN),
             ),
             _unless_changed(program, group, _index_fix(served, columns))
             + _and_loaded_before(program, group),
@@ -305,7 +305,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
                     f" {average(totals.vm_steps)} VM steps{read} to return"
                     f" {rows_of(totals.rows_each or 0)}"
                 ),
-                _step(program, group, SORT),
+                _step(group, SORT),
             ),
             _unless_changed(
                 program,
@@ -345,9 +345,9 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
             continue
         if pages < COVERED_FETCHES * work or totals.full_scan_steps:
             continue
-        served = None if group.plans else program.served(group)
-        plans = (served.plan,) if served else group.plans
-        used = [found for plan in plans for step in plan if (found := INDEX_USED.search(step))]
+        used = [
+            found for plan in group.plans for step in plan if (found := INDEX_USED.search(step))
+        ]
         if not used:
             continue
         yield program.finding(
@@ -374,12 +374,11 @@ def _marked(program: Program, kind: str) -> Iterator[Group]:
                 yield group
 
 
-def _step(program: Program, group: Group, kind: str) -> str:
-    served = None if group.plans else program.served(group)
-    for plan in group.plans or ((served.plan,) if served else ()):
+def _step(group: Group, kind: str) -> str:
+    for plan in group.plans:
         at = marked_step(plan, kind)
         if at is not None:
             return plan[at].strip() + (
-                " (planned on an empty copy of its schema)" if served else ""
+                " (planned on an empty copy of its schema)" if group.planned_here else ""
             )
     return "its plan is not known"
