@@ -66,7 +66,7 @@ class Delays:
         used = (known_ns, queue_ns, span.database_ns, span.cpu_ns)
         idle_ns = max(0, span.duration_ns - sum(used))
         others_ns = min(idle_ns, round(self._others_ns(span)))
-        if others_ns >= OTHERS * idle_ns:
+        if idle_ns and others_ns >= OTHERS * idle_ns:
             yield Delay("others", others_ns, None, 1)
 
     def _others_ns(self, span: SlowSpan) -> float:

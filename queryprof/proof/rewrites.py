@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 
+from sqlglot.errors import SqlglotError
+
 from queryprof.analysis.findings.finding import Finding
 from queryprof.model.advice import Cost, Rewrite
 from queryprof.proof.costs import is_less_work, mean, total
@@ -54,7 +56,8 @@ def _rewritings(
 
     samples = queries[finding.statement].samples
     parent = queries.get(finding.parent)
-    with contextlib.suppress(StatementError):
+    # A statement may nest deeper than sqlglot can write it.
+    with contextlib.suppress(StatementError, SqlglotError, RecursionError):
         if finding.category == "offset_pagination":
             yield from keyset(samples, search.schema, rows)
         query = queries[finding.statement]

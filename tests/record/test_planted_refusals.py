@@ -49,14 +49,14 @@ class Process:
         pipe = subprocess.PIPE
         self.running = subprocess.Popen([sys.executable, "worker.py"], stdin=pipe, stdout=pipe, text=True, env=kept)
         self.pid = self.running.pid
-    def ask(self, line, answer):
+    def send(self, line, answer):
         self.running.stdin.write(line + "\\n")
         self.running.stdin.flush()
         assert self.running.stdout.readline().strip() == answer
     def hold(self, path, how):
-        self.ask(f"{how} {path}", "held")
+        self.send(f"{how} {path}", "held")
     def release(self):
-        self.ask("release", "released")
+        self.send("release", "released")
 
 class Thread:
     pid = os.getpid()
@@ -134,7 +134,7 @@ def test_who_refused(tmp_path: Path) -> None:
     with_line = wanted = 0
     for kind, name, pid, own, note in refusals:
         if kind == "snapshot":
-            continue  # nobody holds anything: another one has written
+            continue  # no lock is held: another connection has written
         who = "this process" if pid == own else f"process {pid}"
         if who not in note or (kind == "reader") != ("waits for readers" in note):
             wrong.append((kind, name, note))
