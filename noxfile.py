@@ -304,8 +304,9 @@ def package(session: nox.Session) -> None:
     session.log(run(str(place / "bin" / "queryprof"), "doctor"))
     asks = "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 42').fetchone()"
     trace = str(directory / "package.qprof")
-    report = run(str(place / "bin" / "queryprof"), "run", "-o", trace, "-c", asks)
-    if "SELECT" not in str(report):
+    run(str(place / "bin" / "queryprof"), "run", "-o", trace, "-c", asks)
+    report = run(str(place / "bin" / "queryprof"), "report", trace, "--format", "json")
+    if "SELECT ?" not in str(report):
         session.error(f"it was not recorded: {report}")
     run(python, "-m", "pip", "uninstall", "--quiet", "--yes", "queryprof")
     left = sorted(name for name in files_of(place) - before if "queryprof" in name)
