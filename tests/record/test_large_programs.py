@@ -219,3 +219,31 @@ def test_more_functions_than_are_kept_at_once() -> None:
     assert sum(a.count for a in executes) == 20_000
     found = {tuple(frame.function.rpartition(".")[2] for frame in a.path[:3]) for a in executes}
     assert found == {("query", "rule", "<module>")}
+
+
+def test_open_cursors_outlive_those_that_have_served_all_rows(tmp_path: Path) -> None:
+    """A recursion holds a cursor a level open while thousands come and go below, at new addresses.
+
+    What it makes of the rows lies between the cursors in memory.
+    """
+    import sqlite3
+
+    db = sqlite3.connect(tmp_path / "tree.db")
+    db.execute("CREATE TABLE node (id INTEGER PRIMARY KEY, parent INTEGER)")
+    parents = [(None,), *(((child - 2) // 4 + 1,) for child in range(2, 6001))]
+    db.executemany("INSERT INTO node (parent) VALUES (?)", parents)
+    db.execute("CREATE INDEX node_parent ON node (parent)")
+    db.commit()
+
+    def tree(parent: int) -> list[dict[str, object]]:
+        children = db.execute("SELECT id FROM node WHERE parent = ?", (parent,))
+        return [{"id": c, "name": f"node {c}", "children": tree(c)} for (c,) in children]
+
+    with queryprof.profile() as recording:
+        for _ in range(5):
+            assert len(tree(1)) == 4
+    db.close()
+    assert {a.statement for a in recording.profile.aggregates} == {
+        "SELECT id FROM node WHERE parent = ?"
+    }
+    assert sum(a.rows for a in recording.profile.aggregates) == 5 * 5999

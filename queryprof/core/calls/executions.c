@@ -72,12 +72,18 @@ qp_execution *qp_execution_of(const void *cursor)
     return find_old(cursor);
 }
 
-/* The place of a cursor's execution in its set: its own, a free one, or that of the oldest; -1:
- * calls in progress hold them all. */
+/* Whether a full set drops `a` before `b`: one that has served all of its rows goes first. */
+static bool goes_before(const qp_execution *a, const qp_execution *b)
+{
+    return a->served != b->served ? a->served : a->serial < b->serial;
+}
+
+/* The place of a cursor's execution in its set: its own, a free one, or that of the one that goes
+ * first; -1: calls in progress hold them all. */
 static int place_in_set(uint32_t set, const void *cursor)
 {
     const void *const *cursors = table.cursors[set];
-    const qp_execution *oldest = NULL;
+    const qp_execution *first = NULL;
     int place = -1;
     for (int way = 0; way < WAYS; way++) {
         if (cursors[way] == cursor) {
@@ -89,8 +95,8 @@ static int place_in_set(uint32_t set, const void *cursor)
         if (!cursors[way]) {
             return way;
         }
-        if (!e->in_use && (!oldest || e->serial < oldest->serial)) {
-            oldest = e;
+        if (!e->in_use && (!first || goes_before(e, first))) {
+            first = e;
             place = way;
         }
     }

@@ -4,9 +4,9 @@
  * used in turn. When all are taken, all are flushed together (their sums are added to the
  * aggregates), which costs a fraction of flushing each separately: the code and the tables are
  * fetched into the CPU's caches once for all. Those that may still serve rows then move to a
- * bounded table, where a full set drops its oldest; rows fetched from that one later belong to
- * "(unknown)". A cursor's address may be reused by another cursor: the first execute on a new
- * cursor supersedes what was there.
+ * bounded table, where a full set drops one that has served all of its rows, or its oldest; rows
+ * fetched from that one later belong to "(unknown)". A cursor's address may be reused by another
+ * cursor: the first execute on a new cursor supersedes what was there.
  */
 #pragma once
 
