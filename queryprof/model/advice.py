@@ -42,6 +42,23 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Outweighed:
+    """Indexes that make statements faster, and are no advice: the recorded inserts lose more to them.
+
+    Attributes:
+        sql: what makes them; statements: which they make faster.
+        win_ns: of the statements' recorded time; loss_ns: of the recorded inserts'.
+        inserts: how many were recorded.
+    """
+
+    sql: str
+    statements: tuple[str, ...]
+    win_ns: float
+    loss_ns: float
+    inserts: int
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """A statement before and after all changes.
 
@@ -106,6 +123,7 @@ class Advice:
 
     Attributes:
         changes: in the order in which they win most.
+        outweighed: what inserts lose more to, and would win enough without them.
         rewrites: at most one for a statement.
         sqlite_version: of the library that has measured; `other_version`: the program's, where it is
             another one, else "".
@@ -115,6 +133,7 @@ class Advice:
 
     database: str
     changes: tuple[Change, ...]
+    outweighed: tuple[Outweighed, ...]
     proofs: tuple[Proof, ...]
     rewrites: tuple[Rewrite, ...]
     not_measured: tuple[NotMeasured, ...]

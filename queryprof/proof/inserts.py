@@ -1,10 +1,63 @@
-"""What an insert into a table takes, with and without what is tried."""
+"""What the recorded inserts lose to an index, and the indexes that they speak against."""
 
 from __future__ import annotations
 
-from queryprof.proof.index import quoted
+from collections.abc import Iterable
+
+from queryprof.model.advice import Outweighed
+from queryprof.proof.index import Candidate, quoted
 from queryprof.proof.judging import AFTER, BEFORE, Judge, StatementError
-from queryprof.proof.schema import Table
+from queryprof.proof.schema import DatabaseSchema, Table
+from queryprof.proof.workload import Query
+
+ROUNDS = 3
+
+
+class Inserts:
+    """The inserts of a recording.
+
+    Attributes:
+        outweighed: what inserts lose more to than statements win, in the order in which it was tried.
+    """
+
+    def __init__(self, judge: Judge, schema: DatabaseSchema, queries: Iterable[Query]) -> None:
+        self._judge, self._schema = judge, schema
+        self._recorded: dict[str, int] = {}
+        self.outweighed: list[tuple[tuple[Candidate, ...], Outweighed]] = []
+        for query in queries:
+            if query.inserts_into:
+                name = query.inserts_into.lower()
+                self._recorded[name] = self._recorded.get(name, 0) + query.executions
+
+    def recorded(self, table: str) -> int:
+        """How many rows were inserted into a table while the program was recorded."""
+        return self._recorded.get(table.lower(), 0)
+
+    def slower_ns(self, table: str) -> float | None:
+        """By how much an insert takes longer on the copy; None: it cannot be measured."""
+        found = self._schema.table(table)
+        if not found or not found.rows:
+            return None
+        costs = insert_costs(self._judge, found, ROUNDS)
+        return costs[AFTER] - costs[BEFORE] if costs else None
+
+    def loss_ns(self, indexes: Iterable[Candidate]) -> float:
+        """What the recorded inserts would lose to indexes."""
+        return sum(
+            recorded * (self.slower_ns(one.table) or 0.0)
+            for one in indexes
+            if (recorded := self.recorded(one.table))
+        )
+
+    def outweigh(
+        self, indexes: dict[Candidate, str], faster: Iterable[str], win_ns: float, loss_ns: float
+    ) -> None:
+        """Keeps indexes, with their names, that make statements faster and are not worth it."""
+        recorded = sum(self.recorded(table) for table in {one.table for one in indexes})
+        sql = " ".join(f"{one.sql(name)};" for one, name in indexes.items())
+        self.outweighed.append(
+            (tuple(indexes), Outweighed(sql, tuple(faster), win_ns, loss_ns, recorded))
+        )
 
 
 def insert_costs(judge: Judge, table: Table, rounds: int) -> dict[str, float]:

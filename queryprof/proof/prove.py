@@ -107,7 +107,7 @@ def prove(
                 search.measure_all()
         changes, proofs = _prove(judge, search)
         return Advice(
-            database, changes, proofs, rewrites_of(search, findings),
+            database, changes, search.outweighed(), proofs, rewrites_of(search, findings),
             tuple(
                 NotMeasured(query.statement, query.ns, search.reasons[query.statement])
                 for query in search.all_queries if query.statement in search.reasons
@@ -197,7 +197,9 @@ def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> 
     """Makes a change; `costs`: by statement the share of its first time, brought up to date."""
     name = search.name(step)
     bytes_before = judge.size(AFTER)
-    slower_before = search.slower_ns(step.table) if search.inserts(step.table) else None
+    slower_before = (
+        search.inserts.slower_ns(step.table) if search.inserts.recorded(step.table) else None
+    )
     judge.do(AFTER, step.sql(name))
     win_ns = 0.0
     for query in search.queries:
@@ -208,13 +210,13 @@ def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> 
         share = search.cost(query, AFTER) / max(search.base_ns(query), 1)
         win_ns += query.ns * (costs[query.statement] - share)
         costs[query.statement] = share
-    slower = search.slower_ns(step.table) if slower_before is not None else None
+    slower = search.inserts.slower_ns(step.table) if slower_before is not None else None
     return Change(
         step.sql(name) + ";",
         _statistics_again(search) if isinstance(step, Analysis) else f"DROP INDEX {name};",
         name, step.table, win_ns, judge.size(AFTER) - bytes_before,
         None if slower is None or slower_before is None else max(0.0, slower - slower_before),
-        search.inserts(step.table),
+        search.inserts.recorded(step.table),
     )  # fmt: skip
 
 

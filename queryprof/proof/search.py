@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 
+from queryprof.model.advice import Outweighed
 from queryprof.proof.candidates import candidates_of
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.index import Candidate
-from queryprof.proof.inserts import insert_costs
+from queryprof.proof.inserts import Inserts
 from queryprof.proof.judging import (
     AFTER,
     BEFORE,
@@ -60,8 +61,6 @@ ROUNDS, ENOUGH_NS = 3, 10_000_000
 LONG_NS = 20_000_000
 """Of a statement that takes longer one sample tells enough while indexes are tried."""
 
-INSERT_ROUNDS = 3
-
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
@@ -87,7 +86,7 @@ class Search:
     Attributes:
         chosen: the best found so far, in the order in which they were found.
         taken: names that are in use; queries: those that can be measured; reasons: why others cannot.
-        statistics: those that the database has.
+        statistics: those that the database has; inserts: the recorded ones, and what they lose.
     """
 
     def __init__(self, judge: Judge, schema: DatabaseSchema, queries: Iterable[Query]) -> None:
@@ -100,17 +99,9 @@ class Search:
         self._base: dict[str, float] = {}
         self._now: dict[str, float] = {}
         self._names: dict[Step, str] = {}
-        self._inserts: dict[str, int] = {}
         self.all_queries = tuple(queries)
         self.statistics = statistics_of(judge)
-        for query in self.all_queries:
-            if query.inserts_into:
-                name = query.inserts_into.lower()
-                self._inserts[name] = self._inserts.get(name, 0) + query.executions
-
-    def inserts(self, table: str) -> int:
-        """How many rows were inserted into a table while the program was recorded."""
-        return self._inserts.get(table.lower(), 0)
+        self.inserts = Inserts(judge, schema, self.all_queries)
 
     def measure_all(self) -> None:
         """Measures each statement as the database is, once more if it was. Raises OutOfTime."""
@@ -159,18 +150,34 @@ class Search:
             if not new:
                 continue
             costs = self._try(new)
-            win = self._win_ns(costs) - sum(map(self._loss_ns, new)) if costs else 0.0
+            gain = self._win_ns(costs)
+            loss = self.inserts.loss_ns(new) if costs else 0.0
+            win = gain - loss
             is_best = beside == len(self.chosen) or not heap or win >= -CLOSE * heap[0][0]
             if is_best and win >= self.least_ns():
                 self.chosen += new
                 self._now |= costs
                 continue
+            if gain >= self.least_ns() > win:
+                faster = [one for one, ns in costs.items() if ns < self._now[one]]
+                self.inserts.outweigh({one: self.name(one) for one in new}, faster, gain, loss)
             for one in new:
                 self._drop(one)
             if win > 0 and beside != len(self.chosen):
                 heapq.heappush(heap, (-win, width, number, team, len(self.chosen)))
         self._try_analyze(0.0)
         self._prune()
+
+    def outweighed(self) -> tuple[Outweighed, ...]:
+        """What the recorded inserts speak against, of each statement the one that wins most."""
+        best: dict[str, Outweighed] = {}
+        for team, found in self.inserts.outweighed:
+            if not any(self._is_known(one, self.chosen) for one in team):
+                for statement in found.statements:
+                    known = best.get(statement)
+                    if known is None or found.win_ns > known.win_ns:
+                        best[statement] = found
+        return tuple(dict.fromkeys(best.values()))
 
     def _bounds(self) -> dict[Team, float]:
         """By indexes that the planner uses for a statement, the most that they can win."""
@@ -294,19 +301,6 @@ class Search:
             if new is not None and not HARDLY * now < new < now:
                 won += query.ns * (now - new) / max(self._base[query.statement], 1)
         return won
-
-    def _loss_ns(self, one: Candidate) -> float:
-        """What the recorded inserts would lose."""
-        inserts = self.inserts(one.table)
-        return inserts * ((self.slower_ns(one.table) if inserts else None) or 0.0)
-
-    def slower_ns(self, table: str) -> float | None:
-        """By how much an insert takes longer on the copy; None: it cannot be measured."""
-        found = self.schema.table(table)
-        if not found or not found.rows:
-            return None
-        costs = insert_costs(self.judge, found, INSERT_ROUNDS)
-        return costs[AFTER] - costs[BEFORE] if costs else None
 
     def _try_analyze(self, bound: float) -> None:
         """ANALYZE is chosen where no index is expected to win clearly more: it costs no write anything.

@@ -21,6 +21,7 @@ from queryprof.analysis.report import Report
 from queryprof.model.advice import Advice
 from queryprof.proof import sample
 from queryprof.proof.workload import WRITES
+from queryprof.report.text.advice import cautions, summary
 from queryprof.trace.reader import read_profile
 
 pytestmark = pytest.mark.once
@@ -259,7 +260,7 @@ def test_no_index_helps(
 def test_an_index_that_loses_more_than_it_wins(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One cheap query, and very many inserts."""
+    """One cheap query, and very many inserts: what speaks for the index is said, and what against it."""
 
     def work(db: sqlite3.Connection) -> None:
         db.execute("SELECT count(*) FROM item WHERE price > 2").fetchall()
@@ -267,7 +268,15 @@ def test_an_index_that_loses_more_than_it_wins(
         db.executemany("INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
         db.rollback()
 
-    assert advice_on(database, monkeypatch, work).changes == ()
+    advice = advice_on(database, monkeypatch, work)
+    assert advice.changes == ()
+    (one,) = advice.outweighed
+    assert one.sql == "CREATE INDEX item_price_idx ON item (price);"
+    assert one.statements == ("SELECT count(*) FROM item WHERE price > ?",)
+    assert one.inserts == 100_000
+    assert 0 < one.win_ns < one.loss_ns
+    assert "nothing to change" not in summary(advice)
+    assert any("100,000 recorded inserts would lose" in said for said in cautions(advice))
 
 
 def test_missing_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def advice(statement: str) -> Advice:
         Change("CREATE INDEX i ON t (a);", "DROP INDEX i;", "i", "t", 24e6, 4096, 1500.0, 7),
         Change("ANALYZE;", "DELETE FROM sqlite_stat1;", "", "", 3e6, 0, None, 0),
     )
-    return Advice("a.db", changes, (proof,), (), (), "3.40.1", "3.39.0", 12, False, 1.0)
+    return Advice("a.db", changes, (), (proof,), (), (), "3.40.1", "3.39.0", 12, False, 1.0)
 
 
 def test_what_was_proved_is_shown(opened: Opening, text: str) -> None:

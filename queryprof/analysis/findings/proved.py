@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.units import counted, duration, size, times
-from queryprof.model.advice import Advice, Change, Proof, Rewrite
+from queryprof.model.advice import Advice, Change, Outweighed, Proof, Rewrite
 
 OF_INDEXES = frozenset(
     {"full_scan", "temp_btree_sort", "automatic_index", "correlated_subquery", "missing_covering_index",
@@ -20,12 +20,17 @@ OF_TEXTS = frozenset(
 )
 """Those whose cause another text may take away."""
 
+NO_INDEX = (
+    "Measured on a copy: no index and no ANALYZE wins enough here. Make fewer of these queries, or keep"
+    " their result."
+)
+
 DRAWN = "The values are of the database: none were recorded."
 
 
 def with_proofs(findings: Iterable[Finding], advice: Advice) -> tuple[Finding, ...]:
     """The findings; of those about statements that advice makes faster, with what was measured."""
-    proofs = {proof.statement: proof for proof in advice.proofs if proof.is_proved}
+    proofs = {proof.statement: proof for proof in advice.proofs}
     rewrites = {rewrite.statement: rewrite for rewrite in advice.rewrites}
     return tuple(
         _with_rewrite(
@@ -54,6 +59,8 @@ def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
 def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Finding:
     if proof is None or finding.category not in OF_INDEXES:
         return finding
+    if not proof.is_proved:
+        return _without_index(finding, advice)
     changes = [one for one in advice.changes if one.index in proof.uses] or [
         one for one in advice.changes if not one.index
     ]
@@ -64,6 +71,26 @@ def _with_proof(finding: Finding, proof: Proof | None, advice: Advice) -> Findin
         fix=", ".join([proof_in_words(proof), *costs_in_words(changes)]),
         code=" ".join(change.sql for change in changes),
         doubt=DRAWN if proof.is_drawn else "",
+    )
+
+
+def _without_index(finding: Finding, advice: Advice) -> Finding:
+    """Of a statement that no change makes faster: the index that was its advice is no more."""
+    if not finding.code.startswith("CREATE") or not advice.is_complete:
+        return finding
+    for one in advice.outweighed:
+        if finding.statement in one.statements:
+            return replace(
+                finding, fix=f"An index {outweighed_in_words(one)}.", code=one.sql, doubt=""
+            )
+    return replace(finding, fix=NO_INDEX, code="", doubt="")
+
+
+def outweighed_in_words(one: Outweighed) -> str:
+    """What speaks for indexes, and against them."""
+    return (
+        f"would win {duration(one.win_ns)}, and {counted(one.inserts, 'recorded insert')} would lose"
+        f" {duration(one.loss_ns)} to it: worth it where the table is read more than it was here"
     )
 
 

@@ -44,6 +44,9 @@ class Advice:
     """What to change in a database, proved on a copy. Times are nanoseconds."""
 
     changes: Annotated[tuple[model.Change, ...], "in their order; win_ns: beside those before it"]
+    outweighed: Annotated[
+        tuple[model.Outweighed, ...], "indexes to which the recorded inserts lose more than they win"
+    ]
     sqlite_version: Annotated[str, "of the library that has measured"]
     other_version: Annotated[str, "the program's, where it is another; else empty"]
     sample_every: Annotated[int, "changes were chosen on one row in so many; 1: on all"]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queryprof.analysis.findings.proved import proof_in_words, rewrite_in_words
+from queryprof.analysis.findings.proved import outweighed_in_words, proof_in_words, rewrite_in_words
 from queryprof.analysis.units import counted, duration, percent, size
 from queryprof.model.advice import Advice, Change, Proof, Rewrite
 
 NO_CHANGE = "No index and no ANALYZE won 3% of the recorded time or more: nothing to change."
+NO_CHANGE_BUT = "No index and no ANALYZE won more than it costs the recorded inserts."
 
 
 def summary(advice: Advice) -> str:
     """What all changes win together."""
     measured = f"Measured on a copy of {advice.database} with SQLite {advice.sqlite_version}"
     if not advice.changes:
-        return f"{measured}. {NO_CHANGE}" if advice.proofs else f"{measured}."
+        nothing = NO_CHANGE_BUT if advice.outweighed else NO_CHANGE
+        return f"{measured}. {nothing}" if advice.proofs else f"{measured}."
     return (
         f"{measured}: with {counted(len(advice.changes), 'change')} {duration(advice.before_ns)} of"
         f" recorded time become {duration(advice.after_ns)}"
@@ -73,5 +75,7 @@ def cautions(advice: Advice) -> Iterator[str]:
             f"the database is large: changes were chosen on one row in {advice.sample_every:,}; all"
             " figures are of the whole copy"
         )
+    for one in advice.outweighed:
+        yield (f"{one.sql} {outweighed_in_words(one)}")
     if not advice.is_complete:
         yield "the time to spend was over before the search was: this is the best so far (--budget)"

@@ -1,0 +1,57 @@
+"""What a finding says once its fix was measured on a copy: what was proved, or that nothing was."""
+
+from __future__ import annotations
+
+from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.proved import NO_INDEX, with_proofs
+from queryprof.model import Frame
+from queryprof.model.advice import Advice, Change, Cost, Outweighed, Proof
+
+SQL = "SELECT id FROM item WHERE price > ?"
+INDEX = "CREATE INDEX item_price ON item (price);"
+FRAME = Frame("prices", "shop.py", 7)
+
+
+def finding(code: str = INDEX) -> Finding:
+    site = CallSite(FRAME, ())
+    return Finding(
+        "full_scan", Severity.HIGH, 0.5, 10**9, SQL, site, None, (), "Create an index.", code
+    )
+
+
+def advice(after_ns: float, *outweighed: Outweighed, is_complete: bool = True) -> Advice:
+    is_proved = after_ns < 1e6
+    change = Change(INDEX, "DROP INDEX item_price;", "item_price", "item", 5e8, 4096, None, 0)
+    before, after = Cost(1e6, 3000.0, 50.0), Cost(after_ns, 3000.0, 50.0)
+    uses = ("item_price",) if is_proved else ()
+    proof = Proof(SQL, 9, 9 * 10**6, before, after, uses, is_proved, "", False)
+    changes = (change,) if is_proved else ()
+    return Advice("a.db", changes, outweighed, (proof,), (), (), "3.40.1", "", 1, is_complete, 1.0)
+
+
+def test_a_proved_index_is_the_fix() -> None:
+    (one,) = with_proofs([finding()], advice(1e5))
+    assert one.fix.startswith("proved: 1.00 ms -> 100 µs (x10)")
+    assert one.code == INDEX
+
+
+def test_an_index_that_won_nothing_is_no_advice_any_more() -> None:
+    (one,) = with_proofs([finding()], advice(1e6))
+    assert (one.fix, one.code) == (NO_INDEX, "")
+
+
+def test_an_index_that_inserts_speak_against_says_both() -> None:
+    other = Outweighed("CREATE INDEX i ON item (name);", ("SELECT name FROM item",), 9e8, 1e9, 5)
+    one = Outweighed("CREATE INDEX i ON item (price, id);", (SQL,), 2e8, 9e8, 70_000)
+    (said,) = with_proofs([finding()], advice(1e6, other, one))
+    assert said.code == one.sql
+    assert "would win 200 ms, and 70,000 recorded inserts would lose 900 ms" in said.fix
+
+
+def test_a_search_that_did_not_end_takes_nothing_away() -> None:
+    assert with_proofs([finding()], advice(1e6, is_complete=False)) == (finding(),)
+
+
+def test_advice_that_is_no_index_stays() -> None:
+    assert with_proofs([finding("")], advice(1e6)) == (finding(""),)
