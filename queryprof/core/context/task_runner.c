@@ -10,16 +10,6 @@
 #include "wrappers/module_state.h"
 #include "wrappers/wrapper.h"
 
-/* Whether a coroutine is not the program's own: then its frames do not name the program's line. */
-static bool is_of_library(PyObject *coroutine)
-{
-    PyObject *code = PyObject_GetAttrString(coroutine, "cr_code");
-    bool is = !code || !PyCode_Check(code) || qp_code_kind((PyCodeObject *)code) != QP_CODE_USER;
-    PyErr_Clear(); /* an object of another type, as aiosqlite's: a library has made it */
-    Py_XDECREF(code);
-    return is;
-}
-
 /* Sets the variable to the running call path; returns what resets it, or NULL. */
 static PyObject *note_maker(void)
 {
@@ -43,8 +33,7 @@ static PyObject *make_task(PyObject *callable, PyObject *const *args, size_t fla
                            PyObject *names)
 {
     PyObject *original = Py_NewRef(((qp_wrapper *)callable)->wrapped);
-    bool notes = PyVectorcall_NARGS(flagged) > 1 && is_of_library(args[1]);
-    PyObject *token = notes ? note_maker() : NULL;
+    PyObject *token = note_maker();
     PyObject *result = PyObject_Vectorcall(original, args, flagged, names);
     if (token) {
         qp_exception exception = qp_exception_take();

@@ -1,6 +1,6 @@
-/* The creator of an event loop's task that runs a library's coroutine: its frames are the library's
- * and the loop's, and the program's line is where the task was made
- * (`asyncio.gather(*[database.execute(...) for ...])`).
+/* The creator of an event loop's task: around the task's own frames are the loop's, and the line of
+ * the program that wants the work is where the task was made
+ * (`asyncio.gather(*[books_of(author) for author in ...])`).
  *
  * The call path of that line is the value of a context variable while the task is made: the task
  * copies its context, and so do the tasks that it makes.
