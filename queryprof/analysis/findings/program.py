@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -179,6 +180,19 @@ class Program:
         """Whether a library executes it in a call that the program makes for another statement."""
         first = self._callers.get(place_of(group.site.frame)) if group.shares_call else None
         return first is not None and first is not group
+
+    def own_transactions(self, group: Group) -> int:
+        """How often a group's calls took a file's write lock and released it before they ended."""
+        return self._own_transactions.get((group.statement, place_of(group.site.frame)), 0)
+
+    @cached_property
+    def _own_transactions(self) -> Mapping[object, int]:
+        found: Counter[object] = Counter()
+        for hold in self.profile.lock_holds:
+            begun, ended = (hold.statement, hold.path), (hold.end_statement, hold.end_path)
+            if hold.kind == "write" and begun == ended:
+                found[hold.statement, self.report.sites.place(hold.path)] += hold.count
+        return found
 
     @cached_property
     def spans(self) -> int:

@@ -44,7 +44,8 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         commits = [g for g in near if _is_commit(g)]
         committed = sum(g.totals.executions for g in commits)
         is_many = bool(group.calls_of.get("executemany"))
-        if group.files.syncs >= EACH * writes:
+        own = max(group.files.syncs, program.own_transactions(group))
+        if own >= EACH * writes:
             cost_ns = group.files.sync_ns + group.files.write_ns
             said = "each is a transaction of its own (no BEGIN before them)"
             fix = _one_transaction(

@@ -1,0 +1,55 @@
+"""A write that is a transaction of its own is known by its locks, not by what SQLite writes or syncs."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import queryprof
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.report import Report
+from queryprof.findings import findings_of
+
+pytestmark = pytest.mark.once
+
+WRITES = 1000
+
+
+def found(path: Path, *pragmas: str, begins: bool) -> list[Finding]:
+    """The findings about writes to a file; with `begins` they are one transaction."""
+    words = random.Random(1)
+    with queryprof.profile() as recording:
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            for pragma in pragmas:
+                db.execute(f"PRAGMA {pragma}").fetchall()
+            db.execute("CREATE TABLE log (id INTEGER PRIMARY KEY, word TEXT)")
+            db.execute("CREATE INDEX log_word ON log (word)")
+            db.execute("BEGIN" if begins else "SELECT 1")
+            for _ in range(WRITES):
+                db.execute("INSERT INTO log (word) VALUES (?)", (f"word {words.random()}",))
+            db.execute("COMMIT" if begins else "SELECT 1")
+    return [one for one in findings_of(Report(recording.profile)) if "commit" in one.category]
+
+
+@pytest.mark.parametrize(
+    "pragmas",
+    [
+        ("synchronous=off",),
+        ("synchronous=off", "journal_mode=memory"),
+        ("journal_mode=wal", "synchronous=normal"),
+    ],
+    ids=" ".join,
+)
+def test_transactions_that_sync_nothing(tmp_path: Path, pragmas: tuple[str, ...]) -> None:
+    (one,) = found(tmp_path / "t.db", *pragmas, begins=False)
+    assert one.category == "commit_per_write"
+    assert one.evidence[0].startswith("1,000 writes, each is a transaction of its own")
+
+
+def test_a_transaction_that_writes_before_its_end(tmp_path: Path) -> None:
+    """Its cache is full: each INSERT writes pages, and is no transaction."""
+    assert found(tmp_path / "t.db", "synchronous=off", "cache_size=10", begins=True) == []
