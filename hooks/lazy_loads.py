@@ -42,18 +42,49 @@ def django_load(descriptor: Any, *_args: object) -> str:
 
 
 def django_rows(queryset: Any, *_args: object) -> str | None:
-    """The label of the statement that gets all objects whose foreign key is one object; None: it is for
-    something else.
+    """The label of the statement that gets the objects that refer to one: all whose foreign key it is, all
+    that a table between them has, or the only one; None: it is for something else.
     """
     instance = queryset._hints.get("instance")
     if instance is None or queryset._result_cache is not None or queryset._prefetch_related_lookups:
         return None
     query = queryset.query
-    if query.is_sliced or query.order_by or query.select_related or len(query.where.children) > 1:
+    if queryset._fields is not None or query.order_by or query.select_related:
         return None  # more than .all(), which alone is what prefetch_related() has loaded
+    if [getattr(one, "lookup_name", "") for one in query.where.children] != ["exact"]:
+        return None
+    model = type(instance).__name__
+    field = query.where.children[0].lhs.target
+    if field.one_to_one and field.remote_field.model is type(instance):
+        return _label(f"{model}.{field.remote_field.get_accessor_name()}")
+    if query.is_sliced:
+        return None
     for field in queryset._known_related_objects:
-        return _label(f"all {type(instance).__name__}.{field.remote_field.get_accessor_name()}")
+        return _label(f"all {model}.{field.remote_field.get_accessor_name()}")
+    name = _by_table_between(type(instance)._meta, field.model)
+    return _label(f"all {model}.{name}") if name else None
+
+
+def _by_table_between(options: Any, model: Any) -> str | None:
+    """The attribute of a class that goes through another class's table; None: there is none."""
+    for field in options.many_to_many:
+        if field.remote_field.through is model:
+            return str(field.name)
+    for relation in options.related_objects:
+        if relation.many_to_many and relation.through is model:
+            return str(relation.get_accessor_name())
     return None
+
+
+def django_column(
+    instance: Any, _using: str | None = None, fields: Any = None, *_args: object
+) -> str | None:
+    """The label of the statement that gets what .only() or .defer() has left out; None: it is for something
+    else.
+    """
+    if not fields or len(fields) != 1 or fields[0] not in instance.get_deferred_fields():
+        return None
+    return _label(f"column {type(instance).__name__}.{fields[0]}")
 
 
 LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str | None]]] = {
@@ -63,6 +94,7 @@ LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str | None]]] = {
         ("ForwardManyToOneDescriptor",), "get_object", django_load,
     ),
     "django.db.models.query": (("QuerySet",), "_fetch_all", django_rows),
+    "django.db.models.base": (("Model",), "refresh_from_db", django_column),
 }  # fmt: skip
 """By module: the names that the class has had, its method that loads, and what the label is."""
 

@@ -29,17 +29,31 @@ from django.template.loader import render_to_string
 class Author(models.Model):
     name = models.TextField()
     class Meta:
-        app_label = "books"
+        app_label = "auth"
 
 class Book(models.Model):
     title = models.TextField()
     author = models.ForeignKey(Author, models.CASCADE)
     class Meta:
-        app_label = "books"
+        app_label = "auth"
+
+class Tag(models.Model):
+    name = models.TextField()
+    books = models.ManyToManyField(Book)
+    class Meta:
+        app_label = "auth"
+
+class Profile(models.Model):
+    text = models.TextField()
+    author = models.OneToOneField(Author, models.CASCADE)
+    class Meta:
+        app_label = "auth"
 
 with connection.schema_editor() as editor:
     editor.create_model(Author)
     editor.create_model(Book)
+    editor.create_model(Tag)
+    editor.create_model(Profile)
 for number in range(30):
     author = Author.objects.create(name=f"author {number}")
     Book.objects.create(title="a", author=author)
@@ -53,6 +67,28 @@ TEMPLATES = (
     + """
 print(len(render_to_string("books.html", {"books": Book.objects.all()})))
 print(len(render_to_string("authors.html", {"authors": Author.objects.all()})))
+"""
+)
+RELATIONS = (
+    DJANGO
+    + """
+for number, author in enumerate(Author.objects.all()):
+    Profile.objects.create(text="long", author=author)
+    Tag.objects.create(name="tag").books.set(author.book_set.order_by("id"))
+for author in Author.objects.all():
+    print(author.profile.text)
+for tag in Tag.objects.all():
+    print([book.title for book in tag.books.all()], tag.books.count(), tag.books.first().title)
+for book in Book.objects.all():
+    print([tag.name for tag in book.tag_set.all()], [tag.name for tag in book.tag_set.order_by("name")])
+for profile in Profile.objects.only("id"):
+    print(profile.text)
+for profile in Profile.objects.all():
+    profile.refresh_from_db(fields=["text"])
+for author in Author.objects.prefetch_related("profile"):
+    print(author.profile.text)
+for tag in Tag.objects.prefetch_related("books"):
+    print([book.title for book in tag.books.all()])
 """
 )
 SERIALIZERS = (
@@ -115,6 +151,17 @@ def test_django_s_templates(tmp_path: Path) -> None:
     ]
 
 
+def test_django_s_other_relations(tmp_path: Path) -> None:
+    """One for one, many for many from both sides, and columns that a query has left out."""
+    pytest.importorskip("django")
+    assert notes(tmp_path, RELATIONS) == [
+        "lazy load of Author.profile",
+        "lazy load of all Book.tag_set",
+        "lazy load of all Tag.books",
+        "lazy load of column Profile.text",
+    ]
+
+
 def test_serializers_of_the_rest_framework(tmp_path: Path) -> None:
     pytest.importorskip("rest_framework")
     assert notes(tmp_path, SERIALIZERS) == [
@@ -134,6 +181,8 @@ def test_jinja_s_templates(tmp_path: Path) -> None:
          'Load Book.author with the query before: .select_related("author").', " It is read in template books.html:4."),
         ("django", "lazy load of all Author.book_set",
          'Load Author.book_set with the query before: .prefetch_related("book_set").', ""),
+        ("django", "lazy load of column Book.text",
+         "Load Book.text with the query before: name it in .only(), or leave it out of .defer().", ""),
         ("sqlalchemy", "lazy load of Order.lines in template o.html:1",
          "Load Order.lines with the query before: .options(selectinload(Order.lines)), or joinedload().",
          " It is read in template o.html:1."),

@@ -31,7 +31,13 @@ def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> s
     return nearest
 
 
-LOADERS = ("_LazyLoader.", "LazyLoader.", "ForwardManyToOneDescriptor.")
+LOADERS = (
+    "_LazyLoader.",
+    "LazyLoader.",
+    "ForwardManyToOneDescriptor.",
+    "ReverseOneToOneDescriptor.",
+    "DeferredAttribute.",
+)
 """Classes of object mappers whose methods load what an attribute refers to."""
 
 
@@ -99,7 +105,7 @@ ROWS_AT_ONCE = {
 }
 """And INSERTs one statement."""
 
-MANY = "all "
+MANY, COLUMN = "all ", "column "
 LAZY = "lazy load of "
 """How a note begins that the object mapper has given, before the class and the attribute."""
 
@@ -109,16 +115,18 @@ def loaded_before(library: str, note: str) -> str:
 
     Args:
         note: "lazy load of Order.lines", or another that a library has given; "all" before the class where
-            the attribute is many objects, and then where a template or serializer reads it.
+            the attribute is many objects, "column" where it is a value, and then where a template or serializer reads it.
     """
     said, _, place = note.removeprefix(LAZY).partition(" in ")
-    relation = said.removeprefix(MANY)
+    relation = said.removeprefix(MANY).removeprefix(COLUMN)
     attribute = relation.rpartition(".")[2]
     how = f".options(selectinload({relation})), or joinedload()"
     if library == "django":
         how = f'.select_related("{attribute}")'
         if said.startswith(MANY):
             how = f'.prefetch_related("{attribute}")'
+        if said.startswith(COLUMN):
+            how = "name it in .only(), or leave it out of .defer()"
     where = f" It is read in {place}." if place else ""
     return f"Load {relation} with the query before: {how}.{where}"
 

@@ -45,7 +45,8 @@ class Advice:
 
     changes: Annotated[tuple[model.Change, ...], "in their order; win_ns: beside those before it"]
     outweighed: Annotated[
-        tuple[model.Outweighed, ...], "indexes to which the recorded inserts lose more than they win"
+        tuple[model.Outweighed, ...],
+        "indexes to which the recorded inserts lose more than they win",
     ]
     sqlite_version: Annotated[str, "of the library that has measured"]
     other_version: Annotated[str, "the program's, where it is another; else empty"]
