@@ -152,8 +152,8 @@ def _made(parts: Parts, functions: str | None) -> Made | None:
         parts.remove()
     if not merged:
         click.echo(
-            "queryprof: nothing was recorded: no Python process ran, or it was killed or left by os._exit"
-            " before it called a database",
+            "queryprof: no Python process was recorded: none ran, or it began without its site (python -S),"
+            " or it was killed or left by os._exit before it called a database",
             err=True,
         )
         return None

@@ -150,6 +150,13 @@ def _statements(script: str) -> Iterator[str]:
         tries += 1
         if tries > MOST_SEMICOLONS:
             return
-        if sql.strip() and (found[0] == "" or sqlite3.complete_statement(sql)):
+        if sql.strip() and (found[0] == "" or _is_complete(sql)):
             yield sql
             start, tries = found.end(), 0
+
+
+def _is_complete(sql: str) -> bool:
+    try:
+        return sqlite3.complete_statement(sql)
+    except ValueError:  # a NUL, or half a character: no statement has it
+        return False

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sqlite3
 from contextlib import suppress
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from say.by_hand import aggregate, profile_of
 
+from queryprof.analysis.report import Report
+from queryprof.findings import findings_of
+from queryprof.model import Plan
 from queryprof.proof.judging import BEFORE, Judge, StatementError
+from queryprof.report.findings.sarif import findings_sarif
+from queryprof.report.json.findings import findings_json
+from queryprof.report.places import Places
+from queryprof.report.terminal.findings import print_findings
 
 pytestmark = pytest.mark.once
 
@@ -55,6 +66,16 @@ ALLOWED = (
     "SELECT * FROM json_each('[1]')",
     "CREATE VIRTUAL TABLE f USING fts5(a)",
 )
+
+
+ODD = (
+    "\0", "SELECT\0a FROM t WHERE b = ?", "CREATE TABLE t (a, b); SELECT '\0'; DROP TABLE t", "CREATE\0TABLE t (a);",
+    "CREATE TABLE t (a, b);\0", "SELECT a FROM t WHERE b = '\ud800' ORDER BY c", "CREATE TABLE \udcff (a); SELECT 1",
+    "CREATE TRIGGER r AFTER INSERT ON t BEGIN" + ";" * 500, "CREATE" + "(" * 20_000, "SELECT a FROM t WHERE" + " (" * 5_000,
+    "INSERT INTO t VALUES " + "(?)," * 20_000, "UPDATE t SET a = \u202e WHERE b = ?", "DELETE FROM t WHERE a = ?\r\n;",
+    "CREATE TABLE t (a, b)", "CREATE INDEX i ON t (a); \ud800", "", " ", ";", "--", "/*", "'", '"', "[", "?" * 40_000,
+)  # fmt: skip
+"""Texts that no database would accept, and some that it would."""
 
 
 @pytest.fixture
@@ -119,3 +140,19 @@ def test_planning_executes_nothing(database: Path) -> None:
             accesses.of(text.format(database.parent))
     accesses.close()
     assert sorted(path.name for path in database.parent.iterdir()) == ["other.db", "t.db"]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["schema", "no schema"])
+def test_findings_of_odd_texts(database: Path, known: bool) -> None:
+    """Each is read, planned, rewritten and shown, or left alone; none is in the way of another."""
+    scan = aggregate("SELECT a FROM t WHERE a = ?", ns=10**8, count=100)
+    ns = 10**7
+    odd = [aggregate(text, ns=ns, count=50)._replace(full_scan_steps=5000) for text in ODD]
+    plans = tuple(Plan(text, "", "SCAN t") for text in (scan.statement, *ODD))
+    sums = (scan._replace(full_scan_steps=10**6, vm_steps=10**7), *odd)
+    report = Report(replace(profile_of(*sums), plans=plans))
+    found = findings_of(report, [str(database)] if known else [])
+    assert "full_scan" in {one.category for one in found if one.statement == scan.statement}
+    for text in (findings_json(found, (), ()), findings_sarif(found, Places(report.profile))):
+        json.loads(text)
+    print_findings(found, Places(report.profile), (), 99, StringIO())
