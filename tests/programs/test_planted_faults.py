@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -18,7 +19,7 @@ from queryprof.analysis.report import Report
 from queryprof.findings import findings_of
 from queryprof.trace.reader import read_profile
 
-pytestmark = [pytest.mark.slow, pytest.mark.once]
+pytestmark = pytest.mark.once
 
 FOLDER = Path(__file__).parent / "planted"
 PROGRAMS = sorted(FOLDER.glob("*.py"))
@@ -32,6 +33,15 @@ MEDIUM = 0.10
 """How many of the healthy programs have a medium finding; none has a high one."""
 
 Run = Callable[..., CompletedProcess[str]]
+
+
+def test_what_they_import_is_installed() -> None:
+    imported = {
+        name
+        for program in PROGRAMS
+        for name in re.findall(r"^(?:import|from) (\w+)", program.read_text(), re.MULTILINE)
+    }
+    assert [name for name in sorted(imported) if find_spec(name) is None] == []
 
 
 def recorded(queryprof: Run, program: Path) -> tuple[Finding, ...]:
@@ -61,6 +71,7 @@ def judged(program: Path, found: tuple[Finding, ...]) -> tuple[bool, bool, bool]
     )
 
 
+@pytest.mark.slow
 def test_faults_are_named(queryprof: Run) -> None:
     right = {path.stem: judged(path, recorded(queryprof, path)) for path in FAULTY}
     wrong = {name: one for name, one in right.items() if not all(one)}
@@ -70,6 +81,7 @@ def test_faults_are_named(queryprof: Run) -> None:
     assert fixes >= FIX * len(FAULTY), wrong
 
 
+@pytest.mark.slow
 def test_healthy_programs_are_left_alone(queryprof: Run) -> None:
     said = {
         path.stem: {one.severity: one.category for one in reversed(recorded(queryprof, path))}
