@@ -72,10 +72,20 @@ qp_execution *qp_execution_of(const void *cursor)
     return find_old(cursor);
 }
 
-/* Whether a full set drops `a` before `b`: one that has served all of its rows goes first. */
+/* Whether it has served all of its rows: its last calls found fewer than one each, or took all.
+ * What they were stays in `pending` when they are flushed, and calls pay nothing for it. */
+static bool has_served(const qp_execution *e)
+{
+    const qp_pending_rows *p = &e->pending;
+    bool has_fetched = p->calls || e->plotted_ticks > e->started_ticks + (uint64_t)e->ticks;
+    return has_fetched && (p->timed_calls > p->rows || p->operation == QP_FETCHALL);
+}
+
+/* Whether a full set drops `a` before `b`. */
 static bool goes_before(const qp_execution *a, const qp_execution *b)
 {
-    return a->served != b->served ? a->served : a->serial < b->serial;
+    bool is_over = has_served(a);
+    return is_over != has_served(b) ? is_over : a->serial < b->serial;
 }
 
 /* The place of a cursor's execution in its set: its own, a free one, or that of the one that goes

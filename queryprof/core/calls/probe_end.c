@@ -64,9 +64,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
 {
     qp_execution *e = call->execution;
     qp_pending_rows *p = &e->pending;
-    int64_t rows = qp_rows_served(call, result);
     e->in_use = false;
-    e->served = !rows || call->active.operation == QP_FETCHALL;
     if (!p->calls) {
         *p = (qp_pending_rows){.operation = call->active.operation, .min_ticks = INT64_MAX};
         qp_execution_pends(e);
@@ -79,7 +77,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
     }
     p->calls++;
     p->last_ticks = call->active.start_ticks;
-    p->rows += rows;
+    p->rows += qp_rows_served(call, result);
     p->nested_ticks += call->nested_ticks;
     if (!result && PyErr_Occurred()) {
         qp_key key = e->meter.key;
@@ -132,7 +130,6 @@ static QP_INLINE int64_t end_execution(qp_call *call, PyObject *result, int64_t 
     e->ticks = ticks;
     e->nested_ticks = call->nested_ticks;
     e->rows = rows;
-    e->served = false;
     qp_release_store(&e->stage, QP_STAGE_BEGUN);
     if (call->probe->source == QP_SOURCE_TEXT) {
         /* A connection's execute returns the cursor, a cursor's execute itself. */

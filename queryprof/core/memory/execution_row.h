@@ -83,7 +83,6 @@ typedef struct qp_execution {
     int64_t fetched;        /* rows, changed ones included */
     uint64_t plotted_ticks; /* on the timeline up to then */
     uint32_t stack;         /* 0: none taken */
-    bool served;            /* all of its rows: its last call found no further one */
     int64_t stack_weight;   /* executions that the stack samples hold for it */
     int64_t stack_ns;
 } qp_execution;
