@@ -46,23 +46,31 @@ def django_rows(queryset: Any, *_args: object) -> str | None:
     that a table between them has, or the only one; None: it is for something else.
     """
     instance = queryset._hints.get("instance")
-    if instance is None or queryset._result_cache is not None or queryset._prefetch_related_lookups:
+    if instance is None or queryset._result_cache is not None or not _is_all(queryset):
         return None
-    query = queryset.query
-    if queryset._fields is not None or query.order_by or query.select_related:
-        return None  # more than .all(), which alone is what prefetch_related() has loaded
-    if [getattr(one, "lookup_name", "") for one in query.where.children] != ["exact"]:
-        return None
-    model = type(instance).__name__
-    field = query.where.children[0].lhs.target
+    field = queryset.query.where.children[0].lhs.target
+    many = ""
     if field.one_to_one and field.remote_field.model is type(instance):
-        return _label(f"{model}.{field.remote_field.get_accessor_name()}")
-    if query.is_sliced:
-        return None
-    for field in queryset._known_related_objects:
-        return _label(f"all {model}.{field.remote_field.get_accessor_name()}")
-    name = _by_table_between(type(instance)._meta, field.model)
-    return _label(f"all {model}.{name}") if name else None
+        name = field.remote_field.get_accessor_name()
+    elif queryset.query.is_sliced:
+        name = None
+    else:
+        many = "all "
+        known = next(iter(queryset._known_related_objects), None)
+        name = (
+            known.remote_field.get_accessor_name()
+            if known
+            else _by_table_between(type(instance)._meta, field.model)
+        )
+    return _label(f"{many}{type(instance).__name__}.{name}") if name else None
+
+
+def _is_all(queryset: Any) -> bool:
+    """Whether it is .all() of a relation, which alone is what prefetch_related() has loaded."""
+    query = queryset.query
+    is_more = queryset._fields is not None or queryset._prefetch_related_lookups
+    conditions = [getattr(one, "lookup_name", "") for one in query.where.children]
+    return conditions == ["exact"] and not (is_more or query.order_by or query.select_related)
 
 
 def _by_table_between(options: Any, model: Any) -> str | None:

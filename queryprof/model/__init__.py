@@ -21,6 +21,7 @@ from queryprof.model.loops import Loop as Loop
 from queryprof.model.loops import Stall as Stall
 from queryprof.model.loops import StallEvent as StallEvent
 from queryprof.model.loops import Step as Step
+from queryprof.model.places import ENDLESS as ENDLESS
 from queryprof.model.places import OTHER_LINE as OTHER_LINE
 from queryprof.model.places import CallPath as CallPath
 from queryprof.model.places import Frame as Frame

@@ -25,7 +25,7 @@ class Change:
     Attributes:
         sql: what makes it; undo: what takes it back.
         index: its name; "" for ANALYZE.
-        win_ns: of the recorded time, with all changes before it made.
+        win_ns: of the recorded time, with all changes before it made, without what inserts lose.
         bytes: by how much the file grows.
         insert_ns: by how much an insert into the table takes longer; None: nothing was inserted.
         inserts: how many were recorded.
@@ -150,7 +150,9 @@ class Advice:
 
     @property
     def after_ns(self) -> float:
-        return sum(proof.after_ns for proof in self.proofs)
+        """What they would take, and what the recorded inserts would take longer."""
+        lost_ns = sum(change.inserts * (change.insert_ns or 0.0) for change in self.changes)
+        return sum(proof.after_ns for proof in self.proofs) + lost_ns
 
     @property
     def curve_ns(self) -> tuple[float, ...]:

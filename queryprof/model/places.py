@@ -21,6 +21,9 @@ class Frame:
 OTHER_LINE = Frame("(other)", "", 0, "library")
 """What came after the recording's table of lines was full."""
 
+ENDLESS = Frame("(endless)", "", 0)
+"""In place of a loop's line: the loop ends with the program, or with a task of it."""
+
 CallPath = tuple[Frame, ...]
 """Frames, innermost first; empty when nothing is known."""
 

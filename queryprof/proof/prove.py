@@ -203,7 +203,8 @@ def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> 
     judge.do(AFTER, step.sql(name))
     win_ns = 0.0
     for query in search.queries:
-        if name and not names(search.plan(query, AFTER), name):
+        is_user = query.writes_to({step.table}) or names(search.plan(query, AFTER), name)
+        if name and not is_user:
             continue
         if not name and search.plan(query, AFTER) == search.plan(query, BEFORE):
             continue
@@ -211,12 +212,13 @@ def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> 
         win_ns += query.ns * (costs[query.statement] - share)
         costs[query.statement] = share
     slower = search.inserts.slower_ns(step.table) if slower_before is not None else None
+    lost_ns = None if slower is None or slower_before is None else max(0.0, slower - slower_before)
+    inserts = search.inserts.recorded(step.table)
     return Change(
         step.sql(name) + ";",
         _statistics_again(search) if isinstance(step, Analysis) else f"DROP INDEX {name};",
-        name, step.table, win_ns, judge.size(AFTER) - bytes_before,
-        None if slower is None or slower_before is None else max(0.0, slower - slower_before),
-        search.inserts.recorded(step.table),
+        name, step.table, win_ns - inserts * (lost_ns or 0.0), judge.size(AFTER) - bytes_before,
+        lost_ns, inserts,
     )  # fmt: skip
 
 

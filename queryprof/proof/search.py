@@ -230,7 +230,7 @@ class Search:
                 self._build(one, name)
         except StatementError:
             return {}
-        return self.costs_with(self.queries, names)
+        return self._costs_with(names, {one.table for one in team})
 
     def _build(self, one: Candidate, name: str) -> None:
         """Makes an index on the copy; with statistics, if those of the others are kept."""
@@ -238,14 +238,17 @@ class Search:
         if ANALYZE in self.chosen:
             self.judge.do(AFTER, f'ANALYZE "{name}"')
 
-    def costs_with(self, queries: Iterable[Query], indexes: Sequence[str]) -> dict[str, float]:
-        """What statements take on the copy, of those whose plan has one of the indexes."""
+    def _costs_with(self, indexes: Sequence[str], tables: set[str]) -> dict[str, float]:
+        """What statements take on the copy, of those whose plan has one of the indexes, and of those that
+        write to their tables.
+        """
         return {
             query.statement: self.cost(
                 query, AFTER, HOPELESS * self._now[query.statement] + FLOOR_NS
             )
-            for query in queries
-            if any(names(self.plan(query, AFTER), index) for index in indexes)
+            for query in self.queries
+            if query.writes_to(tables)
+            or any(names(self.plan(query, AFTER), one) for one in indexes)
         }
 
     def plan(self, query: Query, copy: str) -> tuple[str, ...]:
@@ -293,12 +296,12 @@ class Search:
     def _win_ns(self, costs: dict[str, float]) -> float:
         """The recorded time that is won by new costs of some statements.
 
-        A statement that is hardly faster may be just as fast: it wins nothing.
+        A statement that is hardly faster may be just as fast: it wins nothing. One that writes may lose.
         """
         won = 0.0
         for query in self.queries:
             now, new = self._now[query.statement], costs.get(query.statement)
-            if new is not None and not HARDLY * now < new < now:
+            if new is not None and not HARDLY * now < new < now / (HARDLY if query.writes else 1):
                 won += query.ns * (now - new) / max(self._base[query.statement], 1)
         return won
 

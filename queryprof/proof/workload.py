@@ -72,6 +72,10 @@ class Query:
     reason: str = ""
     rows: int = 0
 
+    def writes_to(self, tables: set[str]) -> bool:
+        """Whether it is no query, and changes one of these tables or reads it."""
+        return self.writes and any(access.table in tables for access in self.accesses)
+
     @property
     def inserts_into(self) -> str:
         """The table that an INSERT is into; else empty."""

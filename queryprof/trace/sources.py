@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 
-from queryprof.model import Frame
+from queryprof.model import ENDLESS, Frame
 from queryprof.trace.source_facts import source_of
 
 NO_HASHES: frozenset[str] = frozenset()
@@ -31,7 +31,8 @@ class Sources:
 
     def loop_at(self, frame: Frame) -> Frame | None:
         """The innermost loop around a frame's line in its function, as a frame of its line; None: there
-        is none, it never ends by itself (`while True`), or the source is not there.
+        is none, or the source is not there; ENDLESS: it is a `while True` that nothing in it ends, or
+        that of a coroutine, which waits for work.
         """
         text = self._text(frame.file)
         found: ast.AST | None = None
@@ -45,6 +46,8 @@ class Sources:
         )
         if found is None or not inside:
             return None
+        if isinstance(found, ast.While) and isinstance(found.test, ast.Constant):
+            return ENDLESS
         return Frame(frame.function, frame.file, _line(found), frame.kind)
 
     def lines_around(self, frame: Frame) -> list[tuple[int, str]] | None:
@@ -103,7 +106,7 @@ def _loops(text: str) -> tuple[tuple[ast.AST, int, int], ...]:
     for node in ast.walk(tree) if tree else ():
         if not isinstance(node, LOOPS):
             continue
-        if isinstance(node, ast.While) and isinstance(node.test, ast.Constant):
+        if isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and _ends(node):
             continue
         first, last = node.lineno, node.end_lineno
         if isinstance(node, ast.For | ast.AsyncFor):  # what it iterates over runs once
@@ -112,6 +115,14 @@ def _loops(text: str) -> tuple[tuple[ast.AST, int, int], ...]:
             continue  # nor is what the first of its generators iterates over
         found.append((node, first, last or first))
     return tuple(found)
+
+
+def _ends(loop: ast.While) -> bool:
+    """Whether something in a `while True` ends it that does not wait: a coroutine's waits for work."""
+    inside = [node for part in loop.body for node in ast.walk(part)]
+    if any(isinstance(node, ast.Await) for node in inside):
+        return False
+    return any(isinstance(node, ast.Break | ast.Return) for node in inside)
 
 
 def _calls_in(comprehension: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import queryprof
-from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
 from queryprof.findings import findings_of
 
@@ -48,6 +48,58 @@ def test_transactions_that_sync_nothing(tmp_path: Path, pragmas: tuple[str, ...]
     (one,) = found(tmp_path / "t.db", *pragmas, begins=False)
     assert one.category == "commit_per_write"
     assert one.evidence[0].startswith("1,000 writes, each is a transaction of its own")
+
+
+def test_a_helper_that_is_called_in_a_transaction_and_alone(tmp_path: Path) -> None:
+    """The calls that commit by themselves are counted, and those within a transaction are not."""
+    with queryprof.profile() as recording, closing(sqlite3.connect(tmp_path / "t.db")) as db:
+        db.isolation_level = None
+        db.execute("CREATE TABLE log (word TEXT)")
+
+        def log(word: str) -> None:
+            db.execute("INSERT INTO log VALUES (?)", (word,))
+
+        db.execute("BEGIN")
+        for number in range(WRITES):
+            log(f"in {number}")
+        db.execute("COMMIT")
+        for number in range(30):
+            log(f"alone {number}")
+    (one,) = [one for one in findings_of(Report(recording.profile)) if "commit" in one.category]
+    assert one.evidence[0] == ("1,030 writes, 30 transactions of their own (no BEGIN before them)")
+
+
+def test_savepoints_that_are_transactions(tmp_path: Path) -> None:
+    """Without BEGIN, RELEASE commits; within a transaction it does not."""
+    for begins in (False, True):
+        with queryprof.profile() as recording, closing(sqlite3.connect(tmp_path / "t.db")) as db:
+            db.isolation_level = None
+            db.execute("CREATE TABLE IF NOT EXISTS log (word TEXT)")
+            db.execute("BEGIN" if begins else "SELECT 1")
+            for number in range(50):
+                db.execute("SAVEPOINT one")
+                db.execute("INSERT INTO log VALUES (?)", (number,))
+                db.execute("RELEASE one")
+            db.execute("COMMIT" if begins else "SELECT 1")
+        said = [one for one in findings_of(Report(recording.profile)) if "commit" in one.category]
+        assert [one.evidence[0] for one in said] == ([] if begins else ["50 writes, 50 commits"])
+
+
+def test_a_transaction_of_many_writes(tmp_path: Path) -> None:
+    """It is a unit of work: that it may be needed is said, and it is no high finding."""
+    with queryprof.profile() as recording, closing(sqlite3.connect(tmp_path / "t.db")) as db:
+        db.isolation_level = None
+        db.execute("CREATE TABLE orders (word TEXT)")
+        db.execute("CREATE TABLE line (word TEXT)")
+        for number in range(50):
+            db.execute("BEGIN")
+            db.execute("INSERT INTO orders VALUES (?)", (number,))
+            for line in range(20):
+                db.execute("INSERT INTO line VALUES (?)", (line,))
+            db.execute("COMMIT")
+    (one,) = [one for one in findings_of(Report(recording.profile)) if "commit" in one.category]
+    assert one.severity is not Severity.HIGH
+    assert "about 21 writes" in one.doubt
 
 
 def test_a_transaction_that_writes_before_its_end(tmp_path: Path) -> None:

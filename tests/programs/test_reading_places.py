@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from queryprof.analysis.findings.libraries import loaded_before
+from queryprof.analysis.findings.libraries import SEVERAL, loaded_before
+from queryprof.analysis.report import Report
+from queryprof.findings import findings_of
 from queryprof.trace.reader import read_profile
 
 pytestmark = pytest.mark.once
@@ -91,6 +93,23 @@ for tag in Tag.objects.prefetch_related("books"):
     print([book.title for book in tag.books.all()])
 """
 )
+SHARED = (
+    DJANGO
+    + """
+class Review(models.Model):
+    author = models.ForeignKey(Author, models.CASCADE)
+    class Meta:
+        app_label = "auth"
+with connection.schema_editor() as editor:
+    editor.create_model(Review)
+for author in Author.objects.all():
+    Review.objects.create(author=author)
+def names():
+    return [review.author.name for review in Review.objects.all()]
+print([book.author.name for book in Book.objects.all()])
+print([names() for _ in range(20)][-1])
+"""
+)
 SERIALIZERS = (
     DJANGO
     + """
@@ -160,6 +179,16 @@ def test_django_s_other_relations(tmp_path: Path) -> None:
         "lazy load of all Tag.books",
         "lazy load of column Profile.text",
     ]
+
+
+def test_relations_that_share_a_statement(tmp_path: Path) -> None:
+    """Which of them a call site loads is not known, and neither is named for it."""
+    pytest.importorskip("django")
+    assert notes(tmp_path, SHARED) == [SEVERAL]
+    found = findings_of(Report(read_profile("t.qprof")))
+    fixes = [one.fix for one in found if one.site.frame and "names" in one.site.frame.function]
+    assert fixes
+    assert all("author" not in fix and ".select_related()" in fix for fix in fixes)
 
 
 def test_serializers_of_the_rest_framework(tmp_path: Path) -> None:

@@ -279,6 +279,24 @@ def test_an_index_that_loses_more_than_it_wins(
     assert any("100,000 recorded inserts would lose" in said for said in cautions(advice))
 
 
+def test_an_index_that_updates_lose_more_to(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The column that it is on changes all the time: an UPDATE writes the index, too."""
+
+    def work(times: int) -> Callable[[sqlite3.Connection], None]:
+        def update(db: sqlite3.Connection) -> None:
+            db.execute("SELECT count(*) FROM item WHERE at > 999900").fetchall()
+            for number in range(times):
+                db.execute("UPDATE item SET at = ? WHERE id = ?", (number, number % 100))
+            db.rollback()
+
+        return update
+
+    assert advice_on(database, monkeypatch, work(10)).changes
+    assert advice_on(database, monkeypatch, work(50_000)).changes == ()
+
+
 def test_missing_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ANALYZE makes SQLite choose the index that is there; another one is not needed."""
     path = tmp_path / "jobs.db"

@@ -16,10 +16,11 @@ from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import unplanned
 from queryprof.analysis.findings.libraries import outside_of_request
 from queryprof.analysis.findings.planning import Planner, Served
+from queryprof.analysis.findings.program import Program
 from queryprof.analysis.plans import Steps
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import rows
-from queryprof.model import FileWork, Frame, Plan, Profile, Schema, StackSample
+from queryprof.model import ENDLESS, FileWork, Frame, Plan, Profile, Schema, StackSample
 from queryprof.model.schema import Index
 from queryprof.trace.database_schema import read_schema
 from queryprof.trace.sources import Sources
@@ -249,3 +250,37 @@ def test_what_a_comprehension_goes_over_is_in_no_loop(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("number", "text"), [(1, "1 row"), (0, "0 rows"), (2.5, "2.5 rows")])
 def test_rows(number: float, text: str) -> None:
     assert rows(number) == text
+
+
+WORKERS = """async def worker(queue):
+    while True:
+        item = await queue.get()
+        if item is None:
+            break
+        handle(item)
+
+def serve():
+    while True:
+        handle(next_one())
+
+def pages():
+    while True:
+        if not page():
+            return
+
+def start(queue):
+    for _ in range(4):
+        create_task(worker(queue))
+"""
+
+
+def test_what_is_around_a_worker_is_no_loop_of_its_queries(tmp_path: Path) -> None:
+    file = tmp_path / "w.py"
+    file.write_text(WORKERS)
+    sources = Sources({str(file): frozenset({sha256(file.read_bytes()).hexdigest()})})
+    found = {line: sources.loop_at(Frame("f", str(file), line)) for line in (6, 10, 14, 19)}
+    assert found == {6: ENDLESS, 10: ENDLESS, 14: None, 19: Frame("f", str(file), 18)}
+    worker, start = Frame("worker", str(file), 6), Frame("start", str(file), 19)
+    profile = profile_of(aggregate(READ, (worker, start), ns=200 * MS, count=500))
+    program = Program(Report(profile), sources.loop_at, {})
+    assert program.loop_of(program.all_groups[0]) is None

@@ -106,6 +106,9 @@ ROWS_AT_ONCE = {
 """And INSERTs one statement."""
 
 MANY, COLUMN = "all ", "column "
+SEVERAL = "several labels"
+"""The note of a statement that has had more than one (statement_labels.c)."""
+
 LAZY = "lazy load of "
 """How a note begins that the object mapper has given, before the class and the attribute."""
 

@@ -22,6 +22,7 @@ from queryprof.analysis.findings.finding import (
 )
 from queryprof.analysis.findings.groups import Group, by_function, groups_of
 from queryprof.analysis.findings.libraries import (
+    SEVERAL,
     is_own,
     loads_lazily,
     outside_of_request,
@@ -30,7 +31,7 @@ from queryprof.analysis.findings.libraries import (
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, counted
-from queryprof.model import CallPath, Frame, Profile, Schema
+from queryprof.model import ENDLESS, CallPath, Frame, Profile, Schema
 
 MOST_GROUPS = 1000
 MOST_NEAR = 200
@@ -39,7 +40,7 @@ STALE_ROWS, STALE_TIMES = 1000, 10
 
 LoopFinder = Callable[[Frame], Frame | None]
 """The line of the loop that a frame's line is in, as a frame of the same function; None: of none, or
-the source is not there."""
+the source is not there; ENDLESS: it is a worker's or a server's, which ends with the program."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,8 @@ class Program:
     def note_of(self, group: Group) -> str | None:
         """What a library has noted of a group's statement: others may have the same text."""
         note = self.profile.notes.get(group.statement)
+        if note == SEVERAL:
+            return None
         here = [
             stack for stack in self._stacks.get(group.statement, ()) if group.site.frame in stack
         ]
@@ -247,6 +250,8 @@ class Program:
             if key not in self.loops:
                 self.loops[key] = self.loop_at(frame)
             loop = self.loops[key]
+            if loop == ENDLESS:
+                return None  # what is around a worker or a server is another matter
             if loop:
                 return CallSite(loop, group.path[depth + 1 :])
         called = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from queryprof.analysis.findings import shares
-from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import (
     ONE_QUERY,
@@ -13,7 +13,7 @@ from queryprof.analysis.findings.libraries import (
     ROWS_AT_ONCE,
 )
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.units import count, counted, duration
+from queryprof.analysis.units import average, count, counted, duration
 
 FEW = 20
 A_SPAN = 2
@@ -36,18 +36,27 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         writes = _writes_of(group)
         if not group.writes or writes < FEW:
             continue
-        if group.executions_outside < FEW and writes <= A_SPAN * _spans_of(program, group):
+        is_many = bool(group.calls_of.get("executemany"))
+        own = program.own_transactions(group)
+        is_known = own >= max(FEW, 2 * group.calls_of.get("executemany", 0))
+        has_own = is_known or group.files.syncs >= EACH * writes  # locks are not known everywhere
+        number = own if is_known and own < EACH * writes else writes
+        if group.executions_outside < FEW and number <= A_SPAN * _spans_of(program, group):
             continue  # each request is a transaction, as it should be
         callers = [(frame.file, frame.function) for frame in group.path[1:2]]
         functions = dict.fromkeys([group.function, *callers])
         near = [g for function in functions for g in program.near(function)]
         commits = [g for g in near if _is_commit(g)]
         committed = sum(g.totals.executions for g in commits)
-        is_many = bool(group.calls_of.get("executemany"))
-        own = max(group.files.syncs, program.own_transactions(group))
-        if own >= EACH * writes:
+        doubt = ""
+        all_writes = sum(_writes_of(g) for g in near if g.writes)
+        if has_own:
             cost_ns = group.files.sync_ns + group.files.write_ns
-            said = "each is a transaction of its own (no BEGIN before them)"
+            said = (
+                "each is a transaction of its own (no BEGIN before them)"
+                if number == writes
+                else f"{counted(number, 'transaction')} of their own (no BEGIN before them)"
+            )
             fix = _one_transaction(
                 program,
                 group,
@@ -55,8 +64,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
                 " executemany() commits each row, too.",
             )
         elif not is_many and (
-            _is_for_each(committed, writes)
-            or _is_for_each(committed, sum(_writes_of(g) for g in near if g.writes))
+            _is_for_each(committed, writes) or _is_for_each(committed, all_writes)
         ):
             places = frozenset((g.statement, g.site.frame) for g in commits)
             if places in known:  # of another statement: the same commits
@@ -64,6 +72,11 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             known.add(places)
             cost_ns = sum(g.work_ns for g in commits)
             said = f"{counted(committed, 'commit')}"
+            if all_writes > 1.5 * committed:
+                doubt = (
+                    f"Each commit is of about {average(all_writes / committed)} writes: they stay one"
+                    " transaction where one must not be lost without the others."
+                )
             fix = _one_transaction(
                 program,
                 group,
@@ -80,10 +93,12 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "commit_per_write",
             group,
-            cost_ns * (1 - 1 / writes),
+            cost_ns * (1 - 1 / number),
             tuple(evidence),
             fix,
             program.loop_of(group),
+            doubt=doubt,
+            most=Severity.MEDIUM if doubt else Severity.HIGH,
         )
 
 
@@ -109,6 +124,9 @@ def _is_for_each(commits: int, writes: int) -> bool:
 
 
 def _is_commit(group: Group) -> bool:
+    """A RELEASE outside of a transaction is one, too: it then has files to sync or write."""
+    if group.verb == "RELEASE":
+        return group.files.calls >= EACH * group.totals.executions
     return "commit" in group.calls_of or group.verb in ("COMMIT", "END")
 
 

@@ -9,6 +9,8 @@
 #include "wrappers/module_state.h"
 #include "wrappers/wrapper.h"
 
+static const char SEVERAL[] = "several labels";
+
 PyObject *qp_label_variable;
 
 static PyObject *run(PyObject *callable, PyObject *const *args, size_t flagged, PyObject *names)
@@ -56,14 +58,14 @@ PyObject *qp_label_running(void)
 
 void qp_label_statement(uint32_t statement)
 {
-    qp_statement_row *row = (qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + statement;
-    if (row->note != QP_TEXT_NONE) {
-        return;
-    }
     PyObject *note = qp_label_running();
     if (note && PyUnicode_Check(note) && qp_recording) { /* a collection may have ended it */
         qp_text text = qp_text_of_str(note);
-        row->note = text == QP_TEXT_FULL ? QP_TEXT_NONE : text;
+        qp_statement_row *row = (qp_statement_row *)qp_rows(QP_STATEMENT_ROWS) + statement;
+        if (row->note != QP_TEXT_NONE && row->note != text) {
+            text = qp_text_of(SEVERAL, sizeof SEVERAL - 1);
+        }
+        row->note = text == QP_TEXT_FULL ? row->note : text;
     }
     Py_XDECREF(note);
 }
