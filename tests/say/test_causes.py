@@ -284,3 +284,22 @@ def test_what_is_around_a_worker_is_no_loop_of_its_queries(tmp_path: Path) -> No
     profile = profile_of(aggregate(READ, (worker, start), ns=200 * MS, count=500))
     program = Program(Report(profile), sources.loop_at, {})
     assert program.loop_of(program.all_groups[0]) is None
+
+
+@pytest.mark.parametrize(("columns", "is_better"), [(("st",), False), (("at",), True)])
+def test_the_beginning_of_an_index_fits_no_better(
+    columns: tuple[str, ...], is_better: bool
+) -> None:
+    sql = "SELECT id FROM o WHERE cust = ? AND st = ? AND at > ?"
+    used, other = (
+        Index(name, "o", of, False, False, tuple(("BINARY", False) for _ in of))
+        for name, of in (("o_st_at", ("st", "at")), ("o_other", columns))
+    )
+    one = aggregate(sql, SITE, ns=200 * MS, count=50)._replace(rows=50, vm_steps=50 * 20_000)
+    plan = Plan(sql, "app.db", "SEARCH o USING INDEX o_st_at (st=? AND at>?)")
+    schema = Schema("app.db", (used, other))
+    profile = replace(profile_of(one), plans=(plan,))
+    found = findings(
+        profile, Knows(Served(("SEARCH o USING INDEX o_st_at (st=? AND at>?)",))), [schema]
+    )
+    assert ("bad_index_choice" in {one.category for one in found}) is is_better

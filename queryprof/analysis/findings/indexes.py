@@ -231,11 +231,13 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
 
 
 def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
-    tables = {index.table for index in schema.indexes if index.name in used}
+    taken = [index for index in schema.indexes if index.name in used]
+    tables = {index.table for index in taken}
     for index in schema.indexes:
         column = re.escape(index.columns[0])
         fits = re.search(rf"\b{column}\"? ?(?:=|IN|<|>|BETWEEN)", statement, re.IGNORECASE)
-        if index.table in tables and index.name not in used and fits:
+        is_other = index.name not in used and not any(map(index.begins, taken))
+        if index.table in tables and is_other and fits:
             return index
     return None
 

@@ -153,7 +153,7 @@ COUNTED_BEFORE = (
 
 ONE_QUERY = {
     "django": "Load it with the query before: .select_related() for what each object has one of,"
-    " .prefetch_related() for what it has many of; or one filter(pk__in=[...]).",
+    " .prefetch_related() for what it has many of, or a generic foreign key; or one filter(pk__in=[...]).",
     "sqlalchemy": "Load it with the query before: .options(selectinload(Model.relation)); or one"
     " select(Model).where(Model.id.in_([...])).",
     "peewee": "Join it to the query before: Model.select(Model, Other).join(Other); or"
