@@ -99,8 +99,11 @@ def _of_totals(report: Report) -> Iterator[str]:
     failed = Counter[str]()
     for aggregate in report.profile.aggregates:
         failed[aggregate.operation] += aggregate.errors
-    for operation in errors:
-        yield from _above(operation, errors[operation], failed[operation], "errors with a type")
+    others = sum(error.count for error in report.profile.errors if error.statement == "(other)")
+    for operation in errors:  # those beyond the table are of any operation
+        kept = errors[operation] - (others if operation == "execute" else 0)
+        yield from _above(operation, kept, failed[operation], "errors with a type")
+    yield from _above("all", sum(errors.values()), sum(failed.values()), "errors with a type")
 
 
 def _of_shares(report: Report) -> Iterator[str]:
