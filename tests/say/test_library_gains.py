@@ -65,6 +65,16 @@ def test_without_such_calls_it_wins_the_driver_s_time() -> None:
     assert "what peewee takes around it is not known" in found.evidence[0]
 
 
+def test_without_such_calls_it_wins_what_the_library_takes_elsewhere() -> None:
+    """The median of its other statements, which is said to be an estimate."""
+    other = "SELECT c FROM u WHERE d = ?"
+    driver, _ = loop(other, 0, 0)
+    timed = [loop(f"SELECT a{n} FROM t WHERE b = ?", 60, 60, call_ns=n * MS) for n in (1, 2, 9)]
+    found = {one.statement: one for one in findings(profile((driver, None), *timed))}
+    assert found[other].gain_ns == round(99 * 2 * MS)  # 10 us, and 2 ms less 10 us
+    assert "takes 1.99 ms around others of its statements (the median)" in found[other].evidence[0]
+
+
 @pytest.mark.parametrize(("executions", "is_counted"), [(89, True), (90, False)])
 def test_a_call_that_executes_several_loops_itself(executions: int, is_counted: bool) -> None:
     """From 1.5 executions a call on."""

@@ -47,7 +47,8 @@ class Group:
             schema, as the driver does not show the program's.
         samples, repeats: executions whose parameters were looked at, and those that were a repeat.
         texts: different texts of the statement, at the least, from all call sites.
-        library_times: of its call paths.
+        library_times: of its call paths; around_ns: what the library takes around each execution at
+            other places, where none was timed here; None: it is not known, or not needed.
     """
 
     statement: str
@@ -61,6 +62,7 @@ class Group:
     texts: int = 1
     library_times: list[LibraryTime] = field(default_factory=list)
     planned_here: bool = False
+    around_ns: float | None = None
 
     @property
     def sql(self) -> str:
@@ -115,10 +117,10 @@ class Group:
     @cached_property
     def cost_ns(self) -> float:
         """What the program would not pay without its executions: the driver's time; or that of the
-        library's calls, estimated by those that were timed.
+        library's calls, estimated by those that were timed, here or at other places.
         """
         if self.library_call_ns is None:
-            return self.steady_ns
+            return self.steady_ns + (self.around_ns or 0.0) * self.totals.statement_executions
         return self.library_call_ns * self.totals.statement_executions
 
     @cached_property

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
 
 from queryprof.analysis.call_sites import CallSite, Function, place_of
 from queryprof.analysis.findings.finding import (
@@ -22,6 +23,7 @@ from queryprof.analysis.findings.finding import (
 )
 from queryprof.analysis.findings.groups import Group, by_function, groups_of
 from queryprof.analysis.findings.libraries import (
+    ONE_QUERY,
     SEVERAL,
     is_own,
     loads_lazily,
@@ -67,7 +69,22 @@ class Program:
 
     @cached_property
     def all_groups(self) -> tuple[Group, ...]:
-        return groups_of(self.report)
+        groups = groups_of(self.report)
+        untimed: dict[str, list[Group]] = defaultdict(list)
+        around_ns: dict[str, list[float]] = defaultdict(list)
+        for group in groups:
+            library = self.called_library(group.statement)
+            if library not in ONE_QUERY or not (group.reads or group.writes):
+                continue
+            if group.library_call_ns is not None:
+                own_ns = group.steady_ns / max(1, group.totals.statement_executions)
+                around_ns[library].append(max(0.0, group.library_call_ns - own_ns))
+            elif not group.library_times:
+                untimed[library].append(group)
+        for library, found in untimed.items():
+            for group in found if around_ns[library] else ():
+                group.around_ns = median(around_ns[library])
+        return groups
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

@@ -268,6 +268,11 @@ def _library_call(program: Program, group: Group) -> str:
             f"; the call of {library or 'a library'} around it takes {duration(group.library_call_ns)}"
             f" (mean of {count(timed)})"
         )
+    if group.around_ns is not None:
+        return (
+            f"; {library} was not timed around it, and takes {duration(group.around_ns)} around others of"
+            " its statements (the median): the gain is an estimate"
+        )
     return f"; what {library} takes around it is not known" if library in ONE_QUERY else ""
 
 
