@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from queryprof.analysis.findings.libraries import SEVERAL, loaded_before
+from queryprof.analysis.findings.program import Program
 from queryprof.analysis.report import Report
-from queryprof.findings import findings_of
 from queryprof.trace.reader import read_profile
 
 pytestmark = pytest.mark.once
@@ -185,10 +185,10 @@ def test_relations_that_share_a_statement(tmp_path: Path) -> None:
     """Which of them a call site loads is not known, and neither is named for it."""
     pytest.importorskip("django")
     assert notes(tmp_path, SHARED) == [SEVERAL]
-    found = findings_of(Report(read_profile("t.qprof")))
-    fixes = [one.fix for one in found if one.site.frame and "names" in one.site.frame.function]
-    assert fixes
-    assert all("author" not in fix and ".select_related()" in fix for fix in fixes)
+    program = Program(Report(read_profile("t.qprof")), lambda frame: None, {})
+    shared = [one for one in program.all_groups if one.statement in program.profile.notes]
+    assert len(shared) == 2
+    assert [program.note_of(one) for one in shared] == [None, None]
 
 
 def test_serializers_of_the_rest_framework(tmp_path: Path) -> None:
