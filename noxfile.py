@@ -302,9 +302,9 @@ def package(session: nox.Session) -> None:
 
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
     session.log(run(str(place / "bin" / "queryprof"), "doctor"))
-    asks = "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 42').fetchone()"
+    query = "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 42').fetchone()"
     trace = str(directory / "package.qprof")
-    run(str(place / "bin" / "queryprof"), "run", "-o", trace, "-c", asks)
+    run(str(place / "bin" / "queryprof"), "run", "-o", trace, "-c", query)
     report = run(str(place / "bin" / "queryprof"), "report", trace, "--format", "json")
     if "SELECT ?" not in str(report):
         session.error(f"it was not recorded: {report}")

@@ -118,7 +118,8 @@ def loaded_before(library: str, note: str) -> str:
 
     Args:
         note: "lazy load of Order.lines", or another that a library has given; "all" before the class where
-            the attribute is many objects, "column" where it is a value, and then where a template or serializer reads it.
+            the attribute is many objects, "column" where it is a value, and then where a template or
+            serializer reads it.
     """
     said, _, place = note.removeprefix(LAZY).partition(" in ")
     relation = said.removeprefix(MANY).removeprefix(COLUMN)
@@ -146,8 +147,8 @@ ONE_INSERT = {
 """How rows that are inserted one by one are inserted at once."""
 
 COUNTED_BEFORE = (
-    'Count with the query before: .annotate(number=Count("relation")), with filter=Q(...) where it is filtered; or, of all that .prefetch_related() has'
-    " loaded, len(object.relation.all())."
+    'Count with the query before: .annotate(number=Count("relation")), with filter=Q(...) where it is'
+    " filtered; or, of all that .prefetch_related() has loaded, len(object.relation.all())."
 )
 """How Django counts the related objects of many at once."""
 
