@@ -85,7 +85,7 @@ def test_a_commit_waits_for_a_reader(tmp_path: Path, reads: str) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("known", ["before", "after"])
+@pytest.mark.parametrize("known", ["before", "after", "after 300 others"])
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 def test_a_holder_that_has_attached_the_database(tmp_path: Path, mode: str, known: str) -> None:
     """Whether the file was opened as a connection's main database before it was attached, or after."""
@@ -109,6 +109,8 @@ def test_a_holder_that_has_attached_the_database(tmp_path: Path, mode: str, know
     with queryprof.profile() as recording:
         if known == "before":
             sqlite3.connect(side).close()
+        for number in range(300 if known == "after 300 others" else 0):
+            sqlite3.connect(tmp_path / f"{number}.db").close()
         beside(holder, "the holder", wait)
     holding = holder_of_wait(recording.profile, "DELETE")
     assert (holding.thread.name, holding.statement) == (
@@ -270,9 +272,10 @@ MANY = """
     import sqlite3, sys, queryprof
     with queryprof.profile() as recording:
         db = sqlite3.connect("main.db", isolation_level=None)
-        for number in range(300):
+        for number in range(4100):
             db.execute("ATTACH ? AS other", (f"{number}.db",))
-            db.execute("CREATE TABLE other.t (a)")
+            if number in (0, 4099):
+                db.execute("CREATE TABLE other.t (a)")
             db.execute("DETACH other")
         late = sqlite3.connect("late.db", isolation_level=None)
         late.execute("CREATE TABLE t (a)")

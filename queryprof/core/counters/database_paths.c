@@ -12,7 +12,11 @@
 
 #include "runtime/index.h"
 
-enum { PATHS = 256 };
+enum {
+    PATHS = 8192,
+    SLOTS = 2 * PATHS, /* so that they are never full */
+    MASK = SLOTS - 1
+};
 
 /* The paths of databases, never freed, for recordings that name them later; and the files that had
  * them when they were last opened. */
@@ -20,6 +24,9 @@ static struct {
     char *_Atomic text;
     _Atomic uint64_t identity; /* of the file; 0: it is not known */
 } paths[PATHS];
+
+static _Atomic uint32_t last;         /* number that was given */
+static _Atomic uint32_t slots[SLOTS]; /* numbers, by the hash of their path */
 
 /* The identity of the file with a path; 0: there is none. Keeps errno. */
 static uint64_t identity_of(const char *path)
@@ -33,13 +40,14 @@ static uint64_t identity_of(const char *path)
 
 static bool is_main(uint32_t number)
 {
-    return paths[number].text[0] != '(';
+    const char *text = paths[number].text; /* NULL: it is just being added */
+    return text && text[0] != '(';
 }
 
 /* The number of the main database that is this file, or 0. */
 static uint32_t main_with(uint64_t identity)
 {
-    for (uint32_t i = 1; identity && i < PATHS && paths[i].text; i++) {
+    for (uint32_t i = 1; identity && i < PATHS && i <= last; i++) {
         if (paths[i].identity == identity && is_main(i)) {
             return i;
         }
@@ -51,37 +59,47 @@ static uint32_t main_with(uint64_t identity)
  */
 static void identify(uint32_t number, uint64_t identity)
 {
-    for (uint32_t i = 1; i < PATHS && paths[i].text; i++) {
-        if (paths[i].identity == identity && i != number && is_main(i) && is_main(number)) {
-            paths[i].identity = 0;
-        }
+    if (paths[number].identity == identity) {
+        return;
+    }
+    for (uint32_t i = main_with(identity); i && is_main(number); i = main_with(identity)) {
+        paths[i].identity = 0;
     }
     paths[number].identity = identity;
+}
+
+/* A number for a path, which no slot has yet; 0: there is no room. */
+static uint32_t add(const char *path)
+{
+    uint32_t number = last + 1 < PATHS ? atomic_fetch_add(&last, 1) + 1 : PATHS;
+    char *own = number < PATHS ? strdup(path) : NULL;
+    if (own) {
+        paths[number].text = own;
+    }
+    return own ? number : 0;
 }
 
 /* The number of a path; 0: there is no room. */
 static uint32_t number_of(const char *path, uint64_t identity)
 {
-    char *own = NULL;
-    for (uint32_t i = 1; path && i < PATHS; i++) {
-        char *known = paths[i].text;
+    uint32_t own = 0;
+    uint32_t at = path ? (uint32_t)qp_hash_bytes(path, strlen(path)) & MASK : 0;
+    for (; path; at = (at + 1) & MASK) {
+        uint32_t known = slots[at];
         if (!known) {
-            own = own ? own : strdup(path);
+            own = own ? own : add(path);
             if (!own) {
                 return 0;
             }
-            if (atomic_compare_exchange_strong(&paths[i].text, &known, own)) {
-                identify(i, identity);
-                return i;
+            if (atomic_compare_exchange_strong(&slots[at], &known, own)) {
+                known = own;
             }
         }
-        if (!strcmp(known, path)) {
-            identify(i, identity);
-            free(own);
-            return i;
+        if (!strcmp(paths[known].text, path)) { /* another thread may have added it meanwhile */
+            identify(known, identity);
+            return known;
         }
     }
-    free(own);
     return 0;
 }
 
@@ -90,7 +108,7 @@ static uint32_t number_of_attached(uint64_t identity)
     char name[sizeof "(attached 0123456789abcdef)"];
     snprintf(name, sizeof name, "(attached %016llx)", (unsigned long long)identity);
     uint32_t known = main_with(identity);
-    bool has_room = !paths[PATHS / 2].text; /* the rest is for main databases */
+    bool has_room = last < PATHS / 2; /* the rest is for main databases */
     return known ? known : has_room ? number_of(name, identity) : number_of("(attached)", 0);
 }
 
