@@ -42,9 +42,7 @@ def test_processes_are_read_of_a_plain_table_alone(tmp_path: Path) -> None:
     """A computed column, a view or a virtual table of another user's file may never end."""
     path = tmp_path / "x.qprof"
     with closing(sqlite3.connect(path)) as db:
-        db.execute(
-            "CREATE TABLE process (pid, start_unix_ns, host AS (printf('%.*c', 900000000, 'x')))"
-        )
+        db.execute("CREATE TABLE process (pid, start_unix_ns, host AS ('short'))")
         db.execute("INSERT INTO process (pid, start_unix_ns) VALUES (1, 2)")
         db.commit()
     assert identities_in(str(path)) == []
