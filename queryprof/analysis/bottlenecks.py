@@ -12,7 +12,7 @@ from queryprof.analysis.call_sites import CallSite, Place, Sites
 from queryprof.analysis.files import Files
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement
-from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, self_ns_of
+from queryprof.analysis.totals import SORT_KEYS, Sums, Totals, self_ns_of
 from queryprof.model import Aggregate, Frame, Profile
 
 VITAL_SHARE = 0.8
@@ -66,6 +66,7 @@ class Ranking:
 def rank_bottlenecks(
     profile: Profile,
     sites: Sites,
+    sums: Sums,
     by_site: Mapping[tuple[str, Place], list[Aggregate]],
     spent_ns: Mapping[tuple[str, Place], int],
     files: Mapping[tuple[str, Place], Files],
@@ -87,7 +88,7 @@ def rank_bottlenecks(
     before_ns = 0
     for rank, key in enumerate(keys[:top], 1):
         statement, members = key[0], by_site[key]
-        totals = add_up(members)
+        totals = sums.of(members)
         before_ns += totals.self_ns
         most = max(members, key=lambda a: a.self_ns)
         bottlenecks.append(

@@ -17,7 +17,7 @@ from queryprof.analysis.loops import LoopFinding, find_loops
 from queryprof.analysis.overview import Overview, overview_of
 from queryprof.analysis.spans import RepeatFinding, SpanFinding, find_repeats, find_spans
 from queryprof.analysis.threads import usage_by_name
-from queryprof.analysis.totals import self_ns_of
+from queryprof.analysis.totals import Sums, self_ns_of
 from queryprof.analysis.views import View, view_by
 from queryprof.model import Aggregate, LockHold, Profile, SlowSpan, ThreadUsage
 
@@ -39,6 +39,7 @@ class Report:
     profile: Profile
     sort: str = "total"
     top: int | None = None
+    _sums: Sums = field(default_factory=Sums, init=False, repr=False, compare=False)
     _views: dict[str, View] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -73,21 +74,22 @@ class Report:
     @cached_property
     def ranking(self) -> Ranking:
         return rank_bottlenecks(
-            self.profile, self.sites, self.by_site, self.spent_ns, self.files, self.sort, self.top
-        )
+            self.profile, self.sites, self._sums, self.by_site, self.spent_ns, self.files, self.sort,
+            self.top,
+        )  # fmt: skip
 
     def view(self, dimension: str) -> View:
         """The totals by a dimension, of `analysis.views.DIMENSIONS`."""
         if dimension not in self._views:
             self._views[dimension] = view_by(
-                self.profile, self.sites, dimension, self.sort, self.top
+                self.profile, self.sites, self._sums, dimension, self.sort, self.top
             )
         return self._views[dimension]
 
     @cached_property
     def operations(self) -> View:
         """All operations, by total time."""
-        return view_by(self.profile, self.sites, "operation")
+        return view_by(self.profile, self.sites, self._sums, "operation")
 
     @cached_property
     def loops(self) -> tuple[LoopFinding, ...]:

@@ -149,6 +149,23 @@ def add_up(aggregates: Iterable[Aggregate]) -> Totals:
     )
 
 
+class Sums:
+    """Adds groups of one profile's aggregates up, each once: a large report's views and ranking have
+    most of them in common.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, ...], Totals] = {}
+
+    def of(self, group: list[Aggregate]) -> Totals:
+        """The totals of a group; the aggregates must live as long as this."""
+        key = tuple(map(id, group))
+        totals = self._known.get(key)
+        if totals is None:
+            totals = self._known[key] = add_up(group)
+        return totals
+
+
 def _deviation_ns(executions: int, total_ns: int, squares: float) -> float | None:
     """From the sums and the sums of squares of whole executions."""
     if executions < 2:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from queryprof.analysis.call_sites import NO_PLACE, CallSite, Sites
-from queryprof.analysis.totals import SORT_KEYS, Totals, add_up, called_groups, group_by, self_ns_of
+from queryprof.analysis.totals import SORT_KEYS, Sums, Totals, called_groups, group_by, self_ns_of
 from queryprof.model import Aggregate, Profile
 
 TOP_CALLERS = 5
@@ -45,6 +45,7 @@ DIMENSIONS = ("statement", "callsite", "operation", "thread", "span")
 def view_by(
     profile: Profile,
     sites: Sites,
+    sums: Sums,
     dimension: str,
     sort: str = "total",
     top: int | None = None,
@@ -59,18 +60,18 @@ def view_by(
     groups.sort(key=lambda item: (-measure(item[1]), str(item[0])))
     rows = []
     for name, members in groups[:top]:
-        totals = add_up(members)
+        totals = sums.of(members)
         share = totals.self_ns / database_ns if database_ns else 0.0
-        rows.append(Row(str(name), totals, share, _top_callers(members, sites)))
+        rows.append(Row(str(name), totals, share, _top_callers(members, sites, sums)))
     return View(dimension, tuple(rows), len(groups))
 
 
-def _top_callers(members: list[Aggregate], sites: Sites) -> tuple[Caller, ...]:
+def _top_callers(members: list[Aggregate], sites: Sites, sums: Sums) -> tuple[Caller, ...]:
     """The call sites that spent most time, at most TOP_CALLERS."""
     by_place = group_by(members, lambda a: sites.place(a.path))
     groups = sorted(by_place.items(), key=lambda item: (-self_ns_of(item[1]), item[0] or NO_PLACE))
     return tuple(
-        Caller(sites.site(max(group, key=lambda a: a.self_ns).path), add_up(group))
+        Caller(sites.site(max(group, key=lambda a: a.self_ns).path), sums.of(group))
         for _, group in groups[:TOP_CALLERS]
     )
 
