@@ -152,6 +152,24 @@ def test_what_is_nothing_to_the_run_is_not_marked() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rows", "executions", "is_marked"),
+    [(1000, 1, True), (999, 1, False), (400, 250, True), (400, 249, False), (100, 1000, True),
+     (99, 10_000, False)],
+)  # fmt: skip
+def test_a_small_scan_is_marked_where_it_runs_often(
+    rows: int, executions: int, is_marked: bool
+) -> None:
+    read = {
+        "counted": executions,
+        "vm_steps": rows * executions,
+        "full_scan_steps": rows * executions,
+    }
+    profile = profile_of(aggregate("A", ns=5_000_000, count=executions)._replace(**read))
+    (found,) = Report(profile).ranking.bottlenecks
+    assert (found.mark is not None) == is_marked
+
+
+@pytest.mark.parametrize(
     ("wait_ns", "count", "queues"),
     [(150_000, 50_000, False), (2_000_000, 2, False), (2_000_000, 100, True)],
 )

@@ -165,7 +165,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "full_scan",
             group,
-            group.work_ns * (1 - min(1.0, (returned + 1) / max(read, 1))),
+            group.work_ns * shares.scanned(read, returned),
             (
                 (
                     f"{counted(totals.executions, 'execution')} read {rows_of(read)} to return"
