@@ -19,7 +19,7 @@ from queryprof.analysis.findings.proved import with_proofs
 from queryprof.analysis.report import Report
 from queryprof.findings import findings_of
 from queryprof.model.advice import Advice
-from queryprof.proof.joining import _keys
+from queryprof.proof.joining import _Joined, _keys
 from queryprof.proof.judging import BEFORE, Judge, Measured
 from queryprof.proof.parameters import Parameters, numbered
 from queryprof.proof.rewriting import comparisons, plain_select
@@ -181,6 +181,38 @@ def test_a_text_is_advised_that_is_faster_by_a_fifth(
 
     advice, _ = advice_on(database, monkeypatch, REWRITTEN["keyset"][0], judge=Judge)
     assert bool(advice.rewrites) == is_advised
+
+
+@pytest.mark.parametrize(("ns", "is_advised"), [(166_000.0, False), (167_000.0, True)])
+def test_a_text_is_not_advised_where_an_index_wins_three_times_as_much(
+    database: Path, monkeypatch: pytest.MonkeyPatch, ns: float, is_advised: bool
+) -> None:
+    """The rewritten one takes 500,000 ns, and the one as it is so many with the index."""
+
+    class Judge(CountingJudge):
+        def measure(self, names: Sequence[str], sql: str, *others: Any) -> Mapping[str, Measured]:
+            found = super().measure(names, sql, *others)
+            taken_ns = 1e6 if "OFFSET" in sql else 500_000
+            return {name: replace(one, ns=taken_ns) for name, one in found.items()}
+
+    monkeypatch.setattr("queryprof.proof.rewrites._with_changes_ns", lambda *_: ns)
+    advice, _ = advice_on(database, monkeypatch, REWRITTEN["keyset"][0], judge=Judge)
+    assert [one.with_changes for one in advice.rewrites] == ([False] if is_advised else [True])
+
+
+@pytest.mark.parametrize(("rows_each", "is_joined"), [(1.0, True), (1.01, False), (0.5, True)])
+def test_a_join_finds_nine_tenths_of_what_the_program_found(
+    rows_each: float, is_joined: bool
+) -> None:
+    """Of ten rows of the outer query nine have one in the other table."""
+    outer = Sample("SELECT id FROM one", (), is_drawn=False)
+    inner = Sample("SELECT name FROM two WHERE id = ?", (1,), is_drawn=False)
+    found: dict[object, list[tuple[object, ...]]] = {number: [("x",)] for number in range(9)}
+    turn = _Joined(["id"], 0, 0).turn(
+        outer, inner, [(number,) for number in range(10)],
+        lambda _, values: found.get(values[0], []), rows_each,
+    )  # fmt: skip
+    assert (turn is not None) == is_joined
 
 
 def test_rows_are_equal_whatever_the_values(
