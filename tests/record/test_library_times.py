@@ -93,16 +93,25 @@ def test_what_is_known_when_the_program_ends_counts(times: Times) -> None:
 
 
 def test_each_thread_is_watched_for_itself(times: Times) -> None:
+    """Four take turns, in the middle of each call: those of one are timed, with its own executions."""
     program = """
         import threading
-        def run():
+        turns = [threading.Semaphore(not number) for number in range(4)]
+        def run(number):
+            def passed(n):
+                turns[(number + 1) % 4].release()
+                turns[number].acquire()
+                return n
+            turns[number].acquire()
             for n in range(600):
-                mapper.get(n)
-        threads = [threading.Thread(target=run) for _ in range(4)]
+                mapper.get_for(n, passed)
+            turns[(number + 1) % 4].release()
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
         [one.start() for one in threads]
         [one.join() for one in threads]
         """
-    assert times(program)[ITEM].executions >= KEPT
+    one = times(program)[ITEM]
+    assert (one.calls, one.executions) == (KEPT, KEPT)
 
 
 def test_another_recording_in_a_call_is_another_watch(times: Times) -> None:
