@@ -38,13 +38,6 @@ def get_or_raise(number):
         raise LookupError(number)
 
 
-def get_and_call(number, *others):
-    found = fetch(number)[0]
-    for other in others:
-        other()
-    return found
-
-
 def get_for(number, made):
     """Works for itself, and lets the program work."""
     start = time.perf_counter_ns()

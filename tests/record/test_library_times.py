@@ -99,10 +99,8 @@ def test_each_thread_is_watched_for_itself(times: Times) -> None:
         turns = [threading.Semaphore(not number) for number in range(4)]
         def run(number):
             own, others = turns[number].acquire, turns[(number + 1) % 4].release
-            own()
             for n in range(600):
-                mapper.get_and_call(n, others, own)
-            others()
+                mapper.get_between(n, own, others)
         threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
         [one.start() for one in threads]
         [one.join() for one in threads]
