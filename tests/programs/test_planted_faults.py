@@ -36,7 +36,9 @@ MEDIUM = 0.10
 Run = Callable[..., CompletedProcess[str]]
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 15), reason="what has no release for it yet is left out")
+@pytest.mark.skipif(
+    sys.version_info >= (3, 15), reason="what has no release for it yet is left out"
+)
 def test_what_they_import_is_installed() -> None:
     imported = {
         name

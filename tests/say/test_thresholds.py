@@ -54,6 +54,15 @@ def test_severity(share: float, span_ns: float, severity: Severity) -> None:
     assert severity_of(share, span_ns) is severity
 
 
+@pytest.mark.parametrize(("ns", "is_said"), [(300 * MS, True), (299 * MS, False)])
+def test_a_query_of_much_of_the_run_is_said(ns: int, is_said: bool) -> None:
+    """Where no other rule fits it; with no more than the lowest severity."""
+    found = findings(profile_of(aggregate(READ, SITE, ns=ns, count=3)), is_loop=False)
+    assert [(one.category, one.severity) for one in found] == (
+        [("heavy_query", Severity.LOW)] if is_said else []
+    )
+
+
 @pytest.mark.parametrize(("ns", "is_said"), [(5 * MS, True), (900_000, False)])
 def test_what_wins_little_is_no_finding(ns: int, is_said: bool) -> None:
     """Half a percent of the run, or a millisecond."""

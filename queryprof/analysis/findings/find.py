@@ -81,6 +81,7 @@ RULES: tuple[Rule, ...] = (
     queries.many_cheap,
     queries.query_in_loop,
     indexes.redundant_index,
+    queries.heavy_query,
 )
 """In the order of precedence: of one statement and call site the first finding is the cause, and
 those after it are its symptoms."""
@@ -101,7 +102,7 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
     about its cause, where a change of that is known.
     """
     waits = consequence.finding
-    if cause is None:
+    if cause is None or cause.category == "heavy_query":
         return waits
     if waits.doubt:  # no call has waited: there is nothing to win by it
         return replace(cause, evidence=(*cause.evidence, *waits.evidence))

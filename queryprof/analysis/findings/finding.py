@@ -56,6 +56,7 @@ CATEGORIES = {
     "redundant_index": "an index is the beginning of another one",
     "blocked_loop": "the event loop waits for the database",
     "over_fetch": "more rows are made than the program takes",
+    "heavy_query": "a query takes much of the time, and no fault of it is known",
 }
 """What each category means, in the order of precedence where one statement fits several."""
 

@@ -80,7 +80,7 @@ class _Reason:
 def _planned(served: Served) -> _Reason | None:
     """As SQLite's planner shows it."""
     terms = ", ".join(served.terms)
-    if served.code and not served.is_plain:
+    if served.code and served.searches and not served.is_plain:
         return _Reason(
             f"{terms} is compared, which an index on the column alone does not serve",
             "Compare the column itself, as it is stored; or create the index on what is compared.",

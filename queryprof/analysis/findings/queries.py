@@ -20,6 +20,7 @@ from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.work import CHOOSES
 from queryprof.analysis.spans import RepeatFinding
 from queryprof.analysis.units import average, count, counted, duration, percent, shortened
+from queryprof.analysis.units import rows as rows_of
 from queryprof.model import Frame
 
 FEW = 20
@@ -43,6 +44,9 @@ MOST_ROWS = 2
 MANY = 1000
 CHEAP_NS = 300_000
 MANY_SHARE = 0.10
+
+HEAVY_SHARE = 0.30
+"""What takes so much of the time is said, even where no fault of it is known."""
 
 TEXT_SHARE = 0.5
 MANY_TEXTS = 50
@@ -317,6 +321,37 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
                 doubt="Whether all of them are needed is for the program to know.",
                 most=Severity.MEDIUM,
             )
+
+
+def heavy_query(program: Program) -> Iterator[Finding | None]:
+    """What takes much of the time, where no other rule knows why: last of all."""
+    for group in program.groups:
+        totals, rows = group.totals, group.totals.rows_each or 0.0
+        share = group.steady_ns / program.run_ns if program.run_ns else 0.0
+        if not group.reads or share < HEAVY_SHARE:
+            continue
+        work = (
+            "" if totals.vm_steps is None else f", each takes {average(totals.vm_steps)} VM steps"
+        )
+        yield program.finding(
+            "heavy_query",
+            group,
+            group.steady_ns,
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} of"
+                    f" {duration(group.steady_ns / max(totals.executions, 1))}{work} to return"
+                    f" {rows_of(rows)}: {percent(share)} of the {program.whole}"
+                ),
+            ),
+            "Keep its result where it is asked for again, or keep what it computes in a table that the"
+            " writes change, too (a trigger)."
+            if works_hard(totals.vm_steps, rows)
+            else "Read fewer rows or columns, or let SQLite compute what is made of them (sum(), GROUP BY).",
+            program.loop_of(group),
+            doubt="No rule fits it: it may need all that it reads.",
+            most=Severity.LOW,
+        )
 
 
 def _parent(program: Program, group: Group) -> Group | None:
