@@ -83,6 +83,28 @@ def test_waiting_for_a_lock_is_no_work(waited_ms: int, gain_ms: int) -> None:
     assert found.gain_ns == pytest.approx(gain_ms * MS, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("plan", "sorts_less", "category"),
+    [
+        (("SCAN t", "USE TEMP B-TREE FOR ORDER BY"), True, "temp_btree_sort"),
+        (("SCAN t", "USE TEMP B-TREE FOR ORDER BY"), False, "offset_pagination"),
+        (("SCAN t USING INDEX t_b",), False, "offset_pagination"),
+    ],
+)
+def test_a_page_of_rows_that_are_all_sorted_needs_an_order_first(
+    plan: Steps, sorts_less: bool, category: str
+) -> None:
+    """Each page reads all rows, whatever its OFFSET is."""
+    statement = "SELECT a FROM t ORDER BY b LIMIT ? OFFSET ?"
+    one = aggregate(statement, SITE, ns=200 * MS, count=50)._replace(
+        rows=1000, vm_steps=50 * 100_000, full_scan_steps=50 * 10_000
+    )
+    profile = replace(profile_of(one), plans=(Plan(statement, "app.db", "\n".join(plan)),))
+    served = Served(plan, code="CREATE INDEX t_b ON t (b);" * sorts_less, sorts_less=sorts_less)
+    (found,) = findings(profile, Knows(served))
+    assert (found.category, "OFFSET" in found.fix) == (category, sorts_less)
+
+
 def test_a_range_that_is_added_up_may_be_all_rows() -> None:
     """An index on it is proposed, and is not sure to win."""
     (found,) = findings(scan(), Knows(replace(INDEX, by_range=True)))
