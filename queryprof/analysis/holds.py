@@ -1,11 +1,15 @@
-"""Holds of locks, each counted once with its end."""
+"""Holds of locks, each counted once with its end, and who waited for them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from queryprof.model import LockHold
+from queryprof.model import LockEvent, LockHold
+
+CHAIN = 3
+"""A holder that waits itself is looked behind, so often."""
 
 
 def whole_holds(holds: Sequence[LockHold]) -> tuple[LockHold, ...]:
@@ -20,9 +24,9 @@ def whole_holds(holds: Sequence[LockHold]) -> tuple[LockHold, ...]:
         key = _key(rest)
         begun = whole.pop((*key, *NO_END), None)
         end = (*key, *_end(rest))
-        known = whole.get(end) or next(
-            (one for k, one in whole.items() if k[: len(key)] == key), None
-        )
+        known = whole.get(end)
+        if not begun and not known:
+            known = next((one for k, one in whole.items() if k[: len(key)] == key), None)
         parts = [one for one in (begun, rest, known) if one]
         if known:
             end = (*key, *_end(known))
@@ -54,3 +58,119 @@ def sum_of(parts: Sequence[LockHold], end: LockHold) -> LockHold:
         changed_rows=None if None in changed else sum(one or 0 for one in changed),
         log_bytes=max(one.log_bytes for one in parts),
     )
+
+
+def own_code(hold: LockHold) -> float | None:
+    """The share of a hold in which the program's own code ran; None: unknown."""
+    if not hold.database_of_ns:
+        return None
+    return max(0.0, 1 - hold.database_ns / hold.database_of_ns)
+
+
+def whole_events(events: Iterable[LockEvent]) -> list[LockEvent]:
+    """Holds and waits, each once: of a long hold the recorder keeps an event while it goes on, too."""
+    found: list[LockEvent] = []
+    last: dict[object, int] = {}
+    for event in sorted(events, key=lambda one: one.start_unix_ns):
+        key = _connection(event), event.kind, event.database
+        before = found[last[key]] if event.connection and key in last else None
+        if before is None or _overlap_ns(before, event) <= 0:
+            last[key] = len(found)
+            found.append(event)
+        elif event.duration_ns > before.duration_ns:  # a connection holds a lock once at a time
+            found[last[key]] = event
+    return found
+
+
+def _connection(event: LockEvent) -> object:
+    """Whose lock it is; of older traces the thread's."""
+    thread = event.thread
+    return (thread.process_id, event.connection) if event.connection else thread
+
+
+def overlap_ns(start_ns: int, duration_ns: int, other_start_ns: int, other_duration_ns: int) -> int:
+    """How long two spans of time are one; negative: how far they are apart."""
+    end_ns = min(start_ns + duration_ns, other_start_ns + other_duration_ns)
+    return end_ns - max(start_ns, other_start_ns)
+
+
+def _overlap_ns(one: LockEvent, other: LockEvent) -> int:
+    return overlap_ns(one.start_unix_ns, one.duration_ns, other.start_unix_ns, other.duration_ns)
+
+
+class _Sorted:
+    """Holds or waits, in the order in which they began."""
+
+    def __init__(self, events: list[LockEvent]) -> None:
+        self._events = sorted(events, key=lambda one: one.start_unix_ns)
+        self._starts = [one.start_unix_ns for one in self._events]
+        longest = 0  # of all until then: readers' locks are held side by side
+        self._ends = [
+            longest := max(longest, one.start_unix_ns + one.duration_ns) for one in self._events
+        ]
+
+    def during(self, event: LockEvent) -> list[tuple[LockEvent, int]]:
+        """Those that were at the same time as another one, each with that time (ns)."""
+        first = bisect_left(self._ends, event.start_unix_ns)
+        last = bisect_right(self._starts, event.start_unix_ns + event.duration_ns)
+        found = [(one, _overlap_ns(event, one)) for one in self._events[first:last]]
+        return [(one, ns) for one, ns in found if ns > 0]
+
+
+class Holders:
+    """Finds who held a database's lock that a call waited for.
+
+    A call that holds the write lock itself waits for the readers: its transaction cannot be written
+    before they are done (https://www.sqlite.org/lockingv3.html#writing). All others wait for who writes,
+    or for whom that one waits meanwhile.
+
+    Args:
+        events: of any processes, by the same clock.
+    """
+
+    def __init__(self, events: Iterable[LockEvent]) -> None:
+        found: dict[tuple[object, str], list[LockEvent]] = {}
+        for event in whole_events(events):
+            of = _connection(event) if event.kind == "wait" else event.database
+            found.setdefault((of, event.kind), []).append(event)
+        self._events = {key: _Sorted(some) for key, some in found.items()}
+
+    def of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
+        """Who held the lock while a call waited for it, each with the time (ns); most first."""
+        found: dict[int, tuple[LockEvent, int]] = {}
+        for hold, ns in self._behind(wait, CHAIN):
+            found[id(hold)] = hold, ns + found.get(id(hold), (hold, 0))[1]
+        return sorted(found.values(), key=lambda item: -item[1])
+
+    def _behind(self, wait: LockEvent, chain: int) -> Iterator[tuple[LockEvent, int]]:
+        """The same, in parts: while a holder waits itself, others keep it from going on."""
+        for hold, ns in self._direct(wait):
+            left_ns = ns
+            for waited, _ in self._during(hold, _connection(hold), "wait") if chain else ():
+                inner = _common(_common(waited, hold), wait)
+                behind = list(self._behind(inner, chain - 1)) if inner.duration_ns > 0 else []
+                yield from behind
+                left_ns -= inner.duration_ns if behind else 0
+            if left_ns > 0:
+                yield hold, left_ns
+
+    def _direct(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
+        """Who had the lock that was refused."""
+        own = _connection(wait)
+        writers = self._during(wait, wait.database, "write")
+        writes = wait.writes or any(
+            _connection(hold) == own and hold.start_unix_ns <= wait.start_unix_ns
+            for hold, _ in writers
+        )
+        holds = self._during(wait, wait.database, "read") if writes else writers
+        return [(hold, ns) for hold, ns in holds if _connection(hold) != own]
+
+    def _during(self, event: LockEvent, of: object, kind: str) -> list[tuple[LockEvent, int]]:
+        known = self._events.get((of, kind))
+        return known.during(event) if known else []
+
+
+def _common(event: LockEvent, other: LockEvent) -> LockEvent:
+    """The part of an event at the time of another one; it lasts 0 ns where there is none."""
+    start_ns = max(event.start_unix_ns, other.start_unix_ns)
+    return replace(event, start_unix_ns=start_ns, duration_ns=max(0, _overlap_ns(event, other)))

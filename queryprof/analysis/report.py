@@ -12,14 +12,14 @@ from queryprof.analysis.call_sites import Function, Place, Sites, find_helpers
 from queryprof.analysis.errors import SiteErrors, errors_by_site
 from queryprof.analysis.files import Files, files_by_site
 from queryprof.analysis.handoffs import HandoffFinding, find_handoffs
-from queryprof.analysis.holds import whole_holds
+from queryprof.analysis.holds import whole_events, whole_holds
 from queryprof.analysis.loops import LoopFinding, find_loops
 from queryprof.analysis.overview import Overview, overview_of
 from queryprof.analysis.spans import RepeatFinding, SpanFinding, find_repeats, find_spans
 from queryprof.analysis.threads import usage_by_name
 from queryprof.analysis.totals import Sums, self_ns_of
 from queryprof.analysis.views import View, view_by
-from queryprof.model import Aggregate, LockHold, Profile, SlowSpan, ThreadUsage
+from queryprof.model import Aggregate, LockEvent, LockHold, Profile, SlowSpan, ThreadUsage
 
 TOP_SHOWN = 10
 """Rows that fit on a first screen."""
@@ -119,6 +119,12 @@ class Report:
     @cached_property
     def lock_holds(self) -> tuple[LockHold, ...]:
         return whole_holds(self.profile.lock_holds)
+
+    @cached_property
+    def lock_events(self) -> tuple[LockEvent, ...]:
+        """The longest holds and waits, the longest first."""
+        events = whole_events(self.profile.lock_events)
+        return tuple(sorted(events, key=lambda event: -event.duration_ns))
 
     @cached_property
     def threads(self) -> Mapping[str, ThreadUsage]:

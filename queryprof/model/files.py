@@ -78,7 +78,12 @@ class LockTime:
 
 @dataclass(frozen=True, slots=True)
 class LockEvent:
-    """A long hold of a lock, or a long wait for one (kind: write, read, wait)."""
+    """A long hold of a lock, or a long wait for one (kind: write, read, wait).
+
+    Attributes:
+        connection: the number of its file in its process; 0: unknown.
+        writes: of a wait: 1: its connection has the write lock, and so waits for readers.
+    """
 
     kind: str
     database: str
@@ -90,3 +95,5 @@ class LockEvent:
     end_path: CallPath
     start_unix_ns: int
     duration_ns: int
+    connection: int = 0
+    writes: int = 0

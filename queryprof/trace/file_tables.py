@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queryprof.trace.table import SUM, Column, Table, key, last, most, text, unknown
+from queryprof.trace.table import LAST, SUM, Column, Table, key, last, most, text, unknown
 
 LOCK = (
     text("kind", "write, read, wait"),
@@ -66,6 +66,10 @@ FILE_TABLES = (
             *(last(column.name, column.meaning, column.sql_type) for column in LOCK),
             last("start_unix_ns"),
             last("duration_ns"),
+            Column(
+                "connection", "the number of its file in its process; 0: unknown", LAST, since=11
+            ),
+            Column("writes", "of a wait: its connection has the write lock", LAST, since=11),
         ),
         has_id=True,
         since=6,

@@ -16,6 +16,7 @@ History:
     8   source; of process: unseen_files
     9   library_time
     10  of span_slowest: queue_ns, cpu_ns
+    11  of lock_event: connection, writes
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): distinguishes it from other SQLite files."""
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """In the header (user_version) of every trace."""
 
 

@@ -84,7 +84,7 @@ def write_trace(path: str) -> None:
             store.add("file_work", [(*key, 9, 1, 10**8, 10**8, 9, 10**7, 4096, 10**6, 8192, 10**7)])
             lock = ("write", "shop.db", *by, span, thread, *by)
             store.add("lock_hold", [(*lock, 3, 10**9, 10**8, 10**7, 10**9, 12, 4096)])
-            store.add("lock_event", [(*lock, 10**18, 10**8)])
+            store.add("lock_event", [(*lock, 10**18, 10**8, 3, 0)])
             store.add("statement_use", [(statement, 5)])
             store.add("parameter_sample", [(*by, 9, 8)])
             store.add("library_time", [(*by, 3, 3, 0, 10**9)])

@@ -16,7 +16,7 @@ import pytest
 from record.work_programs import until_refused
 
 import queryprof
-from queryprof.analysis.findings.locks import Holders
+from queryprof.analysis.holds import Holders
 from queryprof.model import LockEvent, Profile, Thread
 from queryprof.trace.reader import read_profile
 

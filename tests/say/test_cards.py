@@ -284,7 +284,7 @@ def test_holds_of_all_threads_are_counted_and_a_wait_once() -> None:
     assert found.evidence[1].startswith(
         "it held the write lock 15 times, 750 ms in all, at most 50.0 ms"
     )
-    assert found.evidence[1].endswith("it changed 15 rows")
+    assert found.evidence[1].endswith("its thread changed 15 rows meanwhile")
 
 
 @pytest.mark.parametrize(

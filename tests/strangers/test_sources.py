@@ -89,6 +89,8 @@ def test_no_other_file_is_shown(queryprof: Run, trace: str, tmp_path: Path) -> N
         "ALTER TABLE process DROP COLUMN unseen_files",
         "ALTER TABLE span_slowest DROP COLUMN queue_ns",
         "ALTER TABLE span_slowest DROP COLUMN cpu_ns",
+        "ALTER TABLE lock_event DROP COLUMN connection",
+        "ALTER TABLE lock_event DROP COLUMN writes",
         "PRAGMA user_version = 7",
     )
     assert "Hush42" not in page(queryprof)

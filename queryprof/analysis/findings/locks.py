@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -10,7 +9,7 @@ from queryprof.analysis.call_sites import call_site
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.libraries import BEGIN_IMMEDIATE, NO_LIBRARY
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.holds import sum_of
+from queryprof.analysis.holds import Holders, own_code, sum_of
 from queryprof.analysis.overview import UNKNOWN_STATEMENT
 from queryprof.analysis.units import counted, duration, percent, shortened, size
 from queryprof.model import CallPath, LockEvent, LockHold
@@ -28,6 +27,10 @@ LOG_BYTES = 1000 * 4096
 defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
 """
 WITH_LOG = " A write-ahead log (PRAGMA journal_mode = WAL) lets readers go on."
+UNSEEN = (
+    "Who held it was not seen: a process that was not recorded, or that was killed; a lock from before the"
+    " recording; or many holds of less than a millisecond (--locks has their sums)."
+)
 ENDS = ("COMMIT", "ROLLBACK", "END", "(COMMIT", "(ROLLBACK")
 """How statements and calls begin that end a transaction."""
 
@@ -123,8 +126,8 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             else "Fetch all rows at once (fetchall()), or close the cursor, before other work: a reader keeps"
             f" writers from committing.{with_log}"
             if reads
-            else "COMMIT it, or ROLLBACK where an exception leaves it (`with connection:` does both): no call of"
-            " the program that was seen has ended it."
+            else "COMMIT it, or ROLLBACK where an exception leaves it (`with connection:` does both), or close the"
+            " blob that it wrote to: no call of the program that was seen has ended it."
             if is_endless
             else "Do the other work (computing, requests to other services) before the lock is taken (by BEGIN"
             " IMMEDIATE, or the first write) or after COMMIT: it is held for all of it."
@@ -146,8 +149,8 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
                     f" (at most {duration(most.files.max_lock_ns)})"
                 ),
             ),
-            "See which process writes to this database, and make its transactions short.",
-            doubt="The holder is not in this trace: another process that was not recorded.",
+            "See who writes to this database, and make those transactions short.",
+            doubt=UNSEEN,
         )
         if finding:
             yield Consequence(finding, is_of_work=False)
@@ -249,79 +252,6 @@ def lock_upgrade(program: Program) -> Iterator[Finding | None]:
         )
 
 
-class _Held:
-    """The locks of one kind on a database, in the order in which they were taken."""
-
-    def __init__(self, holds: list[LockEvent]) -> None:
-        self._holds = sorted(holds, key=lambda hold: hold.start_unix_ns)
-        self._starts = [hold.start_unix_ns for hold in self._holds]
-        longest = 0  # of all until then: readers' locks are held side by side
-        self._ends = [
-            longest := max(longest, hold.start_unix_ns + hold.duration_ns) for hold in self._holds
-        ]
-
-    def during(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Those that were held while a call waited, each with the time (ns); most first."""
-        first = bisect_left(self._ends, wait.start_unix_ns)
-        last = bisect_right(self._starts, wait.start_unix_ns + wait.duration_ns)
-        found = [
-            (
-                hold,
-                overlap_ns(
-                    wait.start_unix_ns, wait.duration_ns, hold.start_unix_ns, hold.duration_ns
-                ),
-            )
-            for hold in self._holds[first:last]
-        ]
-        return sorted(((hold, ns) for hold, ns in found if ns > 0), key=lambda item: -item[1])
-
-
-class Holders:
-    """Finds who held a database's lock that a call waited for.
-
-    A call that holds the write lock itself waits for the readers: its transaction cannot be written
-    before they are done (https://www.sqlite.org/lockingv3.html#writing). All others wait for who writes.
-
-    Args:
-        events: of any processes, by the same clock.
-    """
-
-    def __init__(self, events: Iterable[LockEvent]) -> None:
-        found: dict[tuple[str, str], list[LockEvent]] = {}
-        for event in events:
-            found.setdefault((event.database, event.kind), []).append(event)
-        self._held = {key: _Held(holds) for key, holds in found.items() if key[1] != "wait"}
-
-    def of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Who held the lock while a call waited for it, each with the time (ns); most first."""
-        writers = self._during(wait, "write")
-        if any(_is_of_waiter(hold, wait) for hold, _ in writers):
-            readers = self._during(wait, "read")
-            return [(hold, ns) for hold, ns in readers if hold.thread != wait.thread]
-        return [(hold, ns) for hold, ns in writers if not _same_call(hold, wait)]
-
-    def _during(self, wait: LockEvent, kind: str) -> list[tuple[LockEvent, int]]:
-        held = self._held.get((wait.database, kind))
-        return held.during(wait) if held else []
-
-
-def overlap_ns(start_ns: int, duration_ns: int, other_start_ns: int, other_duration_ns: int) -> int:
-    """How long two spans of time are one; negative: how far they are apart."""
-    end_ns = min(start_ns + duration_ns, other_start_ns + other_duration_ns)
-    return end_ns - max(start_ns, other_start_ns)
-
-
-def _is_of_waiter(hold: LockEvent, wait: LockEvent) -> bool:
-    """Whether the waiting call's thread had this lock when the wait began."""
-    return hold.thread == wait.thread and hold.start_unix_ns <= wait.start_unix_ns
-
-
-def _same_call(hold: LockEvent, wait: LockEvent) -> bool:
-    """Whether it is the hold that the wait was for: it begins when the wait ends."""
-    end = wait.start_unix_ns + wait.duration_ns
-    return hold.thread == wait.thread and hold.start_unix_ns >= end - 1_000_000
-
-
 def _named(event: LockEvent) -> str:
     frame = event.path[0] if event.path else None
     where = f" {frame.file.rpartition('/')[2]}:{frame.line}" if frame else ""
@@ -344,18 +274,11 @@ def _sums_of(event: LockEvent, holds: Iterable[LockHold]) -> LockHold:
     )  # fmt: skip
 
 
-def own_code(hold: LockHold) -> float | None:
-    """The share of a hold in which the program's own code ran; None: unknown."""
-    if not hold.database_of_ns:
-        return None
-    return max(0.0, 1 - hold.database_ns / hold.database_of_ns)
-
-
 def _held(hold: LockHold) -> str:
     own = own_code(hold)
     meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
     if hold.changed_rows:
-        meanwhile += f"; it changed {counted(hold.changed_rows, 'row')}"
+        meanwhile += f"; its thread changed {counted(hold.changed_rows, 'row')} meanwhile"
     ended = hold.end_path[0] if hold.end_path else None
     until = f", until {shortened(hold.end_statement, 40)} in line {ended.line}" if ended else ""
     return (

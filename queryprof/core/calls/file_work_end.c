@@ -26,7 +26,7 @@ static void add_holds(qp_file_work *work, const qp_key *key, int64_t changed_row
                               .end_statement = key->statement,
                               .end_path = key->path};
         qp_lock_sums_add(&lock, &hold->sums);
-        qp_lock_event_add(&lock, hold->start_ticks, hold->end_ticks);
+        qp_lock_event_add(&lock, &hold->longest);
     }
 }
 
@@ -37,7 +37,7 @@ static void add_outside(const qp_call_hold *hold)
                           .key = hold->key,
                           .end_statement = QP_STATEMENT_UNKNOWN};
     qp_lock_sums_add(&lock, &hold->sums);
-    qp_lock_event_add(&lock, hold->start_ticks, hold->end_ticks);
+    qp_lock_event_add(&lock, &hold->longest);
 }
 
 void qp_file_work_collect(void)
@@ -54,13 +54,14 @@ static void add(const qp_call *call, qp_file_work *work, int64_t changed_rows)
     key.operation = call->active.operation;
     qp_file_sums_add(&key, &work->sums);
     add_holds(work, &key, changed_rows);
-    if (work->wait_path) {
+    for (int i = 0; i < work->waits; i++) {
+        const qp_call_wait *one = &work->wait[i];
         const qp_lock wait = {.kind = QP_LOCK_WAIT,
-                              .database = database_text(work->wait_path),
+                              .database = database_text(one->path),
                               .key = key,
                               .end_statement = key.statement,
                               .end_path = key.path};
-        qp_lock_event_add(&wait, work->wait_start_ticks, work->wait_end_ticks);
+        qp_lock_event_add(&wait, &one->time);
     }
 }
 

@@ -29,7 +29,7 @@ static QP_COLD bool count_error(const qp_key *key, qp_call *call)
     bool is_end = exception == PyExc_StopIteration || exception == PyExc_StopAsyncIteration;
     if (exception && PyType_Check(exception) && !is_end) {
         qp_file_work *work = &call->active.work;
-        work->failed = qp_error_count(key, work->wait_path && work->would_write);
+        work->failed = qp_error_count(key, work->waits && work->would_write);
         return true;
     }
     return false; /* a StopIteration that was not even raised */
@@ -177,11 +177,13 @@ static void note_in_step(const qp_call *call, int64_t ticks)
 static QP_COLD void end_file_work(qp_call *call, int64_t changed_rows)
 {
     const qp_file_work *work = &call->active.work;
-    uint32_t refused = work->failed ? work->wait_path : 0;
-    bool writes = work->writes;
+    qp_call_wait refused = {0};
+    if (work->waits && work->failed) {
+        refused = work->wait[work->waits - 1];
+    }
     qp_file_work_end(call, changed_rows);
-    if (refused) {
-        qp_refusal_explain(refused, writes);
+    if (refused.path) {
+        qp_refusal_explain(refused.path, refused.time.writes);
     }
 }
 

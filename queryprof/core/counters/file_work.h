@@ -9,7 +9,7 @@
 
 #include "memory/file_rows.h"
 
-enum { QP_CALL_HOLDS = 8 };
+enum { QP_CALL_HOLDS = 8, QP_CALL_WAITS = 4 };
 
 /* Locks of one kind on one database that were taken for one key and released in this call: the
  * sums, and when the longest began and ended. */
@@ -19,9 +19,14 @@ typedef struct {
     bool is_own;   /* this call took them: its key is not final before its end */
     qp_key key;
     qp_lock_sums sums;
-    uint64_t start_ticks;
-    uint64_t end_ticks;
+    qp_lock_time longest;
 } qp_call_hold;
+
+/* A wait of a call for one file's lock. */
+typedef struct {
+    uint32_t path; /* of the database */
+    qp_lock_time time;
+} qp_call_wait;
 
 struct qp_locked_file;
 
@@ -35,15 +40,15 @@ typedef struct {
     /* A lock that was refused and not attempted again since. */
     const void *refused_file; /* identity; NULL: there is none */
     uint64_t refused_ticks;
-    int64_t file_ticks_then; /* reading, writing and syncing since is no waiting */
-    /* All of the call's waits for locks, of one database. */
-    uint32_t wait_path; /* 0: there are none, and the next three are not valid */
-    bool writes;        /* a lock was refused to the connection that has the write lock */
+    int64_t file_ticks_then;          /* reading, writing and syncing since is no waiting */
+    int waits;                        /* 0: there are none, and the last ones are not valid */
+    qp_call_wait wait[QP_CALL_WAITS]; /* the last one, and the longest before it */
+    /* of the last one */
+    const void *waited_file; /* identity, whose lock is not granted yet; NULL: it is */
+    int waited_lock;         /* which of its locks */
     bool would_write; /* the write lock was refused to a transaction that had begun to read: SQLite
                        * does not wait for it */
     bool failed;      /* the call raised, as a lock was refused */
-    uint64_t wait_start_ticks;
-    uint64_t wait_end_ticks;
     int holds;
     qp_call_hold hold[QP_CALL_HOLDS]; /* the first `holds` */
 } qp_file_work;
@@ -52,8 +57,8 @@ static inline void qp_file_work_clear(qp_file_work *work)
 {
     work->any = work->opened = false;
     work->sums = (qp_file_sums){0};
-    work->refused_file = NULL;
-    work->wait_path = 0;
+    work->refused_file = work->waited_file = NULL;
+    work->waits = 0;
     work->holds = 0;
     work->took_others = false;
 }

@@ -1,17 +1,14 @@
 #include "counters/locks.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "counters/database_paths.h"
+#include "counters/write_ahead_log.h"
 #include "memory/region.h"
 #include "runtime/clock.h"
 #include "runtime/compiler.h"
 
 enum {
-    LONGEST_PATH = 4096,
     HELD_NEAR = 8,                /* rows that a lock which is held now may have */
     READ_NOTABLE_NS = 1000000000, /* a shorter read transaction is not kept, ... */
     READ_BLOCKS_NS = 1000000      /* ... unless it has kept writers from committing */
@@ -19,7 +16,8 @@ enum {
 
 qp_locked_file qp_locked_files[QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR];
 
-static _Atomic int open_files; /* in that table */
+static _Atomic int open_files;     /* in that table */
+static _Atomic uint32_t last_file; /* number that was given */
 
 void qp_locks_opened(const void *file, const char *path, bool of_main)
 {
@@ -29,6 +27,7 @@ void qp_locks_opened(const void *file, const char *path, bool of_main)
         const void *none = NULL;
         if (atomic_compare_exchange_strong(&place[i].file, &none, file)) {
             place[i].path = number; /* it is read for this file alone, which is not in use yet */
+            place[i].number = ++last_file;
             place[i].has_wal = false;
             memset(place[i].held, 0, sizeof place[i].held);
             open_files++;
@@ -97,6 +96,15 @@ static void hide(const qp_locked_file *file, const qp_held_lock *lock)
     }
 }
 
+/* When a call took a read lock: as it began, or at the end of its wait for it. Without a reading of
+ * the clock, which each query would pay for. */
+static uint64_t begin_of_read(const qp_locked_file *file, const qp_active *call)
+{
+    const qp_file_work *work = &call->work;
+    const qp_call_wait *wait = work->waits ? &work->wait[work->waits - 1] : NULL;
+    return wait && wait->time.connection == file->number ? wait->time.end_ticks : call->start_ticks;
+}
+
 void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
 {
     const qp_meter *meter = call ? call->meter : NULL;
@@ -123,8 +131,8 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
         lock->changed_rows = qp_here.thread->changed_rows;
         show(file, lock);
     } else {
-        lock->writes = false;
-        lock->start_ticks = call->start_ticks; /* to the second, that is right */
+        lock->writes = lock->blocks = false;
+        lock->start_ticks = begin_of_read(file, call);
     }
 }
 
@@ -145,19 +153,6 @@ static qp_call_hold *hold_of(qp_file_work *work, const qp_call_hold *like)
     *added = (qp_call_hold){
         .kind = like->kind, .path = like->path, .is_own = like->is_own, .key = like->key};
     return added;
-}
-
-/* The bytes of a database's write-ahead log; 0: it has none, or is not known by a path. */
-static int64_t log_bytes_of(const qp_locked_file *file)
-{
-    const char *database = qp_path_text(file->path);
-    char path[LONGEST_PATH];
-    struct stat found;
-    int error = errno;
-    int length = snprintf(path, sizeof path, "%s-wal", database);
-    bool is_known = database[0] == '/' && length < LONGEST_PATH && stat(path, &found) == 0;
-    errno = error;
-    return is_known ? found.st_size : 0;
 }
 
 /* Locks that were released outside of calls: by the end of a cursor, for instance. */
@@ -187,7 +182,7 @@ static void keep_orphan(const qp_call_hold *hold)
 static bool is_long_read(const qp_locked_file *file, qp_lock_kind kind, uint64_t now)
 {
     int64_t ticks = qp_clock_elapsed(file->held[kind].start_ticks, now);
-    bool blocks_none = file->has_wal || file->held[kind].writes; /* no other one */
+    bool blocks_none = (file->has_wal && !file->held[kind].blocks) || file->held[kind].writes;
     return kind == QP_READ_LOCK &&
            qp_clock_ns(ticks) >= (blocks_none ? READ_NOTABLE_NS : READ_BLOCKS_NS);
 }
@@ -204,9 +199,9 @@ static qp_call_hold rest_of(const qp_locked_file *file, qp_lock_kind kind, uint6
         .sums = {.count = is_new,
                  .ticks = qp_clock_elapsed(is_new ? lock->start_ticks : lock->counted_ticks, now),
                  .max_ticks = qp_clock_elapsed(lock->start_ticks, now),
-                 .log_bytes = is_long_read(file, kind, now) ? log_bytes_of(file) : 0},
-        .start_ticks = lock->start_ticks,
-        .end_ticks = now,
+                 .log_bytes =
+                     is_long_read(file, kind, now) ? qp_log_bytes(qp_path_text(file->path)) : 0},
+        .longest = {.connection = file->number, .start_ticks = lock->start_ticks, .end_ticks = now},
     };
 }
 
@@ -221,8 +216,7 @@ static void add_to_call(qp_active *call, const qp_call_hold *held)
     bool is_longest = held->sums.max_ticks >= hold->sums.max_ticks;
     qp_lock_sums_join(&hold->sums, &held->sums);
     if (is_longest) {
-        hold->start_ticks = held->start_ticks;
-        hold->end_ticks = held->end_ticks;
+        hold->longest = held->longest;
     }
 }
 
@@ -278,6 +272,15 @@ void qp_locks_collect(void (*add)(const qp_call_hold *hold))
                 lock->counted_ticks = now;
                 add(&rest);
             }
+        }
+    }
+}
+
+QP_COLD void qp_locks_block(uint32_t path)
+{
+    for (int i = 0; i < QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR; i++) {
+        if (qp_locked_files[i].file && qp_locked_files[i].path == path) {
+            __atomic_store_n(&qp_locked_files[i].held[QP_READ_LOCK].blocks, true, __ATOMIC_RELAXED);
         }
     }
 }

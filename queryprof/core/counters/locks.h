@@ -26,12 +26,14 @@ typedef struct {
     int64_t changed_rows;   /* by it */
     uint64_t counted_ticks; /* it is in the sums up to then; 0: not yet */
     bool writes;            /* of a read lock: its transaction has taken the write lock, too */
+    bool blocks;            /* of a read lock: a writer of this process waits for readers */
     qp_held_row *row;       /* of a write lock: what readers see of it; NULL: there was no room */
 } qp_held_lock;
 
 typedef struct qp_locked_file {
     const void *_Atomic file; /* sqlite3_file *, identity only; NULL: free */
     uint32_t path;            /* of the database: a number */
+    uint32_t number;          /* of this file, of all that were ever open in this process */
     bool has_wal;             /* its own lock is no read transaction: it is held for long */
     qp_held_lock held[QP_LOCK_WAIT];
 } qp_locked_file;
@@ -62,6 +64,9 @@ static inline qp_locked_file *qp_locks_of(const void *file)
 /* A lock is taken for the call in progress in this thread (NULL: for none), or released. */
 void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
 void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call);
+
+/* A connection that has the write lock of a database (its number) waits for the readers. */
+void qp_locks_block(uint32_t path);
 
 /* Sets the key of the locks that a call took and that are still held: its own was not final. */
 void qp_locks_rename(const qp_active *call, const qp_key *key);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "counters/lock_waits.h"
 #include "counters/locks.h"
 #include "runtime/clock.h"
 
@@ -42,6 +43,7 @@ enum {
     SHM_EXCLUSIVE = 8,
     SHM_WRITER = 0, /* offsets of locks in a write-ahead log's index */
     SHM_READERS = 3,
+    OF_LOG = 16, /* numbers of locks in it, among a file's */
     PRIMARY_CODE = 0xff,
     BUSY = 5
 };
@@ -97,51 +99,6 @@ static int do_sync(const io_methods *sqlite, file *f, int flags)
     return result;
 }
 
-static int64_t file_ticks(const qp_file_sums *sums)
-{
-    return sums->sync_ticks + sums->read_ticks + sums->write_ticks;
-}
-
-/* A lock is attempted. If this file's was refused before, the call has waited since: in SQLite's
- * busy handler or in the program's own. */
-static void attempt_lock(const file *f, qp_active *call)
-{
-    qp_file_work *work = call ? &call->work : NULL;
-    if (work && work->refused_file == f) {
-        uint64_t now = qp_clock_ticks();
-        work->sums.lock_ticks += qp_clock_elapsed(work->refused_ticks, now) -
-                                 (file_ticks(&work->sums) - work->file_ticks_then);
-        work->refused_file = NULL;
-        work->wait_end_ticks = now;
-    }
-}
-
-static void refuse_lock(const file *f, qp_active *call)
-{
-    qp_file_work *work = &call->work;
-    work->any = true;
-    work->refused_file = f;
-    work->refused_ticks = qp_clock_ticks();
-    work->file_ticks_then = file_ticks(&work->sums);
-    const qp_locked_file *locks = work->wait_path ? NULL : qp_locks_of(f);
-    if (locks) {
-        work->writes = locks->held[QP_WRITE_LOCK].is_held;
-        work->would_write = work->failed = false;
-        work->wait_path = locks->path;
-        work->wait_start_ticks = work->wait_end_ticks = work->refused_ticks;
-    }
-}
-
-/* Notes that a write lock was refused, if the connection reads in a transaction that an earlier
- * call began: then SQLite calls no busy handler, as neither of two such transactions could go on.
- */
-static void refuse_writing(const file *f, qp_active *call)
-{
-    const qp_locked_file *locks = qp_locks_of(f);
-    const qp_held_lock *read = locks ? &locks->held[QP_READ_LOCK] : NULL;
-    call->work.would_write |= read && read->is_held && read->call_start_ticks != call->start_ticks;
-}
-
 static bool is_busy(int result)
 {
     return (result & PRIMARY_CODE) == BUSY;
@@ -150,15 +107,18 @@ static bool is_busy(int result)
 static int do_lock(const io_methods *sqlite, file *f, int level)
 {
     qp_active *call = qp_file_call_here();
-    attempt_lock(f, call);
+    qp_lock_attempted(f, call);
     int result = sqlite->lock(f, level);
+    if (result == 0) {
+        qp_lock_granted(f, level, call);
+    }
     qp_locked_file *locks = result == 0 ? qp_locks_of(f) : NULL;
     if (locks && (level >= LEVEL_RESERVED || (level == LEVEL_SHARED && !locks->has_wal))) {
         qp_lock_taken(locks, level == LEVEL_SHARED ? QP_READ_LOCK : QP_WRITE_LOCK, call);
     } else if (call && is_busy(result)) {
-        refuse_lock(f, call);
+        qp_lock_refused(f, level, call);
         if (level == LEVEL_RESERVED) {
-            refuse_writing(f, call);
+            qp_lock_refused_to_write(f, call);
         }
     }
     return result;
@@ -200,14 +160,17 @@ static int do_shm_lock(const io_methods *sqlite, file *f, int offset, int count,
         locks->has_wal = true;
         locks->held[QP_READ_LOCK].is_held = false;
     }
-    attempt_lock(f, call);
+    qp_lock_attempted(f, call);
     int result = sqlite->shm_lock(f, offset, count, flags);
+    if (result == 0) {
+        qp_lock_granted(f, OF_LOG + offset, call);
+    }
     if (result == 0 && locks) {
         qp_lock_taken(locks, kind, call);
     } else if (call && is_busy(result)) {
-        refuse_lock(f, call);
+        qp_lock_refused(f, OF_LOG + offset, call);
         if (kind == QP_WRITE_LOCK) {
-            refuse_writing(f, call);
+            qp_lock_refused_to_write(f, call);
         }
     }
     return result;

@@ -218,8 +218,11 @@ static const qp_column locks[] = {LOCK(qp_lock_row),
                                   END};
 
 static const qp_column lock_events[] = {LOCK(qp_lock_event_row),
+                                        COLUMN(qp_lock_event_row, connection, 'I'),
+                                        COLUMN(qp_lock_event_row, writes, 'I'),
                                         COLUMN(qp_lock_event_row, start_unix_ns, 'q'),
-                                        COLUMN(qp_lock_event_row, duration_ns, 'q'), END};
+                                        COLUMN(qp_lock_event_row, duration_ns, 'q'),
+                                        END};
 
 #define ENDED(name, code) AS(qp_slow_span_row, #name, ended.name, code)
 

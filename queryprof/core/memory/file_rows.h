@@ -74,9 +74,19 @@ typedef struct {
     uint64_t start_ticks;
 } qp_held_row;
 
+/* When a connection held a lock, or waited for one. */
+typedef struct {
+    uint32_t connection; /* its file, by the number that it has in this process */
+    bool writes;         /* of a wait: it has the write lock, and so waits for readers */
+    uint64_t start_ticks;
+    uint64_t end_ticks;
+} qp_lock_time;
+
 /* A long hold of a lock, or a long wait for one. */
 typedef struct {
     qp_lock lock;
+    uint32_t connection; /* its file, by the number that it has in this process */
+    uint32_t writes;     /* of a wait: it has the write lock, and so waits for readers */
     int64_t start_unix_ns;
     int64_t duration_ns;
 } qp_lock_event_row;

@@ -75,13 +75,15 @@ static qp_lock_event_row *place_for(int64_t duration_ns)
     return duration_ns > least_ns ? shortest : NULL;
 }
 
-void qp_lock_event_add(const qp_lock *lock, uint64_t start_ticks, uint64_t end_ticks)
+void qp_lock_event_add(const qp_lock *lock, const qp_lock_time *when)
 {
-    int64_t duration_ns = qp_clock_ns(qp_clock_elapsed(start_ticks, end_ticks));
+    int64_t duration_ns = qp_clock_ns(qp_clock_elapsed(when->start_ticks, when->end_ticks));
     qp_lock_event_row *place = duration_ns < NOTABLE_NS ? NULL : place_for(duration_ns);
     if (place) {
         *place = (qp_lock_event_row){.lock = *lock,
-                                     .start_unix_ns = qp_clock_unix_ns(start_ticks),
+                                     .connection = when->connection,
+                                     .writes = when->writes,
+                                     .start_unix_ns = qp_clock_unix_ns(when->start_ticks),
                                      .duration_ns = duration_ns};
     }
 }

@@ -8,5 +8,5 @@
 /* Adds locks that were held. With the GIL. */
 void qp_lock_sums_add(const qp_lock *lock, const qp_lock_sums *held);
 
-/* Keeps a hold or a wait, if it is long and among the longest. With the GIL. */
-void qp_lock_event_add(const qp_lock *lock, uint64_t start_ticks, uint64_t end_ticks);
+/* Keeps a hold, or a wait, if it is long and among the longest. With the GIL. */
+void qp_lock_event_add(const qp_lock *lock, const qp_lock_time *when);

@@ -48,7 +48,7 @@ def json_report(report: Report, dimension: str | None = None) -> Iterator[str]:
         error_counts=profile.errors,
         exemplars=profile.exemplars[:top],
         lock_holds=report.lock_holds[:top],
-        lock_events=profile.lock_events[:top],
+        lock_events=report.lock_events[:top],
         timeline=to.Timeline(profile.timeline_width_ns, profile.timeline),
     )
     return document_pieces(document)

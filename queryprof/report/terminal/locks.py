@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TextIO
 
 from rich.console import RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.call_sites import call_site
-from queryprof.analysis.findings.locks import Holders, own_code
+from queryprof.analysis.holds import Holders, own_code
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import count, counted, duration, percent, size
-from queryprof.model import CallPath, LockHold
+from queryprof.model import CallPath, LockEvent, LockHold
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
 
 NOTABLE_SHARE = 0.01
 NOTABLE_OWN = 0.05
+MOSTLY, NOTABLE_NS = 0.9, 1_000_000
 SHOWN = 10
 NOTHING_HELD = (
     "No lock on a database file was taken and released. One that is held to the end is not kept:"
@@ -83,7 +85,7 @@ def _facts(hold: LockHold, places: Places) -> list[str]:
     if own is not None and own >= NOTABLE_OWN:
         facts.append(f"{percent(own)} of it in the program's own code")
     if hold.changed_rows:
-        facts.append(f"{counted(hold.changed_rows, 'row')} changed")
+        facts.append(f"{counted(hold.changed_rows, 'row')} changed by its thread")
     if hold.log_bytes:
         facts.append(f"the write-ahead log had {size(hold.log_bytes)} at its end")
     return facts
@@ -101,16 +103,38 @@ def _waits(report: Report, places: Places) -> list[RenderableType]:
     for name in ("at", "for"):
         table.add_column(name, overflow="fold", ratio=1)
     for wait in sorted(waits, key=lambda event: -event.duration_ns)[: report.top or SHOWN]:
-        found = holders.of(wait)
-        by = "(not in this trace)"
-        if found:
-            holder = found[0][0]
-            by = f"{_site(holder.path, report, places)} ({holder.thread.name})"
         table.add_row(
-            duration(wait.duration_ns), f"{_site(wait.path, report, places)} ({wait.thread.name})",
-            by,
-        )  # fmt: skip
+            duration(wait.duration_ns),
+            _at(wait, report, places),
+            _held_by(wait, holders.of(wait), report, places),
+        )
     return [table]
+
+
+def _held_by(
+    wait: LockEvent, found: Sequence[tuple[LockEvent, int]], report: Report, places: Places
+) -> str:
+    """Who held the lock longest while a call waited, and for how long, if that was not all the time."""
+    if not found:
+        return "(not seen)"
+    (holder, ns), *others = found
+    by = _at(holder, report, places)
+    rest = []
+    if others and ns < MOSTLY * wait.duration_ns:
+        others_ns = sum(of_other for _, of_other in others)
+        rest.append(f"{counted(len(others), 'other hold')} for {duration(others_ns)}")
+    # After the last one SQLite's busy handler sleeps on: what is not seen comes before.
+    unseen_ns = min(hold.start_unix_ns for hold, _ in found) - wait.start_unix_ns
+    if unseen_ns > NOTABLE_NS:
+        rest.append(f"not seen for {duration(unseen_ns)}")
+    return ", ".join([f"{by} for {duration(ns)}", *rest]) if rest else by
+
+
+def _at(event: LockEvent, report: Report, places: Places) -> str:
+    """A place, with its thread and, where there are several, its process."""
+    pids = {process.id: process.pid for process in report.profile.processes}
+    process = f" of {pids[event.thread.process_id]}" if len(pids) > 1 else ""
+    return f"{_site(event.path, report, places)} ({event.thread.name}{process})"
 
 
 def _site(path: CallPath, report: Report, places: Places) -> str:

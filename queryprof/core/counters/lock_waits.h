@@ -1,0 +1,34 @@
+/* The waits of a driver's call for locks on files: SQLite's functions for locks report here each
+ * attempt and each refusal, without the GIL.
+ */
+#pragma once
+
+#include "counters/statement_events.h"
+
+/* A lock of a file that was refused to a call is attempted again, or another one of it. */
+void qp_lock_waited(const void *file, qp_active *call);
+
+/* A lock of a file (identity only) is attempted for the call in progress in this thread (NULL: for
+ * none). */
+static inline void qp_lock_attempted(const void *file, qp_active *call)
+{
+    if (call && call->work.refused_file == file) {
+        qp_lock_waited(file, call);
+    }
+}
+
+/* A lock was refused. `lock`: which of the file's, a number. */
+void qp_lock_refused(const void *file, int lock, qp_active *call);
+
+/* A lock was granted: a wait for it is over. */
+static inline void qp_lock_granted(const void *file, int lock, qp_active *call)
+{
+    if (call && call->work.waited_file == file && call->work.waited_lock == lock) {
+        call->work.waited_file = NULL;
+    }
+}
+
+/* Notes that a write lock was refused, if the connection reads in a transaction that an earlier
+ * call began: then SQLite calls no busy handler, as neither of two such transactions could go on.
+ */
+void qp_lock_refused_to_write(const void *file, qp_active *call);

@@ -1,0 +1,213 @@
+"""Waits of one call, and who held the lock: connections of one thread, of threads with one name, holders that
+wait themselves, and several waits.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from record.work_programs import database, until_refused
+
+import queryprof
+from queryprof.analysis.findings.find import find
+from queryprof.analysis.holds import Holders, whole_events
+from queryprof.analysis.report import Report
+from queryprof.model import LockEvent, Profile, Thread
+
+pytestmark = pytest.mark.once
+
+
+def connection(path: Path, timeout: float = 60) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, timeout=timeout, check_same_thread=False)
+
+
+def waits_of(profile: Profile) -> list[tuple[str, list[str]]]:
+    """The waits, as they began: the statement, and those of who held the lock, most first."""
+    holders = Holders(profile.lock_events)
+    waits = [event for event in whole_events(profile.lock_events) if event.kind == "wait"]
+    return [(wait.statement, [hold.statement for hold, _ in holders.of(wait)]) for wait in waits]
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_a_thread_waits_for_itself(tmp_path: Path, mode: str) -> None:
+    """For a transaction of another connection of its own."""
+    path = database(tmp_path / "t.db", mode)
+    with queryprof.profile() as recording:
+        holder, waiter = connection(path), connection(path, timeout=0.05)
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            waiter.execute("UPDATE t SET a = 9")
+        holder.execute("COMMIT")
+    assert waits_of(recording.profile) == [("UPDATE t SET a = ?", ["BEGIN IMMEDIATE"])]
+    holder.close()
+    waiter.close()
+
+
+def test_a_commit_waits_for_a_cursor_of_its_thread(tmp_path: Path) -> None:
+    path = database(tmp_path / "t.db")
+    with queryprof.profile() as recording:
+        reader, writer = connection(path), connection(path, timeout=0.05)
+        rows = reader.execute("SELECT a FROM t")
+        rows.fetchone()
+        writer.execute("BEGIN")
+        writer.execute("UPDATE t SET a = 9")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            writer.execute("COMMIT")
+        rows.close()
+    assert waits_of(recording.profile) == [("COMMIT", ["SELECT a FROM t"])]
+    writer.close()
+    reader.close()
+
+
+def until_it_waits(work: Callable[[], object], name: str) -> threading.Thread:
+    """Starts a thread that does some work, and returns when a lock was refused to it."""
+    thread = threading.Thread(target=work, name=name)
+    thread.start()
+    until_refused(f"self/task/{thread.native_id}")
+    return thread
+
+
+def test_threads_of_one_name_are_two(tmp_path: Path) -> None:
+    path = database(tmp_path / "t.db")
+    with queryprof.profile() as recording:
+        holder, waiter = connection(path), connection(path)
+        threading.current_thread().name, before = "worker", threading.current_thread().name
+        holder.execute("BEGIN IMMEDIATE")
+        thread = until_it_waits(lambda: waiter.execute("UPDATE t SET a = 9"), "worker")
+        holder.execute("COMMIT")
+        thread.join()
+        threading.current_thread().name = before
+    assert waits_of(recording.profile) == [("UPDATE t SET a = ?", ["BEGIN IMMEDIATE"])]
+    holder.close()
+    waiter.close()
+
+
+def test_a_checkpoint_waits_for_a_reader(tmp_path: Path) -> None:
+    path = database(tmp_path / "t.db", "wal")
+    with queryprof.profile() as recording:
+        reader, writer = connection(path), connection(path)
+        rows = reader.execute("SELECT a FROM t")
+        rows.fetchone()
+        writer.execute("UPDATE t SET a = 9")
+        checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)"
+        thread = until_it_waits(lambda: writer.execute(checkpoint).fetchall(), "writer")
+        time.sleep(0.002)  # the least that is kept
+        rows.close()
+        thread.join()
+    assert waits_of(recording.profile) == [("PRAGMA wal_checkpoint(?)", ["SELECT a FROM t"])]
+    writer.close()
+    reader.close()
+
+
+def test_a_reader_that_waits_holds_nothing(tmp_path: Path) -> None:
+    """It waits for a COMMIT that waits for another reader: both wait for that one."""
+    path = database(tmp_path / "t.db")
+    with queryprof.profile() as recording:
+        reader, writer, late = connection(path), connection(path), connection(path)
+        rows = reader.execute("SELECT a FROM t")
+        rows.fetchone()
+        writer.execute("BEGIN")
+        writer.execute("UPDATE t SET a = 9")
+        first = until_it_waits(lambda: writer.execute("COMMIT"), "writer")
+        then = until_it_waits(lambda: late.execute("SELECT max(a) FROM t").fetchall(), "late")
+        rows.close()
+        first.join()
+        then.join()
+    found = dict(waits_of(recording.profile))
+    assert found["COMMIT"] == ["SELECT a FROM t"]
+    assert "SELECT a FROM t" in found["SELECT max(a) FROM t"]
+    for each in (reader, writer, late):
+        each.close()
+
+
+def test_a_call_has_several_waits(tmp_path: Path) -> None:
+    """Of two databases, with work of the program between them, which is no wait."""
+    main, side = database(tmp_path / "main.db"), database(tmp_path / "side.db")
+    worked_ns = 0
+    with queryprof.profile() as recording:
+        holders = connection(main), connection(side)
+        waiter = connection(main)
+        waiter.execute("ATTACH ? AS side", (str(side),))
+        holders[0].execute("BEGIN IMMEDIATE")
+        holders[1].execute("BEGIN EXCLUSIVE")
+
+        def work() -> int:
+            nonlocal worked_ns
+            start_ns = time.monotonic_ns()
+            time.sleep(0.05)
+            worked_ns = time.monotonic_ns() - start_ns
+            return 1
+
+        waiter.create_function("work", 0, work)
+        script = "UPDATE main.t SET a = 9; SELECT work(); UPDATE side.t SET a = 9"
+        thread = until_it_waits(lambda: waiter.executescript(script), "waiter")
+        holders[0].execute("COMMIT")
+        while not worked_ns:
+            time.sleep(0.001)
+        until_refused(f"self/task/{thread.native_id}")
+        holders[1].execute("COMMIT")
+        thread.join()
+    found = waits_of(recording.profile)
+    assert [holders for _, holders in found] == [
+        ["BEGIN IMMEDIATE"], ["BEGIN EXCLUSIVE"],
+    ]  # fmt: skip
+    first, second = (one for one in recording.profile.lock_events if one.kind == "wait")
+    assert second.start_unix_ns - first.start_unix_ns - first.duration_ns >= worked_ns
+    for each in (*holders, waiter):
+        each.close()
+
+
+def event(kind: str, name: str, start_ms: int, end_ms: int, connection: int) -> LockEvent:
+    return LockEvent(
+        kind, "/t.db", name, (), "", Thread(1, "t"), "(unknown)", (), start_ms * 10**6,
+        (end_ms - start_ms) * 10**6, connection,
+    )  # fmt: skip
+
+
+def test_a_long_hold_is_one() -> None:
+    """It is kept once a second while it goes on, and at its end."""
+    parts = [event("write", "BEGIN", 0, end, 1) for end in (1000, 2000, 2500)]
+    again, other = event("write", "BEGIN", 2500, 2600, 1), event("write", "BEGIN", 500, 2600, 2)
+    assert whole_events([*parts, again, other]) == [parts[-1], other, again]
+
+
+def test_while_a_holder_waits_others_hold_up() -> None:
+    """Who is waited for by the holder, as long as it waits."""
+    first, second = event("write", "first", 0, 100, 1), event("read", "second", 10, 60, 2)
+    inner = replace(event("wait", "commit", 20, 60, 1), writes=1)
+    outer = event("wait", "late", 0, 100, 3)
+    found = Holders([first, second, inner, outer]).of(outer)
+    assert [(hold.statement, ns // 10**6) for hold, ns in found] == [("first", 60), ("second", 40)]
+
+
+def test_a_log_that_was_begun_again_is_not_pinned(tmp_path: Path) -> None:
+    """SQLite keeps the file's size then: what is in use is counted."""
+    path = database(tmp_path / "t.db", "wal")
+    writer, reader = connection(path), connection(path)
+    writer.execute("PRAGMA wal_autocheckpoint = 0")
+    writer.execute("CREATE TABLE large (a)")
+    for _ in range(8):
+        writer.execute("INSERT INTO large VALUES (zeroblob(1000000))")
+    for is_begun_again in (True, False):
+        if is_begun_again:
+            assert writer.execute("PRAGMA wal_checkpoint(FULL)").fetchone()[0] == 0
+            writer.execute("INSERT INTO t VALUES (1)")
+        with queryprof.profile() as recording:
+            reader.execute("BEGIN")
+            reader.execute("SELECT a FROM t").fetchall()
+            writer.execute("UPDATE t SET a = a + 1")
+            for _ in range(0 if is_begun_again else 8):
+                writer.execute("INSERT INTO large VALUES (zeroblob(1000000))")
+            time.sleep(1.05)  # shorter ones are not kept
+            reader.execute("COMMIT")
+        assert (tmp_path / "t.db-wal").stat().st_size > 8_000_000
+        found = find(Report(recording.profile), lambda _: None, {})
+        assert ("pinned_wal" in {one.category for one in found}) != is_begun_again
+    writer.close()
+    reader.close()
