@@ -52,7 +52,11 @@ def start() -> None:
         return
     _started = True
     try:
-        _start(value)
+        from queryprof.core.own_imports import own_imports
+
+        own_imports.program = program_directory()
+        with own_imports():
+            _start(value)
     except Exception as error:
         if getattr(error, "name", None) == SUBINTERPRETER:
             return  # the main interpreter records; this one runs on, which is no error
@@ -116,14 +120,34 @@ def _changed_ns(path: str) -> int:
 
 def running_program() -> str:
     """The name for the running program's trace: its script or module, without a path."""
+    option, name = _program()
+    return name if option else os.path.splitext(os.path.basename(name))[0] or "python"
+
+
+def program_directory() -> str:
+    """The directory that Python puts before all others in sys.path when the program begins; "": none."""
+    if sys.flags.isolated or getattr(sys.flags, "safe_path", False):
+        return ""
+    option, name = _program()
+    try:
+        if option or not name:
+            return os.getcwd()
+        script = os.path.realpath(name)
+        return script if os.path.isdir(script) else os.path.dirname(script)
+    except OSError:
+        return ""  # a working directory that is gone
+
+
+def _program() -> tuple[str, str]:
+    """The option of Python that says what it runs ("": a script's name does), and the name of that."""
     arguments: Iterator[str] = iter(getattr(sys, "orig_argv", sys.argv)[1:])
     for argument in arguments:
         if argument in OPTIONS_WITH_VALUES:
             next(arguments, None)
         elif argument == "-m":
-            return next(arguments, "python")
+            return argument, next(arguments, "python")
         elif argument == "-c":
-            break
+            return argument, "python"
         elif not argument.startswith("-"):
-            return os.path.splitext(os.path.basename(argument))[0]
-    return "python"
+            return "", argument
+    return "", ""

@@ -27,7 +27,12 @@ class own_imports:
     whatever is before that in sys.path: to import a program's json.py would run it.
 
     The program still gets its own when it imports that name later.
+
+    Attributes:
+        program: the directory that will be first in sys.path when the program begins; "": not known.
     """
+
+    program = ""
 
     def __enter__(self) -> None:
         self._thread = get_ident()
@@ -42,7 +47,7 @@ class own_imports:
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         for name in self._found:
-            if name in self._hidden or _is_the_programs(name):
+            if name in self._hidden or _is_the_programs(name, self.program):
                 _taken_out(name)
         sys.modules.update(self._hidden)
 
@@ -80,9 +85,9 @@ def _taken_out(name: str) -> dict[str, ModuleType]:
     return {one: sys.modules.pop(one) for one in names}
 
 
-def _is_the_programs(name: str) -> bool:
+def _is_the_programs(name: str, program: str) -> bool:
     """Whether a module that was found is not the one that the program would find."""
-    its = _find(name, None)
+    its = (_find(name, (program,)) if program else None) or _find(name, None)
     return its is not None and its.origin != _origin(name)
 
 

@@ -4,11 +4,16 @@ name of the standard library is run, and no import of another thread is waited f
 
 from __future__ import annotations
 
+import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import queryprof
 
 SHADOWS = ("ast", "dataclasses", "fnmatch", "hashlib", "json", "shutil", "signal", "string", "struct",
            "subprocess", "tempfile", "textwrap", "threading", "typing", "tomllib", "uuid")  # fmt: skip
@@ -45,6 +50,32 @@ def test_files_with_names_of_the_standard_library_are_the_programs(
     assert done.stderr == ""
     assert done.stdout == "hello\nown json\nown signal\n7 7\n"
     assert (tmp_path / "x.qprof").exists() == (way != "bare")
+
+
+AT_START = ("array", "collections", "contextlib", "datetime", "enum", "functools", "ipaddress", "keyword",
+            "operator", "re", "reprlib", "selectors", "socket", "sqlite3", "struct", "types", "urllib")  # fmt: skip
+"""What reading a trace imports that is at the path already, before the program's directory is in sys.path."""
+
+
+@pytest.mark.parametrize("arguments", [["app.py"], ["-m", "app"], ["-c", "import app"]])
+def test_so_are_those_that_a_start_with_the_process_needs(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    for name in AT_START:
+        (tmp_path / f"{name}.py").write_text("VALUE = 7\n")
+    program = f"print([getattr(__import__(name), 'VALUE', 0) for name in {AT_START!r}])"
+    (tmp_path / "app.py").write_text(program)
+    outputs = []
+    with queryprof.profile(str(tmp_path / "before.qprof")):
+        sqlite3.connect(":memory:").close()
+    for value in ("", "t.qprof"):
+        shutil.copy(tmp_path / "before.qprof", tmp_path / "t.qprof")
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False,
+            env={**os.environ, "QUERYPROF": value, "PYTHONPATH": ""},
+        )  # fmt: skip
+        outputs.append((done.returncode, done.stdout, done.stderr))
+    assert outputs[1] == outputs[0]
 
 
 HALF = """
