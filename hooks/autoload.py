@@ -80,7 +80,7 @@ def _start(value: str) -> None:
         target=lambda: Target(
             path,
             lambda: _path(value),
-            family=os.path.abspath(value) if value.endswith(("/", os.sep)) else None,
+            family=os.path.abspath(value) if value != "1" else None,
             even_if_empty=main,
             is_collected=value.endswith(("/", os.sep)),
         )

@@ -311,3 +311,29 @@ def test_an_unsound_region_leaves_nothing(script: Script, tmp_path: Path) -> Non
     store.close()
     assert asked("y.qprof") == 5
     assert len(read_profile("y.qprof").processes) == 1
+
+
+POOL = """
+import multiprocessing, sqlite3
+
+def work(number):
+    return sqlite3.connect(":memory:").execute("SELECT ?", (number,)).fetchone()[0]
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(2) as pool:  # it terminates its workers
+        print(sum(pool.map(work, range(20), chunksize=1)))
+"""
+
+
+def test_spawned_workers_that_are_terminated_are_brought_in(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(POOL)
+    result = subprocess.run(
+        [sys.executable, "app.py"], cwd=tmp_path, capture_output=True, text=True, check=True,
+        env={**os.environ, "QUERYPROF": "t.qprof"},
+    )  # fmt: skip
+    assert (result.stdout, result.stderr) == ("190\n", "")
+    traces = sorted(tmp_path.glob("t*.qprof"))
+    found = [one for path in traces for one in read_profile(str(path)).aggregates]
+    assert sum(one.count for one in found if one.statement == "SELECT ?") >= 20
+    assert sum(one.count for one in found if one.operation == "execute") == 20
+    assert regions_of(str(tmp_path / "t.qprof")) == []
