@@ -37,24 +37,33 @@ class AsgiMiddleware:
         self._server_timing = server_timing
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
-        if not _core.is_on() or scope["type"] not in ("http", "websocket") or MARK in scope:
+        if not _core.is_on() or not _is_request(scope):
             await self.app(scope, receive, send)
             return
         method = scope.get("method", "WEBSOCKET")
         with span(f"{method} {asgi_route(self.app, scope)}") as running:
 
             async def start(message: MutableMapping[str, Any]) -> None:
-                if message["type"] == "http.response.start":
-                    running.set_status(message["status"])
-                    if self._server_timing:
-                        message = self._with_timing(message, running)
-                await send(message)
+                await send(self._noted(message, running))
 
             scope[MARK] = True
             await running.watch(self.app(scope, receive, start))
 
-    def _with_timing(
-        self, message: MutableMapping[str, Any], running: span
-    ) -> MutableMapping[str, Any]:
-        value = server_timing(*running.figures()).encode()
-        return {**message, "headers": [*message.get("headers", ()), (b"server-timing", value)]}
+    def _noted(self, message: MutableMapping[str, Any], running: span) -> MutableMapping[str, Any]:
+        """A message for the server, with the time in its header; what is none, the server refuses."""
+        try:
+            if message["type"] == "http.response.start":
+                running.set_status(message["status"])
+                if self._server_timing:
+                    timing = (b"server-timing", server_timing(*running.figures()).encode())
+                    return {**message, "headers": [*message.get("headers", ()), timing]}
+        except (TypeError, KeyError):
+            pass
+        return message
+
+
+def _is_request(scope: Scope) -> bool:
+    """Whether it is a request without a span; what is no scope, the application refuses."""
+    return (
+        isinstance(scope, dict) and scope.get("type") in ("http", "websocket") and MARK not in scope
+    )

@@ -51,7 +51,7 @@ def folded(path: str) -> str:
 
 def wsgi_route(app: object, environ: Mapping[str, Any]) -> str:
     """The route of a WSGI request: Flask's or Django's pattern, or the folded path."""
-    path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+    path = "".join(str(environ.get(name) or "") for name in ("SCRIPT_NAME", "PATH_INFO"))
     return _told(lambda: _flask_route(app, environ) or _django_route(app, environ)) or folded(path)
 
 

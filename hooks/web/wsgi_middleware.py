@@ -34,7 +34,7 @@ class WsgiMiddleware:
         self._server_timing = server_timing
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        if not _core.is_on() or MARK in environ:
+        if not _core.is_on() or not isinstance(environ, dict) or MARK in environ:
             return self.app(environ, start_response)  # type: ignore[no-any-return]
         request = _Request(self, environ, start_response)
         return request.run(environ)
@@ -79,9 +79,10 @@ class _Request:
             self._span.__exit__(type(error) if error else None, error, None)
 
     def _start(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-        if status[:3].isdecimal():
-            self._span.set_status(int(status[:3]))
-        if self._server_timing:
+        code = str(status)[:3]
+        if code.isdecimal():
+            self._span.set_status(int(code))
+        if self._server_timing and isinstance(headers, list):
             headers = [*headers, ("Server-Timing", server_timing(*self._span.figures()))]
         if exc_info is None:
             return self._start_response(status, headers)

@@ -10,7 +10,7 @@ from queryprof.analysis.units import counted
 from queryprof.model import OTHER_LINE, Process, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
 
-COMPLETE = "Complete: every call of what was recorded is here, with its statement and line."
+COMPLETE = "Complete: every call until the recording ended is here, with its statement and line."
 """Of the processes that recorded themselves: others leave nothing that could be missed."""
 
 UNKNOWN_STATEMENT = "(unknown)"
