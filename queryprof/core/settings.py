@@ -63,6 +63,9 @@ FRAMES = (f"1 to {MAXIMUM_CALL_PATH_FRAMES}", int, _is_frames)
 TRUTH = ("true or false", _truth, lambda value: isinstance(value, bool))
 MILLISECONDS = (f"{MINIMUM_MS:g} to {MAXIMUM_MS:g}", float, _is_milliseconds)
 
+LARGEST = 10_000_000
+"""A file of so many characters has no settings."""
+
 OF_OTHERS = {"accepted"}
 """Keys of [tool.queryprof] that are no settings: findings, for `queryprof analyze`."""
 
@@ -156,9 +159,15 @@ def read_settings(
 
 
 def _text(path: str) -> str:
+    """The text of a file; "": there is none. A pipe or a device, which may never end, is none."""
     try:
+        if not os.path.isfile(path):
+            return ""
         with open(path, encoding="utf-8") as file:
-            return file.read()
+            text = file.read(LARGEST)
+            if len(text) == LARGEST:
+                raise SettingsError(f"{path}: is too large for settings")
+            return text
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:

@@ -152,6 +152,7 @@ def test_bad_input_is_told_in_one_line(
         ("pyproject.toml", "[tool.queryprof]\nroots = 'a'", "roots must be a list"),
         ("pyproject.toml", "[tool.queryprof]\ncall_path_frames = 9", "must be 1 to 8"),
         ("pyproject.toml", "[tool.queryprof\n", "is no valid TOML"),
+        ("pyproject.toml", "#" * 10_000_000, "is too large"),
         ("setup.cfg", "[queryprof]\nparameters = maybe", "Not a boolean: maybe"),
         ("setup.cfg", "[queryprof]\ncall_path_frames = x", "invalid literal"),
     ],
@@ -170,6 +171,21 @@ def test_bad_settings(queryprof: Run, script: Script, file: str, text: str, mess
     )
     told = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
     assert told.stdout == "told\n"
+
+
+@pytest.mark.parametrize("file", ["pyproject.toml", "setup.cfg"])
+@pytest.mark.parametrize("kind", ["pipe", "link to a pipe", "directory"])
+def test_what_may_never_end_has_no_settings(
+    queryprof: Run, script: Script, file: str, kind: str
+) -> None:
+    if kind == "directory":
+        Path(file).mkdir()
+    else:
+        os.mkfifo("pipe" if kind.startswith("link") else file)
+    if kind.startswith("link"):
+        Path(file).symlink_to("pipe")
+    result = queryprof("run", "--no-report", script(WORK + "print('ran')\n"))
+    assert (result.returncode, result.stdout) == (0, "ran\n"), result.stderr
 
 
 def test_settings_are_followed(queryprof: Run, tmp_path: Path, script: Script) -> None:
