@@ -132,7 +132,8 @@ class Session:
             _core.stop()
             if not isinstance(error, Exception):
                 raise
-            raise SessionError(f"recording cannot start: {error}") from error
+            reason = str(error) or type(error).__name__
+            raise SessionError(f"recording cannot start: {reason}") from error
         atexit.register(self._at_exit)
 
     def _watch_forks(self) -> None:

@@ -168,7 +168,10 @@ def coarse_tick(tick_ns: float) -> str:
 
 def _unknown_calls(profile: Profile) -> list[str]:
     """Calls of which the statement or the line is not known."""
-    statements = sum(a.count for a in profile.aggregates if a.statement == UNKNOWN_STATEMENT)
+    # A call that failed may have passed none: another type's value, a closed connection.
+    statements = sum(
+        a.count - a.errors for a in profile.aggregates if a.statement == UNKNOWN_STATEMENT
+    )
     lines = sum(a.count for a in profile.aggregates if not a.path)
     no_room = sum(a.count for a in profile.aggregates if any(f == OTHER_LINE for f in a.path))
     cautions = []

@@ -54,6 +54,14 @@ def test_severity(share: float, span_ns: float, severity: Severity) -> None:
     assert severity_of(share, span_ns) is severity
 
 
+@pytest.mark.parametrize(("errors", "is_complete"), [(3, True), (2, False)])
+def test_a_call_that_failed_may_have_passed_no_statement(errors: int, is_complete: bool) -> None:
+    """That of three calls is unknown, some of which failed."""
+    unknown = aggregate("(unknown)", SITE, count=3)._replace(errors=errors)
+    cautions = Report(profile_of(unknown)).overview.cautions
+    assert (not any("the statement of" in one for one in cautions)) == is_complete
+
+
 @pytest.mark.parametrize(("ns", "is_said"), [(300 * MS, True), (299 * MS, False)])
 def test_a_query_of_much_of_the_run_is_said(ns: int, is_said: bool) -> None:
     """Where no other rule fits it; with no more than the lowest severity."""
