@@ -19,14 +19,15 @@ PENDING, RESERVED, SHARED = 0x40000000, 0x40000001, 0x40000002
 WAL_WRITER, WAL_CHECKPOINT, WAL_RECOVERY, WAL_READERS, WAL_OPEN = 120, 121, 122, 123, 128
 """Bytes of the index of a write-ahead log."""
 
-WRITES, COMMITS, READS, CHECKPOINTS, HAS_OPEN = (
+WRITES, COMMITS, PENDS, READS, CHECKPOINTS, HAS_OPEN = (
     "has a write transaction open",
     "is writing: no other can read or write",
+    "waits for readers before it writes: no other can begin to read or write",
     "reads",
     "moves the log into the database",
     "has it open",
 )
-ORDER = (COMMITS, WRITES, CHECKPOINTS, READS, HAS_OPEN)
+ORDER = (COMMITS, PENDS, WRITES, CHECKPOINTS, READS, HAS_OPEN)
 """What keeps most from others comes first."""
 
 
@@ -80,9 +81,11 @@ def owners_of(path: str) -> tuple[LockOwner, ...]:
 
 
 def _in_file(lock: _Lock) -> str:
-    if lock.is_exclusive:
-        return COMMITS if lock.covers(SHARED) or lock.covers(PENDING) else WRITES
-    return READS
+    if not lock.is_exclusive:
+        return READS
+    if lock.covers(SHARED):
+        return COMMITS
+    return PENDS if lock.covers(PENDING) else WRITES
 
 
 def _in_log(lock: _Lock) -> str:

@@ -27,10 +27,13 @@ Run = Callable[..., CompletedProcess[str]]
 
 HOLDER = """
     import sqlite3, sys
-    db = sqlite3.connect(sys.argv[1], isolation_level=None)
+    db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
     def hold():
         for statement in sys.argv[2:]:
-            rows = db.execute(statement)
+            try:
+                rows = db.execute(statement)
+            except sqlite3.OperationalError:
+                continue
             rows.fetchone() if statement.startswith("SELECT") else rows.fetchall()
         print("held", flush=True)
         sys.stdin.readline()
@@ -72,7 +75,7 @@ def test_a_recorded_process_is_named_with_its_line(
         said = queryprof("locks", path).stdout
     assert "has a write transaction open: " in said
     assert " by hold() " in said
-    assert "holder.py:6, since UPDATE t SET a = ? WHERE a = ?, thread MainThread" in said
+    assert "holder.py:7, since UPDATE t SET a = ? WHERE a = ?, thread MainThread" in said
     assert queryprof("locks", path).stdout == f"{path}: no process has a lock on it\n"
 
 
@@ -95,6 +98,20 @@ def test_any_process_is_named(
         assert (owner.pid, owner.does) == (pid, does)
         assert owner.command[1:3] == ("holder.py", str(path))
     assert owners_of(str(path)) == ()
+
+
+def test_who_waits_for_readers_is_not_writing_yet(tmp_path: Path) -> None:
+    """Its COMMIT was refused, and keeps others from beginning to read."""
+    path = database(tmp_path / "t.db")
+    writes = ("BEGIN", "UPDATE t SET a = 7", "COMMIT")
+    with holding(tmp_path, path, "SELECT a FROM t", recorded=False) as reader:
+        with holding(tmp_path, path, *writes, recorded=False) as writer:
+            found = [(owner.pid, owner.does) for owner in owners_of(str(path))]
+    waits = "waits for readers before it writes: no other can begin to read or write"
+    assert found == [(writer, waits), (reader, "reads")]
+    with holding(tmp_path, path, "BEGIN EXCLUSIVE", recorded=False) as pid:
+        (owner,) = owners_of(str(path))
+    assert (owner.pid, owner.does) == (pid, "is writing: no other can read or write")
 
 
 def test_the_writer_comes_before_the_readers(tmp_path: Path) -> None:
@@ -228,7 +245,7 @@ def test_an_exception_says_who_has_the_lock(tmp_path: Path, queryprof: Run, mode
     assert notes.startswith("queryprof: t.db is locked:\n  process ")
     assert " has a write transaction open: " in notes
     assert "since DELETE FROM t WHERE a = ?, thread MainThread" in notes
-    assert "holder.py:6" in notes
+    assert "holder.py:7" in notes
 
 
 def test_a_thread_of_the_same_process_is_named(tmp_path: Path, queryprof: Run) -> None:
