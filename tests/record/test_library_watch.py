@@ -42,12 +42,13 @@ def test_a_forked_child_without_memory_goes_on(times: Times, room: int) -> None:
 def test_threads_with_small_stacks_are_left_alone(times: Times, stack: int, is_timed: bool) -> None:
     """300 frames fit in 64 kB, as they do without us: evaluated by us each would take some hundred bytes."""
     program = f"""
-        import threading
+        import os, threading
         def run():
             for n in range(600):
                 mapper.get(n)
                 mapper.dig(300, int)
-        threading.stack_size({stack} * 1024)
+        least = os.sysconf("SC_THREAD_STACK_MIN")  # 128 kB on aarch64
+        threading.stack_size(max({stack} * 1024, least))
         thread = threading.Thread(target=run)
         thread.start()
         thread.join()
@@ -71,14 +72,14 @@ def test_the_programs_recursion_takes_no_stack(times: Times) -> None:
 def test_another_threads_small_stack(times: Times) -> None:
     """It runs while the main thread's function is watched."""
     program = """
-        import threading
+        import os, threading
         def deep(left):
             return deep(left - 1) if left else 0
         done = threading.Event()
         def run():
             while not done.is_set():
                 deep(300)
-        threading.stack_size(64 * 1024)
+        threading.stack_size(max(64 * 1024, os.sysconf("SC_THREAD_STACK_MIN")))
         thread = threading.Thread(target=run)
         thread.start()
         for n in range(600):

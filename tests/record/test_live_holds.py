@@ -96,7 +96,7 @@ def test_any_process_is_named(
     with holding(tmp_path, path, *statements, recorded=False) as pid:
         (owner,) = owners_of(str(path))
         assert (owner.pid, owner.does) == (pid, does)
-        assert owner.command[1:3] == ("holder.py", str(path))
+        assert {"holder.py", str(path)} <= {*owner.command}  # an emulator adds its own
     assert owners_of(str(path)) == ()
 
 
