@@ -105,6 +105,26 @@ def test_a_page_of_rows_that_are_all_sorted_needs_an_order_first(
     assert (found.category, "OFFSET" in found.fix) == (category, sorts_less)
 
 
+@pytest.mark.parametrize(
+    ("ms", "by_range", "severity"),
+    [(54, False, "high"), (53, False, "medium"), (54, True, "medium")],
+)
+def test_what_one_index_wins_together_counts(ms: int, by_range: bool, severity: str) -> None:
+    """Two statements, each of some 5% of a second; in doubt none of the two is more than it is alone."""
+    scans = [
+        aggregate(f"SELECT {column} FROM t WHERE b = ?", SITE, ns=ms * MS, count=50)._replace(
+            rows=50, vm_steps=50 * 20_000, full_scan_steps=50 * 1000
+        )
+        for column in ("a", "c")
+    ]
+    plans = tuple(Plan(one.statement, "app.db", "SCAN t") for one in scans)
+    (found,) = findings(
+        replace(profile_of(*scans), plans=plans), Knows(replace(INDEX, by_range=by_range)),
+        is_loop=False,
+    )  # fmt: skip
+    assert (found.category, found.severity) == ("full_scan", severity)
+
+
 def test_a_range_that_is_added_up_may_be_all_rows() -> None:
     """An index on it is proposed, and is not sure to win."""
     (found,) = findings(scan(), Knows(replace(INDEX, by_range=True)))
