@@ -85,10 +85,22 @@ def _start(value: str) -> None:
             is_collected=value.endswith(("/", os.sep)),
         )
     )
+    _hand_on_roots()
     if main and FUNCTIONS_VARIABLE in os.environ:
         from queryprof.hooks import function_profile
 
         function_profile.start(os.environ.pop(FUNCTIONS_VARIABLE))
+
+
+def _hand_on_roots() -> None:
+    """Lets the children know the program's code: one that multiprocessing spawns has no script."""
+    from queryprof.core.settings import ROOTS_VARIABLE
+    from queryprof.core.user_code import script_directory
+
+    known = [root for root in os.environ.get(ROOTS_VARIABLE, "").split(os.pathsep) if root]
+    new = [one for one in script_directory() if one not in known]
+    if new:
+        os.environ[ROOTS_VARIABLE] = os.pathsep.join([*known, *new])
 
 
 def _path(value: str) -> str:

@@ -22,7 +22,7 @@ IGNORED_PACKAGES = ("coverage",)
 def code_prefixes(roots: tuple[str, ...]) -> list[tuple[str, int]]:
     """(directory with a final separator, class) pairs for the running interpreter."""
     directories = [(directory, STANDARD) for directory in _standard_directories()]
-    directories += [(one, USER) for one in (working_directory(), *_script_directory()) if one]
+    directories += [(one, USER) for one in (working_directory(), *script_directory()) if one]
     directories += [(root, USER) for root in roots]
     for parent in sys.path:
         if parent.endswith(("site-packages", "dist-packages")):
@@ -60,7 +60,7 @@ def _standard_directories() -> set[str]:
     return {os.path.dirname(os.path.abspath(os.__file__))}
 
 
-def _script_directory() -> list[str]:
+def script_directory() -> list[str]:
     """The directory of the script that runs, unless it is where installed code is (a command, or
     `python -m pytest`).
     """
