@@ -340,5 +340,6 @@ def test_spawned_workers_that_are_terminated_are_brought_in(tmp_path: Path) -> N
     found = [one for path in traces for one in read_profile(str(path)).aggregates]
     executed = [one for one in found if one.operation == "execute"]
     assert sum(one.count for one in executed) == 20
-    assert {one.path[0].function for one in executed} == {"work"}
+    frames = {(one.path[0].function, one.path[0].kind) for one in executed}
+    assert frames == {("work", "user")}
     assert regions_of(str(place / "t.qprof")) == []
