@@ -49,6 +49,27 @@ def test_a_thread_waits_for_itself(tmp_path: Path, mode: str) -> None:
     waiter.close()
 
 
+def test_a_file_with_two_names_is_one(tmp_path: Path) -> None:
+    """A hard link. Not so a file that has got the number of one that is gone."""
+    path, link = database(tmp_path / "t.db"), tmp_path / "link.db"
+    link.hardlink_to(path)
+    with queryprof.profile() as recording:
+        holder, waiter = connection(path), connection(link, timeout=0.05)
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            waiter.execute("UPDATE t SET a = 9")
+        holder.execute("COMMIT")
+        holder.close()
+        waiter.close()
+        path.unlink()
+        alone = connection(link)
+        alone.execute("DELETE FROM t")
+        alone.close()
+    assert waits_of(recording.profile) == [("UPDATE t SET a = ?", ["BEGIN IMMEDIATE"])]
+    names = {one.statement: Path(one.database).name for one in recording.profile.lock_holds}
+    assert (names["BEGIN IMMEDIATE"], names["DELETE FROM t"]) == ("t.db", "link.db")
+
+
 def test_a_commit_waits_for_a_cursor_of_its_thread(tmp_path: Path) -> None:
     path = database(tmp_path / "t.db")
     with queryprof.profile() as recording:

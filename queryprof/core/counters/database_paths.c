@@ -55,6 +55,13 @@ static uint32_t main_with(uint64_t identity)
     return 0;
 }
 
+/* The number of the main database that is this file by another name (a hard link), or 0. */
+static uint32_t linked_with(uint64_t identity)
+{
+    uint32_t known = main_with(identity);
+    return known && identity_of(paths[known].text) == identity ? known : 0;
+}
+
 /* A file has a path. What had its identity before is gone: the system has given it to a new file.
  */
 static void identify(uint32_t number, uint64_t identity)
@@ -87,6 +94,10 @@ static uint32_t number_of(const char *path, uint64_t identity)
     for (; path; at = (at + 1) & MASK) {
         uint32_t known = slots[at];
         if (!known) {
+            uint32_t same = path[0] == '(' ? 0 : linked_with(identity);
+            if (same) {
+                return same;
+            }
             own = own ? own : add(path);
             if (!own) {
                 return 0;

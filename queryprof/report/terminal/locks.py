@@ -67,7 +67,9 @@ def print_locks(report: Report, file: TextIO | None = None, width: int | None = 
 def _hold(hold: LockHold, report: Report, places: Places) -> list[RenderableType]:
     each = f", at most {duration(hold.max_ns)}" if hold.count > 1 else ""
     times = f"{hold.kind}  {count(hold.count)} x {duration(hold.total_ns / max(hold.count, 1))}"
-    site = Text.assemble((_site(hold.path, report, places), "bold cyan"), f"  {hold.thread.name}")
+    site = Text.assemble(
+        (_site(hold.path, report, places), "bold cyan"), f"  {_thread(hold, report)}"
+    )
     said = [Text(hold.statement), *(Text(fact, "dim") for fact in _facts(hold, places))]
     return [
         Text.assemble((f"{duration(hold.total_ns):>9}", "bold"), f"  {times}{each}"),
@@ -131,10 +133,15 @@ def _held_by(
 
 
 def _at(event: LockEvent, report: Report, places: Places) -> str:
-    """A place, with its thread and, where there are several, its process."""
+    """A place, with its thread."""
+    return f"{_site(event.path, report, places)} ({_thread(event, report)})"
+
+
+def _thread(held: LockEvent | LockHold, report: Report) -> str:
+    """A thread's name and, where there are several, its process."""
     pids = {process.id: process.pid for process in report.profile.processes}
-    process = f" of {pids[event.thread.process_id]}" if len(pids) > 1 else ""
-    return f"{_site(event.path, report, places)} ({event.thread.name}{process})"
+    process = f" of process {pids[held.thread.process_id]}" if len(pids) > 1 else ""
+    return f"{held.thread.name}{process}"
 
 
 def _site(path: CallPath, report: Report, places: Places) -> str:
