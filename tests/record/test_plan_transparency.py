@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import statistics
 import subprocess
 import sys
 import time
@@ -153,11 +152,11 @@ def test_asking_is_not_in_the_statements_time() -> None:
         return elapsed_s
 
     assert min(ran_s() for _ in range(5)) > 0.001, "the plan takes long enough to tell"
-    shares = []
-    for _ in range(5):
+    elapsed_s, recorded_s = [], []
+    for tries in range(200):
         with draining():
             changes, descriptions = Changes(), Descriptions()
-            elapsed_s = ran_s()
+            elapsed_s.append(ran_s())
             part = changes.take(with_plans=True)
             assert trees(descriptions.plans(part), _core.fingerprint(joined))
             (row,) = [
@@ -165,9 +164,12 @@ def test_asking_is_not_in_the_statements_time() -> None:
                 for a in descriptions.aggregates(part)
                 if (a.statement[:6], a.operation) == ("SELECT", "execute")
             ]
-            shares.append(row.total_ns / 1e9 / elapsed_s)
-    # A half; all of it if asking were in the time, and nothing if more were left out.
-    assert 0.2 < statistics.median(shares) < 0.8
+            recorded_s.append(row.total_ns / 1e9)
+        # A half; all of it if asking were in the time, and nothing if more were left out. Another process
+        # that runs meanwhile makes either longer: the least of both count.
+        if tries >= 5 and 0.2 < min(recorded_s) / min(elapsed_s) < 0.8:
+            return
+    pytest.fail(f"{min(recorded_s)} of {min(elapsed_s)} s")
 
 
 @pytest.mark.once
