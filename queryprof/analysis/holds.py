@@ -136,7 +136,9 @@ class Holders:
         self._events = {key: _Sorted(some) for key, some in found.items()}
 
     def of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Who held the lock while a call waited for it, each with the time (ns); most first."""
+        """Who kept a call waiting, each with the time (ns); most first: who had the lock, or those for
+        whom that one waited meanwhile.
+        """
         found: dict[int, tuple[LockEvent, int]] = {}
         for hold, ns in self._behind(wait, CHAIN):
             found[id(hold)] = hold, ns + found.get(id(hold), (hold, 0))[1]
@@ -144,7 +146,7 @@ class Holders:
 
     def _behind(self, wait: LockEvent, chain: int) -> Iterator[tuple[LockEvent, int]]:
         """The same, in parts: while a holder waits itself, others keep it from going on."""
-        for hold, ns in self._direct(wait):
+        for hold, ns in self.direct(wait):
             left_ns = ns
             for waited, _ in self._during(hold, _connection(hold), "wait") if chain else ():
                 inner = _common(_common(waited, hold), wait)
@@ -154,8 +156,8 @@ class Holders:
             if left_ns > 0:
                 yield hold, left_ns
 
-    def _direct(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Who had the lock that was refused."""
+    def direct(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
+        """Who had the lock that was refused, each with the time (ns); most first."""
         own = _connection(wait)
         writers = self._during(wait, wait.database, "write")
         writes = wait.writes or any(
@@ -163,7 +165,8 @@ class Holders:
             for hold, _ in writers
         )
         holds = self._during(wait, wait.database, "read") if writes else writers
-        return [(hold, ns) for hold, ns in holds if _connection(hold) != own]
+        others = [(hold, ns) for hold, ns in holds if _connection(hold) != own]
+        return sorted(others, key=lambda item: -item[1])
 
     def _during(self, event: LockEvent, of: object, kind: str) -> list[tuple[LockEvent, int]]:
         known = self._events.get((of, kind))

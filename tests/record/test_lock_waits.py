@@ -4,6 +4,7 @@ wait themselves, and several waits.
 
 from __future__ import annotations
 
+import io
 import sqlite3
 import threading
 import time
@@ -19,6 +20,7 @@ from queryprof.analysis.findings.find import find
 from queryprof.analysis.holds import Holders, whole_events
 from queryprof.analysis.report import Report
 from queryprof.model import LockEvent, Profile, Thread
+from queryprof.report.terminal.locks import print_locks
 
 pytestmark = pytest.mark.once
 
@@ -143,6 +145,11 @@ def test_a_reader_that_waits_holds_nothing(tmp_path: Path) -> None:
     found = dict(waits_of(recording.profile))
     assert found["COMMIT"] == ["SELECT a FROM t"]
     assert "SELECT a FROM t" in found["SELECT max(a) FROM t"]
+    text = io.StringIO()
+    print_locks(Report(recording.profile), text, width=300)
+    waits = text.getvalue().partition("The longest waits")[2]
+    assert "(late)" in waits
+    assert waits.count("which waited for") == 1
     for each in (reader, writer, late):
         each.close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TextIO
 
 from rich.console import RenderableType
@@ -108,20 +107,24 @@ def _waits(report: Report, places: Places) -> list[RenderableType]:
         table.add_row(
             duration(wait.duration_ns),
             _at(wait, report, places),
-            _held_by(wait, holders.of(wait), report, places),
+            _held_by(wait, holders, report, places),
         )
     return [table]
 
 
-def _held_by(
-    wait: LockEvent, found: Sequence[tuple[LockEvent, int]], report: Report, places: Places
-) -> str:
-    """Who held the lock longest while a call waited, and for how long, if that was not all the time."""
+def _held_by(wait: LockEvent, holders: Holders, report: Report, places: Places) -> str:
+    """Who held the lock longest while a call waited, and for how long, if that was not all the time; and
+    for whom that one waited.
+    """
+    found = holders.direct(wait)
     if not found:
         return "(not seen)"
     (holder, ns), *others = found
     by = _at(holder, report, places)
     rest = []
+    behind = holders.of(wait)[0][0]
+    if all(behind is not hold for hold, _ in found):
+        by = f"{by}, which waited for {_at(behind, report, places)}"
     if others and ns < MOSTLY * wait.duration_ns:
         others_ns = sum(of_other for _, of_other in others)
         rest.append(f"{counted(len(others), 'other hold')} for {duration(others_ns)}")
