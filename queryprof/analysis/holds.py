@@ -8,8 +8,10 @@ from dataclasses import replace
 
 from queryprof.model import LockEvent, LockHold
 
-CHAIN = 3
-"""A holder that waits itself is looked behind, so often."""
+LOOKED_BEHIND = 4
+"""The holders of a wait, and the waits of each, the longest, that are looked behind: a trace may have any
+number of them.
+"""
 
 
 def whole_holds(holds: Sequence[LockHold]) -> tuple[LockHold, ...]:
@@ -122,7 +124,7 @@ class Holders:
 
     A call that holds the write lock itself waits for the readers: its transaction cannot be written
     before they are done (https://www.sqlite.org/lockingv3.html#writing). All others wait for who writes,
-    or for whom that one waits meanwhile.
+    or who keeps that one waiting meanwhile.
 
     Args:
         events: of any processes, by the same clock.
@@ -136,25 +138,31 @@ class Holders:
         self._events = {key: _Sorted(some) for key, some in found.items()}
 
     def of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Who kept a call waiting, each with the time (ns); most first: who had the lock, or those for
-        whom that one waited meanwhile.
+        """Who kept a call waiting, each with the time (ns); most first: who had the lock, or who kept
+        that one waiting meanwhile.
         """
         found: dict[int, tuple[LockEvent, int]] = {}
-        for hold, ns in self._behind(wait, CHAIN):
+        for hold, ns in self._causes(wait):
             found[id(hold)] = hold, ns + found.get(id(hold), (hold, 0))[1]
         return sorted(found.values(), key=lambda item: -item[1])
 
-    def _behind(self, wait: LockEvent, chain: int) -> Iterator[tuple[LockEvent, int]]:
+    def _causes(self, wait: LockEvent) -> Iterator[tuple[LockEvent, int]]:
         """The same, in parts: while a holder waits itself, others keep it from going on."""
-        for hold, ns in self.direct(wait):
+        for place, (hold, ns) in enumerate(self.direct(wait)):
             left_ns = ns
-            for waited, _ in self._during(hold, _connection(hold), "wait") if chain else ():
-                inner = _common(_common(waited, hold), wait)
-                behind = list(self._behind(inner, chain - 1)) if inner.duration_ns > 0 else []
+            for inner in self._waits_of(hold, wait) if place < LOOKED_BEHIND else ():
+                behind = self.direct(inner)
                 yield from behind
                 left_ns -= inner.duration_ns if behind else 0
             if left_ns > 0:
                 yield hold, left_ns
+
+    def _waits_of(self, hold: LockEvent, wait: LockEvent) -> list[LockEvent]:
+        """What a holder waited for while it kept a call waiting; the longest first."""
+        waits = self._during(hold, _connection(hold), "wait")
+        parts = [_common(_common(waited, hold), wait) for waited, _ in waits]
+        parts = [part for part in parts if part.duration_ns > 0]
+        return sorted(parts, key=lambda part: -part.duration_ns)[:LOOKED_BEHIND]
 
     def direct(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
         """Who had the lock that was refused, each with the time (ns); most first."""

@@ -17,7 +17,7 @@ from record.work_programs import database, until_refused
 
 import queryprof
 from queryprof.analysis.findings.find import find
-from queryprof.analysis.holds import Holders, whole_events
+from queryprof.analysis.holds import LOOKED_BEHIND, Holders, whole_events
 from queryprof.analysis.report import Report
 from queryprof.model import LockEvent, Profile, Thread
 from queryprof.report.terminal.locks import print_locks
@@ -212,6 +212,17 @@ def test_while_a_holder_waits_others_hold_up() -> None:
     outer = event("wait", "late", 0, 100, 3)
     found = Holders([first, second, inner, outer]).of(outer)
     assert [(hold.statement, ns // 10**6) for hold, ns in found] == [("first", 60), ("second", 40)]
+
+
+def test_holders_that_all_wait_are_looked_behind_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a trace may say: 200 connections that read, and each waits for all others."""
+    events = [event("read", "read", 0, 100, number) for number in range(1, 201)]
+    waits = [replace(event("wait", "wait", 1, 99, number), writes=1) for number in range(1, 201)]
+    holders = Holders([*events, *waits])
+    direct, looked = holders.direct, []
+    monkeypatch.setattr(holders, "direct", lambda wait: looked.append(wait) or direct(wait))
+    assert len(holders.of(waits[0])) == 200
+    assert len(looked) <= 1 + LOOKED_BEHIND**2
 
 
 def test_a_log_that_was_begun_again_is_not_pinned(tmp_path: Path) -> None:

@@ -344,7 +344,7 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
                     f" {rows_of(rows)}: {percent(share)} of the {program.whole}"
                 ),
             ),
-            "Keep its result where it is asked for again, or keep what it computes in a table that the"
+            "Keep its result where it is needed again, or keep what it computes in a table that the"
             " writes change, too (a trigger)."
             if works_hard(totals.vm_steps, rows)
             else "Read fewer rows or columns, or let SQLite compute what is made of them (sum(), GROUP BY).",

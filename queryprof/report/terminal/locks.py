@@ -114,7 +114,7 @@ def _waits(report: Report, places: Places) -> list[RenderableType]:
 
 def _held_by(wait: LockEvent, holders: Holders, report: Report, places: Places) -> str:
     """Who held the lock longest while a call waited, and for how long, if that was not all the time; and
-    for whom that one waited.
+    who kept that one waiting.
     """
     found = holders.direct(wait)
     if not found:
