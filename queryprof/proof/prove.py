@@ -284,8 +284,9 @@ def _other_rows(query: Query, rows: Sequence[int]) -> str:
             "other rows are returned: LIMIT cuts among rows that its ORDER BY does not tell apart"
         )
     if any(read == one.most_rows for read, one in zip(rows, query.samples, strict=False)):
+        stops = "may stop" if query.samples[0].is_drawn else "stops"
         return (
-            "other rows are returned: the program stops reading before the last, and no ORDER BY says"
+            f"other rows are returned: the program {stops} reading before the last, and no ORDER BY says"
             " which come first"
         )
     return "other rows are returned"

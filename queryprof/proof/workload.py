@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from queryprof.analysis.report import Report
 from queryprof.model import Exemplar
+from queryprof.operations import FETCH_OPERATIONS
 from queryprof.proof.accesses import GLOB, LIKE, Access, Accesses, NotPrepared, marker
 from queryprof.proof.index import quoted
 from queryprof.proof.judging import BEFORE, Judge, StatementError
@@ -61,6 +62,7 @@ class Query:
     Attributes:
         ns: the time it took when it was recorded; executions: how often; rows: that it returned.
         samples: none: it cannot be measured, for `reason`.
+        reads_all: the program took its rows by fetchall() alone: it read to the last.
     """
 
     statement: str
@@ -71,6 +73,7 @@ class Query:
     samples: tuple[Sample, ...] = ()
     reason: str = ""
     rows: int = 0
+    reads_all: bool = False
 
     def writes_to(self, tables: set[str]) -> bool:
         """Whether it is no query, and changes one of these tables or reads it."""
@@ -88,6 +91,7 @@ def queries_of(
 ) -> tuple[Query, ...]:
     """The statements that took most time, the first of them first."""
     spent: dict[str, list[int]] = {}
+    fetches: dict[str, set[str]] = {}
     for one in report.profile.aggregates:
         if (
             READS.match(one.statement)
@@ -96,6 +100,8 @@ def queries_of(
         ):
             sums = spent.setdefault(one.statement, [0, 0, 0])
             sums[2] += one.rows
+            if one.operation in FETCH_OPERATIONS:
+                fetches.setdefault(one.statement, set()).add(one.operation)
             sums[0] += one.self_ns
             sums[1] += (
                 one.rows if one.operation == "executemany" else one.count * _begins(one.operation)
@@ -112,7 +118,8 @@ def queries_of(
             continue
         seen_ns += ns
         writes = not READS.match(statement) or bool(WRITES.match(statement))
-        query = Query(statement, ns, executions, writes, rows=rows)
+        reads_all = fetches.get(statement) == {"fetchall"}
+        query = Query(statement, ns, executions, writes, rows=rows, reads_all=reads_all)
         found.append(_with_samples(query, exemplars.get(statement, []), judge, schema, accesses))
     return tuple(found)
 
@@ -131,16 +138,7 @@ def _with_samples(
     def of(
         samples: tuple[Sample, ...] = (), asked: tuple[Access, ...] = (), reason: str = ""
     ) -> Query:
-        return Query(
-            query.statement,
-            query.ns,
-            query.executions,
-            query.writes,
-            asked,
-            samples,
-            reason,
-            query.rows,
-        )
+        return replace(query, accesses=asked, samples=samples, reason=reason)
 
     read = _recorded(exemplars)
     recorded = list(read)
@@ -161,7 +159,9 @@ def _with_samples(
     drawn = tuple(dict.fromkeys(_drawn(query.statement, asked, judge, schema)))
     if not drawn:
         return of((), asked, "the values of its parameters are not known: record with --parameters")
-    most_rows = max(one.rows for one in exemplars) + 1 if exemplars else None
+    # Other values may have more rows than the program's had.
+    is_cut = exemplars and not query.reads_all
+    most_rows = max(one.rows for one in exemplars) + 1 if is_cut else None
     return of(tuple(Sample(sql, values, True, most_rows) for sql, values in drawn), asked)
 
 
