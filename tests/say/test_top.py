@@ -21,9 +21,12 @@ from typing import Any
 import pytest
 
 from conftest import QUERYPROF, Run
-from queryprof.analysis.activity import SORT_KEYS, activity_of
+from queryprof.analysis.activity import SORT_KEYS, BusyStatement, activity_of
+from queryprof.model import Profile
 from queryprof.model.live import Activity, ProcessActivity
 from queryprof.model.places import Frame
+from queryprof.report.places import Places
+from queryprof.report.terminal.top import place_of
 from queryprof.trace import live
 from queryprof.trace.live import Watch, of_pid, of_trace
 from queryprof.trace.reader import read_profile
@@ -248,6 +251,21 @@ def test_shares_and_rates_are_of_the_interval() -> None:
     assert found.vm_steps == 100
     for sort in SORT_KEYS:
         assert activity_of([one], sort).statements[0].statement == "SELECT"
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (25, "customers_of_… shop.py:51 <- report()"),
+        (36, "customers_of_the_region() shop.py:51 <- report()"),
+        (35, "customers_of_the_region… shop.py:51 <- report()"),
+        (5, "c… shop.py:51 <- report()"),
+    ],
+)
+def test_a_narrow_place_keeps_its_line(columns: int, shown: str) -> None:
+    frame = Frame("customers_of_the_region", "/srv/shop.py", 51)
+    one = BusyStatement("SELECT", frame, (Frame("report", "/srv/shop.py", 9),), 1, 1, 1, 1)
+    assert place_of(one, Places(Profile((), ())), columns) == shown
 
 
 def test_what_is_over_is_opened_once(

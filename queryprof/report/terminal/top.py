@@ -73,14 +73,15 @@ def screen(
     for name in names:
         table.add_column(name, justify="right", no_wrap=True, width=FIGURE)
     left = max(20, width - len(names) * (FIGURE + GAP) - 2 * GAP)
-    for name, columns in (("statement", left // 2), ("place", left - left // 2)):
+    for_statement, for_place = left // 2, left - left // 2
+    for name, columns in (("statement", for_statement), ("place", for_place)):
         table.add_column(name, no_wrap=True, overflow="ellipsis", width=columns)
     for number, one in enumerate(now.statements[:room]):
         style = "reverse" if number == chosen else ""
         figures = [percent(one.busy), count(one.executions_per_s), duration(one.mean_ns)]
         if width >= WIDE:
             figures.append(average(one.vm_steps))
-        table.add_row(*figures, one.statement[:300], place_of(one, places), style=style)
+        table.add_row(*figures, one.statement[:300], place_of(one, places, for_place), style=style)
     parts.append(table if now.statements else Text("No call of a database ended in this time."))
     parts += [Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in details]
     return Group(*parts)
@@ -95,11 +96,16 @@ def _processes(now: Now) -> list[RenderableType]:
     return [
         Text(
             f"{number}{told}: {percent(busy)} of a core in the database, most in {busiest.pid}"
-            f" {shlex.join(busiest.command)}",
+            f" {_command(busiest.command)}",
             no_wrap=True,
             overflow="ellipsis",
         )
     ]
+
+
+def _command(command: Sequence[str]) -> str:
+    """A command line without the folders of Python and of the program."""
+    return shlex.join([os.path.basename(one) or one for one in command])
 
 
 def held_for(one: HeldLock, places: Places) -> str:
@@ -110,13 +116,18 @@ def held_for(one: HeldLock, places: Places) -> str:
     return f"write lock held for {duration(held_ns)} by {at}, since {shortened(one.statement, 60)}"
 
 
-def place_of(one: BusyStatement, places: Places) -> str:
-    """Where a statement is asked, and the caller of that, short."""
+def place_of(one: BusyStatement, places: Places, columns: int) -> str:
+    """Where a statement is executed, and the caller of that. Where there is no room for all of it, the
+    file and line stay.
+    """
     if one.frame is None:
         return "(unknown)"
     caller = f" <- {places.function(one.callers[0])}" if one.callers else ""
     where = numbered(os.path.basename(one.frame.file), one.frame.line)
-    return f"{places.function(one.frame)} {where}{caller}"
+    function, room = places.function(one.frame), max(2, columns - len(where) - 1)
+    if len(function) > room:
+        function = f"{function[: room - 1]}…"
+    return f"{function} {where}{caller}"
 
 
 def details_of(one: BusyStatement, plans: Sequence[str]) -> list[str]:
