@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "queryprof.version": set(),
     "queryprof.model": set(),
     "queryprof.operations": set(),
+    "queryprof.sql": set(),
     "queryprof.core": {"queryprof.errors"},
     # What runs under other interpreters, too: the standard library alone.
     "queryprof.confined": set(),
@@ -33,14 +34,15 @@ MAY_IMPORT = {
     "queryprof.hooks.lock_notes": {"queryprof.core", "queryprof.model", "queryprof.trace"},
     "queryprof.trace": {"queryprof.core", "queryprof.errors", "queryprof.model",
                         "queryprof.operations", "queryprof.version"},
-    "queryprof.analysis": {"queryprof.model", "queryprof.operations"},
+    "queryprof.analysis": {"queryprof.model", "queryprof.operations", "queryprof.sql"},
     "queryprof.report": {"queryprof.analysis", "queryprof.model", "queryprof.tuning", "queryprof.version"},
     # Experiments on copies of databases: with a library, and from the command line alone.
-    "queryprof.replay": {"queryprof.api", "queryprof.confined", "queryprof.errors", "queryprof.trace", "queryprof.tuning"},
+    "queryprof.replay": {"queryprof.api", "queryprof.confined", "queryprof.errors", "queryprof.sql",
+                         "queryprof.trace", "queryprof.tuning"},
     # Methods alone: how experiments are planned, and what their figures say.
     "queryprof.tuning": {"queryprof.errors", "queryprof.model"},
     "queryprof.proof": {"queryprof.analysis", "queryprof.confined", "queryprof.errors", "queryprof.model",
-                        "queryprof.trace.database_schema"},
+                        "queryprof.operations", "queryprof.sql", "queryprof.trace.database_schema"},
     # The findings, with what is looked up for them.
     "queryprof.findings": {"queryprof.analysis", "queryprof.proof.planner", "queryprof.trace"},
     # The test runner's own command line, as it were: it records, judges and says.

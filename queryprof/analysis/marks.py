@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from queryprof.analysis.plans import Steps, signs_of
 from queryprof.analysis.rules import SCANNED_ROWS
 from queryprof.analysis.totals import Totals
+from queryprof.sql.clauses import clauses_of
 
 INDEX, CORRELATED, SCAN, SORT = "index", "correlated", "scan", "sort"
 
@@ -42,7 +43,6 @@ SORT_STEPS = 8
 ROW_STEPS = 30
 """VM steps that reading, sorting and returning a row take at the most, when all goes well."""
 
-_OFFSET = re.compile(r"\bOFFSET\b|\bLIMIT (?:\?|:\w+), ?(?:\?|:\w+)", re.IGNORECASE)
 _CORRELATED = re.compile(r"CORRELATED ")
 
 
@@ -81,7 +81,7 @@ def mark_of(statement: str, plans: tuple[Steps, ...], totals: Totals, share: flo
             work,
             totals.rows_each or 0.0,
             totals.executions > 1,
-            kind == SCAN and bool(_OFFSET.search(statement)),
+            kind == SCAN and clauses_of(statement).skips,
         )
     return None
 

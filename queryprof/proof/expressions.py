@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
-from queryprof.proof.values import placeholders
-
-NO_EXPRESSIONS = frozenset(
-    ["COUNT", "SUM", "AVG", "TOTAL", "GROUP_CONCAT", "STRING_AGG", "IN", "EXISTS", "VALUES", "AND", "OR", "NOT", "WHERE", "SELECT", "FROM", "ON", "BY", "AS", "USING", "OVER", "ROW_NUMBER", "RANK", "RANDOM", "DATETIME"]
-)  # fmt: skip
-
-WORDS = frozenset(
-    ["as", "text", "integer", "real", "numeric", "blob", "collate", "nocase", "and", "null"]
+from queryprof.sql.clauses import (
+    column_of,
+    comparisons_of,
+    has_query,
+    keywords_of,
+    names_in,
+    sorted_by,
+    text_of,
 )
-"""Within an expression, of SQL."""
+from queryprof.sql.tokens import Token
 
 
 def expressions_of(sql: str, columns: Iterable[str]) -> tuple[str, ...]:
-    """The calls of functions over columns of one table, as an index on it needs them."""
-    found: dict[str, None] = {}
+    """What is compared or sorted by, over columns of one table, as an index on it needs it."""
     names = {name.lower() for name in columns}
-    for call in _calls(sql):
-        plain = re.sub(r"\b\w+\.(?=[\w\"])", "", call)
-        texts = re.sub(r"'(?:[^']|'')*'", "", plain)
-        words = {word.lower() for word in re.findall(r"\"?([A-Za-z_]\w*)\"?(?!\w|\()", texts)}
-        words -= WORDS
-        if words and words <= names and not placeholders(plain):
-            found[plain] = None
+    found: dict[str, None] = {}
+    for operand in _operands(sql):
+        kinds = {token.kind for token in operand}
+        is_expression = operand and not column_of(operand) and operand[0].text not in ("+", "-")
+        is_fixed = "parameter" not in kinds and "COLLATE" not in keywords_of(operand)
+        words = set(names_in(operand))
+        if is_expression and is_fixed and not has_query(operand) and words and words <= names:
+            found[text_of(sql, operand)] = None
     return tuple(found)
 
 
-COMPARED = re.compile(r"\s*(?:=|<|>|!=|\b(?:IN|LIKE|GLOB|IS|BETWEEN|COLLATE)\b)", re.IGNORECASE)
-SORTED = re.compile(r"\bBY\s+(?:[\w.]+\s*,\s*)*$", re.IGNORECASE)
-
-
-def _calls(sql: str) -> Iterator[str]:
-    """Calls that are compared or sorted by."""
-    for match in re.finditer(r"\b([A-Za-z_]\w*)\(", sql):
-        if match[1].upper() in NO_EXPRESSIONS:
-            continue
-        depth = 0
-        for end in range(match.end() - 1, len(sql)):
-            depth += {"(": 1, ")": -1}.get(sql[end], 0)
-            if not depth:
-                if COMPARED.match(sql, end + 1) or SORTED.search(sql, 0, match.start()):
-                    yield sql[match.start() : end + 1]
-                break
-    for match in re.finditer(r"(?:\w+\.)?\w+ ?->>? ?'[^']*'", sql):
-        yield match[0]
+def _operands(sql: str) -> Iterator[tuple[Token, ...]]:
+    for comparison in comparisons_of(sql):
+        yield comparison.left
+        yield comparison.right
+    yield from sorted_by(sql)

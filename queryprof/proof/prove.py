@@ -32,6 +32,7 @@ from queryprof.proof.sample import take_sample
 from queryprof.proof.schema import DatabaseSchema, schema_of
 from queryprof.proof.search import Analysis, Search, Step, names
 from queryprof.proof.workload import Query, queries_of
+from queryprof.sql.clauses import clauses_of
 from queryprof.trace.database_schema import unchanged_uri, why_unreadable
 
 BUDGET_S = 60.0
@@ -279,7 +280,7 @@ def _pair(search: Search, query: Query, number: int) -> dict[str, Measured]:
 
 def _other_rows(query: Query, rows: Sequence[int]) -> str:
     """Why the rows differ: all of them may be equal, in another order among equals."""
-    if " LIMIT " in query.statement.upper():
+    if clauses_of(query.statement).limits:
         return (
             "other rows are returned: LIMIT cuts among rows that its ORDER BY does not tell apart"
         )

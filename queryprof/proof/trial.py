@@ -19,6 +19,8 @@ from queryprof.proof.dummies import with_dummies
 from queryprof.proof.expressions import expressions_of
 from queryprof.proof.judging import EMPTY, Judge, StatementError
 from queryprof.proof.values import placeholders
+from queryprof.sql.clauses import functions_in
+from queryprof.sql.tokens import tokens_of
 
 MOST_TERMS = 3
 MOST_COLUMNS = 16
@@ -202,11 +204,9 @@ class Trial:
     def _is_own(self, expression: str) -> bool:
         """Whether it has a function of the program's own: no index can be made of it elsewhere."""
         sql = "SELECT count(*) FROM pragma_function_list WHERE name = lower(?) AND builtin"
-        called = re.findall(r"(\w+)\(", expression)
         return any(
             not self._judge.rows(EMPTY, sql, (name,))[0][0]
-            for name in called
-            if name.upper() != "CAST"
+            for name in functions_in(tokens_of(expression))
         )
 
     def _taken(

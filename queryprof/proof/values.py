@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 
-Values = tuple[object, ...] | dict[str, object]
+from queryprof.sql.tokens import parameters_in
 
-PLACEHOLDER = re.compile(
-    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | `[^`]*` | \[[^\]]*\] | --[^\n]* | /\*.*?\*/
-        | (\?\d* | [:@$][A-Za-z_]\w*)""",
-    re.VERBOSE | re.DOTALL,
-)  # fmt: skip
-"""Group 1: a placeholder; strings, quoted names and comments are passed over."""
+Values = tuple[object, ...] | dict[str, object]
 
 
 def placeholders(sql: str) -> list[str]:
     """The placeholders of a statement, in order: ?, ?3, :name, @name, $name."""
-    return [found[1] for found in PLACEHOLDER.finditer(sql) if found[1]]
+    return [sql[start:end] for start, end in parameters_in(sql)]
 
 
 def replaced(sql: str, values: Sequence[str]) -> str:
     """The statement with each placeholder replaced by the SQL of its turn."""
-    turn = iter(values)
-    return PLACEHOLDER.sub(lambda found: next(turn) if found[1] else found[0], sql)
+    parts, place = [], 0
+    for (start, end), value in zip(parameters_in(sql), values, strict=True):
+        parts += [sql[place:start], value]
+        place = end
+    return "".join([*parts, sql[place:]])
 
 
 def recorded_values(sql: str, shown: str | None) -> Values | None:

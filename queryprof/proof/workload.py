@@ -14,6 +14,17 @@ from queryprof.proof.index import quoted
 from queryprof.proof.judging import BEFORE, Judge, StatementError
 from queryprof.proof.schema import DatabaseSchema
 from queryprof.proof.values import Values, placeholders, recorded_values, replaced
+from queryprof.sql.clauses import (
+    READS,
+    WRITES,
+    all_comparisons_of,
+    clauses_of,
+    first_table,
+    names_in,
+    text_of,
+    verb_of,
+)
+from queryprof.sql.tokens import Token, tokens_of
 
 MOST_STATEMENTS = 300
 SHARE = 0.9995
@@ -26,18 +37,7 @@ PLACES = (0.17, 0.5, 0.83)
 """Where in a table values are drawn, from its first row (0) to its last (1)."""
 
 PATTERNS = frozenset({LIKE, GLOB})
-READS = re.compile(r"\s*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
-WRITES = re.compile(
-    r"\s*WITH\b.*?\b(?:(?:INSERT(?:\s+OR\s+\w+)?|REPLACE)\s+INTO|UPDATE\s+[\w\"]|DELETE\s+FROM)\b",
-    re.IGNORECASE | re.DOTALL,
-)
-"""A write that begins with WITH."""
-
-INSERTS = re.compile(r"\s*(?:INSERT|REPLACE)\b", re.IGNORECASE)
-CHANGES = re.compile(r"\s*(?:UPDATE|DELETE)\b", re.IGNORECASE)
-INSERTED = re.compile(
-    r"\b(?:INSERT(?:\s+OR\s+\w+)?|REPLACE)\s+INTO\s+(?:\w+\.)?[\"`\[]?(\w+)", re.IGNORECASE
-)
+INSERTS = frozenset({"INSERT", "REPLACE"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class Query:
     @property
     def inserts_into(self) -> str:
         """The table that an INSERT is into; else empty."""
-        found = INSERTED.match(self.statement.lstrip())
-        return found[1] if found else ""
+        is_insert = verb_of(self.statement) in INSERTS
+        return clauses_of(self.statement).changed if is_insert else ""
 
 
 def queries_of(
@@ -93,11 +93,7 @@ def queries_of(
     spent: dict[str, list[int]] = {}
     fetches: dict[str, set[str]] = {}
     for one in report.profile.aggregates:
-        if (
-            READS.match(one.statement)
-            or INSERTS.match(one.statement)
-            or CHANGES.match(one.statement)
-        ):
+        if verb_of(one.statement) in READS | WRITES:
             sums = spent.setdefault(one.statement, [0, 0, 0])
             sums[2] += one.rows
             if one.operation in FETCH_OPERATIONS:
@@ -114,10 +110,10 @@ def queries_of(
     seen_ns = 0
     for statement, (ns, executions, rows) in sorted(spent.items(), key=lambda one: -one[1][0]):
         is_notable = len(found) < MOST_STATEMENTS and seen_ns <= SHARE * all_ns
-        if not is_notable and not INSERTS.match(statement):
+        if not is_notable and verb_of(statement) not in INSERTS:
             continue
         seen_ns += ns
-        writes = not READS.match(statement) or bool(WRITES.match(statement))
+        writes = verb_of(statement) in WRITES
         reads_all = fetches.get(statement) == {"fetchall"}
         query = Query(statement, ns, executions, writes, rows=rows, reads_all=reads_all)
         found.append(_with_samples(query, exemplars.get(statement, []), judge, schema, accesses))
@@ -233,42 +229,45 @@ def _source(
     if found:
         return max(found, key=lambda one: (one[2], one[1] != "rowid"))
     before = _before(statement, number)
-    if re.search(r"\bLIMIT\s*(?:\? ?,\s*)?$", before, re.IGNORECASE):
+    if before == "LIMIT":
         return "", "", False
-    if re.search(r"\bOFFSET\s*$", before, re.IGNORECASE):
-        first = re.search(r"\bFROM\s+\"?(\w+)", statement, re.IGNORECASE)
-        return (first[1], "", False) if first and schema.table(first[1]) else ("", "", False)
-    return _compared(statement, before, schema)
-
-
-COMPARED = re.compile(
-    r"(\w+\((?:\w+\.)?\w+\)|\w+)\"?\s*(?:=|==|<>|!=|[<>]=?|\bLIKE|\bIS|\bIN \(|\bBETWEEN)\s*$",
-    re.IGNORECASE,
-)
-"""A column or a function of one, and an operator, at the end of a text."""
-
-
-def _compared(statement: str, before: str, schema: DatabaseSchema) -> tuple[str, str, bool] | None:
-    """What the text compares a placeholder with, where the planner does not tell."""
-    compared = COMPARED.search(before)
-    if not compared:
-        return None
-    plain = re.sub(r"\b\w+\.", "", compared[1])
-    column = re.sub(r"^\w+\(|\)$", "", plain)
-    words = {word.lower() for word in re.findall(r"\w+", statement)}
-    tables = [
-        table
-        for table in schema.tables
-        if table.name.lower() in words and table.column(column) and table.rows
-    ]
-    is_pattern = bool(re.search(r"\bLIKE\s*$", before, re.IGNORECASE))
-    return (tables[0].name, plain, is_pattern) if tables else None
+    if before == "OFFSET":
+        first = first_table(statement)
+        return (first, "", False) if schema.table(first) else ("", "", False)
+    return _compared(statement, number, schema)
 
 
 def _before(statement: str, number: int) -> str:
-    """The text before a placeholder."""
-    parts = replaced(statement, ["\0"] * len(placeholders(statement))).split("\0")
-    return "?".join(parts[: number + 1])
+    """The keyword before a placeholder; of the second of LIMIT ?, ? the first's."""
+    tokens = tokens_of(statement)
+    place = _parameter(tokens, number)
+    if place > 2 and tokens[place - 1].text == "," and tokens[place - 3].keyword == "LIMIT":
+        place -= 2
+    return tokens[place - 1].keyword if place else ""
+
+
+def _parameter(tokens: Sequence[Token], number: int) -> int:
+    """Its place among the tokens; 0: it is behind those that are looked at."""
+    places = [place for place, token in enumerate(tokens) if token.kind == "parameter"]
+    return places[number] if number < len(places) else 0
+
+
+def _compared(statement: str, number: int, schema: DatabaseSchema) -> tuple[str, str, bool] | None:
+    """What the text compares a placeholder with, where the planner does not tell."""
+    tokens = tokens_of(statement)
+    parameter = tokens[_parameter(tokens, number)]
+    words = {token.named for token in tokens}
+    for comparison in all_comparisons_of(statement):
+        columns = names_in(comparison.left)
+        if parameter not in comparison.right or len(columns) != 1:
+            continue
+        if any(token.kind != "parameter" and token.text not in "(,)" for token in comparison.right):
+            continue  # it is a part of what is compared
+        for table in schema.tables:
+            if table.name.lower() in words and table.column(columns[0]) and table.rows:
+                expression = text_of(statement, comparison.left)
+                return table.name, expression, comparison.operator == "LIKE"
+    return None
 
 
 def _value_at(

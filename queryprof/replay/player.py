@@ -13,7 +13,6 @@ import gc
 import hashlib
 import json
 import os
-import re
 import sqlite3
 import sys
 import threading
@@ -35,10 +34,11 @@ from queryprof.confined.authorizer import (
 from queryprof.confined.handle import Library
 from queryprof.confined.process import confine, limit_files, limit_time
 from queryprof.errors import QueryprofError
+from queryprof.sql.clauses import verb_of
 from queryprof.trace.workload import INSIDE, OUTSIDE, Execution, read_workload
 
 LOCK_TIMEOUT_S = 30.0
-BEGINS = re.compile(r"\s*(?:BEGIN|SAVEPOINT)\b", re.IGNORECASE)
+BEGINS = frozenset({"BEGIN", "SAVEPOINT"})
 
 LONGEST_PAUSE_S = 3600.0
 """At the recorded times; a workload may name any."""
@@ -226,7 +226,7 @@ def _execute(connection: sqlite3.Connection, one: Execution) -> list[object]:
         if is_inside:
             connection.execute(one.operation)
         return []
-    if one.state == INSIDE and not is_inside and not BEGINS.match(text):
+    if one.state == INSIDE and not is_inside and verb_of(text) not in BEGINS:
         connection.execute("BEGIN")
     if one.operation == "executescript":
         if is_inside:  # as the driver does

@@ -57,6 +57,18 @@ def test_the_programs_own_code_inside_is_not_counted(times: Times) -> None:
     assert one.calls == KEPT
 
 
+def test_a_watch_outlasts_the_turns_of_the_recorder(times: Times) -> None:
+    """What is read meanwhile is without its calls: the program's code may yet be seen in them."""
+    program = """
+        from queryprof.core import _core
+        for n in range(600):
+            mapper.get(n)
+            _core.flush()
+        """
+    one = times(program)[ITEM]
+    assert (one.calls, one.executions) == (KEPT, KEPT)
+
+
 def test_the_outermost_call_counts(times: Times) -> None:
     one = times("for n in range(600): mapper.nested(3, n)")[ITEM]
     assert (one.calls, one.executions) == (KEPT, KEPT)

@@ -145,11 +145,6 @@ def test_a_reader_that_waits_holds_nothing(tmp_path: Path) -> None:
     found = dict(waits_of(recording.profile))
     assert found["COMMIT"] == ["SELECT a FROM t"]
     assert "SELECT a FROM t" in found["SELECT max(a) FROM t"]
-    text = io.StringIO()
-    print_locks(Report(recording.profile), text, width=300)
-    waits = text.getvalue().partition("The longest waits")[2]
-    assert "(late)" in waits
-    assert waits.count("which waited for") == 1
     for each in (reader, writer, late):
         each.close()
 
@@ -214,6 +209,20 @@ def test_while_a_holder_waits_others_hold_up() -> None:
     assert [(hold.statement, ns // 10**6) for hold, ns in found] == [("first", 60), ("second", 40)]
 
 
+@pytest.mark.parametrize(("end_ms", "count"), [(179, 1), (181, 0)])
+def test_the_longest_waits_name_who_a_holder_waited_for(end_ms: int, count: int) -> None:
+    """If it did so for most of the wait."""
+    events = (
+        event("read", "SELECT", 0, 100, 1),
+        event("write", "UPDATE", 5, end_ms, 2),
+        replace(event("wait", "COMMIT", 10, 100, 2), writes=1),
+        event("wait", "SELECT", 20, end_ms, 3),
+    )
+    text = io.StringIO()
+    print_locks(Report(Profile((), (), lock_events=events)), text, width=300)
+    assert text.getvalue().partition("The longest waits")[2].count("which waited for") == count
+
+
 def test_holders_that_all_wait_are_looked_behind_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a trace may say: 200 connections that read, and each waits for all others."""
     events = [event("read", "read", 0, 100, number) for number in range(1, 201)]
@@ -250,3 +259,11 @@ def test_a_log_that_was_begun_again_is_not_pinned(tmp_path: Path) -> None:
         assert ("pinned_wal" in {one.category for one in found}) != is_begun_again
     writer.close()
     reader.close()
+
+
+def test_a_wait_for_who_was_not_seen_is_shown() -> None:
+    """Nothing of this recording held a lock."""
+    wait = event("wait", "UPDATE", 0, 500, 1)
+    text = io.StringIO()
+    print_locks(Report(Profile((), (), lock_events=(wait,))), text, width=100)
+    assert "(not seen)" in text.getvalue()

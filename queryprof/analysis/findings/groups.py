@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, self_ns_of
 from queryprof.analysis.units import counted, percent
 from queryprof.model import Aggregate, CallPath, LibraryTime
+from queryprof.sql.clauses import READS, WRITES, Clauses, clauses_of, verb_of
 
 MOST_GROUPS = 5000
 
@@ -26,15 +26,9 @@ OUTLIER_NS = 10_000_000
 SEVERAL = 1.5
 """Executions in one call of a library's function, from which on the library loops itself."""
 
-SEARCHED = 4000
-"""Characters of a statement."""
-
 PLANNED = frozenset({"SELECT", "WITH", "UPDATE", "DELETE"})
 NOTABLE_SHARE = 0.10
 """Of the database's time."""
-
-READS = frozenset({"SELECT", "WITH", "VALUES"})
-WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
 
 
 @dataclass
@@ -64,10 +58,9 @@ class Group:
     planned_here: bool = False
     around_ns: float | None = None
 
-    @property
-    def sql(self) -> str:
-        """The statement, as far as it is searched for patterns."""
-        return self.statement[:SEARCHED]
+    @cached_property
+    def clauses(self) -> Clauses:
+        return clauses_of(self.statement)
 
     @cached_property
     def totals(self) -> Totals:
@@ -138,9 +131,8 @@ class Group:
 
     @cached_property
     def verb(self) -> str:
-        """The statement's first word, in capitals."""
-        found = re.match(r"\s*(\w+)", self.sql)
-        return found[1].upper() if found else ""
+        """What the statement does, in capitals."""
+        return verb_of(self.statement)
 
     @property
     def reads(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
@@ -17,9 +17,28 @@ from queryprof.analysis.totals import Totals
 from queryprof.analysis.units import average, counted
 from queryprof.analysis.units import rows as rows_of
 from queryprof.model import Index, Schema
+from queryprof.sql.clauses import (
+    Comparison,
+    aliases_of,
+    column_of,
+    comparisons_of,
+    has_query,
+    keywords_of,
+    names_in,
+    text_of,
+)
 
 STEPS_PER_ROW = 2 * ROW_STEPS
 LEAST_STEPS = 1000
+SEARCHING = frozenset({"=", "==", "<", ">", "<=", ">=", "IN", "BETWEEN"})
+"""Comparisons that an index serves."""
+
+DEFEATING = frozenset(
+    {"LOWER", "UPPER", "DATE", "DATETIME", "STRFTIME", "SUBSTR", "TRIM", "CAST", "ABS", "ROUND", "IFNULL",
+     "COALESCE"}
+)  # fmt: skip
+"""Functions whose result is compared where the column could be."""
+
 SCAN_STEPS = 10
 """VM steps for a row of a scan: more of them are not the scan's."""
 
@@ -97,27 +116,25 @@ def _planned(served: Served) -> _Reason | None:
 
 def _read(program: Program, group: Group, scanned: set[str], guesses: bool) -> _Reason | None:
     """As far as the text shows it. `guesses`: also what the planner would have shown."""
-    where = re.split(r"\bWHERE\b", group.sql, maxsplit=1, flags=re.IGNORECASE)
-    if len(where) < 2:
-        return None
-    found = _defeated(where[1], _indexes(program, scanned, group), guesses)
-    if found:
-        index, reason, fix = found
-        listed = ", ".join(index.columns)
-        return _Reason(f"{index.table} has the index {index.name} ({listed}); {reason}", fix)
-    guess = _guessed(where[1])
-    doubt = "Whether an index on the column exists is not known: use --db."
-    return _Reason(*guess, doubt) if guess else None
+    comparisons = comparisons_of(group.statement)
+    for index in _indexes(program, scanned, group):
+        for comparison in comparisons:
+            found = _unused(group.statement, index.columns[0], comparison, guesses)
+            if found:
+                listed = ", ".join(index.columns)
+                has = f"{index.table} has the index {index.name} ({listed}); {found.evidence}"
+                return replace(found, evidence=has)
+    for comparison in comparisons:
+        found = _guessed(group.statement, comparison)
+        if found:
+            return found
+    return None
 
 
 def _indexes(program: Program, scanned: set[str], group: Group) -> list[Index]:
-    aliases = {
-        alias: table
-        for table, alias in re.findall(r"\b(\w+) (?:AS )?(\w+)\b", group.sql, re.IGNORECASE)
-    }
-    tables = {name.lower() for name in scanned} | {
-        aliases[name].lower() for name in scanned if name in aliases
-    }
+    aliases = aliases_of(group.statement)
+    tables = {aliases.get(name.lower(), name.lower()) for name in scanned}
+    tables |= {name.lower() for name in scanned}
     return [
         index
         for schema in program.schemas.values()
@@ -126,74 +143,53 @@ def _indexes(program: Program, scanned: set[str], group: Group) -> list[Index]:
     ]
 
 
-def _defeated(where: str, indexes: list[Index], guesses: bool) -> tuple[Index, str, str] | None:
-    """The index that a WHERE could use, why it does not, and what to do."""
-    for index in indexes:
-        column = re.escape(index.columns[0])
-        name = index.columns[0]
-        named = rf"(?:\w+\.)?\"?{column}\"?"
-        if found := re.search(
-            rf"\b(\w+)\((?:[^()]*,\s*)?{named}\b[^()]*\) ?(?:=|<|>|IN|LIKE|BETWEEN)",
-            where,
-            re.IGNORECASE,
-        ):
-            return (
-                index,
-                f"{found[1]}({name}) is compared, not {name}",
-                (
-                    "Compare the column itself, or create an index on the expression that is compared."
-                ),
+def _unused(statement: str, column: str, comparison: Comparison, guesses: bool) -> _Reason | None:
+    """Why a comparison cannot use an index on a column, and what to do."""
+    for operand, other in (
+        (comparison.left, comparison.right),
+        (comparison.right, comparison.left),
+    ):
+        if column.lower() not in names_in(operand) or has_query(operand):
+            continue
+        if "COLLATE" in keywords_of((*operand, *other)):
+            return _Reason(
+                f"{column} is compared with another collation than the index has",
+                f"Create the index with the collation of the comparison: ({column} COLLATE ...).",
             )
-        if re.search(rf"\b{named} (?:NOT )?(?:LIKE|GLOB)\b", where, re.IGNORECASE):
-            return (
-                index,
-                (
-                    f"{name} LIKE needs an index that ignores case, and a pattern that does not begin"
-                    " with %"
-                ),
-                (
-                    f"Create an index on ({name} COLLATE NOCASE), for patterns that begin with"
-                    " letters; for words inside of texts use FTS5."
-                ),
+        if column_of(operand) != column.lower():
+            is_call = len(operand) > 1 and operand[1].text == "(" and operand[-1].text == ")"
+            return _Reason(
+                f"{text_of(statement, operand)} is compared, not {column}",
+                "Compare the column itself, or create an index on the expression that is compared."
+                if is_call
+                else "Move the arithmetic to the other side, so that the column stands alone.",
             )
-        if re.search(
-            rf"\b{named} COLLATE\b|\b{named} ?(?:=|<|>) ?\S+ COLLATE\b", where, re.IGNORECASE
-        ):
-            return (
-                index,
-                f"{name} is compared with another collation than the index has",
-                f"Create the index with the collation of the comparison: ({name} COLLATE ...).",
+        if comparison.operator in ("LIKE", "GLOB"):
+            return _Reason(
+                f"{column} LIKE needs an index that ignores case, and a pattern that does not begin"
+                " with %",
+                f"Create an index on ({column} COLLATE NOCASE), for patterns that begin with letters;"
+                " for words inside of texts use FTS5.",
             )
-        if re.search(
-            rf"\b{named} ?(?:\|\||[-+*/]) ?\S+ ?(?:=|<|>)|\+{named}\b", where, re.IGNORECASE
-        ):
-            return (
-                index,
-                f"an expression with {name} is compared, not {name}",
-                "Move the arithmetic to the other side, so that the column stands alone.",
-            )
-        if guesses and re.search(rf"\b{named} ?(?:=|==|<|>|IN)", where, re.IGNORECASE):
-            return (
-                index,
-                (
-                    f"the types or collations of {name} and of what it is compared with differ, or OR"
-                    " joins it with a column without an index"
-                ),
+        if guesses and comparison.operator in SEARCHING:
+            return _Reason(
+                f"the types or collations of {column} and of what it is compared with differ, or OR"
+                " joins it with a column without an index",
                 "Declare both columns with one type (and collation), or CAST the other side.",
             )
     return None
 
 
-def _guessed(where: str) -> tuple[str, str] | None:
+def _guessed(statement: str, comparison: Comparison) -> _Reason | None:
     """The same without a schema, where the text alone is a sign."""
-    found = re.search(r"\b(lower|upper|date|datetime|strftime|substr|trim|cast|abs|round|ifnull|coalesce)"
-                      r"\((?:[^()]*,\s*)?(?:\w+\.)?(\w+)\b[^()]*\) ?(?:=|<|>|IN)", where, re.IGNORECASE)  # fmt: skip
-    if found:
-        return (
-            f"{found[1]}({found[2]}) is compared: an index on {found[2]} cannot be used",
-            f"Compare {found[2]} itself, or create an index on the expression.",
-        )
-    return None
+    operand, names = comparison.left, names_in(comparison.left)
+    if len(names) != 1 or operand[0].keyword not in DEFEATING or comparison.operator == "IS":
+        return None
+    return _Reason(
+        f"{text_of(statement, operand)} is compared: an index on {names[0]} cannot be used",
+        f"Compare {names[0]} itself, or create an index on the expression.",
+        "Whether an index on the column exists is not known: use --db.",
+    )
 
 
 def bad_index_choice(program: Program) -> Iterator[Finding | None]:
@@ -209,7 +205,7 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
             if (found := re.search(r"USING (?:COVERING )?INDEX (\S+)", step))
         }
         for schema in program.schemas.values():
-            other = _better(group.sql, used, schema)
+            other = _better(group.statement, used, schema)
             if other and not schema.has_statistics:
                 yield program.finding(
                     "bad_index_choice",
@@ -233,11 +229,15 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
 def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
     taken = [index for index in schema.indexes if index.name in used]
     tables = {index.table for index in taken}
+    compared = {
+        column_of(operand)
+        for comparison in comparisons_of(statement)
+        for operand in (comparison.left, comparison.right)
+        if comparison.operator in SEARCHING
+    }
     for index in schema.indexes:
-        column = re.escape(index.columns[0])
-        fits = re.search(rf"\b{column}\"? ?(?:=|IN|<|>|BETWEEN)", statement, re.IGNORECASE)
         is_other = index.name not in used and not any(map(index.begins, taken))
-        if index.table in tables and is_other and fits:
+        if index.table in tables and is_other and index.columns[0].lower() in compared:
             return index
     return None
 
@@ -328,10 +328,7 @@ def redundant_index(program: Program) -> Iterator[Finding | None]:
                 None,
             )  # fmt: skip
             writers = [
-                group
-                for group in program.groups
-                if group.writes
-                and re.search(rf"\b{re.escape(index.table)}\b", group.sql, re.IGNORECASE)
+                group for group in program.groups if group.clauses.changed == index.table.lower()
             ]
             if wider is None or not writers:
                 continue

@@ -17,7 +17,6 @@ from queryprof.analysis.findings.libraries import (
     loaded_before,
 )
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.work import CHOOSES
 from queryprof.analysis.spans import RepeatFinding
 from queryprof.analysis.units import average, count, counted, duration, percent, shortened
 from queryprof.analysis.units import rows as rows_of
@@ -184,7 +183,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         parent = _parent(program, group)
         outside = group.executions_outside >= FEW
         is_sure = bool(in_spans or (outside and parent))
-        chooses = bool(loop and CHOOSES.search(group.sql))
+        chooses = bool(loop) and group.clauses.chooses
         if is_sure != surely or not (is_sure or (outside and chooses)):
             continue
         rows = group.totals.rows_each or 0.0

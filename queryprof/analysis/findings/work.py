@@ -17,10 +17,6 @@ from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted
 from queryprof.analysis.units import rows as rows_of
 
-OFFSET = re.compile(r"\bOFFSET\b|\bLIMIT (?:\?|:\w+), ?(?:\?|:\w+)", re.IGNORECASE)
-CHOOSES = re.compile(r"\bWHERE\b", re.IGNORECASE)
-GROUPS = re.compile(r"\bGROUP BY\b", re.IGNORECASE)
-LIMIT = re.compile(r"\bLIMIT\b", re.IGNORECASE)
 AFTER_OFFSET = (
     " OFFSET still reads what it leaves out: far pages go on after the last row of the one before (WHERE"
     " key > ?)."
@@ -50,7 +46,7 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         totals = group.totals
         steps, rows = totals.vm_steps, totals.rows_each or 0.0
-        skips = bool(OFFSET.search(group.sql)) and totals.executions > ONCE
+        skips = group.clauses.skips and totals.executions > ONCE
         if skips and _stops_early(group) and _sorts_less(program, group):
             continue  # all rows are sorted for each page: see temp_btree_sort
         if skips and steps and steps >= max(SKIPPED_STEPS, ROW_STEPS * (rows + 1)):
@@ -78,12 +74,10 @@ def over_fetch(program: Program) -> Iterator[Finding | None]:
         steps = totals.vm_steps or 0.0
         works = steps >= SKIPPED_STEPS and (totals.rows_each or 0) <= 2
         sorts = any(signs_of(plan).temporary for plan in group.plans)
-        chooses = bool(CHOOSES.search(group.sql))
-        limited = bool(LIMIT.search(group.sql))
+        chooses = group.clauses.chooses
+        limited = group.clauses.limits
         if group.reads and stops and works and not limited and (sorts or not chooses):
-            if totals.executions <= ONCE or re.search(
-                r"\b(?:count|sum|total|avg)\(", group.statement
-            ):
+            if totals.executions <= ONCE or group.clauses.adds_up:
                 continue
             yield program.finding(
                 "over_fetch",
@@ -156,7 +150,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         if group.writes and not any(signs_of(plan).scans for plan in group.plans):
             yield _fired_scan(program, group)
             continue
-        if not CHOOSES.search(group.sql) or OFFSET.search(group.sql):
+        if not group.clauses.chooses or group.clauses.skips:
             continue  # it must read all
         if _stops_early(group) and totals.executions > ONCE:
             continue  # its order decides: see temp_btree_sort
@@ -210,11 +204,7 @@ def virtual_scan(program: Program) -> Iterator[Finding | None]:
             for step in plan
             if step.strip().endswith("VIRTUAL TABLE INDEX 0:")
         ]
-        if (
-            scans
-            and CHOOSES.search(group.sql)
-            and works_hard(totals.vm_steps, totals.rows_each or 0.0)
-        ):
+        if scans and group.clauses.chooses and works_hard(totals.vm_steps, totals.rows_each or 0.0):
             yield program.finding(
                 "full_scan",
                 group,
@@ -288,14 +278,14 @@ def _code(program: Program, group: Group) -> str:
 def _stops_early(group: Group) -> bool:
     """Whether it sorts rows of a table to take the first of them, which an index in that order has."""
     sorts = any(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
-    return sorts and bool(LIMIT.search(group.sql)) and not GROUPS.search(group.sql)
+    return sorts and group.clauses.limits and not group.clauses.groups
 
 
 def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
     scanning = (group for group in _marked(program, SCAN) if _stops_early(group))
     for group in (*_marked(program, SORT), *scanning):
         totals = group.totals
-        limited = bool(LIMIT.search(group.sql))
+        limited = group.clauses.limits
         scanned = totals.full_scan_steps or 0
         takes_few = limited or (_sorts_less(program, group) and _sorts_for_few(group))
         read = f", and reads {rows_of(scanned)}," if scanned else ""
@@ -319,7 +309,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
                 "Create an index in the order of ORDER BY (the compared columns first): the rows then"
                 " come sorted"
                 + (", and LIMIT stops after the first." if limited else "")
-                + (AFTER_OFFSET if OFFSET.search(group.sql) else "")
+                + (AFTER_OFFSET if group.clauses.skips else "")
                 + (", and no more are made than the program takes." if takes_few > limited else "")
                 + ("" if takes_few else "."),
             ),
@@ -338,7 +328,7 @@ def _sorts_for_few(group: Group) -> bool:
     is_plain = all(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
     return (
         is_plain
-        and not GROUPS.search(group.sql)
+        and not group.clauses.groups
         and works_hard((totals.vm_steps or 0.0) - scanned, totals.rows_each or 0.0)
     )
 

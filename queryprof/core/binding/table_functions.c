@@ -110,7 +110,7 @@ static PyObject *end_region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unu
     if (!qp_require_recording()) {
         return NULL;
     }
-    qp_recorder_flush();
+    qp_recorder_flush_last();
     qp_head->state = QP_REGION_ENDED;
     Py_RETURN_NONE;
 }

@@ -228,15 +228,20 @@ void qp_recorder_flush(void)
     qp_pending_counters_collect();
     qp_counters_flush();
     qp_executions_flush();
-    qp_library_calls_flush();
     qp_clock_calibrate();
     qp_timeline_calibrated();
     write_head();
 }
 
+void qp_recorder_flush_last(void)
+{
+    qp_library_calls_flush();
+    qp_recorder_flush();
+}
+
 bool qp_recorder_end_part(void)
 {
-    qp_recorder_flush();
+    qp_recorder_flush_last();
     if (!qp_changes_seal() || !qp_region_begin_part()) {
         PyErr_Clear();
         return false;

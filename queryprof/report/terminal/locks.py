@@ -48,7 +48,8 @@ def print_locks(report: Report, file: TextIO | None = None, width: int | None = 
     console = console_for(file, width)
     places = Places(report.profile)
     holds = sorted(report.lock_holds, key=lambda hold: -hold.total_ns)
-    if not holds:
+    waits = _waits(report, places)
+    if not holds and not waits:
         write(console, [Text(NOTHING_HELD)])
         return
     parts: list[RenderableType] = []
@@ -59,8 +60,7 @@ def print_locks(report: Report, file: TextIO | None = None, width: int | None = 
             parts += _hold(hold, report, places)
         if len(here) > (report.top or SHOWN):
             parts.append(Text(f"{len(here) - (report.top or SHOWN)} more: --top", style="dim"))
-    parts += _waits(report, places)
-    write(console, parts)
+    write(console, [*parts, *waits])
 
 
 def _hold(hold: LockHold, report: Report, places: Places) -> list[RenderableType]:

@@ -1,0 +1,270 @@
+"""Which clauses a statement has, and what it compares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from queryprof.sql.tokens import Token, first_token, tokens_of
+
+VERBS = frozenset({"SELECT", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE"})
+"""What a statement does that begins with WITH."""
+
+READS = frozenset({"SELECT", "WITH", "VALUES"})
+WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
+
+BEFORE_ROWS = frozenset({"FROM", "JOIN", "AS", "MATERIALIZED"})
+"""Before the parenthesis of a query whose rows are the statement's; of others, a value is taken."""
+
+ADDS_UP = frozenset({"COUNT", "SUM", "TOTAL", "AVG"})
+COMPARES = frozenset({"=", "==", "<", ">", "<=", ">=", "<>", "!=", "IN", "LIKE", "GLOB", "IS", "BETWEEN"})  # fmt: skip
+CHOOSING = frozenset({"WHERE", "ON"})
+OTHER_CLAUSES = frozenset(
+    {"SELECT", "FROM", "JOIN", "GROUP", "ORDER", "HAVING", "LIMIT", "SET", "RETURNING", "UNION",
+     "EXCEPT", "INTERSECT", "VALUES", "WINDOW"}
+)  # fmt: skip
+AROUND_OPERANDS = frozenset(
+    {*COMPARES, *CHOOSING, *OTHER_CLAUSES, "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE", "END",
+     "ESCAPE", "BY", "ASC", "DESC", "NULLS", "LEFT", "INNER", "CROSS", "NATURAL", "USING", ",", ";"}
+)  # fmt: skip
+NO_FUNCTIONS = frozenset({"CAST", "IN", "AND", "OR", "NOT", "EXISTS", "VALUES"})
+NO_COLUMNS = frozenset({"AS", "COLLATE", "NULL", "TRUE", "FALSE", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE", "END"})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """What a statement has.
+
+    Attributes:
+        chooses: WHERE; groups: GROUP BY; limits: LIMIT; skips: LIMIT with an offset: of the queries
+            whose rows are the statement's.
+        adds_up: it calls one of ADDS_UP, which read all rows.
+        changed: the table that it writes to, in small letters; else empty.
+    """
+
+    chooses: bool
+    groups: bool
+    limits: bool
+    skips: bool
+    adds_up: bool
+    changed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two operands, and how they are compared; of SET what is assigned.
+
+    Attributes:
+        clause: WHERE, ON, SET, ...: the keyword that it is behind.
+    """
+
+    clause: str
+    left: tuple[Token, ...]
+    operator: str
+    right: tuple[Token, ...]
+
+
+@lru_cache(4096)
+def clauses_of(statement: str) -> Clauses:
+    """The clauses of a statement."""
+    tokens = tokens_of(statement)
+    found: set[str] = set()
+    queries = [True]
+    limit_depth = -1
+    before = ""
+    for token in tokens:
+        mark = token.keyword or token.text
+        if mark == "(":
+            queries.append(queries[-1] and before in BEFORE_ROWS)
+            found |= {"ADDS UP"} if before in ADDS_UP else set()
+        elif mark == ")":
+            del queries[max(1, token.depth + 1) :]
+            limit_depth = limit_depth if limit_depth <= token.depth else -1
+        elif mark == "WHERE" or (queries[-1] and mark in ("GROUP", "LIMIT")):
+            found.add(mark)
+            limit_depth = token.depth if mark == "LIMIT" else limit_depth
+        elif mark in ("OFFSET", ",") and token.depth == limit_depth:
+            found.add("OFFSET")
+        before = mark
+    return Clauses(
+        chooses="WHERE" in found,
+        groups="GROUP" in found,
+        limits="LIMIT" in found,
+        skips="OFFSET" in found,
+        adds_up="ADDS UP" in found,
+        changed=_changed(_from_verb(tokens)),
+    )
+
+
+def verb_of(statement: str) -> str:
+    """What a statement does, in capitals; of WITH ... the verb behind it; empty: it has none."""
+    first = first_token(statement)
+    if first is None or first.keyword != "WITH":
+        return first.keyword if first else ""
+    return next((token.keyword for token in _from_verb(tokens_of(statement))), "WITH")
+
+
+def _from_verb(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens outside of parentheses, from the verb on."""
+    outside = [token for token in tokens if token.depth == 0]
+    if not _is(outside, 0, "WITH"):
+        return outside
+    places = (place for place, token in enumerate(outside) if token.keyword in VERBS)
+    return outside[next(places, len(outside)) :]
+
+
+def _changed(outside: Sequence[Token]) -> str:
+    """The table that is written to, by the tokens from the verb on."""
+    verb = outside[0].keyword if outside else ""
+    if verb not in WRITES:
+        return ""
+    place = 1 if verb == "UPDATE" else 2
+    place += 2 * _is(outside, 1, "OR")
+    place += 2 * _is(outside, place + 1, ".")
+    return outside[place].named if len(outside) > place else ""
+
+
+def comparisons_of(statement: str) -> tuple[Comparison, ...]:
+    """What WHERE and ON compare, in any query of a statement."""
+    return tuple(one for one in all_comparisons_of(statement) if one.clause in CHOOSING)
+
+
+@lru_cache(4096)
+def all_comparisons_of(statement: str) -> tuple[Comparison, ...]:
+    """What any clause of a statement compares or assigns."""
+    return tuple(_comparisons(tokens_of(statement)))
+
+
+def _comparisons(tokens: Sequence[Token]) -> Iterator[Comparison]:
+    clauses = [""]
+    for place, token in enumerate(tokens):
+        mark = token.keyword or token.text
+        if mark == "(":
+            clauses.append(clauses[-1])
+        elif mark == ")":
+            del clauses[max(1, token.depth + 1) :]
+        elif mark in CHOOSING | OTHER_CLAUSES:
+            clauses[-1] = "CONFLICT" if _is(tokens, place + 1, "CONFLICT") else mark
+        elif mark in COMPARES:
+            left = place - 1 - _is(tokens, place - 1, "NOT")
+            yield Comparison(
+                clauses[-1],
+                tuple(reversed(_operand(tokens, left, -1))),
+                mark,
+                tuple(_operand(tokens, place + 1 + _is(tokens, place + 1, "NOT"), 1)),
+            )
+
+
+def sorted_by(statement: str) -> Iterator[tuple[Token, ...]]:
+    """The terms of ORDER BY and GROUP BY."""
+    tokens = tokens_of(statement)
+    for start, token in enumerate(tokens):
+        if token.keyword not in ("ORDER", "GROUP") or not _is(tokens, start + 1, "BY"):
+            continue
+        place = start + 2
+        while term := _operand(tokens, place, 1):
+            yield tuple(term)
+            place += len(term)
+            place += _is(tokens, place, "ASC") or _is(tokens, place, "DESC")
+            if not _is(tokens, place, ","):
+                break
+            place += 1
+
+
+def first_table(statement: str) -> str:
+    """The first name behind FROM, in small letters; empty: there is none."""
+    pairs = pairwise(tokens_of(statement))
+    return next((name.named for word, name in pairs if word.keyword == "FROM" and name.named), "")
+
+
+def aliases_of(statement: str) -> dict[str, str]:
+    """By a name: the name before it, which may be that of its table."""
+    tokens = [token for token in tokens_of(statement) if token.keyword != "AS"]
+    return {
+        second.named: first.named
+        for first, second in pairwise(tokens)
+        if first.named and second.named
+    }
+
+
+def has_query(operand: Sequence[Token]) -> bool:
+    """Whether a query is in an operand: its names are of other tables."""
+    return "SELECT" in keywords_of(operand)
+
+
+def keywords_of(operand: Sequence[Token]) -> frozenset[str]:
+    return frozenset(token.keyword for token in operand)
+
+
+def column_of(operand: Sequence[Token]) -> str:
+    """The column that an operand is, in small letters; empty: it is more, or none."""
+    names = operand[::2]
+    is_plain = len(operand) % 2 == 1 and all(token.text == "." for token in operand[1::2])
+    return names[-1].named if is_plain and all(token.named for token in names) else ""
+
+
+def names_in(operand: Sequence[Token]) -> tuple[str, ...]:
+    """The names in an operand that may be columns, without those of tables, functions, types and
+    collations.
+    """
+    found: list[str] = []
+    in_type = False
+    for place, token in enumerate(operand):
+        in_type = (in_type or token.keyword == "AS") and token.text != ")"
+        is_other = in_type or token.keyword in NO_COLUMNS or _is(operand, place - 1, "COLLATE")
+        if token.named and not is_other and not _is_any(operand, place + 1, ".("):
+            found.append(token.named)
+    return tuple(found)
+
+
+def functions_in(operand: Sequence[Token]) -> tuple[str, ...]:
+    """The functions that an operand calls, in small letters."""
+    return tuple(
+        token.named
+        for token, after in pairwise(operand)
+        if token.kind == "word" and token.keyword not in NO_FUNCTIONS and after.text == "("
+    )
+
+
+def text_of(statement: str, operand: Sequence[Token]) -> str:
+    """An operand's text, without the names of tables before columns."""
+    parts: list[str] = []
+    end = operand[0].start if operand else 0
+    place = 0
+    while place < len(operand):
+        token = operand[place]
+        parts.append(statement[end : token.start])
+        if token.named and _is(operand, place + 1, "."):
+            place += 2
+            end = operand[place].start if place < len(operand) else 0
+            continue
+        parts.append(token.text)
+        end = token.start + len(token.text)
+        place += 1
+    return "".join(parts)
+
+
+def _operand(tokens: Sequence[Token], place: int, step: int) -> list[Token]:
+    """The tokens from a place on that are one operand."""
+    found: list[Token] = []
+    if not 0 <= place < len(tokens):
+        return found
+    depth = tokens[place].depth
+    while 0 <= place < len(tokens):
+        token = tokens[place]
+        is_around = token.depth == depth and (token.keyword or token.text) in AROUND_OPERANDS
+        if token.depth < depth or is_around:
+            break
+        found.append(token)
+        place += step
+    return found
+
+
+def _is_any(tokens: Sequence[Token], place: int, signs: str) -> bool:
+    return 0 <= place < len(tokens) and tokens[place].text in tuple(signs)
+
+
+def _is(tokens: Sequence[Token], place: int, mark: str) -> bool:
+    return 0 <= place < len(tokens) and (tokens[place].keyword or tokens[place].text) == mark

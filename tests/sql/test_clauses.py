@@ -1,0 +1,164 @@
+"""What is read from the text of statements."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queryprof.sql.clauses import (
+    aliases_of,
+    all_comparisons_of,
+    clauses_of,
+    column_of,
+    comparisons_of,
+    functions_in,
+    names_in,
+    sorted_by,
+    text_of,
+    verb_of,
+)
+from queryprof.sql.tokens import MOST_CHARACTERS, parameters_in, tokens_of
+
+pytestmark = pytest.mark.once
+
+
+@pytest.mark.parametrize(
+    ("statement", "verb", "changed"),
+    [
+        ("SELECT 1", "SELECT", ""),
+        ("-- a note\n /* and another */ select 1", "SELECT", ""),
+        ("WITH a AS (SELECT 1) INSERT OR IGNORE INTO t SELECT * FROM a", "INSERT", "t"),
+        ('with a as (select 1) UPDATE "My T" SET b = 1', "UPDATE", "my t"),
+        ("WITH a AS (SELECT updated, deleted FROM t) SELECT * FROM a", "SELECT", ""),
+        ("WITH a AS (DELETE", "WITH", ""),
+        ("INSERT OR REPLACE INTO main.[a ]] VALUES (?)", "INSERT", "a "),
+        ("REPLACE INTO `a``b` VALUES (?)", "REPLACE", "a`b"),
+        ("UPDATE OR FAIL temp.t SET a = 1", "UPDATE", "t"),
+        ("DELETE FROM t", "DELETE", "t"),
+        ("DELETE FROM", "DELETE", ""),
+        ("BEGIN IMMEDIATE", "BEGIN", ""),
+        ("(connect)", "", ""),
+        ("", "", ""),
+    ],
+)
+def test_what_a_statement_does(statement: str, verb: str, changed: str) -> None:
+    assert verb_of(statement) == verb
+    assert clauses_of(statement).changed == changed
+
+
+@pytest.mark.parametrize(
+    ("statement", "has"),
+    [
+        ("SELECT a FROM t", set()),
+        ("SELECT a FROM t WHERE a = ? LIMIT ?", {"chooses", "limits"}),
+        ("SELECT a FROM t LIMIT ? OFFSET ?", {"limits", "skips"}),
+        ("SELECT a FROM t LIMIT ?, ?", {"limits", "skips"}),
+        ("SELECT offset, \"limit\", 'LIMIT 1, 2 WHERE' FROM t -- LIMIT 1, 2", set()),
+        ("SELECT a, (SELECT b FROM u WHERE i = a LIMIT 1), 1 FROM t", {"chooses"}),
+        ("SELECT a FROM (SELECT b FROM u LIMIT ? OFFSET ?) AS v, w", {"limits", "skips"}),
+        ("WITH v AS (SELECT a, b FROM u LIMIT ?) SELECT a, b FROM v, w", {"limits"}),
+        ("SELECT a FROM t WHERE a IN (SELECT b FROM u GROUP BY b)", {"chooses"}),
+        ("SELECT count(*) FROM t GROUP BY a", {"groups", "adds_up"}),
+        ("SELECT sum (a) FROM t", {"adds_up"}),
+        ("SELECT count, total FROM t", set()),
+    ],
+)
+def test_the_clauses_of_a_statement(statement: str, has: set[str]) -> None:
+    clauses = clauses_of(statement)
+    names = ("chooses", "groups", "limits", "skips", "adds_up")
+    assert {name for name in names if getattr(clauses, name)} == has
+
+
+@pytest.mark.parametrize(
+    ("where", "compared"),
+    [
+        ("t.a = ?", [("a", "=", "?", "a")]),
+        ("a NOT IN (?, ?) AND NOT b <> c", [("a", "IN", "(?, ?)", "a"), ("b", "<>", "c", "b")]),
+        ("lower(t.a) LIKE ?", [("lower(a)", "LIKE", "?", "")]),
+        ("(a + b) * 2 >= ? OR ? = a || b", [("(a + b) * 2", ">=", "?", ""), ("?", "=", "a || b", "")]),
+        ("a BETWEEN ? AND ?", [("a", "BETWEEN", "?", "a")]),
+        ("CAST(a AS TEXT) = ?", [("CAST(a AS TEXT)", "=", "?", "")]),
+        ("d ->> '$.a AND b' IS NOT NULL", [("d ->> '$.a AND b'", "IS", "NULL", "")]),
+        ('main.t."A b" = ?', [('"A b"', "=", "?", "a b")]),
+        ("a = (SELECT max(b) FROM u WHERE c < ?)",
+         [("a", "=", "(SELECT max(b) FROM u WHERE c < ?)", "a"), ("c", "<", "?", "c")]),
+        ("a LIKE ? ESCAPE '!' AND b = ?", [("a", "LIKE", "?", "a"), ("b", "=", "?", "b")]),
+    ],
+)  # fmt: skip
+def test_what_is_compared(where: str, compared: list[tuple[str, ...]]) -> None:
+    statement = f"SELECT x = y AS z FROM t WHERE {where} ORDER BY v"
+    assert [
+        (
+            text_of(statement, one.left),
+            one.operator,
+            text_of(statement, one.right),
+            column_of(one.left),
+        )
+        for one in comparisons_of(statement)
+    ] == compared
+
+
+def test_what_is_assigned_is_not_compared() -> None:
+    statement = (
+        "INSERT INTO t VALUES (?) ON CONFLICT (a) DO UPDATE SET a = ?, b = b + 1 WHERE c = ?"
+    )
+    assert [column_of(one.left) for one in comparisons_of(statement)] == ["c"]
+    assert [(one.clause, column_of(one.left)) for one in all_comparisons_of(statement)] == [
+        ("SET", "a"), ("SET", "b"), ("WHERE", "c"),
+    ]  # fmt: skip
+
+
+def test_names_are_not_those_of_functions_types_and_collations() -> None:
+    tokens = tokens_of("coalesce(CAST(t.a AS BIG INT), b COLLATE NOCASE, 'c', NULL, ?1, \"D\")")
+    assert names_in(tokens) == ("a", "b", "d")
+    assert functions_in(tokens) == ("coalesce",)
+
+
+def test_what_is_sorted_by_and_other_names_of_tables() -> None:
+    statement = "SELECT date(a) FROM t AS x JOIN u y ON 1 GROUP BY date(x.a), b HAVING 1 ORDER BY c DESC, lower(d) LIMIT 1"  # fmt: skip
+    assert [text_of(statement, term) for term in sorted_by(statement)] == [
+        "date(a)", "b", "c", "lower(d)",
+    ]  # fmt: skip
+    assert aliases_of(statement).items() >= {"x": "t", "y": "u"}.items()
+
+
+SQLISH = st.text(st.sampled_from(list("abS 1'\"`[]()?:@$.,;-/*\n=<>é\x00")), max_size=60)
+
+
+@given(SQLISH | st.text(max_size=60))
+def test_any_text_is_read(text: str) -> None:
+    tokens = tokens_of(text)
+    assert all(text[one.start : one.start + len(one.text)] == one.text for one in tokens)
+    ends = [one.start + len(one.text) for one in tokens]
+    assert ends == sorted(ends)
+    verb_of(text), clauses_of(text), list(sorted_by(text)), aliases_of(text)
+    for one in all_comparisons_of(text):
+        text_of(text, one.left), names_in(one.right), column_of(one.left)
+
+
+NO_PARAMETERS = ["'?'", '"?"', "`:a`", "[@b]", "x'00'", "/*?*/1", "1--?\n", "1.5e3", "'it''s ?'"]
+
+
+@pytest.mark.parametrize("kinds", [["?"], ["?1", "?2", "?3"], [":a", "@b", "$c", ":1"]], ids=str)
+@given(data=st.data())
+def test_parameters_are_those_that_sqlite_finds(kinds: list[str], data: st.DataObject) -> None:
+    """It refuses a statement with another number of values."""
+    values = data.draw(st.lists(st.sampled_from(kinds + NO_PARAMETERS), min_size=1, max_size=9))
+    statement = f"SELECT {', '.join(values)} FROM t"
+    found = [statement[start:end] for start, end in parameters_in(statement)]
+    assert found == [value for value in values if value in kinds]
+    names = {one[1:]: 1 for one in found}
+    numbers = max([int(one[1:]) for one in found if one[1:].isdigit()], default=len(found))
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute('CREATE TABLE t ("?", ":a", "@b")')
+        db.execute(statement, names if ":a" in kinds else [1] * numbers)
+
+
+def test_a_long_statement_has_all_its_parameters() -> None:
+    statement = f"SELECT {', '.join(['?'] * MOST_CHARACTERS)}"
+    assert len(parameters_in(statement)) == MOST_CHARACTERS
+    assert tokens_of(statement)[-1].start < MOST_CHARACTERS
