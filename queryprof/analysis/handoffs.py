@@ -8,13 +8,19 @@ from dataclasses import dataclass
 from queryprof.analysis.call_sites import CallSite, Function, call_site
 from queryprof.analysis.histogram import add_histograms
 from queryprof.analysis.summary import Summary, summary_of
-from queryprof.model import Distribution, Handoff, Profile
+from queryprof.model import Distribution, Frame, Handoff, Profile
 
 QUEUE_SIGN_NS = 1_000_000
 """A mean wait for a thread that is shorter is no sign of too few threads, ..."""
 
 QUEUE_SIGN_SHARE = 0.01
 """... nor is one when all waits together are a smaller share of the run."""
+
+
+ONE_BY_ONE_NS = 100_000
+"""Half of what waits one by one for a free thread, or for a free loop, waits shorter (9 to 15 us on a quiet
+machine, benchmarks/loops.py); what waits longer is handed over side by side, and its waits overlap.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,16 @@ class HandoffFinding:
             and wait_ns >= QUEUE_SIGN_NS
             and wait_ns * self.queue.count >= QUEUE_SIGN_SHARE * self.program_ns
         )
+
+
+def one_by_one_ns(handoffs: Iterable[HandoffFinding]) -> dict[Frame, float]:
+    """What the awaits of a line took besides the work in threads, where they do not overlap."""
+    found: dict[Frame, float] = {}
+    for one in handoffs:
+        halves = (one.queue.p50_ns or 0, one.handback.p50_ns or 0)
+        if one.site.frame and max(halves) < ONE_BY_ONE_NS:
+            found[one.site.frame] = found.get(one.site.frame, 0.0) + sum(halves) * one.count
+    return found
 
 
 def find_handoffs(profile: Profile, helpers: frozenset[Function]) -> tuple[HandoffFinding, ...]:

@@ -138,11 +138,17 @@ def _after_analyze(program: Program, finding: Finding) -> Finding:
     )
 
 
-def _insert_or_commit(insert: Finding, commit: Finding) -> Finding:
-    """Rows that are inserted one by one, and committed one by one: what wins most."""
-    if insert.gain_ns < 2 * commit.gain_ns:
-        return commit
-    return replace(insert, evidence=(*insert.evidence, *commit.evidence))
+def _one_by_one(known: Finding, finding: Finding) -> Finding:
+    """Rows that are inserted one by one, and committed one by one; or that are read one by one, without an
+    index: what wins most.
+    """
+    is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
+    is_read = known.category in PLANNED and finding.category == "n_plus_one" and not finding.doubt
+    if not (is_inserted or is_read) or finding.gain_ns < 2 * known.gain_ns:
+        return known
+    wins = f"an index wins up to {duration(known.gain_ns)} of it: {known.code}"
+    code = (wins,) if known.code else ()
+    return replace(finding, evidence=(*finding.evidence, *known.evidence, *code))
 
 
 def _of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
@@ -260,8 +266,7 @@ def find(
             kind = finding.category if finding.category in BESIDE else ""
             key = (finding.statement + kind, place_of(finding.site.frame))
             known = found.setdefault(key, _after_analyze(program, finding))
-            if (known.category, finding.category) == ("commit_per_write", "single_inserts"):
-                found[key] = _insert_or_commit(finding, known)
+            found[key] = _one_by_one(known, finding)
     for consequence in (*locks.lock_findings(program), *blocked_loop(program)):
         waits = consequence.finding
         if waits.site.frame != OTHER_LINE:

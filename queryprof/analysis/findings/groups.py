@@ -6,15 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 from queryprof.analysis.call_sites import CallSite, Function
 from queryprof.analysis.files import Files
+from queryprof.analysis.handoffs import one_by_one_ns
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, self_ns_of
 from queryprof.analysis.units import counted, percent
-from queryprof.model import Aggregate, CallPath, LibraryTime
+from queryprof.model import Aggregate, CallPath, Frame, LibraryTime
 from queryprof.sql.clauses import READS, WRITES, Clauses, clauses_of, verb_of
 
 MOST_GROUPS = 5000
@@ -43,6 +45,8 @@ class Group:
         texts: different texts of the statement, at the least, from all call sites.
         library_times: of its call paths; around_ns: what the library takes around each execution at
             other places, where none was timed here; None: it is not known, or not needed.
+        handed_ns: what its executions took to be handed to a thread and back, all together: of its
+            function's, in proportion.
     """
 
     statement: str
@@ -57,6 +61,7 @@ class Group:
     library_times: list[LibraryTime] = field(default_factory=list)
     planned_here: bool = False
     around_ns: float | None = None
+    handed_ns: float = 0.0
 
     @cached_property
     def clauses(self) -> Clauses:
@@ -109,11 +114,13 @@ class Group:
 
     @cached_property
     def cost_ns(self) -> float:
-        """What the program would not pay without its executions: the driver's time; or that of the
-        library's calls, estimated by those that were timed, here or at other places.
+        """What the program would not pay without its executions: the driver's time, and the way to its
+        thread and back; or that of the library's calls, estimated by those that were timed, here or at
+        other places.
         """
         if self.library_call_ns is None:
-            return self.steady_ns + (self.around_ns or 0.0) * self.totals.statement_executions
+            around_ns = (self.around_ns or 0.0) * self.totals.statement_executions
+            return self.steady_ns + self.handed_ns + around_ns
         return self.library_call_ns * self.totals.statement_executions
 
     @cached_property
@@ -193,7 +200,24 @@ def groups_of(report: Report) -> tuple[Group, ...]:
         group = groups.get((one.statement, sites.place(one.path)))
         if group:
             group.library_times.append(one)
+    _hand_over(groups.values(), one_by_one_ns(report.handoffs))
     return tuple(groups.values())
+
+
+def _hand_over(groups: Iterable[Group], handed_ns: Mapping[Frame, float]) -> None:
+    """Shares out what lines took to hand over: to the line's statements; of a line that executes none,
+    as it fetches, to those of its function.
+    """
+    by_line: dict[Frame, list[Group]] = defaultdict(list)
+    for group in groups if handed_ns else ():
+        if group.site.frame:
+            by_line[group.site.frame].append(group)
+    of_functions = by_function(chain(*by_line.values()))
+    for frame, ns in handed_ns.items():
+        some = by_line.get(frame) or of_functions.get((frame.file, frame.function), [])
+        executions = sum(group.totals.statement_executions for group in some) or 1
+        for group in some:
+            group.handed_ns += ns * group.totals.statement_executions / executions
 
 
 def unplanned(report: Report) -> str:

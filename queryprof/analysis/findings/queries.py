@@ -265,6 +265,10 @@ def _of_threads(group: Group) -> str:
 def _library_call(program: Program, group: Group) -> str:
     """What the call of a library around a statement takes, as the end of a sentence."""
     library = program.called_library(group.statement)
+    runs = max(1, group.totals.statement_executions)
+    handed_ns = group.handed_ns / runs
+    if handed_ns:
+        return f"; handing it to a thread and back takes {duration(handed_ns)}"
     if group.library_call_ns is not None:
         timed = sum(one.calls for one in group.library_times)
         return (
