@@ -97,7 +97,7 @@ def report(
         if dimension is None:
             from queryprof.findings import findings_of
 
-            print_report(found, findings=findings_of(found))
+            print_report(found, findings=findings_of(found), beyond=top is not None)
         else:
             print_view(found, dimension)
 

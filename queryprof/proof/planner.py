@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Self
 
@@ -18,6 +19,8 @@ from queryprof.proof.judging import EMPTY, Judge, OutOfTime, StatementError
 from queryprof.proof.statistics import set_statistics
 from queryprof.proof.trial import Trial
 from queryprof.proof.values import placeholders, replaced
+from queryprof.sql.clauses import Comparison, column_of, comparisons_of
+from queryprof.sql.tokens import parameters_in
 
 MOST_STATEMENTS = 100
 BUDGET_S = 2.0
@@ -99,6 +102,11 @@ class Planner:
         before = trial.plan()
         if before in plans or not plans:
             return trial.served(before)
+        partial = [index for index in _partial_indexes(judge) if _is_used(index.name, plans)]
+        if partial:  # the recorded text has no values, of which such an index is for some
+            trial = Trial(judge, with_values_of(partial, statement))
+            before = trial.plan()
+            return trial.served(before) if before in plans else None
         judge.enforce_references(EMPTY, True)
         try:
             looked_after = trial.plan()
@@ -124,6 +132,43 @@ class Planner:
                 set_statistics(judge, EMPTY, schema.statistics)
             self._ready = (database, with_statistics)
         return judge
+
+
+@dataclass(frozen=True, slots=True)
+class PartialIndex:
+    """An index on some rows of a table, and what it compares to choose them."""
+
+    name: str
+    comparisons: tuple[Comparison, ...]
+
+
+def _partial_indexes(judge: Judge) -> list[PartialIndex]:
+    rows = judge.rows(
+        EMPTY, "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql > ''"
+    )
+    found = (PartialIndex(name, comparisons_of(sql)) for name, sql in rows)
+    return [index for index in found if index.comparisons]
+
+
+def _is_used(index: str, plans: Iterable[Steps]) -> bool:
+    return any(f" INDEX {index} " in f"{step} " for plan in plans for step in plan)
+
+
+def with_values_of(indexes: Iterable[PartialIndex], statement: str) -> str:
+    """A statement with the values of partial indexes where it compares the same column in the same way."""
+    known = {
+        (column_of(one.left), one.operator): one.right[0].text
+        for index in indexes
+        for one in index.comparisons
+        if len(one.right) == 1
+    }
+    values = {
+        one.right[0].start: known[column_of(one.left), one.operator]
+        for one in comparisons_of(statement)
+        if len(one.right) == 1 and (column_of(one.left), one.operator) in known
+    }
+    spans = parameters_in(statement)
+    return replaced(statement, [values.get(start, statement[start:end]) for start, end in spans])
 
 
 def created_by(texts: Iterable[str]) -> Iterator[str]:

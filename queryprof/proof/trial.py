@@ -177,12 +177,32 @@ class Trial:
                 if wider == taken:
                     break
                 taken = wider
+            taken = self._with_all_compared(taken, columns)
         for indexes in (taken, self._on_expressions(columns)):
             new = [index for index in indexes if not self._exists(index)]
             after, used = self._plan_with(new)
             if used and _is_better(before, after):
                 return [new[number] for number in used], after
         return [], before
+
+    def _with_all_compared(
+        self, taken: tuple[_Index, ...], columns: Mapping[str, tuple[str, ...]]
+    ) -> tuple[_Index, ...]:
+        """The indexes with further columns that are compared for equality before those that were found:
+        the planner takes one that is in order before one that finds fewer rows, not knowing how few.
+        """
+        for place in range(len(taken)):
+            for name in columns.get(taken[place].table, ()):
+                known = taken[place]
+                if name in known.columns or len(known.terms) > MOST_TERMS:
+                    continue
+                first = _Index(known.table, (_Term(name), *known.terms))
+                wider = (*taken[:place], first, *taken[place + 1 :])
+                (before, _), (after, used) = self._plan_with(taken), self._plan_with(wider)
+                is_better = _compared(after) > _compared(before)
+                if place in used and is_better and _sorting(after) <= _sorting(before):
+                    taken = wider
+        return taken
 
     def _on_expressions(self, columns: Mapping[str, tuple[str, ...]]) -> list[_Index]:
         """Indexes on the expressions that the statement compares, and on its columns without regard to

@@ -33,6 +33,7 @@ SERVED = {
     "SELECT id, kind FROM item WHERE owner = ? ORDER BY state DESC LIMIT ?": "item (owner, state)",
     "SELECT * FROM item WHERE owner = ? ORDER BY kind, state DESC LIMIT ?": "item (owner, kind, state DESC)",
     "SELECT * FROM item WHERE owner = ? AND state > ? AND kind = ?": "item (owner, kind, state)",
+    "SELECT id FROM item WHERE state = ? AND kind = ? AND owner = ? ORDER BY name DESC LIMIT ?": "item (state, kind, owner, name)",
     "SELECT id FROM item WHERE ts = ? AND owner = ?": "item (ts, owner)",
     "SELECT id FROM item WHERE owner = :owner AND kind > :from": "item (owner, kind)",
     'SELECT id FROM item WHERE "order" = ?': 'item ("order")',
@@ -200,3 +201,21 @@ def test_a_foreign_key_that_is_looked_after_wants_an_index() -> None:
     assert looked_after.code == "CREATE INDEX child_up ON child (up);"
     assert not_looked_after
     assert not_looked_after.code == ""
+
+
+def test_a_partial_index_is_used_for_its_value() -> None:
+    """Which the recorded text does not have."""
+    created = (
+        "CREATE TABLE job (id INTEGER PRIMARY KEY, state TEXT, prio INTEGER, worker INTEGER)",
+        "CREATE INDEX open_job ON job (prio) WHERE state = 'open' AND worker IS NOT NULL",
+    )
+    schema = Schema("a.db", (), created)
+    query = "SELECT id FROM job WHERE worker = ? AND state = ? AND prio = ?"
+    other = "SELECT id FROM job WHERE state > ? AND prio = ? AND worker = ?"
+    plans = (("SEARCH job USING INDEX open_job (prio=?)",),)
+    with Planner({"a.db": schema}, {query: "a.db", other: "a.db"}, ()) as planner:
+        served = planner.served(query, plans)
+        assert served
+        assert (served.is_other, served.plan) == (False, plans[0])
+        assert "(prio, worker)" in served.code or "(worker, prio" in served.code
+        assert planner.served(other, plans) is None

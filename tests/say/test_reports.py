@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
-from say.by_hand import golden, json_of
+from say.by_hand import aggregate, golden, json_of, profile_of
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.finding import CATEGORIES, Finding, Severity
@@ -266,3 +266,19 @@ def test_an_unknown_line_is_shown_as_unknown() -> None:
 def test_averages() -> None:
     """Whole where they are whole; unknown is unknown."""
     assert [average(x) for x in (None, 0.0, 1.5, 12.0, 1234.5)] == ["?", "0", "1.5", "12", "1,234"]
+
+
+def test_beyond_the_vital_few() -> None:
+    """What --top asks for: as many statements, the vital few first."""
+    most = aggregate("SELECT 1", ns=97)
+    others = [aggregate(f"SELECT {number} AS a", ns=1) for number in (2, 3, 4)]
+    text = io.StringIO()
+    report = Report(profile_of(most, *others), top=3)
+    print_report(report, file=text, width=100, beyond=True)
+    few, _, after = text.getvalue().partition("After the vital few")
+    assert ("SELECT 1" in few, "SELECT 2 AS a" in few) == (True, False)
+    assert ("SELECT 2 AS a" in after, "SELECT 4 AS a" in after) == (True, False)
+    assert "--top 4 (all statements and call sites)" in after
+    text = io.StringIO()
+    print_report(report, file=text, width=100)
+    assert "After the vital few" not in text.getvalue()

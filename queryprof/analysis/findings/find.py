@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from queryprof.analysis.call_sites import place_of
-from queryprof.analysis.findings import indexes, locks, queries, transactions, work
+from queryprof.analysis.findings import amounts, indexes, locks, queries, transactions, work
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner
 from queryprof.analysis.findings.program import LoopFinder, Program, severity_of
@@ -50,7 +50,9 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
                 yield locks.Consequence(finding, is_of_work=True)
 
 
-OF_LOOPS = ("duplicate_query", "re_prepare", "n_plus_one", "autocommit_reads", "many_cheap")
+OF_LOOPS = (
+    "duplicate_query", "re_prepare", "n_plus_one", "autocommit_reads", "many_cheap", "heavy_query",
+)  # fmt: skip
 """Symptoms of a function that opens a connection for each query."""
 
 BESIDE = ("redundant_index", "outlier", "lock_upgrade")
@@ -72,16 +74,17 @@ RULES: tuple[Rule, ...] = (
     work.missing_covering_index,
     queries.connection_per_query,
     queries.re_prepare,
-    queries.outlier,
+    amounts.outlier,
     queries.duplicate_query,
     transactions.commit_per_write,
+    transactions.statements_alone,
     queries.n_plus_one,
     queries.single_inserts,
     transactions.autocommit_reads,
-    queries.many_cheap,
+    amounts.many_cheap,
     queries.query_in_loop,
     indexes.redundant_index,
-    queries.heavy_query,
+    amounts.heavy_query,
 )
 """In the order of precedence: of one statement and call site the first finding is the cause, and
 those after it are its symptoms."""
@@ -111,14 +114,15 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
         is_known = cause.category != "full_scan" or bool(cause.code and not cause.doubt)
     else:
         is_known = cause.category in OF_WORK and consequence.is_of_work
-    first, then = (cause, waits) if is_known else (waits, cause)
-    gain_ns = max(first.gain_ns, then.gain_ns if is_known else 0)
+    if not is_known:  # two changes: what wins most
+        first, then = (waits, cause) if 2 * waits.gain_ns >= cause.gain_ns else (cause, waits)
+        return replace(first, evidence=(*first.evidence, *then.evidence))
     return replace(
-        first,
-        gain_ns=gain_ns,
-        share=max(first.share, then.share if is_known else 0.0),
-        severity=min(first.severity, then.severity, key=list(Severity).index),
-        evidence=(*first.evidence, *then.evidence),
+        cause,
+        gain_ns=max(cause.gain_ns, waits.gain_ns),
+        share=max(cause.share, waits.share),
+        severity=min(cause.severity, waits.severity, key=list(Severity).index),
+        evidence=(*cause.evidence, *waits.evidence),
     )
 
 

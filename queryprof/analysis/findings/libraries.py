@@ -140,7 +140,8 @@ ONE_INSERT = {
     " save().",
     "sqlalchemy": "Insert all of it with one session.execute(insert(Model), rows), a dict for each row;"
     " or commit once after the loop: the session then inserts many at once.",
-    "peewee": "Insert all of it with one Model.insert_many(rows).execute(), or Model.bulk_create(objects).",
+    "peewee": "Insert all of it with one Model.insert_many(rows).execute(), or Model.bulk_create(objects); where rows may be"
+    " there already, with .on_conflict_ignore().",
     "sqlite_utils": "Insert all of it with one db[table].insert_all(rows).",
     "dataset": "Insert all of it with one table.insert_many(rows).",
 }
@@ -159,7 +160,8 @@ ONE_QUERY = {
     " select(Model).where(Model.id.in_([...])).",
     "peewee": "Join it to the query before: Model.select(Model, Other).join(Other); or"
     " prefetch(query, Other).",
-    "pony": "Load it with the query before: query.prefetch(Entity.relation).",
+    "pony": "Load it with the query before: query.prefetch(Entity.relation); or one"
+    " select(e for e in Entity if e.key in keys).",
 }
 """How queries for each object become one."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings import shares
-from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.libraries import (
@@ -19,7 +20,6 @@ from queryprof.analysis.findings.libraries import (
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.spans import RepeatFinding
 from queryprof.analysis.units import average, count, counted, duration, percent, shortened
-from queryprof.analysis.units import rows as rows_of
 from queryprof.model import Frame
 
 FEW = 20
@@ -40,12 +40,12 @@ LEAST_SAMPLES = 4
 MOST_ROWS = 2
 """Rows of an INSERT, from which on it inserts several at once (a row may be returned as well)."""
 
-MANY = 1000
-CHEAP_NS = 300_000
-MANY_SHARE = 0.10
-
-HEAVY_SHARE = 0.30
-"""What takes so much of the time is said, even where no fault of it is known."""
+FIRST_OF_EACH = (
+    "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER BY ...) in a"
+    " subquery, and WHERE on that number."
+)
+MOST_THREADS = 60
+"""Threads that have a name of their own in a recording, and little less."""
 
 TEXT_SHARE = 0.5
 MANY_TEXTS = 50
@@ -81,27 +81,6 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
             )
 
 
-def outlier(program: Program) -> Iterator[Finding | None]:
-    for group in program.groups:
-        totals = group.totals
-        if group.outlier_ns and (group.reads or group.writes):
-            yield program.finding(
-                "outlier",
-                group,
-                group.outlier_ns,
-                (
-                    (
-                        f"1 of {counted(totals.executions, 'execution')} took"
-                        f" {duration(totals.max_ns)}; half of them took {duration(totals.p50_ns)} or less"
-                    ),
-                ),
-                "Look at that one execution (queryprof report --slowest): its parameters, a lock, a"
-                " cache that was cold. What the others do needs no change.",
-                doubt="The next run may not have it.",
-                most=Severity.MEDIUM,
-            )
-
-
 def re_prepare(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         runs = group.totals.statement_executions
@@ -114,7 +93,7 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
                 group.steady_ns * shares.PREPARED,
                 (
                     (
-                        f"{counted(runs, 'execution')} of {average(group.texts)} different texts that"
+                        f"{counted(runs, 'execution')} of about {average(group.texts)} different texts that"
                         " differ in their values alone: SQLite parses and plans each of them"
                     ),
                 ),
@@ -181,6 +160,8 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         in_spans = repeated.get((group.statement, group.site.frame))
         loop = program.loop_of(group)
         parent = _parent(program, group)
+        if loop and parent and _is_around_both(loop, group, parent):
+            loop = None  # a template's loop, or a library's, is between
         outside = group.executions_outside >= FEW
         is_sure = bool(in_spans or (outside and parent))
         chooses = bool(loop) and group.clauses.chooses
@@ -188,7 +169,9 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             continue
         rows = group.totals.rows_each or 0.0
         is_work = works_hard(group.totals.vm_steps, rows) and group.steady_ns > group.cost_ns / 2
-        if not is_sure and (rows > FEW_ROWS or is_work):
+        takes_first = group.clauses.limits and rows > 1  # of each item, which no JOIN does
+        is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
+        if not is_sure and (rows > FEW_ROWS or is_work or takes_first or is_matched):
             continue  # it is for many items already, or each execution is too much work
         each_ns = group.steady_ns / max(runs, 1)
         evidence = [
@@ -221,6 +204,16 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             or ("" if in_spans or parent else "The loop's items may not come from a query."),
         )
         yield replace(finding, parent=parent.statement) if finding and parent else finding
+
+
+def _is_around_both(loop: CallSite, group: Group, parent: Group) -> bool:
+    """Whether one line in a loop calls what executes a query and what executes its parent."""
+    within = loop.frame
+    return within is not None and any(
+        (frame.file, frame.function) == (within.file, within.function) and frame.line != within.line
+        for frame in group.path
+        if frame in parent.path
+    )
 
 
 def single_inserts(program: Program) -> Iterator[Finding | None]:
@@ -256,8 +249,9 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
 def _of_threads(group: Group) -> str:
     if group.threads < 2:
         return ""
+    number = f"{group.threads} threads" if group.threads < MOST_THREADS else "Many threads"
     return (
-        f"{group.threads} threads run it: what they wait for each other (the interpreter's lock) is in these"
+        f"{number} run it: what they wait for each other (the interpreter's lock) is in these"
         " times."
     )
 
@@ -299,64 +293,6 @@ def _repeated(program: Program) -> Mapping[tuple[str, Frame | None], RepeatFindi
     return repeated
 
 
-def many_cheap(program: Program) -> Iterator[Finding | None]:
-    """By the driver's time: what an object mapper takes for each request is no loop's."""
-    for group in program.groups:
-        totals = group.totals
-        share = group.steady_ns / program.run_ns if program.run_ns else 0.0
-        is_cheap = group.steady_ns < CHEAP_NS * totals.executions
-        is_many = group.reads and totals.executions >= MANY and not program.is_inside(group)
-        if is_many and is_cheap and share >= MANY_SHARE:
-            yield program.finding(
-                "many_cheap",
-                group,
-                group.steady_ns * (1 - 1 / totals.executions),
-                (
-                    (
-                        f"{counted(totals.executions, 'execution')} of"
-                        f" {duration(group.steady_ns / totals.executions)} take {percent(share)} of the"
-                        f" {program.whole}: none is slow, all together are"
-                    ),
-                ),
-                "Ask for many items at once (WHERE id IN (...), a JOIN), or keep in memory what is"
-                " read again and again.",
-                program.loop_of(group),
-                doubt="Whether all of them are needed is for the program to know.",
-                most=Severity.MEDIUM,
-            )
-
-
-def heavy_query(program: Program) -> Iterator[Finding | None]:
-    """What takes much of the time, where no other rule knows why: last of all."""
-    for group in program.groups:
-        totals, rows = group.totals, group.totals.rows_each or 0.0
-        share = group.steady_ns / program.run_ns if program.run_ns else 0.0
-        if not group.reads or share < HEAVY_SHARE:
-            continue
-        work = (
-            "" if totals.vm_steps is None else f", each takes {average(totals.vm_steps)} VM steps"
-        )
-        yield program.finding(
-            "heavy_query",
-            group,
-            group.steady_ns,
-            (
-                (
-                    f"{counted(totals.executions, 'execution')} of"
-                    f" {duration(group.steady_ns / max(totals.executions, 1))}{work} to return"
-                    f" {rows_of(rows)}: {percent(share)} of the {program.whole}"
-                ),
-            ),
-            "Keep its result where it is needed again, or keep what it computes in a table that the"
-            " writes change, too (a trigger)."
-            if works_hard(totals.vm_steps, rows)
-            else "Read fewer rows or columns, or let SQLite compute what is made of them (sum(), GROUP BY).",
-            program.loop_of(group),
-            doubt="No rule fits it: it may need all that it reads.",
-            most=Severity.LOW,
-        )
-
-
 def _parent(program: Program, group: Group) -> Group | None:
     """The query whose rows the group's statement runs for, in its function or one around it."""
     runs = group.totals.executions
@@ -379,6 +315,12 @@ def _one_query(program: Program, group: Group, parent: Group | None) -> str:
         return ONE_QUERY[library]
     if library in MANY_AT_ONCE:
         return f"Load all of it before the loop: {MANY_AT_ONCE[library]}"
+    return _one_text(group, parent)
+
+
+def _one_text(group: Group, parent: Group | None) -> str:
+    if group.clauses.limits and (group.totals.rows_each or 0) > 1:
+        return FIRST_OF_EACH
     if parent:
         return "Join the two queries, or fetch all of it with one WHERE ... IN (...)."
     return "Fetch all rows before the loop with one WHERE ... IN (...), or with a JOIN."

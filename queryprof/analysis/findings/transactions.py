@@ -12,10 +12,12 @@ from queryprof.analysis.findings.libraries import (
     ONE_TRANSACTION,
     ROWS_AT_ONCE,
 )
-from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.program import HEAVY_SHARE, Program
 from queryprof.analysis.units import average, count, counted, duration
 
-FEW = 20
+FEW, FEWEST = 20, 5
+"""Transactions, from which on they are many; and if they take HEAVY_SHARE of the time."""
+
 A_SPAN = 2
 """Writes of a span, up to which they are in no loop."""
 
@@ -34,7 +36,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
     known: set[frozenset[object]] = set()
     for group in program.all_groups:  # a write may take little, and its commit much
         writes = _writes_of(group)
-        if not group.writes or writes < FEW:
+        if not group.writes or writes < FEWEST:
             continue
         is_many = bool(group.calls_of.get("executemany"))
         own = program.own_transactions(group)
@@ -52,10 +54,11 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         all_writes = sum(_writes_of(g) for g in near if g.writes)
         if has_own:
             cost_ns = group.files.sync_ns + group.files.write_ns
+            alone = "" if committed else " (no BEGIN before them)"
             said = (
-                "each is a transaction of its own (no BEGIN before them)"
+                f"each is a transaction of its own{alone}"
                 if number == writes
-                else f"{counted(number, 'transaction')} of their own (no BEGIN before them)"
+                else f"{counted(number, 'transaction')} of their own{alone}"
             )
             fix = _one_transaction(
                 program,
@@ -85,6 +88,8 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             )
         else:
             continue
+        if not _are_many(program, writes, cost_ns):
+            continue
         syncs = group.files.syncs + sum(g.files.syncs for g in commits)
         sync_ns = group.files.sync_ns + sum(g.files.sync_ns for g in commits)
         evidence = [f"{counted(writes, 'write')}, {said}"]
@@ -99,6 +104,45 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             program.loop_of(group),
             doubt=doubt,
             most=Severity.MEDIUM if doubt else Severity.HIGH,
+        )
+
+
+def _are_many(program: Program, transactions: int, cost_ns: float) -> bool:
+    least = FEWEST if cost_ns >= HEAVY_SHARE * program.run_ns else FEW
+    return transactions >= least
+
+
+def statements_alone(program: Program) -> Iterator[Finding | None]:
+    """Statements of one function that each are a transaction, and are too few to be found one by one: they
+    create tables, or write to several.
+    """
+    for groups in program.by_function.values():
+        alone = [
+            group
+            for group in groups
+            if not (group.reads or _is_commit(group))
+            and 0 < _writes_of(group) < FEWEST
+            and group.files.syncs >= EACH * _writes_of(group)
+        ]
+        number, syncs = sum(map(_writes_of, alone)), sum(group.files.syncs for group in alone)
+        sync_ns = sum(group.files.sync_ns for group in alone)
+        cost_ns = sync_ns + sum(group.files.write_ns for group in alone)
+        if not _are_many(program, number, cost_ns):
+            continue
+        most = max(alone, key=lambda group: group.self_ns)
+        if most.executions_outside < FEW and number <= A_SPAN * _spans_of(program, most):
+            continue
+        yield program.finding(
+            "commit_per_write",
+            most,
+            cost_ns * (1 - 1 / number),
+            (
+                f"{counted(len(alone), 'statement')} of this function, {counted(number, 'execution')}",
+                "each is a transaction of its own (no BEGIN before them)",
+                f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}",
+            ),
+            f"Put one transaction around them: BEGIN before the first, COMMIT after the last. {MEANWHILE}",
+            program.loop_of(most),
         )
 
 

@@ -29,6 +29,11 @@ SKIPPED_STEPS = 2000
 COVERED_FETCHES = 2
 """Pages for each row, from which on rows are looked up one by one."""
 
+LARGE_ROW_FETCHES = 6
+"""Pages for each row, from which on its values are on pages of their own: a table has no more levels
+(https://www.sqlite.org/fileformat2.html#ovflpgs).
+"""
+
 BUILD_STEPS = 8
 """VM steps for each row of an automatic index: Column (of two columns), Noop, Rowid, MakeRecord,
 FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/opcode.html).
@@ -347,6 +352,7 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
         ]
         if not used:
             continue
+        is_large = pages >= LARGE_ROW_FETCHES * work
         yield program.finding(
             "missing_covering_index",
             group,
@@ -358,8 +364,13 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
                 ),
                 used[0][0],
             ),
-            f"Add the other columns that it reads to {used[0][2]}: a covering index has all of it.",
-            doubt="A wider index makes writes slower; the gain is an estimate (half of the time).",
+            "Its rows have large values, on pages of their own: name in SELECT the columns that are needed,"
+            " without those; an index with large values would be a second copy of the table."
+            if is_large
+            else f"Add the other columns that it reads to {used[0][2]}: a covering index has all of it.",
+            doubt="The program may need the large values; the gain is an estimate (half of the time)."
+            if is_large
+            else "A wider index makes writes slower; the gain is an estimate (half of the time).",
         )
 
 

@@ -6,7 +6,7 @@ The profiled program imports rich only when it prints a report.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from rich.console import Group, RenderableType
@@ -49,24 +49,26 @@ def print_report(
     file: TextIO | None = None,
     width: int | None = None,
     findings: Sequence[Finding] = (),
+    beyond: bool = False,
 ) -> None:
     """Prints what to do, the statements that matter, and where to look for more.
 
     Args:
         width: columns; by default the terminal's, or 80.
         findings: those that can win most first.
+        beyond: also the statements after the vital few, up to the report's `top`.
     """
     console = console_for(file, width)
     places = Places(report.profile)
     parts: list[RenderableType] = [*_overview(report.overview)]
     parts += what_to_do(findings, places)
     if report.overview.calls:
-        parts.append(_vital_few(report, findings, places, console.width))
+        parts += _vital_few(report, findings, places, console.width, beyond)
     parts += errors(report, places) + lock_summary(report)
     parts += repeat_summary(report, places) + handoff_summary(report, places)
     parts += loop_summary(report, places)
     if report.overview.calls:
-        parts.append(_more(report))
+        parts.append(_more(report, _shown(report, beyond)))
     write(console, parts)
 
 
@@ -119,28 +121,48 @@ def _overview(overview: Overview) -> Iterable[RenderableType]:
         yield Text(COMPLETE, style="dim")
 
 
+def _shown(report: Report, beyond: bool) -> int:
+    """How many statements and call sites are shown."""
+    is_cut = report.sort == "total" and not beyond
+    most = report.ranking.vital if is_cut else report.ranking.count
+    return min(most, len(report.ranking.bottlenecks))
+
+
 def _vital_few(
-    report: Report, findings: Sequence[Finding], places: Places, width: int
-) -> RenderableType:
-    ranking, notes, sort = report.ranking, report.profile.notes, report.sort
-    shown = ranking.bottlenecks[: ranking.vital if sort == "total" else None]
+    report: Report, findings: Sequence[Finding], places: Places, width: int, beyond: bool
+) -> Iterator[RenderableType]:
+    ranking, sort = report.ranking, report.sort
+    shown = ranking.bottlenecks[: _shown(report, beyond)]
+    vital = ranking.vital if sort == "total" else len(shown)
     title = (
         f"The vital few: {ranking.vital} of {ranking.count} statements and call sites"
         f" make up {percent(ranking.vital_share)} of the database time"
         if sort == "total"
         else f"Statements and call sites by {sort}"
     )
-    parts: list[RenderableType] = [heading(title)]
+    yield heading(title)
+    yield from _cards(shown[:vital], report, findings, places, width)
+    left = vital - len(shown)
+    if left > 0:
+        yield heading(f"{left} more of the vital few: --top {ranking.vital}", "dim")
+    if shown[vital:]:
+        yield heading("After the vital few")
+        yield from _cards(shown[vital:], report, findings, places, width)
+
+
+def _cards(
+    shown: Sequence[Bottleneck],
+    report: Report,
+    findings: Sequence[Finding],
+    places: Places,
+    width: int,
+) -> Iterator[RenderableType]:
     for group in together(shown):
         for number, found in enumerate(group):
             said = [f"! {reason}" for reason in reasons(found, report, findings)]
-            if found.statement in notes:
-                said.insert(0, notes[found.statement])
-            parts.append(_card(found, said, places, width, group[0] if number else None))
-    left = ranking.vital - len(shown)
-    if sort == "total" and left > 0:
-        parts.append(heading(f"{left} more of the vital few: --top {ranking.vital}", "dim"))
-    return Group(*parts)
+            if found.statement in report.profile.notes:
+                said.insert(0, report.profile.notes[found.statement])
+            yield _card(found, said, places, width, group[0] if number else None)
 
 
 def _card(
@@ -227,10 +249,10 @@ def _work(bottleneck: Bottleneck, notes: Sequence[str]) -> str:
     return f"each: {shown}" if shown else ""
 
 
-def _more(report: Report) -> RenderableType:
+def _more(report: Report, shown: int) -> RenderableType:
     """Where to look for what is not shown."""
     ways = ["--by statement, callsite, operation, thread, span, tree or time"]
-    if report.ranking.count > len(report.ranking.bottlenecks):
+    if report.ranking.count > shown:
         ways.insert(0, f"--top {report.ranking.count} (all statements and call sites)")
     if report.profile.exemplars:
         ways.append("--slowest")

@@ -4,6 +4,7 @@ import tempfile
 folder = tempfile.TemporaryDirectory()
 path = f"{folder.name}/shop.db"
 setup = sqlite3.connect(path)
+setup.execute("BEGIN")
 for number in range(40):
     setup.execute(f"CREATE TABLE t{number} (id INTEGER PRIMARY KEY, name TEXT)")
 setup.executemany("INSERT INTO t1 VALUES (?, ?)", [(i, f"i{i}") for i in range(100)])

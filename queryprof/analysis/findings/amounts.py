@@ -1,0 +1,94 @@
+"""Findings about how much of the time a statement takes, whatever it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.indexes import works_hard
+from queryprof.analysis.findings.program import HEAVY_SHARE, Program
+from queryprof.analysis.units import average, counted, duration, percent
+from queryprof.analysis.units import rows as rows_of
+
+MANY = 1000
+CHEAP_NS = 300_000
+MANY_SHARE = 0.10
+
+
+def outlier(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        totals = group.totals
+        if group.outlier_ns and (group.reads or group.writes):
+            yield program.finding(
+                "outlier",
+                group,
+                group.outlier_ns,
+                (
+                    (
+                        f"1 of {counted(totals.executions, 'execution')} took"
+                        f" {duration(totals.max_ns)}; half of them took {duration(totals.p50_ns)} or less"
+                    ),
+                ),
+                "Look at that one execution (queryprof report --slowest): its parameters, a lock, a"
+                " cache that was cold. What the others do needs no change.",
+                doubt="The next run may not have it.",
+                most=Severity.MEDIUM,
+            )
+
+
+def many_cheap(program: Program) -> Iterator[Finding | None]:
+    """By the driver's time: what an object mapper takes for each request is no loop's."""
+    for group in program.groups:
+        totals = group.totals
+        share = group.steady_ns / program.run_ns if program.run_ns else 0.0
+        is_cheap = group.steady_ns < CHEAP_NS * totals.executions
+        is_many = group.reads and totals.executions >= MANY and not program.is_inside(group)
+        if is_many and is_cheap and share >= MANY_SHARE:
+            yield program.finding(
+                "many_cheap",
+                group,
+                group.steady_ns * (1 - 1 / totals.executions),
+                (
+                    (
+                        f"{counted(totals.executions, 'execution')} of"
+                        f" {duration(group.steady_ns / totals.executions)} take {percent(share)} of the"
+                        f" {program.whole}: none is slow, all together are"
+                    ),
+                ),
+                "Ask for many items at once (WHERE id IN (...), a JOIN), or keep in memory what is"
+                " read again and again.",
+                program.loop_of(group),
+                doubt="Whether all of them are needed is for the program to know.",
+                most=Severity.MEDIUM,
+            )
+
+
+def heavy_query(program: Program) -> Iterator[Finding | None]:
+    """What takes much of the time, where no other rule knows why: last of all."""
+    for group in program.groups:
+        totals, rows = group.totals, group.totals.rows_each or 0.0
+        share = group.steady_ns / program.run_ns if program.run_ns else 0.0
+        if not group.reads or share < HEAVY_SHARE:
+            continue
+        work = (
+            "" if totals.vm_steps is None else f", each takes {average(totals.vm_steps)} VM steps"
+        )
+        yield program.finding(
+            "heavy_query",
+            group,
+            group.steady_ns,
+            (
+                (
+                    f"{counted(totals.executions, 'execution')} of"
+                    f" {duration(group.steady_ns / max(totals.executions, 1))}{work} to return"
+                    f" {rows_of(rows)}: {percent(share)} of the {program.whole}"
+                ),
+            ),
+            "Keep its result where it is needed again, or keep what it computes in a table that the"
+            " writes change, too (a trigger)."
+            if works_hard(totals.vm_steps, rows)
+            else "Read fewer rows or columns, or let SQLite compute what is made of them (sum(), GROUP BY).",
+            program.loop_of(group),
+            doubt="No rule fits it: it may need all that it reads.",
+            most=Severity.LOW,
+        )

@@ -1,0 +1,142 @@
+"""Which of several causes is said, and in which words, on profiles made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from say.by_hand import MAIN, QUERY, aggregate, profile_of
+
+from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.findings.find import _with_consequence, find
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.locks import Consequence
+from queryprof.analysis.report import Report
+from queryprof.model import Frame, Plan, Profile, Thread
+from queryprof.model.files import FileWork
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+SITE = (QUERY, MAIN)
+READ = "SELECT a FROM t WHERE b = ?"
+
+
+def findings(profile: Profile, loop_line: int = 1) -> tuple[Finding, ...]:
+    """Of a program whose run is a second."""
+
+    def loop(frame: Frame) -> Frame | None:
+        return replace(frame, line=loop_line) if frame.function == MAIN.function else None
+
+    return find(Report(profile), loop, {})
+
+
+def created(number: int, each_ms: int, syncs: int = 3) -> Profile:
+    """Tables, each in a transaction of its own."""
+    names = [f"CREATE TABLE t{one}(a)" for one in range(number)]
+    work = [
+        FileWork(
+            name, SITE, "", Thread(1, "MainThread"), "execute", calls=1, lock_waits=0, lock_ns=0,
+            max_lock_ns=0, syncs=syncs, sync_ns=each_ms * MS, read_bytes=0, read_ns=0,
+            written_bytes=4096, write_ns=0,
+        )
+        for name in names
+    ]  # fmt: skip
+    aggregates = [aggregate(name, SITE, ns=each_ms * MS) for name in names]
+    return replace(profile_of(*aggregates), file_work=tuple(work))
+
+
+@pytest.mark.parametrize(
+    ("number", "each_ms", "syncs", "is_said"),
+    [
+        (20, 1, 3, True), (19, 1, 3, False), (20, 1, 0, False),
+        (5, 60, 3, True), (5, 59, 3, False), (4, 90, 3, False),
+    ],
+)  # fmt: skip
+def test_statements_that_each_are_a_transaction(
+    number: int, each_ms: int, syncs: int, is_said: bool
+) -> None:
+    """Twenty, or five that take a third of the time; they have nothing else in common."""
+    found = findings(created(number, each_ms, syncs))
+    assert ["commit_per_write"] * is_said == [one.category for one in found]
+    if is_said:
+        assert found[0].evidence[0] == f"{number} statements of this function, {number} executions"
+
+
+@pytest.mark.parametrize(("number", "each_ms", "is_said"), [(5, 60, True), (5, 59, False), (4, 90, False)])  # fmt: skip
+def test_few_commits_of_one_statement(number: int, each_ms: int, is_said: bool) -> None:
+    write = aggregate("INSERT INTO t VALUES (?)", SITE, ns=MS, count=number)
+    commit = aggregate("COMMIT", SITE, ns=number * each_ms * MS, count=number, operation="commit")
+    commit = commit._replace(count=number)
+    found = {one.category for one in findings(profile_of(write, commit))}
+    assert ("commit_per_write" in found) == is_said
+
+
+@pytest.mark.parametrize(("pages", "is_large"), [(6, True), (5.9, False)])
+def test_large_values_belong_in_no_index(pages: float, is_large: bool) -> None:
+    one = aggregate(READ, SITE, ns=300 * MS, count=100)._replace(
+        rows=10_000,
+        vm_steps=100 * 500,
+        page_fetches=round(100 * 100 * pages),
+        page_fetch_samples=100,
+    )
+    plan = Plan(READ, "/app/t.db", "SEARCH t USING INDEX t_b (b=?)")
+    (found,) = findings(replace(profile_of(one), plans=(plan,)))
+    assert found.category == "missing_covering_index"
+    assert ("name in SELECT the columns that are needed" in found.fix) == is_large
+    assert ("a covering index has all of it" in found.fix) != is_large
+
+
+@pytest.mark.parametrize(("line", "is_loop"), [(MAIN.line, True), (MAIN.line - 1, False)])
+def test_a_loop_around_a_query_and_its_parent_is_not_the_one(line: int, is_loop: bool) -> None:
+    """One line of it calls what executes both: a template, whose loop is between."""
+    parent = aggregate("SELECT b FROM s", SITE, ns=MS, count=1)._replace(rows=100)
+    one = aggregate(READ, SITE, ns=300 * MS, count=100)
+    found = {each.statement: each for each in findings(profile_of(parent, one), line)}[READ]
+    assert found.category == "n_plus_one"
+    assert bool(found.loop) == is_loop
+
+
+def test_a_search_in_a_full_text_table_is_joined_with_nothing() -> None:
+    search = "SELECT a FROM doc WHERE doc MATCH ? ORDER BY rank"
+    one = profile_of(aggregate(search, SITE, ns=200 * MS, count=100))
+    plans = (Plan(search, "/app/t.db", "SCAN doc VIRTUAL TABLE INDEX 0:M1"),)
+    assert [each.category for each in findings(one)] == ["n_plus_one"]
+    assert findings(replace(one, plans=plans)) == ()
+
+
+@pytest.mark.parametrize(("rows", "fix"), [(101, "row_number()"), (100, "Join the two")])
+def test_the_first_rows_of_each_are_numbered(rows: int, fix: str) -> None:
+    """Which is more than one row of each."""
+    first = "SELECT a FROM t WHERE b = ? ORDER BY a LIMIT ?"
+    parent = aggregate("SELECT b FROM s", (MAIN,), ns=MS, count=1)._replace(rows=100)
+    one = aggregate(first, SITE, ns=300 * MS, count=100)._replace(rows=rows)
+    found = {each.statement: each for each in findings(profile_of(parent, one))}[first]
+    assert fix in found.fix
+
+
+def finding(category: str, severity: Severity, gain_ms: int) -> Finding:
+    return Finding(
+        category, severity, gain_ms / 1000, gain_ms * MS, READ, CallSite(QUERY), None, (category,),
+        "", "", "",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cause", "is_of_work", "first", "gain_ms", "severity"),
+    [
+        (finding("full_scan", Severity.HIGH, 300), True, "full_scan", 300, Severity.HIGH),
+        (finding("full_scan", Severity.LOW, 3), True, "full_scan", 30, Severity.MEDIUM),
+        (finding("full_scan", Severity.LOW, 3), False, "lock_wait", 30, Severity.MEDIUM),
+        (finding("commit_per_write", Severity.HIGH, 61), True, "commit_per_write", 61, Severity.HIGH),
+        (finding("commit_per_write", Severity.HIGH, 60), True, "lock_wait", 30, Severity.MEDIUM),
+    ],
+)  # fmt: skip
+def test_of_two_changes_the_one_that_wins_most(
+    cause: Finding, is_of_work: bool, first: str, gain_ms: int, severity: Severity
+) -> None:
+    """With its own severity; of one change it is the higher one of cause and consequence."""
+    waits = finding("lock_wait", Severity.MEDIUM, 30)
+    found = _with_consequence(cause, Consequence(waits, is_of_work))
+    assert (found.category, found.gain_ns, found.severity) == (first, gain_ms * MS, severity)
+    assert set(found.evidence) == {cause.category, "lock_wait"}
