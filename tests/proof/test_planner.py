@@ -203,6 +203,22 @@ def test_a_foreign_key_that_is_looked_after_wants_an_index() -> None:
     assert not_looked_after.code == ""
 
 
+def test_columns_of_other_types_that_an_index_would_be_made_for() -> None:
+    """Were they of one type, SQLite would make one itself."""
+    created = (
+        "CREATE TABLE customer (id INTEGER PRIMARY KEY, number TEXT, name TEXT)",
+        "CREATE INDEX customer_number ON customer (number)",
+        "CREATE TABLE invoice (id INTEGER PRIMARY KEY, customer_number INTEGER)",
+    )
+    query = "SELECT name FROM invoice i CROSS JOIN customer c ON c.number = i.customer_number WHERE i.id > ?"
+    plans = (("SEARCH i USING INTEGER PRIMARY KEY (rowid>?)", "SCAN c"),)
+    with Planner({"a.db": Schema("a.db", (), created)}, {query: "a.db"}, ()) as planner:
+        served = planner.served(query, plans)
+    assert served
+    assert (served.is_other, served.code) == (False, "")
+    assert "customer.number" in served.differing
+
+
 def test_a_partial_index_is_used_for_its_value() -> None:
     """Which the recorded text does not have."""
     created = (

@@ -102,7 +102,8 @@ def over_fetch(program: Program) -> Iterator[Finding | None]:
 
 def correlated_subquery(program: Program) -> Iterator[Finding | None]:
     for group in _marked(program, CORRELATED):
-        totals = group.totals
+        totals, code = group.totals, _code(program, group)
+        with_index = ", or give the subquery an index on what it compares"
         yield program.finding(
             "correlated_subquery",
             group,
@@ -117,10 +118,10 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
             _unless_changed(
                 program,
                 group,
-                "Join with a grouped query (JOIN (SELECT key, count(*) ... GROUP BY key)), or give the"
-                " subquery an index on what it compares.",
+                "Join with a grouped query (JOIN (SELECT key, count(*) ... GROUP BY key))"
+                f"{with_index if code or not program.served(group) else ''}.",
             ),
-            code=_code(program, group),
+            code=code,
         )
 
 

@@ -9,6 +9,9 @@ from queryprof.analysis.units import counted, duration, percent, size
 from queryprof.model.advice import Advice, Change, Proof, Rewrite
 
 NO_CHANGE = "No index and no ANALYZE won 3% of the recorded time or more: nothing to change."
+NO_INDEX = (
+    "No index and no ANALYZE won 3% of the recorded time or more; another text of a statement did."
+)
 NO_CHANGE_BUT = "No index and no ANALYZE won more than it costs the recorded inserts."
 
 
@@ -16,7 +19,8 @@ def summary(advice: Advice) -> str:
     """What all changes win together."""
     measured = f"Measured on a copy of {advice.database} with SQLite {advice.sqlite_version}"
     if not advice.changes:
-        nothing = NO_CHANGE_BUT if advice.outweighed else NO_CHANGE
+        nothing = NO_INDEX if advice.rewrites else NO_CHANGE
+        nothing = NO_CHANGE_BUT if advice.outweighed else nothing
         return f"{measured}. {nothing}" if advice.proofs else f"{measured}."
     return (
         f"{measured}: with {counted(len(advice.changes), 'change')} {duration(advice.before_ns)} of"
