@@ -23,7 +23,7 @@ TURNS = 5
 FACTOR = 1.5
 """How far a gain may be from what is won."""
 
-LEAST_GOOD = 23
+LEAST_GOOD = 25
 """So many programs are within it at the least."""
 
 
