@@ -198,6 +198,17 @@ def keywords_of(operand: Sequence[Token]) -> frozenset[str]:
     return frozenset(token.keyword for token in operand)
 
 
+def compared_of(statement: str, table: str) -> tuple[str, ...]:
+    """The columns that a statement compares under a table's name, or another name that it gives it."""
+    found = [
+        column_of(operand)
+        for comparison in comparisons_of(statement)
+        for operand in (comparison.left, comparison.right)
+        if len(operand) > 2 and operand[-3].named == table.lower()
+    ]
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
 def column_of(operand: Sequence[Token]) -> str:
     """The column that an operand is, in small letters; empty: it is more, or none."""
     names = operand[::2]

@@ -14,6 +14,7 @@ from queryprof.analysis.findings.locks import Consequence
 from queryprof.analysis.report import Report
 from queryprof.model import Frame, Plan, Profile, Thread
 from queryprof.model.files import FileWork
+from queryprof.model.loops import Cause, Distribution, Loop, Step
 
 pytestmark = pytest.mark.once
 
@@ -115,6 +116,38 @@ def test_the_first_rows_of_each_are_numbered(rows: int, fix: str) -> None:
     assert fix in found.fix
 
 
+def on_loop(each_ns: int, is_on_loop: bool) -> Profile:
+    """A hundred executions in the steps of a coroutine, or in a thread beside it."""
+    frame = QUERY if is_on_loop else replace(QUERY, line=QUERY.line + 1)
+    cause = Cause(READ, (frame, MAIN), 100, 100 * each_ns)
+    steps = Step(MAIN, Distribution(100, 100 * each_ns, each_ns), 100 * each_ns, 0, (cause,))
+    loop = Loop(
+        "asyncio", Thread(1, "MainThread"), has_steps=True, runs=1, run_ns=10**9, busy_ns=10**9,
+        steps=100, waiting=0, waiting_max=0, timer_lag=Distribution(), beat_lag=Distribution(),
+        functions=(steps,), stalls=(),
+    )  # fmt: skip
+    # Of so many executions a third of the time, at the least, whatever each takes.
+    process_ns = 300 * each_ns
+    profile = profile_of(aggregate(READ, SITE, ns=100 * each_ns, count=100))
+    processes = tuple(replace(one, end_unix_ns=process_ns) for one in profile.processes)
+    return replace(profile, loops=(loop,), processes=processes)
+
+
+@pytest.mark.parametrize(
+    ("each_ns", "is_on_loop", "category"),
+    [
+        (MS, True, "blocked_loop"), (MS - 1, True, "heavy_query"), (MS, False, "heavy_query"),
+    ],
+)  # fmt: skip
+def test_what_takes_much_of_a_loop_s_time_blocks_it(
+    each_ns: int, is_on_loop: bool, category: str
+) -> None:
+    """Though no step of it is a stall."""
+    found = find(Report(on_loop(each_ns, is_on_loop)), lambda _: None, {})
+    assert [one.category for one in found] == [category]
+    assert found[0].severity is (Severity.MEDIUM if category == "blocked_loop" else Severity.LOW)
+
+
 def finding(category: str, severity: Severity, gain_ms: int) -> Finding:
     return Finding(
         category, severity, gain_ms / 1000, gain_ms * MS, READ, CallSite(QUERY), None, (category,),
@@ -140,3 +173,10 @@ def test_of_two_changes_the_one_that_wins_most(
     found = _with_consequence(cause, Consequence(waits, is_of_work))
     assert (found.category, found.gain_ns, found.severity) == (first, gain_ms * MS, severity)
     assert set(found.evidence) == {cause.category, "lock_wait"}
+
+
+def test_stalls_are_a_part_of_what_blocks_a_loop() -> None:
+    """With the higher severity of both."""
+    much, stalls = (finding("blocked_loop", Severity.MEDIUM, 60), finding("blocked_loop", Severity.HIGH, 30))  # fmt: skip
+    found = _with_consequence(replace(much, doubt="?"), Consequence(stalls, is_of_work=True))
+    assert (found.gain_ns, found.severity, found.doubt) == (60 * MS, Severity.HIGH, "")

@@ -14,6 +14,7 @@ from queryprof.sql.clauses import (
     all_comparisons_of,
     clauses_of,
     column_of,
+    compared_of,
     comparisons_of,
     functions_in,
     names_in,
@@ -124,6 +125,15 @@ def test_what_is_sorted_by_and_other_names_of_tables() -> None:
         "date(a)", "b", "c", "lower(d)",
     ]  # fmt: skip
     assert aliases_of(statement).items() >= {"x": "t", "y": "u"}.items()
+
+
+def test_what_is_compared_under_a_table_s_name() -> None:
+    statement = (
+        "SELECT 1 FROM main.a AS x JOIN b ON b.k = x.K AND lower(x.l) = b.m WHERE x.n > 1 AND o = 2"
+    )
+    assert compared_of(statement, "X") == ("k", "n")
+    assert compared_of(statement, "b") == ("k", "m")
+    assert compared_of(statement, "a") == ()
 
 
 SQLISH = st.text(st.sampled_from(list("abS 1'\"`[]()?:@$.,;-/*\n=<>é\x00")), max_size=60)

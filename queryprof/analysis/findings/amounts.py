@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.program import HEAVY_SHARE, Program
 from queryprof.analysis.units import average, counted, duration, percent
 from queryprof.analysis.units import rows as rows_of
+
+OFF_THE_LOOP = (
+    "Call the database off the loop: aiosqlite, or await asyncio.to_thread(function, ...); and make the"
+    " statement faster."
+)
+LONG_ON_LOOP_NS = 1_000_000
+"""Far more than the way to a thread and back takes."""
 
 MANY = 1000
 CHEAP_NS = 300_000
@@ -63,6 +71,15 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
             )
 
 
+def _is_on_loop(program: Program, group: Group) -> bool:
+    return any(
+        (cause.statement, cause.site.frame) == (group.statement, group.site.frame)
+        for loop in program.report.loops
+        for function in loop.functions
+        for cause in function.causes
+    )
+
+
 def heavy_query(program: Program) -> Iterator[Finding | None]:
     """What takes much of the time, where no other rule knows why: last of all."""
     for group in program.groups:
@@ -73,6 +90,24 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
         work = (
             "" if totals.vm_steps is None else f", each takes {average(totals.vm_steps)} VM steps"
         )
+        each_ns = group.steady_ns / max(totals.executions, 1)
+        if each_ns >= LONG_ON_LOOP_NS and _is_on_loop(program, group):
+            yield program.finding(
+                "blocked_loop",
+                group,
+                group.steady_ns,
+                (
+                    (
+                        f"{counted(totals.executions, 'execution')} of {duration(each_ns)} each on the event"
+                        f" loop, which does nothing else meanwhile: {percent(share)} of the {program.whole}"
+                    ),
+                ),
+                OFF_THE_LOOP,
+                program.loop_of(group),
+                doubt="Whether other callbacks had to wait for it is not known.",
+                most=Severity.MEDIUM,
+            )
+            continue
         yield program.finding(
             "heavy_query",
             group,

@@ -43,8 +43,7 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
                     ),
                     *delayed,
                 ),
-                "Call the database off the loop: aiosqlite, or await"
-                " asyncio.to_thread(function, ...); and make the statement faster.",
+                amounts.OFF_THE_LOOP,
             )
             if finding:
                 yield locks.Consequence(finding, is_of_work=True)
@@ -107,6 +106,13 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
     waits = consequence.finding
     if cause is None or cause.category == "heavy_query":
         return waits
+    if cause.category == waits.category:  # stalls are a part of what it takes on the loop
+        return replace(
+            cause,
+            severity=min(cause.severity, waits.severity, key=list(Severity).index),
+            evidence=(*waits.evidence, *cause.evidence),
+            doubt="",
+        )
     if waits.doubt:  # no call has waited: there is nothing to win by it
         return replace(cause, evidence=(*cause.evidence, *waits.evidence))
     if waits.category == "blocked_loop":

@@ -16,6 +16,7 @@ from queryprof.analysis.marks import CORRELATED, INDEX, ROW_STEPS, SCAN, SORT, m
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted
 from queryprof.analysis.units import rows as rows_of
+from queryprof.sql.clauses import compared_of
 
 AFTER_OFFSET = (
     " OFFSET still reads what it leaves out: far pages go on after the last row of the one before (WHERE"
@@ -166,7 +167,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             continue
         if served and served.code and not served.searches:
             continue  # it would come sorted: see temp_btree_sort
-        columns = ", ".join(dict.fromkeys(served.terms)) if served else ""
+        columns = ", ".join(dict.fromkeys(served.terms) if served else _compared(group))
         is_wide = bool(served and served.by_range and returned < MANY_RETURNED)
         yield program.finding(
             "full_scan",
@@ -257,6 +258,12 @@ def _unless_changed(program: Program, group: Group, fix: str) -> str:
         "The schema, or what ANALYZE found, has changed since: it is planned as"
         f" {step} now. Record again."
     )
+
+
+def _compared(group: Group) -> list[str]:
+    """What it compares of scanned tables, by its text: where their schema is not known."""
+    scans = dict.fromkeys(name for plan in group.plans for name in signs_of(plan).scans)
+    return [f"{name}.{one}" for name in scans for one in compared_of(group.statement, name)]
 
 
 def _index_fix(served: Served | None, columns: str) -> str:
