@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,8 @@ from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.find import _with_consequence, find
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.locks import Consequence
+from queryprof.analysis.findings.planning import NoPlanner, Served
+from queryprof.analysis.plans import Steps
 from queryprof.analysis.report import Report
 from queryprof.model import Frame, Plan, Profile, Thread
 from queryprof.model.files import FileWork
@@ -114,6 +117,33 @@ def test_the_first_rows_of_each_are_numbered(rows: int, fix: str) -> None:
     one = aggregate(first, SITE, ns=300 * MS, count=100)._replace(rows=rows)
     found = {each.statement: each for each in findings(profile_of(parent, one))}[first]
     assert fix in found.fix
+
+
+class ServedBy(NoPlanner):
+    """A planner that knows the schema, and takes an index where there is SQL."""
+
+    def __init__(self, code: str) -> None:
+        self._code = code
+
+    def served(self, statement: str, plans: Sequence[Steps]) -> Served:
+        return Served(plans[0], self._code, ("b",) if self._code else ())
+
+
+@pytest.mark.parametrize(
+    ("count", "code", "severity"),
+    [
+        (2, "CREATE INDEX t_b ON t (b);", Severity.MEDIUM), (2, "", Severity.LOW),
+        (3, "CREATE INDEX t_b ON t (b);", Severity.HIGH), (3, "", Severity.HIGH),
+    ],
+)  # fmt: skip
+def test_a_scan_that_ran_once(count: int, code: str, severity: Severity) -> None:
+    """It may have to read all: the more so where no index would serve it."""
+    one = aggregate(READ, SITE, ns=200 * MS, count=count)._replace(
+        rows=count, full_scan_steps=50_000 * count, vm_steps=300_000 * count, counted=count
+    )
+    profile = replace(profile_of(one), plans=(Plan(READ, "/app/t.db", "SCAN t"),))
+    (found,) = find(Report(profile), lambda _: None, {}, ServedBy(code))
+    assert (found.category, found.severity) == ("full_scan", severity)
 
 
 def on_loop(each_ns: int, is_on_loop: bool) -> Profile:

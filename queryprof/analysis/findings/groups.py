@@ -12,12 +12,12 @@ from queryprof.analysis.call_sites import CallSite, Function
 from queryprof.analysis.files import Files
 from queryprof.analysis.handoffs import one_by_one_ns
 from queryprof.analysis.marks import Mark, mark_of
-from queryprof.analysis.plans import Steps, plans_by_statement
+from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, self_ns_of
 from queryprof.analysis.units import counted, percent
 from queryprof.model import Aggregate, CallPath, Frame, LibraryTime
-from queryprof.sql.clauses import READS, WRITES, Clauses, clauses_of, verb_of
+from queryprof.sql.clauses import READS, WRITES, Clauses, clauses_of, compared_of, verb_of
 
 MOST_GROUPS = 5000
 
@@ -140,6 +140,12 @@ class Group:
     def verb(self) -> str:
         """What the statement does, in capitals."""
         return verb_of(self.statement)
+
+    @property
+    def compared(self) -> list[str]:
+        """What it compares of scanned tables, by its text: where their schema is not known."""
+        scans = dict.fromkeys(name for plan in self.plans for name in signs_of(plan).scans)
+        return [f"{name}.{one}" for name in scans for one in compared_of(self.statement, name)]
 
     @property
     def reads(self) -> bool:

@@ -16,7 +16,6 @@ from queryprof.analysis.marks import CORRELATED, INDEX, ROW_STEPS, SCAN, SORT, m
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted
 from queryprof.analysis.units import rows as rows_of
-from queryprof.sql.clauses import compared_of
 
 AFTER_OFFSET = (
     " OFFSET still reads what it leaves out: far pages go on after the last row of the one before (WHERE"
@@ -167,7 +166,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             continue
         if served and served.code and not served.searches:
             continue  # it would come sorted: see temp_btree_sort
-        columns = ", ".join(dict.fromkeys(served.terms) if served else _compared(group))
+        columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
         is_wide = bool(served and served.by_range and returned < MANY_RETURNED)
         yield program.finding(
             "full_scan",
@@ -189,7 +188,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             else "The index is searched by a range: how much that leaves to read, --prove measures."
             if served and served.by_range
             else "",
-            most=Severity.MEDIUM if totals.executions <= ONCE or is_wide else Severity.HIGH,
+            most=_most(served, totals.executions <= ONCE, is_wide),
         )
 
 
@@ -260,10 +259,11 @@ def _unless_changed(program: Program, group: Group, fix: str) -> str:
     )
 
 
-def _compared(group: Group) -> list[str]:
-    """What it compares of scanned tables, by its text: where their schema is not known."""
-    scans = dict.fromkeys(name for plan in group.plans for name in signs_of(plan).scans)
-    return [f"{name}.{one}" for name in scans for one in compared_of(group.statement, name)]
+def _most(served: Served | None, is_once: bool, is_wide: bool) -> Severity:
+    """How severe a scan is at the most."""
+    if is_once and served and not served.code:
+        return Severity.LOW  # it may have to read all, and no index is known
+    return Severity.MEDIUM if is_once or is_wide else Severity.HIGH
 
 
 def _index_fix(served: Served | None, columns: str) -> str:
