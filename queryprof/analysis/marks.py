@@ -109,9 +109,13 @@ def _candidates(plans: tuple[Steps, ...], totals: Totals) -> list[tuple[str, flo
     return [
         (kind, work)
         for kind, (is_dear, work) in costs.items()
-        if (is_dear or (is_slow and kind != SCAN))
-        and (any(marked_step(plan, kind) is not None for plan in plans) or _is_seen(kind, plans))
+        if (is_dear and _is_seen(kind, plans))
+        or ((is_dear or (is_slow and kind != SCAN)) and _is_planned(kind, plans))
     ]
+
+
+def _is_planned(kind: str, plans: tuple[Steps, ...]) -> bool:
+    return any(marked_step(plan, kind) is not None for plan in plans)
 
 
 def _is_seen(kind: str, plans: tuple[Steps, ...]) -> bool:

@@ -18,7 +18,7 @@ from queryprof.analysis.plans import Steps, is_worse, normal_form, signs_of
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.expressions import expressions_of
 from queryprof.proof.judging import EMPTY, Judge, StatementError
-from queryprof.proof.values import placeholders
+from queryprof.proof.values import all_named, nulls_of
 from queryprof.sql.clauses import functions_in
 from queryprof.sql.tokens import tokens_of
 
@@ -38,7 +38,6 @@ KEYS = (
     " WHERE k.key AND NOT i.partial ORDER BY i.name, k.seqno"
 )
 OTHER_TYPES = ("TEXT", "INTEGER", "")
-
 USED = re.compile(r"USING (?:COVERING )?INDEX queryprof_(\d{1,4})(?: \((.*)\))?$")
 SEARCHED = re.compile(r"\s*SEARCH \S+ USING (?!AUTOMATIC).*\((.*)\)$")
 COMPARED = re.compile(r"[=<>]+")
@@ -97,8 +96,8 @@ class Trial:
     """One statement on the empty copy."""
 
     def __init__(self, judge: Judge, statement: str) -> None:
-        self._judge, self._statement = judge, statement
-        self._values = _values_of(statement)
+        self._judge, self._statement = judge, all_named(statement)
+        self._values = nulls_of(self._statement)
 
     def plan(self) -> Steps:
         """Its plan there. Raises StatementError."""
@@ -127,7 +126,8 @@ class Trial:
                 sorts_less=_sorting(after) < _sorting(before),
                 by_range=_is_by_range(after),
             )
-        return Served(before, differing=tuple(self._differing(before, columns)))
+        types, collations = self._differing(before, columns)
+        return Served(before, differing=types, recollated=collations)
 
     def _free(self, name: str) -> str:
         """A name that nothing in the schema has."""
@@ -272,17 +272,25 @@ class Trial:
         width = len(index.terms)
         return any(tuple(terms[:width]) == index.terms for terms in found.values())
 
-    def _differing(self, before: Steps, columns: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-        """The columns of scanned tables that an index would serve, had they another type."""
-        if not signs_of(before).scans:
-            return
-        for table, names in columns.items():
+    def _differing(
+        self, before: Steps, columns: Mapping[str, tuple[str, ...]]
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The columns of scanned tables that an index would serve, had they another type; and those that
+        one would serve, had they no collation of their own.
+        """
+        types: list[str] = []
+        collations: list[str] = []
+        for table, names in columns.items() if signs_of(before).scans else ():
             listed = self._judge.rows(EMPTY, COLUMNS, (table,))
+            own = {name: kind for name, kind, _ in listed}
             for name in names:
-                for kind in OTHER_TYPES:
-                    if self._would_serve(before, table, listed, name, kind):
-                        yield f"{table}.{name}"
-                        break
+                if self._would_serve(before, table, listed, name, own[name]):
+                    collations.append(f"{table}.{name}")
+                elif any(
+                    self._would_serve(before, table, listed, name, kind) for kind in OTHER_TYPES
+                ):
+                    types.append(f"{table}.{name}")
+        return tuple(types), tuple(collations)
 
     def _would_serve(
         self,
@@ -386,13 +394,6 @@ def _compared(plan: Steps) -> int:
     """By how many comparisons its tables are searched."""
     found = [SEARCHED.match(step) for step in plan]
     return sum(len(COMPARED.findall(one[1])) for one in found if one)
-
-
-def _values_of(statement: str) -> Mapping[str, None] | tuple[None, ...]:
-    """Values for its placeholders, which the planner does not look at."""
-    names = placeholders(statement)
-    named = {name[1:]: None for name in names if name[0] in ":@$"}
-    return named or (None,) * len(names)
 
 
 def _in_quotes(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from queryprof.sql.tokens import parameters_in
 
@@ -22,6 +22,24 @@ def replaced(sql: str, values: Sequence[str]) -> str:
         parts += [sql[place:start], value]
         place = end
     return "".join([*parts, sql[place:]])
+
+
+def all_named(statement: str) -> str:
+    """A statement with names for its ? beside others that have one: a recorded text has ? for literals."""
+    names = placeholders(statement)
+    if not any(name[0] in ":@$" for name in names):
+        return statement
+    named = [
+        f":queryprof_{place}" if name.startswith("?") else name for place, name in enumerate(names)
+    ]
+    return replaced(statement, named)
+
+
+def nulls_of(statement: str) -> Mapping[str, None] | tuple[None, ...]:
+    """Values for its placeholders, which the planner does not look at."""
+    names = placeholders(statement)
+    named = {name[1:]: None for name in names if name[0] in ":@$"}
+    return named or (None,) * len(names)
 
 
 def recorded_values(sql: str, shown: str | None) -> Values | None:

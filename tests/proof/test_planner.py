@@ -219,6 +219,29 @@ def test_columns_of_other_types_that_an_index_would_be_made_for() -> None:
     assert "customer.number" in served.differing
 
 
+def test_a_collation_of_the_other_side_is_no_other_type() -> None:
+    created = (
+        "CREATE TABLE item (id INTEGER PRIMARY KEY, code TEXT COLLATE NOCASE, price)",
+        "CREATE INDEX item_code ON item (code)",
+        "CREATE TABLE scan (id INTEGER PRIMARY KEY, code TEXT)",
+    )
+    query = "SELECT price FROM scan s JOIN item i ON s.code = i.code WHERE s.id = ?"
+    plans = (("SEARCH s USING INTEGER PRIMARY KEY (rowid=?)", "SCAN i"),)
+    with Planner({"a.db": Schema("a.db", (), created)}, {query: "a.db"}, ()) as planner:
+        served = planner.served(query, plans)
+    assert served
+    assert (served.differing, served.recollated) == ((), ("item.code",))
+
+
+def test_literals_beside_named_parameters_are_values_too() -> None:
+    created = ("CREATE TABLE song (id INTEGER PRIMARY KEY, artist TEXT)",)
+    query = "SELECT id FROM song WHERE artist = :a LIMIT ?"
+    with Planner({"a.db": Schema("a.db", (), created)}, {query: "a.db"}, ()) as planner:
+        served = planner.served(query, (("SCAN song",),))
+    assert served
+    assert "song (artist)" in served.code
+
+
 def test_a_partial_index_is_used_for_its_value() -> None:
     """Which the recorded text does not have."""
     created = (

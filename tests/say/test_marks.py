@@ -10,7 +10,9 @@ from say.by_hand import MAIN, aggregate, process, profile_of
 
 import queryprof
 from queryprof.analysis.bottlenecks import Bottleneck
+from queryprof.analysis.marks import mark_of
 from queryprof.analysis.report import Report
+from queryprof.analysis.totals import add_up
 from queryprof.model import Distribution, Handoff, Profile
 from queryprof.report.text.plans import marked_steps
 
@@ -184,3 +186,9 @@ def test_waiting_for_a_thread_is_a_sign_when_it_costs(
     handoff = Handoff("aiosqlite", (MAIN,), "", count, 0, 0, times(wait_ns), times(1000), times(0), times(wait_ns))  # fmt: skip
     profile = Profile((process(),), (), handoffs=(handoff,))
     assert [found.queues for found in Report(profile).handoffs] == [queues]
+
+
+def test_what_is_not_known_is_no_mark() -> None:
+    """Of a slow statement neither counters nor plan are known: it may do anything."""
+    slow = aggregate("SELECT 1", ns=10**9)._replace(counted=0, vm_steps=0)
+    assert mark_of("SELECT 1", (), add_up([slow]), 1.0) is None

@@ -104,6 +104,13 @@ def _planned(served: Served) -> _Reason | None:
             f"{terms} is compared, which an index on the column alone does not serve",
             "Compare the column itself, as it is stored; or create the index on what is compared.",
         )
+    if served.recollated and not served.code:
+        columns = " and ".join(served.recollated)
+        return _Reason(
+            f"{columns} is compared by another collation than its own: no index on it is used",
+            f"Compare by the collation of {columns}, which is that of the operand on the left, or of COLLATE"
+            " after the comparison; or have an index with the collation that is compared.",
+        )
     if served.differing and not served.code:
         columns = " and ".join(served.differing)
         return _Reason(

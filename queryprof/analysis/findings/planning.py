@@ -24,7 +24,8 @@ class Served:
         still_scans: whether the plan then still reads a table from end to end inside of another loop.
         searches: whether it then is searched by more; sorts_less: whether it sorts less.
         by_range: whether an index is searched by a range alone, which may be wide.
-        differing: columns that an index would serve, had they another type.
+        differing: columns that an index would serve, had they another type; recollated: had they no
+            collation of their own.
     """
 
     plan: Steps
@@ -36,6 +37,7 @@ class Served:
     sorts_less: bool = False
     by_range: bool = False
     differing: tuple[str, ...] = ()
+    recollated: tuple[str, ...] = ()
     is_other: bool = False
 
 
