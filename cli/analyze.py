@@ -44,7 +44,7 @@ def analyze(
     budget_s: float, interpreter: str | None,
 ) -> None:  # fmt: skip
     """Names why FILE's statements are slow, and the fix."""
-    from queryprof.analysis.findings.groups import unplanned
+    from queryprof.analysis.findings.groups import unknown_causes
     from queryprof.analysis.findings.proved import with_proofs
     from queryprof.analysis.report import Report
     from queryprof.cli.accepted import read_accepted
@@ -66,7 +66,7 @@ def analyze(
     known = {finding.identity for finding in found}
     cautions = [
         *report.overview.cautions,
-        *filter(None, [unplanned(report), misfit(report, databases)]),
+        *filter(None, [misfit(report, databases)]),
         *(f"accepted, but no finding any more: {one}" for one in accepted if one not in known),
     ]
     stale = [(one, reason, one not in known) for one, reason in accepted.items()]
@@ -74,7 +74,7 @@ def analyze(
     if text is None:
         from queryprof.report.terminal.findings import print_findings
 
-        print_findings(shown, Places(report.profile), cautions, top)
+        print_findings(shown, Places(report.profile), cautions, tuple(unknown_causes(report)), top)
         if advice:
             from queryprof.report.terminal.advice import print_advice
 

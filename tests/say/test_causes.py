@@ -13,7 +13,7 @@ from say.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.findings.find import find, is_alike
 from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.findings.groups import unplanned
+from queryprof.analysis.findings.groups import unknown_causes
 from queryprof.analysis.findings.libraries import outside_of_request
 from queryprof.analysis.findings.planning import Planner, Served
 from queryprof.analysis.findings.program import Program
@@ -236,7 +236,24 @@ def test_unknown_plans_are_said(ns: int, is_said: bool) -> None:
     other = aggregate("SELECT a FROM u", SITE, ns=100 * MS - ns)
     profile = profile_of(aggregate(READ, SITE, ns=ns), other)
     report = Report(replace(profile, plans=(Plan(other.statement, "app.db", "SCAN u"),)))
-    assert unplanned(report).startswith("the plans of 1 statement, with 10.0% of") == is_said
+    said = [
+        one for one in unknown_causes(report) if one.startswith("the plans of 1 statement, with 10")
+    ]
+    assert len(said) == is_said
+
+
+@pytest.mark.parametrize(
+    ("ns", "counted", "is_said"), [(10, 0, True), (9, 0, False), (10, 1, False)]
+)
+def test_unknown_counters_are_said(ns: int, counted: int, is_said: bool) -> None:
+    """A killed program's last statements were never read."""
+    other = aggregate("SELECT a FROM u", SITE, ns=(100 - ns) * MS)._replace(counted=1)
+    profile = profile_of(aggregate(READ, SITE, ns=ns * MS)._replace(counted=counted), other)
+    plans = tuple(Plan(one.statement, "app.db", "SCAN u") for one in profile.aggregates)
+    said = [*unknown_causes(Report(replace(profile, plans=plans)))]
+    assert bool(said) == is_said
+    for one in said:
+        assert one.startswith("SQLite's counters of 1 statement, with 10.0% of the database's time")
 
 
 def test_indexes_of_other_collations_are_others(tmp_path: Path) -> None:

@@ -155,4 +155,4 @@ def test_findings_of_odd_texts(database: Path, known: bool) -> None:
     assert "full_scan" in {one.category for one in found if one.statement == scan.statement}
     for text in (findings_json(found, (), ()), findings_sarif(found, Places(report.profile))):
         json.loads(text)
-    print_findings(found, Places(report.profile), (), 99, StringIO())
+    print_findings(found, Places(report.profile), (), (), 99, StringIO())

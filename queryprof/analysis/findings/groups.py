@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -226,17 +226,24 @@ def _hand_over(groups: Iterable[Group], handed_ns: Mapping[Frame, float]) -> Non
             group.handed_ns += ns * group.totals.statement_executions / executions
 
 
-def unplanned(report: Report) -> str:
-    """What is said where the plans of much are unknown; "": they are known."""
-    unknown = [group for group in groups_of(report) if not group.plans and group.verb in PLANNED]
-    share = sum(group.share for group in unknown)
-    if share < NOTABLE_SHARE:
-        return ""
-    number = len({group.statement for group in unknown})
-    return (
-        f"the plans of {counted(number, 'statement')}, with {percent(share)} of the database's time, are not"
-        " known: an index that they lack may not be among the findings"
-    )
+def unknown_causes(report: Report) -> Iterator[str]:
+    """What is said where the plans, or SQLite's counters, of much are unknown."""
+    planned = [group for group in groups_of(report) if group.verb in PLANNED]
+    for what, unknown, missing in (
+        ("the plans", [one for one in planned if not one.plans], "an index that they lack"),
+        (
+            "SQLite's counters",
+            [one for one in planned if one.plans and not one.totals.counted],
+            "a scan or a sort",
+        ),
+    ):
+        share = sum(one.share for one in unknown)
+        if share >= NOTABLE_SHARE:
+            number = len({one.statement for one in unknown})
+            yield (
+                f"{what} of {counted(number, 'statement')}, with {percent(share)} of the database's"
+                f" time, are not known: {missing} may not be among the findings"
+            )
 
 
 def by_function(groups: Iterable[Group]) -> Mapping[Function, list[Group]]:

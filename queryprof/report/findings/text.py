@@ -8,7 +8,12 @@ from queryprof.analysis.findings.finding import CATEGORIES, Finding, Severity
 from queryprof.analysis.units import duration, percent
 from queryprof.report.places import Places
 
-NOTHING = "No findings: no cause that queryprof knows takes much of the time."
+
+def nothing_found(unknown: Sequence[str]) -> str:
+    """What is said where there are no findings, of which `unknown` may be the reason."""
+    if unknown:
+        return "No findings among what is known."
+    return "No findings: no cause that queryprof knows takes much of the time."
 
 
 def title(finding: Finding) -> str:

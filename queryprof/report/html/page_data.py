@@ -16,6 +16,7 @@ from typing import Any
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.groups import unknown_causes
 from queryprof.analysis.holds import sum_of
 from queryprof.analysis.loops import LoopFinding, cumulative
 from queryprof.analysis.overview import COMPLETE
@@ -28,11 +29,11 @@ from queryprof.analysis.units import counted, duration, percent
 from queryprof.model import Distribution, Frame, LockHold, Process
 from queryprof.model.advice import Advice
 from queryprof.report.findings.text import (
-    NOTHING,
     change_at,
     details,
     gain,
     headline,
+    nothing_found,
     title,
     together,
 )
@@ -112,6 +113,7 @@ class _Page:
         report, overview, ranking = self._report, self._report.overview, self._report.ranking
         names = ("run_ns", "database_ns", "database_share", "executions", "statements", "errors",
                  "rows", "profiler_ns", "processes")  # fmt: skip
+        unknown = tuple(unknown_causes(report))
         found = {
             "facts": {
                 **{name: getattr(overview, name) for name in names},
@@ -126,7 +128,10 @@ class _Page:
             "timeline": self._timeline(),
             "pareto": self._pareto(self._notable()),
             "findings": [self._finding(finding) for finding in self._findings],
-            "nothing": NOTHING,
+            "nothing": [
+                self._numbers.text(line)
+                for line in (nothing_found(unknown), *(f"! {one}" for one in unknown))
+            ],
             "headline": self._headline(),
             "spans": [self._span(each) for each in report.spans[:SPANS]],
             "repeats": [

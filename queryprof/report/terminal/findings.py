@@ -10,7 +10,14 @@ from rich.padding import Padding
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.units import counted
-from queryprof.report.findings.text import NOTHING, change_at, details, gain, title, together
+from queryprof.report.findings.text import (
+    change_at,
+    details,
+    gain,
+    nothing_found,
+    title,
+    together,
+)
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, write
 from queryprof.report.terminal.sql import Sql
@@ -25,15 +32,18 @@ def print_findings(
     findings: Sequence[Finding],
     places: Places,
     cautions: Iterable[str],
+    unknown: Sequence[str],
     top: int,
     file: TextIO | None = None,
     width: int | None = None,
 ) -> None:
-    """Prints the findings, those that can win most first."""
+    """Prints the findings, those that can win most first; `unknown`: why there may be others."""
     console = console_for(file, width)
-    parts: list[RenderableType] = [Text(f"! {caution}", style="yellow") for caution in cautions]
+    parts: list[RenderableType] = [
+        Text(f"! {caution}", style="yellow") for caution in (*cautions, *unknown)
+    ]
     if not findings:
-        parts.append(Text(NOTHING))
+        parts.append(Text(nothing_found(unknown)))
     for number, finding in enumerate(findings[:top], 1):
         parts.append(finding_card(number, finding, places, console.width))
     if len(findings) > top:

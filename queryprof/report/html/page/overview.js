@@ -80,7 +80,8 @@ const changeClass = (before, after) =>
 
 function findings() {
   if (!D.findings.length) {
-    return D.facts.places ? section("findings", "What to do", h("p", { class: "card dim" }, D.nothing)) : null;
+    const lines = D.nothing.map((line) => h("p", {}, text(line)));
+    return D.facts.places ? section("findings", "What to do", h("div", { class: "card dim" }, ...lines)) : null;
   }
   const cards = D.findings.map((f) =>
     h("li", {},
