@@ -44,7 +44,6 @@ def analyze(
     budget_s: float, interpreter: str | None,
 ) -> None:  # fmt: skip
     """Names why FILE's statements are slow, and the fix."""
-    from queryprof.analysis.findings.groups import unknown_causes
     from queryprof.analysis.findings.proved import with_proofs
     from queryprof.analysis.report import Report
     from queryprof.cli.accepted import read_accepted
@@ -72,9 +71,11 @@ def analyze(
     stale = [(one, reason, one not in known) for one, reason in accepted.items()]
     text = _text(form, shown, report, stale, advice)
     if text is None:
+        from queryprof.analysis.findings.groups import unknown_causes
         from queryprof.report.terminal.findings import print_findings
 
-        print_findings(shown, Places(report.profile), cautions, tuple(unknown_causes(report)), top)
+        unknown = tuple(unknown_causes(report))
+        print_findings(shown, Places(report.profile), cautions, unknown, top)
         if advice:
             from queryprof.report.terminal.advice import print_advice
 
@@ -91,13 +92,14 @@ def _text(
     advice: Advice | None,
 ) -> str | None:  # fmt: skip
     """The findings in a format; None: for a terminal."""
+    from queryprof.analysis.findings.groups import unknown_causes
     from queryprof.report.places import Places
 
-    places = Places(report.profile)
+    places, unknown = Places(report.profile), tuple(unknown_causes(report))
     if form == "json":
         from queryprof.report.json.findings import findings_json
 
-        return findings_json(shown, report.overview.cautions, accepted, advice)
+        return findings_json(shown, (*report.overview.cautions, *unknown), accepted, advice)
     if form == "sql" and advice:
         from queryprof.report.findings.migration import migration
 
@@ -105,7 +107,7 @@ def _text(
     if form == "markdown":
         from queryprof.report.findings.markdown import findings_markdown
 
-        return findings_markdown(shown, places)
+        return findings_markdown(shown, places, unknown)
     if form == "github":
         from queryprof.report.findings.github import findings_github
 

@@ -210,3 +210,45 @@ def test_stalls_are_a_part_of_what_blocks_a_loop() -> None:
     much, stalls = (finding("blocked_loop", Severity.MEDIUM, 60), finding("blocked_loop", Severity.HIGH, 30))  # fmt: skip
     found = _with_consequence(replace(much, doubt="?"), Consequence(stalls, is_of_work=True))
     assert (found.gain_ns, found.severity, found.doubt) == (60 * MS, Severity.HIGH, "")
+
+
+@pytest.mark.parametrize("parent_rows", [100, 5])
+def test_what_is_changed_for_each_row_of_a_query_names_it(parent_rows: int) -> None:
+    parent = aggregate("SELECT id FROM p", SITE, ns=MS, count=1)._replace(rows=parent_rows)
+    change = aggregate("UPDATE t SET a = ? WHERE id = ?", SITE, ns=90 * MS, count=100)
+    (found,) = (
+        one
+        for one in findings(profile_of(parent, change._replace(rows=100)))
+        if one.category == "single_changes"
+    )
+    assert found.fix.startswith("Change all of them with one UPDATE whose WHERE finds them")
+    said = "as often as SELECT id FROM p returns rows (100 rows)"
+    assert (said in found.evidence) == (parent_rows == 100)
+
+
+GET, CLOSE = Frame("get", "/app/db.py", 30), Frame("release", "/app/db.py", 40)
+
+
+@pytest.mark.parametrize(
+    ("opening", "executing", "others", "is_one"),
+    [
+        ((QUERY, MAIN), (QUERY, MAIN), 0, True),
+        ((GET, QUERY, MAIN), (QUERY, MAIN), 900, True),  # a helper opens
+        ((GET, MAIN), (QUERY, MAIN), 0, True),  # siblings
+        ((GET, MAIN), (QUERY, MAIN), 900, False),
+        ((GET,), (QUERY, MAIN), 0, True),  # in another thread
+    ],
+)
+def test_connections_are_opened_for_what_their_function_s_caller_executes(
+    opening: tuple[Frame, ...], executing: tuple[Frame, ...], others: int, is_one: bool
+) -> None:
+    """The connection is the cause, and no loop of the query's; other statements use their own."""
+    connect = aggregate("(connect)", opening, ns=20 * MS, count=100)._replace(operation="connect")
+    query = aggregate(READ, executing, ns=80 * MS, count=100)
+    other = aggregate("INSERT INTO u VALUES (?)", (MAIN,), ns=MS, count=max(others, 1))
+    found = findings(profile_of(connect, query, other) if others else profile_of(connect, query))
+    of_connections = [one for one in found if one.category == "connection_per_query"]
+    assert bool(of_connections) == is_one
+    if is_one and len(opening) > 1:
+        assert {one.category for one in found} == {"connection_per_query"}
+        assert of_connections[0].gain_ns == pytest.approx((20 + 0.78 * 80) * MS)

@@ -276,3 +276,16 @@ def test_an_index_that_begins_another_is_not_made_beside_it(
     code: str, of: str, is_one: bool
 ) -> None:
     assert is_part(code, of) == is_one
+
+
+@pytest.mark.parametrize(
+    ("runs", "rows", "is_loop", "is_one"),
+    [
+        (20, 20, True, True), (19, 19, True, False), (20, 20, False, False),
+        (20, 40, True, True), (20, 41, True, False),
+    ],
+)  # fmt: skip
+def test_a_loop_changes_rows_one_by_one(runs: int, rows: int, is_loop: bool, is_one: bool) -> None:
+    """Twenty times, no more than two rows each."""
+    one = aggregate("UPDATE t SET a = ? WHERE b = ?", SITE, ns=50 * MS, count=runs)
+    assert has("single_changes", profile_of(one._replace(rows=rows)), is_loop) == is_one

@@ -8,7 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from queryprof.analysis.call_sites import place_of
-from queryprof.analysis.findings import amounts, indexes, locks, queries, transactions, work
+from queryprof.analysis.findings import (
+    amounts,
+    connections,
+    indexes,
+    locks,
+    queries,
+    single_rows,
+    transactions,
+    work,
+)
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner
 from queryprof.analysis.findings.program import LoopFinder, Program, severity_of
@@ -71,14 +80,15 @@ RULES: tuple[Rule, ...] = (
     indexes.bad_index_choice,
     indexes.narrow_index,
     work.missing_covering_index,
-    queries.connection_per_query,
+    connections.connection_per_query,
     queries.re_prepare,
     amounts.outlier,
     queries.duplicate_query,
     transactions.commit_per_write,
     transactions.statements_alone,
     queries.n_plus_one,
-    queries.single_inserts,
+    single_rows.single_inserts,
+    single_rows.single_changes,
     transactions.autocommit_reads,
     amounts.many_cheap,
     queries.query_in_loop,
@@ -262,17 +272,19 @@ def find(
     """
     program = Program(report, loop_at, schemas, planner)
     found: dict[tuple[str, object], Finding] = {}
-    connecting = set()
+    connected: set[tuple[str, object]] = set()
     for rule in RULES:
         for finding in rule(program):
             frame = finding.site.frame if finding else None
             if frame == OTHER_LINE:  # any of many lines: none that could be changed
                 continue
-            function = (frame.file, frame.function) if frame else None
-            if finding is None or (function in connecting and finding.category in OF_LOOPS):
+            if finding is None:
+                continue
+            place = finding.statement, place_of(frame)
+            if finding.category in OF_LOOPS and place in connected:
                 continue
             if finding.category == "connection_per_query":
-                connecting.add(function)
+                connected |= connections.served_by(program, finding)
             kind = finding.category if finding.category in BESIDE else ""
             key = (finding.statement + kind, place_of(finding.site.frame))
             known = found.setdefault(key, _after_analyze(program, finding))

@@ -36,6 +36,7 @@ CATEGORIES = {
     "outlier": "one of many executions takes most of the time",
     "commit_per_write": "a commit for each write",
     "single_inserts": "a library inserts row by row what it can insert at once",
+    "single_changes": "rows are changed one by one",
     "autocommit_reads": "each read takes the file's lock for itself",
     "lock_upgrade": "a transaction that began to read is refused when it would write",
     "lock_wait": "waits for a lock that others hold",

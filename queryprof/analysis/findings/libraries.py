@@ -147,6 +147,17 @@ ONE_INSERT = {
 }
 """How rows that are inserted one by one are inserted at once."""
 
+ONE_CHANGE = {
+    "django": 'Change all of it with one .update(field=F("field") + ...) or .delete() of a query; where Python'
+    " computes the values, with Model.objects.bulk_update(objects, fields). Neither sends signals, or calls save().",
+    "sqlalchemy": "Change all of it with one session.execute(update(Model).where(...).values(...)) or delete(...);"
+    " where Python computes the values, with session.execute(update(Model), rows), a dict for each row with its"
+    " primary key.",
+    "peewee": "Change all of it with one Model.update(...).where(...).execute() or Model.delete(); where Python"
+    " computes the values, with Model.bulk_update(objects, fields=[...]).",
+}
+"""How rows that are changed one by one are changed at once."""
+
 COUNTED_BEFORE = (
     'Count with the query before: .annotate(number=Count("relation")), with filter=Q(...) where it is'
     " filtered; or, of all that .prefetch_related() has loaded, len(object.relation.all())."

@@ -13,7 +13,6 @@ from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.libraries import (
     COUNTED_BEFORE,
     MANY_AT_ONCE,
-    ONE_INSERT,
     ONE_QUERY,
     loaded_before,
 )
@@ -37,9 +36,6 @@ FEW_ROWS = 100
 REPEATED_SHARE = 0.5
 LEAST_SAMPLES = 4
 
-MOST_ROWS = 2
-"""Rows of an INSERT, from which on it inserts several at once (a row may be returned as well)."""
-
 FIRST_OF_EACH = (
     "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER BY ...) in a"
     " subquery, and WHERE on that number."
@@ -49,8 +45,6 @@ MOST_THREADS = 60
 
 TEXT_SHARE = 0.5
 MANY_TEXTS = 50
-
-CONNECT = "(connect)"
 
 
 def duplicate_query(program: Program) -> Iterator[Finding | None]:
@@ -105,38 +99,6 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
             )
 
 
-def connection_per_query(program: Program) -> Iterator[Finding | None]:
-    asked = sum(
-        group.totals.statement_executions for group in program.groups if group.reads or group.writes
-    )
-    for group in program.groups:
-        opened = group.calls_of.get("connect", 0)
-        if group.statement != CONNECT or opened < FEW:
-            continue
-        near = program.near(group.function)
-        here = sum(g.totals.statement_executions for g in near if g.reads or g.writes) or asked
-        if here > 2 * opened:
-            continue
-        closed = sum(g.totals.self_ns for g in near if "close" in g.calls_of)
-        first = sum(g.totals.self_ns for g in near if g.reads)
-        yield program.finding(
-            "connection_per_query",
-            group,
-            group.totals.self_ns + closed + first * shares.FIRST,
-            (
-                (
-                    f"{counted(opened, 'connection')} opened for {counted(here, 'statement')}: each one"
-                    " opens the file, and reads the schema again for its first statement"
-                ),
-            ),
-            "Call create_engine() once for the program: it keeps connections open in its pool."
-            if program.library(group.statement) == "sqlalchemy"
-            else "Open one connection and keep it: for the thread (threading.local), the request or the"
-            " program.",
-            program.loop_of(group),
-        )
-
-
 def n_plus_one(program: Program) -> Iterator[Finding | None]:
     """Queries for the rows of another query, or again and again in one span."""
     yield from _in_loops(program, surely=True)
@@ -148,7 +110,7 @@ def query_in_loop(program: Program) -> Iterator[Finding | None]:
 
 
 def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
-    repeated = _repeated(program)
+    repeated = repeated_in_spans(program)
     for group in program.groups:
         runs = group.totals.executions
         if (
@@ -159,7 +121,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             continue
         in_spans = repeated.get((group.statement, group.site.frame))
         loop = program.loop_of(group)
-        parent = _parent(program, group)
+        parent = parent_of(program, group)
         if loop and parent and _is_around_both(loop, group, parent):
             loop = None  # a template's loop, or a library's, is between
         outside = group.executions_outside >= FEW
@@ -175,7 +137,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             continue  # it is for many items already, or each execution is too much work
         each_ns = group.steady_ns / max(runs, 1)
         evidence = [
-            f"{counted(runs, 'execution')} of {duration(each_ns)} each{_library_call(program, group)}"
+            f"{counted(runs, 'execution')} of {duration(each_ns)} each{library_call(program, group)}"
         ]
         if in_spans:
             evidence.append(
@@ -200,7 +162,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             tuple(evidence),
             _one_query(program, group, parent),
             loop,
-            doubt=_of_threads(group)
+            doubt=said_of_threads(group)
             or ("" if in_spans or parent else "The loop's items may not come from a query."),
         )
         yield replace(finding, parent=parent.statement) if finding and parent else finding
@@ -216,37 +178,7 @@ def _is_around_both(loop: CallSite, group: Group, parent: Group) -> bool:
     )
 
 
-def single_inserts(program: Program) -> Iterator[Finding | None]:
-    """In a loop, through a library that takes more for each row than the driver."""
-    repeated = _repeated(program)
-    for group in program.groups:
-        runs = group.totals.statement_executions
-        library = program.library(group.statement)
-        loop = program.loop_of(group)
-        in_loop = (group.statement, group.site.frame) in repeated or (
-            loop and group.executions_outside >= FEW
-        )
-        if group.verb != "INSERT" or library not in ONE_INSERT or runs < FEW or not in_loop:
-            continue
-        if group.rows > MOST_ROWS * runs or program.is_inside(group):
-            continue  # it inserts many at once; or another INSERT of the same call is said
-        yield program.finding(
-            "single_inserts",
-            group,
-            (group.cost_ns - group.steady_ns) * (1 - 1 / runs),
-            (
-                (
-                    f"{counted(runs, 'row')} inserted in {duration(group.steady_ns / runs)} each"
-                    f"{_library_call(program, group)}"
-                ),
-            ),
-            ONE_INSERT[library],
-            loop,
-            doubt=_of_threads(group),
-        )
-
-
-def _of_threads(group: Group) -> str:
+def said_of_threads(group: Group) -> str:
     if group.threads < 2:
         return ""
     number = f"{group.threads} threads" if group.threads < MOST_THREADS else "Many threads"
@@ -256,7 +188,7 @@ def _of_threads(group: Group) -> str:
     )
 
 
-def _library_call(program: Program, group: Group) -> str:
+def library_call(program: Program, group: Group) -> str:
     """What the call of a library around a statement takes, as the end of a sentence."""
     library = program.called_library(group.statement)
     runs = max(1, group.totals.statement_executions)
@@ -277,7 +209,7 @@ def _library_call(program: Program, group: Group) -> str:
     return f"; what {library} takes around it is not known" if library in ONE_QUERY else ""
 
 
-def _repeated(program: Program) -> Mapping[tuple[str, Frame | None], RepeatFinding]:
+def repeated_in_spans(program: Program) -> Mapping[tuple[str, Frame | None], RepeatFinding]:
     """Queries in loops of spans, by statement and place: those of all call paths together."""
     spans = {found.span.name: found.span.count for found in program.report.spans}
     repeated: dict[tuple[str, Frame | None], RepeatFinding] = {}
@@ -293,7 +225,7 @@ def _repeated(program: Program) -> Mapping[tuple[str, Frame | None], RepeatFindi
     return repeated
 
 
-def _parent(program: Program, group: Group) -> Group | None:
+def parent_of(program: Program, group: Group) -> Group | None:
     """The query whose rows the group's statement runs for, in its function or one around it."""
     runs = group.totals.executions
     found = [

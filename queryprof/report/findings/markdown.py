@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from queryprof.analysis.findings.finding import Finding
-from queryprof.report.findings.text import NOTHING, change_at, details, gain, title
+from queryprof.report.findings.text import change_at, details, gain, nothing_found, title
 from queryprof.report.inert import markdown, markdown_code
 from queryprof.report.places import Places
 
 
-def findings_markdown(findings: Sequence[Finding], places: Places) -> str:
-    """A section for each finding."""
+def findings_markdown(findings: Sequence[Finding], places: Places, unknown: Sequence[str]) -> str:
+    """A section for each finding; `unknown`: why there may be others."""
     if not findings:
-        return NOTHING
+        return "\n\n".join([nothing_found(unknown), *(f"! {markdown(one)}" for one in unknown)])
     return "\n\n".join(_section(number, one, places) for number, one in enumerate(findings, 1))
 
 

@@ -1,0 +1,100 @@
+"""Connections that are opened for one query each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from queryprof.analysis.call_sites import Function, Place, place_of
+from queryprof.analysis.findings import shares
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.queries import FEW
+from queryprof.analysis.totals import add_up
+from queryprof.analysis.units import counted
+
+CONNECT = "(connect)"
+
+MOST_STATEMENTS = 2
+"""Statements of a connection, up to which it is opened for each query."""
+
+LEAST_USED = 0.5
+"""Statements for each connection, from which on a function is the one that uses them."""
+
+
+def connection_per_query(program: Program) -> Iterator[Finding | None]:
+    by_function = _through_functions(program)
+    for group in program.groups:
+        opened = group.calls_of.get("connect", 0)
+        if group.statement != CONNECT or opened < FEW:
+            continue
+        used, executed = _used_by(program, group, opened, by_function)
+        if executed > MOST_STATEMENTS * opened:
+            continue
+        closed = sum(one.totals.self_ns for one in used if "close" in one.calls_of)
+        first = sum(one.totals.self_ns for one in used if one.reads)
+        yield program.finding(
+            "connection_per_query",
+            group,
+            group.totals.self_ns + closed + first * shares.FIRST,
+            (
+                (
+                    f"{counted(opened, 'connection')} opened for {counted(executed, 'statement')}: each"
+                    " one opens the file, and reads the schema again for its first statement"
+                ),
+            ),
+            "Call create_engine() once for the program: it keeps connections open in its pool."
+            if program.library(group.statement) == "sqlalchemy"
+            else "Open one connection and keep it: for the thread (threading.local), the request or the"
+            " program.",
+            program.loop_of(group),
+        )
+
+
+def served_by(program: Program, connecting: Finding) -> set[tuple[str, Place]]:
+    """The statements and places that a finding's connections are opened for."""
+    by_function = _through_functions(program)
+    return {
+        (one.statement, place_of(one.site.frame))
+        for group in program.groups
+        if group.statement == CONNECT and group.site.frame == connecting.site.frame
+        for one in _used_by(program, group, group.calls_of.get("connect", 0), by_function)[0]
+    }
+
+
+def _through_functions(program: Program) -> Mapping[Function, list[Group]]:
+    """The groups by each function that they are called through."""
+    found: dict[Function, list[Group]] = defaultdict(list)
+    for group in program.all_groups:
+        for function in {
+            (frame.file, frame.function) for one in group.members for frame in one.path
+        }:
+            found[function].append(group)
+    return found
+
+
+def _used_by(
+    program: Program, connecting: Group, opened: int, by_function: Mapping[Function, list[Group]]
+) -> tuple[list[Group], int]:
+    """What is executed on a group's connections, and how often: by the innermost function around their
+    opening that executes statements enough, itself or through others (a helper opens, another closes).
+    """
+    for function in dict.fromkeys((frame.file, frame.function) for frame in connecting.path):
+        used = by_function.get(function, [])
+        executed = sum(_executed(one, function) for one in used if one.reads or one.writes)
+        if executed >= LEAST_USED * opened:
+            return used, executed
+    return [], sum(
+        one.totals.statement_executions for one in program.all_groups if one.reads or one.writes
+    )
+
+
+def _executed(group: Group, function: Function) -> int:
+    """How often a statement is executed through a function."""
+    through = [
+        member
+        for member in group.members
+        if any((frame.file, frame.function) == function for frame in member.path)
+    ]
+    return add_up(through).statement_executions

@@ -1,0 +1,87 @@
+"""Findings about rows that are written one by one, by a library or by the program's own loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.libraries import ONE_CHANGE, ONE_INSERT
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.queries import (
+    FEW,
+    library_call,
+    parent_of,
+    repeated_in_spans,
+    said_of_threads,
+)
+from queryprof.analysis.units import counted, duration, shortened
+
+MOST_ROWS = 2
+"""Rows of a statement, from which on it writes several at once (a row may be returned as well)."""
+
+CHANGES = ("UPDATE", "DELETE")
+
+AT_ONCE = (
+    "Change all of them with one {verb} whose WHERE finds them (a subquery, or UPDATE ... FROM), where SQL"
+    " can compute the new values; else with one executemany()."
+)
+"""How it is written without a library."""
+
+
+def single_inserts(program: Program) -> Iterator[Finding | None]:
+    """In a loop, through a library that takes more for each row than the driver."""
+    for group in _one_by_one(program, ("INSERT",)):
+        library = program.library(group.statement)
+        runs = group.totals.statement_executions
+        if library in ONE_INSERT:
+            yield program.finding(
+                "single_inserts",
+                group,
+                (group.cost_ns - group.steady_ns) * (1 - 1 / runs),
+                (
+                    (
+                        f"{counted(runs, 'row')} inserted in {duration(group.steady_ns / runs)} each"
+                        f"{library_call(program, group)}"
+                    ),
+                ),
+                ONE_INSERT[library],
+                program.loop_of(group),
+                doubt=said_of_threads(group),
+            )
+
+
+def single_changes(program: Program) -> Iterator[Finding | None]:
+    """In a loop: one statement finds and changes all rows in a part of the time."""
+    for group in _one_by_one(program, CHANGES):
+        runs, parent = group.totals.statement_executions, parent_of(program, group)
+        of_each = duration(group.steady_ns / runs)
+        changed = f"{counted(runs, 'execution')} of {of_each} each, which change {counted(group.rows, 'row')}"
+        evidence = [f"{changed}{library_call(program, group)}"]
+        if parent:
+            evidence.append(
+                f"as often as {shortened(parent.statement, 80)} returns rows ({counted(parent.rows, 'row')})"
+            )
+        yield program.finding(
+            "single_changes",
+            group,
+            group.cost_ns * (1 - 1 / runs),
+            tuple(evidence),
+            ONE_CHANGE.get(program.library(group.statement), AT_ONCE).format(verb=group.verb),
+            program.loop_of(group),
+            doubt=said_of_threads(group)
+            or "Where the statement still runs for each row, it wins what is around it alone.",
+        )
+
+
+def _one_by_one(program: Program, verbs: tuple[str, ...]) -> Iterator[Group]:
+    repeated = repeated_in_spans(program)
+    for group in program.groups:
+        runs = group.totals.statement_executions
+        if group.verb not in verbs or runs < FEW or group.rows > MOST_ROWS * runs:
+            continue  # or it writes many at once
+        in_loop = (group.statement, group.site.frame) in repeated or (
+            program.loop_of(group) and group.executions_outside >= FEW
+        )
+        if in_loop and not program.is_inside(group):  # else another one of the same call is said
+            yield group

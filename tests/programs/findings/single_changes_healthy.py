@@ -1,0 +1,14 @@
+import sqlite3
+
+db = sqlite3.connect(":memory:", isolation_level=None)
+db.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, score INTEGER, level TEXT)")
+rows = [(number, number % 90, "new") for number in range(20_000)]
+db.executemany("INSERT INTO account VALUES (?, ?, ?)", rows)
+db.execute("BEGIN")
+levels = [
+    ("gold" if score > 60 else "silver", id_)
+    for id_, score in db.execute("SELECT id, score FROM account")
+]
+db.executemany("UPDATE account SET level = ? WHERE id = ?", levels)
+db.execute("UPDATE account SET level = 'none' WHERE score = 0")
+db.execute("COMMIT")
