@@ -185,7 +185,7 @@ def test_relations_that_share_a_statement(tmp_path: Path) -> None:
     """Which of them a call site loads is not known, and neither is named for it."""
     pytest.importorskip("django")
     assert notes(tmp_path, SHARED) == [SEVERAL]
-    program = Program(Report(read_profile("t.qprof")), lambda frame: None, {})
+    program = Program(Report(read_profile("t.qprof")), lambda *_: None, {})
     shared = [one for one in program.all_groups if one.statement in program.profile.notes]
     assert len(shared) == 2
     assert [program.note_of(one) for one in shared] == [None, None]

@@ -255,7 +255,7 @@ def test_a_log_that_was_begun_again_is_not_pinned(tmp_path: Path) -> None:
             time.sleep(1.05)  # shorter ones are not kept
             reader.execute("COMMIT")
         assert (tmp_path / "t.db-wal").stat().st_size > 8_000_000
-        found = find(Report(recording.profile), lambda _: None, {})
+        found = find(Report(recording.profile), lambda *_: None, {})
         assert ("pinned_wal" in {one.category for one in found}) != is_begun_again
     writer.close()
     reader.close()

@@ -39,7 +39,7 @@ SITE = (QUERY, MAIN)
 
 
 def findings(profile: Profile) -> tuple[Finding, ...]:
-    return find(Report(profile), lambda frame: replace(frame, line=1), {})
+    return find(Report(profile), lambda frame, _: replace(frame, line=1), {})
 
 
 def executed(

@@ -29,7 +29,7 @@ READ = "SELECT a FROM t WHERE b = ?"
 def findings(profile: Profile, loop_line: int = 1) -> tuple[Finding, ...]:
     """Of a program whose run is a second."""
 
-    def loop(frame: Frame) -> Frame | None:
+    def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=loop_line) if frame.function == MAIN.function else None
 
     return find(Report(profile), loop, {})
@@ -142,7 +142,7 @@ def test_a_scan_that_ran_once(count: int, code: str, severity: Severity) -> None
         rows=count, full_scan_steps=50_000 * count, vm_steps=300_000 * count, counted=count
     )
     profile = replace(profile_of(one), plans=(Plan(READ, "/app/t.db", "SCAN t"),))
-    (found,) = find(Report(profile), lambda _: None, {}, ServedBy(code))
+    (found,) = find(Report(profile), lambda *_: None, {}, ServedBy(code))
     assert (found.category, found.severity) == ("full_scan", severity)
 
 
@@ -173,7 +173,7 @@ def test_what_takes_much_of_a_loop_s_time_blocks_it(
     each_ns: int, is_on_loop: bool, category: str
 ) -> None:
     """Though no step of it is a stall."""
-    found = find(Report(on_loop(each_ns, is_on_loop)), lambda _: None, {})
+    found = find(Report(on_loop(each_ns, is_on_loop)), lambda *_: None, {})
     assert [one.category for one in found] == [category]
     assert found[0].severity is (Severity.MEDIUM if category == "blocked_loop" else Severity.LOW)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -16,14 +15,12 @@ from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import unknown_causes
 from queryprof.analysis.findings.libraries import outside_of_request
 from queryprof.analysis.findings.planning import Planner, Served
-from queryprof.analysis.findings.program import Program
 from queryprof.analysis.plans import Steps
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import rows
-from queryprof.model import ENDLESS, FileWork, Frame, Plan, Profile, Schema, StackSample
+from queryprof.model import FileWork, Frame, Plan, Profile, Schema, StackSample
 from queryprof.model.schema import Index
 from queryprof.trace.database_schema import read_schema
-from queryprof.trace.sources import Sources
 
 pytestmark = pytest.mark.once
 
@@ -52,7 +49,7 @@ class Knows:
 def findings(
     profile: Profile, planner: Planner, schemas: Sequence[Schema] = (), *, is_loop: bool = True
 ) -> tuple[Finding, ...]:
-    def loop(frame: Frame) -> Frame | None:
+    def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=1) if is_loop else None
 
     return find(Report(profile), loop, {one.file: one for one in schemas}, planner)
@@ -174,7 +171,7 @@ def test_a_client_s_loop_of_requests_is_no_loop_of_queries() -> None:
     plain = profile_of(one)
     served = replace(plain, stack_samples=(StackSample(one.statement, STACK, 64, one.self_ns),))
 
-    def loop(frame: Frame) -> Frame | None:
+    def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=1) if frame == MAIN else None
 
     said = [[f.category for f in find(Report(profile), loop, {})] for profile in (plain, served)]
@@ -189,7 +186,7 @@ def test_a_loop_within_a_framework_is_found_by_its_rows() -> None:
     stacks = tuple(
         StackSample(one.statement, (*STACK[:1], *STACK[2:]), 64, 1) for one in (outer, inner)
     )
-    found = find(Report(replace(profile, stack_samples=stacks)), lambda _: None, {})
+    found = find(Report(replace(profile, stack_samples=stacks)), lambda *_: None, {})
     assert [(one.category, one.parent) for one in found] == [("n_plus_one", outer.statement)]
 
 
@@ -203,7 +200,7 @@ def test_a_function_that_calls_itself_is_a_loop() -> None:
 def test_a_loop_in_the_line_of_the_call_is_no_recursion() -> None:
     """A comprehension, for instance."""
     one = aggregate("SELECT a FROM t WHERE id = ?", SITE, ns=50 * MS, count=50)._replace(rows=50)
-    (found,) = find(Report(profile_of(one)), lambda frame: frame, {})
+    (found,) = find(Report(profile_of(one)), lambda frame, _: frame, {})
     assert found.evidence[-1] == "the loop is in line 3 of query"
 
 
@@ -284,65 +281,9 @@ def test_indexes_of_other_collations_are_others(tmp_path: Path) -> None:
     assert isinstance(known["plain"], Index)
 
 
-LOOPS = """
-def f(db, names):
-    rows = [row[0] for row in db.execute("SELECT 1")]
-    sums = [row[0] + len(db.read(row)) for row in db.execute("SELECT 2")]
-    names = [row.name for row in db.rows]
-    authors = [row.author.name for row in db.rows]
-    numbers = sum(row.number() for row in db.rows)
-    return [row for row in db.execute("SELECT 3")]
-"""
-
-
-def test_what_a_comprehension_goes_over_is_in_no_loop(tmp_path: Path) -> None:
-    file = tmp_path / "app.py"
-    file.write_text(LOOPS)
-    sources = Sources({str(file): [sha256(LOOPS.encode()).hexdigest()]})
-    found = [sources.loop_at(Frame("f", str(file), line)) for line in range(3, 9)]
-    assert [one.line if one else None for one in found] == [None, 4, None, 6, None, None]
-    inside = sources.loop_at(Frame("f.<locals>.<genexpr>", str(file), 7))
-    assert inside
-    assert inside.line == 7
-
-
 @pytest.mark.parametrize(("number", "text"), [(1, "1 row"), (0, "0 rows"), (2.5, "2.5 rows")])
 def test_rows(number: float, text: str) -> None:
     assert rows(number) == text
-
-
-WORKERS = """async def worker(queue):
-    while True:
-        item = await queue.get()
-        if item is None:
-            break
-        handle(item)
-
-def serve():
-    while True:
-        handle(next_one())
-
-def pages():
-    while True:
-        if not page():
-            return
-
-def start(queue):
-    for _ in range(4):
-        create_task(worker(queue))
-"""
-
-
-def test_what_is_around_a_worker_is_no_loop_of_its_queries(tmp_path: Path) -> None:
-    file = tmp_path / "w.py"
-    file.write_text(WORKERS)
-    sources = Sources({str(file): frozenset({sha256(file.read_bytes()).hexdigest()})})
-    found = {line: sources.loop_at(Frame("f", str(file), line)) for line in (6, 10, 14, 19)}
-    assert found == {6: ENDLESS, 10: ENDLESS, 14: None, 19: Frame("f", str(file), 18)}
-    worker, start = Frame("worker", str(file), 6), Frame("start", str(file), 19)
-    profile = profile_of(aggregate(READ, (worker, start), ns=200 * MS, count=500))
-    program = Program(Report(profile), sources.loop_at, {})
-    assert program.loop_of(program.all_groups[0]) is None
 
 
 @pytest.mark.parametrize(("columns", "is_better"), [(("st",), False), (("at",), True)])

@@ -39,7 +39,7 @@ def findings(aggregates: list[Aggregate], *handoffs: Handoff) -> dict[str, Findi
 
 
 def found_in(profile: Profile) -> dict[str, Finding]:
-    found = find(Report(profile), lambda frame: replace(frame, line=1), {})
+    found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
     return {one.statement: one for one in found}
 
 

@@ -40,7 +40,7 @@ def loop(
 
 
 def findings(profile: Profile, is_loop: bool = True) -> tuple[Finding, ...]:
-    return find(Report(profile), lambda frame: replace(frame, line=1) if is_loop else None, {})
+    return find(Report(profile), lambda frame, _: replace(frame, line=1) if is_loop else None, {})
 
 
 def only(profile: Profile) -> Finding:
@@ -146,7 +146,7 @@ def test_threads_wait_for_each_other_in_a_gain() -> None:
 def test_names_of_savepoints_are_no_parameters(statement: str, is_one: bool) -> None:
     driver = aggregate(statement, SITE, ns=90 * MS, count=100)
     texts = replace(profile_of(driver), texts={statement: 100})
-    found = find(Report(texts), lambda frame: None, {})
+    found = find(Report(texts), lambda *_: None, {})
     assert [one.category for one in found if one.category == "re_prepare"] == [
         "re_prepare"
     ] * is_one

@@ -32,7 +32,7 @@ READ = "SELECT a FROM t WHERE b = ?"
 def findings(profile: Profile, is_loop: bool = True) -> tuple[Finding, ...]:
     """Of a program whose run is a second."""
 
-    def loop(frame: Frame) -> Frame | None:
+    def loop(frame: Frame, _: str) -> Frame | None:
         return replace(frame, line=1) if is_loop else None
 
     return find(Report(profile), loop, {})

@@ -43,7 +43,7 @@ HEAVY_SHARE = 0.30
 STALE_ROWS, STALE_TIMES = 1000, 10
 """A table has at least so many rows, and so many times those that ANALYZE found."""
 
-LoopFinder = Callable[[Frame], Frame | None]
+LoopFinder = Callable[[Frame, str], Frame | None]
 """The line of the loop that a frame's line is in, as a frame of the same function; None: of none, or
 the source is not there; ENDLESS: it is a worker's or a server's, which ends with the program."""
 
@@ -241,7 +241,7 @@ class Program:
         return "spans' time" if 0 < spans_ns < run_ns else "run"
 
     @cached_property
-    def loops(self) -> dict[tuple[str, str, int], Frame | None]:
+    def loops(self) -> dict[tuple[str, str, int, str], Frame | None]:
         """The loops that were looked up."""
         return {}
 
@@ -265,20 +265,22 @@ class Program:
         known.
         """
         path = self.path_of(group)
+        called = ""
         for depth, frame in enumerate(path):
-            key = (frame.file, frame.function, frame.line)
+            key = (frame.file, frame.function, frame.line, called)
             if key not in self.loops:
-                self.loops[key] = self.loop_at(frame)
+                self.loops[key] = self.loop_at(frame, called)
             loop = self.loops[key]
+            called = frame.function.rpartition(".")[2]
             if loop == ENDLESS:
                 return None  # what is around a worker or a server is another matter
             if loop:
                 return CallSite(loop, group.path[depth + 1 :])
-        called = set()
+        running = set()
         for depth, frame in enumerate(path):
-            if (frame.file, frame.function) in called:
+            if (frame.file, frame.function) in running:
                 return CallSite(frame, group.path[depth + 1 :])
-            called.add((frame.file, frame.function))
+            running.add((frame.file, frame.function))
         return None
 
     def finding(
