@@ -252,3 +252,22 @@ def test_connections_are_opened_for_what_their_function_s_caller_executes(
     if is_one and len(opening) > 1:
         assert {one.category for one in found} == {"connection_per_query"}
         assert of_connections[0].gain_ns == pytest.approx((20 + 0.78 * 80) * MS)
+
+
+@pytest.mark.parametrize(("commits", "category"), [(20, ""), (19, "single_changes")])
+def test_changes_with_commits_of_their_own_are_said_of_the_commits(
+    commits: int, category: str
+) -> None:
+    """Of up to five changes each."""
+    change = aggregate("UPDATE t SET a = ? WHERE id = ?", SITE, ns=90 * MS, count=100)
+    commit = aggregate("COMMIT", SITE, ns=MS, count=commits)
+    found = findings(profile_of(change._replace(rows=100), commit))
+    assert [one.category for one in found] == [category] * bool(category)
+
+
+@pytest.mark.parametrize(("refused", "is_one"), [(0, False), (90, False), (91, True)])
+def test_writes_that_were_refused_are_committed_by_nothing(refused: int, is_one: bool) -> None:
+    change = aggregate("INSERT INTO t VALUES (?)", SITE, ns=90 * MS, count=116)
+    commit = aggregate("COMMIT", SITE, ns=90 * MS, count=20)
+    found = findings(profile_of(change._replace(errors=refused), commit))
+    assert any(one.category == "commit_per_write" for one in found) == is_one

@@ -289,3 +289,15 @@ def test_a_loop_changes_rows_one_by_one(runs: int, rows: int, is_loop: bool, is_
     """Twenty times, no more than two rows each."""
     one = aggregate("UPDATE t SET a = ? WHERE b = ?", SITE, ns=50 * MS, count=runs)
     assert has("single_changes", profile_of(one._replace(rows=rows)), is_loop) == is_one
+
+
+@pytest.mark.parametrize(
+    ("exception", "is_said"),
+    [("database is locked (SQLITE_BUSY)", True), ("database is locked (SQLITE_LOCKED)", False)],
+)
+def test_calls_whose_timeout_was_over_have_failed(exception: str, is_said: bool) -> None:
+    error = ErrorCount(READ, SITE, "execute", f"sqlite3.OperationalError: {exception}", 2)
+    other = replace(error, statement="SELECT 1")
+    (found,) = findings(replace(waited(50, 1.0), errors=(error, other)))
+    said = "2 of their calls failed when the timeout was over: database is locked"
+    assert (said in found.evidence) == is_said

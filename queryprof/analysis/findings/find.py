@@ -90,8 +90,8 @@ RULES: tuple[Rule, ...] = (
     single_rows.single_inserts,
     single_rows.single_changes,
     transactions.autocommit_reads,
-    amounts.many_cheap,
     queries.query_in_loop,
+    amounts.many_cheap,
     indexes.redundant_index,
     amounts.heavy_query,
 )

@@ -11,7 +11,7 @@ from queryprof.analysis.findings.libraries import BEGIN_IMMEDIATE, NO_LIBRARY
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.holds import Holders, own_code, sum_of
 from queryprof.analysis.overview import UNKNOWN_STATEMENT
-from queryprof.analysis.units import counted, duration, percent, shortened, size
+from queryprof.analysis.units import count, counted, duration, percent, shortened, size
 from queryprof.model import CallPath, LockEvent, LockHold
 
 WAITED_NS = 10_000_000
@@ -50,6 +50,9 @@ REFUSED = (
 )
 """How errors end of transactions that could not become a write."""
 
+TIMED_OUT = "database is locked (SQLITE_BUSY)"
+"""How errors end of calls whose timeout was over before the lock was free."""
+
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
@@ -72,6 +75,7 @@ class _Waits:
     ns: int = 0
     longest_ns: int = 0
     waiters: set[str] = field(default_factory=set)
+    places: set[tuple[str, CallPath]] = field(default_factory=set)
     has_readers: bool = False
 
     def add(self, wait: LockEvent, ns: int) -> None:
@@ -80,6 +84,7 @@ class _Waits:
         self.ns += ns
         self.longest_ns = max(self.longest_ns, ns)
         self.waiters.add(_named(wait))
+        self.places.add((wait.statement, wait.path[:1]))
         is_reader = wait.statement.lstrip().upper().startswith(("SELECT", "WITH"))
         self.has_readers = self.has_readers or is_reader or self.holder.kind == "read"
 
@@ -125,6 +130,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
                     f"others waited {duration(found.ns)} for it in {counted(found.count, 'call')}"
                     f" (at most {duration(found.longest_ns)}): {', '.join(sorted(found.waiters)[:3])}"
                 ),
+                *_failed(program, found),
                 _held(hold),
             ),
             f"Make it faster: it reads for so long, and keeps writers from committing meanwhile.{with_log}"
@@ -164,6 +170,17 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
         if finding:
             yield Consequence(finding, is_of_work=False)
     yield from _long_holds(program, {key[0] for key in caused})
+
+
+def _failed(program: Program, waits: _Waits) -> Iterator[str]:
+    """That calls gave up which waited for a holder, or for others of the same statements."""
+    failed = sum(
+        error.count
+        for error in program.profile.errors
+        if (error.statement, error.path[:1]) in waits.places and error.exception.endswith(TIMED_OUT)
+    )
+    if failed:
+        yield f"{count(failed)} of their calls failed when the timeout was over: database is locked"
 
 
 def _worked_ns(program: Program, holder: LockEvent | LockHold) -> int:

@@ -15,6 +15,7 @@ from queryprof.analysis.findings.queries import (
     repeated_in_spans,
     said_of_threads,
 )
+from queryprof.analysis.findings.transactions import has_own_commits
 from queryprof.analysis.units import counted, duration, shortened
 
 MOST_ROWS = 2
@@ -54,6 +55,8 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
 def single_changes(program: Program) -> Iterator[Finding | None]:
     """In a loop: one statement finds and changes all rows in a part of the time."""
     for group in _one_by_one(program, CHANGES):
+        if has_own_commits(program, group):
+            continue  # the loop is around transactions, and their commits are what takes long
         runs, parent = group.totals.statement_executions, parent_of(program, group)
         of_each = duration(group.steady_ns / runs)
         changed = f"{counted(runs, 'execution')} of {of_each} each, which change {counted(group.rows, 'row')}"

@@ -21,6 +21,9 @@ FEW, FEWEST = 20, 5
 A_SPAN = 2
 """Writes of a span, up to which they are in no loop."""
 
+FEW_IN_ONE = 5
+"""Executions in one transaction, up to which its loop is around the transaction."""
+
 EACH = 0.8
 """Commits for each write, from which on each write has its own."""
 
@@ -45,9 +48,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         number = own if is_known and own < EACH * writes else writes
         if group.executions_outside < FEW and number <= A_SPAN * _spans_of(program, group):
             continue  # each request is a transaction, as it should be
-        callers = [(frame.file, frame.function) for frame in group.path[1:2]]
-        functions = dict.fromkeys([group.function, *callers])
-        near = [g for function in functions for g in program.near(function)]
+        near = _near(program, group)
         commits = [g for g in near if _is_commit(g)]
         committed = sum(g.totals.executions for g in commits)
         doubt = ""
@@ -107,6 +108,23 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         )
 
 
+def _near(program: Program, group: Group) -> list[Group]:
+    """What its function executes, and the one that calls it."""
+    callers = [(frame.file, frame.function) for frame in group.path[1:2]]
+    return [
+        one
+        for function in dict.fromkeys([group.function, *callers])
+        for one in program.near(function)
+    ]
+
+
+def has_own_commits(program: Program, group: Group) -> bool:
+    """Whether about each execution of a statement is in a transaction of its own, or that of few others."""
+    committed = sum(one.totals.executions for one in _near(program, group) if _is_commit(one))
+    own = max(committed, program.own_transactions(group), group.files.syncs)
+    return FEW_IN_ONE * own >= _writes_of(group)
+
+
 def _are_many(program: Program, transactions: int, cost_ns: float) -> bool:
     least = FEWEST if cost_ns >= HEAVY_SHARE * program.run_ns else FEW
     return transactions >= least
@@ -159,8 +177,10 @@ def _spans_of(program: Program, group: Group) -> int:
 
 
 def _writes_of(group: Group) -> int:
-    """Its executions; of an executemany the rows, which are executions of SQLite's."""
-    return group.rows if group.calls_of.get("executemany") else group.totals.executions
+    """Its executions that were not refused; of an executemany the rows, which are executions of SQLite's."""
+    if group.calls_of.get("executemany"):
+        return group.rows
+    return max(0, group.totals.executions - group.totals.errors)
 
 
 def _is_for_each(commits: int, writes: int) -> bool:
