@@ -139,9 +139,12 @@ def test_a_connection_serves_two_statements(opened: int, statements: int, is_one
     assert has("connection_per_query", profile_of(connecting, executed)) == is_one
 
 
-@pytest.mark.parametrize(("runs", "texts", "is_one"), [(100, 50, True), (101, 50, False), (60, 49, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("runs", "texts", "is_one"),
+    [(100, 50, True), (101, 50, False), (60, 49, False), (9000, 256, True), (9000, 255, False)],
+)
 def test_half_of_the_texts_differ(runs: int, texts: int, is_one: bool) -> None:
-    """Fifty at the least."""
+    """Fifty at the least; or of so many in turns half are not among the 128 that a connection keeps."""
     profile = replace(
         profile_of(aggregate(READ, SITE, ns=80 * MS, count=runs)), texts={READ: texts}
     )

@@ -45,6 +45,8 @@ MOST_THREADS = 60
 
 TEXT_SHARE = 0.5
 MANY_TEXTS = 50
+CACHED_TEXTS = 128
+"""Prepared statements that a connection of sqlite3 keeps (`cached_statements` of sqlite3.connect)."""
 
 
 def duplicate_query(program: Program) -> Iterator[Finding | None]:
@@ -80,11 +82,12 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
         runs = group.totals.statement_executions
         if not (group.reads or group.writes):
             continue  # a savepoint's name cannot be a parameter
-        if group.texts >= MANY_TEXTS and group.texts >= TEXT_SHARE * runs and runs >= MANY_TEXTS:
+        prepared = max(group.texts / max(runs, 1), 1 - CACHED_TEXTS / group.texts)  # in turns
+        if group.texts >= MANY_TEXTS and prepared >= TEXT_SHARE and runs >= MANY_TEXTS:
             yield program.finding(
                 "re_prepare",
                 group,
-                group.steady_ns * shares.PREPARED,
+                group.steady_ns * min(1.0, prepared) * shares.PREPARED,
                 (
                     (
                         f"{counted(runs, 'execution')} of about {average(group.texts)} different texts that"
