@@ -38,14 +38,15 @@ class Clauses:
     """What a statement has.
 
     Attributes:
-        chooses: WHERE; groups: GROUP BY; limits: LIMIT; skips: LIMIT with an offset: of the queries
-            whose rows are the statement's.
+        chooses: WHERE; groups: GROUP BY; orders: ORDER BY; limits: LIMIT; skips: LIMIT with an offset:
+            of the queries whose rows are the statement's.
         adds_up: it calls one of ADDS_UP, which read all rows.
         changed: the table that it writes to, in small letters; else empty.
     """
 
     chooses: bool
     groups: bool
+    orders: bool
     limits: bool
     skips: bool
     adds_up: bool
@@ -82,7 +83,7 @@ def clauses_of(statement: str) -> Clauses:
         elif mark == ")":
             del queries[max(1, token.depth + 1) :]
             limit_depth = limit_depth if limit_depth <= token.depth else -1
-        elif mark == "WHERE" or (queries[-1] and mark in ("GROUP", "LIMIT")):
+        elif mark == "WHERE" or (queries[-1] and mark in ("GROUP", "ORDER", "LIMIT")):
             found.add(mark)
             limit_depth = token.depth if mark == "LIMIT" else limit_depth
         elif mark in ("OFFSET", ",") and token.depth == limit_depth:
@@ -91,6 +92,7 @@ def clauses_of(statement: str) -> Clauses:
     return Clauses(
         chooses="WHERE" in found,
         groups="GROUP" in found,
+        orders="ORDER" in found,
         limits="LIMIT" in found,
         skips="OFFSET" in found,
         adds_up="ADDS UP" in found,

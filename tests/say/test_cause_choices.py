@@ -109,13 +109,39 @@ def test_a_search_in_a_full_text_table_is_joined_with_nothing() -> None:
     assert findings(replace(one, plans=plans)) == ()
 
 
-@pytest.mark.parametrize(("rows", "fix"), [(101, "row_number()"), (100, "Join the two")])
-def test_the_first_rows_of_each_are_numbered(rows: int, fix: str) -> None:
-    """Which is more than one row of each."""
-    first = "SELECT a FROM t WHERE b = ? ORDER BY a LIMIT ?"
+@pytest.mark.parametrize(
+    ("rows", "first", "plan", "fix"),
+    [
+        (
+            101,
+            "SELECT a FROM t WHERE b = ? LIMIT ?",
+            "SEARCH t USING INDEX i (b=?)",
+            "row_number()",
+        ),
+        (
+            100,
+            "SELECT a FROM t WHERE b = ? LIMIT ?",
+            "SEARCH t USING INDEX i (b=?)",
+            "Join the two",
+        ),
+        (100, "SELECT a FROM t WHERE b = ? ORDER BY a LIMIT ?", "SEARCH t (b=?)", "row_number()"),
+        (
+            100,
+            "SELECT a FROM t WHERE b = ? ORDER BY a LIMIT ?",
+            "SEARCH t (rowid=?)",
+            "Join the two",
+        ),
+        (100, "SELECT count(*) FROM t WHERE b = ?", "SEARCH t (b=?)", "with one query (GROUP BY"),
+        (101, "SELECT count(*) FROM t WHERE b = ?", "SEARCH t (b=?)", "Join the two"),
+        (100, "SELECT sum(a) FROM t WHERE b = ? GROUP BY a", "SEARCH t (b=?)", "Join the two"),
+    ],
+)
+def test_the_first_rows_of_each_are_numbered(rows: int, first: str, plan: str, fix: str) -> None:
+    """And what is added up of each is grouped."""
     parent = aggregate("SELECT b FROM s", (MAIN,), ns=MS, count=1)._replace(rows=100)
     one = aggregate(first, SITE, ns=300 * MS, count=100)._replace(rows=rows)
-    found = {each.statement: each for each in findings(profile_of(parent, one))}[first]
+    profile = replace(profile_of(parent, one), plans=(Plan(first, "app.db", plan),))
+    found = {each.statement: each for each in findings(profile)}[first]
     assert fix in found.fix
 
 

@@ -70,7 +70,7 @@ def test_what_a_statement_does(statement: str, verb: str, changed: str) -> None:
 )
 def test_the_clauses_of_a_statement(statement: str, has: set[str]) -> None:
     clauses = clauses_of(statement)
-    names = ("chooses", "groups", "limits", "skips", "adds_up")
+    names = ("chooses", "groups", "orders", "limits", "skips", "adds_up")
     assert {name for name in names if getattr(clauses, name)} == has
 
 

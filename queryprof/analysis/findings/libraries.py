@@ -158,11 +158,22 @@ ONE_CHANGE = {
 }
 """How rows that are changed one by one are changed at once."""
 
-COUNTED_BEFORE = (
-    'Count with the query before: .annotate(number=Count("relation")), with filter=Q(...) where it is'
-    " filtered; or, of all that .prefetch_related() has loaded, len(object.relation.all())."
-)
-"""How Django counts the related objects of many at once."""
+GROUPED = {
+    "django": 'Count with the query before: .annotate(number=Count("relation")), with filter=Q(...) where it is'
+    " filtered; or, of all that .prefetch_related() has loaded, len(object.relation.all()).",
+    "sqlalchemy": "Compute it for all of them with one select(Model.key, func.count()).group_by(Model.key), and look"
+    " it up in a dict.",
+    "peewee": "Compute it for all of them with one Model.select(Model.key, fn.COUNT(Model.id)).group_by(Model.key)"
+    ".tuples(), and look it up in a dict.",
+    "pony": "Compute it for all of them with one select((e.key, count(e)) for e in Entity), and look it up in a dict.",
+}
+"""How what is computed of the related rows of each object is computed for many at once."""
+
+FIRST_OF_ALL = {
+    "django": "Fetch the first of all of them with the query before: .annotate(first=Subquery(query[:1])), or"
+    " Window(RowNumber(), partition_by=...) and a filter on it.",
+}
+"""How the first of the related rows of each object is found for many at once."""
 
 ONE_QUERY = {
     "django": "Load it with the query before: .select_related() for what each object has one of,"

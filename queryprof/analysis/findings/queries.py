@@ -11,7 +11,8 @@ from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.libraries import (
-    COUNTED_BEFORE,
+    FIRST_OF_ALL,
+    GROUPED,
     MANY_AT_ONCE,
     ONE_QUERY,
     loaded_before,
@@ -40,6 +41,10 @@ FIRST_OF_EACH = (
     "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER BY ...) in a"
     " subquery, and WHERE on that number."
 )
+BY_ROWID = "(rowid=?)"
+"""In a plan: a row is found by its primary key."""
+
+GROUP_BY = "Compute it for all items with one query (GROUP BY what is compared), and look the values up in a dict."
 MOST_THREADS = 60
 """Threads that have a name of their own in a recording, and little less."""
 
@@ -244,21 +249,29 @@ def _one_query(program: Program, group: Group, parent: Group | None) -> str:
     library = program.library(group.statement)
     if note := program.note_of(group):
         return loaded_before(library, note)
-    if library == "django" and group.statement.startswith("SELECT COUNT("):
-        return COUNTED_BEFORE
+    if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:
+        return GROUPED.get(library, GROUP_BY)
+    if _takes_first(group):
+        return FIRST_OF_ALL.get(library, FIRST_OF_EACH)
     if library in ONE_QUERY and (parent or group.executions_outside < FEW):
         return ONE_QUERY[library]
+    return _one_text(library, parent)
+
+
+def _one_text(library: str, parent: Group | None) -> str:
     if library in MANY_AT_ONCE:
         return f"Load all of it before the loop: {MANY_AT_ONCE[library]}"
-    return _one_text(group, parent)
-
-
-def _one_text(group: Group, parent: Group | None) -> str:
-    if group.clauses.limits and (group.totals.rows_each or 0) > 1:
-        return FIRST_OF_EACH
     if parent:
         return "Join the two queries, or fetch all of it with one WHERE ... IN (...)."
     return "Fetch all rows before the loop with one WHERE ... IN (...), or with a JOIN."
+
+
+def _takes_first(group: Group) -> bool:
+    """Whether it takes the first rows of each item, which no JOIN does."""
+    if (group.totals.rows_each or 0) > 1:
+        return group.clauses.limits
+    is_unique = any(BY_ROWID in step for plan in group.plans for step in plan)
+    return group.clauses.limits and group.clauses.orders and not is_unique
 
 
 def _with_parameters(statement: str) -> str:
