@@ -65,6 +65,8 @@ def test_what_a_statement_does(statement: str, verb: str, changed: str) -> None:
         ("SELECT a FROM t WHERE a IN (SELECT b FROM u GROUP BY b)", {"chooses"}),
         ("SELECT count(*) FROM t GROUP BY a", {"groups", "adds_up"}),
         ("SELECT sum (a) FROM t", {"adds_up"}),
+        ("SELECT a FROM t ORDER BY b", {"orders"}),
+        ("SELECT row_number() OVER (ORDER BY b) FROM t", set()),
         ("SELECT count, total FROM t", set()),
     ],
 )
