@@ -86,14 +86,14 @@ def is_own(stack: Iterable[Frame]) -> bool:
 
 
 ONE_TRANSACTION = {
-    "django": "Put `with transaction.atomic():` around the loop.",
-    "sqlalchemy": "Commit once: `with session.begin():` around the loop, or one session.commit() after it.",
-    "peewee": "Put `with db.atomic():` around the loop.",
-    "pony": "Put one `with db_session:` around the loop.",
+    "django": "Put `with transaction.atomic():` around {what}.",
+    "sqlalchemy": "Commit once: `with session.begin():` around {what}, or one session.commit() after it.",
+    "peewee": "Put `with db.atomic():` around {what}.",
+    "pony": "Put one `with db_session:` around {what}.",
     "sqlite_utils": "Put `with db.atomic():` around it. Each call commits by itself otherwise, also within a"
     " `with` of the connection, and insert_all() and upsert_all() commit each batch (batch_size).",
-    "diskcache": "Put `with cache.transact():` around the loop.",
-    "dataset": "Put `with db:` around the loop.",
+    "diskcache": "Put `with cache.transact():` around {what}.",
+    "dataset": "Put `with db:` around {what}.",
 }
 """How many writes become one transaction."""
 

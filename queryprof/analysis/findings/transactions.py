@@ -167,7 +167,8 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
 def _one_transaction(program: Program, group: Group, plain: str) -> str:
     library = program.library(group.statement)
     rows = ROWS_AT_ONCE.get(library, "") if group.verb == "INSERT" else ""
-    return f"{ONE_TRANSACTION.get(library, plain)}{rows} {MEANWHILE}"
+    what = "the executemany()" if group.calls_of.get("executemany") else "the loop"
+    return f"{ONE_TRANSACTION.get(library, plain).format(what=what)}{rows} {MEANWHILE}"
 
 
 def _spans_of(program: Program, group: Group) -> int:
