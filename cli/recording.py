@@ -18,9 +18,9 @@ from queryprof.cli.thread_times import WIDTH_NS, ThreadTimes
 from queryprof.core.settings import (
     EXPLAIN_LOCKS_VARIABLE,
     PARAMETERS_VARIABLE,
-    ROOTS_VARIABLE,
     STALL_VARIABLE,
 )
+from queryprof.core.user_code import ROOTS_VARIABLE
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.hooks.autoload import RUNNER_VARIABLE, VARIABLE
 from queryprof.report.inert import visible

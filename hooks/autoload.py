@@ -13,13 +13,14 @@ It never raises: a program runs as it would without.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from time import time_ns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 VARIABLE = "QUERYPROF"
 FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
@@ -51,12 +52,80 @@ def start() -> None:
     if _started or value in ("", "0", os.devnull) or running_program() == OURSELVES:
         return
     _started = True
-    try:
+    runner = os.environ.get(RUNNER_VARIABLE)
+    is_child = runner is not None and runner != str(os.getppid())
+    beginning = _Beginning(value, is_child)
+    if is_child and os.path.isabs(value):
+        _or_complain(beginning.at_first_use)
+    else:
+        beginning()
+
+
+class _Beginning:
+    """The beginning of the recording, with what is known when Python starts."""
+
+    def __init__(self, value: str, is_child: bool) -> None:
+        self._value = value
+        self._is_child = is_child
+        self._program = program_directory()
+        self._directory = _working_directory()
+        self._waits = False
+
+    def at_first_use(self) -> None:
+        """Lets a child begin when it imports something that is measured; others never do."""
+        from queryprof.hooks.first_use import FirstUse
+
+        self._waits = True
+        # As if it began now: what the program registers comes first at its end.
+        atexit.register(_end_of_process)
+        _hand_on_roots()
+        FirstUse(self).wait()
+
+    def __call__(self) -> None:
+        """Begins; it never raises an Exception."""
+        _or_complain(self._begin)
+
+    def _begin(self) -> None:
         from queryprof.core.own_imports import own_imports
 
-        own_imports.program = program_directory()
+        own_imports.program = self._program
         with own_imports():
-            _start(value)
+            self._start()
+
+    def _start(self) -> None:
+        from queryprof.core.settings import read_settings
+        from queryprof.session import session
+        from queryprof.trace.place import is_null
+        from queryprof.trace.target import Target
+
+        value = self._value
+        if is_null(value):
+            return
+        path = _path(value)
+        settings = read_settings(self._directory)
+        if self._directory and self._directory != _working_directory():
+            settings.roots = (*settings.roots, self._directory)  # the program has left it since
+        session.start(
+            settings,
+            target=lambda: Target(
+                path,
+                lambda: _path(value),
+                family=os.path.abspath(value) if value != "1" else None,
+                even_if_empty=not self._is_child,
+                is_collected=value.endswith(("/", os.sep)),
+            ),
+            ends_at_exit=not self._waits,
+        )
+        _hand_on_roots()
+        if not self._is_child and FUNCTIONS_VARIABLE in os.environ:
+            from queryprof.hooks import function_profile
+
+            function_profile.start(os.environ.pop(FUNCTIONS_VARIABLE))
+
+
+def _or_complain(begin: Callable[[], None]) -> None:
+    try:
+        begin()
     except Exception as error:
         if getattr(error, "name", None) == SUBINTERPRETER:
             return  # the main interpreter records; this one runs on, which is no error
@@ -66,36 +135,23 @@ def start() -> None:
             pass  # no stderr to write to
 
 
-def _start(value: str) -> None:
-    from queryprof.session import session
-    from queryprof.trace.place import is_null
-    from queryprof.trace.target import Target
+def _end_of_process() -> None:
+    """Ends the recording of a process that has waited for its first use."""
+    module = sys.modules.get("queryprof.session")
+    if module is not None:
+        module.session.end_of_process()
 
-    if is_null(value):
-        return
-    path = _path(value)
-    runner = os.environ.get(RUNNER_VARIABLE)
-    main = runner is None or runner == str(os.getppid())
-    session.start(
-        target=lambda: Target(
-            path,
-            lambda: _path(value),
-            family=os.path.abspath(value) if value != "1" else None,
-            even_if_empty=main,
-            is_collected=value.endswith(("/", os.sep)),
-        )
-    )
-    _hand_on_roots()
-    if main and FUNCTIONS_VARIABLE in os.environ:
-        from queryprof.hooks import function_profile
 
-        function_profile.start(os.environ.pop(FUNCTIONS_VARIABLE))
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""  # it is gone
 
 
 def _hand_on_roots() -> None:
     """Lets the children know the program's code: one that multiprocessing spawns has no script."""
-    from queryprof.core.settings import ROOTS_VARIABLE
-    from queryprof.core.user_code import script_directory
+    from queryprof.core.user_code import ROOTS_VARIABLE, script_directory
 
     known = [root for root in os.environ.get(ROOTS_VARIABLE, "").split(os.pathsep) if root]
     new = [one for one in script_directory() if one not in known]

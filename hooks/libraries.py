@@ -1,4 +1,4 @@
-"""All libraries that queryprof attaches to when the program imports them, but for sqlite3.
+"""All libraries that queryprof attaches to when the program imports them.
 
 The module that attaches to a library is imported when the library is: unused libraries cost
 nothing.
@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
     from queryprof.hooks.imports import Hook
 
+SQLITE3 = "_sqlite3"
+"""The driver of the standard library, whose hook is always made."""
+
 DRIVERS = ("apsw", "pysqlite3", "sqlcipher3", "sqlean", "libsql", "psycopg", "duckdb")
-"""The drivers among them."""
+"""Other drivers."""
 
 SQLITES = ("apsw", "pysqlite3._sqlite3", "sqlcipher3._sqlite3", "sqlean._sqlite3")
 THREADS = ("concurrent.futures.thread", "twisted.python.threadpool", "anyio._backends._asyncio",

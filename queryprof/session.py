@@ -82,13 +82,15 @@ class Session:
         return _core.is_on()
 
     def start(
-        self, settings: Settings | None = None, target: Callable[[], Target] | None = None
-    ) -> bool:
+        self, settings: Settings | None = None, target: Callable[[], Target] | None = None,
+        ends_at_exit: bool = True,
+    ) -> bool:  # fmt: skip
         """Starts recording; all or nothing.
 
         Args:
             settings: None: those of the working directory.
             target: makes the trace's target, if recording starts; it may raise.
+            ends_at_exit: False: the caller has `end_of_process` called when the process ends.
 
         Returns:
             whether it was off before.
@@ -107,6 +109,8 @@ class Session:
             settings = settings or read_settings()
             made = target() if target else None
             self._start(settings)
+            if ends_at_exit:
+                atexit.register(self.end_of_process)
             if made:
                 self.open_trace(made)
             return True
@@ -134,7 +138,6 @@ class Session:
                 raise
             reason = str(error) or type(error).__name__
             raise SessionError(f"recording cannot start: {reason}") from error
-        atexit.register(self._at_exit)
 
     def _watch_forks(self) -> None:
         if not self._watches_fork and hasattr(os, "register_at_fork"):
@@ -220,7 +223,7 @@ class Session:
     def _stop(self) -> None:
         target, self._target = self._target, None
         is_written, region = False, ""
-        atexit.unregister(self._at_exit)
+        atexit.unregister(self.end_of_process)
         try:
             _core.watchdog_stop(STOP_TIMEOUT_S)
             _core.explain_refusals(None)
@@ -328,7 +331,8 @@ class Session:
             if not self._readers and not (self.is_on and self._target):
                 remove(self.parts())
 
-    def _at_exit(self) -> None:
+    def end_of_process(self) -> None:
+        """Ends the recording, if it is this process's; never raises an Exception."""
         if os.getpid() != self._pid:
             return
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from queryprof.core import _core
 from queryprof.core.recorder import muted
 from queryprof.hooks.drivers import driver
+from queryprof.hooks.libraries import SQLITE3
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Sqlite3Driver:
         attached: called with SQLite's version, and why its counters are unknown or None: they are on.
     """
 
-    module = "_sqlite3"
+    module = SQLITE3
 
     def __init__(self, attached: Callable[[str, str | None], None]) -> None:
         self._probes = driver.Probes()

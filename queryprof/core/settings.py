@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 
-from queryprof.core.user_code import working_directory
+from queryprof.core.user_code import ROOTS_VARIABLE, working_directory
 from queryprof.errors import SettingsError
 
 TYPE_CHECKING = False
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     """What a value must be, for a message; gives a text's value, or raises ValueError; whether a
     value is one."""
 
-ROOTS_VARIABLE = "QUERYPROF_ROOTS"
 PARAMETERS_VARIABLE = "QUERYPROF_PARAMETERS"
 EXPLAIN_LOCKS_VARIABLE = "QUERYPROF_EXPLAIN_LOCKS"
 STALL_VARIABLE = "QUERYPROF_STALL_MS"

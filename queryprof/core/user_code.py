@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 import sys
 
+ROOTS_VARIABLE = "QUERYPROF_ROOTS"
+"""Further directories whose code is the program's own, with the separator of PATH between them."""
+
 USER, LIBRARY, STANDARD, SELF, IGNORED = range(5)
 """The classes of code, as the C core numbers them."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from queryprof.model import ENDLESS, Frame
@@ -33,7 +34,8 @@ def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
         called: the function that the frame has called; "": a driver's.
     """
     names = frozenset({called}) if called else EXECUTES
-    inside = [node for node in _loops(text) if _runs_again(node, frame, names)]
+    elsewhere = _mentions(text).get(frame.line, Counter())
+    inside = [node for node in _loops(text) if _runs_again(node, frame, names, elsewhere)]
     found = max(inside, key=lambda node: node.lineno, default=None)
     if found is None or _function_at(text, found.lineno) != _function_at(text, frame.line):
         return None
@@ -59,11 +61,16 @@ def _loops(text: str) -> tuple[ast.For | ast.AsyncFor | ast.While | Comprehensio
 
 
 def _runs_again(
-    node: ast.For | ast.AsyncFor | ast.While | Comprehension, frame: Frame, names: frozenset[str]
-) -> bool:
-    """Whether the call in a frame's line, of a function of these names, is what a loop repeats."""
+    node: ast.For | ast.AsyncFor | ast.While | Comprehension, frame: Frame, names: frozenset[str],
+    in_line: Counter[str],
+) -> bool:  # fmt: skip
+    """Whether the call in a frame's line, of a function of these names, is what a loop repeats.
+
+    Args:
+        in_line: how often the frame's line names what.
+    """
     if isinstance(node, COMPREHENSIONS):
-        return _spans(node, frame.line) and _is_of_items(node, frame, names)
+        return _spans(node, frame.line) and _is_of_items(node, frame, names, in_line)
     first = node.lineno if isinstance(node, ast.While) else node.body[0].lineno
     last = node.body[-1].end_lineno or first
     return first <= frame.line <= last and not _leaves(node.body)
@@ -73,9 +80,11 @@ def _spans(node: ast.expr, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
-def _is_of_items(node: Comprehension, frame: Frame, names: frozenset[str]) -> bool:
-    """Whether the call is one that a comprehension makes for its items, and not of what the first of its
-    generators iterates over, which runs once.
+def _is_of_items(
+    node: Comprehension, frame: Frame, names: frozenset[str], in_line: Counter[str]
+) -> bool:
+    """Whether the call is one that a comprehension makes for its items, and not one beside it, or of what the
+    first of its generators iterates over, which runs once.
     """
     if frame.function.endswith(FRAMES_OF_ITEMS):
         return True
@@ -83,10 +92,11 @@ def _is_of_items(node: Comprehension, frame: Frame, names: frozenset[str]) -> bo
         return False
     once = {id(one) for one in ast.walk(node.generators[0].iter)}
     again = [one for one in ast.walk(node) if id(one) not in once]
-    if not any(map(_may_execute, again)):
-        return False
-    called_once = _called(ast.walk(node.generators[0].iter)) & names
-    return not called_once or bool(_called(again) & names)
+    named = _named(again)
+    if named.keys() & names:
+        return True
+    is_beside = any(in_line[name] > named[name] for name in names)
+    return not is_beside and any(map(_may_execute, again))
 
 
 def _may_execute(node: ast.AST) -> bool:
@@ -98,11 +108,25 @@ def _may_execute(node: ast.AST) -> bool:
     )
 
 
-def _called(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names of the functions and methods that are called."""
-    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
-    methods = {function.attr for function in calls if isinstance(function, ast.Attribute)}
-    return methods | {function.id for function in calls if isinstance(function, ast.Name)}
+def _named(nodes: Iterable[ast.AST]) -> Counter[str]:
+    """How often which variables and attributes are named."""
+    return Counter(
+        node.attr if isinstance(node, ast.Attribute) else node.id
+        for node in nodes
+        if isinstance(node, ast.Attribute | ast.Name)
+    )
+
+
+@cache
+def _mentions(text: str) -> Mapping[int, Counter[str]]:
+    """The same by the line in which an expression begins or ends."""
+    tree = _tree(text)
+    found: dict[int, list[ast.AST]] = defaultdict(list)
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.Attribute | ast.Name):
+            for line in {node.lineno, node.end_lineno or node.lineno}:
+                found[line].append(node)
+    return {line: _named(nodes) for line, nodes in found.items()}
 
 
 def _leaves(body: list[ast.stmt]) -> bool:

@@ -27,6 +27,7 @@ def f(db, names):
     numbers = sum(row.number() for row in db.rows)
     values = [row.upper() for row in db.execute("SELECT 3")]
     return [db.execute("SELECT 4", row) for row in db.execute("SELECT 5")]
+    return all(map(read, [draw() for _ in range(5)]))
 """
 
 
@@ -40,6 +41,10 @@ def test_what_a_comprehension_goes_over_is_in_no_loop(tmp_path: Path) -> None:
         called: sources.loop_at(Frame("f", str(file), 4), called) for called in ("read", "execute")
     }
     assert [one.line if one else None for one in read.values()] == [4, None]
+    mapped = {
+        called: sources.loop_at(Frame("f", str(file), 10), called) for called in ("read", "draw")
+    }
+    assert [one.line if one else None for one in mapped.values()] == [None, 10]
     inside = sources.loop_at(Frame("f.<locals>.<genexpr>", str(file), 7))
     assert inside
     assert inside.line == 7

@@ -1,0 +1,73 @@
+"""Waits until a program imports something that is measured: one that never does pays for no more than this."""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import allocate_lock, get_ident
+
+from queryprof.hooks.libraries import HOMES, SQLITE3
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+MEASURED = frozenset({SQLITE3, *HOMES})
+OURS = "queryprof."
+"""How the modules begin by which a program uses the public functions, and the plugin and middlewares."""
+
+LONGEST_WAIT_S = 10.0
+"""How long a thread waits for another one's beginning: it may hold what that needs to go on."""
+
+
+class FirstUse:
+    """A finder at the head of sys.meta_path, until the program imports something that is measured.
+
+    Args:
+        begin: called once then, before the module is looked for; it must not raise an Exception.
+    """
+
+    def __init__(self, begin: Callable[[], None]) -> None:
+        self._begin = begin
+        self._lock = allocate_lock()
+        self._thread, self._pid = 0, 0  # that begins
+
+    def wait(self) -> None:
+        """Begins at once where something that is measured is imported already."""
+        if MEASURED.isdisjoint(sys.modules):
+            sys.meta_path.insert(0, self)
+        else:
+            self._begin()
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Finds nothing itself (importlib.abc.MetaPathFinder)."""
+        if name not in MEASURED and not name.startswith(OURS):
+            return None
+        if self._pid == os.getpid() and self._thread == get_ident():
+            return None  # what the beginning itself imports
+        self._begin_once()
+        for finder in tuple(sys.meta_path):  # others stand before the rest now
+            find = getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = find(name, path, target) if find else None
+            if spec is not None:
+                return spec
+        return None
+
+    def _begin_once(self) -> None:
+        if self._pid and self._pid != os.getpid():
+            self._lock = allocate_lock()  # a fork's parent was beginning
+        is_mine = self._lock.acquire(timeout=LONGEST_WAIT_S)
+        try:
+            if is_mine and self in sys.meta_path:
+                self._thread, self._pid = get_ident(), os.getpid()
+                self._begin()
+        finally:
+            self._thread = self._pid = 0
+            if is_mine:
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
+                self._lock.release()
