@@ -9,7 +9,7 @@ order, each branch of an OR, each view, common table expression and subquery.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from queryprof.confined.authorizer import LIMIT_LENGTH, MOST_VALUE_BYTES, Author
 from queryprof.confined.several import refuse_several
 from queryprof.proof.schema import DatabaseSchema, Table
 from queryprof.proof.values import placeholders, replaced
+from queryprof.sql.tokens import Token, tokens_of
 
 EQUAL = frozenset({2, 71, 72})  # =, IS NULL, IS
 RANGE = frozenset({4, 8, 16, 32, 70})  # >, <=, <, >=, IS NOT NULL
@@ -26,12 +27,8 @@ LIKE, GLOB = 65, 66
 USED = EQUAL | RANGE
 """SQLITE_INDEX_CONSTRAINT_..."""
 
-WITHOUT = (
-    (r"\s+(?:NOT\s+INDEXED|INDEXED\s+BY\s+(?:\w+|\"[^\"]+\"))", " "),
-    (r"\s+RETURNING\s+(?:(?!\bON\b).)*$", ""),
-    (r"\s+ON\s+CONFLICT\b.*$", ""),
-)
-"""What virtual tables do not support, without a change to what is read."""
+ENDS = (("RETURNING",), ("ON", "CONFLICT"))
+"""What virtual tables do not support at the end of a statement; it changes nothing in what is read."""
 
 MOST_DUMMIES = 20
 MODULE = "queryprof_table"
@@ -107,11 +104,9 @@ class Accesses:
             NotPrepared: a table is missing, or the statement is in error.
         """
         count = len(placeholders(sql))
-        tries = [replaced(sql, [f"'{marker(number)}'" for number in range(count)])]
+        marked = replaced(sql, [f"'{marker(number)}'" for number in range(count)])
         reason = ""
-        for pattern, instead in WITHOUT:
-            tries.append(re.sub(pattern, instead, tries[-1], flags=re.IGNORECASE | re.DOTALL))
-        for one in dict.fromkeys(tries):
+        for one in dict.fromkeys(_simpler(marked)):
             for _ in range(MOST_DUMMIES):
                 try:
                     refuse_several(self._connection, "EXPLAIN " + one)
@@ -141,6 +136,39 @@ class Accesses:
             )
             self.unknown.add(f"collation {collation[1]}")
         return bool(function or collation)
+
+
+def _simpler(sql: str) -> Iterator[str]:
+    """A statement, and then without one thing after the other that virtual tables do not support."""
+    yield sql
+    sql = _without_indexed_by(sql)
+    yield sql
+    for words in ENDS:
+        tokens = tokens_of(sql)
+        keywords = tuple(token.keyword for token in tokens)
+        for place, token in enumerate(tokens):
+            if token.depth == 0 and keywords[place : place + len(words)] == words:
+                sql = sql[: token.start]
+                break
+        yield sql
+
+
+def _without_indexed_by(sql: str) -> str:
+    """A statement without INDEXED BY and NOT INDEXED."""
+    parts, end = [], 0
+    tokens = tokens_of(sql)
+    for place, token in enumerate(tokens):
+        if token.keyword != "INDEXED":
+            continue
+        first, last = (place - 1, place) if _is_not(tokens, place - 1) else (place, place + 2)
+        if last < len(tokens):
+            parts.append(sql[end : tokens[first].start])
+            end = tokens[last].start + len(tokens[last].text)
+    return "".join([*parts, sql[end:]])
+
+
+def _is_not(tokens: Sequence[Token], place: int) -> bool:
+    return place >= 0 and tokens[place].keyword == "NOT"
 
 
 def marker(number: int) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
-from queryprof.sql.tokens import Token, first_token, tokens_of
+from queryprof.sql.tokens import Token, first_token, kept, tokens_of
 
 VERBS = frozenset({"SELECT", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE"})
 """What a statement does that begins with WITH."""
@@ -29,6 +28,11 @@ AROUND_OPERANDS = frozenset(
     {*COMPARES, *CHOOSING, *OTHER_CLAUSES, "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE", "END",
      "ESCAPE", "BY", "ASC", "DESC", "NULLS", "LEFT", "INNER", "CROSS", "NATURAL", "USING", ",", ";"}
 )  # fmt: skip
+DEEPEST = 40
+"""Parentheses around a comparison, beyond which it is not looked at: each may be in the operands of all those
+around it.
+"""
+
 NO_FUNCTIONS = frozenset({"CAST", "IN", "AND", "OR", "NOT", "EXISTS", "VALUES"})
 NO_COLUMNS = frozenset({"AS", "COLLATE", "NULL", "TRUE", "FALSE", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE", "END"})  # fmt: skip
 
@@ -59,15 +63,25 @@ class Comparison:
 
     Attributes:
         clause: WHERE, ON, SET, ...: the keyword that it is behind.
+        tokens: of the whole statement; left_range, right_range: where in them the operands are.
     """
 
     clause: str
-    left: tuple[Token, ...]
     operator: str
-    right: tuple[Token, ...]
+    tokens: tuple[Token, ...]
+    left_range: slice
+    right_range: slice
+
+    @property
+    def left(self) -> tuple[Token, ...]:
+        return self.tokens[self.left_range]
+
+    @property
+    def right(self) -> tuple[Token, ...]:
+        return self.tokens[self.right_range]
 
 
-@lru_cache(4096)
+@kept
 def clauses_of(statement: str) -> Clauses:
     """The clauses of a statement."""
     tokens = tokens_of(statement)
@@ -133,14 +147,15 @@ def comparisons_of(statement: str) -> tuple[Comparison, ...]:
     return tuple(one for one in all_comparisons_of(statement) if one.clause in CHOOSING)
 
 
-@lru_cache(4096)
+@kept
 def all_comparisons_of(statement: str) -> tuple[Comparison, ...]:
     """What any clause of a statement compares or assigns."""
     return tuple(_comparisons(tokens_of(statement)))
 
 
-def _comparisons(tokens: Sequence[Token]) -> Iterator[Comparison]:
+def _comparisons(tokens: tuple[Token, ...]) -> Iterator[Comparison]:
     clauses = [""]
+    partners = _partners(tokens)
     for place, token in enumerate(tokens):
         mark = token.keyword or token.text
         if mark == "(":
@@ -149,25 +164,29 @@ def _comparisons(tokens: Sequence[Token]) -> Iterator[Comparison]:
             del clauses[max(1, token.depth + 1) :]
         elif mark in CHOOSING | OTHER_CLAUSES:
             clauses[-1] = "CONFLICT" if _is(tokens, place + 1, "CONFLICT") else mark
-        elif mark in COMPARES:
+        elif mark in COMPARES and token.depth <= DEEPEST:
             left = place - 1 - _is(tokens, place - 1, "NOT")
+            right = place + 1 + _is(tokens, place + 1, "NOT")
             yield Comparison(
                 clauses[-1],
-                tuple(reversed(_operand(tokens, left, -1))),
                 mark,
-                tuple(_operand(tokens, place + 1 + _is(tokens, place + 1, "NOT"), 1)),
+                tokens,
+                slice(_end(tokens, partners, left, -1) + 1, left + 1),
+                slice(right, _end(tokens, partners, right, 1)),
             )
 
 
 def sorted_by(statement: str) -> Iterator[tuple[Token, ...]]:
     """The terms of ORDER BY and GROUP BY."""
     tokens = tokens_of(statement)
+    partners = _partners(tokens)
     for start, token in enumerate(tokens):
-        if token.keyword not in ("ORDER", "GROUP") or not _is(tokens, start + 1, "BY"):
+        is_list = token.keyword in ("ORDER", "GROUP") and _is(tokens, start + 1, "BY")
+        if not is_list or token.depth > DEEPEST:
             continue
         place = start + 2
-        while term := _operand(tokens, place, 1):
-            yield tuple(term)
+        while term := tokens[place : _end(tokens, partners, place, 1)]:
+            yield term
             place += len(term)
             place += _is(tokens, place, "ASC") or _is(tokens, place, "DESC")
             if not _is(tokens, place, ","):
@@ -259,20 +278,31 @@ def text_of(statement: str, operand: Sequence[Token]) -> str:
     return "".join(parts)
 
 
-def _operand(tokens: Sequence[Token], place: int, step: int) -> list[Token]:
-    """The tokens from a place on that are one operand."""
-    found: list[Token] = []
-    if not 0 <= place < len(tokens):
-        return found
-    depth = tokens[place].depth
+def _partners(tokens: Sequence[Token]) -> dict[int, int]:
+    """By the place of a parenthesis: that of its partner, or where the tokens end."""
+    found: dict[int, int] = {}
+    opened: list[int] = []
+    for place, token in enumerate(tokens):
+        if token.text == "(":
+            opened.append(place)
+        elif token.text == ")" and opened:
+            found[place] = opened.pop()
+            found[found[place]] = place
+    return found | dict.fromkeys(opened, len(tokens) - 1)
+
+
+def _end(tokens: Sequence[Token], partners: Mapping[int, int], place: int, step: int) -> int:
+    """The first place that is no part of the operand which begins at a place; steps over what is in
+    parentheses.
+    """
+    depth = tokens[place].depth if 0 <= place < len(tokens) else 0
     while 0 <= place < len(tokens):
         token = tokens[place]
-        is_around = token.depth == depth and (token.keyword or token.text) in AROUND_OPERANDS
-        if token.depth < depth or is_around:
+        if token.depth < depth or (token.keyword or token.text) in AROUND_OPERANDS:
             break
-        found.append(token)
-        place += step
-    return found
+        is_outer = token.text == ("(" if step > 0 else ")")
+        place = (partners.get(place, place) if is_outer else place) + step
+    return place
 
 
 def _is_any(tokens: Sequence[Token], place: int, signs: str) -> bool:

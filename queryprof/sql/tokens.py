@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 MOST_CHARACTERS = 10_000
 """Of a statement; what comes after them is not looked at."""
+
+SHORT = 1000
+"""Characters of a statement, up to which it is short."""
+
+Made = TypeVar("Made")
 
 # What is not ended goes on to the end of the text, so that each character is looked at once.
 _TOKEN = re.compile(
@@ -53,7 +58,19 @@ class Token(NamedTuple):
         return self.text[1:].removesuffix(quote).replace(quote * 2, quote).lower()
 
 
-@lru_cache(4096)
+def kept(function: Callable[[str], Made]) -> Callable[[str], Made]:
+    """A function of a statement that keeps what it has made: of many short ones, and of few long ones, so that
+    no file fills the memory with statements of ten thousand tokens.
+    """
+    of_short, of_long = lru_cache(4096)(function), lru_cache(64)(function)
+
+    def made(statement: str) -> Made:
+        return of_short(statement) if len(statement) <= SHORT else of_long(statement)
+
+    return made
+
+
+@kept
 def tokens_of(statement: str) -> tuple[Token, ...]:
     """The tokens of a statement, without comments."""
     return tuple(_tokens(statement))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from contextlib import closing
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryprof.sql.clauses import (
+    DEEPEST,
     aliases_of,
     all_comparisons_of,
     clauses_of,
@@ -174,3 +176,33 @@ def test_a_long_statement_has_all_its_parameters() -> None:
     statement = f"SELECT {', '.join(['?'] * MOST_CHARACTERS)}"
     assert len(parameters_in(statement)) == MOST_CHARACTERS
     assert tokens_of(statement)[-1].start < MOST_CHARACTERS
+
+
+LONG = {
+    "nested comparisons": "SELECT a FROM t WHERE a"
+    + " AND (a = ".join([""] * 1400)
+    + "1"
+    + ")" * 1400,
+    "unclosed": "SELECT a FROM t WHERE a AND " + "=(" * 4900,
+    "a chain": "SELECT a FROM t WHERE " + "a = " * 2400 + "a",
+    "lists": "SELECT a FROM t WHERE a IN (" + ", ".join("?" * 3000) + ")",
+    "unclosed terms": "SELECT a FROM t " + "ORDER BY (" * 900,
+    "spaces": "SELECT a FROM t WHERE" + " " * 9000 + "a = 1",
+    "RETURNING": "INSERT INTO t VALUES (1)" + " RETURNING " * 800 + " ON",
+}
+
+
+@pytest.mark.parametrize("statement", LONG.values(), ids=LONG)
+def test_a_long_statement_s_operands_are_of_few_tokens_each(statement: str) -> None:
+    """Each token is in those of as many comparisons as are looked at around it."""
+    tokens, compared = tokens_of(statement), all_comparisons_of(statement)
+    operands = [operand for one in compared for operand in (one.left, one.right)]
+    assert sum(map(len, operands)) <= 2 * (DEEPEST + 1) * len(tokens)
+    assert sum(map(len, sorted_by(statement))) <= (DEEPEST + 1) * len(tokens)
+    assert sys.getsizeof(compared) + sum(map(sys.getsizeof, compared)) <= 200 * len(tokens) + 200
+
+
+@pytest.mark.parametrize("depth", [40, 41])
+def test_comparisons_are_looked_at_to_a_depth(depth: int) -> None:
+    statement = f"SELECT a FROM t WHERE {'(' * depth}a = 1{')' * depth}"
+    assert len(comparisons_of(statement)) == (depth == DEEPEST)

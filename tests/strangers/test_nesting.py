@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sqlite3
 import struct
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
+from queryprof.sql.tokens import MOST_CHARACTERS
 from queryprof.trace.workload import FIXED, MAGIC
 
 pytestmark = pytest.mark.once
@@ -47,3 +49,58 @@ def test_a_trace(queryprof: Run, recorded: Path, command: str) -> None:
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") <= 1
     del recorded
+
+
+LONGER = """
+CREATE TABLE t (a, b);
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+INSERT INTO t SELECT i, i FROM n
+"""
+QUERIES = """
+import sqlite3
+db = sqlite3.connect("t.db")
+for number in range(60):
+    for _ in range(30):
+        db.execute(f"SELECT a AS c{number} FROM t WHERE lower(a) = ?", (number,)).fetchall()
+"""
+MOST_BYTES, MOST_CPU_S = 1 << 30, 60
+
+
+def limit() -> None:
+    """Ten times what the commands take here; one that doubles for each level, or takes a level's length for each
+    character, takes more by far.
+    """
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        " AND " + "=(" * 4850,
+        " " * 100_000,
+        " RETURNING " * 3000 + " ON",
+        " INDEXED" * 3000,
+        "(" * 9000,
+    ],
+    ids=["comparisons", "spaces", "RETURNING", "INDEXED", "parentheses"],
+)
+@pytest.mark.parametrize("options", [[], ["--prove", "--budget", "2"]], ids=" ".join)
+def test_statements_of_a_stranger_s_trace(
+    queryprof: Run, script: Callable[[str], Path], more: str, options: list[str]
+) -> None:
+    with closing(sqlite3.connect("t.db")) as db:
+        db.executescript(LONGER)
+    done = queryprof("run", "--parameters", "--no-report", "-o", "x.qprof", script(QUERIES))
+    assert done.returncode == 0, done.stderr
+    with closing(sqlite3.connect("x.qprof")) as db:
+        db.execute(
+            "UPDATE statement SET text = text || ? WHERE text LIKE '%lower%'",
+            (more[:MOST_CHARACTERS],),
+        )
+        db.execute("UPDATE exemplar SET sql = replace(sql, ' WHERE', ' WHERE ' || ?)", (more,))
+        db.commit()
+    databases = ["--db", "t.db"] if options else []
+    done = queryprof("analyze", "x.qprof", *databases, *options, preexec_fn=limit)
+    assert done.returncode in (0, 1, 2), done.stderr[-2000:]
+    assert "Traceback" not in done.stderr
