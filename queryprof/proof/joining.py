@@ -17,6 +17,7 @@ from queryprof.proof.rewriting import (
     parsed,
     plain_select,
     text_of,
+    whole,
 )
 from queryprof.proof.values import placeholders
 from queryprof.proof.workload import Sample
@@ -29,14 +30,15 @@ MOST_ASKED = 10_000
 
 
 def join(
-    outer: Sample, inners: Sequence[Sample], columns_of: Callable[[Text], list[str]], rows: Rows,
-    most_rows: int, rows_each: float,
+    outer: Sample, inners: Sequence[Sample], columns_of: Callable[[Text], list[str]],
+    is_unique: Callable[[str, str], bool], rows: Rows, most_rows: int, rows_each: float,
 ) -> Iterator[Rewriting]:  # fmt: skip
     """One statement for a query and the one that is executed for each of its rows.
 
     Args:
         inners: of the one, with several sets of parameters.
         columns_of: the names of a query's columns.
+        is_unique: whether a column of a table has each value once at the most.
         most_rows: of the outer query, for which the inner one is executed.
         rows_each: that the program's executions of the inner one returned, on average.
     """
@@ -52,7 +54,7 @@ def join(
     inner = plain_select(Parameters().numbered(inners[0].sql, inners[0].values))
     inner_order = inner is not None and inner.args.get("order")
     for place, number in _keys(inners, names, asked):
-        parts = _Joined(names, place, number)
+        parts = _Joined(names, place, number, is_unique)
         turn = parts.turn(measured, inners[0], around, rows, rows_each)
         shown = parts.text(outer, inners[0])
         if turn and shown:
@@ -130,6 +132,7 @@ class _Joined:
     names: Sequence[str]
     place: int
     number: int
+    is_unique: Callable[[str, str], bool]
 
     def text(self, outer: Sample, inner: Sample) -> Text | None:
         """The one statement; None: the inner query cannot be joined."""
@@ -140,6 +143,8 @@ class _Joined:
         before = parameters.count
         select = plain_select(parameters.numbered(inner.sql, inner.values))
         if not select or not select.args.get("where"):
+            return None
+        if not self._finds_all(select, before, parameters):
             return None
         own = [f"outer_{''.join(c if c.isalnum() else '_' for c in name)}" for name in self.names]
         condition = select.args["where"].this
@@ -157,6 +162,29 @@ class _Joined:
             return None
         counted = f"(SELECT {columns} FROM {table} WHERE {on})"
         return parameters.finished(f"{head}{counted} FROM outer_rows")
+
+    def _finds_all(self, select: exp.Select, before: int, parameters: Parameters) -> bool:
+        """Whether the inner query has no LIMIT, or finds one row at the most: of several a JOIN has all."""
+        limit, offset = (select.args.get(name) for name in ("limit", "offset"))
+        if not limit and not offset:
+            return True
+        skipped = whole(offset.expression, parameters) if offset else 0
+        if skipped != 0 or not limit or (whole(limit.expression, parameters) or 0) < 1:
+            return False
+        return any(
+            isinstance(one, exp.EQ) and self._is_key(one, select.args["from_"].this.name, before)
+            for one in _conditions(select.args["where"].this)
+        )
+
+    def _is_key(self, equal: exp.EQ, table: str, before: int) -> bool:
+        """Whether it compares a unique column with the value of the outer query."""
+        return any(
+            isinstance(one, exp.Column)
+            and isinstance(other, exp.Placeholder)
+            and number_of(text_of(other)) == before + self.place
+            and self.is_unique(table, one.name)
+            for one, other in ((equal.this, equal.expression), (equal.expression, equal.this))
+        )
 
     def turn(
         self, outer: Sample, inner: Sample, around: Sequence[Row], rows: Rows, rows_each: float
@@ -185,6 +213,15 @@ class _Joined:
         values = list(inner.values)
         values[self.place] = value
         return inner.sql, tuple(values)
+
+
+def _conditions(where: exp.Expr) -> list[exp.Expr]:
+    """Those that all must be true."""
+    if isinstance(where, exp.Paren):
+        return _conditions(where.this)
+    if isinstance(where, exp.And):
+        return [*_conditions(where.this), *_conditions(where.expression)]
+    return [where]
 
 
 def _value(sample: Sample, place: int) -> object:

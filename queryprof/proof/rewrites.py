@@ -69,12 +69,33 @@ def _rewritings(
                 parent.samples[0],
                 samples,
                 lambda one: _columns(judge, *one),
+                lambda table, column: _is_unique(search, table, column),
                 rows,
                 most_rows,
                 rows_each,
             )
         if finding.category in OF_COMPARISONS:
-            yield from comparisons(samples, search.schema)
+            yield from comparisons(samples, search.schema, rows)
+
+
+UNIQUE = """
+SELECT x.coll FROM pragma_index_list(?1) AS i, pragma_index_xinfo(i.name) AS x
+WHERE i."unique" AND NOT i.partial AND x.seqno = 0 AND x.name = ?2 COLLATE NOCASE
+  AND (SELECT count(*) FROM pragma_index_info(i.name)) = 1
+"""
+"""The collations of a table's unique indexes of one column alone."""
+
+
+def _is_unique(search: Search, table: str, column: str) -> bool:
+    """Whether no two rows of a table have one value in a column, whatever is written to it."""
+    known = search.schema.table(table)
+    one = known.column(column) if known else None
+    if not known or not one:
+        return False
+    if known.key == (one.name,) and (one.is_rowid or not known.has_rowid):
+        return True
+    found = search.judge.rows(BEFORE, UNIQUE, (known.name, one.name))
+    return any(collation == (one.collation or "BINARY") for (collation,) in found)
 
 
 def _columns(judge: Judge, sql: str, values: object) -> list[str]:

@@ -15,8 +15,9 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from queryprof.proof.index import quoted
 from queryprof.proof.parameters import Parameters
-from queryprof.proof.schema import Column, DatabaseSchema
+from queryprof.proof.schema import Column, DatabaseSchema, Table
 from queryprof.proof.values import Values
 from queryprof.proof.workload import Sample
 
@@ -114,7 +115,7 @@ def _keyset(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Text, s
         return None
     source = select.args["from_"].this
     table = schema.table(source.name)
-    skipped = _whole(offset.expression, parameters)
+    skipped = whole(offset.expression, parameters) or 0
     down = {bool(term.args.get("desc")) for term in order.expressions}
     columns = [term.this for term in order.expressions]
     if not table or not table.key or len(down) != 1 or skipped < 1:
@@ -152,12 +153,12 @@ def _keyset(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Text, s
     )
 
 
-def _whole(node: exp.Expr, parameters: Parameters) -> int:
-    """The whole number that a LIMIT or OFFSET is; 0: it is none."""
+def whole(node: exp.Expr, parameters: Parameters) -> int | None:
+    """The whole number that a LIMIT or OFFSET is; None: it is none."""
     if isinstance(node, exp.Placeholder):
         value = parameters.value(text_of(node))
-        return value if isinstance(value, int) else 0
-    return int(node.this) if isinstance(node, exp.Literal) and node.is_int else 0
+        return value if isinstance(value, int) else None
+    return int(node.this) if isinstance(node, exp.Literal) and node.is_int else None
 
 
 COMPARE_TOO = "Ask for the range that begins with the value, and compare as before."
@@ -173,51 +174,85 @@ TEXTS = frozenset({exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR, exp.DataTy
 NOTHING: dict[type[exp.Expr], str] = {exp.Add: "0", exp.Sub: "0", exp.Mul: "1"}
 """What leaves a number as it is, by operator."""
 
+BY_BYTES = ("", "BINARY")
+"""Collations by which texts are equal that are the same bytes."""
+
 TYPES = (("INT", "INTEGER"), ("CHAR", "TEXT"), ("CLOB", "TEXT"), ("TEXT", "TEXT"), ("REAL", "REAL"),
          ("FLOA", "REAL"), ("DOUB", "REAL"))  # fmt: skip
 
 
-def comparisons(samples: Sequence[Sample], schema: DatabaseSchema) -> Iterator[Rewriting]:
+def comparisons(
+    samples: Sequence[Sample], schema: DatabaseSchema, rows: Rows
+) -> Iterator[Rewriting]:
     """For comparisons that keep an index from being used: each in another way."""
+    columns = _Columns(schema, rows)
     by_change: dict[tuple[int, str], list[Turn]] = {}
     for sample in samples:
         parameters = Parameters()
         text = parameters.numbered(sample.sql, sample.values)
         tree = parsed(text)
-        for place, how, changed in _changes(text, tree, schema) if tree else ():
+        for place, how, changed in _changes(text, tree, columns) if tree else ():
             turn = Turn(((sample.sql, sample.values),), parameters.finished(text_of(changed)))
             by_change.setdefault((place, how), []).append(turn)
     for (_, how), turns in by_change.items():
         yield Rewriting(turns[0].after[0], how, tuple(turns))
 
 
-def _changes(
-    text: str, tree: exp.Expr, schema: DatabaseSchema
-) -> Iterator[tuple[int, str, exp.Expr]]:
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns of a database, and what is in them."""
+
+    schema: DatabaseSchema
+    rows: Rows
+
+    def found(self, name: exp.Column, tree: exp.Expr) -> tuple[Table, Column] | None:
+        """The column of a name in a statement; None where more than one table has it."""
+        tables = {
+            source.name.lower() for source in tree.find_all(exp.Table)
+            if not name.table or source.alias_or_name.lower() == name.table.lower()
+        }  # fmt: skip
+        known = [table for one in tables if (table := self.schema.table(one))]
+        found = [(table, column) for table in known if (column := table.column(name.name))]
+        return found[0] if len(found) == 1 else None
+
+    def column(self, name: exp.Column, tree: exp.Expr) -> Column | None:
+        found = self.found(name, tree)
+        return found[1] if found else None
+
+    def kinds(self, table: Table, column: Column) -> set[str]:
+        """The storage classes of its values, NULL apart: a column may hold others than its type says
+        (https://www.sqlite.org/datatype3.html).
+        """
+        named = quoted(column.name)
+        found = self.rows(f"SELECT DISTINCT typeof({named}) FROM {quoted(table.name)}", ())
+        return {str(kind) for (kind,) in found} - {"null"}
+
+
+def _changes(text: str, tree: exp.Expr, columns: _Columns) -> Iterator[tuple[int, str, exp.Expr]]:
     """Each change of one comparison: a number for it, what it does, and the whole statement with it."""
     plus = sum(one.token_type is TokenType.PLUS for one in sqlglot.tokenize(text, DIALECT))
     if plus > len(list(tree.find_all(exp.Add))):  # the tree has no plus before a column
         yield 0, THE_COLUMN, tree
     number = 0
     for place, equal in enumerate(list(tree.find_all(exp.EQ))):
-        for how, instead in _instead(equal, tree, schema):
+        for how, instead in _instead(equal, tree, columns):
             number += 1
             changed = tree.copy()
             list(changed.find_all(exp.EQ))[place].replace(condition(instead))
             yield number, how, changed
 
 
-def _instead(equal: exp.EQ, tree: exp.Expr, schema: DatabaseSchema) -> Iterator[tuple[str, str]]:
+def _instead(equal: exp.EQ, tree: exp.Expr, columns: _Columns) -> Iterator[tuple[str, str]]:
     left, right = equal.this, equal.expression
     if isinstance(left, exp.Column) and isinstance(right, exp.Column):
-        yield from _of_one_kind(left, right, tree, schema)
+        yield from _of_one_kind(left, right, tree, columns)
     for one, other in ((left, right), (right, left)):
         if not _is_value(other):
             continue
         if isinstance(one, exp.Column):
-            yield from _collated(one, other, tree, schema)
+            yield from _collated(one, other, tree, columns)
         else:
-            yield from _unwrapped(one, other, tree, schema)
+            yield from _unwrapped(one, other, tree, columns)
 
 
 def _is_value(node: exp.Expr) -> bool:
@@ -226,17 +261,20 @@ def _is_value(node: exp.Expr) -> bool:
 
 
 def _unwrapped(
-    one: exp.Expr, other: exp.Expr, tree: exp.Expr, schema: DatabaseSchema
+    one: exp.Expr, other: exp.Expr, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[str, str]]:
     """A function or an operator over a column that is compared with a value."""
     column, value = one.find(exp.Column), text_of(other)
     if column is None or len(list(one.find_all(exp.Column))) > 1:
         return
     name, whole = text_of(column), f"{text_of(one)} = {value}"
-    known = _column(column, tree, schema)
-    # A number is no text, though a function of it may be: it would be lost.
-    is_text = bool(known and _affinity(known) == "TEXT")
-    is_number = bool(known and known.type and _affinity(known) != "TEXT")
+    found = columns.found(column, tree)
+    kind = _affinity(found[1]) if found and found[1].type else ""
+    # What is no text is found by a function that makes one of it, and is not by the text itself.
+    kinds = columns.kinds(*found) if found and kind else set()
+    is_text = kind == "TEXT" and kinds <= {"text"}
+    is_whole = kind == "INTEGER" and kinds <= {"integer"}
+    is_number = kind not in ("", "TEXT") and kinds <= {"integer", "real"}
     if isinstance(one, exp.Lower | exp.Upper) and one.this is column and is_text:
         yield IGNORE_CASE, f"({name} = {value} COLLATE NOCASE AND {whole})"
     elif _is_day(one, column) and is_text:
@@ -248,7 +286,7 @@ def _unwrapped(
         and is_text
     ):
         yield COMPARE_TOO, f"({name} >= {value} AND {name} < {value} || char(1114111) AND {whole})"
-    elif isinstance(one, exp.Cast) and one.this is column and one.to.this in TEXTS and is_number:
+    elif isinstance(one, exp.Cast) and one.this is column and one.to.this in TEXTS and is_whole:
         yield CAST_THE_VALUE, f"({name} = {value} + 0 AND {whole})"
     elif (
         isinstance(one, exp.DPipe)
@@ -276,21 +314,24 @@ def _is_day(one: exp.Expr, column: exp.Column) -> bool:
 
 
 def _collated(
-    name: exp.Column, value: exp.Expr, tree: exp.Expr, schema: DatabaseSchema
+    name: exp.Column, value: exp.Expr, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[str, str]]:
-    """A column and a value, where an index of the column has another collation."""
-    column, said = _column(name, tree, schema), f"{text_of(name)} = {text_of(value)}"
-    for term in [index.terms[0] for index in schema.indexes] if column else []:
-        if column and term.column == column.name and term.collation not in ("", "BINARY"):
+    """A column and a value, where an index of the column has another collation: what is equal by its bytes is
+    so by any collation.
+    """
+    column, said = columns.column(name, tree), f"{text_of(name)} = {text_of(value)}"
+    is_by_bytes = column is not None and column.collation in BY_BYTES
+    for term in [index.terms[0] for index in columns.schema.indexes] if is_by_bytes else []:
+        if column and term.column == column.name and term.collation not in BY_BYTES:
             how = "Let the index find the rows with its collation, and compare as before."
             yield how, f"({said} COLLATE {term.collation} AND {said})"
 
 
 def _of_one_kind(
-    left: exp.Column, right: exp.Column, tree: exp.Expr, schema: DatabaseSchema
+    left: exp.Column, right: exp.Column, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[str, str]]:
     """Two columns of different types or collations."""
-    one, two = _column(left, tree, schema), _column(right, tree, schema)
+    one, two = columns.column(left, tree), columns.column(right, tree)
     if not one or not two:
         return
     said = f"{text_of(left)} = {text_of(right)}"
@@ -298,21 +339,10 @@ def _of_one_kind(
         how = "Cast the column that needs no index, or declare both with one type."
         yield how, f"{text_of(left)} = CAST({text_of(right)} AS {_affinity(one)})"
         yield how, f"{text_of(right)} = CAST({text_of(left)} AS {_affinity(two)})"
-    if one.collation != two.collation:
+    # They are compared by the left one's collation (datatype3.html, 7.1).
+    if one.collation in BY_BYTES and two.collation not in BY_BYTES:
         how = "Compare with the index's collation, too, or declare both with one."
-        for collation in (one.collation, two.collation):
-            yield how, f"({said} COLLATE {collation} AND {said})"
-
-
-def _column(name: exp.Column, tree: exp.Expr, schema: DatabaseSchema) -> Column | None:
-    """The column of a name in a statement; None where more than one table has it."""
-    tables = {
-        source.name.lower() for source in tree.find_all(exp.Table)
-        if not name.table or source.alias_or_name.lower() == name.table.lower()
-    }  # fmt: skip
-    known = [table for one in tables if (table := schema.table(one))]
-    found = [column for table in known if (column := table.column(name.name))]
-    return found[0] if len(found) == 1 else None
+        yield how, f"({said} COLLATE {two.collation} AND {said})"
 
 
 def _affinity(column: Column) -> str:

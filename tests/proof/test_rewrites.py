@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -208,7 +209,7 @@ def test_a_join_finds_nine_tenths_of_what_the_program_found(
     outer = Sample("SELECT id FROM one", (), is_drawn=False)
     inner = Sample("SELECT name FROM two WHERE id = ?", (1,), is_drawn=False)
     found: dict[object, list[tuple[object, ...]]] = {number: [("x",)] for number in range(9)}
-    turn = _Joined(["id"], 0, 0).turn(
+    turn = _Joined(["id"], 0, 0, lambda *_: False).turn(
         outer, inner, [(number,) for number in range(10)],
         lambda _, values: found.get(values[0], []), rows_each,
     )  # fmt: skip
@@ -340,7 +341,8 @@ def rewritten(database: Path, compared: str) -> list[str]:
     sample = Sample(f"SELECT title FROM book WHERE {compared}", (), is_drawn=False)
     with Judge() as judge:
         judge.take(f"{database.as_uri()}?mode=ro", BEFORE)
-        return [one.sql for one in comparisons([sample], schema_of(judge))]
+        rows = functools.partial(judge.rows, BEFORE)
+        return [one.sql for one in comparisons([sample], schema_of(judge), rows)]
 
 
 @pytest.mark.parametrize(
