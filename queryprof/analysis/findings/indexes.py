@@ -27,6 +27,7 @@ from queryprof.sql.clauses import (
     names_in,
     text_of,
 )
+from queryprof.sql.tokens import tokens_of
 
 STEPS_PER_ROW = 2 * ROW_STEPS
 LEAST_STEPS = 1000
@@ -131,7 +132,7 @@ def _read(program: Program, group: Group, scanned: set[str], guesses: bool) -> _
                 listed = ", ".join(index.columns)
                 has = f"{index.table} has the index {index.name} ({listed}); {found.evidence}"
                 return replace(found, evidence=has)
-    for comparison in comparisons:
+    for comparison in () if program.schemas else comparisons:  # else there is no index to defeat
         found = _guessed(group.statement, comparison)
         if found:
             return found
@@ -214,6 +215,7 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
         for schema in program.schemas.values():
             other = _better(group.statement, used, schema)
             if other and not schema.has_statistics:
+                is_ordered = "INDEXED" in keywords_of(tokens_of(group.statement))
                 yield program.finding(
                     "bad_index_choice",
                     group,
@@ -226,9 +228,12 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
                             " statistics to choose by"
                         ),
                     ),
-                    "Run ANALYZE (or PRAGMA optimize) once the tables are filled.",
+                    "Take INDEXED BY out of the statement, and run ANALYZE: SQLite must use the index that is"
+                    " named there, whatever fits."
+                    if is_ordered
+                    else "Run ANALYZE (or PRAGMA optimize) once the tables are filled.",
                     program.loop_of(group),
-                    code="ANALYZE;",
+                    code="" if is_ordered else "ANALYZE;",
                 )
                 break
 
@@ -244,6 +249,8 @@ def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
     }
     for index in schema.indexes:
         is_other = index.name not in used and not any(map(index.begins, taken))
+        if index.is_partial:
+            continue  # whether the statement's rows are all in it is for the planner to say
         if index.table in tables and is_other and index.columns[0].lower() in compared:
             return index
     return None
