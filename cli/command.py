@@ -9,12 +9,17 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from selectors import EVENT_READ, DefaultSelector
 from types import FrameType
 
 from queryprof.errors import QueryprofError
 
-FORWARDED = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT")
+OF_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+"""Signals of keys (Ctrl-C): the terminal sends them to the command itself, too, in its process group."""
+
+FORWARDED = (
+    *OF_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH,
+    signal.SIGCONT,
+)  # fmt: skip
 """Signals that are sent on to the command: a signal to queryprof is meant for the program."""
 
 EXIT_NOT_FOUND = 127
@@ -71,23 +76,20 @@ def run_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Sta
     def forward(number: int, _: FrameType | None) -> None:
         if child is None:
             early.append(number)
-        else:
+        elif number not in OF_TERMINAL:
             child.send_signal(number)
 
-    handled = [getattr(signal, name) for name in FORWARDED if hasattr(signal, name)]
-    # A terminal sends an interrupt to the command itself: that alone handles it.
-    handlers = {**dict.fromkeys(handled, forward), signal.SIGINT: _ignore}
-    previous = {number: signal.getsignal(number) for number in (*handlers, signal.SIGCHLD)}
+    previous = {number: signal.getsignal(number) for number in (*FORWARDED, signal.SIGCHLD)}
     ignored = {number for number, handler in previous.items() if handler is signal.SIG_IGN}
     try:
         # What is ignored is inherited. A handler is not: the default would take its place.
-        for number in set(handlers) - ignored:
-            signal.signal(number, handlers[number])
-        child = _started(arguments, environment, signal.SIGCHLD in ignored)
-        for number in ignored & set(handled):  # the program may handle them, unlike us
+        for number in set(FORWARDED) - ignored:
             signal.signal(number, forward)
-        for number in early:
-            child.send_signal(number)
+        child = _started(arguments, environment, signal.SIGCHLD in ignored)
+        for number in ignored & set(FORWARDED):  # the program may handle them, unlike us
+            signal.signal(number, forward)
+        for early_number in early:
+            child.send_signal(early_number)
         return Status(_wait(child))
     finally:
         for number, handler in previous.items():
@@ -121,26 +123,35 @@ def _started(
 
 
 def _wait(child: subprocess.Popen[bytes]) -> int:
-    """Waits for a command to end, and handles each signal at once. A signal just before
-    waitpid(2) begins would be handled only at its end, which may wait for that signal.
+    """Waits for a command to end, and sends signals on meanwhile, each as it is taken: who has sent it is known
+    in no handler.
     """
-    ours, told = os.pipe()
-    os.set_blocking(ours, False)
-    os.set_blocking(told, False)
-    told_before = signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    waited = {*FORWARDED, signal.SIGCHLD}
     before = signal.signal(signal.SIGCHLD, _ignore)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
     try:
-        with DefaultSelector() as selector:
-            selector.register(ours, EVENT_READ)
-            while (status := child.poll()) is None:
-                selector.select()
-                os.read(ours, 4096)
+        while (status := child.poll()) is None:
+            sent = signal.sigwaitinfo(waited)
+            if sent.si_signo != signal.SIGCHLD and not _has_it(child, sent):
+                child.send_signal(sent.si_signo)
         return status
     finally:
+        while signal.sigtimedwait(waited, 0):
+            pass  # too late for the command
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGCHLD, before)
-        signal.set_wakeup_fd(told_before)
-        os.close(ours)
-        os.close(told)
+
+
+def _has_it(child: subprocess.Popen[bytes], sent: signal.struct_siginfo) -> bool:
+    """Whether the terminal has sent a signal to the command as well: as the kernel does, to all of a group."""
+    if (
+        sent.si_signo not in OF_TERMINAL or sent.si_code <= 0
+    ):  # SI_USER, SI_QUEUE, SI_TKILL: kill(2)
+        return False
+    try:
+        return os.getpgid(child.pid) == os.getpgrp()
+    except ProcessLookupError:
+        return True
 
 
 @contextmanager
