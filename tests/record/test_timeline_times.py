@@ -32,6 +32,16 @@ def test_one_thread_is_at_most_busy_all_the_time() -> None:
 
     assert rows
     assert total_ns == sum(a.self_ns for a in profile.aggregates)
-    # When the last of several rows was served is estimated, and an interval ends by another clock.
+    # An interval ends by another clock.
     assert busiest(recording) <= 1.1
     assert len([one for one in profile.timeline if one.self_ns]) >= 4
+
+
+def test_the_last_of_many_rows_may_take_longest() -> None:
+    """It belongs to the intervals in which it was served."""
+    db = sqlite3.connect(":memory:")
+    db.create_function("wait", 1, lambda n: time.sleep(1.2) if n == 1000 else n)
+    with queryprof.profile() as recording:
+        assert len(list(db.execute(LONG.format("wait(n)"), (1000,)))) == 1000
+    db.close()
+    assert busiest(recording) <= 1.1

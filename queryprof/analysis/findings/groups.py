@@ -112,6 +112,12 @@ class Group:
         """Whether such a call executes other statements, too."""
         return any(one.others > 0 for one in self.library_times)
 
+    @property
+    def others_each(self) -> float:
+        """How many others such a call executes."""
+        calls = sum(one.calls for one in self.library_times)
+        return sum(one.others for one in self.library_times) / calls if calls > 0 else 0.0
+
     @cached_property
     def cost_ns(self) -> float:
         """What the program would not pay without its executions: the driver's time, and the way to its

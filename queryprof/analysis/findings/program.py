@@ -43,6 +43,9 @@ HEAVY_SHARE = 0.30
 STALE_ROWS, STALE_TIMES = 1000, 10
 """A table has at least so many rows, and so many times those that ANALYZE found."""
 
+MOST_OF_OWN = 1.1
+"""Statements beside others in a library's calls, for each that it executes for itself: some calls are timed alone."""
+
 LoopFinder = Callable[[Frame, str], Frame | None]
 """The line of the loop that a frame's line is in, as a frame of the same function; None: of none, or
 the source is not there; ENDLESS: it is a worker's or a server's, which ends with the program."""
@@ -192,8 +195,8 @@ class Program:
         """
         found: dict[object, Group] = {}
         for group in self.all_groups:
-            if group.shares_call and group.library_call_ns is not None:
-                place = place_of(group.site.frame)
+            place = place_of(group.site.frame)
+            if self._shares_call(group) and group.library_call_ns is not None:
                 first = found.setdefault(place, group)
                 order = [(one.verb == "INSERT", one.cost_ns) for one in (first, group)]
                 found[place] = group if order[1] > order[0] else first
@@ -201,8 +204,29 @@ class Program:
 
     def is_inside(self, group: Group) -> bool:
         """Whether a library executes it in a call that the program makes for another statement."""
-        first = self._callers.get(place_of(group.site.frame)) if group.shares_call else None
+        if not self._shares_call(group):
+            return False
+        first = self._callers.get(place_of(group.site.frame))
         return first is not None and first is not group
+
+    def _shares_call(self, group: Group) -> bool:
+        """Whether a call of a library executes others with it, which it does not for itself alone."""
+        return group.shares_call and place_of(group.site.frame) not in self._beside_own
+
+    @cached_property
+    def _beside_own(self) -> set[object]:
+        """The places where all that libraries' calls execute with other statements is their own: Django's list
+        of queries is made by a query for each.
+        """
+        own: dict[object, int] = defaultdict(int)
+        others: dict[object, float] = defaultdict(float)
+        for group in self.all_groups:
+            place, runs = place_of(group.site.frame), group.totals.statement_executions
+            if any(map(is_own, self._stacks.get(group.statement, ()))):
+                own[place] += runs
+            elif group.others_each:
+                others[place] += group.others_each * runs
+        return {place for place, runs in others.items() if runs <= MOST_OF_OWN * own[place]}
 
     def own_transactions(self, group: Group) -> int:
         """How often a group's calls took a file's write lock and released it before they ended."""

@@ -245,11 +245,8 @@ static void settle_rows(qp_execution *e, const qp_aggregate *began_sums, plot *p
     qp_change_ends(sums);
     e->duration_ns += total_ns;
     e->fetched += p->rows;
-    /* The last call took about as long as the mean. */
-    uint64_t end_ticks =
-        p->last_ticks + (uint64_t)(p->timed_calls > 1 ? p->ticks / p->timed_calls : p->ticks);
     *plotted =
-        (plot){plotted->calls ? plotted->from_ticks : e->plotted_ticks, end_ticks,
+        (plot){plotted->calls ? plotted->from_ticks : e->plotted_ticks, p->last_ticks,
                plotted->calls + p->calls, plotted->rows + p->rows, plotted->self_ns + self_ns};
     qp_release_store(&p->calls, 0);
     qp_release_store(&p->stage, QP_STAGE_FREE);
@@ -270,8 +267,7 @@ static void settle_duration(qp_execution *e, uint32_t generation, qp_aggregate *
     e->settled_ns = e->duration_ns;
 }
 
-/* Adds what has just been settled to the execution's span. The last of several calls that served
- * rows ended at about the mean of them after its beginning. */
+/* Adds what has just been settled to the execution's span. */
 static void add_to_span(const qp_execution *e, plot plotted)
 {
     const qp_run_work work = {.start_ticks = e->started_ticks,

@@ -85,7 +85,7 @@ static QP_INLINE void qp_fetch_end(qp_call *call, PyObject *result)
     e->in_use = false;
     e->notable_ticks -= ticks;
     bool row = call->active.operation == QP_NEXT || result != Py_None;
-    p->last_ticks = call->active.start_ticks;
+    p->last_ticks = end_ticks;
     if (!p->calls) {
         p->operation = call->active.operation;
         p->errors = p->nested_ticks = 0;

@@ -76,7 +76,7 @@ static void end_rows(qp_call *call, PyObject *result, int64_t ticks)
         p->max_ticks = ticks > p->max_ticks ? ticks : p->max_ticks;
     }
     p->calls++;
-    p->last_ticks = call->active.start_ticks;
+    p->last_ticks = call->active.start_ticks + (uint64_t)ticks;
     p->rows += qp_rows_served(call, result);
     p->nested_ticks += call->nested_ticks;
     if (!result && PyErr_Occurred()) {

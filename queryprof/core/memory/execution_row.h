@@ -53,7 +53,7 @@ typedef struct {
     int64_t nested_ticks;
     int64_t min_ticks;
     int64_t max_ticks;
-    uint64_t last_ticks; /* when the last one began */
+    uint64_t last_ticks; /* when the last one ended */
     int64_t timed_calls; /* less than `calls` where reading the clock is expensive */
 } qp_pending_rows;
 
