@@ -192,3 +192,23 @@ def test_a_statement_without_a_known_call_is_no_caller() -> None:
     several = loop(WRITE, calls=60, executions=120, others=60, count=200)
     one = only(profile(loop(READ, calls=60, executions=60, others=120), several))
     assert (one.category, one.statement) == ("n_plus_one", READ)
+
+
+@pytest.mark.parametrize(("own", "found"), [(0, 1), (180, 1), (182, 2)])
+def test_what_a_library_executes_for_itself_beside_others_hides_no_loop(
+    own: int, found: int
+) -> None:
+    """Django lists its queries under DEBUG, by a query for each: those of two relations in one line are two."""
+    note = Frame(
+        "DatabaseOperations._quote_params_for_last_executed_query", "/venv/site-packages/django/o.py", 1, "library"
+    )  # fmt: skip
+    other = "SELECT c FROM u WHERE d = ?"
+    two = profile(loop(READ, 60, 60, others=60), loop(other, 60, 60, others=60))
+    quote = aggregate("SELECT QUOTE(?)", SITE, ns=MS, count=own or 1)
+    stack = StackSample(quote.statement, (note, PEEWEE, *SITE), 64, 1)
+    one = replace(
+        two,
+        aggregates=(*two.aggregates, *[quote][:own]),
+        stack_samples=(*two.stack_samples, *[stack][:own]),
+    )
+    assert len([each for each in findings(one) if each.category == "n_plus_one"]) == found
