@@ -55,11 +55,11 @@ def findings_of(
     profile = report.profile
     given = {path: read_schema(path) for path in databases}
     schemas = given or schemas_of(sorted(profile.databases))
-    loop_at = Sources(profile.sources).loop_at
+    sources = Sources(profile.sources)
     if not with_planner:
-        return find(report, loop_at, schemas)
+        return find(report, sources.loop_at, schemas, makes_tasks=sources.makes_tasks)
     files = {plan.statement: plan.database for plan in profile.plans}
     if len(given) == 1:  # the program's may have been elsewhere
         files = dict.fromkeys(files, *given)
     with Planner(schemas, files, dict.fromkeys(a.statement for a in profile.aggregates)) as planner:
-        return find(report, loop_at, schemas, planner)
+        return find(report, sources.loop_at, schemas, planner, sources.makes_tasks)

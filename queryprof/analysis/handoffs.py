@@ -19,8 +19,21 @@ QUEUE_SIGN_SHARE = 0.01
 
 ONE_BY_ONE_NS = 100_000
 """Half of what waits one by one for a free thread, or for a free loop, waits shorter (9 to 15 us on a quiet
-machine, benchmarks/loops.py); what waits longer is handed over side by side, and its waits overlap.
+machine, benchmarks/loops.py); what waits longer is handed over side by side, and its waits overlap, or the loop
+and the threads are busy with others.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """What the awaits of a line took besides the work in threads.
+
+    Attributes:
+        are_short: they surely do not overlap.
+    """
+
+    ns: float
+    are_short: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +67,17 @@ class HandoffFinding:
         )
 
 
-def one_by_one_ns(handoffs: Iterable[HandoffFinding]) -> dict[Frame, float]:
-    """What the awaits of a line took besides the work in threads, where they do not overlap."""
-    found: dict[Frame, float] = {}
+def waits_of(handoffs: Iterable[HandoffFinding]) -> dict[Frame, Waits]:
+    """By line; of short ones, which a busy machine makes long now and then, the median."""
+    found: dict[Frame, Waits] = {}
     for one in handoffs:
         halves = (one.queue.p50_ns or 0, one.handback.p50_ns or 0)
-        if one.site.frame and max(halves) < ONE_BY_ONE_NS:
-            found[one.site.frame] = found.get(one.site.frame, 0.0) + sum(halves) * one.count
+        means = (one.queue.mean_ns or 0, one.handback.mean_ns or 0)
+        are_short = max(halves) < ONE_BY_ONE_NS
+        if one.site.frame:
+            known = found.get(one.site.frame, Waits(0.0, True))
+            ns = sum(halves if are_short else means) * one.count
+            found[one.site.frame] = Waits(known.ns + ns, known.are_short and are_short)
     return found
 
 

@@ -26,6 +26,24 @@ WAITS = frozenset({"sleep", "wait", "accept", "recv", "select", "poll"})
 """Methods that wait for work or for time; `get()` without an argument is a queue's."""
 
 
+MAKES_TASKS = frozenset(
+    {
+        "gather",
+        "create_task",
+        "ensure_future",
+        "start_soon",
+        "as_completed",
+        "run_coroutine_threadsafe",
+    }
+)
+"""Functions and methods of asyncio, anyio and trio after which something runs beside the caller."""
+
+
+def makes_tasks(text: str, line: int) -> bool:
+    """Whether a line names a function that makes tasks."""
+    return not MAKES_TASKS.isdisjoint(_mentions(text).get(line, ()))
+
+
 def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
     """The innermost loop around a frame's call in its function, as a frame of its line; None: there is
     none; ENDLESS: it is a `while True` that nothing in it ends, or one that waits for work.

@@ -13,7 +13,7 @@ from hashlib import sha256
 
 from queryprof.model import Frame
 from queryprof.trace.source_facts import source_of
-from queryprof.trace.source_loops import loop_in
+from queryprof.trace.source_loops import loop_in, makes_tasks
 
 NO_HASHES: frozenset[str] = frozenset()
 AROUND = 3
@@ -29,6 +29,11 @@ class Sources:
     def loop_at(self, frame: Frame, called: str = "") -> Frame | None:
         """The innermost loop around a frame's call: see `loop_in`; None, too: the source is not there."""
         return loop_in(self._text(frame.file), frame, called)
+
+    def makes_tasks(self, frame: Frame) -> bool | None:
+        """Whether a frame's line makes tasks; None: the source is not there."""
+        text = self._text(frame.file)
+        return makes_tasks(text, frame.line) if text else None
 
     def lines_around(self, frame: Frame) -> list[tuple[int, str]] | None:
         """The lines around a frame's line, each with its number; None: the source is not there, or

@@ -9,10 +9,11 @@ from say.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.program import NO_TASKS, TaskFinder
 from queryprof.analysis.handoffs import ONE_BY_ONE_NS
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
-from queryprof.model import Aggregate, Frame, Handoff, Plan, Profile
+from queryprof.model import Aggregate, Frame, Handoff, Plan, Profile, Span
 from queryprof.model.loops import Distribution
 
 pytestmark = pytest.mark.once
@@ -33,13 +34,16 @@ def handed(path: tuple[Frame, ...], count: int, each_ns: int) -> Handoff:
     return Handoff("aiosqlite", path, "", count, 0, 0, waits, work, waits, waits)
 
 
-def findings(aggregates: list[Aggregate], *handoffs: Handoff) -> dict[str, Finding]:
+def findings(
+    aggregates: list[Aggregate], *handoffs: Handoff, makes_tasks: TaskFinder = NO_TASKS
+) -> dict[str, Finding]:
     profile = replace(profile_of(*aggregates), handoffs=handoffs)
-    return found_in(profile)
+    return found_in(profile, makes_tasks)
 
 
-def found_in(profile: Profile) -> dict[str, Finding]:
-    found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
+def found_in(profile: Profile, makes_tasks: TaskFinder = NO_TASKS) -> dict[str, Finding]:
+    report = Report(profile)
+    found = find(report, lambda frame, _: replace(frame, line=1), {}, makes_tasks=makes_tasks)
     return {one.statement: one for one in found}
 
 
@@ -77,6 +81,33 @@ def test_waits_side_by_side_are_not_added_up(each_ns: int, is_counted: bool) -> 
     found = findings([reads(ns=30 * MS)], handed(EXECUTE, 100, each_ns))[READ]
     assert (found.gain_ns > 30 * MS) == is_counted
     assert ("handing it to a thread" in found.evidence[0]) == is_counted
+
+
+@pytest.mark.parametrize(
+    ("of_query", "of_main", "is_counted"),
+    [(False, False, True), (True, False, False), (False, True, False), (False, None, False)],
+)
+def test_long_waits_are_added_up_where_the_source_shows_no_task(
+    of_query: bool, of_main: bool | None, is_counted: bool
+) -> None:
+    """The loop and the threads are busy with other requests."""
+    makes = {QUERY: of_query, MAIN: of_main}
+    found = findings(
+        [reads(ns=30 * MS)], handed(EXECUTE, 100, MS), makes_tasks=lambda frame: makes[frame]
+    )[READ]
+    assert found.gain_ns == near(0.99 * (30 * MS + (100 * 2 * MS if is_counted else 0)))
+
+
+def test_requests_side_by_side_wait_their_own_time() -> None:
+    """Of 10 s in all, in a run of one; the driver's own time is of the run."""
+    durations = Distribution(10, 10_000 * MS, 1000 * MS, {histogram_bucket(1000 * MS): 10})
+    spans = (Span("GET /", 10, 0, 0, 0, 30 * MS, durations, Distribution(), (), {}),)
+    waits = handed(EXECUTE, 100, 20 * MS)
+    profile = replace(profile_of(reads(ns=30 * MS)), handoffs=(waits,), spans=spans)
+    found = found_in(profile, lambda _: False)[READ]
+    assert (found.whole, found.share) == ("spans' time", near(0.99 * (4000 + 30) / 10_000))
+    found = found_in(replace(profile, handoffs=()))[READ]
+    assert (found.whole, found.share) == ("run", near(0.99 * 0.03))
 
 
 @pytest.mark.parametrize(("each_ns", "category"), [(30_000, "n_plus_one"), (10, "full_scan")])

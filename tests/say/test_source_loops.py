@@ -117,3 +117,22 @@ def test_what_is_around_a_worker_is_no_loop_of_its_queries(tmp_path: Path) -> No
     profile = profile_of(aggregate(READ, (worker, start), ns=200 * MS, count=500))
     program = Program(Report(profile), sources.loop_at, {})
     assert program.loop_of(program.all_groups[0]) is None
+
+
+TASKS = """async def f(names):
+    rows = await read(names)
+    rows = await asyncio.gather(
+        *(read(name) for name in names)
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(read(names))
+"""
+
+
+def test_lines_that_make_tasks(tmp_path: Path) -> None:
+    file = tmp_path / "t.py"
+    file.write_text(TASKS)
+    sources = Sources({str(file): frozenset({sha256(file.read_bytes()).hexdigest()})})
+    found = [sources.makes_tasks(Frame("f", str(file), line)) for line in (2, 3, 4, 6, 7)]
+    assert found == [False, True, False, False, True]
+    assert sources.makes_tasks(Frame("f", "other.py", 1)) is None

@@ -20,7 +20,13 @@ from queryprof.analysis.findings import (
 )
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner
-from queryprof.analysis.findings.program import LoopFinder, Program, severity_of
+from queryprof.analysis.findings.program import (
+    NO_TASKS,
+    LoopFinder,
+    Program,
+    TaskFinder,
+    severity_of,
+)
 from queryprof.analysis.loops import DATABASE
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import counted, duration
@@ -261,16 +267,16 @@ def _merged(group: list[Finding]) -> Finding:
 
 def find(
     report: Report, loop_at: LoopFinder, schemas: Mapping[str, Schema],
-    planner: Planner = NO_PLANNER,
+    planner: Planner = NO_PLANNER, makes_tasks: TaskFinder = NO_TASKS,
 ) -> tuple[Finding, ...]:  # fmt: skip
     """The findings of a profile, the most severe first, and of these those that can win most.
 
     Args:
-        loop_at: looks up loops in the program's source; see queryprof.trace.sources.
+        loop_at, makes_tasks: look it up in the program's source; see queryprof.trace.sources.
         schemas: of the program's databases, by file, as far as they can be read.
         planner: says which SQL serves a statement; without it none is shown.
     """
-    program = Program(report, loop_at, schemas, planner)
+    program = Program(report, loop_at, schemas, planner, makes_tasks)
     found: dict[tuple[str, object], Finding] = {}
     connected: set[tuple[str, object]] = set()
     for rule in RULES:

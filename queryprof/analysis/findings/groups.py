@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 
 from queryprof.analysis.call_sites import CallSite, Function
 from queryprof.analysis.files import Files
-from queryprof.analysis.handoffs import one_by_one_ns
+from queryprof.analysis.handoffs import Waits
 from queryprof.analysis.marks import Mark, mark_of
 from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
 from queryprof.analysis.report import Report
@@ -212,24 +212,30 @@ def groups_of(report: Report) -> tuple[Group, ...]:
         group = groups.get((one.statement, sites.place(one.path)))
         if group:
             group.library_times.append(one)
-    _hand_over(groups.values(), one_by_one_ns(report.handoffs))
     return tuple(groups.values())
 
 
-def _hand_over(groups: Iterable[Group], handed_ns: Mapping[Frame, float]) -> None:
+def hand_over(
+    groups: Iterable[Group], waits: Mapping[Frame, Waits], is_alone: Callable[[Group], bool]
+) -> None:
     """Shares out what lines took to hand over: to the line's statements; of a line that executes none,
     as it fetches, to those of its function.
+
+    Args:
+        is_alone: whether a group's executions are awaited one after the other.
     """
     by_line: dict[Frame, list[Group]] = defaultdict(list)
-    for group in groups if handed_ns else ():
+    for group in groups if waits else ():
         if group.site.frame:
             by_line[group.site.frame].append(group)
     of_functions = by_function(chain(*by_line.values()))
-    for frame, ns in handed_ns.items():
+    for frame, wait in waits.items():
         some = by_line.get(frame) or of_functions.get((frame.file, frame.function), [])
+        if not wait.are_short and not all(map(is_alone, some)):
+            continue  # they overlap
         executions = sum(group.totals.statement_executions for group in some) or 1
         for group in some:
-            group.handed_ns += ns * group.totals.statement_executions / executions
+            group.handed_ns += wait.ns * group.totals.statement_executions / executions
 
 
 def unknown_causes(report: Report) -> Iterator[str]:

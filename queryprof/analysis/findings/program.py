@@ -21,7 +21,7 @@ from queryprof.analysis.findings.finding import (
     Finding,
     Severity,
 )
-from queryprof.analysis.findings.groups import Group, by_function, groups_of
+from queryprof.analysis.findings.groups import Group, by_function, groups_of, hand_over
 from queryprof.analysis.findings.libraries import (
     ONE_QUERY,
     SEVERAL,
@@ -31,6 +31,7 @@ from queryprof.analysis.findings.libraries import (
     package_of,
 )
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
+from queryprof.analysis.handoffs import waits_of
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, counted
 from queryprof.model import ENDLESS, CallPath, Frame, Profile, Schema
@@ -42,6 +43,13 @@ HEAVY_SHARE = 0.30
 
 STALE_ROWS, STALE_TIMES = 1000, 10
 """A table has at least so many rows, and so many times those that ANALYZE found."""
+
+TaskFinder = Callable[[Frame], bool | None]
+"""Whether a frame's line makes tasks, which run side by side; None: it is not known."""
+
+SPANS = "spans' time"
+
+NO_TASKS: TaskFinder = lambda _: None  # noqa: E731  as no source is there
 
 MOST_OF_OWN = 1.1
 """Statements beside others in a library's calls, for each that it executes for itself: some calls are timed alone."""
@@ -56,7 +64,7 @@ class Program:
     """What findings are made from.
 
     Attributes:
-        loop_at: looks up loops in the program's source.
+        loop_at, makes_tasks: look it up in the program's source.
         schemas: by a database's file, as far as it could be read; planner: SQLite's.
     """
 
@@ -64,6 +72,7 @@ class Program:
     loop_at: LoopFinder
     schemas: Mapping[str, Schema]
     planner: Planner = NO_PLANNER
+    makes_tasks: TaskFinder = NO_TASKS
 
     def served(self, group: Group) -> Served | None:
         """What would serve a group's statement; None: it is not known."""
@@ -76,6 +85,7 @@ class Program:
     @cached_property
     def all_groups(self) -> tuple[Group, ...]:
         groups = groups_of(self.report)
+        hand_over(groups, waits_of(self.report.handoffs), self._is_alone)
         untimed: dict[str, list[Group]] = defaultdict(list)
         around_ns: dict[str, list[float]] = defaultdict(list)
         for group in groups:
@@ -91,6 +101,12 @@ class Program:
             for group in found if around_ns[library] else ():
                 group.around_ns = median(around_ns[library])
         return groups
+
+    def _is_alone(self, group: Group) -> bool:
+        """Whether the program's source shows that no tasks of a request, or of the run, execute it side by
+        side.
+        """
+        return all(self.makes_tasks(frame) is False for frame in self.path_of(group))
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -262,7 +278,7 @@ class Program:
     def whole(self) -> str:
         """What that is called."""
         run_ns, spans_ns = self._times_ns
-        return "spans' time" if 0 < spans_ns < run_ns else "run"
+        return SPANS if 0 < spans_ns < run_ns else "run"
 
     @cached_property
     def loops(self) -> dict[tuple[str, str, int, str], Frame | None]:
@@ -317,20 +333,28 @@ class Program:
         Args:
             most: the severity that it has at the most.
         """
+        spans_ns = self._times_ns[1]
+        # Of requests side by side each waits its own time, however long the run is.
+        waits = bool(spans_ns) and group.handed_ns > group.steady_ns
         return self.about(
-            category, group.statement, group.site, gain_ns, evidence, fix, loop, code, doubt, most
-        )
+            category, group.statement, group.site, gain_ns, evidence, fix, loop, code, doubt, most,
+            (spans_ns, SPANS) if waits else None,
+        )  # fmt: skip
 
     def about(
         self, category: str, statement: str, site: CallSite, gain_ns: float,
         evidence: tuple[str, ...], fix: str, loop: CallSite | None = None, code: str = "",
-        doubt: str = "", most: Severity = Severity.HIGH,
+        doubt: str = "", most: Severity = Severity.HIGH, whole: tuple[int, str] | None = None,
     ) -> Finding | None:  # fmt: skip
-        """The same about any statement and call site."""
-        gain_ns = min(
-            gain_ns, sum(process.wall_ns for process in self.profile.processes) or gain_ns
-        )
-        share = gain_ns / self.run_ns if self.run_ns else 0.0
+        """The same about any statement and call site.
+
+        Args:
+            whole: what its share is of, and how that is called; None: of what all others are.
+        """
+        most_ns = whole[0] if whole else sum(one.wall_ns for one in self.profile.processes)
+        whole_ns, name = whole or (self.run_ns, self.whole)
+        gain_ns = min(gain_ns, most_ns or gain_ns)
+        share = gain_ns / whole_ns if whole_ns else 0.0
         if share < LEAST_SHARE and gain_ns < LEAST_NS:
             return None
         severity = severity_of(share, gain_ns / self.spans if self.spans else 0.0)
@@ -338,7 +362,7 @@ class Program:
         severity = order[max(order.index(severity), order.index(most))]
         return Finding(
             category, severity, min(share, 1.0), round(gain_ns), statement, site, loop, evidence,
-            fix, code, doubt, whole=self.whole,
+            fix, code, doubt, whole=name,
         )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ def together(findings: Sequence[Finding]) -> str:
     """What the first findings can win together, where they win much; "": fewer than two do."""
     chosen = [one for one in findings[: max(COUNTS)] if one.severity is not Severity.LOW]
     first = next((one for one in chosen if 0 < one.share < 1), None)  # else of what is not known
+    chosen = [one for one in chosen if first and one.whole == first.whole]
     if first is None or len(chosen) < min(COUNTS):
         return ""
     whole_ns = first.gain_ns / first.share
