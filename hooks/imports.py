@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 
+from queryprof.hooks.libraries import SQLITE3
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,10 +35,15 @@ class ImportHooks:
 
     Args:
         complain: called with one line about a module that could not be attached to.
+        attached: called when one is attached to.
     """
 
-    def __init__(self, hooks: Sequence[Hook], complain: Callable[[str], None]) -> None:
+    def __init__(
+        self, hooks: Sequence[Hook], complain: Callable[[str], None],
+        attached: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
         self._hooks = list(hooks)
+        self._attached = attached
         self._is_attached = False
         self.complain = complain
         self._waiting: dict[str, Hook] = {}
@@ -50,6 +57,18 @@ class ImportHooks:
         """The packages that have hooks, or will have, without those whose hook has failed."""
         modules = {hook.module for hook in self._hooks} - set(self.failures)
         return {package_of(module) for module in modules}
+
+    @property
+    def sqlite_versions(self) -> list[str]:
+        """The versions of SQLite in the drivers that the program has imported."""
+        found = {
+            hook.module: str(version)
+            for hook in self._hooks
+            if hook.module in sys.modules and (version := getattr(hook, "sqlite_version", None))
+        }
+        if len(found) > 1 and "sqlite3" not in sys.modules:
+            found.pop(SQLITE3, None)  # it was imported for the counters of another one
+        return list(dict.fromkeys(found.values()))
 
     def attach(self) -> None:
         """Attaches to the imported modules, and to the others when they are imported."""
@@ -119,6 +138,7 @@ class ImportHooks:
             reason = getattr(hook, "counters_off", None)
             if reason:
                 self.counters_off[hook.module] = reason
+            self._attached()
         except Exception as error:
             self.failures[hook.module] = str(error)
             self.complain(f"{hook.module} is not measured: {error}")

@@ -56,6 +56,11 @@ class Later:
         """Why the counters of a driver that is attached to are unknown; None: they are not."""
         return getattr(self._hook, "counters_off", None)
 
+    @property
+    def sqlite_version(self) -> str | None:
+        """Of the SQLite in a driver that is attached to; None: it has none of its own."""
+        return getattr(self._hook, "sqlite_version", None)
+
     def attach(self, module: ModuleType) -> None:
         """Makes the hook, once, and attaches."""
         if self._hook is None:

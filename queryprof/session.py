@@ -62,7 +62,8 @@ class Session:
     """
 
     def __init__(self) -> None:
-        self.libraries = ImportHooks([Sqlite3Driver(self._note_sqlite), *library_hooks()], complain)
+        hooks = [Sqlite3Driver(self._note_counters), *library_hooks()]
+        self.libraries = ImportHooks(hooks, complain, self._note_versions)
         self._stall_s = 0.0
         self.exclusive = Exclusive(self.stop)  # start, stop, and reading what is recorded
         self._is_stopping = False
@@ -148,13 +149,15 @@ class Session:
                 after_in_child=self._after_fork_in_child,
             )
 
-    def _note_sqlite(self, version: str, counters_off: str | None) -> None:
+    def _note_versions(self) -> None:
+        if self._facts is not None:
+            self._facts.note(sqlite_version=", ".join(self.libraries.sqlite_versions))
+
+    def _note_counters(self, counters_off: str | None) -> None:
         assert self._facts is not None  # libraries are attached while recording is on
         self.counters_off = counters_off
         self.files_off = counters_off or _core.files_off()
-        self._facts.note(
-            sqlite_version=version, counters_off=counters_off, files_off=self.files_off
-        )
+        self._facts.note(counters_off=counters_off, files_off=self.files_off)
 
     def _begin_process(self) -> None:
         assert self._facts is not None  # recording is on
@@ -308,6 +311,7 @@ class Session:
             if self._meter and self._facts:
                 self._meter.count()
                 if is_end:
+                    self._note_versions()
                     self._facts.note(unmeasured=unmeasured_modules(self.libraries.packages))
                 self._facts.end()
             if is_end:

@@ -57,6 +57,7 @@ class OwnSqliteHook(DriverHook):
 
     Attributes:
         counters_off: why the counters are unknown, or None: they are on.
+        sqlite_version: of its SQLite; None: it is not attached to.
     """
 
     def __init__(self, module: str) -> None:
@@ -65,6 +66,7 @@ class OwnSqliteHook(DriverHook):
         self._connect = "Connection" if module == "apsw" else "connect"
         self._cursor_type: type | None = None
         self.counters_off: str | None = "not attached"
+        self.sqlite_version: str | None = None
 
     def attach(self, module: ModuleType) -> None:
         """Patches the driver's types; all of them or none.
@@ -75,6 +77,8 @@ class OwnSqliteHook(DriverHook):
         self.counters_off = self._start_counters(module)
         self._cursor_type = find_type(module, "Cursor")  # for its count of changed rows
         super().attach(module)
+        version = getattr(module, "sqlite_version", None)
+        self.sqlite_version = version or module.sqlite_lib_version()  # as APSW calls it
 
     def _attach(self, owner: type, _name: str, methods: Mapping[str, str]) -> None:
         self.probes.attach(owner, methods, self._cursor_type, has_own_sqlite=True)

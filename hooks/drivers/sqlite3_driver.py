@@ -38,14 +38,18 @@ class Sqlite3Driver:
     """The probes on sqlite3, and the counters of its connections.
 
     Args:
-        attached: called with SQLite's version, and why its counters are unknown or None: they are on.
+        attached: called with why its counters are unknown, or None: they are on.
+
+    Attributes:
+        sqlite_version: of its SQLite; None: it is not attached to.
     """
 
     module = SQLITE3
 
-    def __init__(self, attached: Callable[[str, str | None], None]) -> None:
+    def __init__(self, attached: Callable[[str | None], None]) -> None:
         self._probes = driver.Probes()
         self._attached = attached
+        self.sqlite_version: str | None = None
 
     def attach(self, module: ModuleType) -> None:
         """Patches the types; all of them or none."""
@@ -57,7 +61,8 @@ class Sqlite3Driver:
                 connection = module.connect(":memory:")
                 counters_off = _core.counters_start(library_of(module), connection)
                 connection.close()
-            self._attached(module.sqlite_version, counters_off)
+            self.sqlite_version = module.sqlite_version
+            self._attached(counters_off)
         except BaseException:
             self.detach()
             raise

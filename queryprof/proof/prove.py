@@ -84,7 +84,8 @@ def prove(
     start_s = time.monotonic()
     path = _database(database)
     processes = report.profile.processes
-    versions = tuple(dict.fromkeys(one.sqlite_version for one in processes if one.sqlite_version))
+    listed = (part for one in processes for part in one.sqlite_version.split(", "))
+    versions = tuple(dict.fromkeys(filter(None, listed)))
     with judge_of(versions, interpreter) as judge:
         _copy(judge, path)
         judge.deadline(budget_s * SEARCH_SHARE - (time.monotonic() - start_s))

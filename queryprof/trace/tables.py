@@ -42,9 +42,7 @@ TABLES = (
             last("argv", "JSON list of strings", sql_type="TEXT"),
             last("directory", "working directory at the start", sql_type="TEXT"),
             last("python_version", sql_type="TEXT"),
-            last(
-                "sqlite_version", "of the standard library's sqlite3; '': it was not used", "TEXT"
-            ),
+            last("sqlite_version", "of the drivers, with commas between; '': of none", "TEXT"),
             last("queryprof_version", sql_type="TEXT"),
             last("start_unix_ns"),
             last("end_unix_ns", "or when it was last seen to do something"),
