@@ -64,6 +64,11 @@ def pytest_configure(config: pytest.Config) -> None:
     options = ("queryprof", "queryprof_save", "queryprof_save_to", "queryprof_check")
     if config.getoption("queryprof_verify") and not config.getoption("queryprof_save"):
         raise pytest.UsageError("queryprof: --queryprof-verify goes with --queryprof-save")
+    # With --queryprof-check in addopts, --queryprof-save alone is how a baseline is renewed.
+    if {"--queryprof-save", "--queryprof-check"} <= set(map(str, config.invocation_params.args)):
+        raise pytest.UsageError(
+            "queryprof: --queryprof-save makes what --queryprof-check compares with: use one of them"
+        )
     if any(config.getoption(option) for option in options):
         _recorder(config)
 

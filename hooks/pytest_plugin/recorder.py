@@ -223,12 +223,15 @@ class TestRecorder:
         if self._saves:
             ran_in = {test.partition("::")[0] for test in self._calls}
             try:
+                if not passed:
+                    raise QueryprofError("the baseline is not saved: no test has passed")
                 gate.save(passed, self._deselected | self._failed, ran_in)
                 if self._verifies and session.exitstatus in COMPLETE:
                     self._verify(session, passed)
             except QueryprofError as error:
                 self._not_saved = str(error)
-        if self._not_saved or gate.has_seen_nothing(self._calls):
+        is_wrong = self._not_saved or gate.has_seen_nothing(self._calls)
+        if is_wrong and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _verify(self, session: pytest.Session, passed: dict[str, Report]) -> None:

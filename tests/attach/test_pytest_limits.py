@@ -218,3 +218,27 @@ def test_locks_have_budgets(run: Run) -> None:
     )  # a read lock that is held is no transaction of that budget
     Path("test_locks.py").write_text(LOCKING.format(budget=60_000))
     assert run().returncode == 0
+
+
+def test_a_baseline_is_not_checked_with_itself(run: Run) -> None:
+    """But --queryprof-save renews it where addopts check it."""
+    suite()
+    result = run("--queryprof-save", "--queryprof-check")
+    assert (result.returncode, Path("queryprof-baseline.json").exists()) == (4, False)
+    assert "use one of them" in result.stderr
+    Path("pytest.ini").write_text("[pytest]\naddopts = --queryprof-check\n")
+    assert run("--queryprof-save").returncode == 0
+    assert run().returncode == 0
+    suite(times=6)
+    assert run().returncode == 1
+
+
+def test_without_a_test_that_has_passed_no_baseline_is_made(run: Run) -> None:
+    suite(extra="raise KeyError")
+    Path("test_suite.py").write_text("import missing_module\n")
+    for status, arguments in (
+        (2, ["--queryprof-save"]),
+        (5, ["--queryprof-save", "-k", "none", "--ignore=test_suite.py"]),
+    ):
+        result = run(*arguments)
+        assert (result.returncode, Path("queryprof-baseline.json").exists()) == (status, False)
