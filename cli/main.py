@@ -66,6 +66,8 @@ class Commands(click.Group):
             more = [f"Did you mean {like}?" for like in get_close_matches(args[0], COMMANDS, 1)]
             if args[0].endswith(".py"):
                 more.append(f"To record a program: queryprof run {args[0]}")
+            elif os.path.isfile(args[0]):
+                more.append(f"To read a trace: queryprof report {args[0]}")
             raise click.UsageError(" ".join([error.message, *more]), ctx) from None
 
 
@@ -92,7 +94,7 @@ def main() -> None:
         text = io.StringIO()
         error.show(text)
         for line in text.getvalue().rstrip("\n").split("\n"):
-            click.echo(visible(line), err=True)
+            click.echo(visible(line.expandtabs(4)), err=True)
         sys.exit(EXIT_ERROR)
     except QueryprofError as error:
         click.echo(f"queryprof: {visible(str(error))}", err=True)

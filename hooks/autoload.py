@@ -33,6 +33,9 @@ RUNNER_VARIABLE = "QUERYPROF_RUNNER_PID"
 FUNCTIONS_VARIABLE = "QUERYPROF_CPROFILE"
 """The file for the functions' times of the process whose parent is the runner."""
 
+WORDS = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
+"""What else switches on and off."""
+
 OURSELVES = "queryprof"
 """The program that is never recorded: the command."""
 
@@ -49,6 +52,7 @@ def start() -> None:
     """Starts recording as set in the environment; a second call does nothing."""
     global _started
     value = os.environ.get(VARIABLE, "")
+    value = WORDS.get(value.lower(), value)
     if _started or value in ("", "0", os.devnull) or running_program() == OURSELVES:
         return
     _started = True

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from queryprof.analysis.rules import IGNORED, REPEATS, SCANNED_ROWS, Rules
+from queryprof.analysis.units import counted
 from queryprof.core import _core
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
@@ -275,10 +276,11 @@ class TestRecorder:
         if better:
             write_line(
                 out,
-                f"{better} tests ask less than the baseline says; accept that with:"
+                f"{counted(better, 'test')} with less than in the baseline; accept that with:"
                 " pytest --queryprof-save",
             )
         if new:
             write_line(
-                out, f"{new} tests are not in the baseline; add them with: pytest --queryprof-save"
+                out,
+                f"{counted(new, 'test')} not in the baseline; add them with: pytest --queryprof-save",
             )

@@ -135,7 +135,7 @@ def test_what_is_better_passes_and_says_how_to_accept_it(run: Run) -> None:
     suite(times=3)
     result = run("--queryprof-check")
     assert result.returncode == 0
-    assert "1 tests ask less than the baseline says; accept that with" in result.stdout
+    assert "1 test with less than in the baseline; accept that with" in result.stdout
     run("--queryprof-save")
     assert "ask less" not in run("--queryprof-check").stdout
 
