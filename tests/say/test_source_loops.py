@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from say.by_hand import aggregate, profile_of
 
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.report import Report
-from queryprof.model import ENDLESS, Frame
+from queryprof.model import ENDLESS, Frame, StackSample
 from queryprof.trace.sources import Sources
 
 pytestmark = pytest.mark.once
@@ -136,3 +137,36 @@ def test_lines_that_make_tasks(tmp_path: Path) -> None:
     found = [sources.makes_tasks(Frame("f", str(file), line)) for line in (2, 3, 4, 6, 7)]
     assert found == [False, True, False, False, True]
     assert sources.makes_tasks(Frame("f", "other.py", 1)) is None
+
+
+VIEW = "return render(request, [total(o) for o in orders])"
+
+
+@pytest.mark.parametrize(
+    ("called", "is_loop"), [("render", False), ("total", True), ("_get", True)]
+)
+def test_a_comprehension_beside_what_is_called_is_no_loop_of_it(
+    tmp_path: Path, called: str, is_loop: bool
+) -> None:
+    """A template's loop is in no line of the program."""
+    file = tmp_path / "v.py"
+    file.write_text(f"def view(request, orders):\n    {VIEW}\n")
+    sources = Sources({str(file): frozenset({sha256(file.read_bytes()).hexdigest()})})
+    view = Frame("view", str(file), 2)
+    inside = Frame(f"Library.{called}", "/venv/site-packages/library.py", 9, "library")
+    sample = StackSample(READ, (inside, view), 64, 1)
+    profile = replace(profile_of(aggregate(READ, (view,), count=50)), stack_samples=(sample,))
+    program = Program(Report(profile), sources.loop_at, {})
+    assert bool(program.loop_of(program.all_groups[0])) == is_loop
+
+
+@pytest.mark.parametrize(("places", "is_said"), [(1, True), (2, False)])
+def test_what_reads_an_attribute_is_said_where_it_is_read_at_one_place(
+    places: int, is_said: bool
+) -> None:
+    sites = [(Frame(f"view_{number}", "/app/v.py", number + 1),) for number in range(places)]
+    profile = profile_of(*(aggregate(READ, site, count=50) for site in sites))
+    profile = replace(profile, notes={READ: "lazy load of Book.publisher in template books.html:3"})
+    program = Program(Report(profile), lambda *_: None, {})
+    notes = {program.note_of(group) for group in program.all_groups}
+    assert notes == {"lazy load of Book.publisher" + " in template books.html:3" * is_said}

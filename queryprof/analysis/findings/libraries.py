@@ -113,6 +113,11 @@ LAZY = "lazy load of "
 """How a note begins that the object mapper has given, before the class and the attribute."""
 
 
+def without_reader(note: str) -> str:
+    """A note without the template or serializer that reads what it is about."""
+    return note.partition(" in ")[0]
+
+
 def loaded_before(library: str, note: str) -> str:
     """How what is loaded for each object of a class is loaded with all of them.
 

@@ -29,6 +29,7 @@ from queryprof.analysis.findings.libraries import (
     loads_lazily,
     outside_of_request,
     package_of,
+    without_reader,
 )
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
 from queryprof.analysis.handoffs import waits_of
@@ -202,7 +203,14 @@ class Program:
             stack for stack in self._stacks.get(group.statement, ()) if group.site.frame in stack
         ]
         is_known = not here or any(loads_lazily(stack, note or "") for stack in here)
+        if note and self._places[group.statement] > 1:
+            note = without_reader(note)  # what reads it elsewhere
         return note if is_known else None
+
+    @cached_property
+    def _places(self) -> Counter[str]:
+        """In how many places each statement is executed."""
+        return Counter(group.statement for group in self.all_groups)
 
     @cached_property
     def _callers(self) -> Mapping[object, Group]:
@@ -305,7 +313,7 @@ class Program:
         known.
         """
         path = self.path_of(group)
-        called = ""
+        called = self._called_by(group)
         for depth, frame in enumerate(path):
             key = (frame.file, frame.function, frame.line, called)
             if key not in self.loops:
@@ -322,6 +330,15 @@ class Program:
                 return CallSite(frame, group.path[depth + 1 :])
             running.add((frame.file, frame.function))
         return None
+
+    def _called_by(self, group: Group) -> str:
+        """The library's function that the program calls at a group's place; "": a driver's, or not known."""
+        frame = group.path[0] if group.path else None
+        for stack in self._stacks.get(group.statement, ()):
+            place = stack.index(frame) if frame in stack else 0
+            if place:
+                return stack[place - 1].function.rpartition(".")[2]
+        return ""
 
     def finding(
         self, category: str, group: Group, gain_ns: float, evidence: tuple[str, ...], fix: str,
