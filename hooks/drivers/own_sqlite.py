@@ -77,8 +77,7 @@ class OwnSqliteHook(DriverHook):
         self.counters_off = self._start_counters(module)
         self._cursor_type = find_type(module, "Cursor")  # for its count of changed rows
         super().attach(module)
-        version = getattr(module, "sqlite_version", None)
-        self.sqlite_version = version or module.sqlite_lib_version()  # as APSW calls it
+        self.sqlite_version = _version_of(module)
 
     def _attach(self, owner: type, _name: str, methods: Mapping[str, str]) -> None:
         self.probes.attach(owner, methods, self._cursor_type, has_own_sqlite=True)
@@ -98,3 +97,12 @@ class OwnSqliteHook(DriverHook):
         except Exception as error:
             return f"its SQLite does not load the core: {error}"
         return _core.counters_start_private()
+
+
+def _version_of(module: ModuleType) -> str | None:
+    """By the names of sqlite3, of APSW, and of APSW before 3.43."""
+    version = getattr(module, "sqlite_version", None)
+    function = getattr(module, "sqlite_lib_version", None) or getattr(
+        module, "sqlitelibversion", None
+    )
+    return version or (function() if function else None)

@@ -301,31 +301,6 @@ def test_the_command_is_never_recorded(queryprof: Run, script: Script, tmp_path:
     assert by_operation(read_profile("x.qprof"))[SELECT] == 7
 
 
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [(("-X", "dev"), "program"), (("-Werror", "-W", "ignore", "-B"), "program"), ((), "program")],
-)
-def test_a_trace_is_called_like_its_program(
-    script: Script, options: tuple[str, ...], name: str
-) -> None:
-    path = script(WORK + "work(1)\n")
-    environment = {**os.environ, "QUERYPROF": "1", "PYTHONPATH": startup()}
-    subprocess.run([sys.executable, *options, path], env=environment, check=True)
-    (trace,) = Path().glob("*.qprof")
-    assert trace.name.startswith(f"queryprof-{name}-")
-
-
-@pytest.mark.parametrize(
-    ("value", "names"), [("1", 1), ("True", 1), ("on", 1), ("0", 0), ("off", 0), ("no", 0)]
-)
-def test_words_that_switch_on_and_off(script: Script, value: str, names: int) -> None:
-    path = script(WORK + "work(1)\n")
-    environment = {**os.environ, "QUERYPROF": value, "PYTHONPATH": startup()}
-    subprocess.run([sys.executable, path], env=environment, check=True)
-    assert len(os.listdir()) == names + 1
-    assert len([*Path().glob("queryprof-program-*.qprof")]) == names
-
-
 def test_a_users_sitecustomize_still_runs(queryprof: Run, script: Script, tmp_path: Path) -> None:
     """The hook takes itself off sys.path and runs what Python would have run."""
     (tmp_path / "site").mkdir()
