@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate
 
+SLOWER = 1.25
+"""A statement that takes so many times what it took is slower, and not measured on a busy machine alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -43,11 +46,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Outweighed:
-    """Indexes that make statements faster, and are no advice: the recorded inserts lose more to them.
+    """Indexes that make statements faster, and are no advice: the recorded inserts, or other statements, lose
+    more to them.
 
     Attributes:
-        sql: what makes them; statements: which they make faster.
-        win_ns: of the statements' recorded time; loss_ns: of the recorded inserts'.
+        sql: what makes them; statements: which they make faster; slower: which slower, by much.
+        win_ns: of the statements' recorded time, or as measured; loss_ns: of the inserts' and the others'.
         inserts: how many were recorded.
     """
 
@@ -56,6 +60,7 @@ class Outweighed:
     win_ns: float
     loss_ns: float
     inserts: int
+    slower: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +86,17 @@ class Proof:
 
     @property
     def after_ns(self) -> float:
-        """What all its executions would take."""
+        """What all its executions would take: they win a part of the recorded time, and lose what was measured."""
+        if self.after.ns > self.before.ns:
+            return self.recorded_ns + self.executions * (self.after.ns - self.before.ns)
         return self.recorded_ns * self.after.ns / self.before.ns if self.before.ns else 0.0
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether an index that it uses makes it slower, by a quarter and with more work."""
+        steps = (self.before.vm_steps, self.after.vm_steps)
+        is_more = steps[0] is None or steps[1] is None or steps[1] > steps[0]
+        return bool(self.uses) and is_more and self.after.ns > SLOWER * self.before.ns
 
 
 @dataclass(frozen=True, slots=True)

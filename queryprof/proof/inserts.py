@@ -50,13 +50,17 @@ class Inserts:
         )
 
     def outweigh(
-        self, indexes: dict[Candidate, str], faster: Iterable[str], win_ns: float, loss_ns: float
-    ) -> None:
+        self, indexes: dict[Candidate, str], faster: Iterable[str], win_ns: float, loss_ns: float,
+        slower: Iterable[str],
+    ) -> None:  # fmt: skip
         """Keeps indexes, with their names, that make statements faster and are not worth it."""
         recorded = sum(self.recorded(table) for table in {one.table for one in indexes})
         sql = " ".join(f"{one.sql(name)};" for one, name in indexes.items())
         self.outweighed.append(
-            (tuple(indexes), Outweighed(sql, tuple(faster), win_ns, loss_ns, recorded))
+            (
+                tuple(indexes),
+                Outweighed(sql, tuple(faster), win_ns, loss_ns, recorded, tuple(slower)),
+            )
         )
 
 

@@ -167,7 +167,7 @@ def _queries(
 def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proof, ...]]:
     """Makes the changes once more on a fresh copy, in order, and measures all statements on both."""
     judge.take(BEFORE, AFTER)
-    costs = {query.statement: 1.0 for query in search.queries}
+    costs = {query.statement: search.base_ns(query) for query in search.queries}
     made: list[tuple[Step, Change]] = []
     proofs: list[Proof] = []
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
@@ -196,7 +196,7 @@ def _is_of_use(search: Search, step: Step, change: Change) -> bool:
 
 
 def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> Change:
-    """Makes a change; `costs`: by statement the share of its first time, brought up to date."""
+    """Makes a change; `costs`: by statement what it takes (ns), brought up to date."""
     name = search.name(step)
     bytes_before = judge.size(AFTER)
     slower_before = (
@@ -210,9 +210,9 @@ def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> 
             continue
         if not name and search.plan(query, AFTER) == search.plan(query, BEFORE):
             continue
-        share = search.cost(query, AFTER) / max(search.base_ns(query), 1)
-        win_ns += query.ns * (costs[query.statement] - share)
-        costs[query.statement] = share
+        now_ns = search.cost(query, AFTER)
+        win_ns += search.times.won_ns(query, costs[query.statement], now_ns)
+        costs[query.statement] = now_ns
     slower = search.inserts.slower_ns(step.table) if slower_before is not None else None
     lost_ns = None if slower is None or slower_before is None else max(0.0, slower - slower_before)
     inserts = search.inserts.recorded(step.table)

@@ -31,13 +31,8 @@ from queryprof.proof.judging import (
 )
 from queryprof.proof.schema import DatabaseSchema
 from queryprof.proof.statistics import set_statistics, statistics_of
+from queryprof.proof.times import Times
 from queryprof.proof.workload import Query
-
-LEAST_SHARE = 0.03
-"""Of the time that is left: what wins less is not worth an index."""
-
-LEAST_OF_ALL, LEAST_NS = 0.0004, 100_000
-"""Of the whole recorded time, and in it: what wins less is not worth an index either."""
 
 PLANNER_ROUNDS = 3
 DISCOUNT = 0.85
@@ -45,9 +40,6 @@ DISCOUNT = 0.85
 
 CLOSE = 0.95
 """So much of what the next candidate may win at the most is enough."""
-
-HARDLY = 0.8
-"""A statement that takes more than this share of its time is hardly faster."""
 
 HOPELESS, FLOOR_NS = 2.0, 1_000_000
 """A statement that takes so many times what it takes now, and this more, is interrupted."""
@@ -96,8 +88,7 @@ class Search:
         self.chosen: list[Step] = []
         self.base: dict[str, tuple[Measured, ...]] = {}
         """By statement: its samples as the database is, as far as they were measured."""
-        self._base: dict[str, float] = {}
-        self._now: dict[str, float] = {}
+        self.times = Times(self.queries)
         self._names: dict[Step, str] = {}
         self.all_queries = tuple(queries)
         self.statistics = statistics_of(judge)
@@ -111,29 +102,17 @@ class Search:
                 if query.samples:
                     found = self._measured_samples(query, BEFORE, UNLIMITED_NS)
                     self.base[query.statement] = found
-                    self._base[query.statement] = fmean(one.ns for one in found)
+                    self.times.base[query.statement] = fmean(one.ns for one in found)
                     self.queries.append(query)
                 elif not query.inserts_into:
                     self.reasons[query.statement] = query.reason
             except StatementError as error:
                 self.reasons[query.statement] = str(error)
-        self._now = dict(self._base)
+        self.times.now = dict(self.times.base)
 
     def base_ns(self, query: Query) -> float:
         """Time (ns) of one execution as the database is."""
-        return self._base[query.statement]
-
-    def left_ns(self) -> float:
-        """What the recorded statements would take with what is chosen."""
-        return sum(
-            one.ns * self._now[one.statement] / max(self._base[one.statement], 1)
-            for one in self.queries
-        )
-
-    def least_ns(self) -> float:
-        """What a change must win."""
-        whole_ns = sum(query.ns for query in self.queries)
-        return max(LEAST_SHARE * self.left_ns(), LEAST_OF_ALL * whole_ns, LEAST_NS)
+        return self.times.base[query.statement]
 
     def run(self) -> None:
         """Fills `chosen`; whatever ends it, it is good. Raises OutOfTime."""
@@ -144,29 +123,61 @@ class Search:
         ]
         heapq.heapify(heap)
         self._try_analyze(-heap[0][0] if heap else 0.0)
-        while heap and len(self.chosen) < MOST_INDEXES and -heap[0][0] >= self.least_ns():
+        while heap and len(self.chosen) < MOST_INDEXES and -heap[0][0] >= self.times.least_ns():
             _, width, number, team, beside = heapq.heappop(heap)
             new = tuple(one for one in team if not self._is_known(one, self.chosen, len(team) > 1))
             if not new:
                 continue
             costs = self._try(new)
-            gain = self._win_ns(costs)
+            gain = self.times.win_ns(costs)
             loss = self.inserts.loss_ns(new) if costs else 0.0
             win = gain - loss
             is_best = beside == len(self.chosen) or not heap or win >= -CLOSE * heap[0][0]
-            if is_best and win >= self.least_ns():
+            if is_best and win >= self.times.least_ns() and (slower := self.times.slower(costs)):
+                costs |= {query.statement: self.cost(query, AFTER) for query in slower}
+                gain = self.times.win_ns(costs)
+                win = gain - loss
+                if win < self.times.least_ns() or self.times.measured_win_ns(costs) <= 0:
+                    self._outweigh(new, costs, loss)
+                    win = 0.0
+            if is_best and win >= self.times.least_ns():
                 self.chosen += new
-                self._now |= costs
+                self.times.now |= costs
                 continue
-            if gain >= self.least_ns() > win:
-                faster = [one for one, ns in costs.items() if ns < self._now[one]]
-                self.inserts.outweigh({one: self.name(one) for one in new}, faster, gain, loss)
+            if gain >= self.times.least_ns() > gain - loss:
+                self._outweigh(new, costs, loss)
             for one in new:
                 self._drop(one)
             if win > 0 and beside != len(self.chosen):
                 heapq.heappush(heap, (-win, width, number, team, len(self.chosen)))
         self._try_analyze(0.0)
         self._prune()
+
+    def _outweigh(self, team: Team, costs: dict[str, float], loss_ns: float) -> None:
+        """Keeps indexes that inserts, or other statements, speak against."""
+        won = {
+            query.statement: self.times.won_ns(
+                query, self.times.now[query.statement], costs[query.statement]
+            )
+            for query in self.queries
+            if query.statement in costs
+        }
+        slower = [query.statement for query in self.times.slower(costs)]
+        wins = won
+        if slower:  # what both are compared by
+            wins = {
+                query.statement: query.executions
+                * (self.times.now[query.statement] - costs[query.statement])
+                for query in self.queries
+                if query.statement in costs
+            }
+        self.inserts.outweigh(
+            {one: self.name(one) for one in team},
+            [one for one, ns in won.items() if ns > 0],
+            sum(ns for ns in wins.values() if ns > 0),
+            loss_ns - sum(won[one] for one in slower),
+            slower,
+        )
 
     def outweighed(self) -> tuple[Outweighed, ...]:
         """What the recorded inserts speak against, of each statement the one that wins most."""
@@ -244,7 +255,7 @@ class Search:
         """
         return {
             query.statement: self.cost(
-                query, AFTER, HOPELESS * self._now[query.statement] + FLOOR_NS
+                query, AFTER, HOPELESS * self.times.now[query.statement] + FLOOR_NS
             )
             for query in self.queries
             if query.writes_to(tables)
@@ -275,7 +286,7 @@ class Search:
         found: list[Measured] = []
         for number in range(len(query.samples)):
             found.append(self.measured((copy,), query, number, ROUNDS, ENOUGH_NS, limit_ns)[copy])
-            if max(found[0].ns, self._base.get(query.statement, 0)) > LONG_NS:
+            if max(found[0].ns, self.times.base.get(query.statement, 0)) > LONG_NS:
                 break
         return tuple(found)
 
@@ -293,18 +304,6 @@ class Search:
             )
         )
 
-    def _win_ns(self, costs: dict[str, float]) -> float:
-        """The recorded time that is won by new costs of some statements.
-
-        A statement that is hardly faster may be just as fast: it wins nothing. One that writes may lose.
-        """
-        won = 0.0
-        for query in self.queries:
-            now, new = self._now[query.statement], costs.get(query.statement)
-            if new is not None and not HARDLY * now < new < now / (HARDLY if query.writes else 1):
-                won += query.ns * (now - new) / max(self._base[query.statement], 1)
-        return won
-
     def _try_analyze(self, bound: float) -> None:
         """ANALYZE is chosen where no index is expected to win clearly more: it costs no write anything.
 
@@ -315,10 +314,10 @@ class Search:
         before = {query.statement: self.plan(query, AFTER) for query in self.queries}
         self.judge.do(AFTER, "ANALYZE")
         costs = self._costs_of_others(before)
-        win = self._win_ns(costs)
-        if win >= self.least_ns() and win >= DISCOUNT * DISCOUNT * bound:
+        win = self.times.win_ns(costs)
+        if win >= self.times.least_ns() and win >= DISCOUNT * DISCOUNT * bound:
             self.chosen.append(ANALYZE)
-            self._now |= costs
+            self.times.now |= costs
         else:
             self.forget_statistics()
 
@@ -342,12 +341,12 @@ class Search:
             place, kept = self.chosen.index(one), one
             others = [step for step in self.chosen if step != one]
             # What another begins with is not made beside it, whatever it wins.
-            most_ns = math.inf if self._is_known(one, others) else self.least_ns()
+            most_ns = math.inf if self._is_known(one, others) else self.times.least_ns()
             if others and self._goes_without(one, None, most_ns):
                 self.chosen.remove(one)
                 continue
             while len(kept.terms) > 1 and not self._is_known(kept.shortened(), others):
-                if not self._goes_without(kept, kept.shortened(), self.least_ns()):
+                if not self._goes_without(kept, kept.shortened(), self.times.least_ns()):
                     break
                 kept = self.chosen[place] = kept.shortened()
 
@@ -355,9 +354,9 @@ class Search:
         before = {query.statement: self.plan(query, AFTER) for query in self.queries}
         self.forget_statistics()
         costs = self._costs_of_others(before)
-        if -self._win_ns(costs) < self.least_ns():
+        if -self.times.win_ns(costs) < self.times.least_ns():
             self.chosen.remove(ANALYZE)
-            self._now |= costs
+            self.times.now |= costs
         else:
             self.judge.do(AFTER, "ANALYZE")
 
@@ -372,9 +371,9 @@ class Search:
         if instead:
             self._build(instead, self.name(instead))
         costs = {query.statement: self.cost(query, AFTER, self._worst_ns(query)) for query in users}
-        is_good = -self._win_ns(costs) < most_ns
+        is_good = -self.times.win_ns(costs) < most_ns
         if is_good:
-            self._now |= costs
+            self.times.now |= costs
         else:
             self.judge.do(AFTER, "ROLLBACK TO queryprof_without")
         self.judge.do(AFTER, "RELEASE queryprof_without")
@@ -382,8 +381,12 @@ class Search:
 
     def _worst_ns(self, query: Query) -> float:
         """From this time on a statement has lost more than a change must win."""
-        base = self._base[query.statement]
-        return self._now[query.statement] + 2 * self.least_ns() * base / max(query.ns, 1) + FLOOR_NS
+        base = self.times.base[query.statement]
+        return (
+            self.times.now[query.statement]
+            + 2 * self.times.least_ns() * base / max(query.ns, 1)
+            + FLOOR_NS
+        )
 
 
 def names(plan: Iterable[str], index: str) -> bool:

@@ -12,6 +12,7 @@ from queryprof.proof.index import Candidate, Term
 from queryprof.proof.judging import AFTER, BEFORE, Judge
 from queryprof.proof.schema import schema_of
 from queryprof.proof.search import Search
+from queryprof.proof.times import Times
 
 pytestmark = pytest.mark.once
 
@@ -50,7 +51,7 @@ def test_what_another_begins_with_is_not_made_beside_it(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where whatever is lost without it is too much."""
-    monkeypatch.setattr(Search, "least_ns", lambda _: -1.0)
+    monkeypatch.setattr(Times, "least_ns", lambda _: -1.0)
     search = Search(judge, schema_of(judge), ())
     short = Candidate("large", (Term("a"),))
     long = Candidate("large", (Term("a"), Term("b")))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.units import counted, duration, size, times
+from queryprof.analysis.units import counted, duration, shortened, size, times
 from queryprof.model.advice import Advice, Change, Outweighed, Proof, Rewrite
 
 OF_INDEXES = frozenset(
@@ -88,6 +88,11 @@ def _without_index(finding: Finding, advice: Advice) -> Finding:
 
 def outweighed_in_words(one: Outweighed) -> str:
     """What speaks for indexes, and against them."""
+    if one.slower:
+        return (
+            f"would win {duration(one.win_ns)}, and lose {duration(one.loss_ns)} of other statements that SQLite"
+            f" would run by it, as {shortened(one.slower[0], 80)}"
+        )
     return (
         f"would win {duration(one.win_ns)}, and {counted(one.inserts, 'recorded insert')} would lose"
         f" {duration(one.loss_ns)} to it: worth it where the table is read more than it was here"
@@ -99,6 +104,8 @@ def proof_in_words(proof: Proof) -> str:
     times = f"{duration(proof.before.ns)} -> {duration(proof.after.ns)}"
     if proof.is_proved:
         return f"proved: {times} ({factor(proof)})"
+    if proof.is_slower:
+        return f"slower: {times}, by {', '.join(proof.uses)}"
     return f"not proved: {times}: {proof.doubt}" if proof.doubt else f"as before: {times}"
 
 

@@ -15,8 +15,10 @@ PROOFS = 50
 def advice_data(advice: Advice, numbers: Numbers) -> dict[str, Any]:
     """The time that is left with each further change, and each statement before and after."""
     before_ns = advice.before_ns or 1.0
-    changed = [proof for proof in advice.proofs if proof.is_proved or proof.doubt]
-    changed.sort(key=lambda proof: proof.after_ns - proof.recorded_ns)
+    changed = [
+        proof for proof in advice.proofs if proof.is_proved or proof.doubt or proof.is_slower
+    ]
+    changed.sort(key=lambda proof: -abs(proof.after_ns - proof.recorded_ns))
     return {
         "summary": numbers.text(summary(advice)),
         "cautions": [numbers.text(caution) for caution in cautions(advice)],
@@ -38,4 +40,5 @@ def advice_data(advice: Advice, numbers: Numbers) -> dict[str, Any]:
 
 def _verdict(proof: Proof) -> str:
     said = f"proved, {factor(proof)}" if proof.is_proved else f"not proved: {proof.doubt}"
+    said = "slower" if proof.is_slower else said
     return f"{said}; values of the database" if proof.is_drawn else said

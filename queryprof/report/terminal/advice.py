@@ -32,9 +32,13 @@ def print_advice(advice: Advice, file: TextIO | None = None, width: int | None =
             Text.assemble((f"{number:>3}  ", "bold"), (change.sql, "cyan"), overflow="fold"),
             Padding(Text(change_in_words(change, advice), "green", overflow="fold"), (0, 0, 0, 5)),
         ]
-    changed = [proof for proof in advice.proofs if proof.is_proved or proof.doubt]
+    changed = [
+        proof for proof in advice.proofs if proof.is_proved or proof.doubt or proof.is_slower
+    ]
     if changed:
-        shown = sorted(changed, key=lambda proof: proof.after_ns - proof.recorded_ns)[:MOST_PROOFS]
+        shown = sorted(changed, key=lambda proof: -abs(proof.after_ns - proof.recorded_ns))[
+            :MOST_PROOFS
+        ]
         parts.append(heading("Statements, before and after"))
         parts += [_proof(proof, console.width) for proof in shown]
         if len(changed) > len(shown):
