@@ -212,3 +212,30 @@ def test_what_a_library_executes_for_itself_beside_others_hides_no_loop(
         stack_samples=(*two.stack_samples, *[stack][:own]),
     )
     assert len([each for each in findings(one) if each.category == "n_plus_one"]) == found
+
+
+@pytest.mark.parametrize(
+    ("library", "executions", "fix"),
+    [
+        ("django", 50, '.prefetch_related("lines__book")'),
+        ("sqlalchemy", 50, ".options(selectinload(Order.lines).selectinload(Line.book))"),
+        ("django", 19, '.select_related("book")'),
+    ],
+)
+def test_what_is_loaded_for_what_is_loaded_in_a_loop(
+    library: str, executions: int, fix: str
+) -> None:
+    """One query is before both: to change the inner one alone would undo what the outer one's change does."""
+    loader = {"django": "ForwardManyToOneDescriptor.__get__", "sqlalchemy": "_LazyLoader._load"}[
+        library
+    ]
+    frame = Frame(loader, f"/venv/site-packages/{library}/x.py", 1, "library")
+    outer, _ = loop(READ, 0, 0, count=executions)
+    inner, _ = loop("SELECT t FROM book WHERE id = ?", 0, 0, count=500)
+    one = replace(
+        profile((outer._replace(rows=500), None), (inner, None)),
+        stack_samples=(StackSample(inner.statement, (frame, *SITE), 64, 1),),
+        notes={READ: "lazy load of all Order.lines", inner.statement: "lazy load of Line.book"},
+    )
+    found = {each.statement: each for each in findings(one)}[inner.statement]
+    assert fix in found.fix

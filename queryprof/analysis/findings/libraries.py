@@ -118,10 +118,11 @@ def without_reader(note: str) -> str:
     return note.partition(" in ")[0]
 
 
-def loaded_before(library: str, note: str) -> str:
+def loaded_before(library: str, note: str, outer: str = "") -> str:
     """How what is loaded for each object of a class is loaded with all of them.
 
     Args:
+        outer: the note of the statement that loads these objects, in a loop as well; "": there is none.
         note: "lazy load of Order.lines", or another that a library has given; "all" before the class where
             the attribute is many objects, "column" where it is a value, and then where a template or
             serializer reads it.
@@ -129,6 +130,12 @@ def loaded_before(library: str, note: str) -> str:
     said, _, place = note.removeprefix(LAZY).partition(" in ")
     relation = said.removeprefix(MANY).removeprefix(COLUMN)
     attribute = relation.rpartition(".")[2]
+    around = outer.removeprefix(LAZY).removeprefix(MANY).partition(" in ")[0]
+    if around and not said.startswith(COLUMN) and library in ("django", "sqlalchemy"):
+        how = f".options(selectinload({around}).selectinload({relation}))"
+        if library == "django":
+            how = f'.prefetch_related("{around.rpartition(".")[2]}__{attribute}")'
+        return f"Load {around} and {relation} with the query before both: {how}."
     how = f".options(selectinload({relation})), or joinedload()"
     if library == "django":
         how = f'.select_related("{attribute}")'

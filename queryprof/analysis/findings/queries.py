@@ -13,6 +13,8 @@ from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.libraries import (
     FIRST_OF_ALL,
     GROUPED,
+    LAZY,
+    MANY,
     MANY_AT_ONCE,
     ONE_QUERY,
     loaded_before,
@@ -236,19 +238,33 @@ def repeated_in_spans(program: Program) -> Mapping[tuple[str, Frame | None], Rep
 def parent_of(program: Program, group: Group) -> Group | None:
     """The query whose rows the group's statement runs for, in its function or one around it."""
     runs = group.totals.executions
-    found = [
-        other
-        for function in dict.fromkeys((frame.file, frame.function) for frame in group.path)
-        for other in program.queries_with_rows(function, (1 - MATCH) * runs, (1 + MATCH) * runs)
-        if other is not group and other.totals.executions * 5 <= runs
-    ]
+    found = [one for one in _with_as_many_rows(program, group) if one.totals.executions * 5 <= runs]
     return min(found, key=lambda other: abs(other.rows - runs), default=None)
+
+
+def _with_as_many_rows(program: Program, group: Group) -> Iterator[Group]:
+    """The queries in the functions around a group that return about as many rows as it has executions."""
+    runs = group.totals.executions
+    for function in dict.fromkeys((frame.file, frame.function) for frame in group.path):
+        for other in program.queries_with_rows(function, (1 - MATCH) * runs, (1 + MATCH) * runs):
+            if other is not group:
+                yield other
+
+
+def _loading(program: Program, group: Group) -> str:
+    """The note of a lazy load, in a loop as well, of the objects for each of which the group runs; "": of none."""
+    notes = (
+        program.note_of(one) or ""
+        for one in _with_as_many_rows(program, group)
+        if one.executions_outside >= FEW
+    )
+    return next((note for note in notes if note.startswith(LAZY + MANY)), "")
 
 
 def _one_query(program: Program, group: Group, parent: Group | None) -> str:
     library = program.library(group.statement)
     if note := program.note_of(group):
-        return loaded_before(library, note)
+        return loaded_before(library, note, _loading(program, group))
     if group.clauses.adds_up and not group.clauses.groups and (group.totals.rows_each or 0) <= 1:
         return GROUPED.get(library, GROUP_BY)
     if _takes_first(group):
