@@ -297,3 +297,18 @@ def test_writes_that_were_refused_are_committed_by_nothing(refused: int, is_one:
     commit = aggregate("COMMIT", SITE, ns=90 * MS, count=20)
     found = findings(profile_of(change._replace(errors=refused), commit))
     assert any(one.category == "commit_per_write" for one in found) == is_one
+
+
+@pytest.mark.parametrize(("sync_ms", "is_said"), [(45, True), (44, False)])
+def test_items_that_are_kept_by_themselves_have_another_fix(sync_ms: int, is_said: bool) -> None:
+    """Where half of what commits take is syncing: a worker's loop has no end to commit at."""
+    write = aggregate("INSERT INTO t VALUES (?)", SITE, ns=MS, count=50)
+    commit = aggregate("COMMIT", SITE, ns=90 * MS, count=50)
+    work = FileWork(
+        "COMMIT", SITE, "", Thread(1, "MainThread"), "execute", calls=50, lock_waits=0, lock_ns=0,
+        max_lock_ns=0, read_bytes=0, read_ns=0, written_bytes=4096, write_ns=0,
+        syncs=50, sync_ns=sync_ms * MS,
+    )  # fmt: skip
+    (found,) = findings(replace(profile_of(write, commit), file_work=(work,)))
+    assert found.category == "commit_per_write"
+    assert ("one COMMIT for all that is written of it" in found.fix) == is_said

@@ -14,6 +14,7 @@ from queryprof.analysis.report import Report
 from queryprof.model import (
     ErrorCount,
     Frame,
+    Handoff,
     LockEvent,
     LockHold,
     ParameterSample,
@@ -21,6 +22,7 @@ from queryprof.model import (
     Profile,
     Thread,
 )
+from queryprof.model.loops import Distribution
 
 pytestmark = pytest.mark.once
 
@@ -304,3 +306,13 @@ def test_calls_whose_timeout_was_over_have_failed(exception: str, is_said: bool)
     (found,) = findings(replace(waited(50, 1.0), errors=(error, other)))
     said = "2 of their calls failed when the timeout was over: database is locked"
     assert (said in found.evidence) == is_said
+
+
+@pytest.mark.parametrize("is_awaited", [True, False])
+def test_a_long_transaction_s_awaited_calls_wait_for_the_loop(is_awaited: bool) -> None:
+    none = Distribution()
+    handed = Handoff("aiosqlite", SITE, "", 1, 0, 0, none, none, none, none)
+    profile = replace(waited(50, 0.1), handoffs=(handed,) * is_awaited)
+    (found,) = findings(profile)
+    assert found.category == "long_transaction"
+    assert found.fix.endswith("meanwhile is in this time.") == is_awaited

@@ -145,7 +145,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             " blob that it wrote to: no call of the program that was seen has ended it."
             if is_endless
             else "Do the other work (computing, requests to other services) before the lock is taken (by BEGIN"
-            " IMMEDIATE, or the first write) or after COMMIT: it is held for all of it."
+            f" IMMEDIATE, or the first write) or after COMMIT: it is held for all of it.{_awaited(program, found)}"
             if long
             else f"{LEAVE_FREE}{with_log}",
         )
@@ -170,6 +170,14 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
         if finding:
             yield Consequence(finding, is_of_work=False)
     yield from _long_holds(program, {key[0] for key in caused})
+
+
+def _awaited(program: Program, waits: _Waits) -> str:
+    """What else is no work of the holder's own, where its calls are awaited."""
+    handed = {one.site.frame for one in program.report.handoffs}
+    if not handed.intersection(waits.holder.path):
+        return ""
+    return " Its calls are awaited: what else the loop is busy with meanwhile is in this time."
 
 
 def _failed(program: Program, waits: _Waits) -> Iterator[str]:

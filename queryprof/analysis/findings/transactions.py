@@ -29,6 +29,12 @@ EACH = 0.8
 
 MEANWHILE = "It keeps other writers waiting up to its end: slow work belongs before it."
 
+BY_ITSELF = (
+    " Where each item must be kept by itself: one COMMIT for all that is written of it, and a write-ahead log with"
+    " PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
+)
+"""What else there is for a loop that has no end, or whose turns take long."""
+
 READ_LOCK_BYTES = 200
 """What SQLite reads of the file to see whether it has changed, and little more."""
 
@@ -96,12 +102,13 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         evidence = [f"{counted(writes, 'write')}, {said}"]
         if syncs:
             evidence.append(f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}")
+        is_synced = sync_ns >= cost_ns / 2 and not is_many
         yield program.finding(
             "commit_per_write",
             group,
             cost_ns * (1 - 1 / number),
             tuple(evidence),
-            fix,
+            fix + BY_ITSELF * is_synced,
             program.loop_of(group),
             doubt=doubt,
             most=Severity.MEDIUM if doubt else Severity.HIGH,
