@@ -1,8 +1,11 @@
-"""What the process, or one thread of it, has read and written, as Linux counts it
-(proc_pid_io(5)).
+"""What the process, or one thread of it, has read and written, and what room it has, as Linux counts it
+(proc_pid_io(5), proc_pid_limits(5), proc_pid_statm(5)).
 """
 
 from __future__ import annotations
+
+PAGE_BYTES = 4096
+"""The least that a page has; where pages are larger, less is known to be in use."""
 
 PROCESS = "/proc/self/io"
 THREAD = "/proc/thread-self/io"
@@ -21,3 +24,16 @@ def read_io(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return (int(fields[1]), int(fields[3])) if fields[:1] == [b"rchar:"] else None
+
+
+def address_space_left() -> int | None:
+    """Bytes that the process may still map (`ulimit -v`); None: there is no limit, or it is not known."""
+    try:
+        with open("/proc/self/limits", "rb", buffering=0) as file:
+            limits = file.read(4000).partition(b"Max address space")[2].split(maxsplit=1)
+        if not limits or not limits[0].isdigit():
+            return None
+        with open("/proc/self/statm", "rb", buffering=0) as file:
+            return int(limits[0]) - PAGE_BYTES * int(file.read(100).split()[0])
+    except (OSError, ValueError, IndexError):
+        return None

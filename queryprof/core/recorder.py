@@ -9,6 +9,7 @@ import os
 import sys
 
 from queryprof.core import _core
+from queryprof.core.process_io import address_space_left
 from queryprof.core.settings import WORKLOAD_VARIABLE
 from queryprof.core.user_code import code_prefixes, is_typed_in, working_directory
 from queryprof.errors import SessionError
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
 PLANS_SHARE = 1 / 64
 """The largest share of the program's time that reading query plans may take."""
+
+
+LEAST_ADDRESS_SPACE = 128 << 20
+"""Of the address space a recording takes 66 MB at its start (the C library keeps 64 of them for its thread), and
+as much must be left for the program.
+"""
 
 
 class muted:
@@ -67,12 +74,19 @@ def start_core(settings: Settings) -> None:
     """Starts the core.
 
     Raises:
-        SessionError: no GIL serializes the calls here, as the core requires, too.
+        SessionError: no GIL serializes the calls here, as the core requires, too; or there is too little
+            address space.
     """
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         raise SessionError(
             "this Python runs without its global interpreter lock, and calls of several threads at"
             " once would be miscounted; with PYTHON_GIL=1 they are recorded"
+        )
+    left = address_space_left()
+    if left is not None and left < LEAST_ADDRESS_SPACE:
+        raise SessionError(
+            f"the limit of the address space (ulimit -v) leaves {left >> 20} MiB, and it takes 64 of them: the"
+            f" program might lack them (from {LEAST_ADDRESS_SPACE >> 20} on it is recorded)"
         )
     _core.start(settings.parameters)
     _core.plans_allow(PLANS_SHARE if settings.plans else 0.0)

@@ -44,3 +44,31 @@ def test_words_that_switch_on_and_off(script: Script, value: str, names: int) ->
     subprocess.run([sys.executable, path], env=environment, check=True)
     assert len(os.listdir()) == names + 1
     assert len([*Path().glob("queryprof-program-*.qprof")]) == names
+
+
+LIMITED = """
+import os, resource, subprocess, sys
+used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()
+limit = used + (int(sys.argv[1]) << 20)
+code = "import sqlite3; c = sqlite3.connect(':memory:'); print(c.execute('SELECT 1').fetchall(), len(bytes(20 << 20)))"
+os.environ["QUERYPROF"] = sys.argv[2]
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+os.execv(sys.executable, [sys.executable, "-c", code])
+"""
+
+
+@pytest.mark.parametrize(
+    ("room_mib", "is_recorded"), [(50, False), (70, False), (90, False), (110, False), (200, True)]
+)
+def test_a_program_with_little_address_space_has_it_for_itself(
+    script: Script, tmp_path: Path, room_mib: int, is_recorded: bool
+) -> None:
+    trace = tmp_path / "t.qprof"
+    environment = {**os.environ, "PYTHONPATH": startup()}
+    done = subprocess.run(
+        [sys.executable, script(LIMITED), str(room_mib), trace],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, f"[(1,)] {20 << 20}\n")
+    assert ("the limit of the address space (ulimit -v) leaves" in done.stderr) != is_recorded
+    assert trace.exists() == is_recorded
