@@ -58,8 +58,11 @@ def findings_of(
     sources = Sources(profile.sources)
     if not with_planner:
         return find(report, sources.loop_at, schemas, makes_tasks=sources.makes_tasks)
+    statements = dict.fromkeys(a.statement for a in profile.aggregates)
     files = {plan.statement: plan.database for plan in profile.plans}
     if len(given) == 1:  # the program's may have been elsewhere
-        files = dict.fromkeys(files, *given)
-    with Planner(schemas, files, dict.fromkeys(a.statement for a in profile.aggregates)) as planner:
+        files = dict.fromkeys(statements, *given)
+    elif len(schemas) == 1:  # a driver may show no plans, nor whose they are
+        files = {**dict.fromkeys(statements, *schemas), **files}
+    with Planner(schemas, files, statements) as planner:
         return find(report, sources.loop_at, schemas, planner, sources.makes_tasks)

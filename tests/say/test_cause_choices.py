@@ -312,3 +312,19 @@ def test_items_that_are_kept_by_themselves_have_another_fix(sync_ms: int, is_sai
     (found,) = findings(replace(profile_of(write, commit), file_work=(work,)))
     assert found.category == "commit_per_write"
     assert ("one COMMIT for all that is written of it" in found.fix) == is_said
+
+
+@pytest.mark.parametrize(
+    ("plan", "fix"),
+    [
+        ("SCAN t USING INDEX t_c", "SQLite reads it in the order"),
+        ("SCAN t", "No index on its plain"),
+    ],
+)
+def test_an_index_by_whose_order_is_read_may_be_the_wrong_choice(plan: str, fix: str) -> None:
+    """The planner has no figures on an empty copy."""
+    scan = aggregate(READ, SITE, ns=300 * MS, count=50)
+    scan = scan._replace(rows=50, full_scan_steps=50 * 20_000, vm_steps=50 * 100_000)
+    profile = replace(profile_of(scan), plans=(Plan(READ, "/app/t.db", plan),))
+    found = find(Report(profile), lambda *_: None, {}, ServedBy(""))
+    assert [one.fix[: len(fix)] for one in found if one.category == "full_scan"] == [fix]

@@ -8,6 +8,18 @@ from typing import Protocol
 
 from queryprof.analysis.plans import Steps
 
+NO_INDEX = (
+    "No index on its plain columns that would serve it was found: compare columns as they are stored;"
+    " or create an index on the expression that is compared (--prove tries those with values in them)."
+)
+"""What is said of a statement of a known schema that no index serves."""
+
+IN_ORDER = (
+    "SQLite reads it in the order of an index that is there, and takes none on what it compares instead: --prove"
+    " measures those that may win."
+)
+"""And where the planner has the choice between both, by no figures of the database."""
+
 
 @dataclass(frozen=True, slots=True)
 class Served:
@@ -40,6 +52,12 @@ class Served:
     recollated: tuple[str, ...] = ()
     is_other: bool = False
 
+    @property
+    def without_index(self) -> str:
+        """What is said where no index was found."""
+        is_in_order = any(step.startswith("SCAN") and " USING " in step for step in self.plan)
+        return IN_ORDER if is_in_order else NO_INDEX
+
 
 class Planner(Protocol):
     """Knows the schema of the program's databases."""
@@ -52,13 +70,6 @@ class Planner(Protocol):
 
     def is_misled(self, statement: str, plans: Sequence[Steps]) -> bool:
         """Whether another plan is chosen without the statistics."""
-
-
-NO_INDEX = (
-    "No index on its plain columns that would serve it was found: compare columns as they are stored;"
-    " or create an index on the expression that is compared (--prove tries those with values in them)."
-)
-"""What is said of a statement of a known schema that no index serves."""
 
 
 class NoPlanner:

@@ -10,7 +10,7 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import SCAN_STEPS, works_hard
 from queryprof.analysis.findings.libraries import loaded_before
-from queryprof.analysis.findings.planning import NO_INDEX, Served
+from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.marks import CORRELATED, INDEX, ROW_STEPS, SCAN, SORT, marked_step
 from queryprof.analysis.plans import signs_of
@@ -275,7 +275,7 @@ def _index_fix(served: Served | None, columns: str) -> str:
             else ""
         )
         return f"Create {several} on what it compares: {columns}.{measure}"
-    return NO_INDEX if served else "Create an index on the columns that it compares."
+    return served.without_index if served else "Create an index on the columns that it compares."
 
 
 def _sorts_less(program: Program, group: Group) -> bool:
