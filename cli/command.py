@@ -6,21 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import FrameType
 
+from queryprof.cli.signals import Forwarding
 from queryprof.errors import QueryprofError
-
-OF_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
-"""Signals of keys (Ctrl-C): the terminal sends them to the command itself, too, in its process group."""
-
-FORWARDED = (
-    *OF_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH,
-    signal.SIGCONT,
-)  # fmt: skip
-"""Signals that are sent on to the command: a signal to queryprof is meant for the program."""
 
 EXIT_NOT_FOUND = 127
 EXIT_NOT_EXECUTABLE = 126
@@ -63,37 +53,21 @@ def python_command(command: Sequence[str]) -> tuple[list[str], str]:
     return list(command), name
 
 
-def run_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Status:
+def run_command(
+    arguments: Sequence[str], environment: Mapping[str, str], signals: Forwarding
+) -> Status:
     """Runs a command to its end with this process's streams, descriptors, limits and signals: what
     is ignored here (by nohup, or in a shell's background) is ignored there.
 
     Raises:
         QueryprofError: there is no such command.
     """
-    child: subprocess.Popen[bytes] | None = None
-    early: list[int] = []
-
-    def forward(number: int, _: FrameType | None) -> None:
-        if child is None:
-            early.append(number)
-        elif number not in OF_TERMINAL:
-            child.send_signal(number)
-
-    previous = {number: signal.getsignal(number) for number in (*FORWARDED, signal.SIGCHLD)}
-    ignored = {number for number, handler in previous.items() if handler is signal.SIG_IGN}
+    previous = signal.getsignal(signal.SIGCHLD)
     try:
-        # What is ignored is inherited. A handler is not: the default would take its place.
-        for number in set(FORWARDED) - ignored:
-            signal.signal(number, forward)
-        child = _started(arguments, environment, signal.SIGCHLD in ignored)
-        for number in ignored & set(FORWARDED):  # the program may handle them, unlike us
-            signal.signal(number, forward)
-        for early_number in early:
-            child.send_signal(early_number)
-        return Status(_wait(child))
+        child = _started(arguments, environment, previous is signal.SIG_IGN)
+        return Status(signals.wait(child))
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGCHLD, previous)
 
 
 def _not_there(name: str) -> str:
@@ -122,56 +96,8 @@ def _started(
         raise QueryprofError(f"{arguments[0]}: cannot be run: {error.strerror}") from error
 
 
-def _wait(child: subprocess.Popen[bytes]) -> int:
-    """Waits for a command to end, and sends signals on meanwhile, each as it is taken: who has sent it is known
-    in no handler.
-    """
-    waited = {*FORWARDED, signal.SIGCHLD}
-    before = signal.signal(signal.SIGCHLD, _ignore)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
-    try:
-        while (status := child.poll()) is None:
-            sent = signal.sigwaitinfo(waited)
-            if sent.si_signo != signal.SIGCHLD and not _has_it(child, sent):
-                child.send_signal(sent.si_signo)
-        return status
-    finally:
-        while signal.sigtimedwait(waited, 0):
-            pass  # too late for the command
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGCHLD, before)
-
-
-def _has_it(child: subprocess.Popen[bytes], sent: signal.struct_siginfo) -> bool:
-    """Whether the terminal has sent a signal to the command as well: as the kernel does, to all of a group."""
-    if (
-        sent.si_signo not in OF_TERMINAL or sent.si_code <= 0
-    ):  # SI_USER, SI_QUEUE, SI_TKILL: kill(2)
-        return False
-    try:
-        return os.getpgid(child.pid) == os.getpgrp()
-    except ProcessLookupError:
-        return True
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ignores interrupts while the block runs: a second Ctrl-C is meant for the program."""
-    previous = signal.getsignal(signal.SIGINT)
-    if previous is not signal.SIG_IGN:  # which the command inherits
-        signal.signal(signal.SIGINT, _ignore)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
 def _ignore_children() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-
-
-def _ignore(_number: int, _frame: FrameType | None) -> None:
-    """Does nothing. SIG_IGN would be inherited by the command; a handler is not."""
 
 
 def _no_core_dump() -> None:

@@ -76,8 +76,9 @@ def run(
 
     The report goes to stderr; the program's own output and exit status stay as they are.
     """
-    from queryprof.cli.command import python_command, run_command, uninterrupted
+    from queryprof.cli.command import python_command, run_command
     from queryprof.cli.recording import Parts
+    from queryprof.cli.signals import Forwarding
     from queryprof.core.settings import WORKLOAD_VARIABLE, read_settings
     from queryprof.hooks.autoload import FUNCTIONS_VARIABLE
     from queryprof.report.inert import visible
@@ -85,18 +86,18 @@ def run(
     workload_mb, command = _limit_of_before(records_workload, workload_mb, command)
     read_settings()  # invalid settings are reported before the program runs
     arguments, name = python_command(command)
-    parts = Parts(output or f"{name}.qprof")
-    page = _page_beside(parts, force) if writes_page else None
-    functions = _functions_beside(parts, force) if profiles_functions else None
-    environment = {**parts.environment(parameters, roots, stall_ms, explain_locks)}
-    if functions:
-        environment[FUNCTIONS_VARIABLE] = functions
-    if records_workload:
-        environment[WORKLOAD_VARIABLE] = _workload_beside(parts, workload_mb)
-    with uninterrupted():
+    with Forwarding() as signals:
+        parts = Parts(output or f"{name}.qprof")
+        page = _page_beside(parts, force) if writes_page else None
+        functions = _functions_beside(parts, force) if profiles_functions else None
+        environment = {**parts.environment(parameters, roots, stall_ms, explain_locks)}
+        if functions:
+            environment[FUNCTIONS_VARIABLE] = functions
+        if records_workload:
+            environment[WORKLOAD_VARIABLE] = _workload_beside(parts, workload_mb)
         try:
             with parts.collecting(None if no_report else _import_report):
-                status = run_command(arguments, environment)
+                status = run_command(arguments, environment, signals)
         except QueryprofError:
             parts.remove()
             raise

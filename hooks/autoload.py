@@ -73,6 +73,7 @@ class _Beginning:
         self._is_child = is_child
         self._program = program_directory()
         self._directory = _working_directory()
+        self._environ = {name: os.environ[name] for name in os.environ if name.startswith(VARIABLE)}
         self._waits = False
 
     def at_first_use(self) -> None:
@@ -86,7 +87,7 @@ class _Beginning:
         FirstUse(self).wait()
 
     def __call__(self) -> None:
-        """Begins; it never raises an Exception."""
+        """Begins; it raises nothing but what the program's signal handlers do."""
         _or_complain(self._begin)
 
     def _begin(self) -> None:
@@ -94,7 +95,9 @@ class _Beginning:
 
         own_imports.program = self._program
         with own_imports():
-            self._start()
+            from queryprof.core import _core
+
+            _core.untraced(self._start)
 
     def _start(self) -> None:
         from queryprof.core.settings import read_settings
@@ -106,7 +109,7 @@ class _Beginning:
         if is_null(value):
             return
         path = _path(value)
-        settings = read_settings(self._directory)
+        settings = read_settings(self._directory, self._environ)
         if self._directory and self._directory != _working_directory():
             settings.roots = (*settings.roots, self._directory)  # the program has left it since
         session.start(
@@ -120,7 +123,8 @@ class _Beginning:
             ),
             ends_at_exit=not self._waits,
         )
-        _hand_on_roots()
+        if not self._waits:
+            _hand_on_roots()
         if not self._is_child and FUNCTIONS_VARIABLE in os.environ:
             from queryprof.hooks import function_profile
 
@@ -133,6 +137,9 @@ def _or_complain(begin: Callable[[], None]) -> None:
     except Exception as error:
         if getattr(error, "name", None) == SUBINTERPRETER:
             return  # the main interpreter records; this one runs on, which is no error
+        held = sys.modules.get("queryprof.core.held_signals")
+        if held is not None and held.is_of_handler(error):
+            raise
         try:
             sys.stderr.write(f"queryprof: this process is not recorded: {error}\n")
         except Exception:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 
+from queryprof.core import _core
+from queryprof.core.held_signals import held_signals, is_of_handler
 from queryprof.hooks.libraries import SQLITE3
 
 TYPE_CHECKING = False
@@ -105,12 +107,12 @@ class ImportHooks:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Finds nothing itself (importlib.abc.MetaPathFinder)."""
+        """Leaves the finding to those after it (importlib.abc.MetaPathFinder)."""
         hook = self._waiting.get(name)
-        if hook is None:
+        if hook is None or self not in sys.meta_path:
             return None
-        for finder in sys.meta_path:
-            find = getattr(finder, "find_spec", None) if finder is not self else None
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+            find = getattr(finder, "find_spec", None)
             spec: ModuleSpec | None = find(name, path, target) if find else None
             if spec is not None:
                 if hasattr(spec.loader, "exec_module"):
@@ -133,6 +135,10 @@ class ImportHooks:
         self._waiting.pop(hook.module, None)
         if not self._is_attached or hook not in self._hooks:
             return  # detached in between
+        with held_signals():
+            _core.untraced(lambda: self._attach_or_complain(hook, module))
+
+    def _attach_or_complain(self, hook: Hook, module: ModuleType) -> None:
         try:
             hook.attach(module)
             reason = getattr(hook, "counters_off", None)
@@ -140,6 +146,8 @@ class ImportHooks:
                 self.counters_off[hook.module] = reason
             self._attached()
         except Exception as error:
+            if is_of_handler(error):
+                raise
             self.failures[hook.module] = str(error)
             self.complain(f"{hook.module} is not measured: {error}")
 

@@ -13,6 +13,7 @@ from time import time_ns
 
 from queryprof.core import _core
 from queryprof.core.exclusive import Exclusive
+from queryprof.core.held_signals import held_signals, is_of_handler
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain, muted, start_core
 from queryprof.core.settings import Settings, read_settings
@@ -101,7 +102,7 @@ class Session:
             SessionError: this interpreter or its SQLite cannot be recorded, or a signal's handler or
                 a finalizer wants it while this thread stops the recording.
         """
-        with self.exclusive, own_imports():
+        with held_signals(), self.exclusive, own_imports():
             if self._is_stopping:
                 raise SessionError("recording cannot start in the midst of its end")
             if self.is_on:
@@ -135,7 +136,7 @@ class Session:
             _core.explain_refusals(None)
             _core.watchdog_stop(STOP_TIMEOUT_S)
             _core.stop()
-            if not isinstance(error, Exception):
+            if not isinstance(error, Exception) or is_of_handler(error):
                 raise
             reason = str(error) or type(error).__name__
             raise SessionError(f"recording cannot start: {reason}") from error

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import sys
+from _frozen_importlib import BuiltinImporter
+from _frozen_importlib_external import PathFinder
 from _thread import get_ident
 
 TYPE_CHECKING = False
@@ -18,13 +20,15 @@ LIBRARY = os.path.dirname(getattr(os, "__file__", "") or "")
 """The standard library's directory; "": a program that is frozen has none."""
 
 DIRECTORIES = (LIBRARY, os.path.join(LIBRARY, "lib-dynload")) if LIBRARY else ()
+OURS = __name__.partition(".")[0]
 INSTALLED = ("site-packages", "dist-packages")
 """Directories of packages: a module there that has a standard name does what the standard one does."""
 
 
 class own_imports:
     """A context in which imports of this thread find the standard library's modules in its directory,
-    whatever is before that in sys.path: to import a program's json.py would run it.
+    whatever is before that in sys.path: to import a program's json.py would run it. Nor do finders of
+    the program see queryprof's own modules.
 
     The program still gets its own when it imports that name later.
 
@@ -54,10 +58,15 @@ class own_imports:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Finds modules of the standard library alone (importlib.abc.MetaPathFinder)."""
-        if path is not None or get_ident() != self._thread or name not in sys.stdlib_module_names:
+        """Finds modules of the standard library and of queryprof alone (importlib.abc.MetaPathFinder)."""
+        package = name.partition(".")[0]
+        if get_ident() != self._thread or (
+            package != OURS and package not in sys.stdlib_module_names
+        ):
             return None
-        spec = _find(name, DIRECTORIES)
+        if path is not None:
+            return _find(name, path)
+        spec = BuiltinImporter.find_spec(name) or _find(name, DIRECTORIES)
         if spec is not None:
             self._found.append(name)
         return spec
@@ -93,7 +102,5 @@ def _is_the_programs(name: str, program: str) -> bool:
 
 def _find(name: str, directories: Sequence[str] | None) -> ModuleSpec | None:
     """What is in these directories, or in sys.path, with a module's name."""
-    from _frozen_importlib_external import PathFinder
-
     spec: ModuleSpec | None = PathFinder.find_spec(name, directories)
     return spec

@@ -10,7 +10,6 @@ import sys
 
 from queryprof.core import _core
 from queryprof.core.process_io import address_space_left
-from queryprof.core.settings import WORKLOAD_VARIABLE
 from queryprof.core.user_code import code_prefixes, is_typed_in, working_directory
 from queryprof.errors import SessionError
 
@@ -93,6 +92,6 @@ def start_core(settings: Settings) -> None:
     _core.configure(
         code_prefixes(settings.roots), settings.call_path_frames, working_directory(), is_typed_in()
     )
-    megabytes, _, prefix = os.environ.get(WORKLOAD_VARIABLE, "").partition(":")
+    megabytes, _, prefix = settings.workload.partition(":")
     if prefix and megabytes.isdecimal():
         _core.workload_to(prefix, int(megabytes) << 20)

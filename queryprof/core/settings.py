@@ -29,7 +29,7 @@ PARAMETERS_VARIABLE = "QUERYPROF_PARAMETERS"
 EXPLAIN_LOCKS_VARIABLE = "QUERYPROF_EXPLAIN_LOCKS"
 STALL_VARIABLE = "QUERYPROF_STALL_MS"
 WORKLOAD_VARIABLE = "QUERYPROF_WORKLOAD"
-"""MEGABYTES:PREFIX: how large a process's workload may be, and how the paths of its file begin."""
+"""How large a process's workload may be in megabytes, a colon, and how the path of its file begins."""
 
 MAXIMUM_CALL_PATH_FRAMES = 8
 MINIMUM_MS = 1.0
@@ -92,12 +92,13 @@ class Settings:
         plans: whether the plan of each new statement is read from SQLite.
         stall_ms: how long a step of an event loop may take before it is a stall.
         heartbeat_ms: the interval at which the lag of an event loop is measured.
+        workload: MEGABYTES:PREFIX for the file of the executions; "": none. The environment alone sets it.
 
     Raises:
         SettingsError: a value is not of the setting's kind.
     """
 
-    __slots__ = tuple(SETTINGS)
+    __slots__ = (*SETTINGS, "workload")
     roots: tuple[str, ...]
     call_path_frames: int
     parameters: bool
@@ -105,10 +106,12 @@ class Settings:
     plans: bool
     stall_ms: float
     heartbeat_ms: float
+    workload: str
 
     def __init__(self, **chosen: object) -> None:
         for name, (_, default) in SETTINGS.items():
             setattr(self, name, _value(name, chosen.get(name, default)))
+        self.workload = ""
         self.roots = tuple(os.path.abspath(root) for root in self.roots)
 
 
@@ -154,7 +157,9 @@ def read_settings(
         chosen["parameters"] = True
     if STALL_VARIABLE in environ:
         chosen["stall_ms"] = environ[STALL_VARIABLE]
-    return Settings(**chosen)
+    settings = Settings(**chosen)
+    settings.workload = environ.get(WORKLOAD_VARIABLE, "")
+    return settings
 
 
 def _text(path: str) -> str:

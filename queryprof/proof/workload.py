@@ -33,6 +33,9 @@ SHARE = 0.9995
 LIMIT = 20
 """A value for LIMIT ? that was not recorded."""
 
+MOST_DRAWN = 1000
+"""Values of so many parameters are drawn: each is looked for among all tokens of its statement."""
+
 PLACES = (0.17, 0.5, 0.83)
 """Where in a table values are drawn, from its first row (0) to its last (1)."""
 
@@ -187,6 +190,8 @@ def _drawn(
 ) -> Iterator[tuple[str, tuple[object, ...]]]:
     """The statement with values of rows of its tables, of several places."""
     names = placeholders(statement)
+    if len(names) > MOST_DRAWN:
+        return
     sources = [_source(statement, number, asked, schema) for number in range(len(names))]
     if any(source is None for source in sources):
         return

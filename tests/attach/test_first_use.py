@@ -68,8 +68,9 @@ def recorded(tmp_path: Path, queryprof: Run) -> Recorded:
 def test_a_child_that_imports_nothing_measured_loads_next_to_nothing(recorded: Recorded) -> None:
     output, profile = recorded(LOADED)
     assert json.loads(output) == [
-        "queryprof", "queryprof.core", "queryprof.core.user_code", "queryprof.hooks", "queryprof.hooks.autoload",
-        "queryprof.hooks.first_use", "queryprof.hooks.libraries",
+        "queryprof", "queryprof.core", "queryprof.core.held_signals", "queryprof.core.own_imports",
+        "queryprof.core.user_code", "queryprof.hooks", "queryprof.hooks.autoload", "queryprof.hooks.first_use",
+        "queryprof.hooks.libraries",
     ]  # fmt: skip
     assert len(profile.processes) == 1
 
@@ -116,6 +117,89 @@ def test_a_process_that_is_recorded_in_any_case_does_not_wait(tmp_path: Path) ->
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     is_installed = "queryprof.hooks.autoload" in done.stdout  # not so in an editable install
     assert not is_installed or "queryprof.session" in done.stdout
+
+
+def test_its_environment_is_that_of_its_start(tmp_path: Path, queryprof: Run) -> None:
+    """What it is told by it (`--parameters`, a workload) holds, and nothing of it comes back."""
+    (tmp_path / "parent.py").write_text(PARENT)
+    (tmp_path / "child.py").write_text(
+        f"import os; os.environ.clear(); import sqlite3; {RUN}; print(dict(os.environ))"
+    )
+    done = queryprof(
+        "run", "--no-report", "--parameters", "--record-workload", "-o", "t.qprof", "parent.py", "child.py",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "{}\n")
+    profile = read_profile(str(tmp_path / "t.qprof"))
+    assert [one.parameters for one in profile.exemplars if one.sql] != []
+    assert [path for path in tmp_path.iterdir() if "workload" in path.name] != []
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+class Late(Exception):
+    pass
+def handler(*args):
+    raise Late
+def hook(event, args):
+    if event == "import" and args[0] == NAME and not sent:
+        sent.append(1)
+        os.kill(os.getpid(), signal.SIGALRM)
+sent = []
+signal.signal(signal.SIGALRM, HANDLER)
+sys.addaudithook(hook)
+THREAD
+try:
+    import sqlite3
+    time.sleep(60)
+except (Late, TypeError):
+    print("late", len(sent))
+import sqlite3
+"""
+HANDLERS = {
+    "in C": ("[].index", ""),
+    "beside a thread": (
+        "handler",
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+    ),
+}
+
+
+@pytest.mark.parametrize(("handler", "thread"), HANDLERS.values(), ids=HANDLERS)
+@pytest.mark.parametrize(
+    "name", ["queryprof.session", "queryprof.hooks.drivers.sqlite3_driver", "sqlite3"]
+)
+def test_what_a_signals_handler_raises_meanwhile_is_the_programs(
+    recorded: Recorded, name: str, handler: str, thread: str
+) -> None:
+    text = (
+        INTERRUPTED.replace("NAME", repr(name))
+        .replace("HANDLER", handler)
+        .replace("THREAD", thread)
+    )
+    output, profile = recorded(text + RUN)
+    assert output == "late 1\n"
+    assert sum(one.count for one in profile.aggregates if one.statement == "SELECT ? + ?") == 2
+
+
+SEEN = """
+import sys
+class Finder:
+    def find_spec(self, name, *args):
+        found.append(name)
+found, called = [], []
+sys.meta_path.insert(0, Finder())
+sys.setprofile(lambda frame, *args: called.append(frame.f_code.co_filename))
+import sqlite3
+sys.setprofile(None)
+print(found.count("_sqlite3"), [one for one in found if "queryprof" in one])
+print([one for one in called if one.endswith(("session.py", "driver.py"))])
+"""
+
+
+def test_finders_and_trace_functions_of_the_program_do_not_see_it(recorded: Recorded) -> None:
+    output, _ = recorded(SEEN)
+    assert output == "1 []\n[]\n"
 
 
 class Beginning:

@@ -158,7 +158,7 @@ def test_an_end_that_can_import_nothing_leaves_its_trace_to_the_report(
     script: Script, queryprof: Run
 ) -> None:
     path = script(f"import queryprof\nqueryprof.install('x.qprof')\n{ASKS}import sys\nwork(10)\n"
-                  "sys.path[:] = []; sys.meta_path[:] = []\n")  # fmt: skip
+                  "sys.path[:] = []; sys.meta_path[:] = []; sys.path_hooks[:] = []; sys.path_importer_cache.clear()\n")  # fmt: skip
     result = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True)
     assert result.stderr.startswith("queryprof: the trace is not written")
     assert result.stderr.endswith("x.qprof` does it later\n")

@@ -1,5 +1,5 @@
 /* The module's functions for the context of work: spans, handoffs to other threads, labels, and the
- * usage of threads; and for what is explained of refused locks. */
+ * usage of threads; and for queryprof's own work, and what is explained of refused locks. */
 #include "binding/module.h"
 
 #include "calls/executions.h"
@@ -144,7 +144,20 @@ static PyObject *explain_refusals(PyObject *Py_UNUSED(module), PyObject *functio
     Py_RETURN_NONE;
 }
 
+/* Calls a function that the thread's trace and profile functions do not see: they are the
+ * program's, and what runs is queryprof's own (PyThreadState_EnterTracing in the C API). Borrows
+ * `function`. */
+static PyObject *untraced(PyObject *Py_UNUSED(module), PyObject *function)
+{
+    PyThreadState *thread = PyThreadState_Get();
+    PyThreadState_EnterTracing(thread);
+    PyObject *result = PyObject_CallNoArgs(function);
+    PyThreadState_LeaveTracing(thread);
+    return result;
+}
+
 PyMethodDef qp_work_functions[] = {
+    {"untraced", untraced, METH_O, NULL},
     {"explain_refusals", explain_refusals, METH_O, NULL},
     {"set_span_variable", set_span_variable, METH_O, NULL},
     {"span_begin", span_begin, METH_O, NULL},
