@@ -66,7 +66,7 @@ def test_a_helper_that_is_called_in_a_transaction_and_alone(tmp_path: Path) -> N
         for number in range(30):
             log(f"alone {number}")
     (one,) = [one for one in findings_of(Report(recording.profile)) if "commit" in one.category]
-    assert one.evidence[0] == ("1,030 writes, 30 transactions of their own")
+    assert one.evidence[0] == "1,030 writes, 30 transactions of their own (no BEGIN before them)"
 
 
 def test_savepoints_that_are_transactions(tmp_path: Path) -> None:

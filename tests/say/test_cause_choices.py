@@ -291,12 +291,26 @@ def test_changes_with_commits_of_their_own_are_said_of_the_commits(
     assert [one.category for one in found] == [category] * bool(category)
 
 
-@pytest.mark.parametrize(("refused", "is_one"), [(0, False), (90, False), (91, True)])
-def test_writes_that_were_refused_are_committed_by_nothing(refused: int, is_one: bool) -> None:
+@pytest.mark.parametrize(
+    ("refused", "severity"),
+    [
+        (15, Severity.LOW),
+        (16, Severity.MEDIUM),
+        (85, Severity.MEDIUM),
+        (86, Severity.HIGH),
+        (96, Severity.HIGH),
+        (97, None),
+    ],
+)
+def test_writes_that_were_refused_are_committed_by_nothing(
+    refused: int, severity: Severity | None
+) -> None:
+    """Of 116: how many of them a commit has, and how many commits have any."""
     change = aggregate("INSERT INTO t VALUES (?)", SITE, ns=90 * MS, count=116)
-    commit = aggregate("COMMIT", SITE, ns=90 * MS, count=20)
+    commit = aggregate("COMMIT", SITE, ns=200 * MS, count=20)
     found = findings(profile_of(change._replace(errors=refused), commit))
-    assert any(one.category == "commit_per_write" for one in found) == is_one
+    said = [one.severity for one in found if one.category == "commit_per_write"]
+    assert said == [severity] * bool(severity)
 
 
 @pytest.mark.parametrize(("sync_ms", "is_said"), [(45, True), (44, False)])

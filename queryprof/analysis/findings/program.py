@@ -313,13 +313,8 @@ class Program:
         known.
         """
         path = self.path_of(group)
-        called = self._called_by(group)
-        for depth, frame in enumerate(path):
-            key = (frame.file, frame.function, frame.line, called)
-            if key not in self.loops:
-                self.loops[key] = self.loop_at(frame, called)
-            loop = self.loops[key]
-            called = frame.function.rpartition(".")[2]
+        for depth in range(len(path)):
+            loop = self.loop_around(group, depth)
             if loop == ENDLESS:
                 return None  # what is around a worker or a server is another matter
             if loop:
@@ -330,6 +325,17 @@ class Program:
                 return CallSite(frame, group.path[depth + 1 :])
             running.add((frame.file, frame.function))
         return None
+
+    def loop_around(self, group: Group, depth: int) -> Frame | None:
+        """The loop that a frame of a group's path is in (LoopFinder)."""
+        frame = group.path[depth]
+        called = (
+            group.path[depth - 1].function.rpartition(".")[2] if depth else self._called_by(group)
+        )
+        key = (frame.file, frame.function, frame.line, called)
+        if key not in self.loops:
+            self.loops[key] = self.loop_at(frame, called)
+        return self.loops[key]
 
     def _called_by(self, group: Group) -> str:
         """The library's function that the program calls at a group's place; "": a driver's, or not known."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
+from queryprof.analysis.call_sites import Function
 from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
@@ -12,8 +13,9 @@ from queryprof.analysis.findings.libraries import (
     ONE_TRANSACTION,
     ROWS_AT_ONCE,
 )
-from queryprof.analysis.findings.program import HEAVY_SHARE, Program
+from queryprof.analysis.findings.program import HEAVY_SHARE, MOST_NEAR, Program
 from queryprof.analysis.units import average, count, counted, duration
+from queryprof.model import Frame
 
 FEW, FEWEST = 20, 5
 """Transactions, from which on they are many; and if they take HEAVY_SHARE of the time."""
@@ -27,6 +29,9 @@ FEW_IN_ONE = 5
 EACH = 0.8
 """Commits for each write, from which on each write has its own."""
 
+NEAR = 2
+"""Frames of a call path in which a statement and its commit are near: its function and the caller."""
+
 MEANWHILE = "It keeps other writers waiting up to its end: slow work belongs before it."
 
 BY_ITSELF = (
@@ -34,6 +39,12 @@ BY_ITSELF = (
     " PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
 )
 """What else there is for a loop that has no end, or whose turns take long."""
+
+ITS_OWN_COMMIT = (
+    "Each call of {library} commits by itself here, and would end a transaction around the loop: look in its"
+    " documentation for a call that takes all of it, or an argument that leaves the commit to you."
+)
+"""What there is for a library that is not known, which writes and commits in one call of the program."""
 
 READ_LOCK_BYTES = 200
 """What SQLite reads of the file to see whether it has changed, and little more."""
@@ -43,6 +54,7 @@ LOCK_READ_NS = 100_000
 
 def commit_per_write(program: Program) -> Iterator[Finding | None]:
     known: set[frozenset[object]] = set()
+    by_function = changing_by_function(program)
     for group in program.all_groups:  # a write may take little, and its commit much
         writes = _writes_of(group)
         if not group.writes or writes < FEWEST:
@@ -54,11 +66,9 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         number = own if is_known and own < EACH * writes else writes
         if group.executions_outside < FEW and number <= A_SPAN * _spans_of(program, group):
             continue  # each request is a transaction, as it should be
-        near = _near(program, group)
-        commits = [g for g in near if _is_commit(g)]
-        committed = sum(g.totals.executions for g in commits)
-        doubt = ""
-        all_writes = sum(_writes_of(g) for g in near if g.writes)
+        commits = commits_of(program, group, by_function)
+        committed = sum(one.totals.executions for one in commits)
+        doubt, most = "", Severity.HIGH
         if has_own:
             cost_ns = group.files.sync_ns + group.files.write_ns
             alone = "" if committed else " (no BEGIN before them)"
@@ -73,29 +83,20 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
                 "Put one transaction around it: BEGIN before it, COMMIT after it. Without one,"
                 " executemany() commits each row, too.",
             )
-        elif not is_many and (
-            _is_for_each(committed, writes) or _is_for_each(committed, all_writes)
-        ):
+        elif commits and not is_many:
             places = frozenset((g.statement, g.site.frame) for g in commits)
             if places in known:  # of another statement: the same commits
                 continue
             known.add(places)
             cost_ns = sum(g.work_ns for g in commits)
             said = f"{counted(committed, 'commit')}"
-            if all_writes > 1.5 * committed:
-                doubt = (
-                    f"Each commit is of about {average(all_writes / committed)} writes: they stay one"
-                    " transaction where one must not be lost without the others."
-                )
-            fix = _one_transaction(
-                program,
-                group,
-                "Put one transaction around the loop: BEGIN before it, COMMIT after it"
-                " (`with connection:` around the loop, not in it).",
-            )
+            all_writes = _writes_with(program, commits, by_function)
+            number = min(committed, all_writes)  # of further ones nothing is committed
+            doubt, most = _of_several(all_writes / committed)
+            fix = _around_the_loop(program, group, commits)
         else:
             continue
-        if not _are_many(program, writes, cost_ns):
+        if not _are_many(program, number, cost_ns):
             continue
         syncs = group.files.syncs + sum(g.files.syncs for g in commits)
         sync_ns = group.files.sync_ns + sum(g.files.sync_ns for g in commits)
@@ -111,23 +112,109 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             fix + BY_ITSELF * is_synced,
             program.loop_of(group),
             doubt=doubt,
-            most=Severity.MEDIUM if doubt else Severity.HIGH,
+            most=most,
         )
 
 
-def _near(program: Program, group: Group) -> list[Group]:
-    """What its function executes, and the one that calls it."""
-    callers = [(frame.file, frame.function) for frame in group.path[1:2]]
-    return [
-        one
-        for function in dict.fromkeys([group.function, *callers])
-        for one in program.near(function)
-    ]
+def commits_of(
+    program: Program, group: Group, by_function: Mapping[Function, list[Group]]
+) -> list[Group]:
+    """The commits of a statement's transactions: in the same turn of a loop; where none is known, in its function
+    or the one that calls it, and about as many as its writes.
+
+    Args:
+        by_function: what changes a database, by the functions on its paths.
+    """
+    found = filter(_is_commit, _sharing(program, [group], by_function))
+    verdicts = [(commit, _is_with(program, group, commit)) for commit in found]
+    commits = _of_something([commit for commit, is_with in verdicts if is_with])
+    if commits:
+        return commits
+    perhaps = _of_something([commit for commit, is_with in verdicts if is_with is None])
+    committed = sum(one.totals.executions for one in perhaps)
+    return perhaps if committed >= EACH * _writes_with(program, perhaps, by_function) else []
+
+
+def _of_something(commits: list[Group]) -> list[Group]:
+    """Those that have something to commit: an empty one does nothing with files."""
+    return [one for one in commits if one.files.calls >= EACH * one.totals.executions] or commits
+
+
+def changing_by_function(program: Program) -> Mapping[Function, list[Group]]:
+    """All writes and commits, by each function on their paths."""
+    found: dict[Function, list[Group]] = {}
+    for group in program.all_groups:
+        if group.writes or _is_commit(group):
+            for function in _functions(program, group):
+                found.setdefault(function, []).append(group)
+    return found
+
+
+def _functions(program: Program, group: Group) -> set[Function]:
+    return {(frame.file, frame.function) for frame in program.path_of(group)}
+
+
+def _sharing(
+    program: Program, groups: Sequence[Group], by_function: Mapping[Function, list[Group]]
+) -> list[Group]:
+    """What changes a database in a function on the path of one of some groups; of each the first."""
+    functions = {function for group in groups for function in _functions(program, group)}
+    return list(
+        {
+            id(one): one
+            for function in functions
+            for one in by_function.get(function, ())[:MOST_NEAR]
+        }.values()
+    )
+
+
+def _is_with(program: Program, group: Group, commit: Group) -> bool | None:
+    """Whether a statement is executed in the same turn of a loop as a commit; None: no loop is known, and they
+    are in one function or the one that calls it.
+    """
+    ours, theirs = program.path_of(group), program.path_of(commit)
+    functions = [(frame.file, frame.function) for frame in theirs]
+    depths = [i for i, frame in enumerate(ours) if (frame.file, frame.function) in functions]
+    if not depths:
+        return False
+    first, second = depths[0], functions.index((ours[depths[0]].file, ours[depths[0]].function))
+    is_near = first < NEAR and second < NEAR
+    while first < len(ours) and second < len(theirs):
+        if (ours[first].file, ours[first].function) != functions[second]:
+            break
+        loop = program.loop_around(commit, second)
+        if loop:
+            return _is_inside(program, program.loop_around(group, first), loop)
+        first, second = first + 1, second + 1
+    return None if is_near else False
+
+
+def _is_inside(program: Program, inner: Frame | None, outer: Frame) -> bool:
+    """Whether a loop is another one, or in it."""
+    seen: set[Frame] = set()
+    while inner and inner not in seen:
+        if inner == outer:
+            return True
+        seen.add(inner)
+        inner = program.loop_at(inner, "")
+    return False
+
+
+def _writes_with(
+    program: Program, commits: Sequence[Group], by_function: Mapping[Function, list[Group]]
+) -> int:
+    """The writes in the transactions of some commits."""
+    return sum(
+        _writes_of(one)
+        for one in _sharing(program, commits, by_function)
+        if one.writes and any(_is_with(program, one, commit) is not False for commit in commits)
+    )
 
 
 def has_own_commits(program: Program, group: Group) -> bool:
     """Whether about each execution of a statement is in a transaction of its own, or that of few others."""
-    committed = sum(one.totals.executions for one in _near(program, group) if _is_commit(one))
+    commits = commits_of(program, group, changing_by_function(program))
+    committed = sum(one.totals.executions for one in commits)
     own = max(committed, program.own_transactions(group), group.files.syncs)
     return FEW_IN_ONE * own >= _writes_of(group)
 
@@ -171,6 +258,29 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
         )
 
 
+def _of_several(writes_each: float) -> tuple[str, Severity]:
+    """The doubt where a commit is of so many writes, and the severity of the finding at the most."""
+    if writes_each <= 1.5:
+        return "", Severity.HIGH
+    return (
+        f"Each commit is of about {average(writes_each)} writes: they stay one transaction where one must not"
+        " be lost without the others."
+    ), Severity.LOW if writes_each > FEW_IN_ONE else Severity.MEDIUM
+
+
+def _around_the_loop(program: Program, group: Group, commits: Sequence[Group]) -> str:
+    library = program.library(group.statement)
+    is_inside = any(one.site.frame == group.site.frame for one in commits)
+    if library and library not in ONE_TRANSACTION and is_inside:
+        return ITS_OWN_COMMIT.format(library=library)
+    return _one_transaction(
+        program,
+        group,
+        "Put one transaction around the loop: BEGIN before it, COMMIT after it"
+        " (`with connection:` around the loop, not in it).",
+    )
+
+
 def _one_transaction(program: Program, group: Group, plain: str) -> str:
     library = program.library(group.statement)
     rows = ROWS_AT_ONCE.get(library, "") if group.verb == "INSERT" else ""
@@ -189,10 +299,6 @@ def _writes_of(group: Group) -> int:
     if group.calls_of.get("executemany"):
         return group.rows
     return max(0, group.totals.executions - group.totals.errors)
-
-
-def _is_for_each(commits: int, writes: int) -> bool:
-    return EACH * writes <= commits <= 1.5 * writes
 
 
 def _is_commit(group: Group) -> bool:
