@@ -138,7 +138,7 @@ PROGRAMS = {
     "django": (DJANGO, {
         "each commits": "transaction.atomic()",
         "loads lazily": '.select_related("author")',
-        "gets each": "filter(pk__in=[...])",
+        "gets each": "filter(field__in=[...])",
     }),
     "sqlalchemy": (SQLALCHEMY, {
         "each commits": "session.execute(insert(Model), rows)",

@@ -219,7 +219,11 @@ def test_what_a_library_executes_for_itself_beside_others_hides_no_loop(
     [
         ("django", 50, '.prefetch_related("lines__book")'),
         ("sqlalchemy", 50, ".options(selectinload(Order.lines).selectinload(Line.book))"),
-        ("django", 19, '.select_related("book")'),
+        (
+            "django",
+            19,
+            '.select_related("PATH__book"), where PATH is what leads from its objects to Line.',
+        ),
     ],
 )
 def test_what_is_loaded_for_what_is_loaded_in_a_loop(
@@ -239,3 +243,63 @@ def test_what_is_loaded_for_what_is_loaded_in_a_loop(
     )
     found = {each.statement: each for each in findings(one)}[inner.statement]
     assert fix in found.fix
+
+
+PRELOAD = Frame(
+    "SelectInLoader._load_for_path", "/venv/site-packages/sqlalchemy/x.py", 1, "library"
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "frames", "fix"),
+    [
+        ("shop_line", (), ".options(selectinload(Line.book))"),
+        ("lines", (), ".options(selectinload(Line.book))"),
+        ("orders", (), ".options(PATH.selectinload(Line.book))"),
+        ("lines", (PRELOAD,), ".options(PATH.selectinload(Line.book))"),
+    ],
+)
+def test_what_leads_to_the_objects_is_named(
+    table: str, frames: tuple[Frame, ...], fix: str
+) -> None:
+    """The query whose rows they are may be for other objects, or one that the object mapper makes behind another."""
+    frame = Frame("_LazyLoader._load", "/venv/site-packages/sqlalchemy/x.py", 1, "library")
+    outer, _ = loop(f"SELECT id FROM {table}", 0, 0, count=20)
+    inner, _ = loop("SELECT t FROM book WHERE id = ?", 0, 0, count=500)
+    one = replace(
+        profile((outer._replace(rows=500), None), (inner, None)),
+        stack_samples=(
+            StackSample(inner.statement, (frame, *SITE), 64, 1),
+            StackSample(outer.statement, (*frames, *SITE), 64, 1),
+        ),
+        notes={inner.statement: "lazy load of Line.book"},
+    )
+    found = {each.statement: each for each in findings(one)}[inner.statement]
+    assert fix in found.fix
+
+
+@pytest.mark.parametrize(("rows_each", "gain_ns"), [(1, 100 * MS), (10, 0.37 * 100 * MS)])
+def test_rows_are_fetched_by_the_join_as_well(rows_each: int, gain_ns: float) -> None:
+    """Of the time of those beyond the first of each query a join wins three tenths."""
+    parent, _ = loop("SELECT id FROM parent", 0, 0, count=1)
+    child, _ = loop("SELECT name FROM child WHERE parent = ?", 0, 0, count=100)
+    fetch = child._replace(
+        operation="fetchall", rows=100 * rows_each, self_ns=100 * MS, total_ns=100 * MS
+    )
+    one = profile(
+        (parent._replace(rows=100), None),
+        (child._replace(self_ns=0, total_ns=0), None),
+        (fetch, None),
+    )
+    (found,) = [each for each in findings(one) if each.category == "n_plus_one"]
+    assert found.gain_ns == pytest.approx(gain_ns, rel=0.02)
+
+
+@pytest.mark.parametrize(("rows_each", "is_in"), [(20, True), (21, False)])
+def test_so_many_rows_are_read_by_no_in(rows_each: int, is_in: bool) -> None:
+    parent, _ = loop("SELECT id FROM parent", 0, 0, count=1)
+    child, _ = loop("SELECT name FROM child WHERE parent = ?", 0, 0, count=100)
+    child = child._replace(rows=100 * rows_each, self_ns=100 * MS, total_ns=100 * MS)
+    one = replace(profile((parent._replace(rows=100), None), (child, None)), stack_samples=())
+    (found,) = [each for each in findings(one) if each.category == "n_plus_one"]
+    assert ("or fetch all of it with one WHERE ... IN" in found.fix) == is_in

@@ -8,8 +8,7 @@ import pytest
 from say.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.findings.find import find, is_part
-from queryprof.analysis.findings.finding import Finding, Severity
-from queryprof.analysis.findings.program import severity_of
+from queryprof.analysis.findings.finding import Finding, Severity, severity_of
 from queryprof.analysis.report import Report
 from queryprof.model import (
     ErrorCount,

@@ -18,14 +18,13 @@ from queryprof.analysis.findings import (
     transactions,
     work,
 )
-from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.finding import Finding, Severity, severity_of
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner
 from queryprof.analysis.findings.program import (
     NO_TASKS,
     LoopFinder,
     Program,
     TaskFinder,
-    severity_of,
 )
 from queryprof.analysis.loops import DATABASE
 from queryprof.analysis.report import Report

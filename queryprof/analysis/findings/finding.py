@@ -100,3 +100,10 @@ class Finding:
         place = f"{frame.file.rpartition('/')[2]}:{frame.function}" if frame else ""
         digest = hashlib.sha256(f"{self.statement}\0{place}".encode()).hexdigest()[:8]
         return f"{self.category}-{digest}"
+
+
+def severity_of(share: float, span_ns: float) -> Severity:
+    """The severity of what can win a share of the run, and so much time a span."""
+    if share >= HIGH_SHARE or span_ns >= HIGH_SPAN_NS:
+        return Severity.HIGH
+    return Severity.MEDIUM if share >= MEDIUM_SHARE else Severity.LOW

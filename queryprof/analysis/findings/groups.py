@@ -17,6 +17,7 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, self_ns_of
 from queryprof.analysis.units import counted, percent
 from queryprof.model import Aggregate, CallPath, Frame, LibraryTime
+from queryprof.operations import FETCH_OPERATIONS
 from queryprof.sql.clauses import READS, WRITES, Clauses, clauses_of, compared_of, verb_of
 
 MOST_GROUPS = 5000
@@ -137,6 +138,17 @@ class Group:
     @cached_property
     def rows(self) -> int:
         return sum(member.rows for member in self.members)
+
+    @cached_property
+    def more_rows_ns(self) -> float:
+        """What its rows took to fetch beyond one of each execution: they are fetched by whatever statement
+        returns them.
+        """
+        executions = self.totals.executions
+        if self.rows <= executions:
+            return 0.0
+        fetched_ns = sum(one.self_ns for one in self.members if one.operation in FETCH_OPERATIONS)
+        return fetched_ns * (1 - executions / self.rows)
 
     @cached_property
     def mark(self) -> Mark | None:

@@ -109,6 +109,11 @@ MANY, COLUMN = "all ", "column "
 SEVERAL = "several labels"
 """The note of a statement that has had more than one (statement_labels.c)."""
 
+PRELOADS = frozenset(
+    {"prefetch_related_objects", "SelectInLoader", "_SelectInLoader", "SubqueryLoader"}
+)
+"""Functions and classes of object mappers that load what a query before was to load as well."""
+
 LAZY = "lazy load of "
 """How a note begins that the object mapper has given, before the class and the attribute."""
 
@@ -118,7 +123,20 @@ def without_reader(note: str) -> str:
     return note.partition(" in ")[0]
 
 
-def loaded_before(library: str, note: str, outer: str = "") -> str:
+def owner_of(note: str) -> str:
+    """The class whose attribute a note of a lazy load is about."""
+    said = note.removeprefix(LAZY).partition(" in ")[0].removeprefix(MANY).removeprefix(COLUMN)
+    return said.rpartition(".")[0]
+
+
+def is_table_of(table: str, owner: str) -> bool:
+    """Whether a table's name ends with a class's, as object mappers make it, perhaps in the plural."""
+    name, of_class = table.replace("_", ""), owner.lower().replace("_", "")
+    plurals = (of_class, f"{of_class}s", f"{of_class}es", f"{of_class.removesuffix('y')}ies")
+    return bool(of_class) and name.endswith(plurals)
+
+
+def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = True) -> str:
     """How what is loaded for each object of a class is loaded with all of them.
 
     Args:
@@ -126,6 +144,7 @@ def loaded_before(library: str, note: str, outer: str = "") -> str:
         note: "lazy load of Order.lines", or another that a library has given; "all" before the class where
             the attribute is many objects, "column" where it is a value, and then where a template or
             serializer reads it.
+        is_of_owner: the query before is for objects of the note's class; else something leads to them.
     """
     said, _, place = note.removeprefix(LAZY).partition(" in ")
     relation = said.removeprefix(MANY).removeprefix(COLUMN)
@@ -137,19 +156,24 @@ def loaded_before(library: str, note: str, outer: str = "") -> str:
             how = f'.prefetch_related("{around.rpartition(".")[2]}__{attribute}")'
         return f"Load {around} and {relation} with the query before both: {how}."
     how = f".options(selectinload({relation})), or joinedload()"
+    path = "" if is_of_owner else "PATH__"
+    if not is_of_owner:
+        how = f".options(PATH.selectinload({relation}))"
     if library == "django":
-        how = f'.select_related("{attribute}")'
+        how = f'.select_related("{path}{attribute}")'
         if said.startswith(MANY):
-            how = f'.prefetch_related("{attribute}")'
+            how = f'.prefetch_related("{path}{attribute}")'
         if said.startswith(COLUMN):
             how = "name it in .only(), or leave it out of .defer()"
+    if "PATH" in how:
+        how += f", where PATH is what leads from its objects to {relation.rpartition('.')[0]}"
     where = f" It is read in {place}." if place else ""
     return f"Load {relation} with the query before: {how}.{where}"
 
 
 ONE_INSERT = {
     "django": "Create all of it with one Model.objects.bulk_create(objects); it sends no signals, and calls no"
-    " save().",
+    " save(). Where rows may be there already, with ignore_conflicts=True.",
     "sqlalchemy": "Insert all of it with one session.execute(insert(Model), rows), a dict for each row;"
     " or commit once after the loop: the session then inserts many at once.",
     "peewee": "Insert all of it with one Model.insert_many(rows).execute(), or Model.bulk_create(objects); where rows may be"
@@ -189,7 +213,7 @@ FIRST_OF_ALL = {
 
 ONE_QUERY = {
     "django": "Load it with the query before: .select_related() for what each object has one of,"
-    " .prefetch_related() for what it has many of, or a generic foreign key; or one filter(pk__in=[...]).",
+    " .prefetch_related() for what it has many of, or a generic foreign key; or one filter(field__in=[...]).",
     "sqlalchemy": "Load it with the query before: .options(selectinload(Model.relation)); or one"
     " select(Model).where(Model.id.in_([...])).",
     "peewee": "Join it to the query before: Model.select(Model, Other).join(Other); or"
@@ -200,7 +224,7 @@ ONE_QUERY = {
 """How queries for each object become one."""
 
 MANY_AT_ONCE = {
-    "django": "with one filter(pk__in=[...]); where the loop goes over rows of a query, with that:"
+    "django": "with one filter(field__in=[...]); where the loop goes over rows of a query, with that:"
     " .select_related() for what each object has one of, .prefetch_related() for what it has many of.",
     "sqlalchemy": "with one select(Model).where(Model.id.in_([...])); where the loop goes over rows of a query,"
     " with that: .options(selectinload(Model.relation)).",

@@ -13,17 +13,16 @@ from statistics import median
 
 from queryprof.analysis.call_sites import CallSite, Function, place_of
 from queryprof.analysis.findings.finding import (
-    HIGH_SHARE,
-    HIGH_SPAN_NS,
     LEAST_NS,
     LEAST_SHARE,
-    MEDIUM_SHARE,
     Finding,
     Severity,
+    severity_of,
 )
 from queryprof.analysis.findings.groups import Group, by_function, groups_of, hand_over
 from queryprof.analysis.findings.libraries import (
     ONE_QUERY,
+    PRELOADS,
     SEVERAL,
     is_own,
     loads_lazily,
@@ -193,6 +192,11 @@ class Program:
         """The package whose calls are timed: the one nearest to the driver."""
         stacks = self._stacks.get(statement, ())
         return next((package_of(stack, frozenset()) for stack in stacks), "")
+
+    def is_preload(self, group: Group) -> bool:
+        """Whether an object mapper executes it behind another query, for what that was to load as well."""
+        stacks = self._stacks.get(group.statement, ())
+        return any(PRELOADS.intersection(frame.function.split(".")) for s in stacks for frame in s)
 
     def note_of(self, group: Group) -> str | None:
         """What a library has noted of a group's statement: others may have the same text."""
@@ -387,10 +391,3 @@ class Program:
             category, severity, min(share, 1.0), round(gain_ns), statement, site, loop, evidence,
             fix, code, doubt, whole=name,
         )  # fmt: skip
-
-
-def severity_of(share: float, span_ns: float) -> Severity:
-    """The severity of what can win a share of the run, and so much time a span."""
-    if share >= HIGH_SHARE or span_ns >= HIGH_SPAN_NS:
-        return Severity.HIGH
-    return Severity.MEDIUM if share >= MEDIUM_SHARE else Severity.LOW

@@ -34,6 +34,11 @@ FIRST = 0.78
 0.89 with 30, 0.97 with 200 (sqlite3_connect).
 """
 
+JOINED = 0.3
+"""A join returns the rows that many queries returned, of the time of those beyond the first of each query: 0.29,
+0.28 and 0.34, of 10, 100 and 1,000 rows each (sqlite3_fan_out).
+"""
+
 CALL_ROWS = 64
 """A call takes as long without its scan as SQLite takes to read so many rows: of 20, 50, 100, 200, 400
 and 1,000 rows, read for one, an index wins 0.22, 0.43, 0.61, 0.76, 0.86 and 0.94 (sqlite3_small_scan,
