@@ -142,6 +142,25 @@ def test_threads_wait_for_each_other_in_a_gain() -> None:
     assert "2 threads run it" in only(one).doubt
 
 
+@pytest.mark.parametrize(
+    ("shortest_ns", "severity"),
+    [(800_000, Severity.HIGH), (200_000, Severity.MEDIUM), (20_000, Severity.LOW)],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_no_thread_has_to_wait_for_is_as_severe(
+    threads: int, shortest_ns: int, severity: Severity
+) -> None:
+    """Of 200 executions of 1 ms in a second."""
+    driver, _ = loop(READ, 0, 0)
+    driver = driver._replace(min_ns=shortest_ns, self_ns=100 * MS, total_ns=100 * MS)
+    second = driver._replace(
+        thread=Thread(2 if threads == 2 else 1, "T" if threads == 2 else "MainThread")
+    )
+    found = only(replace(profile((driver, None), (second, None)), stack_samples=()))
+    assert found.severity is (severity if threads == 2 else Severity.HIGH)
+    assert ("threads run it" in found.doubt) == (threads == 2)
+
+
 @pytest.mark.parametrize(("statement", "is_one"), [(READ, True), ("SAVEPOINT ?", False)])
 def test_names_of_savepoints_are_no_parameters(statement: str, is_one: bool) -> None:
     driver = aggregate(statement, SITE, ns=90 * MS, count=100)

@@ -131,6 +131,14 @@ class Group:
         return self.library_call_ns * self.totals.statement_executions
 
     @cached_property
+    def alone_ns(self) -> int:
+        """What its calls took if each took as long as the shortest of its operation, which waited for nobody."""
+        shortest: dict[str, int] = {}
+        for one in self.members:
+            shortest[one.operation] = min(one.min_ns, shortest.get(one.operation, one.min_ns))
+        return sum(ns * self.calls_of[operation] for operation, ns in shortest.items())
+
+    @cached_property
     def threads(self) -> int:
         """How many threads execute it."""
         return len({member.thread for member in self.members})

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings import shares
-from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.finding import Finding, Severity, severity_of
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.libraries import (
@@ -182,6 +182,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             loop,
             doubt=said_of_threads(group)
             or ("" if in_spans or parent else "The loop's items may not come from a query."),
+            most=most_beside_threads(program, group),
         )
         yield replace(finding, parent=parent.statement) if finding and parent else finding
 
@@ -202,8 +203,16 @@ def said_of_threads(group: Group) -> str:
     number = f"{group.threads} threads" if group.threads < MOST_THREADS else "Many threads"
     return (
         f"{number} run it: what they wait for each other (the interpreter's lock) is in these"
-        " times."
+        f" times. If each call took as long as the shortest, they were {duration(group.alone_ns)} in all."
     )
+
+
+def most_beside_threads(program: Program, group: Group) -> Severity:
+    """The severity at the most: where several threads run it, that of what none has to wait for."""
+    if group.threads < 2:
+        return Severity.HIGH
+    part = min(1.0, group.alone_ns / max(group.steady_ns, 1))
+    return severity_of(part * group.cost_ns / max(program.run_ns, 1), 0.0)
 
 
 def library_call(program: Program, group: Group) -> str:

@@ -11,6 +11,7 @@ from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.queries import (
     FEW,
     library_call,
+    most_beside_threads,
     parent_of,
     repeated_in_spans,
     said_of_threads,
@@ -49,6 +50,7 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
                 ONE_INSERT[library],
                 program.loop_of(group),
                 doubt=said_of_threads(group),
+                most=most_beside_threads(program, group),
             )
 
 
@@ -74,6 +76,7 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
             program.loop_of(group),
             doubt=said_of_threads(group)
             or "Where the statement still runs for each row, it wins what is around it alone.",
+            most=most_beside_threads(program, group),
         )
 
 
