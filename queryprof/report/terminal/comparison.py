@@ -54,11 +54,12 @@ def print_comparison(
         Text(summary(comparison)),
         *(Text(f"! {caution}", style="yellow") for caution in cautions(comparison)),
     ]
+    # First what all of it comes to: after a fix a new statement does what many executions did.
+    parts.append(_table("\nThe whole run", comparison.whole))
     told = [c for c in comparison.statements if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
     parts += [_card(change, places, console.width) for change in told[:top]]
     if len(told) > top:
         parts.append(heading(f"{len(told) - top} more changed: --top {len(told)}", "dim"))
-    parts.append(_table("\nThe whole run", comparison.whole))
     if all(len(course) >= CHARTED_INTERVALS for course in comparison.courses):
         title = "The database's share of the time, from the start of the first run of each side"
         parts.append(heading(title))

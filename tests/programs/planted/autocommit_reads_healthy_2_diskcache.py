@@ -6,7 +6,7 @@ import diskcache
 
 
 def digest(number: int) -> str:
-    return hashlib.sha512(str(number).encode() * 300_000).hexdigest()
+    return hashlib.sha512(str(number).encode() * 600_000).hexdigest()
 
 
 def cached(cache: diskcache.Cache, number: int) -> str:

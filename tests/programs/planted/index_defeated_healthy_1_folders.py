@@ -27,7 +27,7 @@ class Share:
         return db.execute(sql, (self.owner, name)).fetchone()[0]
 
     def link(self, name):
-        return hashlib.pbkdf2_hmac("sha256", b"%d" % self.folder(name), b"share", 4000).hex()
+        return hashlib.pbkdf2_hmac("sha256", b"%d" % self.folder(name), b"share", 8000).hex()
 
 
 links = {Share(owner).link("FOLDER 4") for owner in range(0, 2000, 10)}
