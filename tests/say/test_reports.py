@@ -282,3 +282,12 @@ def test_beyond_the_vital_few() -> None:
     text = io.StringIO()
     print_report(report, file=text, width=100)
     assert "After the vital few" not in text.getvalue()
+
+
+@pytest.mark.parametrize(("ms", "is_said"), [(1000, False), (1001, True)])
+def test_more_than_the_run_is_said_to_be_of_threads(ms: int, is_said: bool) -> None:
+    """The run is a second."""
+    profile = profile_of(aggregate("SELECT a FROM t", (LOOP,), ns=ms * 1_000_000))
+    text = io.StringIO()
+    print_report(Report(profile), file=text, width=200)
+    assert ("threads run side by side" in text.getvalue()) == is_said

@@ -101,6 +101,9 @@ def _own_work(overview: Overview) -> str:
     )
 
 
+SIDE_BY_SIDE = "; threads run side by side, and wait for the interpreter's lock in these times"
+
+
 def _overview(overview: Overview) -> Iterable[RenderableType]:
     command = shlex.join(overview.command)
     yield Text.assemble(("queryprof", "bold"), "  ", command or "(no process)", overflow="fold")
@@ -108,7 +111,8 @@ def _overview(overview: Overview) -> Iterable[RenderableType]:
     yield Text.assemble(
         "ran ", (duration(overview.run_ns), "bold"), processes, ", ",
         (duration(overview.database_ns), "bold"),
-        f" in the database ({percent(overview.database_share)} of the run time): ",
+        f" in the database ({percent(overview.database_share)} of the run time"
+        f"{SIDE_BY_SIDE * (overview.database_share > 1)}): ",
         (counted(overview.executions, "execution"), "bold"), " of ",
         (counted(overview.statements, "statement"), "bold"), ", ",
         f"{counted(overview.rows, 'row')}, {counted(overview.errors, 'error')}",
