@@ -154,6 +154,18 @@ def test_a_killed_process_ran_until_its_command_ended(queryprof: Run, script: Sc
     assert process.wall_ns > 300_000_000
 
 
+def test_a_process_that_is_killed_early_has_counters(queryprof: Run, script: Script) -> None:
+    """They are read in turns, which come soon after the start."""
+    text = (
+        "import os, signal, sqlite3, time\nconnection = sqlite3.connect(':memory:')\n"
+        "end = time.monotonic() + 0.2\nwhile time.monotonic() < end:\n    connection.execute('SELECT 1')\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    queryprof("run", "--no-report", "-o", "x.qprof", script(text))
+    selects = [one for one in read_profile("x.qprof").aggregates if one.statement == "SELECT ?"]
+    assert sum(one.counted for one in selects) > 0
+
+
 def test_an_end_that_can_import_nothing_leaves_its_trace_to_the_report(
     script: Script, queryprof: Run
 ) -> None:

@@ -8,22 +8,27 @@
 #include "runtime/recording.h"
 #include "runtime/thread_local.h"
 
-enum { INTERVAL_NS = 1000 * 1000 * 1000 };
+enum { FIRST_INTERVAL_NS = 1000 * 1000 * 1000 / 32, INTERVAL_NS = 1000 * 1000 * 1000 };
 
 uint64_t qp_turn_due_ticks = UINT64_MAX;
 
 static qp_turn_work *turn_work;
 static bool has_use_for_more;
+static int64_t interval_ns; /* until the next turn */
 
+/* Each interval is twice the one before, up to a second: of a process that is killed what only a
+ * turn knows is there of half of its time at least. */
 static void wait(void)
 {
-    qp_turn_due_ticks = qp_clock_ticks() + (uint64_t)qp_clock_ticks_of(INTERVAL_NS);
+    qp_turn_due_ticks = qp_clock_ticks() + (uint64_t)qp_clock_ticks_of(interval_ns);
+    interval_ns = interval_ns < INTERVAL_NS ? 2 * interval_ns : INTERVAL_NS;
 }
 
 void qp_turn_start(qp_turn_work *work)
 {
     turn_work = work;
     has_use_for_more = true;
+    interval_ns = FIRST_INTERVAL_NS;
     wait();
 }
 

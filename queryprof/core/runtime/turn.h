@@ -1,5 +1,5 @@
 /* Turns: periodic work while a program records, at the end of a driver call when a second has
- * passed since the last turn. No thread of ours runs it.
+ * passed since the last turn, and in its first second more often. No thread of ours runs it.
  */
 #pragma once
 
