@@ -7,6 +7,7 @@ import signal
 from contextlib import contextmanager
 
 from queryprof.core import _core
+from queryprof.errors import TraceError
 from queryprof.trace.convert import Conversion
 from queryprof.trace.place import JOURNAL, retry
 from queryprof.trace.region import Region, opened_region
@@ -71,8 +72,11 @@ def _name(made: str, path: str) -> None:
 
 @contextmanager
 def no_signal_of_limits() -> Iterator[None]:
-    """While the block runs, a write beyond the limit of a file's size (RLIMIT_FSIZE) raises an
-    error, and sends no signal, which would end the program.
+    """While the block runs, a write beyond the limit of a file's size (RLIMIT_FSIZE) sends no signal, which would
+    end the program.
+
+    Raises:
+        TraceError: there was such a write.
     """
     if not hasattr(signal, "SIGXFSZ"):
         yield
@@ -80,6 +84,10 @@ def no_signal_of_limits() -> Iterator[None]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGXFSZ})
     try:
         yield
+    except (OSError, TraceError) as error:
+        if signal.SIGXFSZ in signal.sigpending():
+            raise TraceError("the limit of a file's size (ulimit -f) is too low for it") from error
+        raise
     finally:
         if signal.SIGXFSZ not in before:
             while signal.SIGXFSZ in signal.sigpending():
