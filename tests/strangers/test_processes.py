@@ -59,12 +59,12 @@ def of_folder(place: Path) -> list[str]:
     return found
 
 
-def wait_for(is_so: Callable[[], object]) -> None:
+def wait_for(is_so: Callable[[], object], left: Callable[[], object] = lambda: "") -> None:
     for _ in range(1200):
         if is_so():
             return
         time.sleep(0.05)
-    pytest.fail("it has not come")
+    pytest.fail(f"it has not come: {left()}")
 
 
 @pytest.mark.parametrize("command", ["analyze", "replay"])
@@ -88,7 +88,10 @@ def test_a_killed_command_leaves_no_process_and_no_copy(recorded: Path, command:
         )
         process.send_signal(signal.SIGKILL)
         process.wait()
-        wait_for(lambda place=place: not of_folder(place) and not list(place.iterdir()))
+        wait_for(
+            lambda place=place: not of_folder(place) and not list(place.iterdir()),
+            lambda place=place: (of_folder(place), list(place.rglob("*"))),
+        )
 
 
 def test_a_step_without_end_is_ended_with_its_process(recorded: Path) -> None:
