@@ -16,8 +16,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-TRIES, BETWEEN_TRIES_S = 100, 0.05
-"""A process that writes to the folder may end a moment after the one that it belongs to."""
+TRIES, BETWEEN_TRIES_S = 1200, 0.05
+"""A process that writes to the folder may end a while after the one that it belongs to: it may have to start first."""
 
 
 @contextmanager
