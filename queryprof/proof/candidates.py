@@ -25,14 +25,15 @@ def candidates_of(
 ) -> tuple[Candidate, ...]:
     """The indexes that the planner may choose for a statement, narrow ones first."""
     found: dict[Candidate, None] = {}
-    for access in accesses:
+    expressions = {
+        name: expressions_of(sql, [column.name for column in table.columns])
+        for name in {access.table for access in accesses}
+        if (table := schema.table(name)) and table.rows
+    }
+    for access in dict.fromkeys(accesses):  # of a thousand ORs, a thousand equal ones
         table = schema.table(access.table)
-        if table and table.rows:
-            found |= dict.fromkeys(
-                _of_access(
-                    access, table, expressions_of(sql, [column.name for column in table.columns])
-                )
-            )
+        if table and access.table in expressions:
+            found |= dict.fromkeys(_of_access(access, table, expressions[access.table]))
     new = [one for one in found if not any(one.starts(index) for index in schema.indexes)]
     return tuple(sorted(new, key=lambda one: len(one.terms))[:MOST_CANDIDATES])
 
