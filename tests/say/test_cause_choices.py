@@ -342,3 +342,35 @@ def test_an_index_by_whose_order_is_read_may_be_the_wrong_choice(plan: str, fix:
     profile = replace(profile_of(scan), plans=(Plan(READ, "/app/t.db", plan),))
     found = find(Report(profile), lambda *_: None, {}, ServedBy(""))
     assert [one.fix[: len(fix)] for one in found if one.category == "full_scan"] == [fix]
+
+
+@pytest.mark.parametrize("has_parent", [True, False])
+def test_texts_of_a_loop_s_values_are_a_consequence_of_the_loop(has_parent: bool) -> None:
+    """Where it runs for the rows of another query: joined, no text is left to prepare. Else the loop is in
+    doubt, and the texts are not.
+    """
+    parent = aggregate("SELECT b FROM s", SITE, ns=MS, count=1)._replace(rows=100)
+    one = aggregate(READ, SITE, ns=300 * MS, count=100)
+    profile = profile_of(*[parent] * has_parent, one)
+    found = {each.statement: each for each in findings(replace(profile, texts={READ: 100}))}[READ]
+    assert found.category == ("n_plus_one" if has_parent else "re_prepare")
+    assert any("about 100 different texts" in line for line in found.evidence)
+    assert "as parameters" in found.fix
+
+
+@pytest.mark.parametrize("operation", ["execute", "fetchone"])
+def test_the_rows_of_an_outlier_are_not_taken_from_what_a_loop_takes(operation: str) -> None:
+    """One execution of 1,000 took 300 of 310 ms, as another program had the processor."""
+    parent = aggregate("SELECT b FROM s", SITE, ns=MS, count=1)._replace(rows=1000)
+    executed = aggregate(READ, SITE, ns=7 * MS, count=1000)
+    fetched = aggregate(READ, SITE, ns=3 * MS, count=5000, operation="fetchone")
+    fetched = fetched._replace(rows=5000)
+    slow = fetched if operation == "fetchone" else executed
+    slower = slow._replace(
+        self_ns=slow.self_ns + 300 * MS, total_ns=slow.total_ns + 300 * MS, max_ns=300 * MS
+    )
+    executed, fetched = (slower if one is slow else one for one in (executed, fetched))
+    executed = executed._replace(execution_max_ns=300 * MS)
+    found = findings(profile_of(parent, executed, fetched))
+    (loop,) = [one for one in found if one.category == "n_plus_one"]
+    assert loop.gain_ns == pytest.approx(0.999 * (10 - 0.7 * 3 * 0.8) * MS, rel=0.01)

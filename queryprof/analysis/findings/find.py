@@ -165,8 +165,16 @@ def _after_analyze(program: Program, finding: Finding) -> Finding:
 
 def _one_by_one(known: Finding, finding: Finding) -> Finding:
     """Rows that are inserted one by one, and committed one by one; or that are read one by one, without an
-    index: what wins most.
+    index, or with a text for each: what wins most.
     """
+    if (known.category, finding.category, finding.doubt) == ("re_prepare", "n_plus_one", ""):
+        most = min(known.severity, finding.severity, key=list(Severity).index)
+        return replace(
+            finding,
+            severity=most,
+            evidence=(*finding.evidence, *known.evidence),
+            fix=f"{finding.fix} Pass its values as parameters.",
+        )
     is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
     is_read = known.category in PLANNED and finding.category == "n_plus_one" and not finding.doubt
     if not (is_inserted or is_read) or finding.gain_ns < 2 * known.gain_ns:

@@ -150,13 +150,16 @@ class Group:
     @cached_property
     def more_rows_ns(self) -> float:
         """What its rows took to fetch beyond one of each execution: they are fetched by whatever statement
-        returns them.
+        returns them. Without the outlier.
         """
         executions = self.totals.executions
         if self.rows <= executions:
             return 0.0
         fetched_ns = sum(one.self_ns for one in self.members if one.operation in FETCH_OPERATIONS)
-        return fetched_ns * (1 - executions / self.rows)
+        longest = max(self.members, key=lambda one: one.max_ns)
+        if longest.operation in FETCH_OPERATIONS:
+            fetched_ns -= self.outlier_ns
+        return max(0, min(fetched_ns, self.steady_ns)) * (1 - executions / self.rows)
 
     @cached_property
     def mark(self) -> Mark | None:
