@@ -27,10 +27,15 @@ class Status:
         sys.stdout.flush()
         sys.stderr.flush()
         if self.code < 0:
-            _no_core_dump()
-            signal.signal(-self.code, signal.SIG_DFL) if -self.code != signal.SIGKILL else None
-            os.kill(os.getpid(), -self.code)
+            end_by(-self.code)
         sys.exit(self.code)
+
+
+def end_by(number: int) -> None:
+    """Ends this process by a signal."""
+    _no_core_dump()
+    signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
+    os.kill(os.getpid(), number)
 
 
 def python_command(command: Sequence[str]) -> tuple[list[str], str]:

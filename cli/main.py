@@ -6,6 +6,7 @@ import gc
 import io
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import TextIO
 
@@ -89,7 +90,11 @@ def main() -> None:
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.Abort:
-        sys.exit(130)
+        import signal
+
+        from queryprof.cli.command import end_by
+
+        end_by(signal.SIGINT)  # a shell's loop ends with what has ended so
     except click.ClickException as error:
         text = io.StringIO()
         error.show(text)
@@ -118,7 +123,8 @@ def _open_missing_streams() -> None:
 
 def _drop_output() -> None:
     """Discards the output that is left: Python must not print an error about it at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError):  # without a further descriptor Python prints its error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_anything(stream: TextIO) -> None:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from shutil import rmtree
 
 import click
 
@@ -61,9 +62,13 @@ class Parts:
                 prefix=os.path.basename(nearby(self.output)) + ".", suffix=SUFFIX,
                 dir=os.path.dirname(self.output) if self.keeps_output else None,
             )  # fmt: skip
+        except OSError as error:
+            raise QueryprofError(f"{output}: cannot be written: {error.strerror}") from error
+        try:
             self._collection = Collection(self.directory, self._add_times)
             self._collection.sign()
         except OSError as error:
+            rmtree(self.directory, ignore_errors=True)  # it has no sign that it is of queryprof's
             raise QueryprofError(f"{output}: cannot be written: {error.strerror}") from error
         if not self.keeps_output:
             self.output = os.path.join(self.directory, "merged")

@@ -153,8 +153,8 @@ def _made(parts: Parts, functions: str | None) -> Made | None:
         parts.remove()
     if not merged:
         click.echo(
-            "queryprof: no Python process was recorded: none ran, its trace could not be written, it began"
-            " without its site (python -S), or it was killed or left by os._exit before it called a database",
+            "queryprof: no Python process was recorded: none ran or called a database, its trace could not be"
+            " written, it began without its site (python -S), or it was killed or left by os._exit before",
             err=True,
         )
         return None

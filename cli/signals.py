@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from select import select
 from types import FrameType
 from typing import Self
 
@@ -25,7 +26,12 @@ FORWARDED = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, 
 EARLY = FORWARDED - FAULTS - OF_WRITES
 """Signals that are kept until there is a command."""
 
+ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+"""What comes after the command's end leaves its status as it is, and the trace is made."""
+
 STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+STOPPED, LOOK_S = ("T", "t"), 0.05
+"""States of a stopped process, and how often the witness looks at it."""
 
 
 class Forwarding:
@@ -77,21 +83,39 @@ class Forwarding:
             while (status := child.poll()) is None:
                 sent = signal.sigwaitinfo(waited)
                 if sent.si_signo == signal.SIGCHLD:
-                    _stop_with(child)
+                    self._stop_with(child)
                 elif not self._is_own(sent) and not self._has_it(child, sent.si_signo):
                     child.send_signal(sent.si_signo)
             return status
         finally:
             while signal.sigtimedwait(waited, 0):
                 pass  # too late for the command
-            self._restore(self._previous.keys() - {signal.SIGINT})
+            self._restore(self._previous.keys() - ENDS)
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             signal.signal(signal.SIGCHLD, before)
 
-    @staticmethod
-    def _is_own(sent: signal.struct_siginfo) -> bool:
-        """Whether a write of this process has caused a signal."""
-        return sent.si_signo in OF_WRITES and sent.si_pid == os.getpid()
+    def _stop_with(self, child: subprocess.Popen[bytes]) -> None:
+        """Stops this process if the command was stopped: the shell that waits for this one has to see it. It goes
+        on by SIGCONT, or when the command does or ends.
+        """
+        number = _stopped_by(child.pid)
+        if not number:
+            return
+        self._witness.watch(child.pid)
+        if number in STOPS:
+            before = signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})  # it stops here, and goes on
+            signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+            signal.signal(number, before)
+        else:
+            os.kill(os.getpid(), number)
+        self._witness.watch(0)
+
+    def _is_own(self, sent: signal.struct_siginfo) -> bool:
+        """Whether a write of this process has caused a signal, or the witness, which wakes it."""
+        is_of_write = sent.si_signo in OF_WRITES and sent.si_pid == os.getpid()
+        return is_of_write or sent.si_pid == self._witness.pid
 
     def _has_it(self, child: subprocess.Popen[bytes], number: int) -> bool:
         """Whether a signal was sent to the command as well: as by the terminal, to all of a group."""
@@ -105,29 +129,36 @@ class Witness:
     """A process of this group that takes no signals, but notes them: what it has, too, was sent to the whole
     group. It is younger than this one, and the kernel signals the youngest of a group first. A stop and
     SIGCONT make each other void while they are pending (signal(7) of POSIX).
+
+    While this process is stopped, it looks at the command in its place.
     """
 
     def __init__(self) -> None:
         question, self._question = os.pipe()
         self._answer, answer = os.pipe()
         self._known: list[int] = []
-        self._pid = os.fork()
-        if not self._pid:
+        self.pid = os.fork()
+        if not self.pid:
             try:
                 os.close(self._question)
-                _answer(question, answer)
+                _witness(question, answer)
             finally:
                 os._exit(0)
         os.close(question)
         os.close(answer)
 
+    def watch(self, pid: int) -> None:
+        """Has this process woken when a stopped one, which it waits for, is stopped no more; 0: no longer."""
+        with suppress(OSError):  # it was killed
+            os.write(self._question, b"%d\n" % pid)
+
     def has(self, number: int) -> bool:
         """Whether it has a signal; each is counted once."""
         try:
-            was_stopped = _stopped_by(self._pid)
+            was_stopped = _stopped_by(self.pid)
             if was_stopped:  # by a stop of the group
-                os.kill(self._pid, signal.SIGCONT)
-            os.write(self._question, b"?")
+                os.kill(self.pid, signal.SIGCONT)
+            os.write(self._question, b"?\n")
             self._known += os.read(self._answer, os.read(self._answer, 1)[0])
         except (OSError, IndexError):
             return False  # it was killed
@@ -146,30 +177,39 @@ class Witness:
         os.close(self._question)
         os.close(self._answer)
         with suppress(ChildProcessError):  # where children are ignored
-            os.waitpid(self._pid, 0)
+            os.waitpid(self.pid, 0)
 
 
-def _answer(question: int, answer: int) -> None:
-    """Writes which signals have come, how many first, at each question; returns when nobody can put one."""
-    while os.read(question, 1):
-        numbers = []
-        while sent := signal.sigtimedwait(FORWARDED, 0):
-            numbers.append(sent.si_signo)
-        os.write(answer, bytes([len(numbers), *numbers]))
-
-
-def _stop_with(child: subprocess.Popen[bytes]) -> None:
-    """Stops this process if the terminal, or a signal like its own, has stopped the command: the shell that
-    waits for this one has to see it.
+def _witness(question: int, answer: int) -> None:
+    """Writes which signals have come, how many first, at each question; wakes its parent when what that waits for
+    is stopped no more. Returns when the parent has ended.
     """
-    number = _stopped_by(child.pid)
-    if number not in STOPS:
-        return
-    before = signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})  # it stops here, and goes on
-    signal.pthread_sigmask(signal.SIG_BLOCK, {number})
-    signal.signal(number, before)
+    watched, parent = 0, os.getppid()
+    while True:
+        if watched and not select([question], [], [], LOOK_S)[0]:
+            if _is_stopped(parent) and not _is_stopped(watched):
+                os.kill(parent, signal.SIGCONT)
+            continue
+        lines = os.read(question, 1024).split()
+        if not lines:
+            return
+        for line in lines:
+            if line == b"?":
+                numbers = []
+                while sent := signal.sigtimedwait(FORWARDED, 0):
+                    numbers.append(sent.si_signo)
+                os.write(answer, bytes([len(numbers), *numbers]))
+            else:
+                watched = int(line)
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether a process is stopped, by its state in proc(5); where that is not there, nobody knows: True."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+            return stat.read().rpartition(")")[2].split()[0] in STOPPED
+    except OSError:
+        return not os.path.exists("/proc/self/stat")
 
 
 def _stopped_by(pid: int) -> int:

@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+
 VARIABLE = "QUERYPROF"
 FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
 """Set by the first process for its children, so that one process alone writes to the path: its id, and
@@ -74,7 +75,7 @@ class _Beginning:
         self._program = program_directory()
         self._directory = _working_directory()
         self._environ = {name: os.environ[name] for name in os.environ if name.startswith(VARIABLE)}
-        self._waits = False
+        self._waits = self._has_begun = False
 
     def at_first_use(self) -> None:
         """Lets a child begin when it imports something that is measured; others never do."""
@@ -82,13 +83,23 @@ class _Beginning:
 
         self._waits = True
         # As if it began now: what the program registers comes first at its end.
-        atexit.register(_end_of_process)
+        atexit.register(self._end_of_process)
         _hand_on_roots()
         FirstUse(self).wait()
 
     def __call__(self) -> None:
         """Begins; it raises nothing but what the program's signal handlers do."""
+        self._has_begun = True
         _or_complain(self._begin)
+
+    def _end_of_process(self) -> None:
+        """Ends the recording of a process that has waited for its first use."""
+        session = sys.modules.get("queryprof.session")
+        missed = () if self._has_begun else sorted(_measured().intersection(sys.modules))
+        if session is not None:
+            session.session.end_of_process()
+        elif missed:
+            _complain(f"{missed[0]} was imported past the finders of its start")
 
     def _begin(self) -> None:
         from queryprof.core.own_imports import own_imports
@@ -140,17 +151,20 @@ def _or_complain(begin: Callable[[], None]) -> None:
         held = sys.modules.get("queryprof.core.held_signals")
         if held is not None and held.is_of_handler(error):
             raise
-        try:
-            sys.stderr.write(f"queryprof: this process is not recorded: {error}\n")
-        except Exception:
-            pass  # no stderr to write to
+        _complain(error)
 
 
-def _end_of_process() -> None:
-    """Ends the recording of a process that has waited for its first use."""
-    module = sys.modules.get("queryprof.session")
-    if module is not None:
-        module.session.end_of_process()
+def _complain(reason: object) -> None:
+    try:
+        sys.stderr.write(f"queryprof: this process is not recorded: {reason}\n")
+    except Exception:
+        pass  # no stderr to write to
+
+
+def _measured() -> frozenset[str]:
+    from queryprof.hooks.first_use import MEASURED
+
+    return MEASURED
 
 
 def _working_directory() -> str:

@@ -56,8 +56,11 @@ class ImportHooks:
 
     @property
     def packages(self) -> set[str]:
-        """The packages that have hooks, or will have, without those whose hook has failed."""
-        modules = {hook.module for hook in self._hooks} - set(self.failures)
+        """The packages that have hooks, or will have, without those whose hook has failed, or that were
+        imported past them.
+        """
+        missed = {name for name in self._waiting if name in sys.modules}  # it saw no import of them
+        modules = {hook.module for hook in self._hooks} - set(self.failures) - missed
         return {package_of(module) for module in modules}
 
     @property
@@ -75,6 +78,7 @@ class ImportHooks:
     def attach(self) -> None:
         """Attaches to the imported modules, and to the others when they are imported."""
         self._is_attached = True
+        self._waiting.clear()
         self.failures.clear()
         self.counters_off.clear()
         for hook in self._hooks:
@@ -99,7 +103,6 @@ class ImportHooks:
         """Detaches from all modules, in the reverse order, and attaches to no further ones."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        self._waiting.clear()
         self._is_attached = False
         for hook in reversed(self._hooks):
             hook.detach()
@@ -109,7 +112,7 @@ class ImportHooks:
     ) -> ModuleSpec | None:
         """Leaves the finding to those after it (importlib.abc.MetaPathFinder)."""
         hook = self._waiting.get(name)
-        if hook is None or self not in sys.meta_path:
+        if hook is None or not self._is_attached or self not in sys.meta_path:
             return None
         for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
             find = getattr(finder, "find_spec", None)
@@ -153,7 +156,11 @@ class ImportHooks:
 
 
 class _Loader:
-    """Runs a module as its own loader does, and attaches to it afterwards."""
+    """Runs a module as its own loader does, and attaches to it afterwards. It passes for that loader: a
+    program may look at a spec's.
+    """
+
+    __slots__ = ("_attach", "_hook", "_loader", "_spec")
 
     def __init__(
         self, spec: ModuleSpec, hook: Hook, attach: Callable[[Hook, ModuleType], None]
@@ -166,9 +173,17 @@ class _Loader:
     def __getattr__(self, name: str) -> object:
         return getattr(self._loader, name)
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        assert self._loader is not None  # it has exec_module
-        return self._loader.create_module(spec)
+    def __eq__(self, other: object) -> bool:
+        return self._loader == other
+
+    def __hash__(self) -> int:
+        return hash(self._loader)
+
+    def __repr__(self) -> str:
+        return repr(self._loader)
+
+    __class__ = property(lambda self: type(self._loader))
+    __dict__ = property(lambda self: vars(self._loader))
 
     def exec_module(self, module: ModuleType) -> None:
         assert self._loader is not None  # it has exec_module

@@ -18,6 +18,7 @@ from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import complain, muted, start_core
 from queryprof.core.settings import Settings, read_settings
 from queryprof.core.thread_usage import ThreadMeter
+from queryprof.core.undisturbed import undisturbed
 from queryprof.errors import SessionError
 from queryprof.hooks.drivers.sqlite3_driver import Sqlite3Driver
 from queryprof.hooks.drivers.unmeasured import unmeasured_modules
@@ -219,7 +220,7 @@ class Session:
                 return
             self._is_stopping = True
             try:
-                with own_imports():
+                with undisturbed(), own_imports():
                     self._stop()
             finally:
                 self._is_stopping = False

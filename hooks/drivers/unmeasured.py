@@ -11,7 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-BY_NAME = frozenset((*DRIVERS, "asyncmy", "asyncpg"))
+SUBINTERPRETERS = ("_interpreters", "_xxsubinterpreters")
+"""What makes subinterpreters, before 3.13 by the second name: their calls are not measured."""
+
+BY_NAME = frozenset((*DRIVERS, "asyncmy", "asyncpg", *SUBINTERPRETERS))
 """Those that may not follow PEP 249."""
 
 PEP_249_GLOBALS = ("apilevel", "connect", "paramstyle")

@@ -128,3 +128,28 @@ def test_a_start_while_another_thread_imports_what_is_attached_to(
         timeout=100, check=False,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("['asyncio']\n", "")
+
+
+LOADERS = """
+import importlib.abc, importlib.machinery, importlib.util, sys
+import queryprof
+queryprof.install("/dev/null")
+for name in ("_sqlite3", "sqlite3"):
+    spec, own = importlib.util.find_spec(name), importlib.machinery.PathFinder.find_spec(name)
+    assert spec == own and spec.loader == own.loader and own.loader == spec.loader
+    assert hash(spec.loader) == hash(own.loader)
+    assert isinstance(spec.loader, type(own.loader)) and spec.loader.__class__ is type(own.loader)
+    assert isinstance(spec.loader, importlib.abc.Loader)
+    assert repr(spec.loader).partition(" at ")[0] == repr(own.loader).partition(" at ")[0]
+    assert vars(spec.loader) == vars(own.loader)
+import sqlite3
+assert type(sqlite3.__loader__) is type(sqlite3.__spec__.loader) is type(own.loader)
+"""
+
+
+def test_the_loader_of_what_is_attached_to_passes_for_its_own() -> None:
+    """A program may look at it before the import."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADERS], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -16,7 +16,8 @@ import pytest
 from conftest import QUERYPROF
 from queryprof.cli.signals import FORWARDED, Forwarding
 
-END = signal.SIGRTMAX
+END, SYNC = signal.SIGRTMAX, signal.SIGRTMAX - 1
+"""SYNC is taken after all others that wait: those of smaller numbers come first."""
 PYTHON = Path(QUERYPROF).with_name("python")
 
 PROGRAM = """
@@ -52,15 +53,17 @@ def line_of(process: subprocess.Popen[str]) -> list[str]:
 
 def test_each_signal_arrives_once(tmp_path: Path) -> None:
     """By kill(2) to the command that was started, or to its whole group."""
-    numbers = sorted(FORWARDED - {END})
-    with started(
-        tmp_path, " ".join(str(int(number)) for number in numbers), process_group=0
-    ) as process:
+    numbers = sorted(FORWARDED - {SYNC, END})
+    counted = " ".join(str(int(number)) for number in (*numbers, SYNC))
+    with started(tmp_path, counted, process_group=0) as process:
         line_of(process)
         for count, send in enumerate((os.kill, os.killpg, os.kill, os.killpg), 1):
             for number in numbers:
                 send(process.pid, number)
                 assert line_of(process) == ["got", str(int(number)), str(count)]
+                if send is os.killpg:  # the command may have it long before this process does
+                    os.kill(process.pid, SYNC)
+                    assert line_of(process)[1] == str(int(SYNC))
         os.kill(process.pid, END)
         assert line_of(process) == ["end"]
         assert process.wait() == 7
@@ -90,17 +93,55 @@ def _state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_a_command_stopped_by_others_stops_nobody_else(tmp_path: Path) -> None:
-    """They let it go on themselves, and know of no other process."""
-    with started(tmp_path, str(int(signal.SIGUSR1))) as process:
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP])
+def test_it_goes_on_with_a_command_that_others_stop(tmp_path: Path, number: signal.Signals) -> None:
+    """They let the command go on, and know of no other process; a shell that waits sees both."""
+    with started(tmp_path, str(int(signal.SIGUSR1)), process_group=0) as process:
         _, child = line_of(process)
-        os.kill(int(child), signal.SIGSTOP)
-        os.kill(process.pid, signal.SIGUSR1)
-        os.kill(int(child), signal.SIGCONT)
-        assert line_of(process) == ["got", str(int(signal.SIGUSR1)), "1"]
+        for count in (1, 2):
+            os.kill(int(child), number)
+            status = os.waitpid(process.pid, os.WUNTRACED)[1]
+            assert os.WIFSTOPPED(status)
+            assert os.WSTOPSIG(status) == number
+            os.kill(int(child), signal.SIGCONT)
+            assert os.WIFCONTINUED(os.waitpid(process.pid, os.WCONTINUED)[1])
+            os.kill(process.pid, signal.SIGUSR1)
+            assert line_of(process) == ["got", str(int(signal.SIGUSR1)), str(count)]
         os.kill(int(child), END)
         assert line_of(process) == ["end"]
         assert process.wait() == 7
+
+
+def test_it_ends_with_a_command_that_is_killed_while_stopped(tmp_path: Path) -> None:
+    with started(tmp_path, str(int(signal.SIGUSR1)), process_group=0) as process:
+        _, child = line_of(process)
+        os.kill(int(child), signal.SIGSTOP)
+        assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+        os.kill(int(child), signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_after_the_command_s_end_leaves_its_status(number: signal.Signals) -> None:
+    """The trace is made then."""
+    with Forwarding() as signals:
+        assert signals.wait(subprocess.Popen(["true"])) == 0
+        os.kill(os.getpid(), number)
+
+
+def test_an_interrupt_before_the_command_ends_a_shell_s_loop(tmp_path: Path) -> None:
+    """This process ends by it, not with a status of its own."""
+    text = (
+        "import os, signal, sys\n"
+        "import queryprof.cli.command as command, queryprof.cli.main as main\n"
+        "command.python_command = lambda _: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.argv = ['queryprof', 'run', 'true']\n"
+        "main.main()"
+    )
+    done = subprocess.run(
+        [PYTHON, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "\n")
 
 
 EARLY = """

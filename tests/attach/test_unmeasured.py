@@ -102,3 +102,35 @@ def test_of_a_killed_process_they_are_unknown(queryprof: Run) -> None:
     assert queryprof("report", "x.qprof").returncode == 0
     (process,) = read_profile("x.qprof").processes
     assert process.unmeasured is None
+
+
+@pytest.mark.parametrize("names", [("_interpreters",), ("_xxsubinterpreters",)])
+def test_subinterpreters_are_named(queryprof: Run, names: tuple[str]) -> None:
+    """Their calls are not measured."""
+    pytest.importorskip(names[0])
+    program = f"import {names[0]} as interpreters\ninterpreters.destroy(interpreters.create())\n"
+    assert f"imported and not measured: {names[0]} (" in cautions(queryprof, program)[1]
+
+
+PAST = """
+import sys
+finders = [one for one in sys.meta_path if type(one).__module__.split(".")[0] != "queryprof"]
+sys.meta_path = finders
+import sqlite3
+sqlite3.connect(":memory:").execute("SELECT 1").fetchall()
+"""
+
+
+def test_what_is_imported_past_its_finder_is_named(queryprof: Run) -> None:
+    assert "imported and not measured: sqlite3 (" in cautions(queryprof, PAST)[1]
+
+
+def test_a_child_that_imports_past_its_finder_says_so(queryprof: Run) -> None:
+    Path("parent.py").write_text(
+        "import subprocess, sys; subprocess.run([sys.executable, 'program.py'], check=True)\n"
+    )
+    Path("program.py").write_text(PAST)
+    result = queryprof("run", "--no-report", "-o", "x.qprof", "parent.py")
+    assert result.stderr == (
+        "queryprof: this process is not recorded: _sqlite3 was imported past the finders of its start\n"
+    )

@@ -10,13 +10,16 @@ INSTALLED = ("/site-packages/", "/dist-packages/")
 """What is before the package in the file of a library's frame."""
 
 
+DRIVERS = frozenset({"aiosqlite"})
+"""Packages that hand what they execute to a thread, for a library around them or for the program."""
+
 WRAPPERS = frozenset({"dataset"})
 """Packages that have words of their own for what another one executes."""
 
 
 def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> str:
-    """The package of the frames nearest to the driver, or one of the wrappers around it; "" where the
-    program calls the driver itself.
+    """The package of the frames nearest to the driver, or one of the wrappers around it; "" or the driver's
+    where the program calls the driver itself.
     """
     nearest = ""
     for frame in stack:
@@ -27,8 +30,13 @@ def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> s
             package = rest.partition("/")[0].removesuffix(".py") if found else ""
             if package in wrappers:
                 return package
-            nearest = nearest or package
+            nearest = package if package and nearest in ("", *DRIVERS) else nearest
     return nearest
+
+
+def is_handed(stack: Iterable[Frame]) -> bool:
+    """Whether a driver has handed it to its thread: the stack may lack what a library does around it."""
+    return package_of(stack, DRIVERS) in DRIVERS
 
 
 LOADERS = (

@@ -24,6 +24,7 @@ from queryprof.analysis.findings.libraries import (
     ONE_QUERY,
     PRELOADS,
     SEVERAL,
+    is_handed,
     is_own,
     loads_lazily,
     outside_of_request,
@@ -203,13 +204,14 @@ class Program:
         note = self.profile.notes.get(group.statement)
         if note == SEVERAL:
             return None
-        here = [
-            stack for stack in self._stacks.get(group.statement, ()) if group.site.frame in stack
-        ]
-        is_known = not here or any(loads_lazily(stack, note or "") for stack in here)
-        if note and self._places[group.statement] > 1:
+        stacks = self._stacks.get(group.statement, ())
+        here = [stack for stack in stacks if group.site.frame in stack]
+        is_one = self._places[group.statement] == 1
+        if note and not is_one:
             note = without_reader(note)  # what reads it elsewhere
-        return note if is_known else None
+        if not here or (is_one and all(map(is_handed, here))):
+            return note
+        return note if any(loads_lazily(stack, note or "") for stack in here) else None
 
     @cached_property
     def _places(self) -> Counter[str]:

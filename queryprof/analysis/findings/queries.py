@@ -221,7 +221,8 @@ def library_call(program: Program, group: Group) -> str:
     runs = max(1, group.totals.statement_executions)
     handed_ns = group.handed_ns / runs
     if handed_ns:
-        return f"; handing it to a thread and back takes {duration(handed_ns)}"
+        unknown = f"; what {library} takes around it is not known" * (library in ONE_QUERY)
+        return f"; handing it to a thread and back takes {duration(handed_ns)}{unknown}"
     if group.library_call_ns is not None:
         timed = sum(one.calls for one in group.library_times)
         return (

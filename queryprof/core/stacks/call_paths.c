@@ -236,9 +236,18 @@ uint32_t qp_stack_find(PyThreadState *tstate)
         frame = qp_frame_outer(frame);
     }
     qp_frame_release(frame);
-    for (uint32_t at = qp_path_behind(); at > QP_PATH_OTHER && count < STACK_DEPTH;
+    for (uint32_t at = qp_stack_behind(); at > QP_PATH_OTHER && count < STACK_DEPTH;
          at = qp_stack_outer(at)) {
         lines[count++] = qp_stack_line(at);
     }
     return qp_stack_of(lines, count);
+}
+
+uint32_t qp_stack_find_submitter(PyThreadState *tstate, uint32_t path)
+{
+    uint32_t *stack = qp_stack_of_submitter(path);
+    if (*stack == QP_STACK_NONE) {
+        *stack = qp_stack_find(tstate);
+    }
+    return *stack;
 }

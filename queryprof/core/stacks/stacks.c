@@ -5,6 +5,7 @@
 #include "stacks/code_lines.h"
 
 static qp_index stack_index;
+static uint32_t *submitters; /* whole stacks by call path */
 
 static qp_stack_row *stacks(void)
 {
@@ -13,7 +14,9 @@ static qp_stack_row *stacks(void)
 
 bool qp_stacks_start(void)
 {
-    if (!qp_index_start(&stack_index, 2 * QP_STACKS) || qp_rows_add(QP_STACK_ROWS, 2) != 0) {
+    submitters = qp_allocate(QP_STACKS, sizeof *submitters);
+    if (!submitters || !qp_index_start(&stack_index, 2 * QP_STACKS) ||
+        qp_rows_add(QP_STACK_ROWS, 2) != 0) {
         return false;
     }
     stacks()[QP_PATH_OTHER] = (qp_stack_row){QP_PATH_NONE, QP_LINE_OTHER};
@@ -23,6 +26,13 @@ bool qp_stacks_start(void)
 void qp_stacks_stop(void)
 {
     qp_index_stop(&stack_index);
+    qp_release(submitters);
+    submitters = NULL;
+}
+
+uint32_t *qp_stack_of_submitter(uint32_t path)
+{
+    return &submitters[path];
 }
 
 uint32_t qp_stack_inside(uint32_t outer, uint32_t line)

@@ -13,11 +13,16 @@ enum {
     QP_STACK_NONE = QP_PATH_NONE
 };
 
+/* Allocates the tables; false without memory. */
 bool qp_stacks_start(void);
 void qp_stacks_stop(void);
 
 /* The stack with a line inside another stack; QP_PATH_OTHER: the table is full. */
 uint32_t qp_stack_inside(uint32_t outer, uint32_t line);
+
+/* The place for the whole stack of what submits work from a call path, which was found when the
+ * first work was; QP_STACK_NONE: none was yet. The stacks own it. */
+uint32_t *qp_stack_of_submitter(uint32_t path);
 
 /* The stack of these lines, innermost first. */
 uint32_t qp_stack_of(const uint32_t *lines, uint32_t count);

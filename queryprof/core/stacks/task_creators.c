@@ -38,11 +38,23 @@ static uint32_t task_path(void)
     return number >> QP_TASK_PATH_BITS == qp_recording ? (uint32_t)number : QP_PATH_NONE;
 }
 
-QP_COLD uint32_t qp_path_behind_find(void)
+/* Of the running work's submitter, or the running task's creator: its path, or its stack. */
+static uint32_t behind(bool is_stack)
 {
     const qp_submitter *submitter = qp_submitter_now();
     if (submitter) {
-        return submitter->recording == qp_recording ? submitter->path : QP_PATH_NONE;
+        uint32_t found = is_stack ? submitter->stack : submitter->path;
+        return submitter->recording == qp_recording ? found : QP_PATH_NONE;
     }
     return qp_task_variable ? task_path() : QP_PATH_NONE;
+}
+
+QP_COLD uint32_t qp_path_behind_find(void)
+{
+    return behind(false);
+}
+
+QP_COLD uint32_t qp_stack_behind(void)
+{
+    return behind(true);
 }

@@ -35,4 +35,7 @@ static inline uint32_t qp_path_behind(void)
     return qp_here.submitter || qp_task_variable ? qp_path_behind_find() : 0;
 }
 
+/* The whole stack of the running work's submitter; of the running task's creator the call path. */
+uint32_t qp_stack_behind(void);
+
 void qp_task_creators_stop(void);
