@@ -64,5 +64,6 @@ def findings_of(
         files = dict.fromkeys(statements, *given)
     elif len(schemas) == 1:  # a driver may show no plans, nor whose they are
         files = {**dict.fromkeys(statements, *schemas), **files}
-    with Planner(schemas, files, statements) as planner:
+    versions = {process.sqlite_version for process in profile.processes}
+    with Planner(schemas, files, statements, versions) as planner:
         return find(report, sources.loop_at, schemas, planner, sources.makes_tasks)

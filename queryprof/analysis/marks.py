@@ -7,6 +7,7 @@ the statement's time against the run.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -133,9 +134,25 @@ def _only_distinct(plans: tuple[Steps, ...]) -> bool:
 def marked_step(plan: Steps, kind: str) -> int | None:
     """The step of a plan that a mark is about, by its number; None: there is none."""
     found = [number for number, step in enumerate(plan) if _is_of(step.strip(), plan, kind)]
+    if kind == CORRELATED:
+        found = [number for number in found if _reads_all(plan, number)]
     if not found:
         return None
     return found[-1] if kind == SCAN else found[0]  # of nested loops the inner one
+
+
+def _reads_all(plan: Steps, number: int) -> bool:
+    """Whether a subquery reads a table from end to end, or builds an index; with one that is there it takes no
+    longer than a join does.
+    """
+    depth = _depth(plan[number])
+    inside = itertools.takewhile(lambda step: _depth(step) > depth, plan[number + 1 :])
+    signs = signs_of(tuple(inside))
+    return bool(signs.scans or signs.index_scans or signs.automatic_indexes)
+
+
+def _depth(step: str) -> int:
+    return len(step) - len(step.lstrip())
 
 
 def _is_of(step: str, plan: Steps, kind: str) -> bool:

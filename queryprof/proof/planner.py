@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
@@ -16,6 +16,7 @@ from queryprof.errors import ProofError
 from queryprof.model import Schema
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.judging import EMPTY, Judge, OutOfTime, StatementError
+from queryprof.proof.row_steps import row_steps
 from queryprof.proof.statistics import set_statistics
 from queryprof.proof.trial import Trial
 from queryprof.proof.values import placeholders, replaced
@@ -42,14 +43,20 @@ class Planner:
     """The planner of this Python's SQLite, in a process of its own that begins when it is first used."""
 
     def __init__(
-        self, schemas: Mapping[str, Schema], databases: Mapping[str, str], texts: Iterable[str]
+        self,
+        schemas: Mapping[str, Schema],
+        databases: Mapping[str, str],
+        texts: Iterable[str],
+        versions: Collection[str] = (),
     ) -> None:
         """
         Args:
             schemas: of database files; databases: the file of a statement.
             texts: the program's statements, in their order. Of a database whose file is not there,
                 those that created its tables are the schema.
+            versions: of SQLite in the program: another one may take other steps.
         """
+        self._versions = frozenset(versions)
         self._schemas, self._databases, self._texts = schemas, databases, tuple(texts)
         self._judge: Judge | None = None
         self._ready: tuple[str, bool] | None = None
@@ -68,9 +75,17 @@ class Planner:
             found = None
             if len(self._known) < MOST_STATEMENTS:
                 with suppress(StatementError, OutOfTime, ProofError):
-                    found = self._served(statement, plans)
+                    found = self._with_row_steps(statement, self._served(statement, plans))
             self._known[statement] = found
         return self._known[statement]
+
+    def _with_row_steps(self, statement: str, served: Served | None) -> Served | None:
+        is_list = any(one.operator == "IN" for one in comparisons_of(statement))  # of any length
+        if served is None or served.is_other or is_list or self._judge is None:
+            return served
+        if self._versions != {self._judge.version}:
+            return served
+        return replace(served, row_steps=row_steps(Trial(self._judge, statement).program()))
 
     def knows(self, statement: str) -> bool:
         """Whether its database has what it names, as far as there is time to look."""

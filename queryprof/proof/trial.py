@@ -9,15 +9,16 @@ the plan which of an index it uses (https://www.sqlite.org/eqp.html).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from typing import Any
 
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.plans import Steps, is_worse, normal_form, signs_of
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.expressions import expressions_of
 from queryprof.proof.judging import EMPTY, Judge, StatementError
+from queryprof.proof.tried_index import TriedIndex, TriedTerm
 from queryprof.proof.values import all_named, nulls_of
 from queryprof.sql.clauses import functions_in
 from queryprof.sql.tokens import tokens_of
@@ -44,54 +45,6 @@ COMPARED = re.compile(r"[=<>]+")
 SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
-    """A column, or an expression as SQL."""
-
-    column: str
-    is_descending: bool = False
-    is_expression: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Index:
-    """One that is tried."""
-
-    table: str
-    terms: tuple[_Term, ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(term.column for term in self.terms)
-
-    @property
-    def name(self) -> str:
-        words = (self.table, *(term.column for term in self.terms))
-        return re.sub(r"\W+", "_", "_".join(words)).strip("_")[:56]
-
-    def compared(self, listed: str) -> int:
-        """How many of its first terms a step of a plan lists as compared; the last may be by range."""
-        width = 0
-        for term in self.terms:
-            known = "<expr>" if term.is_expression else term.column
-            if not re.search(rf"(?<!\w){re.escape(known)}[=<>]", listed):
-                break
-            width += 1
-        return width
-
-    def is_searched_by_range(self, listed: str) -> bool:
-        """Whether the last of its terms that is compared is not compared for equality."""
-        width = self.compared(listed)
-        return bool(width) and f"{self.terms[width - 1].column}=" not in listed
-
-    def sql(self, name: str, quote: Callable[[str], str]) -> str:
-        listed = [
-            (one.column if one.is_expression else quote(one.column)) + " DESC" * one.is_descending
-            for one in self.terms
-        ]
-        return f"CREATE INDEX {name} ON {quote(self.table)} ({', '.join(listed)})"
-
-
 class Trial:
     """One statement on the empty copy."""
 
@@ -99,10 +52,17 @@ class Trial:
         self._judge, self._statement = judge, all_named(statement)
         self._values = nulls_of(self._statement)
 
+    def _explained(self, how: str) -> Sequence[tuple[Any, ...]]:
+        sql = f"{how} {self._statement}"
+        return with_dummies(self._judge, EMPTY, lambda: self._judge.rows(EMPTY, sql, self._values))
+
+    def program(self) -> Sequence[tuple[int, str, int, int]]:
+        """The address, opcode, P1 and P2 of its instructions there. Raises StatementError."""
+        return [(at, code, p1, p2) for at, code, p1, p2, *_ in self._explained("EXPLAIN")]
+
     def plan(self) -> Steps:
         """Its plan there. Raises StatementError."""
-        sql = "EXPLAIN QUERY PLAN " + self._statement
-        rows = with_dummies(self._judge, EMPTY, lambda: self._judge.rows(EMPTY, sql, self._values))
+        rows = self._explained("EXPLAIN QUERY PLAN")
         depths, lines = {0: -1}, []
         for number, parent, _, detail in rows:
             depths[number] = depths.get(parent, -1) + 1
@@ -161,13 +121,13 @@ class Trial:
 
     def _search(
         self, before: Steps, columns: Mapping[str, tuple[str, ...]]
-    ) -> tuple[list[_Index], Steps]:
+    ) -> tuple[list[TriedIndex], Steps]:
         """Widens the indexes that the planner takes, while it uses what is added.
 
         Returns:
             Those that make the plan a better one, and that plan.
         """
-        taken: tuple[_Index, ...] = ()
+        taken: tuple[TriedIndex, ...] = ()
         with self._undone():
             for table in columns:  # else one that exists is taken for what it begins
                 for (name,) in self._judge.rows(EMPTY, INDEXES, (table,)):
@@ -186,8 +146,8 @@ class Trial:
         return [], before
 
     def _with_all_compared(
-        self, taken: tuple[_Index, ...], columns: Mapping[str, tuple[str, ...]]
-    ) -> tuple[_Index, ...]:
+        self, taken: tuple[TriedIndex, ...], columns: Mapping[str, tuple[str, ...]]
+    ) -> tuple[TriedIndex, ...]:
         """The indexes with further columns that are compared for equality before those that were found:
         the planner takes one that is in order before one that finds fewer rows, not knowing how few.
         """
@@ -196,7 +156,7 @@ class Trial:
                 known = taken[place]
                 if name in known.columns or len(known.terms) > MOST_TERMS:
                     continue
-                first = _Index(known.table, (_Term(name), *known.terms))
+                first = TriedIndex(known.table, (TriedTerm(name), *known.terms))
                 wider = (*taken[:place], first, *taken[place + 1 :])
                 (before, _), (after, used) = self._plan_with(taken), self._plan_with(wider)
                 is_better = _compared(after) > _compared(before)
@@ -204,7 +164,7 @@ class Trial:
                     taken = wider
         return taken
 
-    def _on_expressions(self, columns: Mapping[str, tuple[str, ...]]) -> list[_Index]:
+    def _on_expressions(self, columns: Mapping[str, tuple[str, ...]]) -> list[TriedIndex]:
         """Indexes on the expressions that the statement compares, and on its columns without regard to
         case, as far as SQLite allows them.
         """
@@ -215,7 +175,7 @@ class Trial:
                 one for one in expressions_of(self._statement, names) if not self._is_own(one)
             ]
             for expression in (*computed, *anycase):
-                index = _Index(table, (_Term(expression, is_expression=True),))
+                index = TriedIndex(table, (TriedTerm(expression, is_expression=True),))
                 with self._undone(), suppress(StatementError):
                     self._judge.do(EMPTY, index.sql("queryprof_0", _in_quotes))
                     found.append(index)
@@ -230,14 +190,14 @@ class Trial:
         )
 
     def _taken(
-        self, taken: tuple[_Index, ...], columns: Mapping[str, tuple[str, ...]]
-    ) -> tuple[_Index, ...]:
+        self, taken: tuple[TriedIndex, ...], columns: Mapping[str, tuple[str, ...]]
+    ) -> tuple[TriedIndex, ...]:
         """The indexes that the planner takes of those with one more term, each as far as it is used.
         Terms that are compared for equality come first: after a range no further one is searched by.
         """
         before, _ = self._plan_with(taken)
         wider = list(dict.fromkeys(_wider(taken, columns, sorts=bool(_sorting(before)))))
-        found: tuple[_Index, ...] = ()
+        found: tuple[TriedIndex, ...] = ()
         while True:
             after, used = self._plan_with(wider)
             is_sorted = _sorting(after) < _sorting(before)
@@ -251,7 +211,7 @@ class Trial:
                 return found or taken
             wider = [index for index in wider if index not in by_range]
 
-    def _plan_with(self, indexes: Sequence[_Index]) -> tuple[Steps, Mapping[int, str]]:
+    def _plan_with(self, indexes: Sequence[TriedIndex]) -> tuple[Steps, Mapping[int, str]]:
         """The plan with indexes; the numbers of those in it, with what is compared in them."""
         with self._undone():
             for number, index in enumerate(indexes):
@@ -264,11 +224,11 @@ class Trial:
                 used[int(found[1])] = used.get(int(found[1]), "") + (found[2] or "")
         return plan, used
 
-    def _exists(self, index: _Index) -> bool:
+    def _exists(self, index: TriedIndex) -> bool:
         """Whether one that exists begins with it."""
-        found: dict[str, list[_Term]] = {}
+        found: dict[str, list[TriedTerm]] = {}
         for name, column, is_descending in self._judge.rows(EMPTY, KEYS, (index.table,)):
-            found.setdefault(name, []).append(_Term(column, bool(is_descending)))
+            found.setdefault(name, []).append(TriedTerm(column, bool(is_descending)))
         width = len(index.terms)
         return any(tuple(terms[:width]) == index.terms for terms in found.values())
 
@@ -312,7 +272,7 @@ class Trial:
             plan = self.plan()
             if plan != before and not any("AUTOMATIC" in step for step in plan):
                 return False  # it is more that has changed
-            after, used = self._plan_with([_Index(table, (_Term(name),))])
+            after, used = self._plan_with([TriedIndex(table, (TriedTerm(name),))])
             return bool(used) and _compared(after) > _compared(before)
         return False
 
@@ -334,7 +294,7 @@ class Trial:
             self._judge.do(EMPTY, "RELEASE queryprof")
 
 
-def _begins(index: _Index, other: _Index) -> bool:
+def _begins(index: TriedIndex, other: TriedIndex) -> bool:
     """Whether another index has its terms first: that serves what it does."""
     width = len(index.terms)
     same_table = index.table == other.table
@@ -342,34 +302,37 @@ def _begins(index: _Index, other: _Index) -> bool:
 
 
 def _as_used(
-    indexes: Sequence[_Index], used: Mapping[int, str], is_sorted: bool, taken: Sequence[_Index]
-) -> tuple[_Index, ...]:
+    indexes: Sequence[TriedIndex],
+    used: Mapping[int, str],
+    is_sorted: bool,
+    taken: Sequence[TriedIndex],
+) -> tuple[TriedIndex, ...]:
     """The indexes in a plan, without the terms that it has no use for: those of `taken` have one."""
-    found: dict[_Index, None] = {}
+    found: dict[TriedIndex, None] = {}
     for number, listed in used.items():
         index = indexes[number]
         known = [len(one.terms) for one in taken if index.terms[: len(one.terms)] == one.terms]
         width = len(index.terms) if is_sorted else max([index.compared(listed), *known])
         if width:
-            found[_Index(index.table, index.terms[:width])] = None
+            found[TriedIndex(index.table, index.terms[:width])] = None
     return tuple(found)
 
 
 def _wider(
-    taken: Sequence[_Index], columns: Mapping[str, tuple[str, ...]], sorts: bool
-) -> Iterator[_Index]:
+    taken: Sequence[TriedIndex], columns: Mapping[str, tuple[str, ...]], sorts: bool
+) -> Iterator[TriedIndex]:
     """The indexes, and those with one more term; of tables that have none yet, those of one term.
     Of equal ones the planner takes the last.
     """
     yield from taken
     for table, names in columns.items():
-        of_table = [index for index in taken if index.table == table] or [_Index(table, ())]
+        of_table = [index for index in taken if index.table == table] or [TriedIndex(table, ())]
         for index in of_table:
             for name in names:
                 if name not in index.columns:
                     if sorts and index.terms:
-                        yield _Index(table, (*index.terms, _Term(name, is_descending=True)))
-                    yield _Index(table, (*index.terms, _Term(name)))
+                        yield TriedIndex(table, (*index.terms, TriedTerm(name, is_descending=True)))
+                    yield TriedIndex(table, (*index.terms, TriedTerm(name)))
 
 
 def _is_better(before: Steps, after: Steps) -> bool:

@@ -22,6 +22,30 @@ IN_ORDER = (
 
 
 @dataclass(frozen=True, slots=True)
+class RowSteps:
+    """VM steps of a statement that reads one table from end to end.
+
+    Attributes:
+        left_out: of a row that its comparisons leave out, at the most; taken: of one that they do not.
+        once: of an execution, beside its rows.
+    """
+
+    left_out: int
+    taken: int
+    once: int
+
+    def rows_taken(self, steps: float, read: float) -> float:
+        """How many of the rows read an execution took, at the least, by its VM steps."""
+        more = steps - self.once - read * self.left_out
+        return min(read, max(0.0, more / (self.taken - self.left_out)))
+
+    @property
+    def more(self) -> float:
+        """What a row that is taken takes longer, in times of one that is left out."""
+        return (self.taken - self.left_out) / self.left_out
+
+
+@dataclass(frozen=True, slots=True)
 class Served:
     """What would serve a statement.
 
@@ -36,6 +60,7 @@ class Served:
         still_scans: whether the plan then still reads a table from end to end inside of another loop.
         searches: whether it then is searched by more; sorts_less: whether it sorts less.
         by_range: whether an index is searched by a range alone, which may be wide.
+        row_steps: of its scan, as the program's SQLite has it; None: it has none, or not one alone.
         differing: columns that an index would serve, had they another type; recollated: had they no
             collation of their own.
     """
@@ -51,6 +76,7 @@ class Served:
     differing: tuple[str, ...] = ()
     recollated: tuple[str, ...] = ()
     is_other: bool = False
+    row_steps: RowSteps | None = None
 
     @property
     def without_index(self) -> str:

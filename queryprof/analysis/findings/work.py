@@ -1,4 +1,4 @@
-"""Findings about the work of one execution: scans, sorts, OFFSET, lookups in the table."""
+"""Findings about the work of one execution: scans, sorts, subqueries, lookups in the table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from queryprof.analysis.findings.indexes import SCAN_STEPS, works_hard
 from queryprof.analysis.findings.libraries import loaded_before
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.marks import CORRELATED, INDEX, ROW_STEPS, SCAN, SORT, marked_step
+from queryprof.analysis.marks import CORRELATED, INDEX, SCAN, SORT, marked_step
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted
 from queryprof.analysis.units import rows as rows_of
@@ -22,9 +22,6 @@ AFTER_OFFSET = (
     " key > ?)."
 )
 INDEX_USED = re.compile(r"SEARCH (\S+) USING INDEX (\S+)")
-
-SKIPPED_STEPS = 2000
-"""VM steps of one execution, from which on an OFFSET is large."""
 
 COVERED_FETCHES = 2
 """Pages for each row, from which on rows are looked up one by one."""
@@ -45,59 +42,6 @@ MANY_RETURNED = 2
 
 ONCE = 2
 """A report runs so often at the most; what it reads and sorts is its business."""
-
-
-def offset_pagination(program: Program) -> Iterator[Finding | None]:
-    for group in program.groups:
-        totals = group.totals
-        steps, rows = totals.vm_steps, totals.rows_each or 0.0
-        skips = group.clauses.skips and totals.executions > ONCE
-        if skips and _stops_early(group) and _sorts_less(program, group):
-            continue  # all rows are sorted for each page: see temp_btree_sort
-        if skips and steps and steps >= max(SKIPPED_STEPS, ROW_STEPS * (rows + 1)):
-            yield program.finding(
-                "offset_pagination",
-                group,
-                group.work_ns * (1 - shares.needed(totals)),
-                (
-                    (
-                        f"{counted(totals.executions, 'execution')} return {rows_of(rows)} each and"
-                        f" take {average(steps)} VM steps: every page reads all pages before it"
-                    ),
-                ),
-                "Remember the last row of a page and go on after it: WHERE key > ? ORDER BY key"
-                " LIMIT ? (keyset pagination), with an index on the key.",
-                program.loop_of(group),
-            )
-
-
-def over_fetch(program: Program) -> Iterator[Finding | None]:
-    for group in program.groups:
-        calls, totals = group.calls_of, group.totals
-        ones = calls.get("fetchone", 0) + calls.get("next", 0)
-        stops = 0 < ones <= 2 * totals.executions and not (calls.keys() & {"fetchall", "fetchmany"})
-        steps = totals.vm_steps or 0.0
-        works = steps >= SKIPPED_STEPS and (totals.rows_each or 0) <= 2
-        sorts = any(signs_of(plan).temporary for plan in group.plans)
-        chooses = group.clauses.chooses
-        limited = group.clauses.limits
-        if group.reads and stops and works and not limited and (sorts or not chooses):
-            if totals.executions <= ONCE or group.clauses.adds_up:
-                continue
-            yield program.finding(
-                "over_fetch",
-                group,
-                group.work_ns * (1 - shares.needed(totals)),
-                (
-                    (
-                        f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps each;"
-                        " the program fetches one row and stops"
-                    ),
-                ),
-                "Say so in the query: LIMIT 1, with an index on what it is ordered by (or min() or"
-                " max()); SQLite then makes one row.",
-                program.loop_of(group),
-            )
 
 
 def correlated_subquery(program: Program) -> Iterator[Finding | None]:
@@ -158,7 +102,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             continue
         if not group.clauses.chooses or group.clauses.skips:
             continue  # it must read all
-        if _stops_early(group) and totals.executions > ONCE:
+        if stops_early(group) and totals.executions > ONCE:
             continue  # its order decides: see temp_btree_sort
         served = program.served(group)
         if group.writes and served and not (served.code or served.is_other):
@@ -167,15 +111,22 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         if served and served.code and not served.searches:
             continue  # it would come sorted: see temp_btree_sort
         columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
-        is_wide = bool(served and served.by_range and returned < MANY_RETURNED)
+        adds_up = group.clauses.adds_up or group.clauses.groups
+        row_steps = served.row_steps if served and adds_up else None
+        needed, more = returned, float(shares.FETCHED_ROWS)
+        if row_steps:
+            needed = max(returned, row_steps.rows_taken(totals.vm_steps or 0.0, read))
+            more = row_steps.more
+        is_unknown = adds_up and not row_steps and returned < MANY_RETURNED
+        is_wide = bool(served and served.by_range and returned < MANY_RETURNED) and not row_steps
         yield program.finding(
             "full_scan",
             group,
-            group.work_ns * shares.scanned(read, returned),
+            group.work_ns * shares.scanned(read, needed, more),
             (
                 (
                     f"{counted(totals.executions, 'execution')} read {rows_of(read)} to return"
-                    f" {average(returned)}"
+                    f" {average(returned)}{_made_of(needed, returned)}"
                 ),
                 _step(group, SCAN),
             ),
@@ -186,10 +137,19 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             doubt="It ran once: a report may have to read all."
             if totals.executions <= ONCE
             else "The index is searched by a range: how much that leaves to read, --prove measures."
-            if served and served.by_range
+            if is_wide
+            else "How many rows it adds up is not known: of more than a tenth of the table, an index wins little."
+            " --prove measures."
+            if is_unknown
             else "",
-            most=_most(served, totals.executions <= ONCE, is_wide),
+            most=_most(served, totals.executions <= ONCE, is_wide or is_unknown),
         )
+
+
+def _made_of(needed: float, returned: float) -> str:
+    return (
+        f", made of about {average(needed)}" if needed >= MANY_RETURNED * max(returned, 1) else ""
+    )
 
 
 def _and_loaded_before(program: Program, group: Group) -> str:
@@ -278,7 +238,7 @@ def _index_fix(served: Served | None, columns: str) -> str:
     return served.without_index if served else "Create an index on the columns that it compares."
 
 
-def _sorts_less(program: Program, group: Group) -> bool:
+def sorts_less(program: Program, group: Group) -> bool:
     served = program.served(group)
     return bool(served and served.sorts_less)
 
@@ -288,19 +248,22 @@ def _code(program: Program, group: Group) -> str:
     return served.code if served else ""
 
 
-def _stops_early(group: Group) -> bool:
+def stops_early(group: Group) -> bool:
     """Whether it sorts rows of a table to take the first of them, which an index in that order has."""
     sorts = any(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
     return sorts and group.clauses.limits and not group.clauses.groups
 
 
 def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
-    scanning = (group for group in _marked(program, SCAN) if _stops_early(group))
+    scanning = (group for group in _marked(program, SCAN) if stops_early(group))
     for group in (*_marked(program, SORT), *scanning):
         totals = group.totals
         limited = group.clauses.limits
         scanned = totals.full_scan_steps or 0
-        takes_few = limited or (_sorts_less(program, group) and _sorts_for_few(group))
+        served = program.served(group)
+        if served and not (served.sorts_less or served.is_other):
+            continue  # no index has that order
+        takes_few = limited or (sorts_less(program, group) and _sorts_for_few(group))
         read = f", and reads {rows_of(scanned)}," if scanned else ""
         if totals.executions <= ONCE or not (limited or group.repeats or totals.executions > 10):
             continue
@@ -326,7 +289,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
                 + (", and no more are made than the program takes." if takes_few > limited else "")
                 + ("" if takes_few else "."),
             ),
-            code=_code(program, group) if _sorts_less(program, group) else "",
+            code=_code(program, group) if sorts_less(program, group) else "",
             doubt=""
             if takes_few
             else "All rows are returned: the sort is only a part of the time.",

@@ -1,0 +1,72 @@
+"""Findings about rows that an execution makes and the program does not take: those before a page, those after
+the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.findings import shares
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.work import ONCE, sorts_less, stops_early
+from queryprof.analysis.marks import ROW_STEPS
+from queryprof.analysis.plans import signs_of
+from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import rows as rows_of
+
+SKIPPED_STEPS = 2000
+"""VM steps of one execution, from which on an OFFSET is large."""
+
+
+def offset_pagination(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        totals = group.totals
+        steps, rows = totals.vm_steps, totals.rows_each or 0.0
+        skips = group.clauses.skips and totals.executions > ONCE
+        if skips and stops_early(group) and sorts_less(program, group):
+            continue  # all rows are sorted for each page: see temp_btree_sort
+        if skips and steps and steps >= max(SKIPPED_STEPS, ROW_STEPS * (rows + 1)):
+            yield program.finding(
+                "offset_pagination",
+                group,
+                group.work_ns * (1 - shares.needed(totals)),
+                (
+                    (
+                        f"{counted(totals.executions, 'execution')} return {rows_of(rows)} each and"
+                        f" take {average(steps)} VM steps: every page reads all pages before it"
+                    ),
+                ),
+                "Remember the last row of a page and go on after it: WHERE key > ? ORDER BY key"
+                " LIMIT ? (keyset pagination), with an index on the key.",
+                program.loop_of(group),
+            )
+
+
+def over_fetch(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        calls, totals = group.calls_of, group.totals
+        ones = calls.get("fetchone", 0) + calls.get("next", 0)
+        stops = 0 < ones <= 2 * totals.executions and not (calls.keys() & {"fetchall", "fetchmany"})
+        steps = totals.vm_steps or 0.0
+        works = steps >= SKIPPED_STEPS and (totals.rows_each or 0) <= 2
+        sorts = any(signs_of(plan).temporary for plan in group.plans)
+        chooses = group.clauses.chooses
+        limited = group.clauses.limits
+        if group.reads and stops and works and not limited and (sorts or not chooses):
+            if totals.executions <= ONCE or group.clauses.adds_up:
+                continue
+            yield program.finding(
+                "over_fetch",
+                group,
+                group.work_ns * (1 - shares.needed(totals)),
+                (
+                    (
+                        f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps each;"
+                        " the program fetches one row and stops"
+                    ),
+                ),
+                "Say so in the query: LIMIT 1, with an index on what it is ordered by (or min() or"
+                " max()); SQLite then makes one row.",
+                program.loop_of(group),
+            )
