@@ -6,26 +6,12 @@ ends with the Next that goes back there; a comparison that jumps to that Next le
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from queryprof.analysis.findings.planning import RowSteps
 
-COMPARISONS = frozenset(
-    {
-        "Eq",
-        "Ne",
-        "Lt",
-        "Le",
-        "Gt",
-        "Ge",
-        "If",
-        "IfNot",
-        "IsNull",
-        "NotNull",
-        "SeekRowid",
-        "NotFound",
-    }
-)
+COMPARISONS = frozenset({"Eq", "Ne", "Lt", "Le", "Gt", "Ge", "If", "IfNot", "IsNull", "NotNull"})
 INNER_LOOPS = frozenset(
     {"Rewind", "Last", "SeekGE", "SeekGT", "SeekLE", "SeekLT", "VFilter", "Gosub", "InitCoroutine", "BeginSubrtn"}
 )  # fmt: skip
@@ -50,13 +36,14 @@ def row_steps(program: Sequence[Instruction]) -> RowSteps | None:
     )
     if end is None:
         return None
-    left_out = 0
-    for at, code, _, to in program[begin:end]:
-        if code in INNER_LOOPS:
-            break
-        if code in COMPARISONS and to == end:
-            left_out = at - begin + 2
-    taken = end - begin + 1
-    if not 0 < left_out < taken:
+    body = program[begin:end]
+    before = itertools.takewhile(lambda one: one[1] not in INNER_LOOPS, body)
+    left_out = [at - begin + 2 for at, code, _, to in before if code in COMPARISONS and to == end]
+    if not left_out:
         return None
-    return RowSteps(left_out, taken, len(program) - taken)
+    sorters = {cursor for _, code, cursor, _ in body if code == "SorterInsert"}
+    taken = end - begin + 1
+    for at, code, cursor, to in program:  # each row comes out of a sorter, too
+        if code == "SorterNext" and cursor in sorters:
+            taken += at - to + 1
+    return RowSteps(left_out[0], left_out[-1], taken, max(0, len(program) - taken))

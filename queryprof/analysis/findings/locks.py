@@ -16,8 +16,8 @@ from queryprof.model import CallPath, LockEvent, LockHold
 
 WAITED_NS = 10_000_000
 OWN_CODE = 0.5
-SHORT_NS = 10_000_000
-"""Holds that are all shorter are short, whatever runs in them."""
+OTHER_WORK_NS = 200_000
+"""Of the program's own code in a transaction, on average: with less it is what is around its calls."""
 
 ALONE_NS = 200_000_000
 """A hold that no call waited for is named from here on."""
@@ -112,7 +112,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             continue
         hold = _sums_of(found.holder, program.report.lock_holds)
         own = own_code(hold)
-        long = hold.max_ns >= SHORT_NS and own is not None and own >= OWN_CODE
+        long = own is not None and own >= max(OWN_CODE, OTHER_WORK_NS * hold.count / hold.total_ns)
         reads = found.holder.kind == "read"
         works = reads and _worked_ns(program, found.holder) >= OWN_CODE * hold.total_ns
         # Waits side by side take the run's time once; of spans each takes its own.

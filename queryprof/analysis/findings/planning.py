@@ -26,23 +26,27 @@ class RowSteps:
     """VM steps of a statement that reads one table from end to end.
 
     Attributes:
-        left_out: of a row that its comparisons leave out, at the most; taken: of one that they do not.
-        once: of an execution, beside its rows.
+        first, last: of a row that its first or its last comparison leaves out.
+        taken: of one that none does; once: of an execution, beside its rows.
     """
 
-    left_out: int
+    first: int
+    last: int
     taken: int
     once: int
 
-    def rows_taken(self, steps: float, read: float) -> float:
-        """How many of the rows read an execution took, at the least, by its VM steps."""
-        more = steps - self.once - read * self.left_out
-        return min(read, max(0.0, more / (self.taken - self.left_out)))
+    def rows_taken(self, steps: float, read: float) -> tuple[float, float]:
+        """How many of the rows read an execution took by its VM steps, at the least and at the most."""
+        least, most = (
+            (steps - self.once - read * left_out) / (self.taken - left_out)
+            for left_out in (self.last, self.first)
+        )
+        return min(read, max(0.0, least)), min(read, max(0.0, most))
 
     @property
     def more(self) -> float:
         """What a row that is taken takes longer, in times of one that is left out."""
-        return (self.taken - self.left_out) / self.left_out
+        return (self.taken - self.first) / self.first
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,9 @@ def scanned(read: float, taken: float, more: float = FETCHED_ROWS) -> float:
     Args:
         more: what a row that is taken takes longer, in times of one that is left out.
     """
-    wins = read - 1 - LOOKUP_ROWS * taken
-    return max(0.0, wins) / (max(read, 1.0) + CALL_ROWS + more * taken)
+    further = max(0.0, taken - 1)  # one is in what a call takes without its scan
+    wins = read - 1 - min(1.0, taken) - LOOKUP_ROWS * further
+    return max(0.0, wins) / (max(read, 1.0) + CALL_ROWS + more * further)
 
 
 def needed(totals: Totals) -> float:

@@ -114,10 +114,12 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         adds_up = group.clauses.adds_up or group.clauses.groups
         row_steps = served.row_steps if served and adds_up else None
         needed, more = returned, float(shares.FETCHED_ROWS)
+        is_unknown = adds_up and returned < MANY_RETURNED
         if row_steps:
-            needed = max(returned, row_steps.rows_taken(totals.vm_steps or 0.0, read))
-            more = row_steps.more
-        is_unknown = adds_up and not row_steps and returned < MANY_RETURNED
+            least, most = row_steps.rows_taken(totals.vm_steps or 0.0, read)
+            needed, more = max(returned, least), row_steps.more
+            wins = [shares.scanned(read, taken, more) for taken in (least, most)]
+            is_unknown = wins[1] < wins[0] / 2
         is_wide = bool(served and served.by_range and returned < MANY_RETURNED) and not row_steps
         yield program.finding(
             "full_scan",

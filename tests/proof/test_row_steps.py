@@ -1,0 +1,82 @@
+"""What SQLite's program of a statement says of the steps for a row, and how many rows it took therefore."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+import queryprof as api
+from queryprof.proof.planner import Planner
+
+pytestmark = pytest.mark.once
+
+ROWS = 6000
+TABLES = (
+    "CREATE TABLE sale (id INTEGER PRIMARY KEY, state TEXT, buyer INTEGER, amount REAL)",
+    "CREATE TABLE buyer (id INTEGER PRIMARY KEY, city TEXT)",
+)
+JOINED = "SELECT city, sum(amount) FROM sale JOIN buyer ON buyer.id = buyer WHERE state = ? GROUP BY city"
+
+TEXTS = {
+    "one column": "SELECT sum(amount) FROM sale WHERE state = ?",
+    "count": "SELECT count(*) FROM sale WHERE state = ?",
+    "a range": "SELECT count(*), max(amount) FROM sale WHERE state <= ?",
+    "two columns": "SELECT count(*) FROM sale WHERE state = ? AND amount >= 0",
+    "joined": JOINED,
+    "of each group": "SELECT buyer, count(*) FROM sale WHERE state = ? GROUP BY buyer",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("kinds", [1000, 10, 3])
+def test_the_rows_that_are_taken_are_known_by_the_steps(text: str, kinds: int) -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        for table in TABLES:
+            db.execute(table)
+        db.executemany("INSERT INTO buyer VALUES (?, ?)", [(i, f"c{i % 7}") for i in range(50)])
+        db.executemany(
+            "INSERT INTO sale VALUES (?, ?, ?, 1)",
+            [(i, f"s{i % kinds}", i % 50) for i in range(ROWS)],
+        )
+        with api.profile() as recording:
+            db.execute(text, ("s0",)).fetchall()
+    (one,) = [each for each in recording.profile.aggregates if each.vm_steps]
+    plans = tuple(plan.tree for plan in recording.profile.plans)
+    assert plans
+    with Planner({}, {}, TABLES, {sqlite3.sqlite_version}) as planner:
+        served = planner.served(one.statement, ())
+    assert served
+    assert served.row_steps
+    least, most = served.row_steps.rows_taken(one.vm_steps, one.full_scan_steps)
+    assert one.full_scan_steps == ROWS - 1
+    # Of a sorter's loop not all is run for each row.
+    near = {"rel": 0.5 if "GROUP" in text else 0.05, "abs": 20}
+    assert most == pytest.approx(ROWS / kinds, **near)
+    assert least == pytest.approx(most, **near) or " AND " in text
+
+
+NOT_KNOWN = {
+    "a list of any length": "SELECT count(*) FROM sale WHERE state IN (?)",
+    "all rows": "SELECT sum(amount) FROM sale",
+    "two scans": "SELECT count(*) FROM sale JOIN buyer ON +buyer.id = buyer WHERE state = ?",
+    "the comparison is in an inner loop": "SELECT count(*) FROM buyer JOIN sale ON sale.buyer = buyer.id WHERE city = ?",
+}
+
+
+@pytest.mark.parametrize("text", NOT_KNOWN.values(), ids=NOT_KNOWN)
+def test_else_they_are_unknown(text: str) -> None:
+    tables = (*TABLES, "CREATE INDEX by_buyer ON sale (buyer)") if "inner" in text else TABLES
+    with Planner({}, {}, tables, {sqlite3.sqlite_version}) as planner:
+        served = planner.served(text, ())
+    assert served
+    assert served.row_steps is None or text == NOT_KNOWN["the comparison is in an inner loop"]
+
+
+def test_another_sqlite_may_take_other_steps() -> None:
+    for versions in ({"3.1.1"}, {sqlite3.sqlite_version, "3.1.1"}, ()):
+        with Planner({}, {}, TABLES, versions) as planner:
+            served = planner.served(TEXTS["count"], ())
+        assert served
+        assert served.row_steps is None
