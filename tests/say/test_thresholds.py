@@ -142,10 +142,10 @@ def test_a_connection_serves_two_statements(opened: int, statements: int, is_one
 
 @pytest.mark.parametrize(
     ("runs", "texts", "is_one"),
-    [(100, 50, True), (101, 50, False), (60, 49, False), (9000, 256, True), (9000, 255, False)],
+    [(100, 50, True), (101, 50, False), (60, 49, False), (9000, 129, True), (9000, 128, False)],
 )
 def test_half_of_the_texts_differ(runs: int, texts: int, is_one: bool) -> None:
-    """Fifty at the least; or of so many in turns half are not among the 128 that a connection keeps."""
+    """Fifty at the least; or more than the 128 that a connection keeps, in turns."""
     profile = replace(
         profile_of(aggregate(READ, SITE, ns=80 * MS, count=runs)), texts={READ: texts}
     )

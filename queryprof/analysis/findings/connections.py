@@ -9,6 +9,7 @@ from queryprof.analysis.call_sites import Function, Place, place_of
 from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.libraries import HANDING
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.queries import FEW
 from queryprof.analysis.totals import add_up
@@ -43,6 +44,7 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
                     f"{counted(opened, 'connection')} opened for {counted(executed, 'statement')}: each"
                     " one opens the file, and reads the schema again for its first statement"
                 ),
+                *_thread_of_each(program, group),
             ),
             "Call create_engine() once for the program: it keeps connections open in its pool."
             if program.library(group.statement) == "sqlalchemy"
@@ -50,6 +52,12 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
             " program.",
             program.loop_of(group),
         )
+
+
+def _thread_of_each(program: Program, group: Group) -> Iterator[str]:
+    library = program.called_library(group.statement)
+    if library in HANDING:
+        yield f"{library} starts a thread for each, and ends it: what that takes is not in these times"
 
 
 def served_by(program: Program, connecting: Finding) -> set[tuple[str, Place]]:

@@ -18,7 +18,15 @@ from queryprof.analysis.totals import Totals, add_up, self_ns_of
 from queryprof.analysis.units import counted, percent
 from queryprof.model import Aggregate, CallPath, Frame, LibraryTime
 from queryprof.operations import FETCH_OPERATIONS
-from queryprof.sql.clauses import READS, WRITES, Clauses, clauses_of, compared_of, verb_of
+from queryprof.sql.clauses import (
+    READS,
+    WRITES,
+    Clauses,
+    clauses_of,
+    compared_of,
+    comparisons_of,
+    verb_of,
+)
 
 MOST_GROUPS = 5000
 
@@ -138,6 +146,11 @@ class Group:
             shortest[one.operation] = min(one.min_ns, shortest.get(one.operation, one.min_ns))
         return sum(ns * self.calls_of[operation] for operation, ns in shortest.items())
 
+    @property
+    def processes(self) -> int:
+        """How many processes execute it."""
+        return len({member.thread.process_id for member in self.members})
+
     @cached_property
     def threads(self) -> int:
         """How many threads execute it."""
@@ -191,6 +204,14 @@ class Group:
         for member in self.members:
             found[member.operation] = found.get(member.operation, 0) + member.count
         return found
+
+    @cached_property
+    def has_list(self) -> bool:
+        """Whether it looks for any of a list of values: such lists of any length have one text here."""
+        return any(
+            one.operator == "IN" and [token.text for token in one.right] == ["(", "?", ")"]
+            for one in comparisons_of(self.statement)
+        )
 
     @cached_property
     def executions_outside(self) -> int:

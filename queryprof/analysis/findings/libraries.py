@@ -10,8 +10,14 @@ INSTALLED = ("/site-packages/", "/dist-packages/")
 """What is before the package in the file of a library's frame."""
 
 
-DRIVERS = frozenset({"aiosqlite"})
-"""Packages that hand what they execute to a thread, for a library around them or for the program."""
+HANDING = frozenset({"aiosqlite"})
+"""Drivers that hand what they execute to a thread."""
+
+DRIVERS = HANDING | {
+    "apsw", "asyncpg", "duckdb", "libsql", "MySQLdb", "mysql", "oracledb", "pg8000", "psycopg", "psycopg2",
+    "pymysql", "pysqlite3", "sqlcipher3", "sqlean", "sqlite3",
+}  # fmt: skip
+"""Packages that execute what is passed to them, by a library around them or by the program."""
 
 WRAPPERS = frozenset({"dataset"})
 """Packages that have words of their own for what another one executes."""
@@ -36,7 +42,7 @@ def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> s
 
 def is_handed(stack: Iterable[Frame]) -> bool:
     """Whether a driver has handed it to its thread: the stack may lack what a library does around it."""
-    return package_of(stack, DRIVERS) in DRIVERS
+    return package_of(stack, HANDING) in HANDING
 
 
 LOADERS = (
@@ -117,6 +123,9 @@ MANY, COLUMN = "all ", "column "
 SEVERAL = "several labels"
 """The note of a statement that has had more than one (statement_labels.c)."""
 
+IN_TEMPLATE = " in template "
+"""What is in a note where a template reads what it is about."""
+
 PRELOADS = frozenset(
     {"prefetch_related_objects", "SelectInLoader", "_SelectInLoader", "SubqueryLoader"}
 )
@@ -192,8 +201,8 @@ ONE_INSERT = {
 """How rows that are inserted one by one are inserted at once."""
 
 ONE_CHANGE = {
-    "django": 'Change all of it with one .update(field=F("field") + ...) or .delete() of a query; where Python'
-    " computes the values, with Model.objects.bulk_update(objects, fields). Neither sends signals, or calls save().",
+    "django": 'Change all of it with one .update(field=F("field") + ...) or .delete() of a query, which sends no'
+    " signals and calls no save(). bulk_update() takes as long on SQLite as save() of each.",
     "sqlalchemy": "Change all of it with one session.execute(update(Model).where(...).values(...)) or delete(...);"
     " where Python computes the values, with session.execute(update(Model), rows), a dict for each row with its"
     " primary key.",

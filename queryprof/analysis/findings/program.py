@@ -15,9 +15,11 @@ from queryprof.analysis.call_sites import CallSite, Function, place_of
 from queryprof.analysis.findings.finding import (
     LEAST_NS,
     LEAST_SHARE,
+    SPANS,
     Finding,
     Severity,
     severity_of,
+    whole_of,
 )
 from queryprof.analysis.findings.groups import Group, by_function, groups_of, hand_over
 from queryprof.analysis.findings.libraries import (
@@ -47,8 +49,6 @@ STALE_ROWS, STALE_TIMES = 1000, 10
 
 TaskFinder = Callable[[Frame], bool | None]
 """Whether a frame's line makes tasks, which run side by side; None: it is not known."""
-
-SPANS = "spans' time"
 
 NO_TASKS: TaskFinder = lambda _: None  # noqa: E731  as no source is there
 
@@ -272,27 +272,32 @@ class Program:
         return found
 
     @cached_property
+    def writes(self) -> bool:
+        """Whether anything was written."""
+        return any(group.writes for group in self.all_groups)
+
+    @cached_property
     def spans(self) -> int:
         """Spans that have ended."""
         return sum(found.span.count for found in self.report.spans)
 
     @cached_property
-    def _times_ns(self) -> tuple[int, int]:
-        """Of the longest run of a process, and of all spans; 0: there are none."""
-        run_ns = max((process.wall_ns for process in self.profile.processes), default=0)
-        return run_ns, sum(found.span.durations.total_ns for found in self.report.spans)
+    def _spans_ns(self) -> int:
+        return sum(found.span.durations.total_ns for found in self.report.spans)
+
+    @cached_property
+    def _whole(self) -> tuple[int, str]:
+        return whole_of(self.profile, self._spans_ns)
 
     @property
     def run_ns(self) -> int:
-        """The time that shares are of: that of the spans, where there are any, else of the run."""
-        run_ns, spans_ns = self._times_ns
-        return min(run_ns, spans_ns) if spans_ns else run_ns
+        """The time that shares are of, in ns."""
+        return self._whole[0]
 
     @property
     def whole(self) -> str:
         """What that is called."""
-        run_ns, spans_ns = self._times_ns
-        return SPANS if 0 < spans_ns < run_ns else "run"
+        return self._whole[1]
 
     @cached_property
     def loops(self) -> dict[tuple[str, str, int, str], Frame | None]:
@@ -362,7 +367,7 @@ class Program:
         Args:
             most: the severity that it has at the most.
         """
-        spans_ns = self._times_ns[1]
+        spans_ns = self._spans_ns
         # Of requests side by side each waits its own time, however long the run is.
         waits = bool(spans_ns) and group.handed_ns > group.steady_ns
         return self.about(

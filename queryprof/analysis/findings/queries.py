@@ -11,8 +11,10 @@ from queryprof.analysis.findings.finding import Finding, Severity, severity_of
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.libraries import (
+    DRIVERS,
     FIRST_OF_ALL,
     GROUPED,
+    IN_TEMPLATE,
     LAZY,
     MANY,
     MANY_AT_ONCE,
@@ -26,6 +28,7 @@ from queryprof.analysis.spans import RepeatFinding
 from queryprof.analysis.units import average, count, counted, duration, percent, shortened
 from queryprof.model import Frame
 from queryprof.sql.clauses import first_table
+from queryprof.sql.tokens import parameters_in
 
 FEW = 20
 """A statement that runs less often is in no costly loop."""
@@ -64,28 +67,33 @@ CACHED_TEXTS = 128
 """Prepared statements that a connection of sqlite3 keeps (`cached_statements` of sqlite3.connect)."""
 
 
+AS_PARAMETERS = "Pass the values as parameters: the text is then prepared once. This also closes the door to SQL injection."
+AS_MANY = (
+    "Pass the values as parameters, a ? for each value of a list (', '.join('?' * len(values))): one text for each"
+    " length is left. This also closes the door to SQL injection."
+)
+
+
 def duplicate_query(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
-        ratio = group.repeats / group.samples if group.samples else 0.0
+        ratio = group.repeats / group.samples if group.samples >= LEAST_SAMPLES else 0.0
         runs = group.totals.executions
-        if (
-            group.reads
-            and runs >= FEW
-            and not program.is_inside(group)
-            and group.samples >= LEAST_SAMPLES
-            and ratio >= REPEATED_SHARE
-        ):
+        said = (
+            f"{percent(ratio)} of {average(group.samples)} that were sampled had the parameters of one shortly"
+            " before, and nothing was written in between"
+        )
+        # One is enough where there are no parameters and nothing is written.
+        if group.repeats and not (program.writes or parameters_in(group.statement)):
+            ratio, said = (
+                (runs - group.processes) / max(1, runs),
+                "it has no parameters, and nothing was written",
+            )
+        if group.reads and runs >= FEW and not program.is_inside(group) and ratio >= REPEATED_SHARE:
             yield program.finding(
                 "duplicate_query",
                 group,
                 group.cost_ns * ratio,
-                (
-                    (
-                        f"{counted(runs, 'execution')}; {percent(ratio)} of {average(group.samples)} that"
-                        " were sampled had the parameters of one shortly before, and nothing was"
-                        " written in between"
-                    ),
-                ),
+                (f"{counted(runs, 'execution')}; {said}",),
                 "Run it once and keep the result: before the loop, for the request, or in a cache"
                 " (functools.lru_cache) that a write empties.",
                 program.loop_of(group),
@@ -97,7 +105,8 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
         runs = group.totals.statement_executions
         if not (group.reads or group.writes):
             continue  # a savepoint's name cannot be a parameter
-        prepared = max(group.texts / max(runs, 1), 1 - CACHED_TEXTS / group.texts)  # in turns
+        # In turns none of more than a connection keeps is found there.
+        prepared = 1.0 if group.texts > CACHED_TEXTS else group.texts / max(runs, 1)
         if group.texts >= MANY_TEXTS and prepared >= TEXT_SHARE and runs >= MANY_TEXTS:
             yield program.finding(
                 "re_prepare",
@@ -106,14 +115,19 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
                 (
                     (
                         f"{counted(runs, 'execution')} of about {average(group.texts)} different texts that"
-                        " differ in their values alone: SQLite parses and plans each of them"
+                        f" differ in their values{'' if group.has_list else ' alone'}: SQLite parses and plans each"
+                        " of them"
                     ),
                 ),
-                "Pass the values as parameters: the text is then prepared once. This also closes"
-                " the door to SQL injection.",
+                AS_MANY if group.has_list else AS_PARAMETERS,
                 program.loop_of(group),
-                code=_with_parameters(group.statement),
-                doubt="The gain is an estimate: what preparing takes of short statements.",
+                code="" if group.has_list else _with_parameters(group.statement),
+                doubt="The gain is an estimate: what preparing takes of short statements"
+                + (
+                    ", and that the texts come in turns, more than a connection keeps (128)."
+                    if CACHED_TEXTS < group.texts < runs
+                    else "."
+                ),
             )
 
 
@@ -151,7 +165,9 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         is_work = works_hard(group.totals.vm_steps, rows) and group.steady_ns > group.cost_ns / 2
         takes_first = group.clauses.limits and rows > 1  # of each item, which no JOIN does
         is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
-        if not is_sure and (rows > FEW_ROWS or is_work or takes_first or is_matched):
+        is_for_many = rows > FEW_ROWS or (group.has_list and rows > 1)
+        depends = _reads_what_it_writes(program, group)
+        if not is_sure and (is_for_many or is_work or takes_first or is_matched or depends):
             continue  # it is for many items already, or each execution is too much work
         each_ns = group.steady_ns / max(runs, 1)
         evidence = [
@@ -167,6 +183,8 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
                 f"{'as' if parent.rows == runs else 'about as'} often as {shortened(parent.statement, 80)} returns rows"
                 f" ({average(parent.totals.rows)} in {counted(parent.totals.executions, 'execution')})"
             )
+        if IN_TEMPLATE in (program.note_of(group) or ""):
+            loop = None  # it is the template's
         if loop and loop.frame:
             place = f"in line {loop.frame.line} of {loop.frame.function}"
             functions = [(frame.file, frame.function) for frame in group.path]
@@ -185,6 +203,19 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             most=most_beside_threads(program, group),
         )
         yield replace(finding, parent=parent.statement) if finding and parent else finding
+
+
+def _reads_what_it_writes(program: Program, group: Group) -> bool:
+    """Whether it takes the next of some rows, as of a queue: about each time the same function writes to their
+    table.
+    """
+    table = first_table(group.statement)
+    return group.clauses.limits and any(
+        one.writes
+        and one.clauses.changed == table
+        and 2 * one.totals.executions >= group.totals.executions
+        for one in program.near(group.function)
+    )
 
 
 def _is_around_both(loop: CallSite, group: Group, parent: Group) -> bool:
@@ -311,6 +342,11 @@ def _one_query(program: Program, group: Group, parent: Group | None) -> str:
 def _one_text(library: str, parent: Group | None, rows_each: float) -> str:
     if library in MANY_AT_ONCE:
         return f"Load all of it before the loop: {MANY_AT_ONCE[library]}"
+    if library and library not in DRIVERS:
+        return (
+            f"It is {library} that executes it, once for each call: see in its documentation whether one call gets"
+            " many, or keep what does not change between the calls."
+        )
     if parent and rows_each > MANY_ROWS:
         return (
             "Join the two queries; to read so many rows of each with one WHERE ... IN (...) may take longer"

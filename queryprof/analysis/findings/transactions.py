@@ -9,12 +9,13 @@ from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import (
+    DRIVERS,
     ONE_QUERY,
     ONE_TRANSACTION,
     ROWS_AT_ONCE,
 )
 from queryprof.analysis.findings.program import HEAVY_SHARE, MOST_NEAR, Program
-from queryprof.analysis.units import average, count, counted, duration
+from queryprof.analysis.units import average, counted, duration
 from queryprof.model import Frame
 
 FEW, FEWEST = 20, 5
@@ -69,6 +70,8 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         commits = commits_of(program, group, by_function)
         committed = sum(one.totals.executions for one in commits)
         doubt, most = "", Severity.HIGH
+        library = program.library(group.statement)
+        is_unknown = bool(library) and library not in DRIVERS and library not in ONE_TRANSACTION
         if has_own:
             cost_ns = group.files.sync_ns + group.files.write_ns
             alone = "" if committed else " (no BEGIN before them)"
@@ -80,7 +83,9 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             fix = _one_transaction(
                 program,
                 group,
-                "Put one transaction around it: BEGIN before it, COMMIT after it. Without one,"
+                ITS_OWN_COMMIT.format(library=library)
+                if is_unknown
+                else "Put one transaction around it: BEGIN before it, COMMIT after it. Without one,"
                 " executemany() commits each row, too.",
             )
         elif commits and not is_many:
@@ -103,7 +108,8 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         evidence = [f"{counted(writes, 'write')}, {said}"]
         if syncs:
             evidence.append(f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}")
-        is_synced = sync_ns >= cost_ns / 2 and not is_many
+        # A write-ahead log is synced each thousandth page, by a checkpoint.
+        is_synced = sync_ns >= cost_ns / 2 and not is_many and 2 * syncs >= number
         yield program.finding(
             "commit_per_write",
             group,
@@ -271,7 +277,7 @@ def _of_several(writes_each: float) -> tuple[str, Severity]:
 def _around_the_loop(program: Program, group: Group, commits: Sequence[Group]) -> str:
     library = program.library(group.statement)
     is_inside = any(one.site.frame == group.site.frame for one in commits)
-    if library and library not in ONE_TRANSACTION and is_inside:
+    if library and library not in {*ONE_TRANSACTION, *DRIVERS} and is_inside:
         return ITS_OWN_COMMIT.format(library=library)
     return _one_transaction(
         program,
@@ -324,8 +330,8 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
                 (
                     (
                         f"{counted(runs, 'read')} of {duration(group.totals.mean_ns)}, each in a"
-                        " transaction of its own: SQLite locks the file, looks whether it has changed"
-                        f" ({count(files.read_bytes / max(files.calls, 1))} bytes) and unlocks it"
+                        " transaction of its own: SQLite locks the file, looks whether it has changed,"
+                        " and unlocks it"
                     ),
                 ),
                 "Put them into one transaction (BEGIN before the loop, COMMIT after it): the file is"

@@ -111,7 +111,7 @@ class _Page:
 
     def data(self) -> dict[str, Any]:
         report, overview, ranking = self._report, self._report.overview, self._report.ranking
-        names = ("run_ns", "database_ns", "database_share", "executions", "statements", "errors",
+        names = ("run_ns", "process_ns", "database_ns", "database_share", "executions", "statements", "errors",
                  "rows", "profiler_ns", "processes")  # fmt: skip
         unknown = tuple(unknown_causes(report))
         found = {

@@ -108,10 +108,11 @@ def _overview(overview: Overview) -> Iterable[RenderableType]:
     command = shlex.join(overview.command)
     yield Text.assemble(("queryprof", "bold"), "  ", command or "(no process)", overflow="fold")
     processes = f" in {overview.processes} processes" if overview.processes > 1 else ""
+    whole = "their times, added up" if processes else "the run time"
     yield Text.assemble(
         "ran ", (duration(overview.run_ns), "bold"), processes, ", ",
         (duration(overview.database_ns), "bold"),
-        f" in the database ({percent(overview.database_share)} of the run time"
+        f" in the database ({percent(overview.database_share)} of {whole}"
         f"{SIDE_BY_SIDE * (overview.database_share > 1)}): ",
         (counted(overview.executions, "execution"), "bold"), " of ",
         (counted(overview.statements, "statement"), "bold"), ", ",

@@ -31,7 +31,7 @@ function facts() {
   const f = D.facts;
   const fact = (value, words) => h("li", {}, h("b", {}, value), ` ${words}`);
   return h("ul", { class: "facts" },
-    fact(duration(f.database_ns), `in the database, ${percent(f.database_share)} of ${duration(f.run_ns)}`),
+    fact(duration(f.database_ns), `in the database, ${percent(f.database_share)} of ${duration(f.process_ns)}`),
     fact(count(f.executions), `executions of ${counted(f.statements, "statement")}`),
     fact(count(f.rows), "rows"),
     fact(count(f.errors), "errors"),
