@@ -85,6 +85,50 @@ with orm.Session(engine) as session:
         session.scalars(sa.select(Line).where(Line.order_id == number)).all()  # gets each
 """
 
+SQLALCHEMY_ASYNC = """
+import asyncio
+import sqlalchemy as sa
+from sqlalchemy import orm
+from sqlalchemy.ext import asyncio as sa_asyncio
+
+class Base(sa_asyncio.AsyncAttrs, orm.DeclarativeBase):
+    pass
+
+class Order(Base):
+    __tablename__ = "orders"
+    id = sa.Column(sa.Integer, primary_key=True)
+    lines = orm.relationship("Line")
+
+class Line(Base):
+    __tablename__ = "lines"
+    id = sa.Column(sa.Integer, primary_key=True)
+    order_id = sa.Column(sa.ForeignKey("orders.id"), index=True)
+
+async def load(db):
+    for order in (await db.scalars(sa.select(Order))).all():
+        len(await order.awaitable_attrs.lines)  # loads lazily
+
+async def get(db):
+    for number in range(1, 201):
+        (await db.scalars(sa.select(Line).where(Line.order_id == number))).all()  # gets each
+
+async def main():
+    engine = sa_asyncio.create_async_engine("sqlite+aiosqlite:///app.db")
+    async with engine.begin() as connection:
+        await connection.run_sync(Base.metadata.create_all)
+    sessions = sa_asyncio.async_sessionmaker(engine)
+    async with sessions() as db:
+        db.add_all([Order(id=number + 1, lines=[Line(), Line()]) for number in range(200)])
+        await db.commit()
+    async with sessions() as db:
+        await load(db)
+    async with sessions() as db:
+        await get(db)
+    await engine.dispose()
+
+asyncio.run(main())
+"""
+
 PEEWEE = """
 import peewee
 
@@ -142,6 +186,10 @@ PROGRAMS = {
     }),
     "sqlalchemy": (SQLALCHEMY, {
         "each commits": "session.execute(insert(Model), rows)",
+        "loads lazily": ".options(selectinload(Order.lines))",
+        "gets each": "in_([...])",
+    }),
+    "sqlalchemy.ext.asyncio": (SQLALCHEMY_ASYNC, {
         "loads lazily": ".options(selectinload(Order.lines))",
         "gets each": "in_([...])",
     }),

@@ -213,6 +213,16 @@ def test_page_fetches_are_sampled() -> None:
     assert 1 <= counters.page_fetches / counters.page_fetch_samples <= 4
 
 
+def test_the_first_execution_has_its_page_fetches_counted() -> None:
+    """Whatever chance says of the others: of few executions none might be."""
+    for number in range(20):
+        with closing(sqlite3.connect(":memory:")) as connection:
+            connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)")
+            with queryprof.profile() as recording:
+                connection.execute(f"SELECT a, {number} FROM t").fetchall()
+        assert only(recording.profile, "SELECT a, ? FROM t").page_fetch_samples == 1
+
+
 def test_scripts_and_commits_of_threads_that_share_a_connection(tmp_path: Path) -> None:
     """A statement of a script is gone with its call, whoever commits meanwhile: it is not read when
     what is in flight is settled.
