@@ -198,10 +198,14 @@ class Sites:
     def __init__(self, helpers: frozenset[Function]) -> None:
         self._helpers = helpers
         self._known: dict[int, tuple[CallPath, Place]] = {}
+        self._sites: dict[int, tuple[CallPath, CallSite]] = {}
 
     def site(self, path: CallPath) -> CallSite:
         """The call site of a path."""
-        return call_site(path, self._helpers)
+        known = self._sites.get(id(path))
+        if known is None:
+            known = self._sites[id(path)] = (path, call_site(path, self._helpers))
+        return known[1]
 
     def place(self, path: CallPath) -> Place:
         """What the call site of a path is known by."""

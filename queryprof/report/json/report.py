@@ -8,6 +8,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
+from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.loops import FunctionFinding, LoopFinding, Share, StallFinding
 from queryprof.analysis.report import Report
 from queryprof.analysis.spans import SpanFinding
@@ -15,10 +16,18 @@ from queryprof.analysis.totals import Totals
 from queryprof.analysis.views import DIMENSIONS
 from queryprof.model import Exemplar, Frame, Plan, Thread, ThreadUsage
 from queryprof.report.json import report_types as to
-from queryprof.report.json.writing import WRITERS, document_pieces, made, shaped, text_of
+from queryprof.report.json.writing import (
+    WRITERS,
+    document_pieces,
+    kept,
+    made,
+    shaped,
+    template_of,
+    text_of,
+)
 
-FRAMES_KEPT = 65_536
-"""Whose text is kept: each stands in many places."""
+TEXTS_KEPT = 65_536
+"""Of frames, and of call sites: each stands in many places."""
 
 
 def json_report(report: Report, dimension: str | None = None) -> Iterator[str]:
@@ -54,7 +63,7 @@ def json_report(report: Report, dimension: str | None = None) -> Iterator[str]:
     return document_pieces(document)
 
 
-@lru_cache(FRAMES_KEPT)
+@lru_cache(TEXTS_KEPT)
 def _frame_text(frame: Frame) -> str:
     known = {"line": frame.line or None, "first_line": frame.first_line or None}
     return text_of(made(to.Frame, frame, **known))
@@ -75,13 +84,14 @@ def _totals_writer() -> Callable[[Totals], str]:
     """Of numbers alone, which half of a large document are: one template has all of them."""
     names = [field.name for field in fields(to.Totals)]
     take = attrgetter(*[TOTALS_SOURCES.get(name, name) for name in names])
-    template = f"{{{', '.join([f'{text_of(name)}: %s' for name in names])}}}"
+    template = template_of(names)
     return lambda totals: (
         template % tuple(["null" if number is None else number for number in take(totals)])
     )
 
 
 WRITERS[Frame] = _frame_text
+WRITERS[CallSite] = kept(WRITERS[CallSite], TEXTS_KEPT)
 WRITERS[Totals] = _totals_writer()
 
 

@@ -6,13 +6,13 @@ millions of values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, singledispatch
 from json import dumps
 from json.encoder import encode_basestring_ascii
 from math import isfinite
-from operator import add, attrgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, get_type_hints
 
 if TYPE_CHECKING:
@@ -120,13 +120,28 @@ def _writer(kind: type) -> Callable[[Any], str]:
 def _writer_of_fields(kind: type) -> Callable[[Any], str]:
     names = _names(kind)
     take = _getter(names)
-    starts = [f"{', ' if place else '{'}{_of_str(name)}: " for place, name in enumerate(names)]
+    template = template_of(names)
+    return lambda value: template % tuple([WRITERS[type(each)](each) for each in take(value)])
 
-    def write(value: Any) -> str:
-        values = [WRITERS[type(each)](each) for each in take(value)]
-        return f"{''.join(map(add, starts, values))}}}"
 
-    return write if names else lambda _: "{}"
+def template_of(names: Iterable[str]) -> str:
+    """An object with these names, and %s for the text of each value."""
+    return f"{{{', '.join([f'{_of_str(name)}: %s' for name in names])}}}"
+
+
+def kept(write: Callable[[Any], str], most: int) -> Callable[[Any], str]:
+    """A writer of objects that each stand in many places: their text is made once, of so many at the most."""
+    known: dict[int, tuple[object, str]] = {}  # to compare them takes longer than to write them
+
+    def text(value: Any) -> str:
+        found = known.get(id(value))
+        if found is None:
+            if len(known) >= most:
+                known.clear()
+            found = known[id(value)] = (value, write(value))
+        return found[1]
+
+    return text
 
 
 @cache
