@@ -11,6 +11,7 @@ from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.report import Report
 from queryprof.model import Frame, ParameterSample, Profile, Thread
+from queryprof.model.files import FileWork
 
 pytestmark = pytest.mark.once
 
@@ -122,3 +123,24 @@ def test_shares_of_several_processes_are_of_their_times(
     found = findings(profile)[0]
     assert found.whole == whole
     assert found.share == pytest.approx(share, rel=0.05)
+
+
+@pytest.mark.parametrize("calls_itself", [True, False])
+def test_a_walk_is_one_recursive_query(calls_itself: bool) -> None:
+    walk = Frame("walk", "/app/tree.py", 7)
+    path = (walk, walk, QUERY) if calls_itself else (walk, MAIN)
+    (found,) = findings(profile_of(aggregate(READ, path, ns=300 * MS, count=100)))
+    assert ("WITH RECURSIVE" in found.fix) == calls_itself
+    assert any("it calls itself" in line for line in found.evidence) == calls_itself
+
+
+def test_reads_in_turn_are_in_one_transaction_or_one_query() -> None:
+    """What both win is said on one card."""
+    one = aggregate(READ, SITE, ns=10 * MS, count=1000)
+    work = FileWork(
+        READ, SITE, "", Thread(1, "MainThread"), "execute", calls=1000, lock_waits=0, lock_ns=0,
+        max_lock_ns=0, syncs=0, sync_ns=0, read_bytes=16_000, read_ns=0, written_bytes=0, write_ns=0,
+    )  # fmt: skip
+    (found,) = findings(replace(profile_of(one), file_work=(work,)))
+    assert found.category == "autocommit_reads"
+    assert any(line.startswith("or one query in place of all") for line in found.evidence)

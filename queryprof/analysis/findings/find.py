@@ -176,6 +176,9 @@ def _one_by_one(known: Finding, finding: Finding) -> Finding:
             evidence=(*finding.evidence, *known.evidence),
             fix=f"{finding.fix} Pass its values as parameters.",
         )
+    if (known.category, finding.category) == ("autocommit_reads", "n_plus_one"):
+        other = f"or one query in place of all, which wins up to {duration(finding.gain_ns)}: {finding.fix}"
+        return replace(known, evidence=(*known.evidence, other))
     is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
     is_read = known.category in PLANNED and finding.category == "n_plus_one" and not finding.doubt
     if not (is_inserted or is_read) or finding.gain_ns < 2 * known.gain_ns:

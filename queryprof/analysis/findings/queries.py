@@ -58,6 +58,10 @@ BY_ROWID = "(rowid=?)"
 """In a plan: a row is found by its primary key."""
 
 GROUP_BY = "Compute it for all items with one query (GROUP BY what is compared), and look the values up in a dict."
+RECURSIVE = (
+    "Read all of it with one query (WITH RECURSIVE), or each level with one: WHERE ... IN (...) of the keys that the"
+    " level before has found."
+)
 MOST_THREADS = 60
 """Threads that have a name of their own in a recording, and little less."""
 
@@ -185,24 +189,31 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             )
         if IN_TEMPLATE in (program.note_of(group) or ""):
             loop = None  # it is the template's
+        is_recursion = _is_recursion(loop, group)
         if loop and loop.frame:
             place = f"in line {loop.frame.line} of {loop.frame.function}"
-            functions = [(frame.file, frame.function) for frame in group.path]
-            again = functions.count((loop.frame.file, loop.frame.function)) > 1
-            is_recursion = again and loop.frame in group.path
             evidence.append(f"it calls itself {place}" if is_recursion else f"the loop is {place}")
         finding = program.finding(
             "n_plus_one",
             group,
             (group.cost_ns - (1 - shares.JOINED) * group.more_rows_ns) * (1 - 1 / max(runs, 1)),
             tuple(evidence),
-            _one_query(program, group, parent),
+            RECURSIVE if is_recursion and not parent else _one_query(program, group, parent),
             loop,
             doubt=said_of_threads(group)
             or ("" if in_spans or parent else "The loop's items may not come from a query."),
             most=most_beside_threads(program, group),
         )
         yield replace(finding, parent=parent.statement) if finding and parent else finding
+
+
+def _is_recursion(loop: CallSite | None, group: Group) -> bool:
+    """Whether the line of a loop is one where a function calls itself."""
+    if loop is None or loop.frame is None:
+        return False
+    functions = [(frame.file, frame.function) for frame in group.path]
+    again = functions.count((loop.frame.file, loop.frame.function)) > 1
+    return again and loop.frame in group.path
 
 
 def _reads_what_it_writes(program: Program, group: Group) -> bool:
