@@ -6,11 +6,16 @@ import glob
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from queryprof.cli.output import output_to_reader
 from queryprof.errors import QueryprofError
+
+if TYPE_CHECKING:
+    from queryprof.analysis.changes import Change, Comparison, StatementChange
+    from queryprof.report.places import Places
 
 EXIT_REGRESSION = 1
 GATES = ("counts", "plans", "vmsteps", "io", "time")
@@ -93,7 +98,15 @@ def judge(
     tolerance = Tolerance(time_tolerance, vmsteps_tolerance)
     comparison = compare(before_runs, after_runs, tolerance)
     failed = regressions(comparison, fail_on or GATES)
-    places = Places(*sides[1], *sides[0])
+    with output_to_reader():  # however much of it is read, the verdict is the same
+        _print(form, comparison, failed, Places(*sides[1], *sides[0]), top)
+    if failed:
+        sys.exit(EXIT_REGRESSION)
+
+
+def _print(
+    form: str, comparison: Comparison, failed: Sequence[StatementChange | Change], places: Places, top: int
+) -> None:  # fmt: skip
     if form == "json":
         from queryprof.report.json.comparison import comparison_json
 
@@ -114,8 +127,6 @@ def judge(
         from queryprof.report.terminal.comparison import print_comparison
 
         print_comparison(comparison, places, top=top)
-    if failed:
-        sys.exit(EXIT_REGRESSION)
 
 
 @click.command()

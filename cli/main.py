@@ -6,12 +6,12 @@ import gc
 import io
 import os
 import sys
-from contextlib import suppress
 from importlib import import_module
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
+from queryprof.cli.output import drop_output, output_to_reader
 from queryprof.errors import QueryprofError
 from queryprof.report.inert import visible
 from queryprof.version import __version__
@@ -55,6 +55,10 @@ class Commands(click.Group):
             return None
         command: click.Command = getattr(import_module(f"queryprof.cli.{cmd_name}"), cmd_name)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with output_to_reader():
+            return super().invoke(ctx)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -104,11 +108,8 @@ def main() -> None:
     except QueryprofError as error:
         click.echo(f"queryprof: {visible(str(error))}", err=True)
         sys.exit(EXIT_ERROR)
-    except BrokenPipeError:  # the reader (a pager, head) has ended
-        _drop_output()
-        sys.exit(0)
     except OSError as error:
-        _drop_output()
+        drop_output()
         click.echo(f"queryprof: {visible(str(error))}", err=True)
         sys.exit(EXIT_ERROR)
 
@@ -119,12 +120,6 @@ def _open_missing_streams() -> None:
         if getattr(sys, name) is None:
             stream = open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8")  # noqa: SIM115
             setattr(sys, name, stream)
-
-
-def _drop_output() -> None:
-    """Discards the output that is left: Python must not print an error about it at its end."""
-    with suppress(OSError):  # without a further descriptor Python prints its error
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_anything(stream: TextIO) -> None:

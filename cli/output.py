@@ -8,13 +8,31 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from queryprof.errors import QueryprofError
 
 MARKED_BYTES = 200
 """Where a mark is looked for, at both ends of a file."""
+
+
+def drop_output() -> None:
+    """Discards the output that is left: Python must not print an error about it at its end."""
+    with suppress(OSError):  # without a further descriptor it does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def output_to_reader() -> Iterator[None]:
+    """A context for output whose reader (a pager, head) may end before all is written, which is no error."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_output()
 
 
 def refuse_other_file(path: str, mark: bytes, force: bool) -> None:

@@ -8,7 +8,7 @@ is, with its control characters visible (queryprof.report.inert), and rich finds
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import rich.table
 import rich.text
@@ -40,9 +40,17 @@ class Table(rich.table.Table):
         super().add_row(*(Text(c) if isinstance(c, str) else c for c in cells), **options)
 
 
+class _Console(Console):
+    """One whose reader may end first."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Leaves the exit status to the command; rich's own is 1."""
+        raise BrokenPipeError
+
+
 def console_for(file: TextIO | None = None, width: int | None = None) -> Console:
     """A console that writes to a file (standard output), with the terminal's colours and width."""
-    return Console(
+    return _Console(
         file=file, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False
     )
 
