@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryprof.report.json.writing import document_pieces, text_of
+from queryprof.report.json.writing import document_pieces, kept, text_of
 
 
 @dataclass(frozen=True)
@@ -85,3 +85,19 @@ def test_a_document_in_pieces(first: Any, second: Any) -> None:
 def test_lines() -> None:
     pieces = document_pieces(Pair((1, Single("x")), {"a": (Empty(), None)}))
     assert "".join(pieces) == ('{"first": [1,\n{"only": "x"}],\n"second": {"a": [{},\nnull]}}\n')
+
+
+def test_kept_texts_are_made_once_and_forgotten_in_time() -> None:
+    """An object's place may be another one's later."""
+    made: list[object] = []
+
+    def write(value: list[int]) -> str:
+        made.append(value)
+        return str(value)
+
+    text = kept(write, 3)
+    first = [0]
+    assert [text(first) for _ in range(3)] == ["[0]"] * 3
+    assert len(made) == 1
+    assert [text([number]) for number in range(100)] == [f"[{number}]" for number in range(100)]
+    assert text(first) == "[0]"
