@@ -176,6 +176,8 @@ class Witness:
     def end(self) -> None:
         os.close(self._question)
         os.close(self._answer)
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)  # somebody may have stopped it
         with suppress(ChildProcessError):  # where children are ignored
             os.waitpid(self.pid, 0)
 

@@ -7,6 +7,11 @@ finding to the other finders. The module's loader is exchanged only while it run
 from __future__ import annotations
 
 import sys
+from _frozen_importlib_external import (  # without the rest of importlib
+    ExtensionFileLoader,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
 
 from queryprof.core import _core
 from queryprof.core.held_signals import held_signals, is_of_handler
@@ -17,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
-    from typing import Any, Protocol
+    from typing import Any, Protocol, SupportsIndex
 
     class Hook(Protocol):
         """Something that attaches to a library."""
@@ -119,7 +124,7 @@ class ImportHooks:
             spec: ModuleSpec | None = find(name, path, target) if find else None
             if spec is not None:
                 if hasattr(spec.loader, "exec_module"):
-                    spec.loader = _Loader(spec, hook, self._attach)  # type: ignore[assignment]
+                    spec.loader = attaching(spec, lambda module: self._attach(hook, module))
                 return spec
         return None
 
@@ -155,26 +160,70 @@ class ImportHooks:
             self.complain(f"{hook.module} is not measured: {error}")
 
 
-class _Loader:
-    """Runs a module as its own loader does, and attaches to it afterwards. It passes for that loader: a
-    program may look at a spec's.
+FILE_LOADERS = (SourceFileLoader, SourcelessFileLoader, ExtensionFileLoader)
+"""Loaders that are made for one module, and looked at by programs."""
+
+CLASS_OF = object.__dict__["__class__"]
+
+
+def attaching(spec: ModuleSpec, attach: Callable[[ModuleType], None]) -> Any:
+    """A loader that runs a module as its spec's own does, and has a function called with it afterwards. Until then
+    it passes for that.
     """
+    loader: Any = spec.loader
+    kind: Any = type(loader)
+    if kind not in FILE_LOADERS:
+        return _Loader(spec, attach)
 
-    __slots__ = ("_attach", "_hook", "_loader", "_spec")
+    class Attaching(kind):  # type: ignore[misc]
+        __slots__ = ()
+        __class__ = property(lambda _: kind)
+        __hash__ = kind.__hash__
 
-    def __init__(
-        self, spec: ModuleSpec, hook: Hook, attach: Callable[[Hook, ModuleType], None]
-    ) -> None:
-        self._spec = spec
-        self._loader = spec.loader
-        self._hook = hook
-        self._attach = attach
+        def __reduce_ex__(self, _protocol: SupportsIndex) -> tuple[Any, ...]:
+            import copyreg  # only here: few programs have it
+
+            return (getattr(copyreg, "__newobj__"), (kind,), dict(vars(self)))  # noqa: B009 unknown to type checkers
+
+        def exec_module(self, module: ModuleType) -> None:
+            CLASS_OF.__set__(self, kind)
+            self.exec_module(module)  # as it is now
+            if self is loader:
+                attach(module)
+
+    Attaching.__name__, Attaching.__qualname__ = kind.__name__, kind.__qualname__
+    Attaching.__module__ = kind.__module__
+    CLASS_OF.__set__(loader, Attaching)
+    return loader
+
+
+class _Loader:
+    """The same of a loader that may be shared by modules, or is none of Python's own."""
+
+    __slots__ = ("_attach", "_loader", "_spec")
+    _attach: Callable[[ModuleType], None]
+    _loader: Any
+    _spec: ModuleSpec
+
+    def __init__(self, spec: ModuleSpec, attach: Callable[[ModuleType], None]) -> None:
+        object.__setattr__(self, "_spec", spec)
+        object.__setattr__(self, "_loader", spec.loader)
+        object.__setattr__(self, "_attach", attach)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._loader, name)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self._loader, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._loader, name)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        return self._loader.__reduce_ex__(protocol)
+
     def __eq__(self, other: object) -> bool:
-        return self._loader == other
+        return bool(self._loader == other)
 
     def __hash__(self) -> int:
         return hash(self._loader)
@@ -186,11 +235,11 @@ class _Loader:
     __dict__ = property(lambda self: vars(self._loader))
 
     def exec_module(self, module: ModuleType) -> None:
-        assert self._loader is not None  # it has exec_module
-        self._spec.loader = self._loader
-        module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        self._attach(self._hook, module)
+        loader: Any = self._loader
+        self._spec.loader = loader
+        module.__loader__ = loader
+        loader.exec_module(module)
+        self._attach(module)
 
 
 def _when_imported(name: str, attach: Callable[[], None]) -> bool:

@@ -47,6 +47,14 @@ def _chain() -> None:
     spec.loader.exec_module(module)
 
 
-_leave_path()
-_record()
+try:
+    _leave_path()
+    _record()
+except (
+    KeyboardInterrupt
+):  # before the program has begun: it ends as it would have, not by an error of site
+    import _signal  # type: ignore[import-not-found]
+
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    os.kill(os.getpid(), _signal.SIGINT)
 _chain()

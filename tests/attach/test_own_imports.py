@@ -131,6 +131,7 @@ def test_a_start_while_another_thread_imports_what_is_attached_to(
 
 
 LOADERS = """
+import copy, pickle, weakref
 import importlib.abc, importlib.machinery, importlib.util, sys
 import queryprof
 queryprof.install("/dev/null")
@@ -142,9 +143,62 @@ for name in ("_sqlite3", "sqlite3"):
     assert isinstance(spec.loader, importlib.abc.Loader)
     assert repr(spec.loader).partition(" at ")[0] == repr(own.loader).partition(" at ")[0]
     assert vars(spec.loader) == vars(own.loader)
+    for copied in (copy.copy(spec.loader), copy.deepcopy(spec.loader), pickle.loads(pickle.dumps(spec.loader))):
+        assert type(copied) is type(own.loader) and copied == own.loader
+    assert weakref.ref(spec.loader)() is spec.loader
+    spec.loader.mine = 1
+    assert vars(spec.loader)["mine"] == 1
+    del spec.loader.mine
+    other = type(spec.loader)("other", own.loader.path)
+    assert other.name == "other" and isinstance(other, type(own.loader))
+json_spec = importlib.util.find_spec("json.tool")
+assert type(json_spec.loader) is importlib.machinery.SourceFileLoader
 import sqlite3
 assert type(sqlite3.__loader__) is type(sqlite3.__spec__.loader) is type(own.loader)
+db = sqlite3.connect(":memory:")
+assert type(db) is sqlite3.Connection and db.execute("SELECT 1").fetchall() == [(1,)]
+
+
 """
+
+SHARED = """
+import importlib.machinery, importlib.util, sys
+import queryprof
+
+class Shared:  # a loader of several modules
+    def create_module(self, spec): return None
+    def exec_module(self, module):
+        found = importlib.machinery.PathFinder.find_spec(module.__name__)
+        found.loader.exec_module(module)
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "aiosqlite":
+            found = importlib.machinery.PathFinder.find_spec(name, path)
+            spec = importlib.util.spec_from_loader(name, loader, is_package=True)
+            spec.submodule_search_locations = found.submodule_search_locations
+            return spec
+
+loader = Shared()
+sys.meta_path.insert(0, Finder())
+with queryprof.profile() as recording:
+    spec = importlib.util.find_spec("aiosqlite")
+    import copy
+    assert copy.copy(spec.loader) is not None and isinstance(spec.loader, Shared)
+    spec.loader.mine = 1
+    assert loader.mine == 1
+    del spec.loader.mine
+    import aiosqlite
+    assert aiosqlite.__spec__.loader is loader
+"""
+
+
+def test_a_loader_of_the_program_s_own_is_left_as_it_is() -> None:
+    pytest.importorskip("aiosqlite")
+    done = subprocess.run(
+        [sys.executable, "-c", SHARED], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_loader_of_what_is_attached_to_passes_for_its_own() -> None:

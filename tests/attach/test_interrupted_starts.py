@@ -1,0 +1,48 @@
+"""An interrupt while a recorded Python starts ends it as it would end a bare one: by the signal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import queryprof.hooks.startup
+
+STARTUP = next(iter(queryprof.hooks.startup.__path__))
+PTH = Path(STARTUP).parent / "queryprof.pth"
+
+INTERRUPTING = """
+import os, signal
+def start():
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path) -> dict[str, str]:
+    """An environment in which the recording's start is interrupted."""
+    hooks = tmp_path / "queryprof" / "hooks"
+    hooks.mkdir(parents=True)
+    for folder in (hooks.parent, hooks):
+        (folder / "__init__.py").write_text("")
+    (hooks / "autoload.py").write_text(INTERRUPTING)
+    return {**os.environ, "QUERYPROF": "x.qprof", "PYTHONPATH": str(tmp_path)}
+
+
+def test_below_run(interrupted: dict[str, str], tmp_path: Path) -> None:
+    environment = {**interrupted, "PYTHONPATH": os.pathsep.join([STARTUP, str(tmp_path)])}
+    done = subprocess.run(
+        [sys.executable, "-c", "print(1)"], env=environment, capture_output=True, text=True, check=False
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_by_the_environment(interrupted: dict[str, str]) -> None:
+    """The line that an installation puts into site-packages."""
+    command = [sys.executable, "-c", f"exec({PTH.read_text()!r}); print(1)"]
+    done = subprocess.run(command, env=interrupted, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
