@@ -16,7 +16,7 @@ from queryprof.errors import ProofError
 from queryprof.model import Schema
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.judging import EMPTY, Judge, OutOfTime, StatementError
-from queryprof.proof.row_steps import row_steps
+from queryprof.proof.row_steps import row_steps, scan_of
 from queryprof.proof.statistics import set_statistics
 from queryprof.proof.trial import Trial
 from queryprof.proof.values import placeholders, replaced
@@ -36,6 +36,10 @@ MOST_SCRIPTS = 1_000_000
 MOST_SEMICOLONS = 100
 """Within one statement: a trigger has some."""
 
+COLUMNS_OF_PAGE = (
+    "SELECT c.name, c.type, c.pk FROM sqlite_schema AS s, pragma_table_info(s.name) AS c"
+    " WHERE s.rootpage = ? AND s.type = 'table' ORDER BY c.cid"
+)
 CHANGES_SCHEMA = ("CREATE", "ALTER", "DROP")
 
 
@@ -85,7 +89,15 @@ class Planner:
             return served
         if self._versions != {self._judge.version}:
             return served
-        return replace(served, row_steps=row_steps(Trial(self._judge, statement).program()))
+        program = Trial(self._judge, statement).program()
+        scan = scan_of(program)
+        if scan is None:
+            return served
+        columns = self._judge.rows(EMPTY, COLUMNS_OF_PAGE, (scan.page,))
+        names = [str(name) for name, _, _ in columns]
+        keys = [name for name, kind, key in columns if key and str(kind).upper() == "INTEGER"]
+        key = keys[0] if sum(bool(key) for *_, key in columns) == len(keys) == 1 else ""
+        return replace(served, row_steps=row_steps(program, scan, names, key))
 
     def knows(self, statement: str) -> bool:
         """Whether its database has what it names, as far as there is time to look."""

@@ -49,7 +49,8 @@ def test_the_rows_that_are_taken_are_known_by_the_steps(text: str, kinds: int) -
         served = planner.served(one.statement, ())
     assert served
     assert served.row_steps
-    least, most = served.row_steps.rows_taken(one.vm_steps, one.full_scan_steps)
+    terms = {term.lower() for term in served.terms}
+    least, most = served.row_steps.rows_left(terms, one.vm_steps, one.full_scan_steps, None)
     assert one.full_scan_steps == ROWS - 1
     # Of a sorter's loop not all is run for each row.
     near = {"rel": 0.5 if "GROUP" in text else 0.05, "abs": 20}
@@ -80,3 +81,36 @@ def test_another_sqlite_may_take_other_steps() -> None:
             served = planner.served(TEXTS["count"], ())
         assert served
         assert served.row_steps is None
+
+
+SERVED_FIRST = {
+    "SELECT id FROM sale WHERE state = ? AND length(buyer) > 90": (3, 2000),
+    "SELECT id FROM sale WHERE state = ? AND amount + 0 > 5": (3, 2000),
+    "SELECT id FROM sale WHERE state = ? AND amount >= 0": (3, None),
+    "SELECT id FROM sale WHERE id BETWEEN 0 AND 9 OR +state = ?": (3, None),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), SERVED_FIRST.items(), ids=SERVED_FIRST)
+def test_other_conditions_are_told_from_those_of_the_index(
+    text: str, expected: tuple[int, int | None]
+) -> None:
+    """The rows that are returned are few; those that the index leaves are not."""
+    kinds, left = expected
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        for table in TABLES:
+            db.execute(table)
+        db.executemany(
+            "INSERT INTO sale VALUES (?, ?, ?, 1)",
+            [(i, f"s{i % kinds}", i % 50) for i in range(ROWS)],
+        )
+        with api.profile() as recording:
+            rows = db.execute(text, ("s0",)).fetchall()
+    (one,) = [each for each in recording.profile.aggregates if each.vm_steps]
+    with Planner({}, {}, TABLES, {sqlite3.sqlite_version}) as planner:
+        served = planner.served(one.statement, ())
+    assert served
+    if served.row_steps is None or left is None:
+        return
+    found = served.row_steps.rows_left({"state"}, one.vm_steps, one.full_scan_steps, len(rows))
+    assert found == (pytest.approx(left, rel=0.01), pytest.approx(left, rel=0.01))

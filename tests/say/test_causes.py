@@ -14,7 +14,7 @@ from queryprof.analysis.findings.find import find, is_alike
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import unknown_causes
 from queryprof.analysis.findings.libraries import outside_of_request
-from queryprof.analysis.findings.planning import Planner, RowSteps, Served
+from queryprof.analysis.findings.planning import Planner, Served
 from queryprof.analysis.plans import Steps
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import rows
@@ -316,53 +316,6 @@ def test_the_beginning_of_an_index_fits_no_better(
     assert [one.fix[: len(fix)] for one in found if one.category == "bad_index_choice"] == [
         fix
     ] * bool(fix)
-
-
-@pytest.mark.parametrize(("rows", "won"), [(1, 0.936), (400, 0.737), (2000, 0.0), (10_000, 0.0)])
-def test_an_index_wins_less_the_more_rows_are_taken(rows: int, won: float) -> None:
-    """A twenty-fifth of 10,000, a fifth, all of them: the steps of an execution say how many are added up."""
-    of_row = RowSteps(first=3, last=3, taken=9, once=12)
-    statement = "SELECT sum(a) FROM t WHERE b = ?"
-    one = aggregate(statement, SITE, ns=200 * MS, count=50)._replace(
-        rows=50, vm_steps=50 * (12 + 3 * 10_000 + 6 * rows), full_scan_steps=50 * 10_000
-    )
-    profile = replace(profile_of(one), plans=(Plan(statement, "app.db", "SCAN t"),))
-    found = [
-        one
-        for one in findings(profile, Knows(replace(INDEX, row_steps=of_row)), is_loop=False)
-        if one.category == "full_scan"
-    ]
-    assert [each.gain_ns / (200 * MS) for each in found] == pytest.approx(
-        [won] * (won > 0), rel=0.1
-    )
-    assert all(each.doubt == "" and each.severity == "high" for each in found)
-    assert all((f"made of about {rows}" in each.evidence[0]) == (rows > 1) for each in found)
-
-
-@pytest.mark.parametrize(
-    ("taken", "is_known"), [(800, True), (1000, False)], ids=["few", "a tenth"]
-)
-def test_which_comparison_leaves_rows_out_may_not_be_known(taken: int, is_known: bool) -> None:
-    """Of two: where the first leaves all of them out, up to so many are taken; else none is."""
-    of_row = RowSteps(first=3, last=6, taken=9, once=12)
-    statement = "SELECT sum(a) FROM t WHERE b = ? AND c = ?"
-    one = aggregate(statement, SITE, ns=200 * MS, count=50)._replace(
-        rows=50, vm_steps=50 * (12 + 3 * 10_000 + 6 * taken), full_scan_steps=50 * 10_000
-    )
-    profile = replace(profile_of(one), plans=(Plan(statement, "app.db", "SCAN t"),))
-    (found,) = findings(profile, Knows(replace(INDEX, row_steps=of_row)), is_loop=False)
-    assert (found.severity == "high", found.doubt == "") == (is_known, is_known)
-
-
-def test_how_many_rows_are_added_up_may_not_be_known() -> None:
-    statement = "SELECT sum(a) FROM t WHERE b = ?"
-    one = aggregate(statement, SITE, ns=200 * MS, count=50)._replace(
-        rows=50, vm_steps=50 * 30_000, full_scan_steps=50 * 10_000
-    )
-    profile = replace(profile_of(one), plans=(Plan(statement, "app.db", "SCAN t"),))
-    (found,) = findings(profile, Knows(INDEX), is_loop=False)
-    assert (found.category, found.severity) == ("full_scan", "medium")
-    assert found.doubt.startswith("How many rows it adds up is not known")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -23,6 +24,7 @@ from queryprof.sql.clauses import (
     WRITES,
     Clauses,
     clauses_of,
+    column_of,
     compared_of,
     comparisons_of,
     verb_of,
@@ -212,6 +214,19 @@ class Group:
             one.operator == "IN" and [token.text for token in one.right] == ["(", "?", ")"]
             for one in comparisons_of(self.statement)
         )
+
+    @property
+    def is_distinct(self) -> bool:
+        """Whether rows that are equal are left out."""
+        return any("DISTINCT" in what for plan in self.plans for what in signs_of(plan).temporary)
+
+    def compares_more(self, columns: AbstractSet[str]) -> bool:
+        """Whether it compares something else with a value than some columns, in small letters, by its text."""
+        for one in comparisons_of(self.statement):
+            names = [column_of(side).lower() for side in (one.left, one.right)]
+            if not all(names) and columns.isdisjoint(names):
+                return True
+        return False
 
     @cached_property
     def executions_outside(self) -> int:

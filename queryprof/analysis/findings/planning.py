@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,31 +23,66 @@ IN_ORDER = (
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A comparison that leaves rows out.
+
+    Attributes:
+        columns: that it is about; "" is an expression, or another table's.
+        steps: VM steps of a row that it leaves out.
+    """
+
+    columns: frozenset[str]
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
 class RowSteps:
     """VM steps of a statement that reads one table from end to end.
 
     Attributes:
-        first, last: of a row that its first or its last comparison leaves out.
-        taken: of one that none does; once: of an execution, beside its rows.
+        left_out: its comparisons, in their order.
+        inner: VM steps of a row for which a loop inside begins; None: there is none.
+        taken: of a row that no comparison leaves out; once: of an execution, beside its rows.
     """
 
-    first: int
-    last: int
+    left_out: tuple[LeftOut, ...]
+    inner: int | None
     taken: int
     once: int
 
-    def rows_taken(self, steps: float, read: float) -> tuple[float, float]:
-        """How many of the rows read an execution took by its VM steps, at the least and at the most."""
-        least, most = (
-            (steps - self.once - read * left_out) / (self.taken - left_out)
-            for left_out in (self.last, self.first)
+    def rows_left(
+        self, columns: AbstractSet[str], steps: float, read: float, returned: float | None
+    ) -> tuple[float, float]:
+        """How many of the rows read an index on some columns leaves, by the VM steps of an execution: at the least
+        and at the most.
+
+        Args:
+            returned: rows that no comparison has left out; None: it is not known.
+        """
+        costs = [one.steps for one in self.left_out]
+        served = next(
+            (i for i, one in enumerate(self.left_out) if not one.columns <= columns), len(costs)
         )
-        return min(read, max(0.0, least)), min(read, max(0.0, most))
+        if not served:
+            return 0.0, read
+        known = returned if self.inner is None else None
+        if served == len(costs) and known is not None:
+            return known, known
+        taken = known or 0.0
+        passed = self.inner or self.taken
+        further = [*costs[served:], passed] if known is None else costs[served:]
+        more = steps - self.once - taken * self.taken
+        bounds = [
+            taken + max(0.0, more - (read - taken) * before) / max(1, after - before)
+            for before, after in ((costs[served - 1], further[-1]), (costs[0], further[0]))
+        ]
+        return 0.0 if self.inner else min(read, bounds[0]), min(read, bounds[1])
 
     @property
     def more(self) -> float:
         """What a row that is taken takes longer, in times of one that is left out."""
-        return (self.taken - self.first) / self.first
+        first = self.left_out[0].steps
+        return (self.taken - first) / first
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from queryprof.analysis.findings.indexes import SCAN_STEPS, works_hard
 from queryprof.analysis.findings.libraries import loaded_before
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.selectivity import MANY_RETURNED, rows_left
 from queryprof.analysis.marks import CORRELATED, INDEX, SCAN, SORT, marked_step
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted
@@ -37,8 +38,6 @@ FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/
 """
 
 LOOKED_UP_ROWS = 20
-MANY_RETURNED = 2
-"""Rows, from which on they are not what count() and sum() make of all that a range leaves."""
 
 ONCE = 2
 """A report runs so often at the most; what it reads and sorts is its business."""
@@ -111,16 +110,12 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         if served and served.code and not served.searches:
             continue  # it would come sorted: see temp_btree_sort
         columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
-        adds_up = group.clauses.adds_up or group.clauses.groups
-        row_steps = served.row_steps if served and adds_up else None
-        needed, more = returned, float(shares.FETCHED_ROWS)
-        is_unknown = adds_up and returned < MANY_RETURNED
-        if row_steps:
-            least, most = row_steps.rows_taken(totals.vm_steps or 0.0, read)
-            needed, more = max(returned, least), row_steps.more
-            wins = [shares.scanned(read, taken, more) for taken in (least, most)]
-            is_unknown = wins[1] < wins[0] / 2
-        is_wide = bool(served and served.by_range and returned < MANY_RETURNED) and not row_steps
+        left = rows_left(group, served)
+        more = left.more
+        wins = [shares.scanned(read, rows, more) for rows in (left.least, left.most)]
+        needed, is_unknown = left.least, wins[1] < wins[0] / 2
+        by_range = bool(served and served.by_range and returned < MANY_RETURNED)
+        is_wide = by_range and not (served and served.row_steps)
         yield program.finding(
             "full_scan",
             group,
@@ -140,8 +135,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             if totals.executions <= ONCE
             else "The index is searched by a range: how much that leaves to read, --prove measures."
             if is_wide
-            else "How many rows it adds up is not known: of more than a tenth of the table, an index wins little."
-            " --prove measures."
+            else left.doubt
             if is_unknown
             else "",
             most=_most(served, totals.executions <= ONCE, is_wide or is_unknown),

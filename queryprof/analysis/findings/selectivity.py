@@ -1,0 +1,59 @@
+"""How many of the rows that a scan reads an index would leave to be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queryprof.analysis.findings import shares
+from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.planning import Served
+
+MANY_RETURNED = 2
+"""Rows, from which on they are not what count() and sum() make of all that a range leaves."""
+ADDED_UP = "How many rows it adds up is not known: of more than a tenth of the table, an index wins little. --prove measures."
+OTHERS = (
+    "Other conditions leave rows out, too: how many this index leaves is not known, and of more than a tenth of the"
+    " table it wins little. --prove measures."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The rows that an index leaves to be read.
+
+    Attributes:
+        more: what one takes longer, in times of one that is left out.
+        doubt: why their number is not known, where it is not.
+    """
+
+    least: float
+    most: float
+    more: float
+    doubt: str
+
+
+def rows_left(group: Group, served: Served | None) -> Left:
+    """How many of the rows that are read the index leaves that would serve a statement."""
+    totals, clauses = group.totals, group.clauses
+    read, returned = totals.full_scan_steps or 0.0, totals.rows_each or 0.0
+    adds_up = clauses.adds_up or clauses.groups
+    if served is None or not served.terms:
+        return Left(returned, read if adds_up and returned < MANY_RETURNED else returned,
+                     shares.FETCHED_ROWS, ADDED_UP)  # fmt: skip
+    terms = {term.lower() for term in served.terms}
+    if served.row_steps and served.is_plain:
+        makes_fewer = adds_up or (clauses.orders and clauses.limits) or group.is_distinct
+        least, most = served.row_steps.rows_left(
+            terms, totals.vm_steps or 0.0, read, None if makes_fewer else returned
+        )
+        more = served.row_steps.more if adds_up else shares.FETCHED_ROWS
+        return Left(
+            max(least, returned), max(most, returned), more, ADDED_UP if adds_up else OTHERS
+        )
+    is_known = not (adds_up and returned < MANY_RETURNED) and not group.compares_more(terms)
+    return Left(
+        returned,
+        returned if is_known else read,
+        shares.FETCHED_ROWS,
+        ADDED_UP if adds_up else OTHERS,
+    )
