@@ -92,14 +92,14 @@ def prove(
         try:
             schema = schema_of(judge)
         except StatementError as error:
-            raise ProofError(f"{database}: it is damaged: {error}") from error
+            raise ProofError(why_unreadable(database, str(error))) from error
         search = Search(judge, schema, _queries(report, judge, schema, database))
         every = 1
         is_complete = False
         with contextlib.suppress(OutOfTime, KeyboardInterrupt):
             every = take_sample(judge, unchanged_uri(str(path)), schema)
             judge.take(BEFORE, AFTER)
-            search.measure_all()
+            search.measure_all(is_sample=every > 1)
             search.run()
             is_complete = True
         judge.deadline(max(budget_s - (time.monotonic() - start_s), budget_s * 0.1))

@@ -35,10 +35,16 @@ def rewrites_of(search: Search, findings: Sequence[Finding]) -> tuple[Rewrite, .
     """The rewrites that are faster with equal rows, in the order of the findings."""
     found: dict[str, Rewrite] = {}
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
-        queries = {query.statement: query for query in search.queries}
+        measured = {query.statement for query in search.queries}
+        queries = {query.statement: query for query in search.all_queries}
         for finding in findings:
             query = queries.get(finding.statement)
-            if query and not query.writes and query.statement not in found:
+            if (
+                query
+                and query.statement in measured
+                and not query.writes
+                and query.statement not in found
+            ):
                 best = _best(search, query, _rewritings(search, finding, queries))
                 if best:
                     found[query.statement] = best

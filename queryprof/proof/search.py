@@ -32,7 +32,7 @@ from queryprof.proof.judging import (
 from queryprof.proof.schema import DatabaseSchema
 from queryprof.proof.statistics import set_statistics, statistics_of
 from queryprof.proof.times import Times
-from queryprof.proof.workload import Query
+from queryprof.proof.workload import Query, other_work
 
 PLANNER_ROUNDS = 3
 DISCOUNT = 0.85
@@ -94,13 +94,16 @@ class Search:
         self.statistics = statistics_of(judge)
         self.inserts = Inserts(judge, schema, self.all_queries)
 
-    def measure_all(self) -> None:
-        """Measures each statement as the database is, once more if it was. Raises OutOfTime."""
+    def measure_all(self, *, is_sample: bool = False) -> None:
+        """Measures each statement as the database, or a sample of it, is. Raises OutOfTime."""
         self.queries.clear()
         for query in self.all_queries:
             try:
                 if query.samples:
                     found = self._measured_samples(query, BEFORE, UNLIMITED_NS)
+                    if not is_sample and (reason := other_work(query, found)):
+                        self.reasons[query.statement] = reason
+                        continue
                     self.base[query.statement] = found
                     self.times.base[query.statement] = fmean(one.ns for one in found)
                     self.queries.append(query)

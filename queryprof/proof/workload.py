@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from queryprof.analysis.report import Report
+from queryprof.analysis.units import average
 from queryprof.model import Exemplar
 from queryprof.operations import FETCH_OPERATIONS
 from queryprof.proof.accesses import GLOB, LIKE, Access, Accesses, NotPrepared, marker
 from queryprof.proof.index import quoted
-from queryprof.proof.judging import BEFORE, Judge, StatementError
+from queryprof.proof.judging import BEFORE, Judge, Measured, StatementError
 from queryprof.proof.schema import DatabaseSchema
 from queryprof.proof.values import Values, placeholders, recorded_values, replaced
 from queryprof.sql.clauses import (
@@ -36,8 +38,14 @@ LIMIT = 20
 MOST_DRAWN = 1000
 """Values of so many parameters are drawn: each is looked for among all tokens of its statement."""
 
+OTHER_ROWS, OTHER_STEPS, OTHER_SUMS, ALIKE_ROWS = 3, 2, 1.3, 10
+"""Beyond so many times the rows, and a few, or VM steps a query with drawn values is another one."""
+
 PLACES = (0.17, 0.5, 0.83)
 """Where in a table values are drawn, from its first row (0) to its last (1)."""
+
+RANGE = 0.15
+"""How far from one end of a range the other one is drawn."""
 
 PATTERNS = frozenset({LIKE, GLOB})
 INSERTS = frozenset({"INSERT", "REPLACE"})
@@ -64,6 +72,7 @@ class Query:
 
     Attributes:
         ns: the time it took when it was recorded; executions: how often; rows: that it returned.
+        vm_steps: of one execution; None: unknown.
         samples: none: it cannot be measured, for `reason`.
         reads_all: the program took its rows by fetchall() alone: it read to the last.
     """
@@ -77,6 +86,7 @@ class Query:
     reason: str = ""
     rows: int = 0
     reads_all: bool = False
+    vm_steps: float | None = None
 
     def writes_to(self, tables: set[str]) -> bool:
         """Whether it is no query, and changes one of these tables or reads it."""
@@ -97,8 +107,10 @@ def queries_of(
     fetches: dict[str, set[str]] = {}
     for one in report.profile.aggregates:
         if verb_of(one.statement) in READS | WRITES:
-            sums = spent.setdefault(one.statement, [0, 0, 0])
+            sums = spent.setdefault(one.statement, [0, 0, 0, 0, 0])
             sums[2] += one.rows
+            sums[3] += one.vm_steps
+            sums[4] += one.counted
             if one.operation in FETCH_OPERATIONS:
                 fetches.setdefault(one.statement, set()).add(one.operation)
             sums[0] += one.self_ns
@@ -111,16 +123,42 @@ def queries_of(
     all_ns = sum(ns for ns, *_ in spent.values()) or 1
     found: list[Query] = []
     seen_ns = 0
-    for statement, (ns, executions, rows) in sorted(spent.items(), key=lambda one: -one[1][0]):
+    for statement, sums in sorted(spent.items(), key=lambda one: -one[1][0]):
+        ns, executions, rows, steps, counted = sums
         is_notable = len(found) < MOST_STATEMENTS and seen_ns <= SHARE * all_ns
         if not is_notable and verb_of(statement) not in INSERTS:
             continue
         seen_ns += ns
         writes = verb_of(statement) in WRITES
         reads_all = fetches.get(statement) == {"fetchall"}
-        query = Query(statement, ns, executions, writes, rows=rows, reads_all=reads_all)
+        query = Query(
+            statement, ns, executions, writes, rows=rows, reads_all=reads_all,
+            vm_steps=steps / counted if counted else None,
+        )  # fmt: skip
         found.append(_with_samples(query, exemplars.get(statement, []), judge, schema, accesses))
     return tuple(found)
+
+
+def other_work(query: Query, found: Sequence[Measured]) -> str:
+    """Why what was measured with drawn values says nothing of the recorded executions; "": it may.
+
+    They are other executions where they return many times the rows, or take many times the VM steps, or a part of
+    them: of a list of values one is left in the text, and both ends of a range are one row's.
+    """
+    if not query.samples[0].is_drawn or query.writes or not query.executions:
+        return ""
+    rows = query.rows / query.executions
+    pairs = [(rows + ALIKE_ROWS, fmean(one.rows for one in found) + ALIKE_ROWS, OTHER_ROWS)]
+    steps = [one.vm_steps for one in found if one.vm_steps is not None]
+    if steps and query.vm_steps:
+        adds_up = clauses_of(query.statement).adds_up  # of any number of rows it returns one
+        pairs.append((query.vm_steps, fmean(steps), OTHER_SUMS if adds_up else OTHER_STEPS))
+    if all(max(pair) <= times * max(1.0, min(pair)) for *pair, times in pairs):
+        return ""
+    return (
+        f"with values of the database it is another query ({average(fmean(one.rows for one in found))} rows, "
+        f"{average(rows)} in the recording): record with --parameters"
+    )
 
 
 def _begins(operation: str) -> bool:
@@ -198,7 +236,8 @@ def _drawn(
     sql = replaced(statement, ["?"] * len(names))
     for place in PLACES if names else PLACES[:1]:
         values: list[object] = []
-        rows: dict[str, dict[str, object]] = {}
+        rows: dict[tuple[str, float], dict[str, object]] = {}
+        met: set[tuple[str, str]] = set()
         for source in sources:
             assert source
             table, expression, is_pattern = source
@@ -206,9 +245,12 @@ def _drawn(
                 of_table = schema.table(table)
                 values.append(int(place * of_table.rows) if of_table else LIMIT)
                 continue
-            row = rows.setdefault(table, {})
+            # The second of one column may be the other end of a range.
+            at = place + RANGE if (table, expression) in met else place
+            met.add((table, expression))
+            row = rows.setdefault((table, at), {})
             if expression not in row:
-                row[expression] = _value_at(judge, schema, table, expression, place)
+                row[expression] = _value_at(judge, schema, table, expression, at)
             value = row[expression]
             values.append(f"{str(value)[:3]}%" if is_pattern else value)
         yield sql, tuple(values)
