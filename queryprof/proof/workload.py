@@ -148,7 +148,9 @@ def other_work(query: Query, found: Sequence[Measured]) -> str:
     if not query.samples[0].is_drawn or query.writes or not query.executions:
         return ""
     rows = query.rows / query.executions
-    pairs = [(rows + ALIKE_ROWS, fmean(one.rows for one in found) + ALIKE_ROWS, OTHER_ROWS)]
+    pairs: list[tuple[float, float, float]] = [
+        (rows + ALIKE_ROWS, fmean(one.rows for one in found) + ALIKE_ROWS, OTHER_ROWS)
+    ]
     steps = [one.vm_steps for one in found if one.vm_steps is not None]
     if steps and query.vm_steps:
         adds_up = clauses_of(query.statement).adds_up  # of any number of rows it returns one

@@ -137,7 +137,7 @@ def test_two_inserts_of_one_call_are_one_finding() -> None:
 
 def test_threads_wait_for_each_other_in_a_gain() -> None:
     driver, time = loop(READ, 60, 60)
-    second = driver._replace(thread=Thread(2, "T"))
+    second = driver._replace(thread=Thread(1, "T"))
     one = profile((driver, time), (second, None))
     assert "2 threads run it" in only(one).doubt
 

@@ -144,3 +144,12 @@ def test_reads_in_turn_are_in_one_transaction_or_one_query() -> None:
     (found,) = findings(replace(profile_of(one), file_work=(work,)))
     assert found.category == "autocommit_reads"
     assert any(line.startswith("or one query in place of all") for line in found.evidence)
+
+
+def test_threads_of_several_processes_wait_for_none_of_each_other() -> None:
+    parts = [
+        aggregate(READ, SITE, ns=150 * MS, count=50)._replace(thread=Thread(number, "MainThread"))
+        for number in (1, 2)
+    ]
+    profile = replace(profile_of(*parts), processes=(process(1), process(2)))
+    assert "threads" not in findings(profile)[0].doubt

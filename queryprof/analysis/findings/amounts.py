@@ -59,7 +59,7 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
                 (
                     (
                         f"{counted(totals.executions, 'execution')} of"
-                        f" {duration(group.steady_ns / totals.executions)} take {percent(share)} of the"
+                        f" {duration(group.steady_ns / totals.executions)} take {percent(min(1.0, share))} of the"
                         f" {program.whole}: none is slow, all together are"
                     ),
                 ),
@@ -99,7 +99,7 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
                 (
                     (
                         f"{counted(totals.executions, 'execution')} of {duration(each_ns)} each on the event"
-                        f" loop, which does nothing else meanwhile: {percent(share)} of the {program.whole}"
+                        f" loop, which does nothing else meanwhile: {percent(min(1.0, share))} of the {program.whole}"
                     ),
                 ),
                 OFF_THE_LOOP,
@@ -116,7 +116,7 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
                 (
                     f"{counted(totals.executions, 'execution')} of"
                     f" {duration(group.steady_ns / max(totals.executions, 1))}{work} to return"
-                    f" {rows_of(rows)}: {percent(share)} of the {program.whole}"
+                    f" {rows_of(rows)}: {percent(min(1.0, share))} of the {program.whole}"
                 ),
             ),
             "Keep its result where it is needed again, or keep what it computes in a table that the"

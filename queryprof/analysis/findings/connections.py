@@ -9,6 +9,7 @@ from queryprof.analysis.call_sites import Function, Place, place_of
 from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.libraries import HANDING
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.queries import FEW
@@ -34,7 +35,8 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         if executed > MOST_STATEMENTS * opened:
             continue
         closed = sum(one.totals.self_ns for one in used if "close" in one.calls_of)
-        first = sum(one.totals.self_ns for one in used if one.reads)
+        # What a query takes that works hard is no reading of the schema.
+        first = sum(one.totals.self_ns for one in used if one.reads and not _works(one))
         yield program.finding(
             "connection_per_query",
             group,
@@ -52,6 +54,10 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
             " program.",
             program.loop_of(group),
         )
+
+
+def _works(group: Group) -> bool:
+    return works_hard(group.totals.vm_steps, group.totals.rows_each or 0.0)
 
 
 def _thread_of_each(program: Program, group: Group) -> Iterator[str]:

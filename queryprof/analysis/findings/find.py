@@ -46,6 +46,7 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
                 if stall.delayed
                 else ()
             )
+            is_alone = loop.loop.has_steps and not stall.delayed
             finding = program.about(
                 "blocked_loop",
                 cause.statement,
@@ -59,6 +60,8 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
                     *delayed,
                 ),
                 amounts.OFF_THE_LOOP,
+                doubt="No callback or timer waited for it." * is_alone,
+                most=Severity.LOW if is_alone else Severity.HIGH,
             )
             if finding:
                 yield locks.Consequence(finding, is_of_work=True)
@@ -95,6 +98,7 @@ RULES: tuple[Rule, ...] = (
     queries.n_plus_one,
     single_rows.single_inserts,
     single_rows.single_changes,
+    single_rows.awaited_rows,
     transactions.autocommit_reads,
     queries.query_in_loop,
     amounts.many_cheap,

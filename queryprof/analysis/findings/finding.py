@@ -38,6 +38,7 @@ CATEGORIES = {
     "commit_per_write": "a commit for each write",
     "single_inserts": "a library inserts row by row what it can insert at once",
     "single_changes": "rows are changed one by one",
+    "awaited_rows": "rows are awaited one by one, each by a way to a thread and back",
     "autocommit_reads": "each read takes the file's lock for itself",
     "lock_upgrade": "a transaction that began to read is refused when it would write",
     "lock_wait": "waits for a lock that others hold",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -155,8 +155,9 @@ class Group:
 
     @cached_property
     def threads(self) -> int:
-        """How many threads execute it."""
-        return len({member.thread for member in self.members})
+        """How many threads of one process execute it, at the most."""
+        threads = {member.thread for member in self.members}
+        return max(Counter(thread.process_id for thread in threads).values(), default=0)
 
     @cached_property
     def rows(self) -> int:

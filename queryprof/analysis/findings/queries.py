@@ -14,6 +14,7 @@ from queryprof.analysis.findings.libraries import (
     DRIVERS,
     FIRST_OF_ALL,
     GROUPED,
+    HANDING,
     IN_TEMPLATE,
     LAZY,
     MANY,
@@ -92,6 +93,12 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
                 (runs - group.processes) / max(1, runs),
                 "it has no parameters, and nothing was written",
             )
+        is_awaited = program.called_library(group.statement) in HANDING
+        cache = (
+            "a dict; functools.lru_cache keeps nothing that is awaited"
+            if is_awaited
+            else "functools.lru_cache"
+        )
         if group.reads and runs >= FEW and not program.is_inside(group) and ratio >= REPEATED_SHARE:
             yield program.finding(
                 "duplicate_query",
@@ -99,7 +106,7 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
                 group.cost_ns * ratio,
                 (f"{counted(runs, 'execution')}; {said}",),
                 "Run it once and keep the result: before the loop, for the request, or in a cache"
-                " (functools.lru_cache) that a write empties.",
+                f" ({cache}) that a write empties.",
                 program.loop_of(group),
             )
 

@@ -24,6 +24,9 @@ MOST_ROWS = 2
 
 CHANGES = ("UPDATE", "DELETE")
 
+FETCH_MANY = "Await many rows at once: fetchall(), fetchmany(), or `async for row in cursor`, which fetches 64 at a time."
+INSERT_MANY = "Await one executemany() of all of them, or of some hundreds at a time."
+
 AT_ONCE = (
     "Change all of them with one {verb} whose WHERE finds them (a subquery, or UPDATE ... FROM), where SQL"
     " can compute the new values; else with one executemany()."
@@ -78,6 +81,39 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
             or "Where the statement still runs for each row, it wins what is around it alone.",
             most=most_beside_threads(program, group),
         )
+
+
+def awaited_rows(program: Program) -> Iterator[Finding | None]:
+    """What an asynchronous driver hands to its thread for each row, where one call takes many."""
+    for group in program.groups:
+        if group.handed_ns <= group.steady_ns:
+            continue
+        fetches = group.calls_of.get("fetchone", 0) + group.calls_of.get("next", 0)
+        if group.reads and fetches >= FEW * max(1, group.totals.executions):
+            yield _awaited(program, group, fetches, "fetched", FETCH_MANY)
+    for group in _one_by_one(program, ("INSERT", "REPLACE")):
+        is_library_s = program.library(group.statement) in ONE_INSERT  # see single_inserts
+        if group.handed_ns > group.steady_ns and not (
+            is_library_s or has_own_commits(program, group)
+        ):
+            yield _awaited(program, group, group.totals.executions, "inserted", INSERT_MANY)
+
+
+def _awaited(program: Program, group: Group, calls: int, done: str, fix: str) -> Finding | None:
+    each_ns = group.handed_ns / calls
+    return program.finding(
+        "awaited_rows",
+        group,
+        group.handed_ns * (1 - 1 / calls),
+        (
+            (
+                f"{counted(calls, 'row')} {done} by a call each: handing it to a thread and back takes"
+                f" {duration(each_ns)}, the driver {duration(group.steady_ns / calls)}"
+            ),
+        ),
+        fix,
+        program.loop_of(group),
+    )
 
 
 def _one_by_one(program: Program, verbs: tuple[str, ...]) -> Iterator[Group]:

@@ -211,7 +211,8 @@ def _writes_with(
 ) -> int:
     """The writes in the transactions of some commits."""
     return sum(
-        _writes_of(one)
+        one.calls_of.get("executemany", 0)
+        or _writes_of(one)  # its rows are one of the program's writes
         for one in _sharing(program, commits, by_function)
         if one.writes and any(_is_with(program, one, commit) is not False for commit in commits)
     )
