@@ -10,7 +10,7 @@ from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
-from queryprof.analysis.findings.libraries import HANDING
+from queryprof.analysis.findings.libraries import HANDING, is_unknown
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.queries import FEW
 from queryprof.analysis.totals import add_up
@@ -48,12 +48,23 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
                 ),
                 *_thread_of_each(program, group),
             ),
-            "Call create_engine() once for the program: it keeps connections open in its pool."
-            if program.library(group.statement) == "sqlalchemy"
-            else "Open one connection and keep it: for the thread (threading.local), the request or the"
-            " program.",
+            _keep_one(program.library(group.statement)),
             program.loop_of(group),
         )
+
+
+def _keep_one(library: str) -> str:
+    if library == "sqlalchemy":
+        return (
+            "Call create_engine() once for the program: it keeps connections open in its pool, as many as pool_size"
+            " says; those beyond it (max_overflow) are closed after each use."
+        )
+    if is_unknown(library):
+        return (
+            f"It is {library} that opens one for each of its calls: see in its documentation whether it can keep one,"
+            " or call it less often."
+        )
+    return "Open one connection and keep it: for the thread (threading.local), the request or the program."
 
 
 def _works(group: Group) -> bool:

@@ -40,6 +40,11 @@ def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> s
     return nearest
 
 
+def is_unknown(library: str) -> bool:
+    """Whether it is a package of whose words nothing is known: its statements are not the program's to change."""
+    return bool(library) and library not in {*DRIVERS, *ONE_TRANSACTION}
+
+
 def is_handed(stack: Iterable[Frame]) -> bool:
     """Whether a driver has handed it to its thread: the stack may lack what a library does around it."""
     return package_of(stack, HANDING) in HANDING

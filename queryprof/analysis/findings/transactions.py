@@ -9,10 +9,10 @@ from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import (
-    DRIVERS,
     ONE_QUERY,
     ONE_TRANSACTION,
     ROWS_AT_ONCE,
+    is_unknown,
 )
 from queryprof.analysis.findings.program import HEAVY_SHARE, MOST_NEAR, Program
 from queryprof.analysis.units import average, counted, duration
@@ -71,7 +71,6 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         committed = sum(one.totals.executions for one in commits)
         doubt, most = "", Severity.HIGH
         library = program.library(group.statement)
-        is_unknown = bool(library) and library not in DRIVERS and library not in ONE_TRANSACTION
         if has_own:
             cost_ns = group.files.sync_ns + group.files.write_ns
             alone = "" if committed else " (no BEGIN before them)"
@@ -84,7 +83,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
                 program,
                 group,
                 ITS_OWN_COMMIT.format(library=library)
-                if is_unknown
+                if is_unknown(library)
                 else "Put one transaction around it: BEGIN before it, COMMIT after it. Without one,"
                 " executemany() commits each row, too.",
             )
@@ -278,7 +277,7 @@ def _of_several(writes_each: float) -> tuple[str, Severity]:
 def _around_the_loop(program: Program, group: Group, commits: Sequence[Group]) -> str:
     library = program.library(group.statement)
     is_inside = any(one.site.frame == group.site.frame for one in commits)
-    if library and library not in {*ONE_TRANSACTION, *DRIVERS} and is_inside:
+    if is_unknown(library) and is_inside:
         return ITS_OWN_COMMIT.format(library=library)
     return _one_transaction(
         program,
@@ -335,7 +334,10 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
                         " and unlocks it"
                     ),
                 ),
-                "Put them into one transaction (BEGIN before the loop, COMMIT after it): the file is"
+                f"It is {library} that reads in transactions of its own: keep what does not change between its calls, or"
+                " let the database have a write-ahead log (PRAGMA journal_mode = WAL)."
+                if is_unknown(library := program.library(group.statement))
+                else "Put them into one transaction (BEGIN before the loop, COMMIT after it): the file is"
                 " locked once. Or use a write-ahead log (PRAGMA journal_mode = WAL).",
                 program.loop_of(group),
                 doubt="The gain is an estimate.",
