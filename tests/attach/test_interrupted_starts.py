@@ -13,7 +13,7 @@ import pytest
 import queryprof.hooks.startup
 
 STARTUP = next(iter(queryprof.hooks.startup.__path__))
-PTH = Path(STARTUP).parent / "queryprof.pth"
+PTH = Path(__file__).parents[2] / "hooks" / "queryprof.pth"
 
 INTERRUPTING = """
 import os, signal
