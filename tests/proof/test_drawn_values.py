@@ -93,3 +93,22 @@ def test_what_is_another_query_with_drawn_values_is_not_measured(
     assert ["another query" in one.reason for one in advice.not_measured] == [True] * (
         not is_proved
     )
+
+
+def test_what_no_change_touches_takes_as_long_as_before(tmp_path: Path) -> None:
+    """The total is what the changes win."""
+    path = tmp_path / "two.db"
+    with closing(sqlite3.connect(path)) as db:
+        for name in ("a", "b"):
+            db.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, x INTEGER)")
+            db.executemany(f"INSERT INTO {name} VALUES (?, ?)", [(i, i) for i in range(2000)])
+        db.commit()
+    with api.profile() as recording, closing(sqlite3.connect(path)) as db:
+        for number in range(20):
+            db.execute("SELECT id FROM a WHERE x = ?", (number,)).fetchall()
+            db.execute("SELECT sum(x) FROM b").fetchall()
+    advice = proved(Report(recording.profile), str(path))
+    by_table = {"a " in one.statement: one for one in advice.proofs}
+    assert by_table[False].before == by_table[False].after
+    assert by_table[False].after_ns == by_table[False].recorded_ns
+    assert by_table[True].is_proved
