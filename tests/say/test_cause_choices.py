@@ -159,7 +159,7 @@ class ServedBy(NoPlanner):
     ("count", "code", "severity"),
     [
         (2, "CREATE INDEX t_b ON t (b);", Severity.MEDIUM), (2, "", Severity.LOW),
-        (3, "CREATE INDEX t_b ON t (b);", Severity.HIGH), (3, "", Severity.HIGH),
+        (3, "CREATE INDEX t_b ON t (b);", Severity.HIGH), (3, "", Severity.MEDIUM),
     ],
 )  # fmt: skip
 def test_a_scan_that_ran_once(count: int, code: str, severity: Severity) -> None:

@@ -105,7 +105,8 @@ def test_the_next_of_a_queue_depends_on_what_was_written(table: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("executing", "whole", "share"), [(1, "run", 0.3), (2, "processes' time", 0.15)]
+    ("executing", "whole", "share"),
+    [(1, "run", 0.3), (2, "time of the processes with queries", 0.15)],
 )
 def test_shares_of_several_processes_are_of_their_times(
     executing: int, whole: str, share: float

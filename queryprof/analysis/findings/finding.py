@@ -121,5 +121,9 @@ def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
     executing = {aggregate.thread.process_id for aggregate in profile.aggregates}
     walls = [one.wall_ns for one in profile.processes if one.id in executing]
     longest_ns = max((one.wall_ns for one in profile.processes), default=0)
-    whole = (sum(walls), "processes' time") if len(walls) > 1 else (longest_ns, "run")
+    whole = (
+        (sum(walls), "time of the processes with queries")
+        if len(walls) > 1
+        else (longest_ns, "run")
+    )
     return (spans_ns, SPANS) if 0 < spans_ns < whole[0] else whole

@@ -137,6 +137,8 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             if is_wide
             else left.doubt
             if is_unknown
+            else "No index is known that serves it: it may have to read all."
+            if served and not (served.code or served.is_other)
             else "",
             most=_most(served, totals.executions <= ONCE, is_wide or is_unknown),
         )
@@ -217,9 +219,10 @@ def _unless_changed(program: Program, group: Group, fix: str) -> str:
 
 def _most(served: Served | None, is_once: bool, is_wide: bool) -> Severity:
     """How severe a scan is at the most."""
-    if is_once and served and not served.code:
+    has_none = bool(served and not (served.code or served.is_other))
+    if is_once and has_none:
         return Severity.LOW  # it may have to read all, and no index is known
-    return Severity.MEDIUM if is_once or is_wide else Severity.HIGH
+    return Severity.MEDIUM if is_once or is_wide or has_none else Severity.HIGH
 
 
 def _index_fix(served: Served | None, columns: str) -> str:
