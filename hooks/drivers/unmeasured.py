@@ -11,10 +11,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-SUBINTERPRETERS = ("_interpreters", "_xxsubinterpreters")
-"""What makes subinterpreters, before 3.13 by the second name: their calls are not measured."""
+SUBINTERPRETERS = frozenset(
+    ("concurrent.interpreters", "concurrent.futures.interpreter")
+    if sys.version_info >= (3, 14)
+    else ("_interpreters", "_xxsubinterpreters")
+)
+"""What makes subinterpreters, whose calls are not measured; from 3.14 on concurrent.futures imports _interpreters."""
 
-BY_NAME = frozenset((*DRIVERS, "asyncmy", "asyncpg", *SUBINTERPRETERS))
+BY_NAME = frozenset((*DRIVERS, "asyncmy", "asyncpg"))
 """Those that may not follow PEP 249."""
 
 PEP_249_GLOBALS = ("apilevel", "connect", "paramstyle")
@@ -37,6 +41,9 @@ def unmeasured_modules(measured: Collection[str]) -> list[str]:
     modules = {name: one for name, one in sys.modules.copy().items() if type(name) is str}
     for name, module in sorted(modules.items(), key=lambda item: item[0]):
         if not issubclass(type(module), ModuleType):
+            continue
+        if name in SUBINTERPRETERS:
+            found.append(name)
             continue
         # Not by attributes: they may run the program's code, which may load a module or raise.
         own: dict[str, object] = vars(ModuleType)["__dict__"].__get__(module) or {}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from conftest import Run
+from queryprof.hooks.drivers.unmeasured import SUBINTERPRETERS
 from queryprof.trace.reader import read_profile
 
 pytestmark = pytest.mark.once
@@ -104,12 +106,18 @@ def test_of_a_killed_process_they_are_unknown(queryprof: Run) -> None:
     assert process.unmeasured is None
 
 
-@pytest.mark.parametrize("names", [("_interpreters",), ("_xxsubinterpreters",)])
-def test_subinterpreters_are_named(queryprof: Run, names: tuple[str]) -> None:
+def test_subinterpreters_are_named(queryprof: Run) -> None:
     """Their calls are not measured."""
-    pytest.importorskip(names[0])
-    program = f"import {names[0]} as interpreters\ninterpreters.destroy(interpreters.create())\n"
-    assert f"imported and not measured: {names[0]} (" in cautions(queryprof, program)[1]
+    name = next(one for one in sorted(SUBINTERPRETERS) if find_spec(one))
+    program = f"import {name} as interpreters\ninterpreters.create()\n"
+    if name.startswith("concurrent.futures"):
+        program = "import concurrent.futures\nconcurrent.futures.InterpreterPoolExecutor\n"
+    assert f"imported and not measured: {name} (" in cautions(queryprof, program)[1]
+
+
+def test_executors_make_none(queryprof: Run) -> None:
+    program = "import asyncio, concurrent.futures\nconcurrent.futures.ThreadPoolExecutor\n"
+    assert cautions(queryprof, program) == [f"! {NO_CALLS}"]
 
 
 PAST = """
