@@ -217,6 +217,11 @@ class Group:
         )
 
     @property
+    def fetches(self) -> int:
+        """Calls that fetch its rows."""
+        return sum(self.calls_of.get(operation, 0) for operation in FETCH_OPERATIONS)
+
+    @property
     def is_distinct(self) -> bool:
         """Whether rows that are equal are left out."""
         return any("DISTINCT" in what for plan in self.plans for what in signs_of(plan).temporary)
@@ -278,8 +283,8 @@ def groups_of(report: Report) -> tuple[Group, ...]:
 def hand_over(
     groups: Iterable[Group], waits: Mapping[Frame, Waits], is_alone: Callable[[Group], bool]
 ) -> None:
-    """Shares out what lines took to hand over: to the line's statements; of a line that executes none,
-    as it fetches, to those of its function.
+    """Shares out what lines took to hand over: to the line's statements by their executions; of a line that
+    executes none, as it fetches, to those of its function by their fetches.
 
     Args:
         is_alone: whether a group's executions are awaited one after the other.
@@ -291,11 +296,13 @@ def hand_over(
     of_functions = by_function(chain(*by_line.values()))
     for frame, wait in waits.items():
         some = by_line.get(frame) or of_functions.get((frame.file, frame.function), [])
-        if not wait.are_short and not all(map(is_alone, some)):
-            continue  # they overlap
-        executions = sum(group.totals.statement_executions for group in some) or 1
-        for group in some:
-            group.handed_ns += wait.ns * group.totals.statement_executions / executions
+        weights = [group.totals.statement_executions for group in some]
+        if frame not in by_line and any(group.fetches for group in some):
+            weights = [group.fetches for group in some]
+        if not any(weights) or not (wait.are_short or all(map(is_alone, some))):
+            continue  # or they overlap
+        for group, weight in zip(some, weights, strict=True):
+            group.handed_ns += wait.ns * weight / sum(weights)
 
 
 def unknown_causes(report: Report) -> Iterator[str]:
