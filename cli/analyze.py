@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from queryprof.cli.output import output_to_reader
 from queryprof.cli.proving import check_proving, proved, proving_options
 from queryprof.errors import QueryprofError
 
@@ -70,18 +71,19 @@ def analyze(
     ]
     stale = [(one, reason, one not in known) for one, reason in accepted.items()]
     text = _text(form, shown, report, stale, advice)
-    if text is None:
-        from queryprof.analysis.findings.groups import unknown_causes
-        from queryprof.report.terminal.findings import print_findings
+    with output_to_reader():
+        if text is None:
+            from queryprof.analysis.findings.groups import unknown_causes
+            from queryprof.report.terminal.findings import print_findings
 
-        unknown = tuple(unknown_causes(report))
-        print_findings(shown, Places(report.profile), cautions, unknown, top)
-        if advice:
-            from queryprof.report.terminal.advice import print_advice
+            unknown = tuple(unknown_causes(report))
+            print_findings(shown, Places(report.profile), cautions, unknown, top)
+            if advice:
+                from queryprof.report.terminal.advice import print_advice
 
-            print_advice(advice)
-    elif text:
-        click.echo(text)
+                print_advice(advice)
+        elif text:
+            click.echo(text)
     severities = {"any": ("high", "medium", "low"), "medium": ("high", "medium"), "high": ("high",)}
     if any(finding.severity in severities.get(fail_on, ()) for finding in shown):
         sys.exit(EXIT_FOUND)

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from shutil import rmtree
 
-import click
-
 import queryprof.hooks.startup
+from queryprof.cli.output import say
 from queryprof.cli.thread_times import WIDTH_NS, ThreadTimes
 from queryprof.core.settings import (
     EXPLAIN_LOCKS_VARIABLE,
@@ -24,7 +23,6 @@ from queryprof.core.settings import (
 from queryprof.core.user_code import ROOTS_VARIABLE
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.hooks.autoload import RUNNER_VARIABLE, VARIABLE
-from queryprof.report.inert import visible
 from queryprof.trace.collection import SUFFIX, Collection
 from queryprof.trace.place import is_null, refuse_to_replace
 from queryprof.trace.region import RECORDS, opened_region
@@ -211,9 +209,9 @@ class Parts:
             ) from error
         self.output = output or self.output
         for reason in self._collection.skipped.values():
-            _say(f"left out: {reason}")
+            say(f"left out: {reason}")
         if living:
-            _say(
+            say(
                 f"process {', '.join(map(str, living))} still runs; what it asks from here on is lost"
             )
         return output is not None
@@ -221,7 +219,3 @@ class Parts:
     def remove(self) -> None:
         """Removes the directory and its contents."""
         self._collection.remove()
-
-
-def _say(text: str) -> None:
-    click.echo(f"queryprof: {visible(text)}", err=True)

@@ -81,7 +81,6 @@ def run(
     from queryprof.cli.signals import Forwarding
     from queryprof.core.settings import WORKLOAD_VARIABLE, read_settings
     from queryprof.hooks.autoload import FUNCTIONS_VARIABLE
-    from queryprof.report.inert import visible
 
     workload_mb, command = _limit_of_before(records_workload, workload_mb, command)
     read_settings()  # invalid settings are reported before the program runs
@@ -102,20 +101,8 @@ def run(
             parts.remove()
             raise
         made = _made(parts, functions)
-    try:
-        if made:
-            if not no_report:
-                _print_report(parts)
-            if functions:
-                functions = _write_functions(made.functions, parts.output, force)
-            if page:
-                _write_page(page, parts.output, functions, force)
-            parts.remove()
-    except KeyboardInterrupt:
-        click.echo("queryprof: interrupted", err=True)  # the report alone
-    except Exception as error:
-        # The program's own exit status matters more than what became of its recording.
-        click.echo(f"queryprof: {visible(str(error))}", err=True)
+    if made:
+        _show(parts, made, no_report, page, force)
     status.exit()
 
 
@@ -132,30 +119,59 @@ def _limit_of_before(
 
 
 class Made(NamedTuple):
-    """What was made of a recording beside its trace."""
+    """What was made of a recording beside its trace.
 
+    Attributes:
+        has_functions: whether functions' times were to be made, too.
+    """
+
+    has_functions: bool
     functions: Statistics | None
+
+
+def _show(parts: Parts, made: Made, no_report: bool, page: str | None, force: bool) -> None:
+    """Prints the report, and writes what else was to be made of a recording. Raises nothing: the program's own exit
+    status matters more than what becomes of it.
+    """
+    from queryprof.cli.output import output_to_reader, say
+
+    functions = None
+    try:
+        if not no_report:
+            with output_to_reader():
+                _print_report(parts)
+        if made.has_functions:
+            with output_to_reader():
+                functions = _write_functions(made.functions, parts.output, force)
+        if page:
+            with output_to_reader():
+                _write_page(page, parts.output, functions, force)
+    except KeyboardInterrupt:
+        say("interrupted")  # the report alone
+    except Exception as error:
+        say(str(error))
+    finally:
+        parts.remove()
 
 
 def _made(parts: Parts, functions: str | None) -> Made | None:
     """Makes the trace; None: there is none, and it was printed why."""
+    from queryprof.cli.output import say
     from queryprof.cli.progress import progress
-    from queryprof.report.inert import visible
 
     try:
         with progress("merging", parts.count) as step:
             merged = parts.merge(step)
-        made = Made(_taken(functions) if functions else None)
+        made = Made(bool(functions), _taken(functions) if functions else None)
     except Exception as error:
-        click.echo(f"queryprof: {visible(str(error))}", err=True)
+        say(str(error))
         return None
     if parts.keeps_output or not merged:
         parts.remove()
     if not merged:
-        click.echo(
-            "queryprof: no Python process was recorded: none ran or called a database, its trace could not be"
-            " written, it began without its site (python -S), or it was killed or left by os._exit before",
-            err=True,
+        say(
+            "no Python process was recorded: none ran or called a database, its trace could not be written, it began"
+            " without its site (python -S), or it was killed or left by os._exit before"
         )
         return None
     return made

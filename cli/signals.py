@@ -177,7 +177,7 @@ class Witness:
         os.close(self._question)
         os.close(self._answer)
         with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)  # somebody may have stopped it
+            os.kill(self.pid, signal.SIGKILL)  # it may be stopped
         with suppress(ChildProcessError):  # where children are ignored
             os.waitpid(self.pid, 0)
 
@@ -206,7 +206,7 @@ def _witness(question: int, answer: int) -> None:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether a process is stopped, by its state in proc(5); where that is not there, nobody knows: True."""
+    """Whether a process is stopped, by its state in proc(5); where there is none, it is not known: True."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
             return stat.read().rpartition(")")[2].split()[0] in STOPPED

@@ -22,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-
 VARIABLE = "QUERYPROF"
 FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
 """Set by the first process for its children, so that one process alone writes to the path: its id, and
@@ -95,7 +94,7 @@ class _Beginning:
     def _end_of_process(self) -> None:
         """Ends the recording of a process that has waited for its first use."""
         session = sys.modules.get("queryprof.session")
-        missed = () if self._has_begun else sorted(_measured().intersection(sys.modules))
+        missed = () if self._has_begun else sorted(filter(_is_imported, _measured()))
         if session is not None:
             session.session.end_of_process()
         elif missed:
@@ -159,6 +158,12 @@ def _complain(reason: object) -> None:
         sys.stderr.write(f"queryprof: this process is not recorded: {reason}\n")
     except Exception:
         pass  # no stderr to write to
+
+
+def _is_imported(name: str) -> bool:
+    """Whether a module was imported, and is not another object that the program has put there."""
+    module = sys.modules.get(name)
+    return type(module) is type(sys) and getattr(module, "__spec__", None) is not None
 
 
 def _measured() -> frozenset[str]:

@@ -50,11 +50,11 @@ def _chain() -> None:
 try:
     _leave_path()
     _record()
-except (
-    KeyboardInterrupt
-):  # before the program has begun: it ends as it would have, not by an error of site
+except KeyboardInterrupt:
+    # Before the program has begun it ends as it would have, and not by an error of site.
     import _signal  # type: ignore[import-not-found]
 
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     os.kill(os.getpid(), _signal.SIGINT)
+    os._exit(128 + _signal.SIGINT)  # the first process of a container ends by no signal of its own
 _chain()

@@ -33,12 +33,6 @@ def percentiles(
     histogram: Mapping[int, int], shares: Sequence[float], longest_ns: int
 ) -> list[int | None]:
     """The percentiles of rising shares."""
-    if len(histogram) == 1:
-        ((bucket, total),) = histogram.items()
-        low, high = bucket_bounds(bucket)
-        middle = min((low + high - 1) // 2, longest_ns)
-        ranks = [max(1, -(-total * share // 1)) for share in shares]
-        return [longest_ns if rank == total else middle for rank in ranks]
     total = sum(histogram.values())
     if total <= 0:
         return [None] * len(shares)

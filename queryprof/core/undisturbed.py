@@ -8,6 +8,9 @@ import sys
 FRAMES = 1000
 """How deep calls may go further: what Python allows a program."""
 
+MOST = 2**31 - 1
+"""The largest limit, a C int, which programs set that want none."""
+
 
 class undisturbed:
     """A context without collections of garbage, and with room for calls, whatever limit the program has set.
@@ -20,7 +23,7 @@ class undisturbed:
         self._collects = gc.isenabled()
         gc.disable()
         self._limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(self._limit + FRAMES)
+        sys.setrecursionlimit(min(self._limit + FRAMES, MOST))
 
     def __exit__(self, *exc_info: object) -> None:
         try:

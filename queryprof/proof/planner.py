@@ -37,9 +37,12 @@ MOST_SEMICOLONS = 100
 """Within one statement: a trigger has some."""
 
 COLUMNS_OF_PAGE = (
-    "SELECT c.name, c.type, c.pk FROM sqlite_schema AS s, pragma_table_info(s.name) AS c"
-    " WHERE s.rootpage = ? AND s.type = 'table' ORDER BY c.cid"
+    "SELECT c.name, c.type, c.pk FROM sqlite_schema AS s, pragma_table_list(s.name) AS t,"
+    " pragma_table_xinfo(s.name) AS c WHERE s.rootpage = ? AND s.type = 'table' AND t.schema = 'main' AND NOT t.wr"
+    " AND c.hidden <> 2 ORDER BY c.cid"
 )
+"""As they are stored, which generated ones (hidden = 2) are not; a table without rowids has another order."""
+
 CHANGES_SCHEMA = ("CREATE", "ALTER", "DROP")
 
 
@@ -94,6 +97,8 @@ class Planner:
         if scan is None:
             return served
         columns = self._judge.rows(EMPTY, COLUMNS_OF_PAGE, (scan.page,))
+        if not columns:
+            return served
         names = [str(name) for name, _, _ in columns]
         keys = [name for name, kind, key in columns if key and str(kind).upper() == "INTEGER"]
         key = keys[0] if sum(bool(key) for *_, key in columns) == len(keys) == 1 else ""

@@ -9,6 +9,7 @@ from statistics import fmean
 
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average
+from queryprof.analysis.units import rows as rows_of
 from queryprof.model import Exemplar
 from queryprof.operations import FETCH_OPERATIONS
 from queryprof.proof.accesses import GLOB, LIKE, Access, Accesses, NotPrepared, marker
@@ -158,8 +159,8 @@ def other_work(query: Query, found: Sequence[Measured]) -> str:
     if all(max(pair) <= times * max(1.0, min(pair)) for *pair, times in pairs):
         return ""
     return (
-        f"with values of the database it is another query ({average(fmean(one.rows for one in found))} rows, "
-        f"{average(rows)} in the recording): record with --parameters"
+        f"with values of the database it is another query ({rows_of(fmean(one.rows for one in found))},"
+        f" {average(rows)} in the recording): record with --parameters"
     )
 
 

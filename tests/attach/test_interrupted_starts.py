@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,3 +47,20 @@ def test_by_the_environment(interrupted: dict[str, str]) -> None:
     command = [sys.executable, "-c", f"exec({PTH.read_text()!r}); print(1)"]
     done = subprocess.run(command, env=interrupted, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+@pytest.mark.parametrize("startup", [STARTUP, ""], ids=["below run", "by the environment"])
+def test_the_first_process_of_a_container(
+    interrupted: dict[str, str], tmp_path: Path, startup: str
+) -> None:
+    """No signal of its own ends it; it does not go on, either."""
+    code = "print(1)" if startup else f"exec({PTH.read_text()!r}); print(1)"
+    environment = {**interrupted, "PYTHONPATH": os.pathsep.join([startup or ".", str(tmp_path)])}
+    command = ["unshare", "--pid", "--fork", sys.executable, "-c", code]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*command[:3], "true"], check=False).returncode
+    ):
+        pytest.skip("no namespaces here")
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")

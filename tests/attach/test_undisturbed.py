@@ -32,6 +32,12 @@ assert seen and not any(seen), seen
 assert gc.isenabled() and gc.get_threshold()[0] == 1
 """
 
+NO_LIMIT = """
+sys.setrecursionlimit(2**31 - 1)
+queryprof.uninstall()
+assert sys.getrecursionlimit() == 2**31 - 1
+"""
+
 NO_COLLECTIONS = """
 gc.disable()
 queryprof.uninstall()
@@ -45,7 +51,9 @@ assert sys.getrecursionlimit() == 60
 """
 
 
-@pytest.mark.parametrize("end", [COLLECTIONS, NO_COLLECTIONS, FEW_CALLS], ids=["gc", "no gc", "60"])
+@pytest.mark.parametrize(
+    "end", [COLLECTIONS, NO_COLLECTIONS, FEW_CALLS, NO_LIMIT], ids=["gc", "no gc", "60", "no limit"]
+)
 def test_the_trace_is_written(tmp_path: Path, end: str) -> None:
     """No garbage is collected meanwhile: of a daemon thread's connections there may be more and more."""
     done = subprocess.run(

@@ -142,3 +142,17 @@ def test_a_child_that_imports_past_its_finder_says_so(queryprof: Run) -> None:
     assert result.stderr == (
         "queryprof: this process is not recorded: _sqlite3 was imported past the finders of its start\n"
     )
+
+
+def test_what_a_program_puts_in_the_place_of_a_driver_is_no_import(queryprof: Run) -> None:
+    """As tests do: nothing of it could be measured."""
+    Path("parent.py").write_text(
+        "import subprocess, sys; subprocess.run([sys.executable, 'program.py'], check=True)\n"
+    )
+    Path("program.py").write_text(
+        "import sys\n"
+        "sys.modules['psycopg2'] = object()\n"  # unittest.mock imports asyncio, which is measured
+        "sys.modules['apsw'] = type(sys)('apsw')\n"
+    )
+    result = queryprof("run", "--no-report", "-o", "x.qprof", "parent.py")
+    assert (result.returncode, result.stderr) == (0, "")

@@ -54,14 +54,7 @@ for _ in range(3):
     get_all(range(1, 201))
 """
 
-SQLALCHEMY = """
-import sqlalchemy as sa
-from sqlalchemy import orm
-
-class Base(orm.DeclarativeBase):
-    pass
-
-class Order(Base):
+ORDERS = """class Order(Base):
     __tablename__ = "orders"
     id = sa.Column(sa.Integer, primary_key=True)
     lines = orm.relationship("Line")
@@ -70,7 +63,16 @@ class Line(Base):
     __tablename__ = "lines"
     id = sa.Column(sa.Integer, primary_key=True)
     order_id = sa.Column(sa.ForeignKey("orders.id"), index=True)
+"""
 
+SQLALCHEMY = """
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+class Base(orm.DeclarativeBase):
+    pass
+
+MODELS
 engine = sa.create_engine("sqlite:///app.db")
 Base.metadata.create_all(engine)
 with orm.Session(engine) as session:
@@ -94,16 +96,7 @@ from sqlalchemy.ext import asyncio as sa_asyncio
 class Base(sa_asyncio.AsyncAttrs, orm.DeclarativeBase):
     pass
 
-class Order(Base):
-    __tablename__ = "orders"
-    id = sa.Column(sa.Integer, primary_key=True)
-    lines = orm.relationship("Line")
-
-class Line(Base):
-    __tablename__ = "lines"
-    id = sa.Column(sa.Integer, primary_key=True)
-    order_id = sa.Column(sa.ForeignKey("orders.id"), index=True)
-
+MODELS
 async def load(db):
     for order in (await db.scalars(sa.select(Order))).all():
         len(await order.awaitable_attrs.lines)  # loads lazily
@@ -168,7 +161,7 @@ for number in range(200):
 def test_what_django_executes_under_debug_is_no_finding(tmp_path: Path, queryprof: Run) -> None:
     pytest.importorskip("django")
     program = DJANGO.replace("INSTALLED_APPS=[]", "INSTALLED_APPS=[], DEBUG=True")
-    (tmp_path / "app.py").write_text(textwrap.dedent(program))
+    (tmp_path / "app.py").write_text(textwrap.dedent(program.replace("MODELS", ORDERS)))
     result = queryprof("run", "--no-report", "-o", "t.qprof", "app.py")
     assert result.returncode == 0, result.stderr
     report = Report(read_profile("t.qprof"))
@@ -203,7 +196,7 @@ def test_fixes(tmp_path: Path, queryprof: Run, library: str) -> None:
     """Each at its line."""
     pytest.importorskip(library)
     program, fixes = PROGRAMS[library]
-    (tmp_path / "app.py").write_text(textwrap.dedent(program))
+    (tmp_path / "app.py").write_text(textwrap.dedent(program.replace("MODELS", ORDERS)))
     result = queryprof("run", "--no-report", "-o", "t.qprof", "app.py")
     assert result.returncode == 0, result.stderr
     found = findings_of(Report(read_profile("t.qprof")))

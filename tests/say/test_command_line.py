@@ -260,6 +260,21 @@ def test_a_reader_that_ends_first_changes_no_exit_status(command: list[str], sta
         assert (process.wait(), process.stderr.read()) == (status, b"")
 
 
+@pytest.mark.parametrize("options", [[], ["--html", "--cprofile"]], ids=["report", "files"])
+def test_a_reader_of_the_report_that_ends_first_changes_no_exit_status(
+    script: Script, options: list[str]
+) -> None:
+    """It is the program's, and what was to be written is."""
+    path = script(WORK + "\nimport sys; sys.exit(3)\n")
+    command = [QUERYPROF, "run", "-o", "x.qprof", *options, path]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        assert process.stderr
+        process.stderr.close()
+        assert process.wait() == 3
+    written = {"x.qprof", *(["x.html", "x.prof"] if options else [])}
+    assert {one.name for one in Path().iterdir() if one.name.startswith("x.")} == written
+
+
 def test_it_is_a_module_too(script: Script) -> None:
     command = [sys.executable, "-m", "queryprof", "run", "-o", "x.qprof", script(WORK)]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)

@@ -130,7 +130,9 @@ def test_what_wins_most_is_the_cause(each_ns: int, category: str) -> None:
 def test_a_line_that_fetches_is_of_the_statement_whose_rows_it_fetches() -> None:
     """Whatever else its function executes, however often."""
     fetched = aggregate(READ, EXECUTE, ns=MS, operation="fetchone", count=100)._replace(rows=100)
-    write = aggregate("INSERT INTO t VALUES (?)", (Frame("ask", "/app/main.py", 3),), count=5000)
+    write = aggregate(
+        "INSERT INTO t VALUES (?)", (replace(QUERY, line=QUERY.line + 2), MAIN), count=5000
+    )
     found = findings([reads(count=1), fetched, write], handed(FETCH, 100, SLEEP_NS))
     assert found[READ].category == "awaited_rows"
     assert found[READ].gain_ns == near(0.99 * 100 * 2 * SLEEP_NS)

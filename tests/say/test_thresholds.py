@@ -197,6 +197,13 @@ def test_a_transaction_is_long_when_half_of_it_is_other_work(
     assert found.category == category
 
 
+def test_a_hold_without_any_time_is_no_error() -> None:
+    """In a trace from elsewhere."""
+    profile = waited(50, 0.5)
+    (hold,) = profile.lock_holds
+    assert findings(replace(profile, lock_holds=(replace(hold, total_ns=0),))) == ()
+
+
 @pytest.mark.parametrize(("end", "is_endless"), [("(unknown)", True), ("COMMIT", False)])
 def test_a_transaction_that_nothing_has_ended(end: str, is_endless: bool) -> None:
     """Of a thread that an exception ended, for instance."""

@@ -112,7 +112,8 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             continue
         hold = _sums_of(found.holder, program.report.lock_holds)
         own = own_code(hold)
-        long = own is not None and own >= max(OWN_CODE, OTHER_WORK_NS * hold.count / hold.total_ns)
+        is_work = own is not None and own * hold.total_ns >= OTHER_WORK_NS * hold.count
+        long = is_work and own is not None and own >= OWN_CODE
         reads = found.holder.kind == "read"
         works = reads and _worked_ns(program, found.holder) >= OWN_CODE * hold.total_ns
         # Waits side by side take the run's time once; of spans each takes its own.
