@@ -133,7 +133,11 @@ class Planner:
         trial = Trial(judge, statement)
         before = trial.plan()
         if before in plans or not plans:
-            return trial.served(before)
+            served = trial.served(before)
+            with_prefixes = with_prefixes_of(statement)
+            if served.code or with_prefixes == statement:
+                return served
+            return replace(Trial(judge, with_prefixes).served(before), plan=before, by_prefix=True)
         partial = [index for index in _partial_indexes(judge) if _is_used(index.name, plans)]
         if partial:  # the recorded text has no values, of which such an index is for some
             trial = Trial(judge, with_values_of(partial, statement))
@@ -184,6 +188,22 @@ def _partial_indexes(judge: Judge) -> list[PartialIndex]:
 
 def _is_used(index: str, plans: Iterable[Steps]) -> bool:
     return any(f" INDEX {index} " in f"{step} " for plan in plans for step in plan)
+
+
+PREFIXES = {"LIKE": "'a%'", "GLOB": "'a*'"}
+
+
+def with_prefixes_of(statement: str) -> str:
+    """A statement with patterns that begin with a letter where it has parameters: SQLite searches an index by these
+    (https://www.sqlite.org/optoverview.html#the_like_optimization).
+    """
+    patterns = {
+        one.right[0].start: PREFIXES[one.operator]
+        for one in comparisons_of(statement)
+        if len(one.right) == 1 and one.operator in PREFIXES
+    }
+    spans = parameters_in(statement)
+    return replaced(statement, [patterns.get(start, statement[start:end]) for start, end in spans])
 
 
 def with_values_of(indexes: Iterable[PartialIndex], statement: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import permutations
 from typing import Any
 
 from queryprof.analysis.findings.planning import Served
@@ -18,12 +19,15 @@ from queryprof.analysis.plans import Steps, is_worse, normal_form, signs_of
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.expressions import expressions_of
 from queryprof.proof.judging import EMPTY, Judge, StatementError
-from queryprof.proof.tried_index import TriedIndex, TriedTerm
+from queryprof.proof.tried_index import TriedIndex, TriedTerm, as_used, begins, wider_ones
 from queryprof.proof.values import all_named, nulls_of
 from queryprof.sql.clauses import functions_in
 from queryprof.sql.tokens import tokens_of
 
 MOST_TERMS = 3
+MOST_COVERING = 5
+"""Of an index that has all that is read: a wider one is a second copy of the table."""
+
 MOST_COLUMNS = 16
 """Of a table that are tried."""
 
@@ -40,6 +44,8 @@ KEYS = (
 )
 OTHER_TYPES = ("TEXT", "INTEGER", "")
 USED = re.compile(r"USING (?:COVERING )?INDEX queryprof_(\d{1,4})(?: \((.*)\))?$")
+COVERING = re.compile(r"USING COVERING INDEX queryprof_")
+LOOKED_UP = re.compile(r"(?:SCAN|SEARCH) \S+ USING INDEX (\S+)")
 SEARCHED = re.compile(r"\s*SEARCH \S+ USING (?!AUTOMATIC).*\((.*)\)$")
 COMPARED = re.compile(r"[=<>]+")
 SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -73,21 +79,59 @@ class Trial:
         """The indexes that make the plan a better one, or the columns whose types keep it from one."""
         columns = self._columns(before)
         found, after = self._search(before, columns)
-        found = [one for one in found if not any(_begins(one, other) for other in found)]
+        found = [one for one in found if not any(begins(one, other) for other in found)]
         if found:
-            scans = signs_of(after).scans + signs_of(after).index_scans
+            covering = self._covering(found[0], after, columns) if len(columns) == 1 else None
             return Served(
                 before,
-                " ".join(f"{index.sql(self._free(index.name), self._quoted)};" for index in found),
+                self._created(found),
                 tuple(term.column for index in found for term in index.terms),
                 is_plain=not any(term.is_expression for index in found for term in index.terms),
-                still_scans=len(scans) > 1,  # one may be the outermost loop
-                searches=_compared(after) > _compared(before),
+                covers=covering == found[0],
+                covering=self._created([covering]) if covering and covering != found[0] else "",
+                still_scans=_scans(after) > 1,  # one may be the outermost loop
+                searches=_searches_more(before, after),
+                finds_end=_compared(after) <= _compared(before) and _scans(after) < _scans(before),
                 sorts_less=_sorting(after) < _sorting(before),
                 by_range=_is_by_range(after),
             )
         types, collations = self._differing(before, columns)
-        return Served(before, differing=types, recollated=collations)
+        wide = self._widened(before, columns)
+        return Served(before, differing=types, recollated=collations, covering=wide)
+
+    def _widened(self, before: Steps, columns: Mapping[str, tuple[str, ...]]) -> str:
+        """The SQL of the index that a plan reads, with what it looks up in the table; "": of none, or too wide."""
+        used = [found for step in before if (found := LOOKED_UP.search(step))]
+        if len(used) != 1 or len(columns) != 1:
+            return ""
+        (table,) = columns
+        keys = self._judge.rows(EMPTY, KEYS, (table,))
+        terms = [TriedTerm(key, bool(falls)) for name, key, falls in keys if name == used[0][1]]
+        if not terms or any(term.column is None for term in terms):
+            return ""  # it is on an expression, or on some rows alone
+        with self._undone():
+            self._judge.do(EMPTY, f"DROP INDEX {_in_quotes(used[0][1])}")
+            wide = self._covering(TriedIndex(table, tuple(terms)), before, columns)
+        return self._created([wide]) if wide else ""
+
+    def _created(self, indexes: Sequence[TriedIndex]) -> str:
+        return " ".join(f"{index.sql(self._free(index.name), self._quoted)};" for index in indexes)
+
+    def _covering(
+        self, index: TriedIndex, plan: Steps, columns: Mapping[str, tuple[str, ...]]
+    ) -> TriedIndex | None:
+        """An index with the other columns that the statement reads of its table; None: it would be too wide, or the
+        planner takes another way with it.
+        """
+        names = columns.get(index.table, ())
+        rest = tuple(TriedTerm(name) for name in names if name not in index.columns)
+        wide = TriedIndex(index.table, (*index.terms, *rest))
+        if len(wide.terms) > MOST_COVERING or any(term.is_expression for term in index.terms):
+            return None
+        after, used = self._plan_with([wide])
+        is_read_alone = any(COVERING.search(step) for step in after)
+        is_as_good = _compared(after) >= _compared(plan) and _sorting(after) <= _sorting(plan)
+        return wide if used and is_read_alone and is_as_good else None
 
     def _free(self, name: str) -> str:
         """A name that nothing in the schema has."""
@@ -137,13 +181,30 @@ class Trial:
                 if wider == taken:
                     break
                 taken = wider
-            taken = self._with_all_compared(taken, columns)
+            taken = self._with_all_compared(taken or self._grouping(before, columns), columns)
         for indexes in (taken, self._on_expressions(columns)):
             new = [index for index in indexes if not self._exists(index)]
             after, used = self._plan_with(new)
             if used and _is_better(before, after):
                 return [new[number] for number in used], after
         return [], before
+
+    def _grouping(
+        self, before: Steps, columns: Mapping[str, tuple[str, ...]]
+    ) -> tuple[TriedIndex, ...]:
+        """One whose first columns are those of GROUP BY or DISTINCT: one of them alone has no group together."""
+        if len(columns) != 1 or not _sorting(before):
+            return ()
+        ((table, names),) = columns.items()
+        for width in range(2, MOST_TERMS + 1) if len(names) <= MOST_COVERING else ():
+            tried = [
+                TriedIndex(table, tuple(map(TriedTerm, terms)))
+                for terms in permutations(names, width)
+            ]
+            after, used = self._plan_with(tried)
+            if used and _sorting(after) < _sorting(before):
+                return tuple(tried[number] for number in used)
+        return ()
 
     def _with_all_compared(
         self, taken: tuple[TriedIndex, ...], columns: Mapping[str, tuple[str, ...]]
@@ -196,7 +257,7 @@ class Trial:
         Terms that are compared for equality come first: after a range no further one is searched by.
         """
         before, _ = self._plan_with(taken)
-        wider = list(dict.fromkeys(_wider(taken, columns, sorts=bool(_sorting(before)))))
+        wider = list(dict.fromkeys(wider_ones(taken, columns, sorts=bool(_sorting(before)))))
         found: tuple[TriedIndex, ...] = ()
         while True:
             after, used = self._plan_with(wider)
@@ -204,7 +265,7 @@ class Trial:
             by_range = [
                 wider[n] for n, listed in used.items() if wider[n].is_searched_by_range(listed)
             ]
-            narrowed = _as_used(wider, used, is_sorted, taken)
+            narrowed = as_used(wider, used, is_sorted, taken)
             if not found or not (by_range or set(narrowed) <= set(taken)):
                 found = narrowed
             if not by_range:
@@ -220,8 +281,12 @@ class Trial:
         used: dict[int, str] = {}
         for step in plan:
             found = USED.search(step)
-            if found and int(found[1]) < len(indexes):  # another is the database's own
-                used[int(found[1])] = used.get(int(found[1]), "") + (found[2] or "")
+            if not found or int(found[1]) >= len(indexes):  # another is the database's own
+                continue
+            number = int(found[1])
+            is_end = "SEARCH" in step and not found[2]  # max(): its end is searched, as a value is
+            listed = f"{indexes[number].columns[0]}=" if is_end else found[2] or ""
+            used[number] = used.get(number, "") + listed
         return plan, used
 
     def _exists(self, index: TriedIndex) -> bool:
@@ -294,52 +359,21 @@ class Trial:
             self._judge.do(EMPTY, "RELEASE queryprof")
 
 
-def _begins(index: TriedIndex, other: TriedIndex) -> bool:
-    """Whether another index has its terms first: that serves what it does."""
-    width = len(index.terms)
-    same_table = index.table == other.table
-    return same_table and len(other.terms) > width and other.terms[:width] == index.terms
-
-
-def _as_used(
-    indexes: Sequence[TriedIndex],
-    used: Mapping[int, str],
-    is_sorted: bool,
-    taken: Sequence[TriedIndex],
-) -> tuple[TriedIndex, ...]:
-    """The indexes in a plan, without the terms that it has no use for: those of `taken` have one."""
-    found: dict[TriedIndex, None] = {}
-    for number, listed in used.items():
-        index = indexes[number]
-        known = [len(one.terms) for one in taken if index.terms[: len(one.terms)] == one.terms]
-        width = len(index.terms) if is_sorted else max([index.compared(listed), *known])
-        if width:
-            found[TriedIndex(index.table, index.terms[:width])] = None
-    return tuple(found)
-
-
-def _wider(
-    taken: Sequence[TriedIndex], columns: Mapping[str, tuple[str, ...]], sorts: bool
-) -> Iterator[TriedIndex]:
-    """The indexes, and those with one more term; of tables that have none yet, those of one term.
-    Of equal ones the planner takes the last.
-    """
-    yield from taken
-    for table, names in columns.items():
-        of_table = [index for index in taken if index.table == table] or [TriedIndex(table, ())]
-        for index in of_table:
-            for name in names:
-                if name not in index.columns:
-                    if sorts and index.terms:
-                        yield TriedIndex(table, (*index.terms, TriedTerm(name, is_descending=True)))
-                    yield TriedIndex(table, (*index.terms, TriedTerm(name)))
-
-
 def _is_better(before: Steps, after: Steps) -> bool:
     """Whether a plan searches by more, or sorts less, and reads no more from end to end."""
     if is_worse(before, after):
         return False
-    return _compared(after) > _compared(before) or _sorting(after) < _sorting(before)
+    return _searches_more(before, after) or _sorting(after) < _sorting(before)
+
+
+def _searches_more(before: Steps, after: Steps) -> bool:
+    """Whether a plan searches by more, or reads no longer from end to end: the end of an index is its max()."""
+    return _compared(after) > _compared(before) or _scans(after) < _scans(before)
+
+
+def _scans(plan: Steps) -> int:
+    """How many tables it reads from end to end, by an index or without."""
+    return len(signs_of(plan).scans + signs_of(plan).index_scans)
 
 
 def _sorting(plan: Steps) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -30,7 +30,7 @@ class TriedIndex:
     @property
     def name(self) -> str:
         words = (self.table, *(term.column for term in self.terms))
-        return re.sub(r"\W+", "_", "_".join(words)).strip("_")[:56]
+        return re.sub(r"\W+", "_", "_".join(words).replace(" COLLATE ", "_")).strip("_")[:56]
 
     def compared(self, listed: str) -> int:
         """How many of its first terms a step of a plan lists as compared; the last may be by range."""
@@ -53,3 +53,44 @@ class TriedIndex:
             for one in self.terms
         ]
         return f"CREATE INDEX {name} ON {quote(self.table)} ({', '.join(listed)})"
+
+
+def begins(index: TriedIndex, other: TriedIndex) -> bool:
+    """Whether another index has its terms first: that serves what it does."""
+    width = len(index.terms)
+    same_table = index.table == other.table
+    return same_table and len(other.terms) > width and other.terms[:width] == index.terms
+
+
+def as_used(
+    indexes: Sequence[TriedIndex],
+    used: Mapping[int, str],
+    is_sorted: bool,
+    taken: Sequence[TriedIndex],
+) -> tuple[TriedIndex, ...]:
+    """The indexes in a plan, without the terms that it has no use for: those of `taken` have one."""
+    found: dict[TriedIndex, None] = {}
+    for number, listed in used.items():
+        index = indexes[number]
+        known = [len(one.terms) for one in taken if index.terms[: len(one.terms)] == one.terms]
+        width = len(index.terms) if is_sorted else max([index.compared(listed), *known])
+        if width:
+            found[TriedIndex(index.table, index.terms[:width])] = None
+    return tuple(found)
+
+
+def wider_ones(
+    taken: Sequence[TriedIndex], columns: Mapping[str, tuple[str, ...]], sorts: bool
+) -> Iterator[TriedIndex]:
+    """The indexes, and those with one more term; of tables that have none yet, those of one term.
+    Of equal ones the planner takes the last.
+    """
+    yield from taken
+    for table, names in columns.items():
+        of_table = [index for index in taken if index.table == table] or [TriedIndex(table, ())]
+        for index in of_table:
+            for name in names:
+                if name not in index.columns:
+                    if sorts and index.terms:
+                        yield TriedIndex(table, (*index.terms, TriedTerm(name, is_descending=True)))
+                    yield TriedIndex(table, (*index.terms, TriedTerm(name)))

@@ -48,9 +48,35 @@ SERVED = {
     "SELECT id FROM item": "",
     "SELECT id FROM item WHERE ts = ?": "",
     "SELECT id FROM item WHERE owner + ? = ?": "",
-    "SELECT id FROM item WHERE kind LIKE ?": "",
+    "SELECT id FROM item WHERE kind LIKE ?": "item (kind COLLATE NOCASE)",
+    "SELECT id FROM item WHERE kind GLOB ?": "item (kind)",
+    "SELECT max(kind) FROM item": "item (kind)",
+    "SELECT min(kind) FROM item WHERE owner = ?": "item (owner)",
+    "SELECT max(kind), min(owner) FROM item": "",
+    "SELECT kind, count(*) FROM item GROUP BY kind": "item (kind)",
     "SELECT p.cents FROM payments p JOIN invoices i ON p.reference = i.id WHERE i.id = ?": "",
 }
+
+
+COVERING = {
+    "SELECT kind, count(*) FROM item GROUP BY kind": (True, ""),
+    "SELECT count(*) FROM item WHERE kind = ?": (True, ""),
+    "SELECT kind, max(ts) FROM item GROUP BY kind": (False, "item (kind, ts)"),
+    "SELECT DISTINCT kind, state FROM item": (True, ""),
+    "SELECT kind, sum(ts) FROM item GROUP BY owner, kind": (False, "item (kind, owner, ts)"),
+    "SELECT max(name) FROM item WHERE kind = ?": (False, "item (kind, name)"),
+    "WITH g AS (SELECT kind, max(ts) AS m FROM item GROUP BY kind) SELECT count(*) FROM g WHERE m > ?": (
+        False,
+        "item (kind, ts)",
+    ),
+    "SELECT * FROM item WHERE kind = ?": (False, ""),
+    "SELECT sum(ts) FROM item WHERE lower(kind) = ?": (False, ""),
+    "SELECT i.kind, count(*) FROM item i JOIN owner o ON o.id = i.owner WHERE o.city = ? GROUP BY i.kind": (
+        False,
+        "",
+    ),
+}
+"""Whether the index that serves it has all that it reads; and the one that has."""
 
 
 def plan_of(statement: str) -> tuple[str, ...]:
@@ -77,6 +103,40 @@ def test_the_index_is_the_one_that_the_planner_takes(statement: str) -> None:
     assert served
     on = [one.partition(" ON ")[2] for one in served.code.split(";") if one]
     assert ", ".join(on) == SERVED[statement]
+
+
+@pytest.mark.parametrize("statement", COVERING)
+def test_an_index_may_have_all_that_is_read_of_one_table(statement: str) -> None:
+    """What is compared or grouped comes first; an index of six columns, or on an expression, is none."""
+    with Planner({}, {}, TABLES) as planner:
+        served = planner.served(statement, (plan_of(statement),))
+    assert served
+    on = served.covering.partition(" ON ")[2].removesuffix(";")
+    assert (served.covers, on) == COVERING[statement]
+
+
+def test_the_end_of_an_index_is_found() -> None:
+    with Planner({}, {}, TABLES) as planner:
+        ends = [
+            planner.served(f"SELECT {what} FROM item{where}", ()).finds_end  # type: ignore[union-attr]
+            for what, where in (
+                ("max(kind)", ""),
+                ("max(kind)", " WHERE owner = ?"),
+                ("sum(kind)", ""),
+            )
+        ]
+    assert ends == [True, False, False]
+
+
+def test_patterns_of_parameters_may_be_served() -> None:
+    """With letters first; the statement keeps its own plan, and a column that is compared by = needs no guess."""
+    with Planner({}, {}, TABLES) as planner:
+        like = planner.served("SELECT id FROM item WHERE kind LIKE ?", (("SCAN item",),))
+        equal = planner.served("SELECT id FROM item WHERE kind LIKE ? AND owner = ?", ())
+    assert like
+    assert equal
+    assert (like.by_prefix, like.plan) == (True, ("SCAN item",))
+    assert (equal.by_prefix, equal.terms) == (False, ("owner",))
 
 
 def test_a_type_that_no_index_serves_is_named() -> None:

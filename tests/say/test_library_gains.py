@@ -10,6 +10,7 @@ from say.by_hand import MAIN, QUERY, aggregate, profile_of
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
+from queryprof.core._core import histogram_bucket
 from queryprof.model import Aggregate, Frame, LibraryTime, Profile, StackSample, Thread
 
 pytestmark = pytest.mark.once
@@ -143,16 +144,19 @@ def test_threads_wait_for_each_other_in_a_gain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shortest_ns", "severity"),
+    ("median_ns", "severity"),
     [(800_000, Severity.HIGH), (200_000, Severity.MEDIUM), (20_000, Severity.LOW)],
 )
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_no_thread_has_to_wait_for_is_as_severe(
-    threads: int, shortest_ns: int, severity: Severity
+    threads: int, median_ns: int, severity: Severity
 ) -> None:
     """Of 200 executions of 1 ms in a second."""
     driver, _ = loop(READ, 0, 0)
-    driver = driver._replace(min_ns=shortest_ns, self_ns=100 * MS, total_ns=100 * MS)
+    half = {histogram_bucket(median_ns): 60, histogram_bucket(2 * MS): 40}
+    driver = driver._replace(
+        histogram=half, execution_max_ns=2 * MS, self_ns=100 * MS, total_ns=100 * MS
+    )
     second = driver._replace(thread=Thread(1, "T" if threads == 2 else "MainThread"))
     found = only(replace(profile((driver, None), (second, None)), stack_samples=()))
     assert found.severity is (severity if threads == 2 else Severity.HIGH)

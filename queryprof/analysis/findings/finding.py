@@ -51,7 +51,7 @@ CATEGORIES = {
     "temp_btree_sort": "many rows are sorted each time",
     "automatic_index": "SQLite builds an index each time",
     "correlated_subquery": "a subquery runs again for each row",
-    "missing_covering_index": "each row is looked up in the table after the index",
+    "missing_covering_index": "no index has all that is read of its rows",
     "index_defeated": "the way a column is compared keeps an index on it from being used",
     "narrow_index": "an index leaves many more rows to look at than are returned",
     "bad_index_choice": "another index fits better, and there are no statistics to show it",

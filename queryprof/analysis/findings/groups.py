@@ -140,13 +140,12 @@ class Group:
             return self.steady_ns + self.handed_ns + around_ns
         return self.library_call_ns * self.totals.statement_executions
 
-    @cached_property
+    @property
     def alone_ns(self) -> int:
-        """What its calls took if each took as long as the shortest of its operation, which waited for nobody."""
-        shortest: dict[str, int] = {}
-        for one in self.members:
-            shortest[one.operation] = min(one.min_ns, shortest.get(one.operation, one.min_ns))
-        return sum(ns * self.calls_of[operation] for operation, ns in shortest.items())
+        """What its executions took if each took the median: of threads that run side by side few wait for each other,
+        and these long.
+        """
+        return (self.totals.p50_ns or 0) * self.totals.executions
 
     @property
     def processes(self) -> int:

@@ -66,7 +66,7 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
         if program.stale_statistics(group.statement):
             continue  # an index may be left out for a table that was small
         reason = _planned(served) if served else _read(program, group, scanned, guesses=True)
-        if reason is None and served and not served.code:
+        if reason is None and served and (served.by_prefix or not served.code):
             reason = _read(program, group, scanned, guesses=False)
         if reason is None:
             continue
@@ -100,7 +100,7 @@ class _Reason:
 def _planned(served: Served) -> _Reason | None:
     """As SQLite's planner shows it."""
     terms = ", ".join(served.terms)
-    if served.code and served.searches and not served.is_plain:
+    if served.code and served.searches and not (served.is_plain or served.by_prefix):
         return _Reason(
             f"{terms} is compared, which an index on the column alone does not serve",
             "Compare the column itself, as it is stored; or create the index on what is compared.",

@@ -97,9 +97,13 @@ class Served:
             are none.
         terms: what these are on, as SQL.
         is_plain: whether that is columns alone, as they are: no expression, no other collation.
+        covers: whether those have all that the statement reads of its only table, which is not read then.
+        covering: the SQL of one that has, too, where they have not; "": it is not known, or too wide.
         still_scans: whether the plan then still reads a table from end to end inside of another loop.
-        searches: whether it then is searched by more; sorts_less: whether it sorts less.
+        searches: whether it then is searched by more, or read from end to end no more; sorts_less: whether it sorts less.
+        finds_end: whether its end is all that is read of an index, for a max() or min().
         by_range: whether an index is searched by a range alone, which may be wide.
+        by_prefix: whether that is for patterns of LIKE or GLOB alone that begin with a letter.
         row_steps: of its scan, as the program's SQLite has it; None: it has none, or not one alone.
         differing: columns that an index would serve, had they another type; recollated: had they no
             collation of their own.
@@ -109,10 +113,14 @@ class Served:
     code: str = ""
     terms: tuple[str, ...] = ()
     is_plain: bool = True
+    covers: bool = False
+    covering: str = ""
     still_scans: bool = False
     searches: bool = True
     sorts_less: bool = False
+    finds_end: bool = False
     by_range: bool = False
+    by_prefix: bool = False
     differing: tuple[str, ...] = ()
     recollated: tuple[str, ...] = ()
     is_other: bool = False

@@ -1,4 +1,4 @@
-"""Findings about how often statements run: in loops, twice, as new texts, on new connections."""
+"""Findings about statements in loops: for each row of another query, for each item."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from dataclasses import replace
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings import shares
-from queryprof.analysis.findings.finding import Finding, Severity, severity_of
+from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.libraries import (
     DRIVERS,
     FIRST_OF_ALL,
     GROUPED,
-    HANDING,
     IN_TEMPLATE,
     LAZY,
     MANY,
@@ -25,17 +24,20 @@ from queryprof.analysis.findings.libraries import (
     owner_of,
 )
 from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.side_by_side import most_beside_threads, said_of_threads
 from queryprof.analysis.spans import RepeatFinding
-from queryprof.analysis.units import average, count, counted, duration, percent, shortened
+from queryprof.analysis.units import average, count, counted, duration, shortened
 from queryprof.model import Frame
 from queryprof.sql.clauses import first_table
-from queryprof.sql.tokens import parameters_in
 
 FEW = 20
 """A statement that runs less often is in no costly loop."""
 
 MATCH = 0.1
 """How far the executions of a query may be from the rows of another one that it runs for."""
+
+ROWS, LOADED = 5, 2
+"""Rows of an execution, from which on they are those that another query runs for; where an object mapper has said so."""
 
 POINT_ROWS = 1000
 """A query for one item returns no more rows."""
@@ -47,9 +49,6 @@ MANY_ROWS = 20
 """With more of them an IN is slower than a query for each: x0.89 of the time with 10, x0.98 with 20, x1.08 with 40
 (sqlite3_fan_out).
 """
-
-REPEATED_SHARE = 0.5
-LEAST_SAMPLES = 4
 
 FIRST_OF_EACH = (
     "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER BY ...) in a"
@@ -63,83 +62,6 @@ RECURSIVE = (
     "Read all of it with one query (WITH RECURSIVE), or each level with one: WHERE ... IN (...) of the keys that the"
     " level before has found."
 )
-MOST_THREADS = 60
-"""Threads that have a name of their own in a recording, and little less."""
-
-TEXT_SHARE = 0.5
-MANY_TEXTS = 50
-CACHED_TEXTS = 128
-"""Prepared statements that a connection of sqlite3 keeps (`cached_statements` of sqlite3.connect)."""
-
-
-AS_PARAMETERS = "Pass the values as parameters: the text is then prepared once. This also closes the door to SQL injection."
-AS_MANY = (
-    "Pass the values as parameters, a ? for each value of a list (', '.join('?' * len(values))): one text for each"
-    " length is left. This also closes the door to SQL injection."
-)
-
-
-def duplicate_query(program: Program) -> Iterator[Finding | None]:
-    for group in program.groups:
-        ratio = group.repeats / group.samples if group.samples >= LEAST_SAMPLES else 0.0
-        runs = group.totals.executions
-        said = (
-            f"{percent(ratio)} of {average(group.samples)} that were sampled had the parameters of one shortly"
-            " before, and nothing was written in between"
-        )
-        # One is enough where there are no parameters and nothing is written.
-        if group.repeats and not (program.writes or parameters_in(group.statement)):
-            ratio, said = (
-                (runs - group.processes) / max(1, runs),
-                "it has no parameters, and nothing was written",
-            )
-        is_awaited = program.called_library(group.statement) in HANDING
-        cache = (
-            "a dict; functools.lru_cache keeps nothing that is awaited"
-            if is_awaited
-            else "functools.lru_cache"
-        )
-        if group.reads and runs >= FEW and not program.is_inside(group) and ratio >= REPEATED_SHARE:
-            yield program.finding(
-                "duplicate_query",
-                group,
-                group.cost_ns * ratio,
-                (f"{counted(runs, 'execution')}; {said}",),
-                "Run it once and keep the result: before the loop, for the request, or in a cache"
-                f" ({cache}) that a write empties.",
-                program.loop_of(group),
-            )
-
-
-def re_prepare(program: Program) -> Iterator[Finding | None]:
-    for group in program.groups:
-        runs = group.totals.statement_executions
-        if not (group.reads or group.writes):
-            continue  # a savepoint's name cannot be a parameter
-        # In turns none of more than a connection keeps is found there.
-        prepared = 1.0 if group.texts > CACHED_TEXTS else group.texts / max(runs, 1)
-        if group.texts >= MANY_TEXTS and prepared >= TEXT_SHARE and runs >= MANY_TEXTS:
-            yield program.finding(
-                "re_prepare",
-                group,
-                group.steady_ns * min(1.0, prepared) * shares.PREPARED,
-                (
-                    (
-                        f"{counted(runs, 'execution')} of about {average(group.texts)} different texts that"
-                        f" differ in their values{'' if group.has_list else ' alone'}: SQLite parses and plans each"
-                        " of them"
-                    ),
-                ),
-                AS_MANY if group.has_list else AS_PARAMETERS,
-                program.loop_of(group),
-                code="" if group.has_list else _with_parameters(group.statement),
-                doubt="The gain is an estimate: what preparing takes of short statements"
-                + (
-                    ", and that the texts come in turns, more than a connection keeps (128)."
-                    if CACHED_TEXTS < group.texts < runs
-                    else "."
-                ),
-            )
 
 
 def n_plus_one(program: Program) -> Iterator[Finding | None]:
@@ -246,24 +168,6 @@ def _is_around_both(loop: CallSite, group: Group, parent: Group) -> bool:
     )
 
 
-def said_of_threads(group: Group) -> str:
-    if group.threads < 2:
-        return ""
-    number = f"{group.threads} threads" if group.threads < MOST_THREADS else "Many threads"
-    return (
-        f"{number} run it: what they wait for each other (the interpreter's lock) is in these"
-        f" times. If each call took as long as the shortest, they were {duration(group.alone_ns)} in all."
-    )
-
-
-def most_beside_threads(program: Program, group: Group) -> Severity:
-    """The severity at the most: where several threads run it, that of what none has to wait for."""
-    if group.threads < 2:
-        return Severity.HIGH
-    part = min(1.0, group.alone_ns / max(group.steady_ns, 1))
-    return severity_of(part * group.cost_ns / max(program.run_ns, 1), 0.0)
-
-
 def library_call(program: Program, group: Group) -> str:
     """What the call of a library around a statement takes, as the end of a sentence."""
     library = program.called_library(group.statement)
@@ -305,8 +209,18 @@ def repeated_in_spans(program: Program) -> Mapping[tuple[str, Frame | None], Rep
 def parent_of(program: Program, group: Group) -> Group | None:
     """The query whose rows the group's statement runs for, in its function or one around it."""
     runs = group.totals.executions
-    found = [one for one in _with_as_many_rows(program, group) if one.totals.executions * 5 <= runs]
+    note = program.note_of(group) or ""
+    owner = owner_of(note) if note.startswith(LAZY) else ""
+    found = [
+        one
+        for one in _with_as_many_rows(program, group)
+        if one.totals.executions * (LOADED if _is_of(owner, one) else ROWS) <= runs
+    ]
     return min(found, key=lambda other: abs(other.rows - runs), default=None)
+
+
+def _is_of(owner: str, group: Group) -> bool:
+    return bool(owner) and is_table_of(first_table(group.statement), owner)
 
 
 def _with_as_many_rows(program: Program, group: Group) -> Iterator[Group]:
@@ -381,7 +295,3 @@ def _takes_first(group: Group) -> bool:
         return group.clauses.limits
     is_unique = any(BY_ROWID in step for plan in group.plans for step in plan)
     return group.clauses.limits and group.clauses.orders and not is_unique
-
-
-def _with_parameters(statement: str) -> str:
-    return f'connection.execute("{statement[:120]}", parameters)' if len(statement) <= 120 else ""

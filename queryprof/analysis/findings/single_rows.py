@@ -11,11 +11,10 @@ from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.queries import (
     FEW,
     library_call,
-    most_beside_threads,
     parent_of,
     repeated_in_spans,
-    said_of_threads,
 )
+from queryprof.analysis.findings.side_by_side import most_beside_threads, said_of_threads
 from queryprof.analysis.findings.transactions import has_own_commits
 from queryprof.analysis.units import counted, duration, shortened
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from queryprof.analysis.findings import shares
@@ -12,7 +11,7 @@ from queryprof.analysis.findings.indexes import SCAN_STEPS, works_hard
 from queryprof.analysis.findings.libraries import loaded_before
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.selectivity import MANY_RETURNED, rows_left
+from queryprof.analysis.findings.selectivity import MANY_RETURNED, Left, rows_left
 from queryprof.analysis.marks import CORRELATED, INDEX, SCAN, SORT, marked_step
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted
@@ -22,22 +21,10 @@ AFTER_OFFSET = (
     " OFFSET still reads what it leaves out: far pages go on after the last row of the one before (WHERE"
     " key > ?)."
 )
-INDEX_USED = re.compile(r"SEARCH (\S+) USING INDEX (\S+)")
-
-COVERED_FETCHES = 2
-"""Pages for each row, from which on rows are looked up one by one."""
-
-LARGE_ROW_FETCHES = 6
-"""Pages for each row, from which on its values are on pages of their own: a table has no more levels
-(https://www.sqlite.org/fileformat2.html#ovflpgs).
-"""
-
 BUILD_STEPS = 8
 """VM steps for each row of an automatic index: Column (of two columns), Noop, Rowid, MakeRecord,
 FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/opcode.html).
 """
-
-LOOKED_UP_ROWS = 20
 
 ONCE = 2
 """A report runs so often at the most; what it reads and sorts is its business."""
@@ -99,11 +86,12 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         if group.writes and not any(signs_of(plan).scans for plan in group.plans):
             yield _fired_scan(program, group)
             continue
-        if not group.clauses.chooses or group.clauses.skips:
+        served = program.served(group)
+        finds_end = bool(served and served.finds_end)
+        if not (group.clauses.chooses or finds_end) or group.clauses.skips:
             continue  # it must read all
         if stops_early(group) and totals.executions > ONCE:
             continue  # its order decides: see temp_btree_sort
-        served = program.served(group)
         if group.writes and served and not (served.code or served.is_other):
             yield _fired_scan(program, group)
             continue
@@ -111,15 +99,15 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             continue  # it would come sorted: see temp_btree_sort
         columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
         left = rows_left(group, served)
-        more = left.more
-        wins = [shares.scanned(read, rows, more) for rows in (left.least, left.most)]
+        wins = wins_of(served, left, read)
         needed, is_unknown = left.least, wins[1] < wins[0] / 2
         by_range = bool(served and served.by_range and returned < MANY_RETURNED)
         is_wide = by_range and not (served and served.row_steps)
+        is_prefix = bool(served and served.by_prefix and served.code)
         yield program.finding(
             "full_scan",
             group,
-            group.work_ns * shares.scanned(read, needed, more),
+            group.work_ns * wins[0],
             (
                 (
                     f"{counted(totals.executions, 'execution')} read {rows_of(read)} to return"
@@ -133,6 +121,8 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             code="" if served and served.still_scans else _code(program, group),
             doubt="It ran once: a report may have to read all."
             if totals.executions <= ONCE
+            else "It serves patterns that begin with a letter: those that begin with % or * search all of it."
+            if is_prefix
             else "The index is searched by a range: how much that leaves to read, --prove measures."
             if is_wide
             else left.doubt
@@ -140,8 +130,17 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             else "No index is known that serves it: it may have to read all."
             if served and not (served.code or served.is_other)
             else "",
-            most=_most(served, totals.executions <= ONCE, is_wide or is_unknown),
+            most=_most(served, totals.executions <= ONCE, is_wide or is_unknown or is_prefix),
         )
+
+
+def wins_of(served: Served | None, left: Left, read: float) -> tuple[float, float]:
+    """The parts of a scan's calls that its index wins, by the fewest and the most rows that it leaves."""
+    lookup = shares.COVERED_ROWS if served and served.covers else shares.LOOKUP_ROWS
+    least, most = (
+        shares.scanned(read, rows, left.more, lookup) for rows in (left.least, left.most)
+    )
+    return least, most
 
 
 def _made_of(needed: float, returned: float) -> str:
@@ -306,42 +305,6 @@ def _sorts_for_few(group: Group) -> bool:
         and not group.clauses.groups
         and works_hard((totals.vm_steps or 0.0) - scanned, totals.rows_each or 0.0)
     )
-
-
-def missing_covering_index(program: Program) -> Iterator[Finding | None]:
-    for group in program.groups:
-        totals = group.totals
-        rows, pages = totals.rows_each or 0.0, totals.page_fetches
-        work = max(rows, (totals.vm_steps or 0.0) / 12)
-        if not (group.reads and pages and work >= LOOKED_UP_ROWS):
-            continue
-        if pages < COVERED_FETCHES * work or totals.full_scan_steps:
-            continue
-        used = [
-            found for plan in group.plans for step in plan if (found := INDEX_USED.search(step))
-        ]
-        if not used:
-            continue
-        is_large = pages >= LARGE_ROW_FETCHES * work
-        yield program.finding(
-            "missing_covering_index",
-            group,
-            group.work_ns * shares.COVERED,
-            (
-                (
-                    f"{average(pages)} page fetches for about {rows_of(work)} in an execution: for"
-                    f" each row of {used[0][2]} the table is searched"
-                ),
-                used[0][0],
-            ),
-            "Its rows have large values, on pages of their own: name in SELECT the columns that are needed,"
-            " without those; an index with large values would be a second copy of the table."
-            if is_large
-            else f"Add the other columns that it reads to {used[0][2]}: a covering index has all of it.",
-            doubt="The program may need the large values; the gain is an estimate (half of the time)."
-            if is_large
-            else "A wider index makes writes slower; the gain is an estimate (half of the time).",
-        )
 
 
 def _marked(program: Program, kind: str) -> Iterator[Group]:

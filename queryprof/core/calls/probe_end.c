@@ -105,7 +105,9 @@ static QP_COLD void note(const qp_call *call)
 /* Of some executions. */
 static QP_COLD void sample(const qp_call *call, PyObject *result)
 {
-    qp_parameters_sample(&call->execution->meter.key, call->active.sql, call->parameters);
+    int64_t span = qp_span_outermost();
+    uint64_t work = span ? (uint64_t)span : PyThreadState_GetID(call->thread->tstate);
+    qp_parameters_sample(&call->execution->meter.key, call->active.sql, call->parameters, work);
     if (result) {
         qp_library_watch(call);
     }

@@ -139,6 +139,15 @@ int64_t qp_span_find(void)
     return span;
 }
 
+int64_t qp_span_outermost(void)
+{
+    int64_t span = qp_span_value();
+    for (running_span *inner = running(span); inner && inner->outer; inner = running(span)) {
+        span = inner->outer;
+    }
+    return span;
+}
+
 /* The number, from 1, of a place: a free one, or that of one of the oldest, which is measured only
  * by its name from then on. */
 static uint32_t reserve(void)

@@ -60,6 +60,9 @@ void qp_span_recount(qp_execution *e, uint32_t from);
  * raises. */
 int64_t qp_span_find(void);
 
+/* The outermost span around the running one, or it; 0: none. Never raises. */
+int64_t qp_span_outermost(void);
+
 static inline int64_t qp_span_value(void)
 {
     return qp_span_variable || qp_here.submitter ? qp_span_find() : 0;

@@ -63,10 +63,10 @@ static bool mix_value(uint64_t *hash, PyObject *value)
     return is_plain;
 }
 
-/* The hash of an execution's parameters; 0: unknown. */
-static uint64_t hash_of(PyObject *sql, PyObject *parameters)
+/* The hash of an execution's parameters in some work; 0: unknown. */
+static uint64_t hash_of(PyObject *sql, PyObject *parameters, uint64_t work)
 {
-    uint64_t hash = table.secret;
+    uint64_t hash = qp_hash_mix(table.secret, work);
     bool known = sql && mix_value(&hash, sql);
     if (parameters && PyTuple_CheckExact(parameters)) {
         for (Py_ssize_t i = 0; known && i < PyTuple_GET_SIZE(parameters); i++) {
@@ -87,9 +87,9 @@ static uint64_t hash_of(PyObject *sql, PyObject *parameters)
     return known ? hash | 1 : 0;
 }
 
-void qp_parameters_sample(const qp_key *key, PyObject *sql, PyObject *parameters)
+void qp_parameters_sample(const qp_key *key, PyObject *sql, PyObject *parameters, uint64_t work)
 {
-    uint64_t hash = hash_of(sql, parameters);
+    uint64_t hash = hash_of(sql, parameters, work);
     uint32_t number = hash ? qp_sampled_row_of(&table.rows, key) : UINT32_MAX;
     if (number == UINT32_MAX) {
         return;

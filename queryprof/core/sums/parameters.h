@@ -1,6 +1,7 @@
-/* How often a statement runs again with the parameters of a run shortly before, and nothing written
- * in between: of a sample of executions. Parameters are compared by a hash with a key that is made
- * for the recording; neither leaves the process's own memory.
+/* How often a statement runs again with the parameters of a run shortly before, in the same work (a
+ * request, or a thread's), and nothing written in between: of a sample of executions. Parameters
+ * are compared by a hash with a key that is made for the recording; neither leaves the process's
+ * own memory.
  */
 #pragma once
 
@@ -18,5 +19,5 @@ void qp_parameters_stop(void);
 void qp_parameters_clear(void);
 
 /* Notes an execution's text (it may hold literals) and parameters; both borrowed, `parameters` may
- * be NULL. No code of the program runs. */
-void qp_parameters_sample(const qp_key *key, PyObject *sql, PyObject *parameters);
+ * be NULL. `work`: a number of the request, or of the thread. No code of the program runs. */
+void qp_parameters_sample(const qp_key *key, PyObject *sql, PyObject *parameters, uint64_t work);

@@ -9,6 +9,7 @@
 #include "memory/region.h"
 #include "runtime/allocation.h"
 #include "runtime/exception.h"
+#include "runtime/index.h"
 #include "runtime/thread_local.h"
 #include "threads/thread_usage.h"
 
@@ -159,7 +160,9 @@ qp_thread *qp_thread_record(uint32_t recording)
         if (!record) {
             return NULL;
         }
-        record->random = (uint32_t)((uintptr_t)tstate >> 4) | 1;
+        /* By number, too: a later thread may have the address of one that has ended. */
+        uint64_t seed = qp_hash_mix((uintptr_t)tstate, PyThreadState_GetID(tstate));
+        record->random = (uint32_t)(seed >> 32) | 1;
         qp_here.thread = record;
         tell_end(record);
     }

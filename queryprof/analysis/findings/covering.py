@@ -1,0 +1,178 @@
+"""Findings about covering indexes: with all that is read of a row, so that its table is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from queryprof.analysis.findings import shares
+from queryprof.analysis.findings.finding import Finding, Severity
+from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.planning import Served
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.selectivity import rows_left
+from queryprof.analysis.findings.work import ONCE, wins_of
+from queryprof.analysis.plans import signs_of
+from queryprof.analysis.rules import SCANNED_ROWS
+from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import rows as rows_of
+
+INDEX_USED = re.compile(r"(SCAN|SEARCH) \S+ USING INDEX (\S+)")
+
+COVERED_FETCHES = 2
+"""Pages for each row, from which on rows are looked up one by one, ..."""
+
+SEARCHED_FETCHES = 1
+"""... where they are added up, and an index of few columns has all that is read; rows that lie in its order take one
+for each page of them, ..."""
+
+SCANNED_FETCHES = 0.5
+"""... and where the index is read from end to end, and its rows are counted: 0.99 of those that lie in another order,
+0.01 of those that lie in its own.
+"""
+
+LARGE_ROW_FETCHES = 6
+"""Pages for each row, from which on its values are on pages of their own: a table has no more levels
+(https://www.sqlite.org/fileformat2.html#ovflpgs).
+"""
+
+LOOKED_UP_ROWS = 20
+
+REPORTS = 10
+"""So often at the most a report runs, which groups all rows as it must."""
+
+BETTER = 1.5
+"""A wider index is proposed where it wins so many times as much as a narrower one."""
+
+GROUPED = frozenset({"GROUP BY", "DISTINCT", "count(DISTINCT)"})
+"""What rows are sorted for that a plan's temporary b-tree names."""
+
+
+def covering_scan(program: Program) -> Iterator[Finding | None]:
+    """A table is read from end to end for sums, groups or different values, which are in few of its columns."""
+    for group in program.groups:
+        totals = group.totals
+        read = totals.full_scan_steps or 0.0
+        served = program.served(group) if group.reads and read >= SCANNED_ROWS else None
+        if not (served and served.code) or totals.executions <= ONCE:
+            continue
+        code = served.covering or served.code * served.covers
+        if not code:
+            continue
+        won = _grouped(group, served, read) or _chosen(group, served, read)
+        if won:
+            yield program.finding(
+                "missing_covering_index",
+                group,
+                group.work_ns * won.share,
+                (
+                    (
+                        f"{counted(totals.executions, 'execution')} read {rows_of(read)} of the table"
+                        f" each to return {average(totals.rows_each)}{won.made_of}"
+                    ),
+                ),
+                won.fix,
+                program.loop_of(group),
+                code=code,
+                doubt=won.doubt,
+                most=Severity.MEDIUM if won.doubt else Severity.HIGH,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Won:
+    """What a covering index wins: a part of a statement's calls."""
+
+    share: float
+    made_of: str
+    fix: str
+    doubt: str = ""
+
+
+def _grouped(group: Group, served: Served, read: float) -> _Won | None:
+    """Where the rows are sorted for their groups, which the index has in order."""
+    sorted_for = [
+        what for plan in group.plans for what in signs_of(plan).temporary if what in GROUPED
+    ]
+    is_report = group.totals.executions <= REPORTS
+    if is_report or not sorted_for or not served.sorts_less or served.searches:
+        return None
+    narrow = (
+        f" One on {', '.join(dict.fromkeys(served.terms))} alone would be slower than the sort: each row would"
+        " be looked up in the table."
+    )
+    return _Won(
+        shares.grouped(read),
+        f", and sort them for {sorted_for[0]}",
+        "Create an index with all columns that it reads, in this order: rows come grouped, and the table is"
+        f" not read.{narrow * bool(served.covering)}",
+    )
+
+
+def _chosen(group: Group, served: Served, read: float) -> _Won | None:
+    """Where what is compared leaves too many rows to look them up."""
+    clauses = group.clauses
+    makes_few = clauses.adds_up or clauses.groups or group.is_distinct
+    if not (clauses.chooses and makes_few and served.covering):
+        return None
+    left = rows_left(group, served)
+    narrow, wide = (wins_of(one, left, read) for one in (served, replace(served, covers=True)))
+    if wide[0] < BETTER * narrow[0]:
+        return None
+    compared = ", ".join(dict.fromkeys(served.terms))
+    return _Won(
+        wide[0],
+        f", made of about {average(left.least)}",
+        f"Create an index with all columns that it reads, in this order: the table is not read. One on {compared}"
+        " alone wins less: each row that it leaves would be looked up in the table.",
+        left.doubt if wide[1] < wide[0] / 2 else "",
+    )
+
+
+def missing_covering_index(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        totals = group.totals
+        rows, pages = totals.rows_each or 0.0, totals.page_fetches
+        used = [
+            found for plan in group.plans for step in plan if (found := INDEX_USED.search(step))
+        ]
+        if not (group.reads and pages and used):
+            continue
+        read = totals.full_scan_steps or 0.0
+        is_scan = used[0][1] == "SCAN"
+        work = read if is_scan else max(rows, (totals.vm_steps or 0.0) / 12)
+        if work < LOOKED_UP_ROWS or pages < SCANNED_FETCHES * work or (read and not is_scan):
+            continue
+        served = program.served(group)
+        is_large = pages >= LARGE_ROW_FETCHES * work
+        code = served.covering if served and not is_large else ""
+        makes_few = bool(code and rows <= work / 2)
+        searched = SEARCHED_FETCHES if makes_few else COVERED_FETCHES
+        if not is_scan and pages < searched * work:
+            continue
+        added = shares.grouped(read) if is_scan else shares.ADDED
+        about = "" if is_scan else "about "
+        yield program.finding(
+            "missing_covering_index",
+            group,
+            group.work_ns * (added if makes_few else shares.COVERED),
+            (
+                (
+                    f"{average(pages)} page fetches for {about}{rows_of(work)} in an execution: for"
+                    f" each row of {used[0][2]} the table is searched"
+                ),
+                used[0][0],
+            ),
+            "Its rows have large values, on pages of their own: name in SELECT the columns that are needed,"
+            " without those; an index with large values would be a second copy of the table."
+            if is_large
+            else f"Add the other columns that it reads to {used[0][2]}: a covering index has all of it."
+            + f" It takes the place of {used[0][2]}, which can go." * bool(code),
+            code=code,
+            doubt=""
+            if makes_few
+            else "The program may need the large values; the gain is an estimate (half of the time)."
+            if is_large
+            else "A wider index makes writes slower; the gain is an estimate (half of the time).",
+        )

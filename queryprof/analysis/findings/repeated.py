@@ -1,0 +1,103 @@
+"""Findings about statements that run again as they are: with the same parameters, or as texts that differ in values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queryprof.analysis.findings import shares
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.groups import Group
+from queryprof.analysis.findings.libraries import HANDING, LAZY
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.queries import FEW, parent_of
+from queryprof.analysis.units import average, counted, percent
+from queryprof.sql.tokens import parameters_in
+
+REPEATED_SHARE = 0.5
+LEAST_SAMPLES = 4
+
+TEXT_SHARE = 0.5
+MANY_TEXTS = 50
+CACHED_TEXTS = 128
+"""Prepared statements that a connection of sqlite3 keeps (`cached_statements` of sqlite3.connect)."""
+
+
+AS_PARAMETERS = "Pass the values as parameters: the text is then prepared once. This also closes the door to SQL injection."
+AS_MANY = (
+    "Pass the values as parameters, a ? for each value of a list (', '.join('?' * len(values))): one text for each"
+    " length is left. This also closes the door to SQL injection."
+)
+
+
+def duplicate_query(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        ratio = group.repeats / group.samples if group.samples >= LEAST_SAMPLES else 0.0
+        runs = group.totals.executions
+        said = (
+            f"{percent(ratio)} of {average(group.samples)} that were sampled had the parameters of one shortly"
+            " before, and nothing was written in between"
+        )
+        # One is enough where there are no parameters and nothing is written.
+        if group.repeats and not (program.writes or parameters_in(group.statement)):
+            ratio, said = (
+                (runs - group.processes) / max(1, runs),
+                "it has no parameters, and nothing was written",
+            )
+        is_awaited = program.called_library(group.statement) in HANDING
+        cache = (
+            "a dict; functools.lru_cache keeps nothing that is awaited"
+            if is_awaited
+            else "functools.lru_cache"
+        )
+        is_said = group.reads and runs >= FEW and ratio >= REPEATED_SHARE
+        if is_said and not program.is_inside(group) and not _is_lazy_load(program, group):
+            yield program.finding(
+                "duplicate_query",
+                group,
+                group.cost_ns * ratio,
+                (f"{counted(runs, 'execution')}; {said}",),
+                "Run it once and keep the result: before the loop, for the request, or in a cache"
+                f" ({cache}) that a write empties.",
+                program.loop_of(group),
+            )
+
+
+def _is_lazy_load(program: Program, group: Group) -> bool:
+    """Whether it loads an attribute for each row of another query: that loads all of them, the equal ones, too."""
+    note = program.note_of(group) or ""
+    return note.startswith(LAZY) and parent_of(program, group) is not None
+
+
+def re_prepare(program: Program) -> Iterator[Finding | None]:
+    for group in program.groups:
+        runs = group.totals.statement_executions
+        if not (group.reads or group.writes):
+            continue  # a savepoint's name cannot be a parameter
+        # In turns none of more than a connection keeps is found there.
+        prepared = 1.0 if group.texts > CACHED_TEXTS else group.texts / max(runs, 1)
+        if group.texts >= MANY_TEXTS and prepared >= TEXT_SHARE and runs >= MANY_TEXTS:
+            yield program.finding(
+                "re_prepare",
+                group,
+                group.steady_ns * min(1.0, prepared) * shares.PREPARED,
+                (
+                    (
+                        f"{counted(runs, 'execution')} of about {average(group.texts)} different texts that"
+                        f" differ in their values{'' if group.has_list else ' alone'}: SQLite parses and plans each"
+                        " of them"
+                    ),
+                ),
+                AS_MANY if group.has_list else AS_PARAMETERS,
+                program.loop_of(group),
+                code="" if group.has_list else _with_parameters(group.statement),
+                doubt="The gain is an estimate: what preparing takes of short statements"
+                + (
+                    ", and that the texts come in turns, more than a connection keeps (128)."
+                    if CACHED_TEXTS < group.texts < runs
+                    else "."
+                ),
+            )
+
+
+def _with_parameters(statement: str) -> str:
+    return f'connection.execute("{statement[:120]}", parameters)' if len(statement) <= 120 else ""

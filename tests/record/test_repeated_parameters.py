@@ -1,0 +1,98 @@
+"""Which executions have the parameters of one shortly before, in the same request or thread."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+
+import pytest
+
+import queryprof
+from queryprof.model import ParameterSample
+
+EXECUTIONS = 4000
+"""So many that a hundred and more are sampled."""
+
+QUERY = "SELECT ? AS a"
+
+
+def sampled(work: Callable[[sqlite3.Connection], None]) -> ParameterSample:
+    with queryprof.profile() as recording:
+        db = sqlite3.connect(":memory:", check_same_thread=False)
+        db.execute("CREATE TABLE t (a)")
+        work(db)
+        db.close()
+    (found,) = [one for one in recording.profile.parameters if one.statement == QUERY]
+    return found
+
+
+def ask(db: sqlite3.Connection, value: int) -> None:
+    db.execute("SELECT ? AS a", (value,)).fetchone()
+
+
+def in_one_request(db: sqlite3.Connection) -> None:
+    with queryprof.span("request"):
+        for number in range(EXECUTIONS):
+            with queryprof.span("part"):
+                ask(db, number % 3)
+
+
+def in_a_request_each(db: sqlite3.Connection) -> None:
+    for _ in range(EXECUTIONS):
+        with queryprof.span("request"):
+            ask(db, 7)
+
+
+def in_one_thread(db: sqlite3.Connection) -> None:
+    for _ in range(EXECUTIONS):
+        ask(db, 7)
+
+
+def in_a_thread_each(db: sqlite3.Connection) -> None:
+    for _ in range(EXECUTIONS):
+        thread = threading.Thread(target=ask, args=(db, 7))
+        thread.start()
+        thread.join()
+
+
+def with_writes_between(db: sqlite3.Connection) -> None:
+    for _ in range(EXECUTIONS):
+        ask(db, 7)
+        db.execute("INSERT INTO t VALUES (1)")
+
+
+@pytest.mark.parametrize(
+    ("work", "repeats"),
+    [
+        (in_one_request, True),
+        (in_a_request_each, False),
+        (in_one_thread, True),
+        (in_a_thread_each, False),
+        (with_writes_between, False),
+    ],
+    ids=lambda work: getattr(work, "__name__", None),
+)
+def test_what_repeats(work: Callable[[sqlite3.Connection], None], repeats: bool) -> None:
+    """Another request has a right to ask anew: what it asks for may have changed elsewhere."""
+    found = sampled(work)
+    assert found.samples > 100
+    assert found.repeats == (pytest.approx(found.samples, abs=3) if repeats else 0)
+
+
+def test_threads_that_come_and_go_are_sampled_at_different_places() -> None:
+    """A thread has the memory of one that has ended, and not its random numbers: else each samples the same of its
+    executions.
+    """
+
+    def some(db: sqlite3.Connection) -> None:
+        for number in range(8):
+            ask(db, number)
+
+    def threads(db: sqlite3.Connection) -> None:
+        for _ in range(400):
+            thread = threading.Thread(target=some, args=(db,))
+            thread.start()
+            thread.join()
+
+    assert 100 < sampled(threads).samples < 300
