@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from queryprof.cli.signals import Forwarding
 from queryprof.errors import QueryprofError
@@ -31,11 +32,14 @@ class Status:
         sys.exit(self.code)
 
 
-def end_by(number: int) -> None:
-    """Ends this process by a signal."""
+def end_by(number: int) -> NoReturn:
+    """Ends this process by a signal; or with a shell's status of it: the first process of a container ends by no
+    signal of its own.
+    """
     _no_core_dump()
     signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
     os.kill(os.getpid(), number)
+    sys.exit(128 + number)
 
 
 def python_command(command: Sequence[str]) -> tuple[list[str], str]:

@@ -99,9 +99,6 @@ def main() -> None:
         from queryprof.cli.command import end_by
 
         end_by(signal.SIGINT)  # a shell's loop ends with what has ended so
-        sys.exit(
-            128 + signal.SIGINT
-        )  # the first process of a container ends by no signal of its own
     except click.ClickException as error:
         text = io.StringIO()
         error.show(text)

@@ -75,8 +75,8 @@ class FirstUse:
                     self._followers = [one for one in sys.meta_path if id(one) not in before]
                     self._make_room()
         finally:
-            self._thread = self._pid = 0
-            if is_mine:
+            if is_mine:  # else another thread still begins
+                self._thread = self._pid = 0
                 self._lock.release()
         return self._followers
 

@@ -64,6 +64,5 @@ def findings_of(
         files = dict.fromkeys(statements, *given)
     elif len(schemas) == 1:  # a driver may show no plans, nor whose they are
         files = {**dict.fromkeys(statements, *schemas), **files}
-    versions = {process.sqlite_version for process in profile.processes}
-    with Planner(schemas, files, statements, versions) as planner:
+    with Planner(schemas, files, statements, profile.sqlite_versions) as planner:
         return find(report, sources.loop_at, schemas, planner, sources.makes_tasks)

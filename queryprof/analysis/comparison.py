@@ -63,8 +63,7 @@ def compare(
         raise ValueError("each side needs a run")
     tolerance = tolerance or Tolerance()
     before, after = [_folded(p) for p in before], [_folded(p) for p in after]
-    versions = {p.sqlite_version for profile in (*before, *after) for p in profile.processes}
-    versions.discard("")  # of processes that did not use it
+    versions = {one for profile in (*before, *after) for one in profile.sqlite_versions}
     same_sqlite = len(versions) <= 1
     judge = Judge(tolerance, same_sqlite)
     sides = ([_statements(p) for p in before], [_statements(p) for p in after])

@@ -42,8 +42,8 @@ class HandoffFinding:
 
     Attributes:
         program_ns: how long the program ran.
-        queues: whether it waits for a thread longer than it runs there: too few threads, or one
-            connection for too many tasks.
+        queues: whether it waits for a thread longer than it runs there, and than it waits for its loop then,
+            which is busy with something else: too few threads, or one connection for too many tasks.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class HandoffFinding:
     def queues(self) -> bool:
         wait_ns = self.queue.mean_ns or 0
         return (
-            wait_ns > (self.run.mean_ns or 0)
+            wait_ns > max(self.run.mean_ns or 0, self.handback.mean_ns or 0)
             and wait_ns >= QUEUE_SIGN_NS
             and wait_ns * self.queue.count >= QUEUE_SIGN_SHARE * self.program_ns
         )

@@ -334,6 +334,12 @@ class Profile:
     """By file of the program's own code: hashes (SHA-256) of its content when a recording ended."""
 
     @property
+    def sqlite_versions(self) -> tuple[str, ...]:
+        """The versions of SQLite that its processes used."""
+        listed = (part for one in self.processes for part in one.sqlite_version.split(", "))
+        return tuple(dict.fromkeys(filter(None, listed)))
+
+    @property
     def databases(self) -> frozenset[str]:
         """The files of all plans and locks (a write may have no plan); ":memory:" for none."""
         plans = {plan.database for plan in self.plans}

@@ -43,6 +43,9 @@ COLUMNS_OF_PAGE = (
 )
 """As they are stored, which generated ones (hidden = 2) are not; a table without rowids has another order."""
 
+FOLDING = frozenset({"AggStep", "AggStep1"})
+"""Opcodes that add a row to a sum, or another aggregate."""
+
 CHANGES_SCHEMA = ("CREATE", "ALTER", "DROP")
 
 
@@ -87,12 +90,13 @@ class Planner:
         return self._known[statement]
 
     def _with_row_steps(self, statement: str, served: Served | None) -> Served | None:
-        is_list = any(one.operator == "IN" for one in comparisons_of(statement))  # of any length
-        if served is None or served.is_other or is_list or self._judge is None:
-            return served
-        if self._versions != {self._judge.version}:
+        if served is None or served.is_other or self._judge is None:
             return served
         program = Trial(self._judge, statement).program()
+        served = replace(served, folds=any(code in FOLDING for _, code, _, _ in program))
+        is_list = any(one.operator == "IN" for one in comparisons_of(statement))  # of any length
+        if is_list or self._versions != {self._judge.version}:
+            return served
         scan = scan_of(program)
         if scan is None:
             return served

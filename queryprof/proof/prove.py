@@ -83,9 +83,7 @@ def prove(
     """
     start_s = time.monotonic()
     path = _database(database)
-    processes = report.profile.processes
-    listed = (part for one in processes for part in one.sqlite_version.split(", "))
-    versions = tuple(dict.fromkeys(filter(None, listed)))
+    versions = report.profile.sqlite_versions
     with judge_of(versions, interpreter) as judge:
         _copy(judge, path)
         judge.deadline(budget_s * SEARCH_SHARE - (time.monotonic() - start_s))
@@ -166,11 +164,11 @@ def _queries(
 
 def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proof, ...]]:
     """Makes the changes once more on a fresh copy, in order, and measures all statements on both."""
-    judge.take(BEFORE, AFTER)
-    costs = {query.statement: search.base_ns(query) for query in search.queries}
     made: list[tuple[Step, Change]] = []
     proofs: list[Proof] = []
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
+        judge.take(BEFORE, AFTER)
+        costs = {query.statement: search.base_ns(query) for query in search.queries}
         # Statistics are of the indexes that are there: ANALYZE comes last.
         steps = sorted(search.chosen, key=lambda step: isinstance(step, Analysis))
         made.extend((step, _made(judge, search, step, costs)) for step in steps)

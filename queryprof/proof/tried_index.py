@@ -36,8 +36,7 @@ class TriedIndex:
         """How many of its first terms a step of a plan lists as compared; the last may be by range."""
         width = 0
         for term in self.terms:
-            known = "<expr>" if term.is_expression else term.column
-            if not re.search(rf"(?<!\w){re.escape(known)}[=<>]", listed):
+            if not _is_listed(term, listed, "[=<>]"):
                 break
             width += 1
         return width
@@ -45,7 +44,7 @@ class TriedIndex:
     def is_searched_by_range(self, listed: str) -> bool:
         """Whether the last of its terms that is compared is not compared for equality."""
         width = self.compared(listed)
-        return bool(width) and f"{self.terms[width - 1].column}=" not in listed
+        return bool(width) and not _is_listed(self.terms[width - 1], listed, "=")
 
     def sql(self, name: str, quote: Callable[[str], str]) -> str:
         listed = [
@@ -94,3 +93,9 @@ def wider_ones(
                     if sorts and index.terms:
                         yield TriedIndex(table, (*index.terms, TriedTerm(name, is_descending=True)))
                     yield TriedIndex(table, (*index.terms, TriedTerm(name)))
+
+
+def _is_listed(term: TriedTerm, listed: str, operators: str) -> bool:
+    """Whether a step of a plan lists a term as compared so."""
+    known = "<expr>" if term.is_expression else term.column
+    return bool(re.search(rf"(?<!\w){re.escape(known)}{operators}", listed))

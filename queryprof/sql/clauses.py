@@ -17,7 +17,12 @@ WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
 BEFORE_ROWS = frozenset({"FROM", "JOIN", "AS", "MATERIALIZED"})
 """Before the parenthesis of a query whose rows are the statement's; of others, a value is taken."""
 
-ADDS_UP = frozenset({"COUNT", "SUM", "TOTAL", "AVG"})
+ADDS_UP = frozenset(
+    {"COUNT", "SUM", "TOTAL", "AVG", "MAX", "MIN", "GROUP_CONCAT", "STRING_AGG", "JSON_GROUP_ARRAY",
+     "JSON_GROUP_OBJECT"}
+)  # fmt: skip
+"""Of a program's own functions SQLite alone knows which do so, too (Served.folds)."""
+
 COMPARES = frozenset({"=", "==", "<", ">", "<=", ">=", "<>", "!=", "IN", "LIKE", "GLOB", "IS", "BETWEEN"})  # fmt: skip
 CHOOSING = frozenset({"WHERE", "ON"})
 OTHER_CLAUSES = frozenset(

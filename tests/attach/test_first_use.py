@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from conftest import QUERYPROF, Run
+from queryprof.hooks import first_use
 from queryprof.hooks.first_use import MEASURED, FirstUse
 from queryprof.hooks.libraries import HOMES
 from queryprof.model import Profile
@@ -253,6 +254,29 @@ def test_others_wait_for_the_beginning_and_find_what_it_put_in_place(begins: Beg
         thread.join()
     assert (begins.count, found) == (1, [Found.spec] * 3)
     assert begins.waiting not in sys.meta_path
+
+
+def test_who_waits_too_long_changes_nothing_of_the_beginning(
+    begins: Beginning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the beginning imports itself passes afterwards, too."""
+    monkeypatch.setattr(first_use, "LONGEST_WAIT_S", 0.01)
+    inside = threading.Event()
+
+    def begin() -> None:
+        begins.has_begun.set()
+        assert begins.may_end.wait(60)
+        assert begins.waiting._thread == threading.get_ident()
+        inside.set()
+
+    monkeypatch.setattr(begins.waiting, "_begin", begin)
+    thread = threading.Thread(target=begins.waiting.find_spec, args=("apsw",))
+    thread.start()
+    assert begins.has_begun.wait(60)
+    begins.waiting.find_spec("sqlite3")  # gives up
+    begins.may_end.set()
+    thread.join()
+    assert inside.is_set()
 
 
 def test_a_fork_in_the_midst_of_the_beginning_waits_for_no_thread(begins: Beginning) -> None:

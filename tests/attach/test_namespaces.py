@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from attach.killed_programs import (
     asked,
 )
 
-from conftest import Run
+from conftest import QUERYPROF, Run
 from queryprof.trace.regions import SHARED_MEMORY, regions_of
 
 script = killed_programs.script
@@ -50,6 +51,17 @@ def test_processes_of_another_namespace(queryprof: Run, script: Script) -> None:
     )
     queryprof("run", "--no-report", "-o", "x.qprof", *NAMESPACE, f"exec {sys.executable} {path}")
     assert asked() == 70 * 20
+
+
+@pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
+def test_the_first_process_of_a_container_has_the_program_s_status(tmp_path: Path) -> None:
+    """A signal of its own does not end it: the status is a shell's of a command that the signal ended."""
+    killed = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
+    command = [QUERYPROF, "run", "--no-report", "-o", tmp_path / "t.qprof", "-c", killed]
+    done = subprocess.run(
+        ["unshare", "--pid", "--fork", *command], capture_output=True, check=False
+    )
+    assert done.returncode == 128 + signal.SIGTERM
 
 
 @pytest.mark.slow

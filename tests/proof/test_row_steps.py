@@ -61,6 +61,7 @@ def test_the_rows_that_are_taken_are_known_by_the_steps(text: str, kinds: int) -
 NOT_KNOWN = {
     "a list of any length": "SELECT count(*) FROM sale WHERE state IN (?)",
     "all rows": "SELECT sum(amount) FROM sale",
+    "another table is begun beside it": "SELECT count(*), (SELECT id FROM buyer) FROM sale WHERE state = ?",
     "two scans": "SELECT count(*) FROM sale JOIN buyer ON +buyer.id = buyer WHERE state = ?",
     "the comparison is in an inner loop": "SELECT count(*) FROM buyer CROSS JOIN sale ON sale.buyer = buyer.id WHERE amount > ?",
 }
@@ -73,6 +74,35 @@ def test_else_they_are_unknown(text: str) -> None:
         served = planner.served(text, ())
     assert served
     assert served.row_steps is None
+
+
+def test_a_key_of_two_columns_is_no_rowid() -> None:
+    table = "CREATE TABLE sale (id INTEGER, state TEXT, buyer INTEGER, PRIMARY KEY (id, buyer))"
+    with Planner({}, {}, [table], {sqlite3.sqlite_version}) as planner:
+        served = planner.served("SELECT buyer FROM sale WHERE rowid <> ? AND state = ?", ())
+    assert served
+    assert served.row_steps
+    assert {""} in [set(one.columns) for one in served.row_steps.left_out]
+
+
+FOLDS = {
+    "SELECT max(amount) FROM sale WHERE state = ?": True,
+    "SELECT group_concat(buyer) FROM sale WHERE state = ?": True,
+    "SELECT json_group_array(buyer) FROM sale WHERE state = ?": True,
+    "SELECT ours(buyer) FROM sale WHERE state = ?": False,
+    "SELECT max(amount, 1) FROM sale WHERE state = ?": False,
+    "SELECT buyer FROM sale WHERE state = ? GROUP BY buyer": False,
+    "SELECT amount FROM sale WHERE state = ?": False,
+}
+
+
+@pytest.mark.parametrize(("text", "folds"), FOLDS.items(), ids=FOLDS)
+def test_sqlite_says_whether_rows_are_added_up(text: str, folds: bool) -> None:
+    """A function that is not known here is taken for one of a row."""
+    with Planner({}, {}, TABLES) as planner:
+        served = planner.served(text, ())
+    assert served
+    assert served.folds == folds
 
 
 def test_another_sqlite_may_take_other_steps() -> None:

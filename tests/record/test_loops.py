@@ -110,6 +110,47 @@ def test_what_blocks_the_loop_is_found_with_its_line() -> None:
     assert cause.statement.startswith("WITH RECURSIVE")
 
 
+BUSY = """
+import asyncio, os, subprocess, sys, time
+import queryprof
+from queryprof.analysis.report import Report
+
+others = [
+    subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * os.cpu_count())
+]
+
+def compute():
+    begun_s, found = time.thread_time(), 0
+    while time.thread_time() < begun_s + 0.3:
+        for number in range(100_000):
+            found ^= number * number
+
+async def main():
+    compute()
+
+try:
+    with queryprof.profile() as recording:
+        asyncio.run(main())
+finally:
+    for other in others:
+        other.kill()
+        other.wait()
+for stall in Report(recording.profile).loops[0].stalls:
+    print(stall.category, stall.stall.gil_ns / 1e6 / stall.stall.samples)
+"""
+
+
+def test_who_waits_for_a_cpu_waits_for_no_lock() -> None:
+    """Others have it most of the time: Python code is no C code therefore. It lets go of the lock within some switch
+    intervals of 5 ms, of its own time.
+    """
+    done = subprocess.run([sys.executable, "-c", BUSY], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    category, waited_ms = done.stdout.split()
+    assert category == "computing"
+    assert float(waited_ms) < 10
+
+
 def test_a_healthy_program_has_no_stall() -> None:
     """The time that its loop waits is no step's."""
 

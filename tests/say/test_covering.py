@@ -92,7 +92,7 @@ OF_ROW = RowSteps((LeftOut(frozenset({"b"}), 3),), inner=None, taken=5, once=10)
 )
 def test_where_many_rows_are_left_they_are_not_looked_up(taken: int, is_better: bool) -> None:
     """Of 10,000: an index on what is compared wins as much of few, of more it wins nothing."""
-    served = Served(("SCAN t",), NARROW, ("b",), covering=WIDE, row_steps=OF_ROW)
+    served = Served(("SCAN t",), NARROW, ("b",), covering=WIDE, row_steps=OF_ROW, folds=True)
     steps = 10 + 3 * 10_000 + 2 * taken
     found = covered(SUM, served, 10_000, 1, steps)
     assert bool(found) == is_better

@@ -172,18 +172,24 @@ def test_a_small_scan_is_marked_where_it_runs_often(
 
 
 @pytest.mark.parametrize(
-    ("wait_ns", "count", "queues"),
-    [(150_000, 50_000, False), (2_000_000, 2, False), (2_000_000, 100, True)],
+    ("wait_ns", "count", "back_ns", "queues"),
+    [
+        (150_000, 50_000, 0, False),
+        (2_000_000, 2, 0, False),
+        (2_000_000, 100, 0, True),
+        (2_000_000, 100, 1_999_999, True),
+        (2_000_000, 100, 2_000_000, False),
+    ],
 )
 def test_waiting_for_a_thread_is_a_sign_when_it_costs(
-    wait_ns: int, count: int, queues: bool
+    wait_ns: int, count: int, back_ns: int, queues: bool
 ) -> None:
-    """From a millisecond each and a hundredth of the run on."""
+    """From a millisecond each and a hundredth of the run on; where it is not the loop that is busy."""
 
     def times(ns: int) -> Distribution:
         return Distribution(count, ns * count, ns, {100: count})
 
-    handoff = Handoff("aiosqlite", (MAIN,), "", count, 0, 0, times(wait_ns), times(1000), times(0), times(wait_ns))  # fmt: skip
+    handoff = Handoff("aiosqlite", (MAIN,), "", count, 0, 0, times(wait_ns), times(1000), times(back_ns), times(wait_ns))  # fmt: skip
     profile = Profile((process(),), (), handoffs=(handoff,))
     assert [found.queues for found in Report(profile).handoffs] == [queues]
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from say.by_hand import aggregate, profile_of
+from say.by_hand import aggregate, process, profile_of
 from say.test_causes import INDEX, MS, SITE, Knows, findings
 
-from queryprof.analysis.findings.planning import LeftOut, RowSteps
-from queryprof.model import Plan
+from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.planning import LeftOut, RowSteps, Served
+from queryprof.model import Plan, Profile
 
 pytestmark = pytest.mark.once
+
+
+SUM = replace(INDEX, folds=True)
 
 
 def row_steps(*costs: int, column: str = "b") -> RowSteps:
@@ -32,7 +36,7 @@ def test_an_index_wins_less_the_more_rows_are_taken(rows: int, won: float) -> No
     profile = replace(profile_of(one), plans=(Plan(statement, "app.db", "SCAN t"),))
     found = [
         one
-        for one in findings(profile, Knows(replace(INDEX, row_steps=of_row)), is_loop=False)
+        for one in findings(profile, Knows(replace(SUM, row_steps=of_row)), is_loop=False)
         if one.category == "full_scan"
     ]
     assert [each.gain_ns / (200 * MS) for each in found] == pytest.approx(
@@ -53,7 +57,7 @@ def test_which_comparison_leaves_rows_out_may_not_be_known(taken: int, is_known:
         rows=50, vm_steps=50 * (12 + 3 * 10_000 + 6 * taken), full_scan_steps=50 * 10_000
     )
     profile = replace(profile_of(one), plans=(Plan(statement, "app.db", "SCAN t"),))
-    (found,) = findings(profile, Knows(replace(INDEX, row_steps=of_row)), is_loop=False)
+    (found,) = findings(profile, Knows(replace(SUM, row_steps=of_row)), is_loop=False)
     assert (found.severity == "high", found.doubt == "") == (is_known, is_known)
 
 
@@ -63,7 +67,7 @@ def test_how_many_rows_are_added_up_may_not_be_known() -> None:
         rows=50, vm_steps=50 * 30_000, full_scan_steps=50 * 10_000
     )
     profile = replace(profile_of(one), plans=(Plan(statement, "app.db", "SCAN t"),))
-    (found,) = findings(profile, Knows(INDEX), is_loop=False)
+    (found,) = findings(profile, Knows(SUM), is_loop=False)
     assert (found.category, found.severity) == ("full_scan", "medium")
     assert found.doubt.startswith("How many rows it adds up is not known")
 
@@ -134,3 +138,66 @@ def test_without_its_program_the_text_says_what_else_is_compared(
     profile = replace(profile_of(one), plans=(Plan(statement, "app.db", "SCAN t"),))
     (found,) = findings(profile, Knows(INDEX), is_loop=False)
     assert (found.severity == "high", found.doubt == "") == (is_sure, is_sure)
+
+
+def scan_of(statement: str, served: Served, rows: int, steps: float = 30_000) -> list[Finding]:
+    """Of 50 executions that read 10,000 rows each: the scan's finding."""
+    one = aggregate(statement, SITE, ns=200 * MS, count=50)._replace(
+        rows=50 * rows, vm_steps=round(50 * steps), full_scan_steps=50 * 10_000
+    )
+    plans = (Plan(statement, "app.db", "SCAN t"),)
+    found = findings(replace(profile_of(one), plans=plans), Knows(served), is_loop=False)
+    return [each for each in found if each.category == "full_scan"]
+
+
+def test_what_all_rows_are_read_for_is_no_fault_of_an_aggregate() -> None:
+    """A max() of half of the table: an index makes it slower."""
+    of_row = row_steps(3)
+    statement, steps = "SELECT max(a) FROM t WHERE b = ?", 12 + 3 * 10_000 + 6 * 5000
+    assert scan_of(statement, replace(SUM, row_steps=of_row), 1, steps) == []
+    # The same steps of a statement that returns one row are an expensive row.
+    assert scan_of("SELECT a FROM t WHERE b = ?", replace(INDEX, row_steps=of_row), 1, steps)
+
+
+def test_processes_may_have_used_several_versions_or_none() -> None:
+    used = ("", "3.40.1", "3.40.1, 3.46.0", "")
+    processes = tuple(process(number, sqlite_version=one) for number, one in enumerate(used))
+    assert Profile(processes, ()).sqlite_versions == ("3.40.1", "3.46.0")
+
+
+@pytest.mark.parametrize(("rows", "is_known"), [(1, False), (2, True)])
+def test_two_rows_are_no_sum_of_all(rows: int, is_known: bool) -> None:
+    (found,) = scan_of("SELECT sum(a) FROM t WHERE b = ? GROUP BY c", SUM, rows)
+    assert (found.doubt == "") == is_known
+
+
+def test_a_join_returns_more_rows_than_the_scan_takes() -> None:
+    """A row that no comparison leaves out is returned 500 times."""
+    of_row = replace(row_steps(3), inner=20)
+    (found,) = scan_of("SELECT a FROM t WHERE b = ?", replace(INDEX, row_steps=of_row), 500, 30_100)
+    assert "to return 500" in found.evidence[0]
+    assert found.gain_ns < 0.7 * 200 * MS
+
+
+def test_how_many_rows_begin_an_inner_loop_is_known_at_the_most() -> None:
+    """It may be one of them that takes all the steps."""
+    assert replace(row_steps(3), inner=20).rows_left({"b"}, 40_012, 10_000, None) == (
+        0.0,
+        pytest.approx(10_000 / 17, rel=0.01),
+    )
+
+
+def test_a_comparison_of_two_columns_is_not_served_by_an_index_on_one() -> None:
+    both = RowSteps((LeftOut(frozenset({"b", "c"}), 3),), inner=None, taken=9, once=12)
+    assert both.rows_left({"b"}, 30_012, 10_000, None) == (0.0, 10_000)
+    assert both.rows_left({"b", "c"}, 30_012, 10_000, None) == (0.0, 0.0)
+
+
+def test_rows_of_a_range_are_known_by_the_steps() -> None:
+    by_range = replace(SUM, by_range=True)
+    statement, steps = "SELECT sum(a) FROM t WHERE b > ?", 12 + 3 * 10_000 + 6 * 100
+    (found,) = scan_of(statement, replace(by_range, row_steps=row_steps(3)), 1, steps)
+    assert (found.severity, found.doubt) == ("high", "")
+    (found,) = scan_of(statement, by_range, 1, steps)
+    assert found.severity == "medium"
+    assert found.doubt.startswith("The index is searched by a range")

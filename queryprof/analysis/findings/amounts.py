@@ -38,7 +38,7 @@ def outlier(program: Program) -> Iterator[Finding | None]:
                     ),
                 ),
                 "Look at that one execution (queryprof report --slowest): its parameters, a lock, a"
-                " cache that was cold. What the others do needs no change.",
+                " cache that was cold.",
                 doubt="The next run may not have it.",
                 most=Severity.MEDIUM,
             )

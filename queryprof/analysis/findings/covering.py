@@ -65,7 +65,7 @@ def covering_scan(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "missing_covering_index",
                 group,
-                group.work_ns * won.share,
+                group.steady_ns * won.share,
                 (
                     (
                         f"{counted(totals.executions, 'execution')} read {rows_of(read)} of the table"
@@ -112,9 +112,8 @@ def _grouped(group: Group, served: Served, read: float) -> _Won | None:
 
 def _chosen(group: Group, served: Served, read: float) -> _Won | None:
     """Where what is compared leaves too many rows to look them up."""
-    clauses = group.clauses
-    makes_few = clauses.adds_up or clauses.groups or group.is_distinct
-    if not (clauses.chooses and makes_few and served.covering):
+    makes_few = served.folds or group.is_distinct
+    if not (group.clauses.chooses and makes_few and served.covering):
         return None
     left = rows_left(group, served)
     narrow, wide = (wins_of(one, left, read) for one in (served, replace(served, covers=True)))
@@ -156,7 +155,7 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "missing_covering_index",
             group,
-            group.work_ns * (added if makes_few else shares.COVERED),
+            group.steady_ns * (added if makes_few else shares.COVERED),
             (
                 (
                     f"{average(pages)} page fetches for {about}{rows_of(work)} in an execution: for"

@@ -127,7 +127,8 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
     about its cause, where a change of that is known.
     """
     waits = consequence.finding
-    if cause is None or cause.category == "heavy_query":
+    is_idle = not waits.gain_ns and waits.severity is Severity.LOW  # nobody waited
+    if cause is None or (cause.category == "heavy_query" and not is_idle):
         return waits
     if cause.category == waits.category:  # stalls are a part of what it takes on the loop
         return replace(
@@ -136,7 +137,7 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
             evidence=(*waits.evidence, *cause.evidence),
             doubt="",
         )
-    if waits.doubt:  # no call has waited: there is nothing to win by it
+    if waits.doubt or is_idle:  # no call has waited: there is nothing to win by it
         return replace(cause, evidence=(*cause.evidence, *waits.evidence))
     if waits.category == "blocked_loop":
         # A scan's cause is an index that can be named, and surely wins.

@@ -73,7 +73,7 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "index_defeated",
             group,
-            group.work_ns * (1 - (totals.rows_each or 0) / max(read, 1)),
+            group.steady_ns * (1 - (totals.rows_each or 0) / max(read, 1)),
             (
                 (
                     f"{counted(totals.executions, 'execution')} read {rows_of(read)} to return"
@@ -219,7 +219,7 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
                 yield program.finding(
                     "bad_index_choice",
                     group,
-                    group.work_ns * (1 - shares.needed(totals)),
+                    group.steady_ns * (1 - shares.needed(totals)),
                     (
                         (
                             f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps to"
@@ -277,7 +277,7 @@ def stale_statistics(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "stale_statistics",
             group,
-            group.work_ns * (1 - shares.needed(totals)),
+            group.steady_ns * (1 - shares.needed(totals)),
             (
                 _work(totals),
                 *grown,
@@ -307,7 +307,7 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "narrow_index",
             group,
-            group.work_ns * (1 - shares.needed(totals)),
+            group.steady_ns * (1 - shares.needed(totals)),
             (
                 _work(totals),
                 *searches[:1],
@@ -351,7 +351,7 @@ def redundant_index(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "redundant_index",
                 most,
-                sum(group.work_ns for group in writers) / (of_table + 1),
+                sum(group.steady_ns for group in writers) / (of_table + 1),
                 (
                     (
                         f"{index.name} ({', '.join(index.columns)}) is the beginning of {wider.name}"

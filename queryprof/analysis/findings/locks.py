@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from queryprof.analysis.call_sites import call_site
 from queryprof.analysis.findings.finding import Finding, Severity
@@ -214,11 +214,12 @@ def _long_holds(program: Program, said: set[str]) -> Iterator[Consequence]:
             if is_alone and own is not None and own >= OWN_CODE:
                 finding = program.about(
                     "long_transaction", hold.statement, site, hold.total_ns * own, (_held(hold),),
-                    "Do the other work before BEGIN or after COMMIT.",
-                    doubt="No call waited for it in this trace.", most=Severity.LOW,
+                    "Do the other work before BEGIN or after COMMIT: who writes meanwhile would wait.",
+                    most=Severity.LOW,
                 )  # fmt: skip
                 if finding:
-                    yield Consequence(finding, is_of_work=False)
+                    alone = replace(finding, gain_ns=0, share=0.0)
+                    yield Consequence(alone, is_of_work=False)
             continue
         is_writer = (hold.statement, hold.path, hold.thread) in writers
         if hold.log_bytes > LOG_BYTES and hold.database in written and not is_writer:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.selectivity import folds
 from queryprof.analysis.findings.work import ONCE, sorts_less, stops_early
 from queryprof.analysis.marks import ROW_STEPS
 from queryprof.analysis.plans import signs_of
@@ -30,7 +31,7 @@ def offset_pagination(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "offset_pagination",
                 group,
-                group.work_ns * (1 - shares.needed(totals)),
+                group.steady_ns * (1 - shares.needed(totals)),
                 (
                     (
                         f"{counted(totals.executions, 'execution')} return {rows_of(rows)} each and"
@@ -54,12 +55,12 @@ def over_fetch(program: Program) -> Iterator[Finding | None]:
         chooses = group.clauses.chooses
         limited = group.clauses.limits
         if group.reads and stops and works and not limited and (sorts or not chooses):
-            if totals.executions <= ONCE or group.clauses.adds_up:
+            if totals.executions <= ONCE or folds(group, program.served(group)):
                 continue
             yield program.finding(
                 "over_fetch",
                 group,
-                group.work_ns * (1 - shares.needed(totals)),
+                group.steady_ns * (1 - shares.needed(totals)),
                 (
                     (
                         f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps each;"

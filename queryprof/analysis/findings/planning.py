@@ -104,6 +104,7 @@ class Served:
         finds_end: whether its end is all that is read of an index, for a max() or min().
         by_range: whether an index is searched by a range alone, which may be wide.
         by_prefix: whether that is for patterns of LIKE or GLOB alone that begin with a letter.
+        folds: whether it makes one row of several that it reads.
         row_steps: of its scan, as the program's SQLite has it; None: it has none, or not one alone.
         differing: columns that an index would serve, had they another type; recollated: had they no
             collation of their own.
@@ -121,6 +122,7 @@ class Served:
     finds_end: bool = False
     by_range: bool = False
     by_prefix: bool = False
+    folds: bool = False
     differing: tuple[str, ...] = ()
     recollated: tuple[str, ...] = ()
     is_other: bool = False

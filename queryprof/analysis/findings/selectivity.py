@@ -32,11 +32,18 @@ class Left:
     doubt: str
 
 
+def folds(group: Group, served: Served | None) -> bool:
+    """Whether a statement makes one row of several: by SQLite's program of it, or else by its text."""
+    if served is None or served.is_other:
+        return group.clauses.adds_up or group.clauses.groups
+    return served.folds
+
+
 def rows_left(group: Group, served: Served | None) -> Left:
     """How many of the rows that are read the index leaves that would serve a statement."""
     totals, clauses = group.totals, group.clauses
     read, returned = totals.full_scan_steps or 0.0, totals.rows_each or 0.0
-    adds_up = clauses.adds_up or clauses.groups
+    adds_up = folds(group, served)
     if served is None or not served.terms:
         return Left(returned, read if adds_up and returned < MANY_RETURNED else returned,
                      shares.FETCHED_ROWS, ADDED_UP)  # fmt: skip

@@ -37,7 +37,7 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "correlated_subquery",
             group,
-            group.work_ns * (1 - shares.needed(totals)),
+            group.steady_ns * (1 - shares.needed(totals)),
             (
                 (
                     f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)} VM"
@@ -64,7 +64,7 @@ def automatic_index(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "automatic_index",
             group,
-            group.work_ns
+            group.steady_ns
             * min(1.0, BUILD_STEPS * built / totals.vm_steps if totals.vm_steps else 1.0),
             (
                 (
@@ -107,7 +107,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "full_scan",
             group,
-            group.work_ns * wins[0],
+            group.steady_ns * wins[0],
             (
                 (
                     f"{counted(totals.executions, 'execution')} read {rows_of(read)} to return"
@@ -171,7 +171,7 @@ def virtual_scan(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "full_scan",
                 group,
-                group.work_ns * (1 - ((totals.rows_each or 0.0) + 1) / (totals.vm_steps or 1.0)),
+                group.steady_ns * (1 - ((totals.rows_each or 0.0) + 1) / (totals.vm_steps or 1.0)),
                 (
                     (
                         f"{counted(totals.executions, 'execution')} take {average(totals.vm_steps)} VM"
@@ -191,7 +191,7 @@ def _fired_scan(program: Program, group: Group) -> Finding | None:
     return program.finding(
         "full_scan",
         group,
-        group.work_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
+        group.steady_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
         (
             (
                 f"{counted(totals.executions, 'execution')} read {rows_of(totals.full_scan_steps or 0)}"
@@ -268,7 +268,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "temp_btree_sort",
             group,
-            group.work_ns * (1 - shares.needed(totals) if takes_few else shares.SORTED),
+            group.steady_ns * (1 - shares.needed(totals) if takes_few else shares.SORTED),
             (
                 (
                     f"{counted(totals.executions, 'execution')}, each takes"

@@ -232,7 +232,8 @@ static bool has_thread(const qp_running_loop *running_loop)
     return tstate != NULL;
 }
 
-void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks)
+void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks,
+                    int64_t gil_ns)
 {
     qp_step *step =
         running_loop->in_use && running_loop->recording == qp_recording ? running_loop->step : NULL;
@@ -244,7 +245,7 @@ void qp_step_sample(qp_running_loop *running_loop, uint64_t number, uint64_t ask
     PyThreadState *tstate = running_loop->thread->tstate;
     uint32_t path;
     qp_call_path_find(tstate, &path);
-    step->gil_ticks += qp_clock_elapsed(asked_ticks, qp_clock_ticks());
+    step->gil_ticks += (int64_t)qp_clock_ticks_of(gil_ns);
     int at = 0;
     while (at < step->sites && step->site[at].path != path) {
         at++;

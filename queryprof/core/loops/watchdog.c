@@ -20,9 +20,13 @@ _Atomic bool qp_watchdog_sleeps;
 /* Samples where a step is; waits for the GIL first. */
 static void sample(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks)
 {
+    long own = qp_thread_kernel_id(), other = running_loop->kernel_id;
+    int64_t queued_ns = qp_cpu_queued_ns(own) + qp_cpu_queued_ns(other);
     PyGILState_STATE gil = PyGILState_Ensure();
     qp_here.muted = true;
-    look(running_loop, number, asked_ticks);
+    int64_t waited_ns = qp_clock_ns(qp_clock_elapsed(asked_ticks, qp_clock_ticks()));
+    queued_ns = qp_cpu_queued_ns(own) + qp_cpu_queued_ns(other) - queued_ns;
+    look(running_loop, number, asked_ticks, waited_ns > queued_ns ? waited_ns - queued_ns : 0);
     PyGILState_Release(gil);
 }
 

@@ -8,9 +8,10 @@
 #include "loops/loops.h"
 
 /* Samples the step of this number, which still runs; with the GIL, which was requested at
- * `asked_ticks`.
+ * `asked_ticks`, and waited for so long while its holder and the watchdog had a CPU.
  */
-typedef void qp_watchdog_look(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks);
+typedef void qp_watchdog_look(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks,
+                              int64_t gil_ns);
 
 /* Prepares the watchdog; the thread starts with the next loop that runs. Steps from `threshold_s`
  * on are stalls. 0, or -1 with an exception. */

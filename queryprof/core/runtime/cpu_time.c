@@ -21,9 +21,9 @@ bool qp_thread_is_main(void)
     return qp_thread_kernel_id() == getpid();
 }
 
-/* Nanoseconds that a thread was ready to run and did not: the second number of its schedstat
- * (Documentation/scheduler/sched-stats.rst of Linux); 0 where the kernel does not count. */
-static int64_t queued_ns(long kernel_id)
+/* The second number of its schedstat (Documentation/scheduler/sched-stats.rst of Linux); 0 where
+ * the kernel does not count. */
+int64_t qp_cpu_queued_ns(long kernel_id)
 {
     char path[64], text[96];
     snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", kernel_id);
@@ -50,7 +50,7 @@ int64_t qp_cpu_wanted_ns(long kernel_id)
     if (!kernel_id || clock_gettime(clock, &time) != 0) {
         return -1;
     }
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec + queued_ns(kernel_id);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec + qp_cpu_queued_ns(kernel_id);
 }
 #else
 long qp_thread_kernel_id(void)
@@ -67,6 +67,12 @@ int64_t qp_cpu_wanted_ns(long kernel_id)
 {
     (void)kernel_id;
     return -1;
+}
+
+int64_t qp_cpu_queued_ns(long kernel_id)
+{
+    (void)kernel_id;
+    return 0;
 }
 #endif
 

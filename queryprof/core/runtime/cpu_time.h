@@ -14,5 +14,8 @@ bool qp_thread_is_main(void);
  * no GIL. */
 int64_t qp_cpu_wanted_ns(long kernel_id);
 
+/* Nanoseconds that such a thread was ready to run and did not; 0: unknown. Needs no GIL. */
+int64_t qp_cpu_queued_ns(long kernel_id);
+
 /* Nanoseconds of CPU time that the running thread has had. Needs no GIL. */
 int64_t qp_thread_cpu_ns(void);

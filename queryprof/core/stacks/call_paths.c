@@ -245,6 +245,9 @@ uint32_t qp_stack_find(PyThreadState *tstate)
 
 uint32_t qp_stack_find_submitter(PyThreadState *tstate, uint32_t path)
 {
+    if (path == QP_PATH_NONE) {
+        return qp_stack_find(tstate); /* of no line: others have another stack */
+    }
     uint32_t *stack = qp_stack_of_submitter(path);
     if (*stack == QP_STACK_NONE) {
         *stack = qp_stack_find(tstate);

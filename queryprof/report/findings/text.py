@@ -21,7 +21,11 @@ def title(finding: Finding) -> str:
     return CATEGORIES[finding.category]
 
 
-NO_TIME = {"lock_upgrade": "calls fail", "pinned_wal": "the log grows"}
+NO_TIME = {
+    "lock_upgrade": "calls fail",
+    "pinned_wal": "the log grows",
+    "long_transaction": "no call waited for it",
+}
 """What is lost where no time is known that a fix can win."""
 
 COUNTS = {2: "Two changes", 3: "Three changes"}

@@ -1,0 +1,118 @@
+"""What is proved, and what a change wins or loses, by measured costs that are made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from queryprof.proof.judging import AFTER, BEFORE, Measured
+from queryprof.proof.prove import _proof
+from queryprof.proof.search import Search
+from queryprof.proof.times import Times
+from queryprof.proof.tried_index import TriedIndex, TriedTerm
+from queryprof.proof.workload import Query, Sample, other_work
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+SLOW = Measured(10.0 * MS, 1000, 100, 5, "rows")
+READ = Query(
+    "SELECT a FROM t WHERE b = ?", 100 * MS, 10, False, samples=(Sample("SELECT 1", (), False),)
+)
+
+
+@dataclass
+class Known:
+    """A search whose measurements are known: only what a proof asks it for."""
+
+    after: Measured
+    plans: tuple[str, str] = ("SCAN t", "SEARCH t USING INDEX i (b=?)")
+    chosen: list[str] = field(default_factory=lambda: ["i"])
+    base: dict[str, list[Measured]] = field(default_factory=lambda: {READ.statement: []})
+
+    def name(self, step: str) -> str:
+        return step
+
+    def plan(self, _: Query, copy: str) -> tuple[str, ...]:
+        return (self.plans[copy == AFTER],)
+
+    def measured(self, copies: tuple[str, ...], *_: object) -> dict[str, Measured]:
+        both = {BEFORE: SLOW, AFTER: self.after}
+        return {copy: both[copy] for copy in copies}
+
+
+def proof_of(known: Known, query: Query = READ) -> Any:
+    return _proof(cast(Search, known), query)
+
+
+@pytest.mark.parametrize(
+    ("after", "is_proved", "doubt"),
+    [
+        (Measured(1.0 * MS, 10, 100, 5, "rows"), True, ""),
+        (Measured(1.0 * MS, 1000, 99, 5, "rows"), True, ""),
+        (Measured(1.0 * MS, 1000, 100, 5, "rows"), False, "neither VM steps nor page fetches are fewer"),
+        (Measured(1.0 * MS, None, None, 5, "rows"), False, "there are no counters"),
+        (Measured(1.0 * MS, 10, 100, 5, "others"), False, "other rows are returned"),
+        (Measured(9.9 * MS, 10, 100, 5, "rows"), False, ""),
+    ],
+    ids=["fewer steps", "fewer pages", "no less work", "no counters", "other rows", "as slow"],
+)  # fmt: skip
+def test_a_proof_is_faster_by_less_work_with_the_same_rows(
+    after: Measured, is_proved: bool, doubt: str
+) -> None:
+    found = proof_of(Known(after))
+    assert (found.is_proved, found.doubt) == (is_proved, doubt)
+
+
+@pytest.mark.parametrize("writes", [True, False], ids=["a write", "a query"])
+def test_a_write_keeps_an_index_that_its_plan_does_not_show(writes: bool) -> None:
+    """What its two measurements differ by is no noise."""
+    known = Known(Measured(20.0 * MS, 1500, 200, 5, "rows"), plans=("SEARCH t", "SEARCH t"))
+    found = proof_of(known, replace(READ, writes=writes))
+    assert (found.after.ns == found.before.ns) != writes
+
+
+@pytest.mark.parametrize(
+    ("writes", "new", "won"),
+    [
+        (True, 1.1, 0), (True, 1.24, 0), (True, 1.26, -5.2), (True, 0.5, 50),
+        (False, 1.1, -2), (False, 0.81, 0), (False, 0.5, 50),
+    ],
+)  # fmt: skip
+def test_a_write_that_hardly_loses_loses_nothing(writes: bool, new: float, won: float) -> None:
+    query = Query("UPDATE", 100 * MS, 20, writes)
+    times = Times([query], {"UPDATE": 1.0 * MS}, {"UPDATE": 1.0 * MS})
+    assert times.win_ns({"UPDATE": new * MS}) == pytest.approx(won * MS)
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_write_with_drawn_values_is_measured(writes: bool) -> None:
+    """Of many rows in the recording and one here: it shows what an index costs all the same."""
+    drawn = replace(READ, writes=writes, rows=5000, samples=(Sample("SELECT 1", (), True),))
+    assert bool(other_work(drawn, [replace(SLOW, rows=1)])) != writes
+
+
+def index(*columns: str) -> TriedIndex:
+    return TriedIndex("t", tuple(map(TriedTerm, columns)))
+
+
+@pytest.mark.parametrize(
+    ("tried", "listed", "width", "by_range"),
+    [
+        (index("state"), "state=?", 1, False),
+        (index("state"), "state>?", 1, True),
+        (index("state"), "estate=?", 0, False),
+        (index("estate", "state"), "estate=? AND state>?", 2, True),
+        (index("estate", "state"), "estate=?", 1, False),
+        (index("a", "b"), "b=?", 0, False),
+        (index("a"), "", 0, False),
+        (TriedIndex("t", (TriedTerm("lower(a)", is_expression=True),)), "<expr>=?", 1, False),
+        (TriedIndex("t", (TriedTerm("lower(a)", is_expression=True),)), "<expr>>?", 1, True),
+    ],
+)
+def test_what_a_plan_lists_of_an_index(
+    tried: TriedIndex, listed: str, width: int, by_range: bool
+) -> None:
+    assert (tried.compared(listed), tried.is_searched_by_range(listed)) == (width, by_range)
