@@ -11,6 +11,7 @@ from queryprof.analysis.bottlenecks import Ranking, grouped, rank_bottlenecks
 from queryprof.analysis.call_sites import Function, Place, Sites, find_helpers
 from queryprof.analysis.errors import SiteErrors, errors_by_site
 from queryprof.analysis.files import Files, files_by_site
+from queryprof.analysis.findings.libraries import OWN_NOTE, is_own
 from queryprof.analysis.handoffs import HandoffFinding, find_handoffs
 from queryprof.analysis.holds import whole_events, whole_holds
 from queryprof.analysis.loops import LoopFinding, find_loops
@@ -105,8 +106,19 @@ class Report:
         return tuple(sorted(self.profile.slow_spans, key=lambda one: -one.duration_ns))
 
     @cached_property
+    def own_statements(self) -> frozenset[str]:
+        """Those that a library executes for itself."""
+        return frozenset(one.statement for one in self.profile.stack_samples if is_own(one.stack))
+
+    @cached_property
+    def notes(self) -> Mapping[str, str]:
+        """What is known of statements beside their figures: a library's labels, and which are its own."""
+        return {**self.profile.notes, **dict.fromkeys(self.own_statements, OWN_NOTE)}
+
+    @cached_property
     def repeats(self) -> tuple[RepeatFinding, ...]:
-        return find_repeats(self.spans)
+        found = find_repeats(self.spans)
+        return tuple(one for one in found if one.statement not in self.own_statements)
 
     @cached_property
     def handoffs(self) -> tuple[HandoffFinding, ...]:

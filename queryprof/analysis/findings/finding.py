@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.model import Profile
 
 
 class Severity(StrEnum):
@@ -78,7 +77,7 @@ class Finding:
         fix: what to do; code: SQL or Python where it can be written, else "".
         doubt: what is not sure; "" when nothing is in doubt.
         parent: the statement for whose rows this one is executed; "" where it is not known.
-        whole: what the share is of: the run, or the spans' time.
+        whole: what the share is of (findings/whole.py).
     """
 
     category: str
@@ -109,21 +108,3 @@ def severity_of(share: float, span_ns: float) -> Severity:
     if share >= HIGH_SHARE or span_ns >= HIGH_SPAN_NS:
         return Severity.HIGH
     return Severity.MEDIUM if share >= MEDIUM_SHARE else Severity.LOW
-
-
-SPANS = "spans' time"
-
-
-def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
-    """The time that shares are of, in ns, and what it is called: that of the spans, where there are any; else of
-    the run, or of the processes that execute something, all together.
-    """
-    executing = {aggregate.thread.process_id for aggregate in profile.aggregates}
-    walls = [one.wall_ns for one in profile.processes if one.id in executing]
-    longest_ns = max((one.wall_ns for one in profile.processes), default=0)
-    whole = (
-        (sum(walls), "time of the processes with queries")
-        if len(walls) > 1
-        else (longest_ns, "run")
-    )
-    return (spans_ns, SPANS) if 0 < spans_ns < whole[0] else whole

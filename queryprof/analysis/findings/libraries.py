@@ -73,6 +73,8 @@ def loads_lazily(stack: Iterable[Frame], note: str) -> bool:
 OWN = ("DatabaseOperations._quote_params_for_last_executed_query",)
 """Functions of libraries that execute statements for themselves: Django's list of queries under DEBUG."""
 
+OWN_NOTE = "Django's own, for its list of queries: none of it where DEBUG is False"
+
 
 DISPATCHERS = (
     "werkzeug/",
@@ -89,14 +91,20 @@ def outside_of_request(stack: Iterable[Frame]) -> frozenset[Frame]:
     """The program's own frames around a request that a web framework handles: a client, a test."""
     found, is_outside = set(), False
     for frame in stack:
-        _, _, rest = next(
-            (parts for folder in INSTALLED if (parts := frame.file.rpartition(folder))[1]),
-            ("", "", ""),
-        )
-        is_outside = is_outside or rest.startswith(DISPATCHERS)
+        is_outside = is_outside or _dispatches(frame)
         if is_outside and frame.kind == "user":
             found.add(frame)
     return frozenset(found)
+
+
+def is_request(stack: Iterable[Frame]) -> bool:
+    """Whether a web framework has called the program's function for a request there."""
+    return any(map(_dispatches, stack))
+
+
+def _dispatches(frame: Frame) -> bool:
+    rests = (parts[2] for folder in INSTALLED if (parts := frame.file.rpartition(folder))[1])
+    return next(rests, "").startswith(DISPATCHERS)
 
 
 def is_own(stack: Iterable[Frame]) -> bool:

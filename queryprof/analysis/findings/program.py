@@ -15,11 +15,9 @@ from queryprof.analysis.call_sites import CallSite, Function, place_of
 from queryprof.analysis.findings.finding import (
     LEAST_NS,
     LEAST_SHARE,
-    SPANS,
     Finding,
     Severity,
     severity_of,
-    whole_of,
 )
 from queryprof.analysis.findings.groups import Group, by_function, groups_of, hand_over
 from queryprof.analysis.findings.libraries import (
@@ -34,6 +32,7 @@ from queryprof.analysis.findings.libraries import (
     without_reader,
 )
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
+from queryprof.analysis.findings.whole import SPANS, whole_of
 from queryprof.analysis.handoffs import waits_of
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import average, counted

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from queryprof.analysis.findings.finding import CATEGORIES, Finding, Severity
+from queryprof.analysis.findings.whole import BUSY
 from queryprof.analysis.units import duration, percent
 from queryprof.report.places import Places
 
@@ -46,6 +47,16 @@ def together(findings: Sequence[Finding]) -> str:
     whole_ns = first.gain_ns / first.share
     gain_ns = min(sum(one.gain_ns for one in chosen), whole_ns)
     return f"{COUNTS[len(chosen)]} can win up to {duration(gain_ns)} of {duration(whole_ns)} (the {first.whole})"
+
+
+def hint(findings: Sequence[Finding]) -> str:
+    """What would make the findings of a server say more; "": nothing is missing."""
+    if not any(one.whole == BUSY for one in findings):
+        return ""
+    return (
+        "Its requests are not marked: with queryprof.WsgiMiddleware or AsgiMiddleware around the application"
+        " each has its queries and its time"
+    )
 
 
 def gain(finding: Finding) -> str:

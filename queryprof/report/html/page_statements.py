@@ -106,7 +106,7 @@ class PageStatements:
             known = plans.get(statement, ())
             mark = mark_of(statement, known, totals, totals.self_ns / database_ns)
             histogram = add_histograms(a.histogram for a in group)
-            notes = [profile.notes[statement]] if statement in profile.notes else []
+            notes = [self._report.notes[statement]] if statement in self._report.notes else []
             if statement in first:
                 notes += reasons(first[statement], self._report, findings)
             found.append({

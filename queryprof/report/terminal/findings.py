@@ -14,6 +14,7 @@ from queryprof.report.findings.text import (
     change_at,
     details,
     gain,
+    hint,
     nothing_found,
     title,
     together,
@@ -59,6 +60,8 @@ def what_to_do(findings: Sequence[Finding], places: Places) -> list[RenderableTy
     parts: list[RenderableType] = [heading(f"What to do{more}")]
     if said := together(findings):
         parts.append(Text(f"{said}."))
+    if said := hint(findings):
+        parts.append(Text(f"{said}.", "dim"))
     for number, finding in enumerate(findings[:SHOWN], 1):
         inside = [
             Text(change_at(finding, places), "bold cyan", overflow="fold"),

@@ -165,8 +165,8 @@ def _cards(
     for group in together(shown):
         for number, found in enumerate(group):
             said = [f"! {reason}" for reason in reasons(found, report, findings)]
-            if found.statement in report.profile.notes:
-                said.insert(0, report.profile.notes[found.statement])
+            if found.statement in report.notes:
+                said.insert(0, report.notes[found.statement])
             yield _card(found, said, places, width, group[0] if number else None)
 
 

@@ -1,0 +1,50 @@
+"""The time that shares are of."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from queryprof.analysis.findings.libraries import is_request
+from queryprof.model import Profile, Thread
+
+SPANS = "spans' time"
+PROCESSES = "time of the processes with queries"
+BUSY = "busy time"
+
+
+def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
+    """The time that shares are of, in ns, and what it is called: that of the spans, where there are any; of a
+    server that has none, how long it was busy; else of the run, or of the processes that execute something, all
+    together.
+    """
+    executing = {aggregate.thread.process_id for aggregate in profile.aggregates}
+    walls = [one.wall_ns for one in profile.processes if one.id in executing]
+    longest_ns = max((one.wall_ns for one in profile.processes), default=0)
+    whole = (sum(walls), PROCESSES) if len(walls) > 1 else (longest_ns, "run")
+    if 0 < spans_ns < whole[0]:
+        return spans_ns, SPANS
+    if not spans_ns and 0 < (busy_ns := _busy_ns(profile)) < whole[0]:
+        return busy_ns, BUSY
+    return whole
+
+
+def _busy_ns(profile: Profile) -> int:
+    """How long the threads of a program that serves requests ran, or were in the database; 0: it serves none, or it is
+    not known. A server waits for requests most of its time.
+    """
+    stacks = [one.stack for one in profile.stack_samples]
+    stacks += [one.stack for one in profile.exemplars]
+    if not any(map(is_request, stacks)):
+        return 0
+    database_ns: Counter[Thread] = Counter()
+    for one in profile.aggregates:
+        database_ns[one.thread] += one.self_ns
+    ran_ns = {used.thread: used.user_ns + used.system_ns for used in profile.thread_usage}
+    if not ran_ns.keys() >= database_ns.keys():
+        return 0
+    executing = {thread.process_id for thread in database_ns}
+    return sum(
+        max(ns, database_ns[thread])
+        for thread, ns in ran_ns.items()
+        if thread.process_id in executing
+    )

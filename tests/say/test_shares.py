@@ -1,0 +1,84 @@
+"""What shares are of, and what is said of statements that a library executes for itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from say.by_hand import MAIN, aggregate, process, profile_of
+
+from queryprof.analysis.findings.find import find
+from queryprof.analysis.findings.libraries import OWN_NOTE
+from queryprof.analysis.findings.whole import BUSY, PROCESSES, whole_of
+from queryprof.analysis.report import Report
+from queryprof.model import Frame, Profile, StackSample, Thread, ThreadUsage
+from queryprof.report.findings.text import hint
+
+pytestmark = pytest.mark.once
+
+MS = 1_000_000
+SECOND = 1000 * MS
+READ = "SELECT a FROM t WHERE b = ?"
+HANDLER = Frame("get_response", "/venv/site-packages/django/core/handlers/base.py", 1, "library")
+QUOTES = Frame(
+    "DatabaseOperations._quote_params_for_last_executed_query",
+    "/venv/site-packages/django/db/backends/sqlite3/operations.py",
+    1,
+    "library",
+)
+
+
+def usage(thread: Thread, ms: int) -> ThreadUsage:
+    return ThreadUsage(thread, ms * MS // 2, ms * MS // 2, 0, 0, None, None, None, None, SECOND, ())
+
+
+def server(*cpu_ms: int, stack: tuple[Frame, ...] = (MAIN, HANDLER)) -> Profile:
+    """A second of a thread each, which have the database for 200 ms each."""
+    threads = [Thread(1, f"T{number}") for number in range(len(cpu_ms))]
+    one = aggregate(READ, (MAIN,), ns=200 * MS, count=100)
+    return replace(
+        profile_of(*(one._replace(thread=thread) for thread in threads)),
+        thread_usage=tuple(usage(thread, ms) for thread, ms in zip(threads, cpu_ms, strict=True)),
+        stack_samples=(StackSample(READ, stack, 1, 1),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("profile", "whole"),
+    [
+        (server(300), (300 * MS, BUSY)),
+        (server(100), (200 * MS, BUSY)),
+        (server(300, 100), (500 * MS, BUSY)),
+        (server(1000), (SECOND, "run")),
+        (server(300, stack=(MAIN,)), (SECOND, "run")),
+        (replace(server(300), thread_usage=()), (SECOND, "run")),
+    ],
+    ids=["waits", "waits in the database", "two threads", "is busy", "no server", "not known"],
+)
+def test_a_server_s_shares_are_of_the_time_that_it_was_busy(
+    profile: Profile, whole: tuple[int, str]
+) -> None:
+    """It waits for requests, unless these are marked as spans."""
+    assert whole_of(profile, 0) == whole
+    assert whole_of(profile, 50 * MS)[0] == 50 * MS
+    found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
+    assert {one.whole for one in found} == {whole[1]}
+    assert ("WsgiMiddleware" in hint(found)) == (whole[1] == BUSY)
+
+
+def test_processes_without_queries_are_not_counted() -> None:
+    several = replace(server(1000), processes=(process(1), process(2), process(3)))
+    other = aggregate(READ, (MAIN,), ns=MS)._replace(thread=Thread(2, "T"))
+    both = replace(several, aggregates=(*several.aggregates, other), stack_samples=())
+    assert whole_of(several, 0) == (SECOND, "run")
+    assert whole_of(both, 0) == (2 * SECOND, PROCESSES)
+
+
+def test_what_a_library_executes_for_itself_is_no_loop() -> None:
+    one = aggregate("SELECT QUOTE(?)", (MAIN,), ns=300 * MS, count=100)
+    profile = replace(
+        profile_of(one), stack_samples=(StackSample("SELECT QUOTE(?)", (QUOTES, MAIN), 1, 1),)
+    )
+    report = Report(profile)
+    assert report.notes == {"SELECT QUOTE(?)": OWN_NOTE}
+    assert find(report, lambda frame, _: replace(frame, line=1), {}) == ()
