@@ -7,6 +7,7 @@ be saved, or because something in the test is suspicious.
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import astuple
 from threading import current_thread
@@ -52,6 +53,8 @@ BUDGETS = frozenset(
 
 SHUFFLERS = ("randomly", "random_order", "random-order", "reverse")
 """The names of plugins that run tests in another order each time."""
+
+PYTHON = ".".join(map(str, sys.version_info[:2]))
 
 Report = dict[str, Any]
 """The figures of a phase of a test, in a form for pytest's reports: names and numbers."""
@@ -182,17 +185,17 @@ class Gate:
         exceeded = []
         queries = marker.kwargs.get("max_queries")
         if queries is not None and count_queries(figures) > queries:
-            exceeded.append((f"{count_queries(figures)} queries, max_queries={queries}:", figures))
+            exceeded.append((f"{count_queries(figures)} queries, max_queries={queries}", figures))
         repeats = marker.kwargs.get("max_repeats")
         if repeats is not None:
             over = {s: f for s, f in figures.items() if f.repeats > repeats}
             if over:
-                exceeded.append((f"repeated from one line, max_repeats={repeats}:", over))
+                exceeded.append((f"repeated from one line, max_repeats={repeats}", over))
         if marker.kwargs.get("no_full_scans"):
             over = {s: f for s, f in figures.items() if f.scans_a_large_table}
             if over:
-                exceeded.append(("scans of large tables, no_full_scans:", over))
-        return budget_message(item.nodeid, exceeded) if exceeded else ""
+                exceeded.append(("scans of large tables, no_full_scans", over))
+        return budget_message(exceeded) if exceeded else ""
 
     def _locked(self, item: pytest.Item, asked: Asked) -> str:
         marker = item.get_closest_marker("queryprof")
@@ -200,7 +203,7 @@ class Gate:
             budget = marker.kwargs.get(name) if marker else None
             found = asked.locks_longer_than(kind, budget) if budget is not None else ()
             if found:
-                return lock_message(item.nodeid, f"{name}={budget}", found)
+                return lock_message(f"{name}={budget}", found)
         return ""
 
     def _stalled(self, item: pytest.Item, asked: Asked, stalls: tuple[Step, ...]) -> str:
@@ -208,9 +211,9 @@ class Gate:
         budget = marker.kwargs.get("max_stall_ms") if marker else None
         if budget is not None:
             stalls = asked.longer_than(budget)
-            return stall_message(item.nodeid, f"max_stall_ms={budget}", stalls) if stalls else ""
+            return stall_message(f"max_stall_ms={budget}", stalls) if stalls else ""
         if self._checks and "stalls" in self._rules.fail_on and stalls:
-            return stall_message(item.nodeid, f"stall_ms={self._stall_ms:g}", stalls)
+            return stall_message(f"stall_ms={self._stall_ms:g}", stalls)
         return ""
 
     def _regressed(
@@ -232,7 +235,7 @@ class Gate:
         report["causes"] = [
             astuple(cause_of(deviation, self._is_shuffled)) for deviation in worse
         ]  # fmt: skip
-        return regression_message(test, worse) if worse else ""
+        return regression_message(worse) if worse else ""
 
     def _slower(self, test: str, asked: Asked, database_ns: int) -> str:
         if self._times is None or not self._checks:
@@ -240,7 +243,7 @@ class Gate:
         longest_ns = self._times.slower_than(test, database_ns)
         if longest_ns is None:
             return ""
-        return slower_message(test, database_ns, longest_ns, asked.figures())
+        return slower_message(database_ns, longest_ns, asked.figures())
 
     # -- at the end of the run -------------------------------------------------------------
 
@@ -248,6 +251,23 @@ class Gate:
         """Keeps the database times of the tests that passed, if times are compared."""
         if self._times is not None:
             self._times.keep({test: report["database_ns"] for test, report in passed.items()})
+
+    def compared(self, tests: Iterable[str]) -> int:
+        """How many of these tests were compared with the baseline."""
+        return sum(test in self._baseline.tests for test in tests) if self._baseline else 0
+
+    def other_versions(self) -> str:
+        """Of what else the baseline was made, in a sentence; "": of the same."""
+        if self._baseline is None:
+            return ""
+        pairs = (
+            ("Python", self._baseline.python_version, PYTHON),
+            ("SQLite", self._baseline.sqlite_version, sqlite3.sqlite_version),
+        )
+        found = [
+            f"{what} {was}, and this is {now}" for what, was, now in pairs if was not in ("", now)
+        ]
+        return f"the baseline is of {'; of '.join(found)}: that may be why" if found else ""
 
     def has_seen_nothing(self, reports: Mapping[str, Report]) -> bool:
         """Whether no query was seen although the baseline has some: then nothing was checked."""
@@ -280,7 +300,7 @@ class Gate:
             if test in others or test.partition("::")[0] not in files
         }
         tests = {**kept, **_asking(passed)}
-        write_baseline(self._path, Baseline(sqlite3.sqlite_version, tests))
+        write_baseline(self._path, Baseline(sqlite3.sqlite_version, tests, PYTHON))
 
     def verify(self, passed: Mapping[str, Report]) -> Verification:
         """Runs the tests a second time. Raises QueryprofError."""

@@ -271,6 +271,15 @@ class TestRecorder:
                 "nothing was measured, though the baseline has queries: this check checked nothing",
                 red=True,
             )
+        worse = sum(bool(found["causes"]) for found in self._calls.values())
+        if self._checks and (number := self._gate().compared(self._calls)):
+            does = "does" if worse == 1 else "do"
+            write_line(
+                out,
+                f"{counted(number, 'test')} compared with the baseline: {worse or 'none'} {does} more",
+            )
+        if worse and (said := self._gate().other_versions()):
+            write_line(out, said)
         better = sum(found["is_better"] for found in self._calls.values())
         new = sum(found["is_new"] for found in self._calls.values())
         if better:

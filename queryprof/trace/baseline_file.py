@@ -1,7 +1,7 @@
 """The baseline of a test suite: a JSON file to be read in reviews and merged by git.
 
-One line a figure, everything sorted, nothing that differs between machines. It has the version of
-SQLite, because VM steps may change with that.
+One line a figure, everything sorted, nothing that differs between machines. It has the versions of
+SQLite, because VM steps may change with that, and of Python, whose library executes statements, too.
 """
 
 from __future__ import annotations
@@ -27,10 +27,15 @@ Tests = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a baseline file holds."""
+    """What a baseline file holds.
+
+    Attributes:
+        python_version: as "3.12"; "": not known, in one of before.
+    """
 
     sqlite_version: str
     tests: Tests
+    python_version: str = ""
 
 
 def read_baseline(path: str) -> Baseline:
@@ -83,7 +88,8 @@ def _checked(path: str, document: Any) -> Baseline:
             plans = figures.get("plans", [])
             if not all(isinstance(line, str) for plan in plans for line in plan):
                 raise TypeError(plans)
-    return Baseline(str(document["sqlite_version"]), document["tests"])
+    python = str(document.get("python_version", ""))
+    return Baseline(str(document["sqlite_version"]), document["tests"], python)
 
 
 def _refuse_odd_file(path: str) -> None:
@@ -112,6 +118,7 @@ def write_baseline(path: str, baseline: Baseline) -> None:
     """
     document = {
         "format_version": FORMAT_VERSION,
+        "python_version": baseline.python_version,
         "sqlite_version": baseline.sqlite_version,
         "tests": baseline.tests,
     }

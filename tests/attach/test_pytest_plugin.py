@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -126,6 +127,34 @@ def test_more_rows_may_come_from_another_test(run: Run) -> None:
     Path("test_suite.py").write_text(text)
     assert "or did another test" not in run("--queryprof-check").stdout
     assert "or did another test" in run("--queryprof-check", "-n", "2").stdout
+
+
+def test_a_check_says_what_it_compared(run: Run) -> None:
+    """How many tests, and how many of them do more; pytest's last lines have the reason."""
+    suite()
+    run("--queryprof-save")
+    result = run("--queryprof-check")
+    assert "3 tests compared with the baseline: none do more" in result.stdout
+    suite(times=7, index="")
+    result = run("--queryprof-check", "-rf")
+    assert "3 tests compared with the baseline: 3 do more" in result.stdout
+    assert "test_suite.py::test_load - Failed: more in the database than in the" in result.stdout
+    assert "the baseline is of" not in result.stdout
+
+
+@pytest.mark.parametrize("key", ["python_version", "sqlite_version"])
+def test_a_baseline_of_another_version_may_be_why(run: Run, key: str) -> None:
+    """Said where something fails. What a library of Python executes itself differs, too."""
+    suite()
+    run("--queryprof-save")
+    path = Path("queryprof-baseline.json")
+    path.write_text(re.sub(f'"{key}": ".*"', f'"{key}": "3.1"', path.read_text()))
+    assert "the baseline is of" not in run("--queryprof-check").stdout
+    suite(times=7)
+    what = {"python_version": "Python", "sqlite_version": "SQLite"}[key]
+    assert f"the baseline is of {what} 3.1, and this is " in run("--queryprof-check").stdout
+    path.write_text(re.sub(r' "python_version": ".*",\n', "", path.read_text()))
+    assert "the baseline is of Python" not in run("--queryprof-check").stdout
 
 
 def test_what_is_better_passes_and_says_how_to_accept_it(run: Run) -> None:

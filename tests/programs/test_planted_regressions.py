@@ -7,6 +7,7 @@ on other Pythons too.
 from __future__ import annotations
 
 import linecache
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -132,7 +133,7 @@ REGRESSIONS = {
             "    import time\n    time.sleep(2)\n    customer = customer_by_email(shop, email)\n",
         ),
         "async def greet",
-        "keeps its event loop standing still",
+        "an event loop stalled",
     ),
     "an ORDER BY without its index": (
         Change("ON orders (customer, day)", "ON orders (customer)"),
@@ -254,5 +255,9 @@ def test_no_false_alarm_on_a_busy_machine(check: Check) -> None:
 def test_the_baseline_is_what_is_saved_now(check: Check) -> None:
     """Saved again, on whatever Python this is, with the same SQLite: the same bytes."""
     assert check(option="--queryprof-save")[0] == 0
-    if f'"sqlite_version": "{sqlite3.sqlite_version}"' in GOLDEN.read_text():
-        assert Path("queryprof-baseline.json").read_text() == GOLDEN.read_text()
+    saved, golden = (
+        re.sub(r' "python_version": ".*",\n', "", path.read_text())
+        for path in (Path("queryprof-baseline.json"), GOLDEN)
+    )
+    if f'"sqlite_version": "{sqlite3.sqlite_version}"' in golden:
+        assert saved == golden

@@ -82,7 +82,9 @@ def test_nothing_is_written(
             (database.parent / name).write_bytes(content)
     before = state(database)
     said = queryprof("analyze", trace, "--db", database, "--prove").stdout
-    assert "CREATE INDEX t_a_idx ON t (a);" in said
+    assert (
+        f"with SQLite {sqlite3.sqlite_version}" in said
+    )  # it has measured; what won is the clock's
     assert state(database) == before
     assert list(temporary.iterdir()) == []
     if "open" in how:

@@ -304,3 +304,21 @@ def test_run_imports_what_it_needs_alone(script: Script) -> None:
     assert "queryprof.cli.recording" in imported
     heavy = ("queryprof.model", "queryprof.analysis", "queryprof.report.export")
     assert [name for name in imported if name.startswith(heavy)] == []
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "19"])
+def test_a_width_that_is_none_is_the_usual_one(queryprof: Run, columns: str) -> None:
+    """Some terminals and services give 0."""
+    queryprof(
+        "run",
+        "--no-report",
+        "-o",
+        "t.qprof",
+        "-c",
+        "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1')",
+    )
+    said = {
+        width: queryprof("report", "t.qprof", env={**os.environ, "COLUMNS": width}).stdout
+        for width in (columns, "80")
+    }
+    assert said[columns] == said["80"] != ""

@@ -290,20 +290,20 @@ def test_failures_of_tests_are_lines_of_their_own(name: str) -> None:
     cause = Cause(name, (frame,), 1, 9)
     step = Step(frame, Distribution(1, 10, 10), 9, 0, (cause,))
     messages = [
-        regression_message(name, [Deviation(name, before, figures, (name,))]),
-        budget_message(name, [(name, {name: figures})]),
-        stall_message(name, "max_stall_ms=1", [step]),
+        regression_message([Deviation(name, before, figures, (name,))]),
+        budget_message([(name, {name: figures})]),
+        stall_message("max_stall_ms=1", [step]),
     ]
     plain = [
-        regression_message("x", [Deviation("SELECT", before, figures, ("x",))]),
-        budget_message("x", [("x", {"SELECT": figures})]),
-        stall_message("x", "max_stall_ms=1", [step]),
+        regression_message([Deviation("SELECT", before, figures, ("x",))]),
+        budget_message([("x", {"SELECT": figures})]),
+        stall_message("max_stall_ms=1", [step]),
     ]
     for message, other in zip(messages, plain, strict=True):
         assert not CONTROL.search(message)
         assert len(message.split("\n")) == len(other.split("\n"))
     was, now = replace(before, plans=((f"SEARCH {name}",),)), replace(figures, plans=((name,),))
-    assert not CONTROL.search(regression_message(name, [Deviation(name, was, now, (name,))]))
+    assert not CONTROL.search(regression_message([Deviation(name, was, now, (name,))]))
 
 
 @FUZZED

@@ -7,6 +7,7 @@ is, with its control characters visible (queryprof.report.inert), and rich finds
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any, NoReturn, TextIO
 
@@ -40,6 +41,9 @@ class Table(rich.table.Table):
         super().add_row(*(Text(c) if isinstance(c, str) else c for c in cells), **options)
 
 
+LEAST_COLUMNS, USUAL_COLUMNS = 20, 80
+
+
 class _Console(Console):
     """One whose reader may end first."""
 
@@ -50,6 +54,9 @@ class _Console(Console):
 
 def console_for(file: TextIO | None = None, width: int | None = None) -> Console:
     """A console that writes to a file (standard output), with the terminal's colours and width."""
+    columns = os.environ.get("COLUMNS", "")
+    if width is None and columns.isdecimal() and int(columns) < LEAST_COLUMNS:
+        width = USUAL_COLUMNS  # 0 is what some terminals and services say of a width that they do not know
     return _Console(
         file=file, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False
     )

@@ -17,11 +17,15 @@ SHOWN_STATEMENTS = 5
 SHOWN_SITES = 3
 
 
-def regression_message(test: str, found: Sequence[Deviation]) -> str:
+# The first line is what pytest shows beside the test's name at the end of a run.
+
+
+def regression_message(found: Sequence[Deviation]) -> str:
     """Why a test failed against its baseline: each statement with what is worse, and its line.
     Possible reasons are shown at the end of the run, once for all tests (causes.py).
     """
-    lines = [f"{test} asks more of the database than its baseline:"]
+    reasons = dict.fromkeys(reason for deviation in found for reason in deviation.reasons)
+    lines = [f"more in the database than in the baseline: {', '.join(reasons)}"]
     for deviation in found[:SHOWN_STATEMENTS]:
         lines += _deviation(deviation)
     if len(found) > SHOWN_STATEMENTS:
@@ -29,37 +33,36 @@ def regression_message(test: str, found: Sequence[Deviation]) -> str:
     return _text(lines)
 
 
-def budget_message(test: str, exceeded: Iterable[tuple[str, TestFigures]]) -> str:
+def budget_message(exceeded: Sequence[tuple[str, TestFigures]]) -> str:
     """Why a budget is exceeded, with the queries that exceed it."""
-    parts = [[f"{test} exceeds its budget:" if test else "the budget is exceeded:"]]
-    parts += [[reason, *_query_lines(figures)] for reason, figures in exceeded]
+    parts = [[f"over budget: {reason}:", *_query_lines(figures)] for reason, figures in exceeded]
     return _text(*parts)
 
 
-def stall_message(test: str, budget: str, stalls: Iterable[Step]) -> str:
+def stall_message(budget: str, stalls: Iterable[Step]) -> str:
     """Why an event loop stalled for too long, with the steps that ran."""
     lines = [f"  {duration(step.durations.max_ns):>8}  {stall_line(step)}" for step in stalls]
     advice = "Move what waits or computes off the loop (aiosqlite, or asyncio.to_thread)."
-    head = f"{test} keeps its event loop standing still, {budget}:"
+    head = f"an event loop stalled, {budget}:"
     return _text([head], lines, [advice])
 
 
-def lock_message(test: str, budget: str, found: Iterable[LockTime]) -> str:
+def lock_message(budget: str, found: Iterable[LockTime]) -> str:
     """Why a lock was waited for, or held, for too long, with the statements and lines."""
     lines = []
     for one in found:
         frame = one.path[0] if one.path else None
         at = f" at {os.path.basename(frame.file)}:{frame.line}" if frame else ""
         lines.append(f"  {duration(one.max_ns):>8}  {one.statement}{at}")
-    head = f"{test} exceeds its budget of a lock, {budget}:"
+    head = f"over budget of a lock: {budget}:"
     return _text([head], lines)
 
 
-def slower_message(test: str, ns: int, longest_ns: int, figures: TestFigures) -> str:
+def slower_message(ns: int, longest_ns: int, figures: TestFigures) -> str:
     """Why a test failed for its database time, with its queries."""
     head = (
-        f"{test} was {duration(ns)} in the database, and never more than {duration(longest_ns)} in"
-        " its earlier runs on this machine:"
+        f"{duration(ns)} in the database, and never more than {duration(longest_ns)} in earlier runs on this"
+        " machine:"
     )
     return _text([head, *_query_lines(figures)])
 
@@ -96,7 +99,7 @@ def _deviation(deviation: Deviation) -> list[str]:
     for name in BASELINE_FIGURES:
         before = getattr(deviation.before, name, None)
         after = getattr(deviation.after, name, None)
-        if before != after and after is not None:
+        if after is not None and after > (before or 0):
             was = "?" if before is None else f"{before:,}"
             was = f"{was} -> " if deviation.before else ""
             changes.append(f"{name.replace('_', ' ').replace('vm', 'VM')} {was}{after:,}")
