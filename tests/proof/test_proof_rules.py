@@ -116,3 +116,14 @@ def test_what_a_plan_lists_of_an_index(
     tried: TriedIndex, listed: str, width: int, by_range: bool
 ) -> None:
     assert (tried.compared(listed), tried.is_searched_by_range(listed)) == (width, by_range)
+
+
+@pytest.mark.parametrize(
+    ("left_share", "least_ns"), [(1.0, 3 * MS), (0.2, 0.6 * MS), (0.1, 0.5 * MS), (0.001, 0.5 * MS)]
+)
+def test_a_change_wins_a_share_of_what_is_left_and_of_all(
+    left_share: float, least_ns: float
+) -> None:
+    """Of 100 ms: a thirtieth of what is left, and half a percent of all, as a finding does."""
+    times = Times([READ], {READ.statement: 1.0 * MS}, {READ.statement: left_share * MS})
+    assert times.least_ns() == pytest.approx(least_ns)

@@ -20,7 +20,14 @@ from queryprof.report.terminal.console import (
     write,
 )
 from queryprof.report.terminal.sql import Sql
-from queryprof.report.text.comparison import cautions, metric_name, ratio, summary, value
+from queryprof.report.text.comparison import (
+    cautions,
+    in_all,
+    metric_name,
+    ratio,
+    summary,
+    value,
+)
 from queryprof.report.text.plans import plan_change, plans_before_and_after
 
 CHARTED_INTERVALS = 4
@@ -51,7 +58,7 @@ def print_comparison(
     runs = f"{comparison.before_runs} and {comparison.after_runs} runs"
     parts: list[RenderableType] = [
         Text.assemble(("queryprof compare", "bold"), f"  {runs}, before and after"),
-        Text(summary(comparison)),
+        *(Text(line) for line in (summary(comparison), in_all(comparison)) if line),
         *(Text(f"! {caution}", style="yellow") for caution in cautions(comparison)),
     ]
     # First what all of it comes to: after a fix a new statement does what many executions did.

@@ -76,6 +76,20 @@ def summary(comparison: Comparison) -> str:
     return f"{len(kinds)} statements: {', '.join(parts)}"
 
 
+IN_ALL = ("vm_steps", "database_ns")
+
+
+def in_all(comparison: Comparison) -> str:
+    """What the runs as a whole came to, in one sentence; "": nothing of it is known."""
+    parts = [
+        f"{metric_name(change)} {value(change, change.before)} -> {value(change, change.after)}"
+        f" ({ratio(change)})"
+        for change in comparison.whole
+        if change.metric in IN_ALL and change.ratio is not None
+    ]
+    return f"in all: {', '.join(parts)}" if parts else ""
+
+
 def cautions(comparison: Comparison) -> list[str]:
     """What limits the verdicts, in sentences."""
     found = []
@@ -86,4 +100,7 @@ def cautions(comparison: Comparison) -> list[str]:
         )
     if not comparison.same_sqlite:
         found.append("the runs had different versions of SQLite: VM steps may drift")
+    kinds = {change.kind for change in comparison.statements}
+    if {"new", "gone"} <= kinds and "known" not in kinds:
+        found.append("no statement is of both sides: are they recordings of one program?")
     return found
