@@ -43,18 +43,36 @@ def explain(error: BaseException, database: str, has_write_lock: bool) -> None:
     """Adds the note, if the kernel knows of a lock. Type, arguments and text stay as they are.
 
     Args:
-        database: the path of its file.
+        database: the path of its file; "": SQLite refused it without a wait.
         has_write_lock: whether the connection that was refused has it: then it waited for readers.
     """
     if not budget.is_left():
         return
     start_s = time.monotonic()
     try:
-        lines = list(_readers(database) if has_write_lock else _holders(database))
+        lines: list[str] = []
+        if _is_of_snapshot(error):  # nobody has to have a lock now
+            lines = [SNAPSHOT]
+        elif database:
+            lines = list(_readers(database) if has_write_lock else _holders(database))
     finally:
         budget.spent_s += time.monotonic() - start_s
     if lines:
-        error.add_note("\n".join([f"queryprof: {os.path.basename(database)} is locked:", *lines]))
+        name = os.path.basename(database) or "the database"
+        error.add_note("\n".join([f"queryprof: {name} is locked:", *lines]))
+
+
+SNAPSHOT = (
+    "  another connection has committed since this transaction began to read: it cannot write any more,"
+    " and no timeout helps; begin it with BEGIN IMMEDIATE"
+)
+BUSY_SNAPSHOT = 517
+
+
+def _is_of_snapshot(error: BaseException) -> bool:
+    """Whether it is SQLITE_BUSY_SNAPSHOT (https://www.sqlite.org/rescode.html#busy_snapshot), of either driver."""
+    codes = (getattr(error, "sqlite_errorcode", None), getattr(error, "extendedresult", None))
+    return BUSY_SNAPSHOT in codes
 
 
 def _holders(database: str) -> Iterator[str]:

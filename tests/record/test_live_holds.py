@@ -248,6 +248,21 @@ def test_an_exception_says_who_has_the_lock(tmp_path: Path, queryprof: Run, mode
     assert "holder.py:7" in notes
 
 
+def test_a_transaction_of_an_older_state_is_refused_at_once(tmp_path: Path, queryprof: Run) -> None:
+    """Nobody has a lock: another connection has committed since it read."""
+    path = database(tmp_path / "t.db", "wal")
+    program = NOTED.replace(
+        'db.execute("SELECT 1")',
+        'other = sqlite3.connect(sys.argv[1], isolation_level=None); db.execute("BEGIN");'
+        ' db.execute("SELECT a FROM t").fetchone(); other.execute("UPDATE t SET a = a + 1")',
+    )
+    (tmp_path / "noted.py").write_text(textwrap.dedent(program))
+    output = queryprof(
+        "run", "--no-report", "--explain-locks", "-o", "n.qprof", "noted.py", path
+    ).stdout
+    assert "another connection has committed since this transaction began to read" in output
+
+
 def test_a_thread_of_the_same_process_is_named(tmp_path: Path, queryprof: Run) -> None:
     path = database(tmp_path / "t.db", "wal")
     program = NOTED.replace(

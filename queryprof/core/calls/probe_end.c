@@ -179,12 +179,13 @@ static void note_in_step(const qp_call *call, int64_t ticks)
 static QP_COLD void end_file_work(qp_call *call, int64_t changed_rows)
 {
     const qp_file_work *work = &call->active.work;
-    qp_call_wait refused = {0};
-    if (work->waits && work->failed) {
+    qp_call_wait refused = {0}; /* by SQLite itself: without a wait, of no path */
+    bool failed = work->failed;
+    if (work->waits && failed) {
         refused = work->wait[work->waits - 1];
     }
     qp_file_work_end(call, changed_rows);
-    if (refused.path) {
+    if (failed) {
         qp_refusal_explain(refused.path, refused.time.writes);
     }
 }

@@ -13,7 +13,7 @@
 void qp_refusal_explain_by(PyObject *function);
 
 /* Explains the exception that is set, of a call that has ended; `path`: of the database, a number
- * of database_paths.h; `writes`: see qp_file_work. Runs Python code, and keeps the exception. With
- * the GIL.
+ * of database_paths.h, 0 where SQLite refused it without a wait; `writes`: see qp_file_work. Runs
+ * Python code, and keeps the exception. With the GIL.
  */
 void qp_refusal_explain(uint32_t path, bool writes);

@@ -55,7 +55,7 @@ typedef struct {
 
 static inline void qp_file_work_clear(qp_file_work *work)
 {
-    work->any = work->opened = false;
+    work->any = work->opened = work->failed = false;
     work->sums = (qp_file_sums){0};
     work->refused_file = work->waited_file = NULL;
     work->waits = 0;
