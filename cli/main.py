@@ -100,10 +100,10 @@ def main() -> None:
 
         end_by(signal.SIGINT)  # a shell's loop ends with what has ended so
     except click.ClickException as error:
-        text = io.StringIO()
-        error.show(text)
-        for line in text.getvalue().rstrip("\n").split("\n"):
-            click.echo(visible(line.expandtabs(4)), err=True)
+        if type(error).__name__ == "NoArgsIsHelpError":  # of click from 8.2 on
+            error.show()
+        else:
+            click.echo(_in_one_line(error), err=True)
         sys.exit(EXIT_ERROR)
     except QueryprofError as error:
         click.echo(f"queryprof: {visible(str(error))}", err=True)
@@ -112,6 +112,17 @@ def main() -> None:
         drop_output()
         click.echo(f"queryprof: {visible(str(error))}", err=True)
         sys.exit(EXIT_ERROR)
+
+
+def _in_one_line(error: click.ClickException) -> str:
+    """What was wrong, and where to see what is right."""
+    said = " ".join(error.format_message().split())
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None:
+        return f"queryprof: {visible(said)}"
+    command = context.command_path.partition(" ")[2]
+    helps = f"({context.command_path} --help)"
+    return " ".join([f"queryprof: {command}:" if command else "queryprof:", visible(said), helps])
 
 
 def _open_missing_streams() -> None:

@@ -25,7 +25,7 @@ def read_whole(path: str) -> Profile:
 
     for recovered in bring_in(path):
         click.echo(
-            f"queryprof: recovered what a process left that was killed: {visible(recovered)}",
+            f"queryprof: recovered what a process left: {visible(recovered)}",
             err=True,
         )
     gc.disable()  # a large trace is 100,000 objects that all stay to the end

@@ -252,9 +252,11 @@ class Session:
         try:
             return self._keep(target)
         except Exception as error:
-            reason = str(error)
+            reason, folder = str(error), os.path.dirname(target.path) or "."
             named = reason if target.path in reason else f"{target.path}: {reason}"
             later = f"; `queryprof report {target.path}` does it later"
+            if not os.path.isdir(folder):
+                named, later = f"{folder}: there is no such directory", f"{later}, when there is"
             complain(f"the trace is not written: {named}{later if _core.region_path() else ''}")
             return False, ""
 

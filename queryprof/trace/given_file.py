@@ -6,6 +6,11 @@ import os
 import stat
 
 
+def what_is(found: os.stat_result) -> str:
+    """What is in a regular file's place."""
+    return "is a directory" if stat.S_ISDIR(found.st_mode) else "is no file"
+
+
 def content_of(path: str, bytes_: int = -1) -> bytes:
     """The content of a regular file, or so many bytes of it.
 
@@ -15,5 +20,5 @@ def content_of(path: str, bytes_: int = -1) -> bytes:
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError("is no file")
+            raise OSError(what_is(os.fstat(handle)))
         return file.read(bytes_)

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 
 from queryprof.errors import TraceError
 from queryprof.trace.checked_rows import CheckedTrace, reading, refuse_other_objects
+from queryprof.trace.given_file import what_is
 from queryprof.trace.header import address, is_sqlite, mode_without_changes
 from queryprof.trace.schema import APPLICATION_ID, SCHEMA_VERSION, migration
 
@@ -43,8 +44,9 @@ def connect(path: str) -> sqlite3.Connection:
     """A read-only connection to a trace of any version. Raises TraceError."""
     real = os.path.realpath(path)  # SQLite looks for a journal beside that, too
     try:
-        if not stat.S_ISREG(os.stat(real).st_mode):
-            raise TraceError(f"{path}: cannot be read: is no file")
+        found = os.stat(real)
+        if not stat.S_ISREG(found.st_mode):
+            raise TraceError(f"{path}: cannot be read: {what_is(found)}")
         if not is_sqlite(real):
             raise TraceError(f"{path}: is no queryprof trace")
         mode = mode_without_changes(real)

@@ -15,6 +15,7 @@ from operator import itemgetter
 
 from queryprof.core import _core
 from queryprof.errors import TraceError
+from queryprof.trace.given_file import what_is
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,9 +135,10 @@ class Region:
                 self.file = os.open(path, flags)
             except OSError as error:
                 raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
-            if not stat.S_ISREG(os.fstat(self.file).st_mode):  # a pipe is waited for
+            found = os.fstat(self.file)
+            if not stat.S_ISREG(found.st_mode):  # a pipe is waited for
                 os.close(self.file)
-                raise TraceError(f"{path}: cannot be read: is no file")
+                raise TraceError(f"{path}: cannot be read: {what_is(found)}")
         try:
             self._bytes = len(memory) if memory is not None else os.fstat(self.file).st_size
             self._read_description()

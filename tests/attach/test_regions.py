@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -178,6 +179,22 @@ def test_an_end_that_can_import_nothing_leaves_its_trace_to_the_report(
     assert not Path("x.qprof").exists()
     assert queryprof("report", "x.qprof").returncode == 0
     assert by_operation(read_profile("x.qprof"))[SELECT] == 10
+
+
+def test_a_directory_that_is_not_there_is_named(script: Script, queryprof: Run) -> None:
+    """Once; what was recorded is kept until it is there."""
+    path = script(
+        f"import os, queryprof\nos.mkdir('later')\nqueryprof.install('later/x.qprof')\n{ASKS}os.rmdir('later')\nwork(10)\n"
+    )
+    result = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True)
+    assert re.fullmatch(
+        r"queryprof: the trace is not written: \S*later: there is no such directory; `queryprof report \S*x.qprof`"
+        r" does it later, when there is\n",
+        result.stderr,
+    )
+    Path("later").mkdir()
+    assert queryprof("report", "later/x.qprof").returncode == 0
+    assert by_operation(read_profile("later/x.qprof"))[SELECT] == 10
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to be root")

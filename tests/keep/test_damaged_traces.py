@@ -324,6 +324,9 @@ def test_what_is_no_file_is_refused(good: Path, command: Command, tmp_path: Path
     """A pipe is never waited for; odd names are one line."""
     os.mkfifo("x.qprof")
     assert all("is no file" in line for line in refused(command))
+    os.unlink("x.qprof")
+    Path("x.qprof").mkdir()
+    assert all("directory" in line for line in refused(command))
     odd = os.fsdecode(b"\xff\x1b[2J\n.qprof")
     code, _, err = command("report", odd)
     assert (code, err) == (2, "queryprof: \\udcff\\x1b[2J\\n.qprof: there is no such trace\n")
