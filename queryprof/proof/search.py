@@ -77,7 +77,7 @@ class Search:
 
     Attributes:
         chosen: the best found so far, in the order in which they were found.
-        taken: names that are in use; queries: those that can be measured; reasons: why others cannot.
+        queries: those that can be measured; reasons: why others cannot.
         statistics: those that the database has; inserts: the recorded ones, and what they lose.
     """
 

@@ -21,7 +21,7 @@ from queryprof.analysis.findings import (
     transactions,
     work,
 )
-from queryprof.analysis.findings.finding import Finding, Severity, severity_of
+from queryprof.analysis.findings.finding import Finding, Severity, most_severe, severity_of
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner
 from queryprof.analysis.findings.program import (
     NO_TASKS,
@@ -133,7 +133,7 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
     if cause.category == waits.category:  # stalls are a part of what it takes on the loop
         return replace(
             cause,
-            severity=min(cause.severity, waits.severity, key=list(Severity).index),
+            severity=most_severe(cause.severity, waits.severity),
             evidence=(*waits.evidence, *cause.evidence),
             doubt="",
         )
@@ -151,7 +151,7 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
         cause,
         gain_ns=max(cause.gain_ns, waits.gain_ns),
         share=max(cause.share, waits.share),
-        severity=min(cause.severity, waits.severity, key=list(Severity).index),
+        severity=most_severe(cause.severity, waits.severity),
         evidence=(*cause.evidence, *waits.evidence),
     )
 
@@ -177,7 +177,7 @@ def _one_by_one(known: Finding, finding: Finding) -> Finding:
     index, or with a text for each: what wins most.
     """
     if (known.category, finding.category, finding.doubt) == ("re_prepare", "n_plus_one", ""):
-        most = min(known.severity, finding.severity, key=list(Severity).index)
+        most = most_severe(known.severity, finding.severity)
         return replace(
             finding,
             severity=most,
@@ -241,7 +241,7 @@ def _with_others(first: Finding, *others: Finding) -> Finding:
         first,
         gain_ns=first.gain_ns + gain_ns,
         share=min(1.0, first.share + sum(one.share for one in others)),
-        severity=min(first.severity, _severity([first, *others]), key=list(Severity).index),
+        severity=most_severe(first.severity, _severity([first, *others])),
         evidence=(*first.evidence, f"{more}: {others[0].statement}"),
     )
 
@@ -277,9 +277,7 @@ def _merged(group: list[Finding]) -> Finding:
         first,
         gain_ns=gain_ns,
         share=min(1.0, sum(one.share for one in group)),
-        severity=min(
-            (*(one.severity for one in group), _severity(group)), key=list(Severity).index
-        ),
+        severity=most_severe(*(one.severity for one in group), _severity(group)),
         evidence=(*first.evidence, f"{serves}: {', '.join(dict.fromkeys(places))}"),
     )
 
@@ -326,7 +324,7 @@ def find(
         key=lambda one: (
             one.category == "outlier",
             one.category != "lock_upgrade",  # calls fail: that comes before what is slow
-            list(Severity).index(one.severity),
+            one.severity.rank,
             -one.gain_ns,
             one.identity,
         ),

@@ -16,6 +16,19 @@ class Severity(StrEnum):
     MEDIUM = "medium"
     LOW = "low"
 
+    @property
+    def rank(self) -> int:
+        """0 is the most severe."""
+        return list(Severity).index(self)
+
+
+def most_severe(*found: Severity) -> Severity:
+    return min(found, key=lambda one: one.rank)
+
+
+def least_severe(*found: Severity) -> Severity:
+    return max(found, key=lambda one: one.rank)
+
 
 HIGH_SHARE = 0.10
 """From this share of the run on, or ..."""
@@ -60,7 +73,7 @@ CATEGORIES = {
     "over_fetch": "more rows are made than the program takes",
     "heavy_query": "a query takes much of the time, and no fault of it is known",
 }
-"""What each category means, in the order of precedence where one statement fits several."""
+"""What each category means; find.RULES has their order of precedence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +85,7 @@ class Finding:
         share: of the program's time that a fix can win at the most (0 to 1); gain_ns: the time.
         statement: as recorded; "" where it is about none.
         site: where to change the program.
-        loop_line: of the loop around the call, in the file of `loop_site`; None: not known.
+        loop: the loop around the call; None: not known.
         evidence: what was measured, in sentences.
         fix: what to do; code: SQL or Python where it can be written, else "".
         doubt: what is not sure; "" when nothing is in doubt.

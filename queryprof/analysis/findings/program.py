@@ -17,6 +17,7 @@ from queryprof.analysis.findings.finding import (
     LEAST_SHARE,
     Finding,
     Severity,
+    least_severe,
     severity_of,
 )
 from queryprof.analysis.findings.groups import Group, by_function, groups_of, hand_over
@@ -391,8 +392,7 @@ class Program:
         if share < LEAST_SHARE and gain_ns < LEAST_NS:
             return None
         severity = severity_of(share, gain_ns / self.spans if self.spans else 0.0)
-        order = list(Severity)
-        severity = order[max(order.index(severity), order.index(most))]
+        severity = least_severe(severity, most)
         return Finding(
             category, severity, min(share, 1.0), round(gain_ns), statement, site, loop, evidence,
             fix, code, doubt, whole=name,
