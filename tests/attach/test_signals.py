@@ -212,3 +212,49 @@ def test_a_key_arrives_once(
         assert process.wait() == 7
     os.close(keyboard)
     os.close(terminal)
+
+
+LATE = """
+import os, signal, subprocess, sys
+from queryprof.cli.signals import Forwarding
+signal.signal(signal.SIGUSR1, lambda *_: print("late"))
+tells = "import os, signal; os.kill(os.getppid(), signal.SIGUSR1)"
+with Forwarding() as signals:
+    child = subprocess.Popen([sys.executable, "-c", tells])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and its signal waits
+    print(signals.wait(child))
+"""
+
+
+def test_a_signal_that_comes_with_the_end_is_nobody_s() -> None:
+    """It was for the command, which has ended."""
+    done = subprocess.run([PYTHON, "-c", LATE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
+
+
+UNWITNESSED = """
+import os, signal, subprocess, sys
+from queryprof.cli.signals import Forwarding
+shows = (
+    "import signal, sys\\n"
+    "for number in (signal.SIGPIPE, signal.SIGUSR1):\\n"
+    "    signal.signal(number, lambda number, _: print(number, flush=True))\\n"
+    "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\\n"
+    "print('ready', flush=True)\\n"
+    "while True: signal.pause()\\n"
+)
+with Forwarding() as signals:
+    os.kill(signals._witness.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, signals._witness.pid, os.WEXITED | os.WNOWAIT)
+    child = subprocess.Popen([sys.executable, "-c", shows], stdout=subprocess.PIPE, text=True)
+    child.stdout.readline()
+    os.kill(os.getpid(), signal.SIGUSR1)
+    os.kill(os.getpid(), signal.SIGTERM)  # taken last: its number is the largest
+    status = signals.wait(child)
+print(status, child.stdout.read().split() == [str(int(signal.SIGUSR1))])
+"""
+
+
+def test_a_witness_that_was_killed_changes_nothing_of_the_command() -> None:
+    done = subprocess.run([PYTHON, "-c", UNWITNESSED], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("3 True\n", "")

@@ -44,6 +44,17 @@ queryprof.uninstall()
 assert not gc.isenabled()
 """
 
+DEEP = """
+from queryprof.core.undisturbed import undisturbed
+def deep(number):
+    return number and deep(number - 1)
+sys.setrecursionlimit(60)
+with undisturbed():
+    deep(900)
+queryprof.uninstall()
+assert sys.getrecursionlimit() == 60
+"""
+
 FEW_CALLS = """
 sys.setrecursionlimit(60)
 queryprof.uninstall()
@@ -52,7 +63,9 @@ assert sys.getrecursionlimit() == 60
 
 
 @pytest.mark.parametrize(
-    "end", [COLLECTIONS, NO_COLLECTIONS, FEW_CALLS, NO_LIMIT], ids=["gc", "no gc", "60", "no limit"]
+    "end",
+    [COLLECTIONS, NO_COLLECTIONS, FEW_CALLS, DEEP, NO_LIMIT],
+    ids=["gc", "no gc", "60", "deep", "no limit"],
 )
 def test_the_trace_is_written(tmp_path: Path, end: str) -> None:
     """No garbage is collected meanwhile: of a daemon thread's connections there may be more and more."""
