@@ -10,6 +10,7 @@
 #include "calls/library_watch.h"
 #include "calls/refusal.h"
 #include "calls/workload.h"
+#include "context/spans.h"
 #include "counters/locks.h"
 #include "loops/steps.h"
 #include "runtime/clock.h"
