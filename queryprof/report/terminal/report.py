@@ -62,11 +62,11 @@ def print_report(
     places = Places(report.profile)
     parts: list[RenderableType] = [*_overview(report.overview)]
     parts += what_to_do(findings, places)
+    parts += loop_summary(report, places)  # what is none of the database's is in no finding
     if report.overview.calls:
         parts += _vital_few(report, findings, places, console.width, beyond)
     parts += errors(report, places) + lock_summary(report)
     parts += repeat_summary(report, places) + handoff_summary(report, places)
-    parts += loop_summary(report, places)
     if report.overview.calls:
         parts.append(_more(report, _shown(report, beyond)))
     write(console, parts)
