@@ -10,8 +10,14 @@ from queryprof.analysis.units import counted
 from queryprof.model import OTHER_LINE, Process, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
 
-COMPLETE = "Complete: every call until the recording ended is here, with its statement and line."
-"""Of the processes that recorded themselves: others leave nothing that could be missed."""
+
+def complete(processes: int) -> str:
+    """What is said where nothing is known to be missing. A Python process with an environment of its own, or
+    without site-packages, is not seen: how many were recorded is said, therefore.
+    """
+    recorded = "one process that was" if processes == 1 else f"{processes} processes that were"
+    return f"Complete: every call of the {recorded} recorded is here, with its statement and line."
+
 
 UNKNOWN_STATEMENT = "(unknown)"
 

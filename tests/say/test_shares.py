@@ -10,6 +10,7 @@ from say.by_hand import MAIN, aggregate, process, profile_of
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.libraries import OWN_NOTE
 from queryprof.analysis.findings.whole import BUSY, PROCESSES, whole_of
+from queryprof.analysis.overview import complete
 from queryprof.analysis.report import Report
 from queryprof.model import Frame, Profile, StackSample, Thread, ThreadUsage
 from queryprof.report.findings.text import hint
@@ -82,3 +83,15 @@ def test_what_a_library_executes_for_itself_is_no_loop() -> None:
     report = Report(profile)
     assert report.notes == {"SELECT QUOTE(?)": OWN_NOTE}
     assert find(report, lambda frame, _: replace(frame, line=1), {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("processes", "said"),
+    [(1, "the one process that was recorded"), (3, "the 3 processes that were recorded")],
+)
+def test_what_is_complete_is_of_the_recorded_processes(processes: int, said: str) -> None:
+    """A child with an environment of its own is not seen."""
+    assert (
+        complete(processes)
+        == f"Complete: every call of {said} is here, with its statement and line."
+    )

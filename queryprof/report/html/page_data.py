@@ -19,7 +19,7 @@ from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import unknown_causes
 from queryprof.analysis.holds import sum_of
 from queryprof.analysis.loops import LoopFinding, cumulative
-from queryprof.analysis.overview import COMPLETE
+from queryprof.analysis.overview import complete
 from queryprof.analysis.report import Report
 from queryprof.analysis.spans import SpanFinding
 from queryprof.analysis.timeline import timeline_of
@@ -124,7 +124,7 @@ class _Page:
                 "places": ranking.count if overview.calls else 0,
             },
             "cautions": [self._numbers.text(caution) for caution in overview.cautions],
-            "complete": COMPLETE,
+            "complete": complete(report.overview.processes),
             "timeline": self._timeline(),
             "pareto": self._pareto(self._notable()),
             "findings": [self._finding(finding) for finding in self._findings],

@@ -14,7 +14,7 @@ from rich.padding import Padding
 
 from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.overview import COMPLETE, Overview
+from queryprof.analysis.overview import Overview, complete
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals
 from queryprof.analysis.units import average, count, counted, duration, percent, seconds
@@ -123,7 +123,7 @@ def _overview(overview: Overview) -> Iterable[RenderableType]:
     for caution in overview.cautions:
         yield Text(f"! {caution}", style="yellow")
     if not overview.cautions:
-        yield Text(COMPLETE, style="dim")
+        yield Text(complete(overview.processes), style="dim")
 
 
 def _shown(report: Report, beyond: bool) -> int:
