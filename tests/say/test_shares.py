@@ -20,6 +20,7 @@ pytestmark = pytest.mark.once
 MS = 1_000_000
 SECOND = 1000 * MS
 READ = "SELECT a FROM t WHERE b = ?"
+VIEW = Frame("orders", "/app/views.py", 9)
 HANDLER = Frame("get_response", "/venv/site-packages/django/core/handlers/base.py", 1, "library")
 QUOTES = Frame(
     "DatabaseOperations._quote_params_for_last_executed_query",
@@ -33,7 +34,7 @@ def usage(thread: Thread, ms: int) -> ThreadUsage:
     return ThreadUsage(thread, ms * MS // 2, ms * MS // 2, 0, 0, None, None, None, None, SECOND, ())
 
 
-def server(*cpu_ms: int, stack: tuple[Frame, ...] = (MAIN, HANDLER)) -> Profile:
+def server(*cpu_ms: int, stack: tuple[Frame, ...] = (VIEW, HANDLER)) -> Profile:
     """A second of a thread each, which have the database for 200 ms each."""
     threads = [Thread(1, f"T{number}") for number in range(len(cpu_ms))]
     one = aggregate(READ, (MAIN,), ns=200 * MS, count=100)
@@ -51,10 +52,19 @@ def server(*cpu_ms: int, stack: tuple[Frame, ...] = (MAIN, HANDLER)) -> Profile:
         (server(100), (200 * MS, BUSY)),
         (server(300, 100), (500 * MS, BUSY)),
         (server(1000), (SECOND, "run")),
-        (server(300, stack=(MAIN,)), (SECOND, "run")),
+        (server(300, stack=(VIEW,)), (SECOND, "run")),
+        (server(300, stack=(VIEW, HANDLER, MAIN)), (SECOND, "run")),
         (replace(server(300), thread_usage=()), (SECOND, "run")),
     ],
-    ids=["waits", "waits in the database", "two threads", "is busy", "no server", "not known"],
+    ids=[
+        "waits",
+        "waits in the database",
+        "two threads",
+        "is busy",
+        "no server",
+        "a test's client",
+        "not known",
+    ],
 )
 def test_a_server_s_shares_are_of_the_time_that_it_was_busy(
     profile: Profile, whole: tuple[int, str]
@@ -63,8 +73,8 @@ def test_a_server_s_shares_are_of_the_time_that_it_was_busy(
     assert whole_of(profile, 0) == whole
     assert whole_of(profile, 50 * MS)[0] == 50 * MS
     found = find(Report(profile), lambda frame, _: replace(frame, line=1), {})
-    assert {one.whole for one in found} == {whole[1]}
-    assert ("WsgiMiddleware" in hint(found)) == (whole[1] == BUSY)
+    assert {one.whole for one in found} <= {whole[1]}
+    assert ("WsgiMiddleware" in hint(found)) == (whole[1] == BUSY)  # of which there are findings
 
 
 def test_processes_without_queries_are_not_counted() -> None:

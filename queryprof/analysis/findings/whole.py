@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from queryprof.analysis.findings.libraries import is_request
+from queryprof.analysis.findings.libraries import is_request, outside_of_request
 from queryprof.model import Profile, Thread
 
 SPANS = "spans' time"
@@ -29,12 +29,12 @@ def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
 
 
 def _busy_ns(profile: Profile) -> int:
-    """How long the threads of a program that serves requests ran, or were in the database; 0: it serves none, or it is
-    not known. A server waits for requests most of its time.
+    """How long the threads of a program that serves requests ran, or were in the database; 0: it serves none (a test
+    that makes requests itself), or it is not known. A server waits for requests most of its time.
     """
     stacks = [one.stack for one in profile.stack_samples]
     stacks += [one.stack for one in profile.exemplars]
-    if not any(map(is_request, stacks)):
+    if not any(is_request(stack) and not outside_of_request(stack) for stack in stacks):
         return 0
     database_ns: Counter[Thread] = Counter()
     for one in profile.aggregates:
