@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 from say.by_hand import MAIN, aggregate, process, profile_of
+from say.test_causes import Knows
 
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.libraries import OWN_NOTE
+from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.whole import BUSY, PROCESSES, whole_of
 from queryprof.analysis.overview import complete
 from queryprof.analysis.report import Report
-from queryprof.model import Frame, Profile, StackSample, Thread, ThreadUsage
+from queryprof.model import Frame, Plan, Profile, StackSample, Thread, ThreadUsage
 from queryprof.report.findings.text import hint
 
 pytestmark = pytest.mark.once
@@ -105,3 +107,21 @@ def test_what_is_complete_is_of_the_recorded_processes(processes: int, said: str
         complete(processes)
         == f"Complete: every call of {said} is here, with its statement and line."
     )
+
+
+def test_findings_that_are_one_have_one_share() -> None:
+    """Of one whole: another one's share may be of the spans."""
+    first, other = (
+        aggregate(READ, (MAIN,), ns=200 * MS, count=100),
+        Frame("other", "/app/main.py", 99),
+    )
+    second = aggregate("SELECT c FROM t WHERE b = ?", (other,), ns=100 * MS, count=100)
+    served = Served(("SCAN t",), "CREATE INDEX t_b ON t (b);", ("b",))
+    scans = [
+        one._replace(full_scan_steps=10**6, rows=100, vm_steps=3 * 10**6) for one in (first, second)
+    ]
+    profile = replace(
+        profile_of(*scans), plans=tuple(Plan(one.statement, "app.db", "SCAN t") for one in scans)
+    )
+    (found,) = find(Report(profile), lambda *_: None, {}, Knows(served))
+    assert found.share == pytest.approx(found.gain_ns / SECOND)

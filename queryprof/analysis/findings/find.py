@@ -240,10 +240,15 @@ def _with_others(first: Finding, *others: Finding) -> Finding:
     return replace(
         first,
         gain_ns=first.gain_ns + gain_ns,
-        share=min(1.0, first.share + sum(one.share for one in others)),
+        share=_share(first, first.gain_ns + gain_ns),
         severity=most_severe(first.severity, _severity([first, *others])),
         evidence=(*first.evidence, f"{more}: {others[0].statement}"),
     )
+
+
+def _share(first: Finding, gain_ns: float) -> float:
+    """The share that several findings can win together, of what the first one's is of."""
+    return min(1.0, first.share * gain_ns / first.gain_ns) if first.gain_ns else first.share
 
 
 def _severity(group: list[Finding]) -> Severity:
@@ -276,7 +281,7 @@ def _merged(group: list[Finding]) -> Finding:
     return replace(
         first,
         gain_ns=gain_ns,
-        share=min(1.0, sum(one.share for one in group)),
+        share=_share(first, gain_ns),
         severity=most_severe(*(one.severity for one in group), _severity(group)),
         evidence=(*first.evidence, f"{serves}: {', '.join(dict.fromkeys(places))}"),
     )
