@@ -64,6 +64,11 @@ def rows(number: float) -> str:
     return f"{text} row" if text == "1" else f"{text} rows"
 
 
+def rows_of_scan(steps: float) -> str:
+    """The rows of a table that is read from end to end: SQLite counts the steps from one to the next."""
+    return rows(steps + 1)
+
+
 def size(value: float | None) -> str:
     """Bytes as 12 B, 3.4 kB, 5.6 MB or 7.8 GB (powers of 1,000); or unknown."""
     if value is None:

@@ -120,7 +120,7 @@ def test_an_order_with_a_limit_wants_an_index_in_that_order(statement: str) -> N
     profile = planned(statement, "SCAN t\nUSE TEMP B-TREE FOR ORDER BY")
     (found,) = findings(profile)
     assert found.category == PLANS[statement]
-    assert "9,999 rows" in found.evidence[0]
+    assert "10,000 rows" in found.evidence[0]
 
 
 def test_without_a_schema_no_sql_is_shown() -> None:

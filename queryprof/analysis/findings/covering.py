@@ -15,7 +15,7 @@ from queryprof.analysis.findings.selectivity import rows_left
 from queryprof.analysis.findings.work import ONCE, wins_of
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.rules import SCANNED_ROWS
-from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import average, counted, rows_of_scan
 from queryprof.analysis.units import rows as rows_of
 
 INDEX_USED = re.compile(r"(SCAN|SEARCH) \S+ USING INDEX (\S+)")
@@ -68,7 +68,7 @@ def covering_scan(program: Program) -> Iterator[Finding | None]:
                 group.steady_ns * won.share,
                 (
                     (
-                        f"{counted(totals.executions, 'execution')} read {rows_of(read)} of the table"
+                        f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} of the table"
                         f" each to return {average(totals.rows_each)}{won.made_of}"
                     ),
                 ),

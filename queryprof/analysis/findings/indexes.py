@@ -14,7 +14,7 @@ from queryprof.analysis.findings.program import Program
 from queryprof.analysis.marks import ROW_STEPS
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.totals import Totals
-from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import average, counted, rows_of_scan
 from queryprof.analysis.units import rows as rows_of
 from queryprof.model import Index, Schema
 from queryprof.sql.clauses import (
@@ -76,7 +76,7 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - (totals.rows_each or 0) / max(read, 1)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} read {rows_of(read)} to return"
+                    f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} each to return"
                     f" {average(totals.rows_each)}"
                 ),
                 reason.evidence,

@@ -14,7 +14,7 @@ from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.selectivity import MANY_RETURNED, Left, rows_left
 from queryprof.analysis.marks import CORRELATED, INDEX, SCAN, SORT, marked_step
 from queryprof.analysis.plans import signs_of
-from queryprof.analysis.units import average, counted
+from queryprof.analysis.units import average, counted, rows_of_scan
 from queryprof.analysis.units import rows as rows_of
 
 AFTER_OFFSET = (
@@ -110,7 +110,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * wins[0],
             (
                 (
-                    f"{counted(totals.executions, 'execution')} read {rows_of(read)} to return"
+                    f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} each to return"
                     f" {average(returned)}{_made_of(needed, returned)}"
                 ),
                 _step(group, SCAN),
@@ -194,7 +194,7 @@ def _fired_scan(program: Program, group: Group) -> Finding | None:
         group.steady_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
         (
             (
-                f"{counted(totals.executions, 'execution')} read {rows_of(totals.full_scan_steps or 0)}"
+                f"{counted(totals.executions, 'execution')} read {rows_of_scan(totals.full_scan_steps or 0)}"
                 " each from end to end, which the statement itself does not"
             ),
         ),
@@ -262,7 +262,7 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
         if served and not (served.sorts_less or served.is_other):
             continue  # no index has that order
         takes_few = limited or (sorts_less(program, group) and _sorts_for_few(group))
-        read = f", and reads {rows_of(scanned)}," if scanned else ""
+        read = f", and reads {rows_of_scan(scanned)}," if scanned else ""
         if totals.executions <= ONCE or not (limited or group.repeats or totals.executions > 10):
             continue
         yield program.finding(

@@ -38,7 +38,8 @@ def mark_in_words(mark: Mark) -> str:
     if mark.kind == SORT:
         return f"sorts{each}"
     left_out = " (OFFSET reads what it leaves out)" if mark.skips else ""
-    return f"reads{_rows('', mark.work)} to return {average(round(mark.returned, 1))}{left_out}"
+    read = None if mark.work is None else mark.work + 1  # SQLite counts the steps from row to row
+    return f"reads{_rows('', read)} to return {average(round(mark.returned, 1))}{left_out}"
 
 
 def _rows(before: str, rows: float | None) -> str:
