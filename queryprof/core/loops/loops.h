@@ -30,8 +30,10 @@ typedef struct qp_running_loop {
     _Atomic uint64_t seen_number;
     uint64_t seen_ticks;
     int64_t seen_cpu_ns;
-    uint64_t watched_number; /* the watchdog's own: the step that it watches, ... */
-    int64_t watched_ns;      /* ... and after which duration it samples that */
+    int64_t seen_queued_ns;    /* ready to run, by the watchdog's first look, ... */
+    _Atomic int64_t queued_ns; /* ... and between that and its last one */
+    uint64_t watched_number;   /* the watchdog's own: the step that it watches, ... */
+    int64_t watched_ns;        /* ... and after which duration it samples that */
     /* The rest with the GIL. */
     bool in_use;
     bool has_clock; /* its time is the monotonic clock's: its lag can be computed */

@@ -79,13 +79,13 @@ static void add_cpu(qp_stall_row *to, const qp_step *step, int64_t ns)
 {
     enum { PARTS = 10 }; /* of the step; it must have seen one of them */
     const qp_running_loop *running_loop = step->running_loop;
-    int64_t now_ns = qp_cpu_wanted_ns(running_loop->kernel_id);
+    int64_t now_ns = qp_cpu_ns(running_loop->kernel_id);
     int64_t seen_ns = qp_clock_ns(qp_clock_elapsed(running_loop->seen_ticks, qp_clock_ticks()));
     if (now_ns < 0 || atomic_load(&running_loop->seen_number) != step->number ||
         seen_ns < ns / PARTS) {
         return;
     }
-    int64_t cpu_ns = now_ns - running_loop->seen_cpu_ns;
+    int64_t cpu_ns = now_ns - running_loop->seen_cpu_ns + atomic_load(&running_loop->queued_ns);
     if (seen_ns > ns) {
         int64_t least_ns = cpu_ns - (seen_ns - ns), most_ns = cpu_ns < ns ? cpu_ns : ns;
         bool is_known = most_ns <= ns / 2 || least_ns > ns / 2;

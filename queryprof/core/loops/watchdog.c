@@ -21,11 +21,14 @@ _Atomic bool qp_watchdog_sleeps;
 static void sample(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks)
 {
     long own = qp_thread_kernel_id(), other = running_loop->kernel_id;
-    int64_t queued_ns = qp_cpu_queued_ns(own) + qp_cpu_queued_ns(other);
+    int64_t others_ns = qp_cpu_queued_ns(other);
+    int64_t queued_ns = qp_cpu_queued_ns(own) + others_ns;
     PyGILState_STATE gil = PyGILState_Ensure();
     qp_here.muted = true;
     int64_t waited_ns = qp_clock_ns(qp_clock_elapsed(asked_ticks, qp_clock_ticks()));
-    queued_ns = qp_cpu_queued_ns(own) + qp_cpu_queued_ns(other) - queued_ns;
+    others_ns = qp_cpu_queued_ns(other);
+    atomic_store(&running_loop->queued_ns, others_ns - running_loop->seen_queued_ns);
+    queued_ns = qp_cpu_queued_ns(own) + others_ns - queued_ns;
     look(running_loop, number, asked_ticks, waited_ns > queued_ns ? waited_ns - queued_ns : 0);
     PyGILState_Release(gil);
 }
@@ -42,7 +45,9 @@ static uint64_t watch(qp_running_loop *running_loop)
     if (running_loop->watched_number != number) {
         running_loop->watched_number = number;
         running_loop->watched_ns = qp_stall_ns;
-        running_loop->seen_cpu_ns = qp_cpu_wanted_ns(running_loop->kernel_id);
+        running_loop->seen_cpu_ns = qp_cpu_ns(running_loop->kernel_id);
+        running_loop->seen_queued_ns = qp_cpu_queued_ns(running_loop->kernel_id);
+        atomic_store(&running_loop->queued_ns, 0);
         running_loop->seen_ticks = now;
         atomic_store(&running_loop->seen_number, running_loop->seen_cpu_ns < 0 ? 0 : number);
     }

@@ -3,6 +3,8 @@
 #endif
 #include "runtime/cpu_time.h"
 
+#include "runtime/thread_local.h"
+
 #ifdef __linux__
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,6 +27,9 @@ bool qp_thread_is_main(void)
  * the kernel does not count. */
 int64_t qp_cpu_queued_ns(long kernel_id)
 {
+    if (!qp_here.has_own_files) {
+        return 0;
+    }
     char path[64], text[96];
     snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", kernel_id);
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -41,7 +46,7 @@ int64_t qp_cpu_queued_ns(long kernel_id)
     return strtoll(second, NULL, 10);
 }
 
-int64_t qp_cpu_wanted_ns(long kernel_id)
+int64_t qp_cpu_ns(long kernel_id)
 {
     struct timespec time;
     /* The number of a thread's clock, made as pthread_getcpuclockid makes it; a thread that has
@@ -50,7 +55,7 @@ int64_t qp_cpu_wanted_ns(long kernel_id)
     if (!kernel_id || clock_gettime(clock, &time) != 0) {
         return -1;
     }
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec + qp_cpu_queued_ns(kernel_id);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 #else
 long qp_thread_kernel_id(void)
@@ -63,7 +68,7 @@ bool qp_thread_is_main(void)
     return true;
 }
 
-int64_t qp_cpu_wanted_ns(long kernel_id)
+int64_t qp_cpu_ns(long kernel_id)
 {
     (void)kernel_id;
     return -1;

@@ -10,11 +10,12 @@ long qp_thread_kernel_id(void);
 /* Whether the running thread is the first of its process; true where that is unknown. */
 bool qp_thread_is_main(void);
 
-/* Nanoseconds that a living thread of this process ran, or was ready to run; -1: unknown. Needs
- * no GIL. */
-int64_t qp_cpu_wanted_ns(long kernel_id);
+/* Nanoseconds that a living thread of this process ran; -1: unknown. Needs no GIL. */
+int64_t qp_cpu_ns(long kernel_id);
 
-/* Nanoseconds that such a thread was ready to run and did not; 0: unknown. Needs no GIL. */
+/* Nanoseconds that such a thread was ready to run and did not; 0: unknown. It reads a file: in a
+ * thread that has files of its own alone, as the program may close what it did not open, or take
+ * its number for free. Needs no GIL. */
 int64_t qp_cpu_queued_ns(long kernel_id);
 
 /* Nanoseconds of CPU time that the running thread has had. Needs no GIL. */
