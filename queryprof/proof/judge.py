@@ -19,6 +19,7 @@ import hashlib
 import os
 import pickle
 import re
+import secrets
 import signal
 import sys
 import tempfile
@@ -188,10 +189,11 @@ class Judge:
         """
         left: dict[int, str] = {}
         found: list[list[int]] = []
+        tried = f"queryprof_{secrets.token_hex(4)}_"  # no name that the database has
         for number, create in enumerate(creates):
             try:
-                self.do(name, create.replace("{}", f"queryprof_{number}"))
-                left[number] = f"queryprof_{number}"
+                self.do(name, create.replace("{}", f"{tried}{number}"))
+                left[number] = f"{tried}{number}"
             except Exception:  # noqa: S112  an expression that no index may have
                 continue
         for _ in range(rounds):

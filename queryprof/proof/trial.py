@@ -9,13 +9,15 @@ the plan which of an index it uses (https://www.sqlite.org/eqp.html).
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import permutations
 from typing import Any
 
 from queryprof.analysis.findings.planning import Served
-from queryprof.analysis.plans import Steps, is_worse, normal_form, signs_of
+from queryprof.analysis.plans import Steps, normal_form, signs_of
+from queryprof.proof.better_plans import compared_in, is_better, scans_in, searches_more, sorting_in
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.expressions import expressions_of
 from queryprof.proof.judging import EMPTY, Judge, StatementError
@@ -25,6 +27,9 @@ from queryprof.sql.clauses import functions_in
 from queryprof.sql.tokens import tokens_of
 
 MOST_TERMS = 3
+MOST_STEPS = 500
+"""Of a plan."""
+
 MOST_COVERING = 5
 """Of an index that has all that is read: a wider one is a second copy of the table."""
 
@@ -43,11 +48,11 @@ KEYS = (
     " WHERE k.key AND NOT i.partial ORDER BY i.name, k.seqno"
 )
 OTHER_TYPES = ("TEXT", "INTEGER", "")
-USED = re.compile(r"USING (?:COVERING )?INDEX queryprof_(\d{1,4})(?: \((.*)\))?$")
-COVERING = re.compile(r"USING COVERING INDEX queryprof_")
+TRIED = f"queryprof_{secrets.token_hex(4)}_"
+"""Of the names of indexes that are tried: none that the database may have, whoever made it."""
+
+USED = re.compile(rf"USING (?:COVERING )?INDEX {TRIED}(\d{{1,4}})(?: \((.*)\))?$")
 LOOKED_UP = re.compile(r"(?:SCAN|SEARCH) \S+ USING INDEX (\S+)")
-SEARCHED = re.compile(r"\s*SEARCH \S+ USING (?!AUTOMATIC).*\((.*)\)$")
-COMPARED = re.compile(r"[=<>]+")
 SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -69,10 +74,12 @@ class Trial:
     def plan(self) -> Steps:
         """Its plan there. Raises StatementError."""
         rows = self._explained("EXPLAIN QUERY PLAN")
+        if len(rows) > MOST_STEPS:  # of views of views there are as many as one likes
+            raise StatementError(f"its plan has more than {MOST_STEPS} steps")
         depths, lines = {0: -1}, []
         for number, parent, _, detail in rows:
             depths[number] = depths.get(parent, -1) + 1
-            lines.append("  " * depths[number] + detail)
+            lines.append("  " * depths[number] + " ".join(detail.splitlines()))
         return normal_form("\n".join(lines))
 
     def served(self, before: Steps) -> Served:
@@ -81,18 +88,19 @@ class Trial:
         found, after = self._search(before, columns)
         found = [one for one in found if not any(begins(one, other) for other in found)]
         if found:
-            covering = self._covering(found[0], after, columns) if len(columns) == 1 else None
+            covering = self._all_covering(found, after, columns)
             return Served(
                 before,
                 self._created(found),
                 tuple(term.column for index in found for term in index.terms),
                 is_plain=not any(term.is_expression for index in found for term in index.terms),
-                covers=covering == found[0],
-                covering=self._created([covering]) if covering and covering != found[0] else "",
-                still_scans=_scans(after) > 1,  # one may be the outermost loop
-                searches=_searches_more(before, after),
-                finds_end=_compared(after) <= _compared(before) and _scans(after) < _scans(before),
-                sorts_less=_sorting(after) < _sorting(before),
+                covers=covering == found,
+                covering=self._created(covering) if covering and covering != found else "",
+                still_scans=scans_in(after) > 1,  # one may be the outermost loop
+                searches=searches_more(before, after),
+                finds_end=compared_in(after) <= compared_in(before)
+                and scans_in(after) < scans_in(before),
+                sorts_less=sorting_in(after) < sorting_in(before),
                 by_range=_is_by_range(after),
             )
         types, collations = self._differing(before, columns)
@@ -111,27 +119,32 @@ class Trial:
             return ""  # it is on an expression, or on some rows alone
         with self._undone():
             self._judge.do(EMPTY, f"DROP INDEX {_in_quotes(used[0][1])}")
-            wide = self._covering(TriedIndex(table, tuple(terms)), before, columns)
-        return self._created([wide]) if wide else ""
+            wide = self._all_covering([TriedIndex(table, tuple(terms))], before, columns)
+        return self._created(wide)
 
     def _created(self, indexes: Sequence[TriedIndex]) -> str:
         return " ".join(f"{index.sql(self._free(index.name), self._quoted)};" for index in indexes)
 
-    def _covering(
-        self, index: TriedIndex, plan: Steps, columns: Mapping[str, tuple[str, ...]]
-    ) -> TriedIndex | None:
-        """An index with the other columns that the statement reads of its table; None: it would be too wide, or the
-        planner takes another way with it.
+    def _all_covering(
+        self, indexes: Sequence[TriedIndex], plan: Steps, columns: Mapping[str, tuple[str, ...]]
+    ) -> list[TriedIndex]:
+        """The indexes with the other columns that the statement reads of their tables; none: one would be too wide,
+        the planner takes another way with them, or reads a table without.
         """
-        names = columns.get(index.table, ())
-        rest = tuple(TriedTerm(name) for name in names if name not in index.columns)
-        wide = TriedIndex(index.table, (*index.terms, *rest))
-        if len(wide.terms) > MOST_COVERING or any(term.is_expression for term in index.terms):
-            return None
-        after, used = self._plan_with([wide])
-        is_read_alone = any(COVERING.search(step) for step in after)
-        is_as_good = _compared(after) >= _compared(plan) and _sorting(after) <= _sorting(plan)
-        return wide if used and is_read_alone and is_as_good else None
+        wide: list[TriedIndex] = []
+        for index in indexes:
+            names = columns.get(index.table, ())
+            rest = tuple(TriedTerm(name) for name in names if name not in index.columns)
+            wide.append(TriedIndex(index.table, (*index.terms, *rest)))
+            is_wide = len(wide[-1].terms) > MOST_COVERING
+            if is_wide or any(term.is_expression for term in index.terms):
+                return []
+        after, used = self._plan_with(wide)
+        is_as_good = compared_in(after) >= compared_in(plan) and sorting_in(after) <= sorting_in(
+            plan
+        )
+        looks_up = any(LOOKED_UP.search(step) for step in after) or signs_of(after).scans
+        return wide if len(used) == len(wide) and is_as_good and not looks_up else []
 
     def _free(self, name: str) -> str:
         """A name that nothing in the schema has."""
@@ -185,7 +198,7 @@ class Trial:
         for indexes in (taken, self._on_expressions(columns)):
             new = [index for index in indexes if not self._exists(index)]
             after, used = self._plan_with(new)
-            if used and _is_better(before, after):
+            if used and is_better(before, after):
                 return [new[number] for number in used], after
         return [], before
 
@@ -193,7 +206,7 @@ class Trial:
         self, before: Steps, columns: Mapping[str, tuple[str, ...]]
     ) -> tuple[TriedIndex, ...]:
         """One whose first columns are those of GROUP BY or DISTINCT: one of them alone has no group together."""
-        if len(columns) != 1 or not _sorting(before):
+        if len(columns) != 1 or not sorting_in(before):
             return ()
         ((table, names),) = columns.items()
         for width in range(2, MOST_TERMS + 1) if len(names) <= MOST_COVERING else ():
@@ -202,7 +215,7 @@ class Trial:
                 for terms in permutations(names, width)
             ]
             after, used = self._plan_with(tried)
-            if used and _sorting(after) < _sorting(before):
+            if used and sorting_in(after) < sorting_in(before):
                 return tuple(tried[number] for number in used)
         return ()
 
@@ -220,8 +233,8 @@ class Trial:
                 first = TriedIndex(known.table, (TriedTerm(name), *known.terms))
                 wider = (*taken[:place], first, *taken[place + 1 :])
                 (before, _), (after, used) = self._plan_with(taken), self._plan_with(wider)
-                is_better = _compared(after) > _compared(before)
-                if place in used and is_better and _sorting(after) <= _sorting(before):
+                is_better = compared_in(after) > compared_in(before)
+                if place in used and is_better and sorting_in(after) <= sorting_in(before):
                     taken = wider
         return taken
 
@@ -238,7 +251,7 @@ class Trial:
             for expression in (*computed, *anycase):
                 index = TriedIndex(table, (TriedTerm(expression, is_expression=True),))
                 with self._undone(), suppress(StatementError):
-                    self._judge.do(EMPTY, index.sql("queryprof_0", _in_quotes))
+                    self._judge.do(EMPTY, index.sql(f"{TRIED}0", _in_quotes))
                     found.append(index)
         return found
 
@@ -257,11 +270,11 @@ class Trial:
         Terms that are compared for equality come first: after a range no further one is searched by.
         """
         before, _ = self._plan_with(taken)
-        wider = list(dict.fromkeys(wider_ones(taken, columns, sorts=bool(_sorting(before)))))
+        wider = list(dict.fromkeys(wider_ones(taken, columns, sorts=bool(sorting_in(before)))))
         found: tuple[TriedIndex, ...] = ()
         while True:
             after, used = self._plan_with(wider)
-            is_sorted = _sorting(after) < _sorting(before)
+            is_sorted = sorting_in(after) < sorting_in(before)
             by_range = [
                 wider[n] for n, listed in used.items() if wider[n].is_searched_by_range(listed)
             ]
@@ -276,7 +289,7 @@ class Trial:
         """The plan with indexes; the numbers of those in it, with what is compared in them."""
         with self._undone():
             for number, index in enumerate(indexes):
-                self._judge.do(EMPTY, index.sql(f"queryprof_{number}", _in_quotes))
+                self._judge.do(EMPTY, index.sql(f"{TRIED}{number}", _in_quotes))
             plan = self.plan()
         used: dict[int, str] = {}
         for step in plan:
@@ -338,7 +351,7 @@ class Trial:
             if plan != before and not any("AUTOMATIC" in step for step in plan):
                 return False  # it is more that has changed
             after, used = self._plan_with([TriedIndex(table, (TriedTerm(name),))])
-            return bool(used) and _compared(after) > _compared(before)
+            return bool(used) and compared_in(after) > compared_in(before)
         return False
 
     def _quoted(self, name: str) -> str:
@@ -359,38 +372,10 @@ class Trial:
             self._judge.do(EMPTY, "RELEASE queryprof")
 
 
-def _is_better(before: Steps, after: Steps) -> bool:
-    """Whether a plan searches by more, or sorts less, and reads no more from end to end."""
-    if is_worse(before, after):
-        return False
-    return _searches_more(before, after) or _sorting(after) < _sorting(before)
-
-
-def _searches_more(before: Steps, after: Steps) -> bool:
-    """Whether a plan searches by more, or reads no longer from end to end: the end of an index is its max()."""
-    return _compared(after) > _compared(before) or _scans(after) < _scans(before)
-
-
-def _scans(plan: Steps) -> int:
-    """How many tables it reads from end to end, by an index or without."""
-    return len(signs_of(plan).scans + signs_of(plan).index_scans)
-
-
-def _sorting(plan: Steps) -> int:
-    """How much it sorts: whole results, and results that are sorted in part."""
-    return sum(1 if what.startswith("RIGHT PART") else 2 for what in signs_of(plan).temporary)
-
-
 def _is_by_range(plan: Steps) -> bool:
     """Whether an index of ours is searched by comparisons that are none for equality."""
     found = [used[2] for step in plan if (used := USED.search(step)) and used[2]]
     return any("=" not in re.sub("[<>]=", "", listed) for listed in found)
-
-
-def _compared(plan: Steps) -> int:
-    """By how many comparisons its tables are searched."""
-    found = [SEARCHED.match(step) for step in plan]
-    return sum(len(COMPARED.findall(one[1])) for one in found if one)
 
 
 def _in_quotes(name: str) -> str:

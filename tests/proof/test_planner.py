@@ -73,7 +73,7 @@ COVERING = {
     "SELECT sum(ts) FROM item WHERE lower(kind) = ?": (False, ""),
     "SELECT i.kind, count(*) FROM item i JOIN owner o ON o.id = i.owner WHERE o.city = ? GROUP BY i.kind": (
         False,
-        "",
+        "owner (city); CREATE INDEX item_owner_kind ON item (owner, kind)",
     ),
 }
 """Whether the index that serves it has all that it reads; and the one that has."""
@@ -106,7 +106,7 @@ def test_the_index_is_the_one_that_the_planner_takes(statement: str) -> None:
 
 
 @pytest.mark.parametrize("statement", COVERING)
-def test_an_index_may_have_all_that_is_read_of_one_table(statement: str) -> None:
+def test_indexes_may_have_all_that_is_read_of_tables(statement: str) -> None:
     """What is compared or grouped comes first; an index of six columns, or on an expression, is none."""
     with Planner({}, {}, TABLES) as planner:
         served = planner.served(statement, (plan_of(statement),))
@@ -194,6 +194,27 @@ HOSTILE = {
     "a long number": f"CREATE TABLE u (x); CREATE INDEX queryprof_{'9' * 5000} ON u (x)",
     "taken names": "CREATE TABLE t_a (x); CREATE TABLE u (x); CREATE INDEX t_a_2 ON u (x)",
 }
+
+
+def test_views_of_views_have_an_end() -> None:
+    """Each the one before twice: a plan of 2^16 steps is not taken apart."""
+    views = [
+        f"CREATE VIEW v{n} AS SELECT * FROM v{n - 1} UNION ALL SELECT * FROM v{n - 1}"
+        for n in range(1, 17)
+    ]
+    tables = ["CREATE TABLE t (a, b)", "CREATE VIEW v0 AS SELECT * FROM t", *views]
+    with Planner({}, {}, tables) as planner:
+        assert planner.served("SELECT b FROM v16 WHERE a = ?", (("SCAN t",),)) is None
+    with Planner({}, {}, tables[:6]) as planner:
+        assert planner.served("SELECT b FROM v2 WHERE a = ?", ())
+
+
+def test_a_table_s_name_may_have_a_line_s_end() -> None:
+    """Plans of recordings have a space there."""
+    with Planner({}, {}, ['CREATE TABLE "t\nx" (a, b)']) as planner:
+        served = planner.served('SELECT b FROM "t\nx" WHERE a = ?', (("SCAN t x",),))
+    assert served
+    assert (served.is_other, served.terms) == (False, ("a",))
 
 
 @pytest.mark.parametrize("what", HOSTILE)

@@ -11,8 +11,8 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.selectivity import rows_left
-from queryprof.analysis.findings.work import ONCE, wins_of
+from queryprof.analysis.findings.selectivity import rows_left, wins_of
+from queryprof.analysis.findings.work import ONCE
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.rules import SCANNED_ROWS
 from queryprof.analysis.units import average, counted, rows_of_scan

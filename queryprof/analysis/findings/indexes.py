@@ -11,6 +11,7 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.planning import NO_INDEX, Served
 from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.selectivity import rows_left, wins_of
 from queryprof.analysis.marks import ROW_STEPS
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.totals import Totals
@@ -70,6 +71,9 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
             reason = _read(program, group, scanned, guesses=False)
         if reason is None:
             continue
+        left = rows_left(group, served)
+        wins = wins_of(served, left, read)
+        is_unknown = bool(served and served.by_prefix and wins[1] < wins[0] / 2)
         yield program.finding(
             "index_defeated",
             group,
@@ -83,9 +87,13 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
             ),
             reason.fix,
             program.loop_of(group),
-            code=served.code if served else "",
-            doubt=reason.doubt,
+            code=served.code if served and not is_unknown else "",
+            doubt=reason.doubt or PREFIX * bool(served and served.by_prefix),
+            most=Severity.MEDIUM if served and served.by_prefix else Severity.HIGH,
         )
+
+
+PREFIX = "It serves patterns that begin with a letter, and that few rows match: those that begin with % or * search all."
 
 
 @dataclass(frozen=True, slots=True)

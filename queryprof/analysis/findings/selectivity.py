@@ -64,3 +64,12 @@ def rows_left(group: Group, served: Served | None) -> Left:
         shares.FETCHED_ROWS,
         ADDED_UP if adds_up else OTHERS,
     )
+
+
+def wins_of(served: Served | None, left: Left, read: float) -> tuple[float, float]:
+    """The parts of a scan's calls that its index wins, by the fewest and the most rows that it leaves."""
+    lookup = shares.COVERED_ROWS if served and served.covers else shares.LOOKUP_ROWS
+    least, most = (
+        shares.scanned(read, rows, left.more, lookup) for rows in (left.least, left.most)
+    )
+    return least, most

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
-from queryprof.analysis.findings.indexes import SCAN_STEPS, works_hard
+from queryprof.analysis.findings.indexes import PREFIX, SCAN_STEPS, works_hard
 from queryprof.analysis.findings.libraries import loaded_before
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.selectivity import MANY_RETURNED, Left, rows_left
+from queryprof.analysis.findings.selectivity import MANY_RETURNED, Left, folds, rows_left, wins_of
 from queryprof.analysis.marks import CORRELATED, INDEX, SCAN, SORT, marked_step
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted, rows_of_scan
@@ -24,6 +25,11 @@ AFTER_OFFSET = (
 BUILD_STEPS = 8
 """VM steps for each row of an automatic index: Column (of two columns), Noop, Rowid, MakeRecord,
 FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/opcode.html).
+"""
+
+MANY_LOOKED_UP = 100
+"""Rows, from which on an index that has all that is read of them wins more than one on what is compared: of 400 of
+40,000 rows 0.99 in place of 0.79.
 """
 
 ONCE = 2
@@ -97,9 +103,12 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             continue
         if served and served.code and not served.searches:
             continue  # it would come sorted: see temp_btree_sort
+        if served and not served.code and folds(group, served):
+            continue  # no index is known, and all may be added up
         columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
         left = rows_left(group, served)
-        wins = wins_of(served, left, read)
+        covering = _covering(group, served, left)
+        wins = wins_of(replace(served, covers=True) if served and covering else served, left, read)
         needed, is_unknown = left.least, wins[1] < wins[0] / 2
         by_range = bool(served and served.by_range and returned < MANY_RETURNED)
         is_wide = by_range and not (served and served.row_steps)
@@ -115,13 +124,15 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                 ),
                 _step(group, SCAN),
             ),
-            _unless_changed(program, group, _index_fix(served, columns))
+            _unless_changed(program, group, _index_fix(served, columns, is_unknown) + covering.fix)
             + _and_loaded_before(program, group),
             program.loop_of(group),
-            code="" if served and served.still_scans else _code(program, group),
+            code=""
+            if served and (served.still_scans or (is_unknown and not covering.code))
+            else covering.code or _code(program, group),
             doubt="It ran once: a report may have to read all."
             if totals.executions <= ONCE
-            else "It serves patterns that begin with a letter: those that begin with % or * search all of it."
+            else PREFIX
             if is_prefix
             else "The index is searched by a range: how much that leaves to read, --prove measures."
             if is_wide
@@ -134,13 +145,25 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def wins_of(served: Served | None, left: Left, read: float) -> tuple[float, float]:
-    """The parts of a scan's calls that its index wins, by the fewest and the most rows that it leaves."""
-    lookup = shares.COVERED_ROWS if served and served.covers else shares.LOOKUP_ROWS
-    least, most = (
-        shares.scanned(read, rows, left.more, lookup) for rows in (left.least, left.most)
+@dataclass(frozen=True, slots=True)
+class _Covering:
+    """An index that has all that is added up, too: nothing is looked up in the table."""
+
+    code: str = ""
+    fix: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.code)
+
+
+def _covering(group: Group, served: Served | None, left: Left) -> _Covering:
+    """Where many rows may be left, which each would be looked up."""
+    makes_few = folds(group, served) or group.is_distinct
+    if served is None or not served.covering or not makes_few or left.most < MANY_LOOKED_UP:
+        return _Covering()
+    return _Covering(
+        served.covering, " With the other columns that it reads, the table is not read."
     )
-    return least, most
 
 
 def _made_of(needed: float, returned: float) -> str:
@@ -224,7 +247,9 @@ def _most(served: Served | None, is_once: bool, is_wide: bool) -> Severity:
     return Severity.MEDIUM if is_once or is_wide or has_none else Severity.HIGH
 
 
-def _index_fix(served: Served | None, columns: str) -> str:
+def _index_fix(served: Served | None, columns: str, is_unknown: bool) -> str:
+    if columns and is_unknown and not (served and served.covering):
+        return f"An index on what it compares ({columns}) wins where few rows have one value of it: --prove measures."
     if columns:
         several = "indexes" if served and served.code.count("CREATE") > 1 else "an index"
         measure = (
