@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from queryprof.analysis.findings.finding import Finding
@@ -179,7 +180,21 @@ def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proo
             search.chosen = [step for step in search.chosen if step not in losing]
             return _prove(judge, search)
         proofs.extend(_proof(search, query) for query in search.queries)
-    return tuple(change for _, change in made), tuple(proofs)
+    changes = tuple(change for _, change in made)
+    return (_agreeing(changes, proofs) if len(proofs) == len(search.queries) else changes), tuple(
+        proofs
+    )
+
+
+def _agreeing(changes: tuple[Change, ...], proofs: Sequence[Proof]) -> tuple[Change, ...]:
+    """The changes with wins that add up to what all statements win, which were measured again after the last one."""
+    won_ns = sum(proof.recorded_ns - proof.after_ns for proof in proofs) - sum(
+        change.inserts * (change.insert_ns or 0.0) for change in changes
+    )
+    wins_ns = sum(change.win_ns for change in changes)
+    if won_ns <= 0 or wins_ns <= 0:
+        return changes
+    return tuple(replace(change, win_ns=change.win_ns * won_ns / wins_ns) for change in changes)
 
 
 def _is_of_use(search: Search, step: Step, change: Change) -> bool:

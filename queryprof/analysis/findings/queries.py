@@ -24,11 +24,11 @@ from queryprof.analysis.findings.libraries import (
     owner_of,
 )
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.side_by_side import most_beside_threads, said_of_threads
+from queryprof.analysis.findings.side_by_side import part_alone, said_of_threads
 from queryprof.analysis.spans import RepeatFinding
 from queryprof.analysis.units import average, count, counted, duration, shortened
 from queryprof.model import Frame
-from queryprof.sql.clauses import first_table
+from queryprof.sql.clauses import comparisons_of, first_table
 
 FEW = 20
 """A statement that runs less often is in no costly loop."""
@@ -100,7 +100,10 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
         is_for_many = rows > FEW_ROWS or (group.has_list and rows > 1)
         depends = _reads_what_it_writes(program, group)
-        if not is_sure and (is_for_many or is_work or takes_first or is_matched or depends):
+        is_matched |= _compares_patterns_alone(group)
+        if (is_matched and not in_spans) or (
+            not is_sure and (is_for_many or is_work or takes_first or depends)
+        ):
             continue  # it is for many items already, or each execution is too much work
         each_ns = group.steady_ns / max(runs, 1)
         evidence = [
@@ -125,13 +128,14 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         finding = program.finding(
             "n_plus_one",
             group,
-            (group.cost_ns - (1 - shares.JOINED) * group.more_rows_ns) * (1 - 1 / max(runs, 1)),
+            part_alone(group)
+            * (group.cost_ns - (1 - shares.JOINED) * group.more_rows_ns)
+            * (1 - 1 / max(runs, 1)),
             tuple(evidence),
             RECURSIVE if is_recursion and not parent else _one_query(program, group, parent),
             loop,
             doubt=said_of_threads(group)
             or ("" if in_spans or parent else "The loop's items may not come from a query."),
-            most=most_beside_threads(program, group),
         )
         yield replace(finding, parent=parent.statement) if finding and parent else finding
 
@@ -156,6 +160,12 @@ def _reads_what_it_writes(program: Program, group: Group) -> bool:
         and 2 * one.totals.executions >= group.totals.executions
         for one in program.near(group.function)
     )
+
+
+def _compares_patterns_alone(group: Group) -> bool:
+    """Whether no IN and no JOIN finds what it finds for each pattern: these would search the table for each."""
+    operators = {one.operator for one in comparisons_of(group.statement) if one.clause != "SET"}
+    return bool(operators) and operators <= {"LIKE", "GLOB"}
 
 
 def _is_around_both(loop: CallSite, group: Group, parent: Group) -> bool:

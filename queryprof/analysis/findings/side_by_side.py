@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from queryprof.analysis.findings.finding import Severity, severity_of
 from queryprof.analysis.findings.groups import Group
-from queryprof.analysis.findings.program import Program
 from queryprof.analysis.units import duration
 
 MOST_THREADS = 60
 """Threads that have a name of their own in a recording, and little less."""
+
+
+def part_alone(group: Group) -> float:
+    """The part of its time that a statement would take if each execution took the median: of threads few wait for each
+    other, and these long. 1 of a single thread.
+    """
+    return min(1.0, group.alone_ns / max(group.steady_ns, 1)) if group.threads > 1 else 1.0
 
 
 def said_of_threads(group: Group) -> str:
@@ -16,14 +21,6 @@ def said_of_threads(group: Group) -> str:
         return ""
     number = f"{group.threads} threads" if group.threads < MOST_THREADS else "Many threads"
     return (
-        f"{number} run it: what they wait for each other (the interpreter's lock) is in these"
-        f" times. If each took as long as half of them at the most, they were {duration(group.alone_ns)} in all."
+        f"{number} run it: what they wait for each other (the interpreter's lock) is left out. If each took as long as"
+        f" half of them at the most, they were {duration(group.alone_ns)} of {duration(group.steady_ns)}."
     )
-
-
-def most_beside_threads(program: Program, group: Group) -> Severity:
-    """The severity at the most: where several threads run it, that of what none has to wait for."""
-    if group.threads < 2:
-        return Severity.HIGH
-    part = min(1.0, group.alone_ns / max(group.steady_ns, 1))
-    return severity_of(part * group.cost_ns / max(program.run_ns, 1), 0.0)

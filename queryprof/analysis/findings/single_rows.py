@@ -14,7 +14,7 @@ from queryprof.analysis.findings.queries import (
     parent_of,
     repeated_in_spans,
 )
-from queryprof.analysis.findings.side_by_side import most_beside_threads, said_of_threads
+from queryprof.analysis.findings.side_by_side import part_alone, said_of_threads
 from queryprof.analysis.findings.transactions import has_own_commits
 from queryprof.analysis.units import counted, duration, shortened
 
@@ -42,7 +42,7 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
             yield program.finding(
                 "single_inserts",
                 group,
-                (group.cost_ns - group.steady_ns) * (1 - 1 / runs),
+                part_alone(group) * (group.cost_ns - group.steady_ns) * (1 - 1 / runs),
                 (
                     (
                         f"{counted(runs, 'row')} inserted in {duration(group.steady_ns / runs)} each"
@@ -52,7 +52,6 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
                 ONE_INSERT[library],
                 program.loop_of(group),
                 doubt=said_of_threads(group),
-                most=most_beside_threads(program, group),
             )
 
 
@@ -72,13 +71,12 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "single_changes",
             group,
-            group.cost_ns * (1 - 1 / runs),
+            part_alone(group) * group.cost_ns * (1 - 1 / runs),
             tuple(evidence),
             ONE_CHANGE.get(program.library(group.statement), AT_ONCE).format(verb=group.verb),
             program.loop_of(group),
             doubt=said_of_threads(group)
             or "Where the statement still runs for each row, it wins what is around it alone.",
-            most=most_beside_threads(program, group),
         )
 
 

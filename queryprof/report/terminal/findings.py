@@ -67,6 +67,8 @@ def what_to_do(findings: Sequence[Finding], places: Places) -> list[RenderableTy
             Text(change_at(finding, places), "bold cyan", overflow="fold"),
             Text(f"-> {finding.fix}", "green", overflow="fold"),
         ]
+        if finding.doubt:
+            inside.append(Text(f"Not sure: {finding.doubt}", STYLES["doubt"], overflow="fold"))
         parts += [_head(number, finding), Padding(Group(*inside), (0, 0, 0, 5))]
     return parts
 
