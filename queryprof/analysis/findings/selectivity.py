@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.planning import Served
+from queryprof.sql.clauses import functions_in
+from queryprof.sql.tokens import tokens_of
 
 MANY_RETURNED = 2
 """Rows, from which on they are not what count() and sum() make of all that a range leaves."""
@@ -15,6 +17,19 @@ OTHERS = (
     "Other conditions leave rows out, too: how many this index leaves is not known, and of more than a tenth of the"
     " table it wins little. --prove measures."
 )
+
+
+JOINING = frozenset({"GROUP_CONCAT", "STRING_AGG", "JSON_GROUP_ARRAY", "JSON_GROUP_OBJECT"})
+"""Functions whose value has its parts in the order in which rows are read."""
+
+
+def order_note(group: Group) -> str:
+    """What is said of an index where a result depends on the order in which rows are read."""
+    called = JOINING.intersection(map(str.upper, functions_in(tokens_of(group.statement))))
+    return "".join(
+        f" {one.lower()}() joins values in the order of rows, which an index changes."
+        for one in sorted(called)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,14 @@ from queryprof.analysis.findings.indexes import PREFIX, SCAN_STEPS, works_hard
 from queryprof.analysis.findings.libraries import loaded_before
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.selectivity import MANY_RETURNED, Left, folds, rows_left, wins_of
+from queryprof.analysis.findings.selectivity import (
+    MANY_RETURNED,
+    Left,
+    folds,
+    order_note,
+    rows_left,
+    wins_of,
+)
 from queryprof.analysis.marks import CORRELATED, INDEX, SCAN, SORT, marked_step
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.units import average, counted, rows_of_scan
@@ -124,7 +131,13 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
                 ),
                 _step(group, SCAN),
             ),
-            _unless_changed(program, group, _index_fix(served, columns, is_unknown) + covering.fix)
+            _unless_changed(
+                program,
+                group,
+                _index_fix(served, columns, is_unknown)
+                + covering.fix
+                + order_note(group) * bool(covering),
+            )
             + _and_loaded_before(program, group),
             program.loop_of(group),
             code=""
