@@ -17,6 +17,8 @@ from queryprof.model import BASELINE_FIGURES
 from queryprof.trace.given_file import content_of
 
 FORMAT_VERSION = 1
+MOST_VERSION = 40
+"""Characters of the name of one, which is printed."""
 
 MARK = b'"format_version"'
 """In every baseline, also in one with the marks of a merge conflict."""
@@ -88,8 +90,8 @@ def _checked(path: str, document: Any) -> Baseline:
             plans = figures.get("plans", [])
             if not all(isinstance(line, str) for plan in plans for line in plan):
                 raise TypeError(plans)
-    python = str(document.get("python_version", ""))
-    return Baseline(str(document["sqlite_version"]), document["tests"], python)
+    python = str(document.get("python_version", ""))[:MOST_VERSION]
+    return Baseline(str(document["sqlite_version"])[:MOST_VERSION], document["tests"], python)
 
 
 def _refuse_odd_file(path: str) -> None:

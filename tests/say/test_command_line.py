@@ -306,7 +306,7 @@ def test_run_imports_what_it_needs_alone(script: Script) -> None:
     assert [name for name in imported if name.startswith(heavy)] == []
 
 
-@pytest.mark.parametrize("columns", ["0", "1", "19"])
+@pytest.mark.parametrize("columns", ["0", "1", "19", "10001", "9" * 400])
 def test_a_width_that_is_none_is_the_usual_one(queryprof: Run, columns: str) -> None:
     """Some terminals and services give 0."""
     queryprof(

@@ -41,7 +41,7 @@ class Table(rich.table.Table):
         super().add_row(*(Text(c) if isinstance(c, str) else c for c in cells), **options)
 
 
-LEAST_COLUMNS, USUAL_COLUMNS = 20, 80
+LEAST_COLUMNS, USUAL_COLUMNS, MOST_COLUMNS = 20, 80, 10_000
 
 
 class _Console(Console):
@@ -55,7 +55,7 @@ class _Console(Console):
 def console_for(file: TextIO | None = None, width: int | None = None) -> Console:
     """A console that writes to a file (standard output), with the terminal's colours and width."""
     columns = os.environ.get("COLUMNS", "")
-    if width is None and columns.isdecimal() and int(columns) < LEAST_COLUMNS:
+    if width is None and columns.isdecimal() and not LEAST_COLUMNS <= int(columns) <= MOST_COLUMNS:
         width = USUAL_COLUMNS  # 0 is what some terminals and services say of a width that they do not know
     return _Console(
         file=file, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False
