@@ -27,8 +27,9 @@ from queryprof.sql.clauses import functions_in
 from queryprof.sql.tokens import tokens_of
 
 MOST_TERMS = 3
-MOST_STEPS = 500
-"""Of a plan."""
+ANYCASE = " COLLATE NOCASE"
+
+MOST_STEPS = 500  # of a plan
 
 MOST_COVERING = 5
 """Of an index that has all that is read: a wider one is a second copy of the table."""
@@ -42,6 +43,7 @@ COLUMNS = (
 )
 REFERRING = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
 NAMES = "SELECT name FROM sqlite_schema"
+TABLE_OF = "SELECT tbl_name FROM sqlite_schema WHERE name = ? AND type = 'index'"
 INDEXES = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?"
 KEYS = (
     'SELECT i.name, k.name, k."desc" FROM pragma_index_list(?) AS i, pragma_index_xinfo(i.name) AS k'
@@ -95,6 +97,7 @@ class Trial:
                 tuple(term.column for index in found for term in index.terms),
                 is_plain=not any(term.is_expression for index in found for term in index.terms),
                 covers=covering == found,
+                widened=self._widened(before, columns),
                 covering=self._created(covering) if covering and covering != found else "",
                 still_scans=scans_in(after) > 1,  # one may be the outermost loop
                 searches=searches_more(before, after),
@@ -105,22 +108,26 @@ class Trial:
             )
         types, collations = self._differing(before, columns)
         wide = self._widened(before, columns)
-        return Served(before, differing=types, recollated=collations, covering=wide)
+        return Served(before, differing=types, recollated=collations, widened=wide)
 
     def _widened(self, before: Steps, columns: Mapping[str, tuple[str, ...]]) -> str:
-        """The SQL of the index that a plan reads, with what it looks up in the table; "": of none, or too wide."""
-        used = [found for step in before if (found := LOOKED_UP.search(step))]
-        if len(used) != 1 or len(columns) != 1:
-            return ""
-        (table,) = columns
-        keys = self._judge.rows(EMPTY, KEYS, (table,))
-        terms = [TriedTerm(key, bool(falls)) for name, key, falls in keys if name == used[0][1]]
+        """The SQL of the index that the innermost loop of a plan reads, with what it looks up in the table; "": of none,
+        or too wide.
+        """
+        used = [found[1] for step in before if (found := LOOKED_UP.search(step))][-1:]
+        tables = [
+            str(one) for name in used for (one,) in self._judge.rows(EMPTY, TABLE_OF, (name,))
+        ]
+        keys = self._judge.rows(EMPTY, KEYS, tuple(tables)) if tables else ()
+        terms = tuple(TriedTerm(key, bool(falls)) for name, key, falls in keys if name in used)
         if not terms or any(term.column is None for term in terms):
             return ""  # it is on an expression, or on some rows alone
         with self._undone():
-            self._judge.do(EMPTY, f"DROP INDEX {_in_quotes(used[0][1])}")
-            wide = self._all_covering([TriedIndex(table, tuple(terms))], before, columns)
-        return self._created(wide)
+            self._judge.do(EMPTY, f"DROP INDEX {_in_quotes(used[0])}")
+            wide = self._wider([TriedIndex(tables[0], terms)], columns)
+            after, _ = self._plan_with(wide)
+        is_covering = any(f"USING COVERING INDEX {TRIED}0" in step for step in after)
+        return self._created(wide) if is_covering and _is_as_good(before, after) else ""
 
     def _created(self, indexes: Sequence[TriedIndex]) -> str:
         return " ".join(f"{index.sql(self._free(index.name), self._quoted)};" for index in indexes)
@@ -128,23 +135,30 @@ class Trial:
     def _all_covering(
         self, indexes: Sequence[TriedIndex], plan: Steps, columns: Mapping[str, tuple[str, ...]]
     ) -> list[TriedIndex]:
-        """The indexes with the other columns that the statement reads of their tables; none: one would be too wide,
-        the planner takes another way with them, or reads a table without.
+        """The indexes with all that the statement reads of their tables; none: one would be too wide, the planner takes
+        another way with them, or reads a table without.
         """
+        wide = self._wider(indexes, columns)
+        after, used = self._plan_with(wide)
+        looks_up = any(LOOKED_UP.search(step) for step in after) or signs_of(after).scans
+        is_better = wide and len(used) == len(wide) and _is_as_good(plan, after) and not looks_up
+        return wide if is_better else []
+
+    def _wider(
+        self, indexes: Sequence[TriedIndex], columns: Mapping[str, tuple[str, ...]]
+    ) -> list[TriedIndex]:
+        """The indexes with the other columns that the statement reads of their tables; none: one would be too wide."""
         wide: list[TriedIndex] = []
         for index in indexes:
             names = columns.get(index.table, ())
-            rest = tuple(TriedTerm(name) for name in names if name not in index.columns)
-            wide.append(TriedIndex(index.table, (*index.terms, *rest)))
-            is_wide = len(wide[-1].terms) > MOST_COVERING
-            if is_wide or any(term.is_expression for term in index.terms):
+            plain = {one.removesuffix(ANYCASE) for one in index.columns}  # it has the value itself
+            if any(one.is_expression and not one.column.endswith(ANYCASE) for one in index.terms):
                 return []
-        after, used = self._plan_with(wide)
-        is_as_good = compared_in(after) >= compared_in(plan) and sorting_in(after) <= sorting_in(
-            plan
-        )
-        looks_up = any(LOOKED_UP.search(step) for step in after) or signs_of(after).scans
-        return wide if len(used) == len(wide) and is_as_good and not looks_up else []
+            rest = (TriedTerm(name) for name in names if not {name, self._quoted(name)} & plain)
+            wide.append(TriedIndex(index.table, (*index.terms, *rest)))
+            if len(wide[-1].terms) > MOST_COVERING:
+                return []
+        return wide
 
     def _free(self, name: str) -> str:
         """A name that nothing in the schema has."""
@@ -244,7 +258,7 @@ class Trial:
         """
         found = []
         for table, names in columns.items():
-            anycase = [f"{self._quoted(name)} COLLATE NOCASE" for name in names]
+            anycase = [f"{self._quoted(name)}{ANYCASE}" for name in names]
             computed = [
                 one for one in expressions_of(self._statement, names) if not self._is_own(one)
             ]
@@ -370,6 +384,10 @@ class Trial:
         finally:
             self._judge.do(EMPTY, "ROLLBACK TO queryprof")
             self._judge.do(EMPTY, "RELEASE queryprof")
+
+
+def _is_as_good(before: Steps, after: Steps) -> bool:
+    return compared_in(after) >= compared_in(before) and sorting_in(after) <= sorting_in(before)
 
 
 def _is_by_range(plan: Steps) -> bool:

@@ -339,3 +339,21 @@ def test_a_partial_index_is_used_for_its_value() -> None:
         assert (served.is_other, served.plan) == (False, plans[0])
         assert "(prio, worker)" in served.code or "(worker, prio" in served.code
         assert planner.served(other, plans) is None
+
+
+WIDENED = {
+    "SELECT o.city, sum(i.kind) FROM owner o JOIN item i ON i.owner = o.id WHERE i.ts = ?": "item (ts, owner, kind)",
+    "SELECT name FROM item WHERE ts = ?": "item (ts, name)",
+    "SELECT * FROM item WHERE ts = ?": "",
+    "SELECT ts FROM item WHERE ts = ?": "",
+    "SELECT name FROM item": "",
+}
+
+
+@pytest.mark.parametrize("statement", WIDENED)
+def test_the_index_of_a_plan_may_have_more(statement: str) -> None:
+    """What is looked up in the table, also behind another loop."""
+    with Planner({}, {}, TABLES) as planner:
+        served = planner.served(statement, (plan_of(statement),))
+    assert served
+    assert served.widened.partition(" ON ")[2].removesuffix(";") == WIDENED[statement]

@@ -88,7 +88,8 @@ OF_ROW = RowSteps((LeftOut(frozenset({"b"}), 3),), inner=None, taken=5, once=10)
 
 
 @pytest.mark.parametrize(
-    ("taken", "is_better"), [(200, False), (700, False), (900, True), (3333, True), (10_000, True)]
+    ("taken", "is_better"),
+    [(200, False), (700, False), (900, True), (3333, True), (8000, True), (8001, False)],
 )
 def test_where_many_rows_are_left_they_are_not_looked_up(taken: int, is_better: bool) -> None:
     """Of 10,000: an index on what is compared wins as much of few, of more it wins nothing."""
@@ -124,6 +125,6 @@ def test_rows_of_an_index_are_looked_up(
 ) -> None:
     """By the pages that each takes: those that lie in the index's order take none of their own."""
     statement = SUM if "SEARCH" in plan else GROUPS
-    found = covered(statement, Served((plan,), covering=WIDE), read, rows, 12_000, pages=pages)
+    found = covered(statement, Served((plan,), widened=WIDE), read, rows, 12_000, pages=pages)
     assert [one.gain_ns / (200 * MS) for one in found] == pytest.approx([won] * (won > 0), rel=0.01)
     assert all((one.code, "t_b, which can go" in one.fix) == (WIDE, True) for one in found)

@@ -11,7 +11,13 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.findings.selectivity import order_note, rows_left, wins_of
+from queryprof.analysis.findings.selectivity import (
+    MOST_ROWS,
+    NEARLY_ALL,
+    order_note,
+    rows_left,
+    wins_of,
+)
 from queryprof.analysis.findings.work import ONCE
 from queryprof.analysis.plans import signs_of
 from queryprof.analysis.rules import SCANNED_ROWS
@@ -39,17 +45,14 @@ LARGE_ROW_FETCHES = 6
 
 LOOKED_UP_ROWS = 20
 
+OUTER = 0.1
+"""Of the rows that are looked up: so many are read from end to end at the most, in a loop around."""
+
 REPORTS = 10
 """So often at the most a report runs, which groups all rows as it must."""
 
 BETTER = 1.5
 """A wider index is proposed where it wins so many times as much as a narrower one."""
-
-NEARLY_ALL = 0.8
-MOST_ROWS = (
-    "It reads most rows: an index wins where these are much wider than what is read of them (of 70% of 60,000 rows it won"
-    " 0.22 to 0.83 as they grew by 500 bytes). --prove measures."
-)
 
 GROUPED = frozenset({"GROUP BY", "DISTINCT", "count(DISTINCT)"})
 """What rows are sorted for that a plan's temporary b-tree names."""
@@ -139,19 +142,20 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         totals = group.totals
         rows, pages = totals.rows_each or 0.0, totals.page_fetches
-        used = [
-            found for plan in group.plans for step in plan if (found := INDEX_USED.search(step))
-        ]
-        if not (group.reads and pages and used):
+        found = [one for plan in group.plans for step in plan if (one := INDEX_USED.search(step))]
+        if not (group.reads and pages and found):
             continue
+        used = found[-1]  # of the innermost loop
         read = totals.full_scan_steps or 0.0
-        is_scan = used[0][1] == "SCAN"
+        is_scan = used[1] == "SCAN"
         work = read if is_scan else max(rows, (totals.vm_steps or 0.0) / 12)
-        if work < LOOKED_UP_ROWS or pages < SCANNED_FETCHES * work or (read and not is_scan):
+        if work < LOOKED_UP_ROWS or pages < SCANNED_FETCHES * work:
             continue
+        if not is_scan and read > OUTER * work:
+            continue  # it is the scan that takes them
         served = program.served(group)
         is_large = pages >= LARGE_ROW_FETCHES * work
-        code = served.covering if served and not is_large else ""
+        code = served.widened if served and not is_large else ""
         makes_few = bool(code and rows <= work / 2)
         searched = SEARCHED_FETCHES if makes_few else COVERED_FETCHES
         if not is_scan and pages < searched * work:
@@ -165,15 +169,15 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
             (
                 (
                     f"{average(pages)} page fetches for {about}{rows_of(work)} in an execution: for"
-                    f" each row of {used[0][2]} the table is searched"
+                    f" each row of {used[2]} the table is searched"
                 ),
-                used[0][0],
+                used[0],
             ),
             "Its rows have large values, on pages of their own: name in SELECT the columns that are needed,"
             " without those; an index with large values would be a second copy of the table."
             if is_large
-            else f"Add the other columns that it reads to {used[0][2]}: a covering index has all of it."
-            + f" It takes the place of {used[0][2]}, which can go." * bool(code),
+            else f"Add the other columns that it reads to {used[2]}: a covering index has all of it."
+            + f" It takes the place of {used[2]}, which can go." * bool(code),
             code=code,
             doubt=""
             if makes_few

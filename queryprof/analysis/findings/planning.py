@@ -99,6 +99,8 @@ class Served:
         is_plain: whether that is columns alone, as they are: no expression, no other collation.
         covers: whether those have all that the statement reads of its only table, which is not read then.
         covering: the SQL of one that has, too, where they have not; "": it is not known, or too wide.
+        widened: the SQL of the index that the innermost loop of its plan reads, with what is looked up in the table;
+            "": of none.
         still_scans: whether the plan then still reads a table from end to end inside of another loop.
         searches: whether it then is searched by more, or read from end to end no more; sorts_less: whether it sorts less.
         finds_end: whether its end is all that is read of an index, for a max() or min().
@@ -116,6 +118,7 @@ class Served:
     is_plain: bool = True
     covers: bool = False
     covering: str = ""
+    widened: str = ""
     still_scans: bool = False
     searches: bool = True
     sorts_less: bool = False

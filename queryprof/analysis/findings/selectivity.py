@@ -32,6 +32,13 @@ def order_note(group: Group) -> str:
     )
 
 
+NEARLY_ALL = 0.8
+MOST_ROWS = (
+    "It reads most rows: an index wins where these are much wider than what is read of them (of 70% of 60,000 rows it won"
+    " 0.22 to 0.83 as they grew by 500 bytes). --prove measures."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Left:
     """The rows that an index leaves to be read.

@@ -14,6 +14,8 @@ from queryprof.analysis.findings.planning import Served
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.selectivity import (
     MANY_RETURNED,
+    MOST_ROWS,
+    NEARLY_ALL,
     Left,
     folds,
     order_note,
@@ -119,6 +121,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         needed, is_unknown = left.least, wins[1] < wins[0] / 2
         by_range = bool(served and served.by_range and returned < MANY_RETURNED)
         is_wide = by_range and not (served and served.row_steps)
+        is_most = bool(served and (covering or served.covers)) and left.least > read / 2
         is_prefix = bool(served and served.by_prefix and served.code)
         yield program.finding(
             "full_scan",
@@ -151,10 +154,14 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             if is_wide
             else left.doubt
             if is_unknown
+            else MOST_ROWS
+            if is_most
             else "No index is known that serves it: it may have to read all."
             if served and not (served.code or served.is_other)
             else "",
-            most=_most(served, totals.executions <= ONCE, is_wide or is_unknown or is_prefix),
+            most=_most(
+                served, totals.executions <= ONCE, is_wide or is_unknown or is_prefix or is_most
+            ),
         )
 
 
@@ -173,6 +180,8 @@ def _covering(group: Group, served: Served | None, left: Left) -> _Covering:
     """Where many rows may be left, which each would be looked up."""
     makes_few = folds(group, served) or group.is_distinct
     if served is None or not served.covering or not makes_few or left.most < MANY_LOOKED_UP:
+        return _Covering()
+    if left.least > NEARLY_ALL * (group.totals.full_scan_steps or 0.0):
         return _Covering()
     return _Covering(
         served.covering, " With the other columns that it reads, the table is not read."
