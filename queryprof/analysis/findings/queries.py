@@ -42,12 +42,9 @@ ROWS, LOADED = 5, 2
 POINT_ROWS = 1000
 """A query for one item returns no more rows."""
 
-FEW_ROWS = 100
-"""Nor does one of which only the source shows that it is in a loop."""
-
 MANY_ROWS = 20
 """With more of them an IN is slower than a query for each: x0.89 of the time with 10, x0.98 with 20, x1.08 with 40
-(sqlite3_fan_out).
+(sqlite3_fan_out). So in a loop that only the source shows it is none for one item.
 """
 
 FIRST_OF_EACH = (
@@ -98,7 +95,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         is_work = works_hard(group.totals.vm_steps, rows) and group.steady_ns > group.cost_ns / 2
         takes_first = group.clauses.limits and rows > 1  # of each item, which no JOIN does
         is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
-        is_for_many = rows > FEW_ROWS or (group.has_list and rows > 1)
+        is_for_many = rows > MANY_ROWS or (group.has_list and rows > 1)
         depends = _reads_what_it_writes(program, group)
         is_matched |= _compares_patterns_alone(group)
         if (is_matched and not in_spans) or (
