@@ -10,6 +10,7 @@ from say.by_hand import MAIN, QUERY, aggregate, profile_of
 from queryprof.analysis.findings.find import find, is_part
 from queryprof.analysis.findings.finding import Finding, Severity, severity_of
 from queryprof.analysis.report import Report
+from queryprof.core._core import histogram_bucket
 from queryprof.model import (
     ErrorCount,
     Frame,
@@ -322,3 +323,13 @@ def test_a_long_transaction_s_awaited_calls_wait_for_the_loop(is_awaited: bool) 
     (found,) = findings(profile)
     assert found.category == "long_transaction"
     assert found.fix.endswith("meanwhile is in this time.") == is_awaited
+
+
+@pytest.mark.parametrize(("excess_ms", "gain_ms"), [(26, 74), (25, 100)])
+def test_one_long_execution_is_in_no_gain(excess_ms: int, gain_ms: int) -> None:
+    """Where it is more than a quarter of the time: of 100 ms, in which the others take 0.75 ms each."""
+    one = aggregate(READ, SITE, ns=100 * MS, count=100)
+    bucket = {histogram_bucket(700_000): 99, histogram_bucket(excess_ms * MS): 1}
+    longest = one._replace(histogram=bucket, execution_max_ns=excess_ms * MS + 700_000)
+    (found,) = [each for each in findings(profile_of(longest)) if each.category == "n_plus_one"]
+    assert found.gain_ns == pytest.approx(0.99 * gain_ms * MS, rel=0.02)
