@@ -30,7 +30,7 @@ typedef struct qp_running_loop {
     _Atomic uint64_t seen_number;
     uint64_t seen_ticks;
     int64_t seen_cpu_ns;
-    int64_t seen_queued_ns;    /* ready to run, by the watchdog's first look, ... */
+    int64_t seen_queued_ns;    /* ready to run, by the watchdog's first look (-1: unknown), ... */
     _Atomic int64_t queued_ns; /* ... and between that and its last one */
     uint64_t watched_number;   /* the watchdog's own: the step that it watches, ... */
     int64_t watched_ns;        /* ... and after which duration it samples that */

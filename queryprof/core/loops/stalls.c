@@ -86,6 +86,9 @@ static void add_cpu(qp_stall_row *to, const qp_step *step, int64_t ns)
         return;
     }
     int64_t cpu_ns = now_ns - running_loop->seen_cpu_ns + atomic_load(&running_loop->queued_ns);
+    if (running_loop->seen_queued_ns < 0 && cpu_ns <= seen_ns / 2) {
+        return; /* it waited, or it was ready and others had the CPU */
+    }
     if (seen_ns > ns) {
         int64_t least_ns = cpu_ns - (seen_ns - ns), most_ns = cpu_ns < ns ? cpu_ns : ns;
         bool is_known = most_ns <= ns / 2 || least_ns > ns / 2;
