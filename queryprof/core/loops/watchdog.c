@@ -20,16 +20,18 @@ _Atomic bool qp_watchdog_sleeps;
 /* Samples where a step is; waits for the GIL first. */
 static void sample(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks)
 {
-    long own = qp_thread_kernel_id(), other = running_loop->kernel_id;
-    int64_t others_ns = qp_cpu_queued_ns(other);
-    int64_t queued_ns = qp_cpu_queued_ns(own) + others_ns;
+    int64_t cpu_ns = qp_cpu_ns(running_loop->kernel_id);
     PyGILState_STATE gil = PyGILState_Ensure();
     qp_here.muted = true;
     int64_t waited_ns = qp_clock_ns(qp_clock_elapsed(asked_ticks, qp_clock_ticks()));
-    others_ns = qp_cpu_queued_ns(other);
-    atomic_store(&running_loop->queued_ns, others_ns - running_loop->seen_queued_ns);
-    queued_ns = qp_cpu_queued_ns(own) + others_ns - queued_ns;
-    look(running_loop, number, asked_ticks, waited_ns > queued_ns ? waited_ns - queued_ns : 0);
+    if (running_loop->seen_queued_ns >= 0) {
+        int64_t queued_ns = qp_cpu_queued_ns(running_loop->kernel_id);
+        atomic_store(&running_loop->queued_ns, queued_ns - running_loop->seen_queued_ns);
+    }
+    /* Python code lets go of it after a switch interval, and waits until another thread has it. On
+     * a busy machine one or the other has no CPU for a while: that is no work. */
+    int64_t worked_ns = cpu_ns < 0 ? waited_ns : qp_cpu_ns(running_loop->kernel_id) - cpu_ns;
+    look(running_loop, number, asked_ticks, waited_ns < worked_ns ? waited_ns : worked_ns);
     PyGILState_Release(gil);
 }
 

@@ -8,7 +8,7 @@
 #include "loops/loops.h"
 
 /* Samples the step of this number, which still runs; with the GIL, which was requested at
- * `asked_ticks`, and waited for so long while its holder and the watchdog had a CPU.
+ * `asked_ticks`, and for so long kept by the loop's thread while that worked.
  */
 typedef void qp_watchdog_look(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks,
                               int64_t gil_ns);
