@@ -51,7 +51,7 @@ def explain(error: BaseException, database: str, has_write_lock: bool) -> None:
     start_s = time.monotonic()
     try:
         lines: list[str] = []
-        if _is_of_snapshot(error):  # nobody has to have a lock now
+        if _is_of_snapshot(error):  # no lock has to be held now
             lines = [SNAPSHOT]
         elif database:
             lines = list(_readers(database) if has_write_lock else _holders(database))

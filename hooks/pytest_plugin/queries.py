@@ -40,5 +40,5 @@ class Queries:
         yield
         inside = add_figures(self._figures_by_part()[len(before) :])
         if count_queries(inside) > executions:
-            reason = f"{count_queries(inside)} queries, at most {executions} are allowed:"
+            reason = f"{count_queries(inside)} queries, at most {executions} are allowed"
             pytest.fail(budget_message([(reason, inside)]), pytrace=False)

@@ -28,9 +28,7 @@ from queryprof.sql.tokens import tokens_of
 
 MOST_TERMS = 3
 ANYCASE = " COLLATE NOCASE"
-
 MOST_STEPS = 500  # of a plan
-
 MOST_COVERING = 5
 """Of an index that has all that is read: a wider one is a second copy of the table."""
 
@@ -43,7 +41,11 @@ COLUMNS = (
 )
 REFERRING = 'SELECT DISTINCT "from" FROM pragma_foreign_key_list(?)'
 NAMES = "SELECT name FROM sqlite_schema"
-TABLE_OF = "SELECT tbl_name FROM sqlite_schema WHERE name = ? AND type = 'index'"
+TABLE_OF = (
+    "SELECT s.tbl_name FROM sqlite_schema AS s, pragma_index_list(s.tbl_name) AS i"
+    " WHERE s.name = ? AND s.type = 'index' AND i.name = s.name AND NOT i.\"unique\""
+)
+"""Not of one that keeps rows unique: with more columns it would not."""
 INDEXES = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?"
 KEYS = (
     'SELECT i.name, k.name, k."desc" FROM pragma_index_list(?) AS i, pragma_index_xinfo(i.name) AS k'
@@ -111,9 +113,7 @@ class Trial:
         return Served(before, differing=types, recollated=collations, widened=wide)
 
     def _widened(self, before: Steps, columns: Mapping[str, tuple[str, ...]]) -> str:
-        """The SQL of the index that the innermost loop of a plan reads, with what it looks up in the table; "": of none,
-        or too wide.
-        """
+        """The SQL of the index that a plan's innermost loop reads, with what it looks up in the table; "": of none."""
         used = [found[1] for step in before if (found := LOOKED_UP.search(step))][-1:]
         tables = [
             str(one) for name in used for (one,) in self._judge.rows(EMPTY, TABLE_OF, (name,))

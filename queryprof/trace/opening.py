@@ -44,7 +44,7 @@ def connect(path: str) -> sqlite3.Connection:
     """A read-only connection to a trace of any version. Raises TraceError."""
     real = os.path.realpath(path)  # SQLite looks for a journal beside that, too
     try:
-        found = os.stat(real if path else "")
+        found = os.stat(real if path else "")  # the real path of no name is this directory
         if not stat.S_ISREG(found.st_mode):
             raise TraceError(f"{path}: cannot be read: {what_is(found)}")
         if not is_sqlite(real):

@@ -341,6 +341,22 @@ def test_a_partial_index_is_used_for_its_value() -> None:
         assert planner.served(other, plans) is None
 
 
+def test_an_index_that_keeps_rows_unique_is_not_replaced() -> None:
+    """One of a constraint cannot be dropped; and what else is known of the statement is said."""
+    tables = [
+        "CREATE TABLE login (id INTEGER PRIMARY KEY, mail TEXT UNIQUE, name TEXT, city TEXT)",
+        "CREATE UNIQUE INDEX login_city_name ON login (city, name)",
+    ]
+    for statement in (
+        "SELECT max(name) FROM login WHERE mail = ?",
+        "SELECT max(mail) FROM login WHERE city = ?",
+    ):
+        with Planner({}, {}, tables) as planner:
+            served = planner.served(statement, ())
+        assert served
+        assert (served.widened, served.folds) == ("", True)
+
+
 WIDENED = {
     "SELECT o.city, sum(i.kind) FROM owner o JOIN item i ON i.owner = o.id WHERE i.ts = ?": "item (ts, owner, kind)",
     "SELECT name FROM item WHERE ts = ?": "item (ts, name)",

@@ -25,7 +25,7 @@ READ = Query(
 
 @dataclass
 class Known:
-    """A search whose measurements are known: only what a proof asks it for."""
+    """A search whose measurements are known: only what a proof needs of it."""
 
     after: Measured
     plans: tuple[str, str] = ("SCAN t", "SEARCH t USING INDEX i (b=?)")

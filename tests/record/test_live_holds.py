@@ -249,7 +249,7 @@ def test_an_exception_says_who_has_the_lock(tmp_path: Path, queryprof: Run, mode
 
 
 def test_a_transaction_of_an_older_state_is_refused_at_once(tmp_path: Path, queryprof: Run) -> None:
-    """Nobody has a lock: another connection has committed since it read."""
+    """No lock is held: another connection has committed since it read."""
     path = database(tmp_path / "t.db", "wal")
     program = NOTED.replace(
         'db.execute("SELECT 1")',

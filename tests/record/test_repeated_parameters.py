@@ -27,7 +27,7 @@ def sampled(work: Callable[[sqlite3.Connection], None]) -> ParameterSample:
     return found
 
 
-def ask(db: sqlite3.Connection, value: int) -> None:
+def execute(db: sqlite3.Connection, value: int) -> None:
     db.execute("SELECT ? AS a", (value,)).fetchone()
 
 
@@ -35,30 +35,30 @@ def in_one_request(db: sqlite3.Connection) -> None:
     with queryprof.span("request"):
         for number in range(EXECUTIONS):
             with queryprof.span("part"):
-                ask(db, number % 3)
+                execute(db, number % 3)
 
 
 def in_a_request_each(db: sqlite3.Connection) -> None:
     for _ in range(EXECUTIONS):
         with queryprof.span("request"):
-            ask(db, 7)
+            execute(db, 7)
 
 
 def in_one_thread(db: sqlite3.Connection) -> None:
     for _ in range(EXECUTIONS):
-        ask(db, 7)
+        execute(db, 7)
 
 
 def in_a_thread_each(db: sqlite3.Connection) -> None:
     for _ in range(EXECUTIONS):
-        thread = threading.Thread(target=ask, args=(db, 7))
+        thread = threading.Thread(target=execute, args=(db, 7))
         thread.start()
         thread.join()
 
 
 def with_writes_between(db: sqlite3.Connection) -> None:
     for _ in range(EXECUTIONS):
-        ask(db, 7)
+        execute(db, 7)
         db.execute("INSERT INTO t VALUES (1)")
 
 
@@ -74,7 +74,7 @@ def with_writes_between(db: sqlite3.Connection) -> None:
     ids=lambda work: getattr(work, "__name__", None),
 )
 def test_what_repeats(work: Callable[[sqlite3.Connection], None], repeats: bool) -> None:
-    """Another request has a right to ask anew: what it asks for may have changed elsewhere."""
+    """Another request executes it again: what it reads may have been changed elsewhere."""
     found = sampled(work)
     assert found.samples > 100
     assert found.repeats == (pytest.approx(found.samples, abs=3) if repeats else 0)
@@ -87,7 +87,7 @@ def test_threads_that_come_and_go_are_sampled_at_different_places() -> None:
 
     def some(db: sqlite3.Connection) -> None:
         for number in range(8):
-            ask(db, number)
+            execute(db, number)
 
     def threads(db: sqlite3.Connection) -> None:
         for _ in range(400):

@@ -201,3 +201,11 @@ def test_rows_of_a_range_are_known_by_the_steps() -> None:
     (found,) = scan_of(statement, by_range, 1, steps)
     assert found.severity == "medium"
     assert found.doubt.startswith("The index is searched by a range")
+
+
+@pytest.mark.parametrize(("is_other", "is_said"), [(True, True), (False, False)])
+def test_a_scan_of_another_plan_is_said(is_other: bool, is_said: bool) -> None:
+    """Where none is known that serves a sum, it may have to read all; unless the schema has changed since."""
+    served = Served(("SCAN t",), is_other=is_other, folds=not is_other)
+    found = scan_of("SELECT sum(a) FROM t WHERE b = ?", served, 1)
+    assert ["has changed since" in one.fix for one in found] == [True] * is_said

@@ -127,7 +127,7 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
     about its cause, where a change of that is known.
     """
     waits = consequence.finding
-    is_idle = not waits.gain_ns and waits.severity is Severity.LOW  # nobody waited
+    is_idle = not waits.gain_ns and waits.severity is Severity.LOW  # no call waited
     if cause is None or (cause.category == "heavy_query" and not is_idle):
         return waits
     if cause.category == waits.category:  # stalls are a part of what it takes on the loop

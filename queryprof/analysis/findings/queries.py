@@ -79,6 +79,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             not group.reads
             or (group.totals.rows_each or 0) > POINT_ROWS
             or program.is_inside(group)
+            or _compares_patterns_alone(group)
         ):
             continue
         in_spans = repeated.get((group.statement, group.site.frame))
@@ -97,10 +98,7 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         is_matched = any("VIRTUAL TABLE" in step for plan in group.plans for step in plan)
         is_for_many = rows > MANY_ROWS or (group.has_list and rows > 1)
         depends = _reads_what_it_writes(program, group)
-        is_matched |= _compares_patterns_alone(group)
-        if (is_matched and not in_spans) or (
-            not is_sure and (is_for_many or is_work or takes_first or depends)
-        ):
+        if not is_sure and (is_for_many or is_work or takes_first or is_matched or depends):
             continue  # it is for many items already, or each execution is too much work
         each_ns = group.steady_ns / max(runs, 1)
         evidence = [

@@ -112,7 +112,7 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             continue
         if served and served.code and not served.searches:
             continue  # it would come sorted: see temp_btree_sort
-        if served and not served.code and folds(group, served):
+        if served and not (served.code or served.is_other) and folds(group, served):
             continue  # no index is known, and all may be added up
         columns = ", ".join(dict.fromkeys(served.terms) if served else group.compared)
         left = rows_left(group, served)
