@@ -161,6 +161,13 @@ def test_many_cheap_ones_take_a_tenth(runs: int, ns: int, is_one: bool) -> None:
     assert has("many_cheap", profile_of(aggregate(READ, SITE, ns=ns, count=runs)), False) == is_one
 
 
+@pytest.mark.parametrize(("steps", "is_one"), [(1000, True), (1001, False)])
+def test_a_cheap_one_takes_few_steps(steps: int, is_one: bool) -> None:
+    """Of a query that works as long as it is called, asking for many at once saves little."""
+    each = aggregate(READ, SITE, ns=200 * MS, count=1000)._replace(vm_steps=1000 * steps)
+    assert has("many_cheap", profile_of(each), is_loop=False) == is_one
+
+
 T1, T2 = Thread(1, "T1"), Thread(1, "T2")
 
 
