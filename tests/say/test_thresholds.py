@@ -129,6 +129,14 @@ def test_half_of_the_samples_are_repeats(samples: int, repeats: int, is_one: boo
     assert has("duplicate_query", profile) == is_one
 
 
+@pytest.mark.parametrize(("samples", "severity"), [(12, Severity.HIGH), (11, Severity.MEDIUM)])
+def test_few_samples_are_in_doubt(samples: int, severity: Severity) -> None:
+    profile = profile_of(aggregate(READ, SITE, ns=500 * MS, count=100))
+    profile = replace(profile, parameters=(ParameterSample(READ, SITE, samples, samples),))
+    (found,) = (one for one in findings(profile, True) if one.category == "duplicate_query")
+    assert (found.severity, bool(found.doubt)) == (severity, severity is Severity.MEDIUM)
+
+
 @pytest.mark.parametrize(
     ("opened", "statements", "is_one"), [(20, 40, True), (20, 41, False), (19, 19, False)]
 )
@@ -139,6 +147,20 @@ def test_a_connection_serves_two_statements(opened: int, statements: int, is_one
     )
     executed = aggregate(READ, SITE, ns=MS, count=statements)
     assert has("connection_per_query", profile_of(connecting, executed)) == is_one
+
+
+@pytest.mark.parametrize(("statements", "severity"), [(20, Severity.HIGH), (21, Severity.MEDIUM)])
+def test_a_connection_for_several_statements_may_be_a_request_s(
+    statements: int, severity: Severity
+) -> None:
+    connecting = aggregate("(connect)", SITE, ns=500 * MS, count=20)._replace(operation="connect")
+    executed = aggregate(READ, SITE, ns=MS, count=statements)
+    (found,) = (
+        one
+        for one in findings(profile_of(connecting, executed), True)
+        if one.category == "connection_per_query"
+    )
+    assert (found.severity, bool(found.doubt)) == (severity, severity is Severity.MEDIUM)
 
 
 @pytest.mark.parametrize(

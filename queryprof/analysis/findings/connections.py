@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from queryprof.analysis.call_sites import Function, Place, place_of
 from queryprof.analysis.findings import shares
-from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
 from queryprof.analysis.findings.libraries import HANDING, is_unknown
@@ -37,6 +37,7 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         closed = sum(one.totals.self_ns for one in used if "close" in one.calls_of)
         # What a query takes that works hard is no reading of the schema.
         first = sum(one.totals.self_ns for one in used if one.reads and not _works(one))
+        is_one_each = executed <= opened
         yield program.finding(
             "connection_per_query",
             group,
@@ -50,6 +51,10 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
             ),
             _keep_one(program.library(group.statement)),
             program.loop_of(group),
+            doubt=""
+            if is_one_each
+            else "It may be one for each request, which frameworks open so.",
+            most=Severity.HIGH if is_one_each else Severity.MEDIUM,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from queryprof.analysis.findings import shares
-from queryprof.analysis.findings.finding import Finding
+from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.libraries import HANDING, LAZY
 from queryprof.analysis.findings.program import Program
@@ -15,6 +15,8 @@ from queryprof.sql.tokens import parameters_in
 
 REPEATED_SHARE = 0.5
 LEAST_SAMPLES = 4
+SURE_SAMPLES = 12
+"""Of so many, half are equal in one of twenty recordings where a quarter is (binomial distribution)."""
 
 TEXT_SHARE = 0.5
 MANY_TEXTS = 50
@@ -32,6 +34,7 @@ AS_MANY = (
 def duplicate_query(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         ratio = group.repeats / group.samples if group.samples >= LEAST_SAMPLES else 0.0
+        is_sure = group.samples >= SURE_SAMPLES
         runs = group.totals.executions
         said = (
             f"{percent(ratio)} of {average(group.samples)} that were sampled had the parameters of one shortly"
@@ -39,9 +42,10 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
         )
         # One is enough where there are no parameters and nothing is written.
         if group.repeats and not (program.writes or parameters_in(group.statement)):
-            ratio, said = (
+            ratio, said, is_sure = (
                 (runs - group.processes) / max(1, runs),
                 "it has no parameters, and nothing was written",
+                True,
             )
         is_awaited = program.called_library(group.statement) in HANDING
         cache = (
@@ -59,6 +63,8 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
                 "Run it once and keep the result: before the loop, for the request, or in a cache"
                 f" ({cache}) that a write empties.",
                 program.loop_of(group),
+                doubt="" if is_sure else "Few executions were sampled.",
+                most=Severity.HIGH if is_sure else Severity.MEDIUM,
             )
 
 
