@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 from queryprof.analysis.report import Report
+from queryprof.collect.reader import read_profile
 from queryprof.model.advice import Advice
 from queryprof.proof.accesses import Accesses
 from queryprof.proof.judging import AFTER, BEFORE, Judge, StatementError
@@ -25,7 +26,6 @@ from queryprof.proof.prove import prove
 from queryprof.proof.schema import schema_of
 from queryprof.proof.search import Search, names
 from queryprof.proof.workload import queries_of
-from queryprof.trace.reader import read_profile
 
 ROOT = Path(__file__).parent.parent
 PROGRAMS = (

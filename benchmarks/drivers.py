@@ -23,8 +23,8 @@ import click
 from rich.console import Console
 from rich.progress import track
 
+from queryprof.collect.target import Target
 from queryprof.session import session
-from queryprof.trace.target import Target
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from postgresql import server

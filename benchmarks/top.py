@@ -76,7 +76,7 @@ def queries_ns(folder: str, with_top: bool) -> tuple[float, float]:
 
 def look_ms(folder: str, sums: int) -> tuple[int, float, float]:
     """How many sums a program has, and the first and the median look at it while it runs."""
-    from queryprof.trace.live import Watch, of_trace
+    from queryprof.region.live import Watch, of_trace
 
     Path(folder, "program.py").write_text(MANY)
     with subprocess.Popen(

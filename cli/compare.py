@@ -87,8 +87,8 @@ def judge(
     """Compares trace files, prints the changes, and exits with 1 when something got worse."""
     from queryprof.analysis.changes import Tolerance
     from queryprof.analysis.comparison import compare, measured_nothing, regressions
+    from queryprof.collect.reader import read_profile
     from queryprof.report.places import Places
-    from queryprof.trace.reader import read_profile
 
     sides = [[read_profile(file) for file in side] for side in (before, after)]
     for side, name in zip(sides, ("before", "after"), strict=True):

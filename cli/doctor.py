@@ -74,9 +74,9 @@ def _left_behind() -> list[str]:
     """A line for each trace whose processes have ended and left what they recorded in memory."""
     from queryprof.analysis.units import counted, size
     from queryprof.errors import TraceError
-    from queryprof.trace.identity import trace_of
-    from queryprof.trace.region import opened_region
-    from queryprof.trace.regions import is_living, regions
+    from queryprof.region.identity import trace_of
+    from queryprof.region.region import opened_region
+    from queryprof.region.region_files import is_living, regions
 
     left: dict[tuple[str, bool | None], list[int]] = {}
     for path in regions():

@@ -107,9 +107,9 @@ def page_of(
     from queryprof.analysis.report import Report
     from queryprof.cli.reading import read_whole
     from queryprof.findings import findings_of
+    from queryprof.program.sources import Sources
     from queryprof.report.html.html_report import html_page
     from queryprof.report.html.page_data import page_data
-    from queryprof.trace.sources import Sources
 
     report = Report(read_whole(file), top=DESCRIBED)
     before = Report(read_whole(against)) if against else None

@@ -21,12 +21,12 @@ def locks(file: str) -> None:
     took a write lock. Of FILE the first bytes are read.
     """
     from queryprof.model import Profile
+    from queryprof.program.lock_owners import owners_of
+    from queryprof.region.live import Watch
     from queryprof.report.inert import visible
     from queryprof.report.places import Places
     from queryprof.report.terminal.top import held_for
     from queryprof.trace.attached import identity_of
-    from queryprof.trace.live import Watch
-    from queryprof.trace.lock_owners import owners_of
 
     if not os.path.isfile(file):
         why = "it is no file" if os.path.exists(file) else "there is no such file"

@@ -20,8 +20,8 @@ def _is_same(output: str, given: str) -> bool:
 def merge(output: str, inputs: tuple[str, ...], force: bool) -> None:
     """Adds up the traces INPUTS... into OUTPUT."""
     from queryprof.cli.progress import progress
-    from queryprof.trace.merge import merge_traces
-    from queryprof.trace.reader import opened
+    from queryprof.collect.merge import merge_traces
+    from queryprof.collect.reader import opened
 
     is_there = os.path.isfile(output) and os.path.getsize(output) > 0
     if is_there and len(inputs) == 1 and not force and not _is_same(output, inputs[0]):

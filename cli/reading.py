@@ -19,9 +19,9 @@ def read_whole(path: str) -> Profile:
     """The profile of the trace at `path`, for a command that ends soon. Raises TraceError."""
     import gc
 
+    from queryprof.collect.reader import read_profile
+    from queryprof.collect.recovery import bring_in, others_of
     from queryprof.report.inert import visible
-    from queryprof.trace.reader import read_profile
-    from queryprof.trace.recovery import bring_in, others_of
 
     for recovered in bring_in(path):
         click.echo(

@@ -15,6 +15,8 @@ from shutil import rmtree
 import queryprof.hooks.startup
 from queryprof.cli.output import say
 from queryprof.cli.thread_times import WIDTH_NS, ThreadTimes
+from queryprof.collect.collection import SUFFIX, Collection
+from queryprof.collect.output_path import is_null, refuse_to_replace
 from queryprof.core.settings import (
     EXPLAIN_LOCKS_VARIABLE,
     PARAMETERS_VARIABLE,
@@ -23,10 +25,8 @@ from queryprof.core.settings import (
 from queryprof.core.user_code import ROOTS_VARIABLE
 from queryprof.errors import QueryprofError, TraceError
 from queryprof.hooks.autoload import RUNNER_VARIABLE, VARIABLE
-from queryprof.trace.collection import SUFFIX, Collection
-from queryprof.trace.place import is_null, refuse_to_replace
-from queryprof.trace.region import RECORDS, opened_region
-from queryprof.trace.regions import is_living, nearby, regions_of
+from queryprof.region.region import RECORDS, opened_region
+from queryprof.region.region_files import is_living, nearby, regions_of
 from queryprof.trace.store import TraceStore
 
 GRACE_S = 2.0

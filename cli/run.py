@@ -180,10 +180,10 @@ def _made(parts: Parts, functions: str | None) -> Made | None:
 def _print_report(parts: Parts) -> None:
     """Prints the report to stderr, and where the trace is."""
     from queryprof.analysis.report import TOP_SHOWN, Report
+    from queryprof.collect.reader import read_profile
     from queryprof.findings import findings_of
     from queryprof.report.inert import visible
     from queryprof.report.terminal.report import print_report
-    from queryprof.trace.reader import read_profile
 
     report = Report(read_profile(parts.output), top=TOP_SHOWN)
     print_report(report, file=sys.stderr, findings=findings_of(report))
@@ -208,9 +208,9 @@ def _write_functions(statistics: Statistics | None, trace: str, force: bool) -> 
     there are none.
     """
     from queryprof.cli.output import write_output
+    from queryprof.collect.reader import read_profile
     from queryprof.report.export.functions import MARK, with_statements
     from queryprof.report.inert import visible
-    from queryprof.trace.reader import read_profile
 
     if statistics is None:
         click.echo("queryprof: no functions' times: the program was killed, left by os._exit, or"
@@ -248,7 +248,7 @@ def _functions_beside(parts: Parts, force: bool) -> str:
 
 def _workload_beside(parts: Parts, megabytes: int) -> str:
     """Where the processes write their workloads; those of an earlier run are removed."""
-    from queryprof.trace.workload import prefix_of, remove_workloads
+    from queryprof.replay.workload import prefix_of, remove_workloads
 
     _need_trace(parts, "--record-workload")
     try:
@@ -289,5 +289,3 @@ def _refuse_other_file(parts: Parts, path: str, mark: bytes, force: bool) -> Non
 
 def _import_report() -> None:
     """Runs beside the program: half of the time that `run` adds to an empty script are imports."""
-    import queryprof.report.terminal.report
-    import queryprof.trace.reader  # noqa: F401

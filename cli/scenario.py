@@ -61,10 +61,10 @@ def run_scenario(file: str, against: str | None, **judgement: Any) -> None:
             judge(earlier, [trace], **judgement)
             return
     from queryprof.analysis.report import TOP_SHOWN, Report
+    from queryprof.collect.reader import read_profile
     from queryprof.findings import findings_of
     from queryprof.report.inert import visible
     from queryprof.report.terminal.report import print_report
-    from queryprof.trace.reader import read_profile
 
     report = Report(read_profile(trace), top=TOP_SHOWN)
     print_report(report, findings=findings_of(report))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 
-from queryprof.trace.region import Region
+from queryprof.region.region import Region
 
 WIDTH_NS = 1_000_000_000
 """The width of an interval."""

@@ -16,7 +16,7 @@ from queryprof.errors import QueryprofError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queryprof.analysis.activity import Now
-    from queryprof.trace.live import Chosen, Watch
+    from queryprof.region.live import Chosen, Watch
 
 SORTS = ("time", "executions", "mean", "vm")
 KEYS = "q ends   s sorts   p pauses   j k choose   Enter tells more"
@@ -53,7 +53,7 @@ def top(target: str | None, every: float, sort: str, once: bool, as_json: bool) 
     TARGET is the id of a process, a trace that is being recorded, or a directory of such; without,
     all programs of this user.
     """
-    from queryprof.trace.live import Watch
+    from queryprof.region.live import Watch
 
     watch = Watch(_chosen(target))
     try:
@@ -70,7 +70,7 @@ def top(target: str | None, every: float, sort: str, once: bool, as_json: bool) 
 
 
 def _chosen(target: str | None) -> Chosen | None:
-    from queryprof.trace.live import of_pid, of_trace
+    from queryprof.region.live import of_pid, of_trace
 
     if target is None:
         return None

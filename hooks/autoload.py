@@ -110,10 +110,10 @@ class _Beginning:
             _core.untraced(self._start)
 
     def _start(self) -> None:
+        from queryprof.collect.output_path import is_null
+        from queryprof.collect.target import Target
         from queryprof.core.settings import read_settings
         from queryprof.session import session
-        from queryprof.trace.place import is_null
-        from queryprof.trace.target import Target
 
         value = self._value
         if is_null(value):
@@ -198,7 +198,7 @@ def _path(value: str) -> str:
         return os.path.abspath(os.path.join(value, f"{pid}-{monotonic_ns()}.qprof"))
     if value == "1":
         return os.path.abspath(f"queryprof-{running_program()}-{pid}.qprof")
-    from queryprof.trace.place import beside, make_room, with_process
+    from queryprof.collect.output_path import beside, make_room, with_process
 
     path = os.path.abspath(value)
     first, _, since_ns = os.environ.setdefault(FIRST_VARIABLE, f"{pid}.{time_ns()}").partition(".")

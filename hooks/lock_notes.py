@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from queryprof.model.live import HeldLock
-    from queryprof.trace.lock_owners import LockOwner
+    from queryprof.program.lock_owners import LockOwner
 
 
 class Budget:
@@ -78,9 +78,9 @@ def _is_of_snapshot(error: BaseException) -> bool:
 def _holders(database: str) -> Iterator[str]:
     """Who has a lock, and of the write lock since when."""
     with own_imports():
+        from queryprof.program.lock_owners import HAS_OPEN, owners_of
+        from queryprof.region.live import Watch, held_here
         from queryprof.trace.attached import identity_of
-        from queryprof.trace.live import Watch, held_here
-        from queryprof.trace.lock_owners import HAS_OPEN, owners_of
 
         owners = [owner for owner in owners_of(database) if owner.does != HAS_OPEN]
         identity = identity_of(os.stat(database))
@@ -95,7 +95,7 @@ def _holders(database: str) -> Iterator[str]:
 def _readers(database: str) -> Iterator[str]:
     """Those of other processes; the kernel does not list this process's own apart."""
     with own_imports():
-        from queryprof.trace.lock_owners import READS, owners_of
+        from queryprof.program.lock_owners import READS, owners_of
 
         owners = [
             one for one in owners_of(database) if one.does == READS and one.pid != os.getpid()

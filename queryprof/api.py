@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from time import time_ns
 
+from queryprof.collect.output_path import is_null, make_room, with_process
+from queryprof.collect.target import Target
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import muted
 from queryprof.core.settings import read_settings
 from queryprof.errors import SessionError
 from queryprof.hooks.autoload import running_program
 from queryprof.session import session
-from queryprof.trace.place import is_null, make_room, with_process
-from queryprof.trace.target import Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,8 +139,8 @@ class Recording:
             self._profile = self._read(session.parts()[self._parts_before :], own)
 
     def _read(self, parts: list[str], own: bool) -> Profile:
-        from queryprof.trace.keep import add_all, write_trace
-        from queryprof.trace.reader import profile_of, read_profile
+        from queryprof.collect.keep import add_all, write_trace
+        from queryprof.collect.reader import profile_of, read_profile
         from queryprof.trace.store import TraceStore
 
         if self.path is not None:

@@ -10,9 +10,9 @@ from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import groups_of
 from queryprof.analysis.report import Report
+from queryprof.program.database_schema import read_schema, schemas_of
+from queryprof.program.sources import Sources
 from queryprof.proof.planner import Planner
-from queryprof.trace.database_schema import read_schema, schemas_of
-from queryprof.trace.sources import Sources
 
 MOST_LOOKED_AT = 20
 """Statements."""

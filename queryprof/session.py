@@ -11,6 +11,7 @@ import atexit
 import os
 from time import time_ns
 
+from queryprof.collect.target import Target
 from queryprof.core import _core
 from queryprof.core.exclusive import Exclusive
 from queryprof.core.held_signals import held_signals, is_of_handler
@@ -25,8 +26,8 @@ from queryprof.hooks.drivers.unmeasured import unmeasured_modules
 from queryprof.hooks.event_loops.heartbeat import interval
 from queryprof.hooks.imports import ImportHooks
 from queryprof.hooks.libraries import library_hooks
-from queryprof.trace.facts import Facts
-from queryprof.trace.regions import (
+from queryprof.region.facts import Facts
+from queryprof.region.region_files import (
     checkpoint_of,
     checkpoints_of,
     directories,
@@ -36,7 +37,6 @@ from queryprof.trace.regions import (
     regions_of,
     remove,
 )
-from queryprof.trace.target import Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Session:
         left = [] if target.is_collected else regions_of(target.family)
         if len(left) > REGIONS_LEFT:
             with own_imports():
-                from queryprof.trace.recovery import put_aside
+                from queryprof.collect.recovery import put_aside
 
                 put_aside(left, target.family)
         return directories() if len(left) <= MOST_REGIONS else []
@@ -276,7 +276,7 @@ class Session:
                 return False, ""
         path = _core.region_path()
         if is_wanted:
-            from queryprof.trace.keep import write_trace
+            from queryprof.collect.keep import write_trace
 
             write_trace(target.path, self.parts(), True, target.since_unix_ns)
         return True, path
@@ -284,7 +284,7 @@ class Session:
     def _bring_in(self, target: Target) -> None:
         """Writes the traces of processes of the family that ended without writing them."""
         if regions_of(target.family) or checkpoints_of(target.family):
-            from queryprof.trace.recovery import bring_in
+            from queryprof.collect.recovery import bring_in
 
             with muted():
                 bring_in(target.family)
@@ -299,7 +299,7 @@ class Session:
         if not found or self._facts is None:
             return []
         with own_imports():
-            from queryprof.trace.parts import of_process
+            from queryprof.collect.part_files import of_process
 
             parts, unsound = of_process(found, self._facts.identity)
         for reason in set(unsound.values()) - self._told:

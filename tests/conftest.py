@@ -16,14 +16,14 @@ import pytest
 
 from invariants import impossible
 from queryprof.analysis.report import Report
+from queryprof.collect.reader import read_profile
 from queryprof.core import _core
 from queryprof.errors import QueryprofError
 from queryprof.model import Aggregate, Profile
+from queryprof.region.identity import trace_of
+from queryprof.region.region import opened_region
+from queryprof.region.region_files import directories, is_living
 from queryprof.session import session
-from queryprof.trace.identity import trace_of
-from queryprof.trace.reader import read_profile
-from queryprof.trace.region import opened_region
-from queryprof.trace.regions import directories, is_living
 
 pytest_plugins = "pytester"
 collect_ignore = ["programs/shop"]  # run by pytest inside of a test

@@ -25,37 +25,44 @@ MAY_IMPORT = {
     "queryprof.version": set(),
     "queryprof.model": set(),
     "queryprof.operations": set(),
+    "queryprof.given_file": set(),
     "queryprof.sql": set(),
     "queryprof.core": {"queryprof.errors"},
     # What runs under other interpreters, too: the standard library alone.
     "queryprof.confined": set(),
     "queryprof.hooks": {"queryprof.core", "queryprof.errors", "queryprof.session",
-                        "queryprof.trace.place", "queryprof.trace.target"},
-    "queryprof.hooks.lock_notes": {"queryprof.core", "queryprof.model", "queryprof.trace"},
-    "queryprof.trace": {"queryprof.core", "queryprof.errors", "queryprof.model",
-                        "queryprof.operations", "queryprof.version"},
+                        "queryprof.collect.output_path", "queryprof.collect.target"},
+    "queryprof.hooks.lock_notes": {"queryprof.core", "queryprof.model", "queryprof.program", "queryprof.region",
+                                   "queryprof.trace.attached"},
+    "queryprof.trace": {"queryprof.core", "queryprof.errors", "queryprof.given_file", "queryprof.model"},
+    "queryprof.region": {"queryprof.core", "queryprof.errors", "queryprof.given_file", "queryprof.model",
+                         "queryprof.operations", "queryprof.trace", "queryprof.version"},
+    "queryprof.program": {"queryprof.errors", "queryprof.model", "queryprof.region", "queryprof.trace"},
+    "queryprof.collect": {"queryprof.core", "queryprof.errors", "queryprof.given_file", "queryprof.model",
+                          "queryprof.program.source_facts", "queryprof.region", "queryprof.trace"},
     "queryprof.analysis": {"queryprof.model", "queryprof.operations", "queryprof.sql"},
     "queryprof.report": {"queryprof.analysis", "queryprof.model", "queryprof.tuning", "queryprof.version"},
     # Experiments on copies of databases: with a library, and from the command line alone.
-    "queryprof.replay": {"queryprof.api", "queryprof.confined", "queryprof.errors", "queryprof.sql",
-                         "queryprof.trace", "queryprof.tuning"},
+    "queryprof.replay": {"queryprof.api", "queryprof.collect", "queryprof.confined", "queryprof.core",
+                         "queryprof.errors", "queryprof.given_file", "queryprof.model", "queryprof.program",
+                         "queryprof.sql", "queryprof.tuning"},
     # Methods alone: how experiments are planned, and what their figures say.
     "queryprof.tuning": {"queryprof.errors", "queryprof.model"},
     "queryprof.proof": {"queryprof.analysis", "queryprof.confined", "queryprof.errors", "queryprof.model",
-                        "queryprof.operations", "queryprof.sql", "queryprof.trace.database_schema"},
+                        "queryprof.operations", "queryprof.program.database_schema", "queryprof.sql"},
     # The findings, with what is looked up for them.
-    "queryprof.findings": {"queryprof.analysis", "queryprof.proof.planner", "queryprof.trace"},
-    # The test runner's own command line, as it were: it records, judges and says.
+    "queryprof.findings": {"queryprof.analysis", "queryprof.program", "queryprof.proof.planner"},
+    # The test runner's own command line, as it were: it records, compares and reports.
     "queryprof.hooks.pytest_plugin": {"queryprof.analysis", "queryprof.core", "queryprof.errors",
-                                      "queryprof.model", "queryprof.report", "queryprof.session",
-                                      "queryprof.trace"},
+                                      "queryprof.given_file", "queryprof.model", "queryprof.region",
+                                      "queryprof.report", "queryprof.session"},
     # The one place that joins attach, record and keep, and the public functions above it:
-    "queryprof.session": {"queryprof.core", "queryprof.errors", "queryprof.hooks",
-                          "queryprof.trace"},
-    "queryprof.api": {"queryprof.analysis", "queryprof.core", "queryprof.errors", "queryprof.findings", "queryprof.hooks.autoload",
-                      "queryprof.hooks.libraries",
-                      "queryprof.hooks.drivers.pep249", "queryprof.model", "queryprof.report", "queryprof.session",
-                      "queryprof.trace"},
+    "queryprof.session": {"queryprof.collect", "queryprof.core", "queryprof.errors", "queryprof.hooks",
+                          "queryprof.region", "queryprof.trace"},
+    "queryprof.api": {"queryprof.analysis", "queryprof.collect", "queryprof.core", "queryprof.errors",
+                      "queryprof.findings", "queryprof.hooks.autoload", "queryprof.hooks.libraries",
+                      "queryprof.hooks.drivers.pep249", "queryprof.model", "queryprof.report",
+                      "queryprof.session", "queryprof.trace"},
 }  # fmt: skip
 """What each stage may import: backwards along the data's way, never forwards."""
 
@@ -186,9 +193,8 @@ def test_texts_for_a_terminal_are_made_in_one_place() -> None:
 
 def test_traces_are_read_in_one_place() -> None:
     """What computes with a trace's rows gets them checked."""
-    readers = {"reader", "loader", "merge"}
-    for name in readers:
-        source = MODULES[f"queryprof.trace.{name}"].read_text()
+    for name in ("collect.reader", "collect.merge", "trace.loader"):
+        source = MODULES[f"queryprof.{name}"].read_text()
         assert "SELECT" not in source, name
 
 

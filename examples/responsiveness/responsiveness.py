@@ -30,9 +30,9 @@ from rich.table import Table
 
 from queryprof.analysis.summary import summary_of
 from queryprof.analysis.units import duration
+from queryprof.collect.reader import read_profile
 from queryprof.model import Distribution
 from queryprof.report.terminal.loops import chart
-from queryprof.trace.reader import read_profile
 
 CHANNELS = 1200
 ITEMS = 100_000

@@ -28,9 +28,12 @@ from queryprof.analysis.deviations import deviations
 from queryprof.analysis.rules import REPEATS, Rules
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError
+from queryprof.hooks.pytest_plugin.baseline_file import Baseline, read_baseline, write_baseline
 from queryprof.hooks.pytest_plugin.times import TestTimes
 from queryprof.hooks.pytest_plugin.verification import Verification, verify
 from queryprof.model import LockTime, Step
+from queryprof.region.changes import Part
+from queryprof.region.descriptions import Descriptions
 from queryprof.report.text.causes import cause_of
 from queryprof.report.text.failures import (
     budget_message,
@@ -40,9 +43,6 @@ from queryprof.report.text.failures import (
     stall_line,
     stall_message,
 )
-from queryprof.trace.baseline_file import Baseline, read_baseline, write_baseline
-from queryprof.trace.changes import Part
-from queryprof.trace.descriptions import Descriptions
 
 LOCK_BUDGETS = {"max_lock_wait_ms": "wait", "max_transaction_ms": "hold"}
 """What they are about, of queryprof.model.LockTime."""

@@ -18,8 +18,8 @@ from queryprof.core import _core
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
 from queryprof.hooks.pytest_plugin.summary import write_causes, write_line, write_most, write_signs
+from queryprof.region.changes import Changes, Part
 from queryprof.session import session
-from queryprof.trace.changes import Changes, Part
 
 if TYPE_CHECKING:
     from queryprof.analysis.baseline import TestFigures

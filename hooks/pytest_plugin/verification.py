@@ -19,8 +19,8 @@ from queryprof.analysis.baseline import figures_from
 from queryprof.analysis.deviations import Deviation, unstable
 from queryprof.analysis.rules import Rules
 from queryprof.errors import BaselineError, QueryprofError
+from queryprof.hooks.pytest_plugin.baseline_file import Tests, read_baseline
 from queryprof.report.text.causes import cut, tests_in_words
-from queryprof.trace.baseline_file import Tests, read_baseline
 
 SHOWN = 20
 """Unstable statements in the summary."""

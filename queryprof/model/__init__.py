@@ -1,6 +1,6 @@
 """The model: a Profile, the plain data that all reports are computed from.
 
-It comes from a trace file (queryprof.trace.reader), and depends on neither files nor reports.
+It comes from a trace file (queryprof.collect.reader), and depends on neither files nor reports.
 All times are nanoseconds; all instants nanoseconds since 1970.
 """
 

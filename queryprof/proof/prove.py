@@ -16,6 +16,7 @@ from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.report import Report
 from queryprof.errors import ProofError
 from queryprof.model.advice import Advice, Change, NotMeasured, Proof
+from queryprof.program.database_schema import unchanged_uri, why_unreadable
 from queryprof.proof.accesses import Accesses
 from queryprof.proof.costs import is_less_work, mean, total
 from queryprof.proof.judging import (
@@ -34,7 +35,6 @@ from queryprof.proof.schema import DatabaseSchema, schema_of
 from queryprof.proof.search import Analysis, Search, Step, names
 from queryprof.proof.workload import Query, queries_of
 from queryprof.sql.clauses import clauses_of
-from queryprof.trace.database_schema import unchanged_uri, why_unreadable
 
 BUDGET_S = 60.0
 SEARCH_SHARE = 0.6

@@ -34,8 +34,8 @@ from queryprof.confined.authorizer import (
 from queryprof.confined.handle import Library
 from queryprof.confined.process import confine, limit_files, limit_time
 from queryprof.errors import QueryprofError
+from queryprof.replay.workload import INSIDE, OUTSIDE, Execution, read_workload
 from queryprof.sql.clauses import verb_of
-from queryprof.trace.workload import INSIDE, OUTSIDE, Execution, read_workload
 
 LOCK_TIMEOUT_S = 30.0
 BEGINS = frozenset({"BEGIN", "SAVEPOINT"})

@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from queryprof.collect.merge import merge_traces
 from queryprof.confined.folder import passing_folder
 from queryprof.errors import ProofError
+from queryprof.program.database_schema import unchanged_uri
 from queryprof.replay.player import Order, Played
-from queryprof.trace.database_schema import unchanged_uri
-from queryprof.trace.merge import merge_traces
-from queryprof.trace.workload import Execution, Workload, read_workload
+from queryprof.replay.workload import Execution, Workload, read_workload
 
 OF_THE_FILE = frozenset({"page_size", "journal_mode", "auto_vacuum"})
 """Pragmas that are the file's: they are set once, before the copy is played on."""

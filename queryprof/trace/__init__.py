@@ -1,1 +1,1 @@
-"""Keep: the trace file, one SQLite file a process, merged later."""
+"""Keep: the trace file, its tables, and how they are written and read."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queryprof.trace.table import LAST, SUM, Column, Table, key, last, most, text, unknown
+from queryprof.trace.declaration import LAST, SUM, Column, Table, key, last, most, text, unknown
 
 LOCK = (
     text("kind", "write, read, wait"),

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from queryprof.errors import TraceError
+from queryprof.given_file import what_is
 from queryprof.trace.checked_rows import CheckedTrace, reading, refuse_other_objects
-from queryprof.trace.given_file import what_is
 from queryprof.trace.header import address, is_sqlite, mode_without_changes
 from queryprof.trace.schema import APPLICATION_ID, SCHEMA_VERSION, migration
 

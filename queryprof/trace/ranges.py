@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from queryprof.trace.table import Column
+from queryprof.trace.declaration import Column
 from queryprof.trace.tables import TABLES
 
 Values = Sequence[Any]

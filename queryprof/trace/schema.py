@@ -21,12 +21,12 @@ History:
 
 from __future__ import annotations
 
-from queryprof.trace.table import KEY
+from queryprof.trace.declaration import KEY
 from queryprof.trace.tables import TABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queryprof.trace.table import Column, Table
+    from queryprof.trace.declaration import Column, Table
 
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): distinguishes it from other SQLite files."""

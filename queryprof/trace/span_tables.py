@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queryprof.trace.table import (
+from queryprof.trace.declaration import (
     STATEMENT_KEY,
     Column,
     Table,

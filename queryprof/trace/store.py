@@ -9,16 +9,16 @@ import sqlite3
 from contextlib import contextmanager
 
 from queryprof.errors import TraceError
+from queryprof.trace.declaration import FIRST, KEY, LAST, LEAST, LONGEST, MOST, SUM
 from queryprof.trace.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
-from queryprof.trace.table import FIRST, KEY, LAST, LEAST, LONGEST, MOST, SUM
 from queryprof.trace.tables import TABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from queryprof.trace.identity import Identity
-    from queryprof.trace.table import Table
+    from queryprof.trace.declaration import Table
+    from queryprof.trace.processes import Identity
 
 JOINED = {
     SUM: "{0} = {0} + excluded.{0}",

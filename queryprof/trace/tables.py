@@ -6,9 +6,7 @@ of its table's columns.
 
 from __future__ import annotations
 
-from queryprof.trace.file_tables import FILE_TABLES
-from queryprof.trace.span_tables import SPAN_TABLES
-from queryprof.trace.table import (
+from queryprof.trace.declaration import (
     FIRST,
     LAST,
     LEAST,
@@ -24,6 +22,8 @@ from queryprof.trace.table import (
     text,
     unknown,
 )
+from queryprof.trace.file_tables import FILE_TABLES
+from queryprof.trace.span_tables import SPAN_TABLES
 
 CAUSE = (*STATEMENT_KEY, Column("calls"), Column("ns"))
 DISTRIBUTION = (Column("count"), Column("total_ns"), most("max_ns"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import by_operation
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 Script = Callable[..., Path]
 

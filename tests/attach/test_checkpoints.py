@@ -18,11 +18,11 @@ from attach.killed_programs import (
 )
 
 from conftest import Run
+from queryprof.collect import collection as collecting
+from queryprof.collect.collection import Collection
+from queryprof.collect.reader import read_profile
 from queryprof.errors import TraceError
-from queryprof.trace import collection as collecting
-from queryprof.trace.collection import Collection
-from queryprof.trace.reader import read_profile
-from queryprof.trace.regions import SHARED_MEMORY, checkpoints_of, regions_of
+from queryprof.region.region_files import SHARED_MEMORY, checkpoints_of, regions_of
 from queryprof.trace.store import TraceStore
 
 script = killed_programs.script

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from conftest import QUERYPROF, Run
+from queryprof.collect.reader import read_profile
 from queryprof.hooks import first_use
 from queryprof.hooks.first_use import MEASURED, FirstUse
 from queryprof.hooks.libraries import HOMES
 from queryprof.model import Profile
-from queryprof.trace.reader import read_profile
 
 LOADED = "import sys, json; print(json.dumps(sorted(name for name in sys.modules if name.startswith('queryprof'))))"
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from queryprof.trace.pending import aggregate_rows
-from queryprof.trace.region import opened_region
-from queryprof.trace.regions import regions_of
+from queryprof.region.pending import aggregate_rows
+from queryprof.region.region import opened_region
+from queryprof.region.region_files import regions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

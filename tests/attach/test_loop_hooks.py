@@ -14,8 +14,8 @@ import pytest
 
 import queryprof
 from queryprof.analysis.report import Report
+from queryprof.collect.reader import read_profile
 from queryprof.model import Loop, Profile
-from queryprof.trace.reader import read_profile
 
 Script = Callable[[str], Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]

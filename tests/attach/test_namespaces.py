@@ -17,7 +17,7 @@ from attach.killed_programs import (
 )
 
 from conftest import QUERYPROF, Run
-from queryprof.trace.regions import SHARED_MEMORY, regions_of
+from queryprof.region.region_files import SHARED_MEMORY, regions_of
 
 script = killed_programs.script
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from conftest import Run, by_operation, traces_in
+from queryprof.collect.reader import read_profile
 from queryprof.model import Profile
-from queryprof.trace.reader import read_profile
-from queryprof.trace.regions import regions_of
+from queryprof.region.region_files import regions_of
 
 Script = Callable[..., Path]
 

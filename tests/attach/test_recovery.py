@@ -25,11 +25,11 @@ from attach.killed_programs import (
 )
 
 from conftest import QUERYPROF, Run
+from queryprof.collect.convert import Conversion
+from queryprof.collect.reader import read_profile
 from queryprof.errors import TraceError
 from queryprof.hooks import autoload
-from queryprof.trace.convert import Conversion
-from queryprof.trace.reader import read_profile
-from queryprof.trace.regions import SHARED_MEMORY, regions_of
+from queryprof.region.region_files import SHARED_MEMORY, regions_of
 from queryprof.trace.store import TraceStore
 
 script = killed_programs.script
@@ -301,7 +301,7 @@ def test_an_unsound_region_leaves_nothing(script: Script, tmp_path: Path) -> Non
     def unsound(*_: object) -> None:
         raise ValueError("unsound")
 
-    from queryprof.trace.region import opened_region
+    from queryprof.region.region import opened_region
 
     with opened_region(path) as region:
         store.add_intervals = unsound  # type: ignore[method-assign]

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from conftest import Run, by_operation
+from queryprof.collect.reader import read_profile
 from queryprof.model import Profile
-from queryprof.trace.reader import read_profile
-from queryprof.trace.regions import SHARED_MEMORY, checkpoints_of, regions_of
+from queryprof.region.region_files import SHARED_MEMORY, checkpoints_of, regions_of
 
 pytestmark = [
     pytest.mark.skipif(not Path(SHARED_MEMORY).is_dir(), reason="needs shared memory"),

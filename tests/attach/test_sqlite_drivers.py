@@ -16,8 +16,8 @@ from typing import NamedTuple
 import pytest
 
 from conftest import Run
+from queryprof.collect.reader import read_profile
 from queryprof.model import Profile
-from queryprof.trace.reader import read_profile
 
 pytestmark = pytest.mark.once
 

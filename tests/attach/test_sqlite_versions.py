@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 apsw = pytest.importorskip("apsw")
 APSW, SQLITE3 = apsw.sqlite_lib_version(), sqlite3.sqlite_version

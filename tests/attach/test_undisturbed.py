@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import QUERYPROF
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 BEGIN = """
 import gc, sqlite3, sys, traceback

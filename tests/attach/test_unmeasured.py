@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
+from queryprof.collect.reader import read_profile
 from queryprof.hooks.drivers.unmeasured import SUBINTERPRETERS
-from queryprof.trace.reader import read_profile
 
 pytestmark = pytest.mark.once
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 ROUNDS, WORKERS = 50, 4
 LONGEST_S = 2.2
@@ -81,7 +81,7 @@ def test_two_hundred_kills(queryprof: Run, tmp_path: Path, memory: str) -> None:
         rules = (
             ""
             if memory == "shared"
-            else "import queryprof.trace.regions as r; r.directories = list\n"
+            else "import queryprof.region.region_files as r; r.directories = list\n"
         )
         program = directory / "server.py"
         program.write_text(rules + SERVER)

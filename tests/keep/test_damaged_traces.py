@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 
 from conftest import EXAMPLES
 from queryprof.cli.main import main
+from queryprof.collect.reader import read_profile
 from queryprof.errors import TraceError
 from queryprof.model import Profile
 from queryprof.trace.ranges import LARGEST_SUM, checks
-from queryprof.trace.reader import read_profile
 from queryprof.trace.schema import SCHEMA_VERSION
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLE, TABLES

@@ -10,9 +10,9 @@ from pathlib import Path
 from record.loop_programs import LONGEST_S, until_seen
 
 import queryprof
+from queryprof.collect.merge import merge_traces
+from queryprof.collect.reader import read_profile
 from queryprof.model import Loop, Profile
-from queryprof.trace.merge import merge_traces
-from queryprof.trace.reader import read_profile
 from queryprof.trace.tables import TABLES
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import queryprof as qp
 from conftest import QUERYPROF, Run, by_operation, only
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 PROGRAM = """
 import resource, sqlite3, sys

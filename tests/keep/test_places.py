@@ -16,11 +16,11 @@ import pytest
 
 import queryprof
 from conftest import QUERYPROF
+from queryprof.collect.merge import merge_traces
+from queryprof.collect.output_path import make_room
+from queryprof.collect.reader import read_profile
 from queryprof.errors import BaselineError, SettingsError, TraceError
-from queryprof.trace.baseline_file import Baseline, read_baseline, write_baseline
-from queryprof.trace.merge import merge_traces
-from queryprof.trace.place import make_room
-from queryprof.trace.reader import read_profile
+from queryprof.hooks.pytest_plugin.baseline_file import Baseline, read_baseline, write_baseline
 
 pytestmark = pytest.mark.once
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 import queryprof as qp
 from conftest import EXAMPLES, Run, by_operation
+from queryprof.collect.merge import merge_traces
+from queryprof.collect.reader import read_profile
 from queryprof.errors import TraceError
 from queryprof.model import Profile
-from queryprof.trace.merge import merge_traces
-from queryprof.trace.reader import read_profile
 from queryprof.trace.schema import SCHEMA
 from queryprof.trace.store import TraceStore
 

@@ -17,11 +17,11 @@ import pytest
 
 from queryprof.analysis.findings.finding import CATEGORIES, Finding, Severity
 from queryprof.analysis.report import Report
+from queryprof.collect.reader import read_profile
 from queryprof.findings import findings_of
 from queryprof.model import Frame
-from queryprof.trace.database_schema import read_schema
-from queryprof.trace.reader import read_profile
-from queryprof.trace.sources import Sources
+from queryprof.program.database_schema import read_schema
+from queryprof.program.sources import Sources
 
 pytestmark = pytest.mark.once
 

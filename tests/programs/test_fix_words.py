@@ -10,8 +10,8 @@ from subprocess import CompletedProcess
 import pytest
 
 from queryprof.analysis.report import Report
+from queryprof.collect.reader import read_profile
 from queryprof.findings import findings_of
-from queryprof.trace.reader import read_profile
 
 pytestmark = pytest.mark.once
 

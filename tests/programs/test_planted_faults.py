@@ -17,8 +17,8 @@ import pytest
 
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.report import Report
+from queryprof.collect.reader import read_profile
 from queryprof.findings import findings_of
-from queryprof.trace.reader import read_profile
 
 pytestmark = pytest.mark.once
 

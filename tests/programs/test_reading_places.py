@@ -11,7 +11,7 @@ import pytest
 from queryprof.analysis.findings.libraries import SEVERAL, loaded_before
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.report import Report
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 pytestmark = pytest.mark.once
 

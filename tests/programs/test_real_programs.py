@@ -21,7 +21,7 @@ import pytest
 
 from conftest import QUERYPROF, Run, by_operation
 from queryprof.analysis.report import Report
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 SITE_PACKAGES = Path(airportsdata.__file__).parent.parent
 

@@ -24,8 +24,8 @@ import pytest
 
 import queryprof
 from conftest import QUERYPROF
+from queryprof.collect.reader import read_profile
 from queryprof.model import Profile
-from queryprof.trace.reader import read_profile
 
 WEB = Path(__file__).parent / "web"
 BIN = Path(sys.executable).parent

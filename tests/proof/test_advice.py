@@ -18,10 +18,10 @@ from proof.counted_time import counted, proved
 import queryprof as api
 from conftest import Run
 from queryprof.analysis.report import Report
+from queryprof.collect.reader import read_profile
 from queryprof.model.advice import Advice
 from queryprof.proof import sample
 from queryprof.report.text.advice import cautions, summary
-from queryprof.trace.reader import read_profile
 
 pytestmark = pytest.mark.once
 

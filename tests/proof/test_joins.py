@@ -10,9 +10,9 @@ import pytest
 
 from conftest import QUERYPROF
 from queryprof.analysis.report import Report
+from queryprof.collect.reader import read_profile
 from queryprof.findings import findings_of
 from queryprof.proof.prove import prove
-from queryprof.trace.reader import read_profile
 
 pytestmark = pytest.mark.once
 

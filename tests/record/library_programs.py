@@ -9,8 +9,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from queryprof.collect.reader import read_profile
 from queryprof.model import LibraryTime
-from queryprof.trace.reader import read_profile
 
 Run = Callable[..., CompletedProcess[str]]
 Times = Callable[[str], dict[str, LibraryTime]]

@@ -13,7 +13,7 @@ from typing import Any
 import queryprof
 from queryprof.core import _core
 from queryprof.model import Loop, Profile
-from queryprof.trace.region import Region
+from queryprof.region.region import Region
 
 Main = Callable[[], Coroutine[Any, Any, Any]]
 

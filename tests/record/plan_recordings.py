@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from queryprof.core import _core
 from queryprof.model import Plan
+from queryprof.region.changes import Changes
+from queryprof.region.descriptions import Descriptions
 from queryprof.session import session
-from queryprof.trace.changes import Changes
-from queryprof.trace.descriptions import Descriptions
 
 SELECT = "SELECT b FROM t WHERE a = ?"
 

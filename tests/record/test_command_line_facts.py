@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from queryprof.trace.command_line import without_values
+from queryprof.region.command_line import without_values
 
 
 def test_code_on_the_command_line_is_not_kept() -> None:

@@ -13,8 +13,8 @@ import pytest
 
 import queryprof
 from conftest import Run, only
+from queryprof.collect.reader import read_profile
 from queryprof.core import _core
-from queryprof.trace.reader import read_profile
 
 PROGRAM = """
 import sqlite3

@@ -11,8 +11,8 @@ import pytest
 from record.work_programs import LONGEST_S, until_refused
 
 import queryprof
+from queryprof.collect.reader import read_profile
 from queryprof.model import FileWork, Profile
-from queryprof.trace.reader import read_profile
 
 pytestmark = pytest.mark.once
 

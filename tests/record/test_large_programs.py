@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import queryprof
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 MOST_CONNECTIONS = 16384
 """Open at once, whose statements are counted (TRACKERS of connections.c)."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from record.library_programs import ITEM, KEPT, Run, Times, recorder
 
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 
 @pytest.fixture

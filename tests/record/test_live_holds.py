@@ -17,9 +17,9 @@ from record.work_programs import database
 
 import queryprof
 from queryprof.hooks import lock_notes
+from queryprof.program.lock_owners import owners_of
+from queryprof.region.live import Watch, held_here
 from queryprof.trace.attached import identity_of
-from queryprof.trace.live import Watch, held_here
-from queryprof.trace.lock_owners import owners_of
 
 pytestmark = pytest.mark.once
 

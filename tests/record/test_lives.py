@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from conftest import EXAMPLES, QUERYPROF, by_operation, only
+from queryprof.collect.reader import read_profile
 from queryprof.model import Profile
-from queryprof.trace.reader import read_profile
 
 RANDOM_PROGRAMS = Path(__file__).with_name("random_programs.py")
 IS_SLOW = os.environ.get("QUERYPROF_LONG_PROGRAMS") == "1"

@@ -19,7 +19,7 @@ from record.loop_programs import LONGEST_S, Selector, loop_of, record, until_see
 
 import queryprof
 from queryprof.analysis.report import Report
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 SLOW = (
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)"

@@ -14,8 +14,8 @@ from record.plan_recordings import SELECT, draining, trees, with_table
 
 import queryprof
 from queryprof.core import _core
-from queryprof.trace.changes import Changes
-from queryprof.trace.descriptions import Descriptions
+from queryprof.region.changes import Changes
+from queryprof.region.descriptions import Descriptions
 
 
 def observed(setup: Callable[[sqlite3.Connection, list[object]], None]) -> list[object]:

@@ -18,10 +18,10 @@ import queryprof
 from conftest import EXAMPLES
 from queryprof.analysis.marks import Mark
 from queryprof.analysis.plans import normal_form
+from queryprof.collect.reader import read_profile
 from queryprof.core import _core
 from queryprof.core.recorder import muted
 from queryprof.report.text.plans import marked_steps
-from queryprof.trace.reader import read_profile
 
 
 def test_a_statement_is_asked_about_once_for_each_schema() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
 

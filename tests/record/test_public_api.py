@@ -13,8 +13,8 @@ import pytest
 
 import queryprof
 from conftest import by_operation
+from queryprof.collect.reader import read_profile
 from queryprof.model import Profile
-from queryprof.trace.reader import read_profile
 
 
 def ask(text: str = "SELECT 1") -> None:

@@ -18,9 +18,9 @@ from record.work_programs import until_ended
 
 import queryprof
 from conftest import QUERYPROF
+from queryprof.collect.reader import read_profile
 from queryprof.model import Aggregate, Profile
 from queryprof.session import session
-from queryprof.trace.reader import read_profile
 
 HERE = Path(__file__).name
 

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 import queryprof
 from conftest import EXAMPLES, Run
+from queryprof.collect.merge import merge_traces
+from queryprof.collect.reader import read_profile
 from queryprof.model import Profile, SlowSpan
-from queryprof.trace.merge import merge_traces
-from queryprof.trace.reader import read_profile
 
 MOST_RUNS = 64
 KEPT, KEPT_OF_MERGED = 3, 5

@@ -8,7 +8,7 @@ import pytest
 
 import queryprof
 from queryprof.core import _core
-from queryprof.trace.region import Region
+from queryprof.region.region import Region
 
 FUNCTIONS = 200
 """More than a part of the index; fewer than rows."""

@@ -162,7 +162,7 @@ def test_a_killed_program_leaves_a_good_database(tmp_path: Path) -> None:
     subprocess.run([*run, program], cwd=tmp_path, check=False, capture_output=True)
     import sqlite3
 
-    from queryprof.trace.reader import read_profile
+    from queryprof.collect.reader import read_profile
 
     connection = sqlite3.connect(tmp_path / "t.db")
     assert connection.execute("SELECT count(*), max(a) FROM t").fetchone() == (20, 1)

@@ -17,8 +17,8 @@ from record.work_programs import database, until_refused
 
 import queryprof
 from queryprof.analysis.holds import Holders
+from queryprof.collect.reader import read_profile
 from queryprof.model import LockEvent, Profile
-from queryprof.trace.reader import read_profile
 
 pytestmark = pytest.mark.once
 

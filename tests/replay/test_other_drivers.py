@@ -14,7 +14,7 @@ from replay.test_workload import PROGRAM, recorded, rows_of
 
 from conftest import Run
 from queryprof.replay.player import Order, play
-from queryprof.trace.workload import INSIDE, OUTSIDE, read_workload
+from queryprof.replay.workload import INSIDE, OUTSIDE, read_workload
 
 pytestmark = pytest.mark.once
 

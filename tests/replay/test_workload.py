@@ -20,7 +20,7 @@ import pytest
 
 from conftest import Run
 from queryprof.errors import TraceError
-from queryprof.trace.workload import INSIDE, OUTSIDE, Unknown, prefix_of, read_workload
+from queryprof.replay.workload import INSIDE, OUTSIDE, Unknown, prefix_of, read_workload
 
 pytestmark = pytest.mark.once
 

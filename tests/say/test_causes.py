@@ -20,7 +20,7 @@ from queryprof.analysis.report import Report
 from queryprof.analysis.units import rows
 from queryprof.model import FileWork, Frame, Plan, Profile, Schema, StackSample
 from queryprof.model.schema import Index
-from queryprof.trace.database_schema import read_schema
+from queryprof.program.database_schema import read_schema
 
 pytestmark = pytest.mark.once
 

@@ -20,7 +20,7 @@ import pytest
 
 import queryprof as qp
 from conftest import QUERYPROF, Run, by_operation
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 pytestmark = pytest.mark.once
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from queryprof.analysis.delays import Delay, Delays
+from queryprof.collect.reader import read_profile
 from queryprof.model import (
     Distribution,
     Frame,
@@ -22,7 +23,6 @@ from queryprof.model import (
     ThreadUsage,
     UsageInterval,
 )
-from queryprof.trace.reader import read_profile
 
 pytestmark = pytest.mark.once
 

@@ -28,6 +28,7 @@ from say.test_hostile_names import HOSTILE
 from say.test_hostile_names import profile_of as hostile_profile
 
 from conftest import Run
+from queryprof.collect.reader import read_profile
 from queryprof.model import Frame, Profile, StackSample
 from queryprof.report.export.collapsed import collapsed_file
 from queryprof.report.export.function_tree import function_tree
@@ -36,7 +37,6 @@ from queryprof.report.export.pstats import pstats_file
 from queryprof.report.export.speedscope import speedscope_file
 from queryprof.report.export.trace_events import trace_events_file
 from queryprof.report.export.weights import OTHER, reduced, weights_of
-from queryprof.trace.reader import read_profile
 
 SITES = [Frame(name, f"/app/{name[0]}.py", line) for name in ("a", "b", "aa") for line in (7, 3)]
 PROFILES = st.lists(

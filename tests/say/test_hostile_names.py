@@ -30,6 +30,7 @@ from queryprof.analysis.deviations import Deviation
 from queryprof.analysis.report import Report
 from queryprof.cli.compare import GATES
 from queryprof.errors import QueryprofError
+from queryprof.hooks.pytest_plugin.baseline_file import Baseline, read_baseline, write_baseline
 from queryprof.model import (
     Cause,
     Distribution,
@@ -64,7 +65,6 @@ from queryprof.report.terminal.loops import print_loops
 from queryprof.report.terminal.report import print_report, print_view
 from queryprof.report.terminal.slowest_spans import print_slowest_spans
 from queryprof.report.text.failures import budget_message, regression_message, stall_message
-from queryprof.trace.baseline_file import Baseline, read_baseline, write_baseline
 
 pytestmark = pytest.mark.once
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run, by_operation
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 pytestmark = pytest.mark.once
 

@@ -12,7 +12,7 @@ from say.by_hand import aggregate, profile_of
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.report import Report
 from queryprof.model import ENDLESS, Frame, StackSample
-from queryprof.trace.sources import Sources
+from queryprof.program.sources import Sources
 
 pytestmark = pytest.mark.once
 

@@ -22,15 +22,15 @@ import pytest
 
 from conftest import QUERYPROF, Run
 from queryprof.analysis.activity import SORT_KEYS, BusyStatement, activity_of
+from queryprof.collect.reader import read_profile
 from queryprof.model import Profile
 from queryprof.model.live import Activity, ProcessActivity
 from queryprof.model.places import Frame
+from queryprof.region import live
+from queryprof.region.live import Watch, of_pid, of_trace
+from queryprof.region.region import Region
 from queryprof.report.places import Places
 from queryprof.report.terminal.top import place_of
-from queryprof.trace import live
-from queryprof.trace.live import Watch, of_pid, of_trace
-from queryprof.trace.reader import read_profile
-from queryprof.trace.region import Region
 
 pytestmark = pytest.mark.once
 

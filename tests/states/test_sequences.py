@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from states.sequence import SQL, STEPS
 
 from conftest import EXAMPLES, by_operation
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 PROGRAM = Path(__file__).with_name("sequence.py")
 

@@ -10,7 +10,7 @@ import struct
 from contextlib import closing, suppress
 from pathlib import Path
 
-from queryprof.trace.workload import FIXED, MAGIC
+from queryprof.replay.workload import FIXED, MAGIC
 
 VICTIM = "../victim/kept.db"
 

@@ -20,7 +20,7 @@ import pytest
 from strangers import mutations
 
 from conftest import QUERYPROF
-from queryprof.trace.regions import regions_of
+from queryprof.region.region_files import regions_of
 
 pytestmark = pytest.mark.once
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
+from queryprof.replay.workload import FIXED, MAGIC
 from queryprof.sql.tokens import MOST_CHARACTERS
-from queryprof.trace.workload import FIXED, MAGIC
 
 pytestmark = pytest.mark.once
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
-from queryprof.trace.identity import identities_in
+from queryprof.trace.processes import identities_in
 from queryprof.trace.store import TraceStore
 
 pytestmark = pytest.mark.once

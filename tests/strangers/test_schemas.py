@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from queryprof.trace.database_schema import read_schema
+from queryprof.program.database_schema import read_schema
 
 pytestmark = pytest.mark.once
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from conftest import Run
+from queryprof.collect.reader import read_profile
 from queryprof.model import Frame
-from queryprof.trace.reader import read_profile
-from queryprof.trace.source_facts import SourceFacts, is_of_this_machine
-from queryprof.trace.sources import Sources
+from queryprof.program.source_facts import SourceFacts, is_of_this_machine
+from queryprof.program.sources import Sources
 
 pytestmark = pytest.mark.once
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from queryprof.trace.reader import read_profile
+from queryprof.collect.reader import read_profile
 
 TOOLS = ("copied", "tabled", "stacked", "late")
 

@@ -294,7 +294,7 @@ def find(
     """The findings of a profile, the most severe first, and of these those that can win most.
 
     Args:
-        loop_at, makes_tasks: look it up in the program's source; see queryprof.trace.sources.
+        loop_at, makes_tasks: look it up in the program's source; see queryprof.program.sources.
         schemas: of the program's databases, by file, as far as they can be read.
         planner: says which SQL serves a statement; without it none is shown.
     """

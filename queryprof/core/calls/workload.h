@@ -1,7 +1,7 @@
 /* The workload: every execution in its order, with its text and parameters, in a file of its own.
  *
  * It is off unless a path is given, as values are the program's secrets. Its form is described in
- * queryprof/trace/workload.py, which reads it.
+ * queryprof/replay/workload.py, which reads it.
  */
 #pragma once
 

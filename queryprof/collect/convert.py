@@ -1,7 +1,7 @@
 """From the memory of a recording to a trace: adds regions to it.
 
 What a process had noted and not yet added up when it was killed is added here, as the core would
-have done it (queryprof.trace.pending).
+have done it (queryprof.region.pending).
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import sqlite3
 import struct
 from time import time_ns
 
+from queryprof.collect.region_addition import RegionAddition
 from queryprof.errors import TraceError
-from queryprof.trace.identity import facts_of, identity_of
-from queryprof.trace.pending import aggregate_rows
-from queryprof.trace.region import ENDED, PART, RECORDS
-from queryprof.trace.region_addition import RegionAddition
-from queryprof.trace.regions import is_living
-from queryprof.trace.source_facts import SourceFacts, is_of_this_machine
-from queryprof.trace.table import LAST, SUM
+from queryprof.program.source_facts import SourceFacts, is_of_this_machine
+from queryprof.region.identity import facts_of, identity_of
+from queryprof.region.pending import aggregate_rows
+from queryprof.region.region import ENDED, PART, RECORDS
+from queryprof.region.region_files import is_living
+from queryprof.trace.declaration import LAST, SUM
 from queryprof.trace.tables import TABLE
 
 TYPE_CHECKING = False
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from queryprof.trace.identity import Identity
-    from queryprof.trace.region import Region
+    from queryprof.region.region import Region
+    from queryprof.trace.processes import Identity
     from queryprof.trace.store import TraceStore
 
 

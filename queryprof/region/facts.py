@@ -11,12 +11,12 @@ from time import time_ns
 from queryprof.core import _core
 from queryprof.core.process_io import PROCESS, read_io
 from queryprof.core.user_code import working_directory
-from queryprof.trace.command_line import without_values
+from queryprof.region.command_line import without_values
 from queryprof.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queryprof.trace.identity import Identity
+    from queryprof.trace.processes import Identity
 
 
 class Facts:

@@ -6,7 +6,8 @@ a time in ns, or in ticks, which become ns.
 
 from __future__ import annotations
 
-from queryprof.trace.region import FULL, NONE
+from queryprof.region.names import CODE_KINDS
+from queryprof.region.region import FULL, NONE
 from queryprof.trace.tables import TABLE
 
 TYPE_CHECKING = False
@@ -14,14 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
-    from queryprof.trace.region import Region
+    from queryprof.region.region import Region
     from queryprof.trace.store import TraceStore
-
-LOCK_KINDS = ("write", "read", "wait")
-"""The names of the core's kinds of locks, and of waits for them, in a trace."""
-
-KINDS = ("user", "library", "standard", "standard", "library")
-"""The names of the core's code classes in a trace."""
 
 LINE = ("function", "file", "line", "kind", "first_line")
 NO_PATH = 0
@@ -80,7 +75,7 @@ class RegionRows:
     def _line(self, number: int) -> int:
         row = self._row(self._line_rows, number, (NONE, NONE, 0, 1, 0))
         function, file = map(self._region.text, row[:2])
-        kind = KINDS[min(row[3], len(KINDS) - 1)]
+        kind = CODE_KINDS[min(row[3], len(CODE_KINDS) - 1)]
         if kind == "user":
             self.own_files.add(file)
         return self._store.id("frame", function, file, row[2], kind, row[4])

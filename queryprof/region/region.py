@@ -15,7 +15,7 @@ from operator import itemgetter
 
 from queryprof.core import _core
 from queryprof.errors import TraceError
-from queryprof.trace.given_file import what_is
+from queryprof.given_file import what_is
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

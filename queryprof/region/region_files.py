@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from queryprof.trace.region import Region
+    from queryprof.region.region import Region
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 files there have unique names and one owner
 PREFIX = "queryprof"
@@ -281,7 +281,7 @@ def _pid_namespace() -> int:
 
 def has_living_region(path: str) -> bool:
     """Whether another process that may live records for the trace at `path`."""
-    from queryprof.trace.region import opened_region
+    from queryprof.region.region import opened_region
 
     for found in regions_of(path):
         try:
@@ -295,7 +295,7 @@ def has_living_region(path: str) -> bool:
 
 def records_to(region: Region, path: str) -> bool:
     """Whether a process that may live records in this region for the trace at `path`."""
-    from queryprof.trace.identity import trace_of
+    from queryprof.region.identity import trace_of
 
     return resolved(trace_of(region)) == resolved(path) and is_living(region) is not False
 

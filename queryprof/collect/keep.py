@@ -6,12 +6,12 @@ import os
 import signal
 from contextlib import contextmanager
 
+from queryprof.collect.convert import Conversion
+from queryprof.collect.output_path import JOURNAL, retry
 from queryprof.core import _core
 from queryprof.errors import TraceError
-from queryprof.trace.convert import Conversion
-from queryprof.trace.place import JOURNAL, retry
-from queryprof.trace.region import Region, opened_region
-from queryprof.trace.regions import nearby, remove, token
+from queryprof.region.region import Region, opened_region
+from queryprof.region.region_files import nearby, remove, token
 from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from queryprof.errors import TraceError
-from queryprof.trace.identity import identity_of
-from queryprof.trace.region import opened_region
+from queryprof.region.identity import identity_of
+from queryprof.region.region import opened_region
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from queryprof.trace.identity import Identity
-    from queryprof.trace.region import Region
+    from queryprof.region.region import Region
+    from queryprof.trace.processes import Identity
 
 
 def of_process(paths: Iterable[str], identity: Identity) -> tuple[list[str], dict[str, str]]:

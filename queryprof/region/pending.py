@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from queryprof.trace.region import Region
+    from queryprof.region.region import Region
 
     Key = tuple[int, int, int, int, int]
 

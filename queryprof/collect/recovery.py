@@ -8,14 +8,14 @@ import os
 from contextlib import contextmanager
 from time import sleep, time_ns
 
+from queryprof.collect.collection import beside_trace, recover
+from queryprof.collect.keep import write_trace
+from queryprof.collect.output_path import JOURNAL, beside, is_written, with_process
+from queryprof.collect.part_files import files_of, of_process
 from queryprof.errors import TraceError
-from queryprof.trace.collection import beside_trace, recover
-from queryprof.trace.identity import identities_in, identity_of, trace_of
-from queryprof.trace.keep import write_trace
-from queryprof.trace.parts import files_of, of_process
-from queryprof.trace.place import JOURNAL, beside, is_written, with_process
-from queryprof.trace.region import ENDED, PART, Region, claimed_region, opened_region
-from queryprof.trace.regions import (
+from queryprof.region.identity import identity_of, trace_of
+from queryprof.region.region import ENDED, PART, Region, claimed_region, opened_region
+from queryprof.region.region_files import (
     checkpoint_of,
     checkpoints_of,
     is_living,
@@ -28,13 +28,14 @@ from queryprof.trace.regions import (
     resolved,
     started_at,
 )
+from queryprof.trace.processes import identities_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import ExitStack
 
-    from queryprof.trace.identity import Identity
+    from queryprof.trace.processes import Identity
 
 UNFINISHED = ".new"
 UNFINISHED_NS = 60_000_000_000

@@ -13,14 +13,14 @@ import sqlite3
 import stat
 from contextlib import contextmanager
 
+from queryprof.collect.convert import Conversion
+from queryprof.collect.output_path import beside, is_written, refuse_to_replace
+from queryprof.collect.part_files import files_of, of_process
 from queryprof.errors import QueryprofError, TraceError
-from queryprof.trace.convert import Conversion
-from queryprof.trace.given_file import content_of
-from queryprof.trace.identity import identities_in, identity_of
-from queryprof.trace.parts import files_of, of_process
-from queryprof.trace.place import beside, is_written, refuse_to_replace
-from queryprof.trace.region import Region, claimed_region, opened_region
-from queryprof.trace.regions import (
+from queryprof.given_file import content_of
+from queryprof.region.identity import identity_of
+from queryprof.region.region import Region, claimed_region, opened_region
+from queryprof.region.region_files import (
     checkpoints_of,
     is_in_an_environment,
     is_living,
@@ -33,6 +33,7 @@ from queryprof.trace.regions import (
     remove,
     started_at,
 )
+from queryprof.trace.processes import identities_in
 from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from collections.abc import Collection as Collection_
 
-    from queryprof.trace.identity import Identity
+    from queryprof.trace.processes import Identity
 
 SUFFIX = ".parts"
 ENDINGS = (".qprof", ".live", ".new", "-journal")
@@ -218,7 +219,7 @@ class Collection:
         if is_written(output):
             output = beside(output)
         if len(traces) > 1:
-            from queryprof.trace.merge import merge_traces
+            from queryprof.collect.merge import merge_traces
 
             merge_traces(output, traces, step)
         else:

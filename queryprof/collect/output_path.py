@@ -129,7 +129,7 @@ def is_written(path: str) -> bool:
     """Whether a process may still be writing to the trace at `path`: one that runs here, or one of
     another host, a container too, whose end is not recorded.
     """
-    from queryprof.trace.regions import has_living_region
+    from queryprof.region.region_files import has_living_region
 
     if has_living_region(path):
         return True

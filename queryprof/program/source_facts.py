@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import stat
 
-from queryprof.trace.regions import boot_id
+from queryprof.region.region_files import boot_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from queryprof.trace.region import Region
+    from queryprof.region.region import Region
 
 MOST_FILES = 500
 LARGEST_BYTES = 2_000_000

@@ -31,8 +31,8 @@ from functools import partial
 
 from queryprof.core import _core
 from queryprof.errors import TraceError
+from queryprof.given_file import content_of
 from queryprof.model import CallPath, Frame
-from queryprof.trace.given_file import content_of
 
 MAGIC = b"queryprof workload 2\n"
 FIXED = struct.Struct("=qqQIHBBB3xIQ")

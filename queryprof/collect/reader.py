@@ -9,21 +9,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from queryprof.collect.convert import Conversion
+from queryprof.collect.merge import add_opened
+from queryprof.collect.recovery import bring_in, open_living, recorded_commands, taken_already
 from queryprof.errors import TraceError
+from queryprof.region.region_files import is_living
 from queryprof.trace.checked_rows import CheckedTrace
-from queryprof.trace.convert import Conversion
 from queryprof.trace.loader import load_profile
-from queryprof.trace.merge import add_opened
 from queryprof.trace.opening import connect, of_present_version, opened_as_it_is_now
-from queryprof.trace.recovery import bring_in, open_living, recorded_commands, taken_already
-from queryprof.trace.regions import is_living
 from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queryprof.model import Profile
-    from queryprof.trace.identity import Identity
-    from queryprof.trace.region import Region
+    from queryprof.region.region import Region
+    from queryprof.trace.processes import Identity
 
 
 @contextmanager

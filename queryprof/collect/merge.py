@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
+from queryprof.collect.output_path import is_null, is_written, refuse_to_replace
 from queryprof.errors import TraceError
 from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.opening import opened_file
-from queryprof.trace.place import is_null, is_written, refuse_to_replace
 from queryprof.trace.ranges import LARGEST_SUM
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLES

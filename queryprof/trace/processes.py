@@ -1,63 +1,18 @@
-"""Which process a recording is of: the facts in a region, and the processes in a trace."""
+"""The processes in a trace, also of one that is not checked yet."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import stat
-from ast import literal_eval
 
-from queryprof.errors import TraceError
 from queryprof.trace.header import address, mode_without_changes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from queryprof.trace.region import Region
 
 Identity = tuple[int, int, str]
 """Of a process: its id, the begin of its recording in ns since 1970, its host."""
 
-
 LONGEST_VALUE, MOST_PROCESSES = 1_000_000, 1_000_000
 """Of what is read of a file that is not checked yet."""
-
-
-def identity_of(region: Region) -> Identity:
-    """The identity of a region's process.
-
-    Raises:
-        TraceError: the region has none.
-    """
-    facts = facts_of(region)
-    try:
-        return int(facts["pid"]), int(facts["start_unix_ns"]), str(facts["host"])
-    except (KeyError, TypeError, ValueError):
-        raise TraceError(f"{region.path}: has no data of its process") from None
-
-
-def facts_of(region: Region) -> dict[str, Any]:
-    """The facts of a region's process.
-
-    Raises:
-        TraceError: the region has none, or they are damaged.
-    """
-    try:
-        facts = literal_eval(region.text(region["facts"]))
-        if isinstance(facts, dict):
-            return facts
-    except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
-        pass  # as below
-    raise TraceError(f"{region.path}: has no data of its process")
-
-
-def trace_of(region: Region) -> str:
-    """Where the process of a region would have written its trace. Raises ValueError."""
-    trace = facts_of(region).get("trace")
-    if not isinstance(trace, str) or not os.path.isabs(trace):
-        raise ValueError("no path")
-    return trace
 
 
 def identities_in(path: str) -> list[Identity]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from queryprof.trace.region import FULL, NONE, RECORDS
-from queryprof.trace.region_rows import LOCK_KINDS, RegionRows
+from queryprof.collect.region_rows import RegionRows
+from queryprof.region.names import LAG_SOURCES, LOCK_KINDS
+from queryprof.region.region import FULL, NONE, RECORDS
 from queryprof.trace.tables import HANDOFF_PARTS, TABLE
 
 TYPE_CHECKING = False
@@ -11,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from queryprof.trace.pending import AggregateRow
-    from queryprof.trace.region import Region
+    from queryprof.region.pending import AggregateRow
+    from queryprof.region.region import Region
     from queryprof.trace.store import TraceStore
 
     Histogram = list[tuple[int, int]]
@@ -21,7 +22,6 @@ UNSEEN = ("", "", 0, "user", 0)
 """The function of a loop whose steps cannot be seen."""
 
 
-LAG_SOURCES = ("timer", "beat")
 DISTRIBUTION = ("number", "total_ns", "max_ns", "spread", "bucket", "count")
 """The region's columns of a distribution, after its name: count, sum, longest, and histogram.
 """

@@ -12,8 +12,8 @@ from functools import cache
 from hashlib import sha256
 
 from queryprof.model import Frame
-from queryprof.trace.source_facts import source_of
-from queryprof.trace.source_loops import loop_in, makes_tasks
+from queryprof.program.source_facts import source_of
+from queryprof.program.source_loops import loop_in, makes_tasks
 
 NO_HASHES: frozenset[str] = frozenset()
 AROUND = 3

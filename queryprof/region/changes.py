@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from queryprof.core import _core
 from queryprof.operations import STATEMENT_OPERATIONS
-from queryprof.trace.region import Region
+from queryprof.region.region import Region
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ FIGURES = ("statement", "operation", "count", "self_ns", "full_scan_steps")
 
 class Part:
     """What changed between two readings, in the recording's numbers (see
-    queryprof.trace.descriptions).
+    queryprof.region.descriptions).
 
     Attributes:
         executions: of statements.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from queryprof.errors import BaselineError
+from queryprof.given_file import content_of
 from queryprof.model import BASELINE_FIGURES
-from queryprof.trace.given_file import content_of
 
 FORMAT_VERSION = 1
 MOST_VERSION = 40

@@ -16,11 +16,10 @@ from queryprof.core import _core
 from queryprof.errors import TraceError
 from queryprof.model.live import Activity, HeldLock, LoopActivity, ProcessActivity
 from queryprof.model.places import CallPath, Frame
-from queryprof.trace.identity import facts_of, trace_of
-from queryprof.trace.region import RECORDS, Region
-from queryprof.trace.region_addition import LAG_SOURCES
-from queryprof.trace.region_rows import KINDS
-from queryprof.trace.regions import is_living, regions
+from queryprof.region.identity import facts_of, trace_of
+from queryprof.region.names import CODE_KINDS, LAG_SOURCES
+from queryprof.region.region import RECORDS, Region
+from queryprof.region.region_files import is_living, regions
 
 ROWS_AT_ONCE = 64
 KEY = ("statement", "path", "operation")
@@ -238,7 +237,7 @@ class _Process:
             "lines", number, ("function", "file", "line", "kind")
         )
         text = self._region.text
-        return Frame(text(function), text(file), line, KINDS[min(kind, len(KINDS) - 1)])
+        return Frame(text(function), text(file), line, CODE_KINDS[min(kind, len(CODE_KINDS) - 1)])
 
 
 def _changed(now: bytes, before: bytes, row_bytes: int) -> Iterator[tuple[bytes, bytes]]:

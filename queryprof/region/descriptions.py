@@ -17,16 +17,16 @@ from queryprof.model import (
     Step,
     Thread,
 )
-from queryprof.trace.pending import EXTREMES, KEY, NONE_NS, SUMS
-from queryprof.trace.region import Region
-from queryprof.trace.region_rows import KINDS, LOCK_KINDS
+from queryprof.region.names import CODE_KINDS, LOCK_KINDS
+from queryprof.region.pending import EXTREMES, KEY, NONE_NS, SUMS
+from queryprof.region.region import Region
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from queryprof.trace.changes import Part
+    from queryprof.region.changes import Part
 
 AGGREGATE = (*KEY, *SUMS, *EXTREMES)
 STEP = (
@@ -162,4 +162,4 @@ class Descriptions:
         function, file, line, kind = self._region.row(
             "lines", number, ("function", "file", "line", "kind")
         )
-        return Frame(self._region.text(function), self._region.text(file), line, KINDS[kind])
+        return Frame(self._region.text(function), self._region.text(file), line, CODE_KINDS[kind])

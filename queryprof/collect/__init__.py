@@ -1,0 +1,1 @@
+"""Keep: from the regions of processes to one trace."""

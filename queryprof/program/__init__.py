@@ -1,0 +1,1 @@
+"""The profiled program: its source files, its databases, and who locks them."""

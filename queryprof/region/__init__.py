@@ -1,0 +1,1 @@
+"""Record: what processes leave in memory, read while they run and afterwards."""
