@@ -9,7 +9,7 @@ from queryprof.trace.tables import HANDOFF_PARTS, TABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from queryprof.region.pending import AggregateRow
@@ -83,6 +83,11 @@ class RegionAddition(RegionRows):
         *figures, spread, buckets, counts = row
         return tuple(figures), self._region.histogram(spread, buckets, counts)
 
+    def _distribution_of(
+        self, row: Mapping[str, Any], name: str
+    ) -> tuple[tuple[int, int, int], Histogram]:
+        return self._distribution([row[column] for column in _distribution(name)])
+
     def _add_aggregates(self, aggregates: Sequence[AggregateRow]) -> None:
         statements, stacks = self._ids["statement"], self._ids["stack"]
         spans, threads = self._ids["span"], self._ids["thread"]
@@ -155,17 +160,16 @@ class RegionAddition(RegionRows):
             self._store.add_intervals("timeline", 1 << shift, intervals)
 
     def _add_spans(self) -> None:
-        columns = (
-            "count", "errors", "cpu_count", "cpu_ns", "database_ns", *_distribution("durations"),
-            *_distribution("queries"),
-        )  # fmt: skip
+        sums = ("count", "errors", "cpu_count", "cpu_ns", "database_ns")
+        columns = (*sums, *_distribution("durations"), *_distribution("queries"))
         totals, histograms = [], []
-        for place, (count, *sums) in enumerate(self._region.rows("spans", columns)):
-            if count:
+        for place, values in enumerate(self._region.rows("spans", columns)):
+            row = dict(zip(columns, values, strict=True))
+            if row["count"]:
                 number = self._ids["span"][place]
-                (_, *durations), histogram = self._distribution(sums[4:10])
-                (_, *queries), asked = self._distribution(sums[10:])
-                totals.append((number, count, *sums[:4], *durations, *queries))
+                (_, *durations), histogram = self._distribution_of(row, "durations")
+                (_, *queries), asked = self._distribution_of(row, "queries")
+                totals.append((number, *[row[name] for name in sums], *durations, *queries))
                 histograms += [((number, "duration"), histogram), ((number, "queries"), asked)]
         self._store.add("span_total", totals)
         self._add_histograms("span_histogram", histograms)
@@ -227,27 +231,25 @@ class RegionAddition(RegionRows):
         for number, columns in owners:
             for place, part in enumerate(parts):
                 at = place * len(DISTRIBUTION)
-                figures, pairs = self._distribution(columns[at : at + len(DISTRIBUTION)])
-                if figures[0]:
-                    rows.append((number, part, *figures))
+                (count, *sums), pairs = self._distribution(columns[at : at + len(DISTRIBUTION)])
+                if count:
+                    rows.append((number, part, count, *sums))
                     histograms.append(((number, part), pairs))
         self._store.add(table, rows)
         self._add_histograms(histogram, histograms)
 
     def _add_usage(self) -> None:
-        sums = TABLE["thread_usage"].values
+        columns = ("is_used", *TABLE["thread_usage"].values)
         used: list[Sequence[int]] = [
             (self._ids["thread"][number], *row)
-            for number, (is_used, *row) in enumerate(
-                self._region.rows("threads", ("is_used", *sums))
-            )
+            for number, (is_used, *row) in enumerate(self._region.rows("threads", columns))
             if is_used
         ]
         if self._region.state == RECORDS:  # else the process has counted its living threads itself
             used += [
-                row
-                for row, (living,) in self._rows("tasks", "thread_usage", "kernel_id")
-                if living and any(row[1:])
+                (thread, *sums)
+                for (thread, *sums), (living,) in self._rows("tasks", "thread_usage", "kernel_id")
+                if living and any(sums)
             ]
         self._store.add("thread_usage", used)
 

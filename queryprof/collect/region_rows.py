@@ -74,11 +74,12 @@ class RegionRows:
 
     def _line(self, number: int) -> int:
         row = self._row(self._line_rows, number, (NONE, NONE, 0, 1, 0))
-        function, file = map(self._region.text, row[:2])
-        kind = CODE_KINDS[min(row[3], len(CODE_KINDS) - 1)]
+        function, file, line, code_class, first_line = row
+        kind = CODE_KINDS[min(code_class, len(CODE_KINDS) - 1)]
+        path = self._region.text(file)
         if kind == "user":
-            self.own_files.add(file)
-        return self._store.id("frame", function, file, row[2], kind, row[4])
+            self.own_files.add(path)
+        return self._store.id("frame", self._region.text(function), path, line, kind, first_line)
 
     def _stack(self, number: int) -> int:
         return self._store.id("stack", self._frames(number))

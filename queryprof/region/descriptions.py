@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from operator import sub
 
 from queryprof.core import _core
 from queryprof.model import (
@@ -33,6 +32,7 @@ STEP = (
     "loop", "line", "gc_ticks", "durations_number", "durations_total_ns", "durations_max_ns",
     "database_ticks", "first_cause",
 )  # fmt: skip
+STEP_SUMS = ("durations_number", "durations_total_ns", "database_ticks", "gc_ticks")
 
 
 class Descriptions:
@@ -54,19 +54,20 @@ class Descriptions:
         return [self._described(unpack(before), unpack(now)) for before, now in part.aggregates]
 
     def _described(self, before: tuple[Any, ...], now: tuple[Any, ...]) -> Aggregate:
-        statement, path, span, thread, operation = now[:5]
-        count, errors, rows, total_ns, self_ns, squares, *c = map(sub, now[5:19], before[5:19])
-        shortest, longest, longest_execution = now[19:22]
+        row, was = (dict(zip(AGGREGATE, values, strict=True)) for values in (now, before))
+        figures = {name: row[name] - was[name] for name in SUMS}
+        figures["execution_sum_sq_ns2"] = max(figures["execution_sum_sq_ns2"], 0.0)
+        figures |= {name: row[name] for name in EXTREMES}
+        if row["min_ns"] == NONE_NS:
+            figures["min_ns"] = 0
         return Aggregate(
-            self._statement(statement),
-            self._path(path),
-            self._name("spans", span),
-            self._thread(thread),
-            self._operations[operation],
-            count, errors, rows, total_ns, self_ns, 0 if shortest == NONE_NS else shortest, longest,
-            longest_execution, max(squares, 0.0),
-            *c,
-        )  # fmt: skip
+            self._statement(row["statement"]),
+            self._path(row["path"]),
+            self._name("spans", row["span"]),
+            self._thread(row["thread"]),
+            self._operations[row["operation"]],
+            **figures,
+        )
 
     def steps(self, part: Part) -> list[Step]:
         """The steps of event loops; their causes are those of all the function's steps so far."""
@@ -74,14 +75,17 @@ class Descriptions:
         return [self._described_step(unpack(before), unpack(now)) for before, now in part.steps]
 
     def _described_step(self, before: tuple[Any, ...], now: tuple[Any, ...]) -> Step:
-        _, line, gc, count, total_ns, max_ns, database, first = now
+        row, was = (dict(zip(STEP, values, strict=True)) for values in (now, before))
+        added = {name: row[name] - was[name] for name in STEP_SUMS}
         ns = self._region.ns
         return Step(
-            self._frame(line),
-            Distribution(count - before[3], total_ns - before[4], max_ns),
-            ns(database - before[6]),
-            ns(gc - before[2]),
-            tuple(self._causes(first)) if database > before[6] else (),
+            self._frame(row["line"]),
+            Distribution(
+                added["durations_number"], added["durations_total_ns"], row["durations_max_ns"]
+            ),
+            ns(added["database_ticks"]),
+            ns(added["gc_ticks"]),
+            tuple(self._causes(row["first_cause"])) if added["database_ticks"] > 0 else (),
         )
 
     def _causes(self, first: int) -> Iterable[Cause]:
@@ -97,7 +101,11 @@ class Descriptions:
         line.
         """
         kind_of = self._region.tables["locks"].decoder(("kind",)).unpack
-        writes = [row for row in part.holds if LOCK_KINDS[kind_of(row[1])[0]] == "write"]
+        writes = []
+        for before, now in part.holds:
+            (kind,) = kind_of(now)
+            if LOCK_KINDS[kind] == "write":
+                writes.append((before, now))
         found = []
         for kind, table, rows, longest in (
             ("wait", "file_work", part.waits, "max_lock_ticks"),

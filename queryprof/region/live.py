@@ -22,6 +22,8 @@ from queryprof.region.region import RECORDS, Region
 from queryprof.region.region_files import is_living, regions
 
 ROWS_AT_ONCE = 64
+LAG_PARTS = ("max_ns", "spread", "bucket", "count")
+"""The region's columns of a loop's delays, after their source: the longest, and the histogram."""
 KEY = ("statement", "path", "operation")
 FIGURES = ("count", "total_ns", "self_ns", "counted", "vm_steps")
 DEEPEST = 1000
@@ -164,22 +166,24 @@ class _Process:
 
     def _loop_activities(self) -> Iterator[LoopActivity]:
         region = self._region
-        parts = [f"{source}_{part}" for source in LAG_SOURCES
-                 for part in ("max_ns", "spread", "bucket", "count")]  # fmt: skip
+        parts = [f"{source}_{part}" for source in LAG_SOURCES for part in LAG_PARTS]
         stalls: dict[int, int] = {}
         for loop, count in region.rows("stalls", ("loop", "count")):
             stalls[loop] = stalls.get(loop, 0) + count
         rows = list(region.rows("loops", ("kind", "thread", *parts)))
         for number, (kind, thread, *lags) in enumerate(rows):
             all_lags: dict[int, int] = {}
-            for _, spread, buckets, counts in (lags[:4], lags[4:]):
-                for bucket, count in region.histogram(spread, buckets, counts):
+            longest_ns = 0
+            figures = iter(lags)
+            for max_ns, *histogram in zip(*[figures] * len(LAG_PARTS), strict=True):
+                longest_ns = max(longest_ns, max_ns)
+                for bucket, count in region.histogram(*histogram):
                     all_lags[bucket] = all_lags.get(bucket, 0) + count
             was, stalled = self._loops.get(number, ({}, 0))
             self._loops[number] = (all_lags, stalls.get(number, 0))
             added = {b: n - was.get(b, 0) for b, n in all_lags.items() if n > was.get(b, 0)}
             yield LoopActivity(
-                region.text(kind), self._thread(thread), added, max(lags[0], lags[4]),
+                region.text(kind), self._thread(thread), added, longest_ns,
                 stalls.get(number, 0) - stalled,
             )  # fmt: skip
 

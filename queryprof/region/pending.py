@@ -9,14 +9,14 @@ calls that were being added up may be missing, or be there twice. The arithmetic
 
 from __future__ import annotations
 
-from operator import itemgetter
+from operator import attrgetter
 
 from queryprof.core import _core
 from queryprof.trace.tables import TABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from queryprof.region.region import Region
@@ -30,48 +30,68 @@ NONE_NS = (1 << 63) - 1
 KEY = ("statement", "path", "span", "thread", "operation")
 SUMS = TABLE["aggregate"].sums
 EXTREMES = ("min_ns", "max_ns", "execution_max_ns")
-_IN_ORDER = itemgetter(*[(*SUMS, *EXTREMES).index(name) for name in TABLE["aggregate"].values])
 BEFORE = ("min_before_ns", "max_before_ns", "execution_max_before_ns")
 HISTOGRAM = ("durations_spread", "durations_bucket", "durations_count")
+COUNTERS = SUMS[SUMS.index("counted") :]
+"""SQLite's own, which may be known of a call that has not ended."""
+
+NO_CALLS = dict.fromkeys((*SUMS, *EXTREMES), 0) | {"min_ns": NONE_NS}
+
+_values = attrgetter(*TABLE["aggregate"].values)
+_counters = attrgetter(*COUNTERS)
 
 
 class AggregateRow:
-    """An aggregate of a region: its key, its sums, its extremes and its histogram."""
+    """An aggregate of a region: its key, its histogram, and a figure for each column of the trace's
+    table (`SUMS`, `EXTREMES`).
+    """
 
-    __slots__ = ("count_read", "extremes", "histogram", "key", "sums")
+    __slots__ = ("count_read", "histogram", "key", *SUMS, *EXTREMES)
+
+    count: int
+    errors: int
+    rows: int
+    total_ns: int
+    self_ns: int
+    execution_sum_sq_ns2: float
+    min_ns: int
+    max_ns: int
+    execution_max_ns: int
 
     def __init__(
-        self,
-        key: Key,
-        sums: list[float],
-        extremes: list[int],
-        histogram: list[tuple[int, int]],
+        self, key: Key, figures: Mapping[str, Any], histogram: list[tuple[int, int]]
     ) -> None:
-        self.key, self.sums, self.extremes, self.histogram = key, sums, extremes, histogram
-        self.count_read = sums[0]
+        self.key, self.histogram = key, histogram
+        for name, value in figures.items():
+            setattr(self, name, value)
+        self.count_read = self.count
 
     def values(self) -> tuple[float, ...]:
         """The values of the trace's columns beside the key."""
-        shortest, *longest = self.extremes
-        sums = self.sums.copy()
-        sums[5] = max(sums[5], 0.0)
-        found: tuple[float, ...] = _IN_ORDER(
-            [*sums, 0 if shortest == NONE_NS else shortest, *longest]
-        )
+        self.execution_sum_sq_ns2 = max(self.execution_sum_sq_ns2, 0.0)
+        if self.min_ns == NONE_NS:
+            self.min_ns = 0
+        found: tuple[float, ...] = _values(self)
         return found
+
+    def is_used(self) -> bool:
+        """Whether anything was added to it."""
+        return self.count > 0 or any(_counters(self))
 
     def plotted(self) -> tuple[int, int, int]:
         """What a timeline has of it: calls, rows and their own time in ns."""
-        calls, _, rows, _, self_ns = self.sums[:5]
-        return int(calls), int(rows), int(self_ns)
+        return self.count, self.rows, self.self_ns
 
     def add_calls(
         self, calls: int, errors: int, rows: int, total_ns: int, self_ns: int, least: int, most: int
     ) -> None:
-        for place, value in enumerate((calls, errors, rows, total_ns, self_ns)):
-            self.sums[place] += value
-        self.extremes[0] = min(self.extremes[0], least)
-        self.extremes[1] = max(self.extremes[1], most)
+        self.count += calls
+        self.errors += errors
+        self.rows += rows
+        self.total_ns += total_ns
+        self.self_ns += self_ns
+        self.min_ns = min(self.min_ns, least)
+        self.max_ns = max(self.max_ns, most)
 
     def move(self, from_ns: int, to_ns: int) -> None:
         """Moves an execution in the distribution; from -1: it is new. If the distribution is
@@ -79,18 +99,18 @@ class AggregateRow:
         """
         counts = dict(self.histogram)
         is_new = from_ns < 0
-        is_there = sum(counts.values()) >= (self.sums[0] if is_new else self.sums[0] + 1)
+        is_there = sum(counts.values()) >= (self.count if is_new else self.count + 1)
         if not is_new:
             bucket = _core.histogram_bucket(from_ns)
             if not counts.get(bucket):
                 return  # the rows were emptied in between
             counts[bucket] -= 1
-            self.sums[5] -= float(from_ns) ** 2
+            self.execution_sum_sq_ns2 -= float(from_ns) ** 2
         if not is_there:
             bucket = _core.histogram_bucket(to_ns)
             counts[bucket] = counts.get(bucket, 0) + 1
-            self.sums[5] += float(to_ns) ** 2
-        self.extremes[2] = max(self.extremes[2], to_ns)
+            self.execution_sum_sq_ns2 += float(to_ns) ** 2
+        self.execution_max_ns = max(self.execution_max_ns, to_ns)
         self.histogram = [(bucket, count) for bucket, count in counts.items() if count]
 
 
@@ -111,20 +131,19 @@ def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
     found = [_aggregate(region, row) for row in rows]
     if is_still:
         _Settling(region, found).settle(calls)
-    return [row for row in found if row.sums[0] or any(row.sums[6:])]
+    return [row for row in found if row.is_used()]
 
 
 _COLUMNS = (*KEY, *SUMS, *EXTREMES, *BEFORE, *HISTOGRAM)
 
 
 def _aggregate(region: Region, row: tuple[Any, ...]) -> AggregateRow:
-    extremes, before = row[19:22], row[22:25]
-    return AggregateRow(
-        row[:5],
-        list(row[5:19]),
-        [min(extremes[0], before[0]), max(extremes[1], before[1]), max(extremes[2], before[2])],
-        region.histogram(*row[25:]),
-    )
+    figures = dict(zip(_COLUMNS, row, strict=True))
+    key: Any = tuple([figures.pop(name) for name in KEY])
+    histogram = region.histogram(*[figures.pop(name) for name in HISTOGRAM])
+    for name, before, furthest in zip(EXTREMES, BEFORE, (min, max, max), strict=True):
+        figures[name] = furthest(figures[name], figures.pop(before))
+    return AggregateRow(key, figures, histogram)
 
 
 class _Settling:
@@ -177,7 +196,8 @@ class _Settling:
             call["pending_row"], call["pending_count_before"]
         )
         if not is_added:
-            self._row((*key[:4], call["pending_operation"])).add_calls(
+            *owner, _ = key
+            self._row((*owner, call["pending_operation"])).add_calls(
                 calls, call["pending_errors"], call["pending_rows"], total_ns,
                 self._own(total_ns, call["pending_nested_ticks"]),
                 self._region.ns(call["pending_min_ticks"]),
@@ -196,7 +216,7 @@ class _Settling:
     def _row(self, key: Key) -> AggregateRow:
         row = self._by_key.get(key)
         if row is None:
-            row = AggregateRow(key, [0] * 5 + [0.0] + [0] * 8, [NONE_NS, 0, 0], [])
+            row = AggregateRow(key, NO_CALLS, [])
             self._by_key[key] = row
             self._rows.append(row)
         return row

@@ -113,7 +113,7 @@ class CheckedTrace:
     ) -> Iterator[list[Iterable[Any]]]:
         """As resolved: the columns of some rows at once."""
         facts = TABLE[table]
-        columns = (("id",) if facts.has_id else ()) + facts.names
+        columns = facts.in_order
         references = [
             (facts.has_id + at, known[column.reference], column.sql_type == "TEXT")
             for at, column in enumerate(facts.columns)

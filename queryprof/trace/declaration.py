@@ -95,6 +95,11 @@ class Table:
         return tuple([column.name for column in self.columns])
 
     @property
+    def in_order(self) -> tuple[str, ...]:
+        """The names of a row's values as it is read: the id first, where there is one."""
+        return (("id",) if self.has_id else ()) + self.names
+
+    @property
     def key(self) -> tuple[str, ...]:
         return self._with(KEY)
 

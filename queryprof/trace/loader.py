@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import repeat
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -110,6 +111,18 @@ class _Loader:
     def _rows(self, table: str) -> Iterator[Any]:
         return self._trace.resolved(table, self._known)
 
+    def _sorted(self, table: str, *by: str) -> list[Any]:
+        """The rows of a table, by columns; a minus before a name: the largest first."""
+        at = [(TABLE[table].in_order.index(name.lstrip("-")), name[0] == "-") for name in by]
+        rows = list(self._rows(table))
+        for place, is_falling in reversed(at):  # sorts are stable
+            rows.sort(key=itemgetter(place), reverse=is_falling)
+        return rows
+
+    def _know_itself(self, table: str, rows: Iterable[Any]) -> None:
+        """Other rows that refer to these have their number."""
+        self._know(table, [(number, number) for number, *_ in rows])
+
     def _know(self, table: str, rows: Any) -> None:
         self._known[table] = self._trace.ids(table, rows)
 
@@ -132,9 +145,9 @@ class _Loader:
         """By the columns of the key before the bucket."""
         names = TABLE[table].names
         found: dict[tuple[object, ...], Histogram] = defaultdict(dict)
-        for row in self._trace.rows(table, names):
-            if row[-1]:
-                found[row[:-2]][row[-2]] = row[-1]
+        for *owner, bucket, count in self._trace.rows(table, names):
+            if count:
+                found[tuple(owner)][bucket] = count
         return found
 
     def _causes(self, table: str) -> Mapping[int, tuple[Cause, ...]]:
@@ -153,8 +166,7 @@ class _Loader:
 
     def _loops(self) -> Iterator[Loop]:
         rows = list(self._rows("loop"))
-        numbers = [(number, number) for number, *_ in rows]
-        self._know("loop", numbers)
+        self._know_itself("loop", rows)
         lags = self._distributions("lag", "lag_histogram")
         steps, stalls, events = self._steps(), self._stalls(), self._stall_events()
         for number, kind, thread, has_steps, *sums in rows:
@@ -166,8 +178,8 @@ class _Loader:
             )  # fmt: skip
 
     def _steps(self) -> Mapping[int, tuple[Step, ...]]:
-        rows = sorted(self._rows("step"), key=lambda row: -row[4])
-        self._know("step", [(row[0], row[0]) for row in rows])
+        rows = self._sorted("step", "-total_ns")
+        self._know_itself("step", rows)
         histograms, causes = self._histograms("step_histogram"), self._causes("step_cause")
         found: dict[int, list[Step]] = defaultdict(list)
         for number, loop, frame, count, total_ns, max_ns, *times in rows:
@@ -176,8 +188,8 @@ class _Loader:
         return defaultdict(tuple, {loop: tuple(steps) for loop, steps in found.items()})
 
     def _stalls(self) -> Mapping[int, tuple[Stall, ...]]:
-        rows = sorted(self._rows("stall"), key=lambda row: -row[6])
-        self._know("stall", [(row[0], row[0]) for row in rows])
+        rows = self._sorted("stall", "-total_ns")
+        self._know_itself("stall", rows)
         causes = self._causes("stall_cause")
         found: dict[int, list[Stall]] = defaultdict(list)
         for number, loop, *row in rows:
@@ -186,7 +198,7 @@ class _Loader:
 
     def _stall_events(self) -> Mapping[int, list[StallEvent]]:
         found: dict[int, list[StallEvent]] = defaultdict(list)
-        for _, loop, *row in sorted(self._rows("stall_event"), key=lambda row: row[5]):
+        for _, loop, *row in self._sorted("stall_event", "started_unix_ns"):
             found[loop].append(StallEvent(*row))
         return found
 
@@ -204,12 +216,13 @@ class _Loader:
         for name, status, count in self._rows("span_status"):
             statuses[name][status] = count
         repeats: dict[str, list[Repeat]] = defaultdict(list)
-        for name, *facts in sorted(self._rows("span_repeat"), key=lambda row: -row[4]):
+        for name, *facts in self._sorted("span_repeat", "-executions"):
             repeats[name].append(Repeat(*facts))
         names = self._known["span"]
-        rows = self._trace.rows("span_total", TABLE["span_total"].names)
+        columns = TABLE["span_total"].names
+        longest = itemgetter(columns.index("total_ns"))
         for number, count, errors, cpu_count, cpu_ns, database_ns, *rest in sorted(
-            rows, key=lambda row: -row[6]
+            self._trace.rows("span_total", columns), key=longest, reverse=True
         ):
             total_ns, max_ns, queries, queries_max = rest
             duration = histograms.get((number, "duration"), {})
@@ -222,8 +235,8 @@ class _Loader:
             )  # fmt: skip
 
     def _slow_spans(self) -> Iterator[SlowSpan]:
-        rows = sorted(self._rows("span_slowest"), key=lambda row: (row[1], -row[4]))
-        self._know("span_slowest", [(row[0], row[0]) for row in rows])
+        rows = self._sorted("span_slowest", "span_id", "-duration_ns")
+        self._know_itself("span_slowest", rows)
         runs: dict[int, list[SpanRun]] = defaultdict(list)
         for owner, _, *row in self._rows("span_run"):
             runs[owner].append(SpanRun(*row))
@@ -235,7 +248,7 @@ class _Loader:
 
     def _handoffs(self) -> Iterator[Handoff]:
         rows = list(self._rows("handoff"))
-        self._know("handoff", [(row[0], row[0]) for row in rows])
+        self._know_itself("handoff", rows)
         times = self._distributions("handoff_time", "handoff_histogram")
         for number, *row in rows:
             parts = [times.get((number, part), Distribution()) for part in HANDOFF_PARTS]
@@ -247,8 +260,8 @@ class _Loader:
             timelines[thread].append(UsageInterval(*interval))
         width_ns = self._trace.interval_ns("thread_timeline")
         found = [
-            _made(ThreadUsage, *row, width_ns, tuple(timelines[row[0]]))
-            for row in self._rows("thread_usage")
+            _made(ThreadUsage, thread, *sums, width_ns, tuple(timelines[thread]))
+            for thread, *sums in self._rows("thread_usage")
         ]
         yield from sorted(found, key=lambda usage: -usage.user_ns - usage.system_ns)
 

@@ -67,7 +67,7 @@ class Sums(NamedTuple):
 def sums(path: str) -> Sums:
     with opened_region(path) as region:
         rows = aggregate_rows(region)
-    durations = [(int(row.sums[0]), sum(count for _, count in row.histogram)) for row in rows]
+    durations = [(row.count, sum(count for _, count in row.histogram)) for row in rows]
     return Sums(
         sum(calls for calls, _ in durations),
         sum(calls for calls, in_histogram in durations if in_histogram),
