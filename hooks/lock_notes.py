@@ -10,7 +10,9 @@ import time
 from queryprof.core.own_imports import own_imports
 
 MOST_NAMED = 3
-LONGEST_COMMAND = 100
+LONGEST_COMMAND, LONGEST_STATEMENT = 100, 80
+FRAMES = 2
+"""Of who took a lock: the innermost may be a function that all statements go through."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,12 +41,13 @@ class Budget:
 budget = Budget()
 
 
-def explain(error: BaseException, database: str, has_write_lock: bool) -> None:
+def explain(error: BaseException, database: str, has_write_lock: bool, is_upgrade: bool) -> None:
     """Adds the note, if the kernel knows of a lock. Type, arguments and text stay as they are.
 
     Args:
         database: the path of its file; "": SQLite refused it without a wait.
         has_write_lock: whether the connection that was refused has it: then it waited for readers.
+        is_upgrade: whether its transaction has read, and would write: SQLite does not wait then.
     """
     if not budget.is_left():
         return
@@ -54,7 +57,8 @@ def explain(error: BaseException, database: str, has_write_lock: bool) -> None:
         if _is_of_snapshot(error):  # no lock has to be held now
             lines = [SNAPSHOT]
         elif database:
-            lines = list(_readers(database) if has_write_lock else _holders(database))
+            lines = [UPGRADE] if is_upgrade and not has_write_lock else []
+            lines += _readers(database) if has_write_lock else _holders(database)
     finally:
         budget.spent_s += time.monotonic() - start_s
     if lines:
@@ -65,6 +69,10 @@ def explain(error: BaseException, database: str, has_write_lock: bool) -> None:
 SNAPSHOT = (
     "  another connection has committed since this transaction began to read: it cannot write any more,"
     " and no timeout helps; begin it with BEGIN IMMEDIATE"
+)
+UPGRADE = (
+    "  it was refused at once, and no timeout helps: its transaction has read, and would write while"
+    " another one writes; begin it with BEGIN IMMEDIATE"
 )
 BUSY_SNAPSHOT = 517
 
@@ -111,18 +119,22 @@ def _readers(database: str) -> Iterator[str]:
 def _lines(owners: list[LockOwner], held: list[HeldLock]) -> Iterator[str]:
     for owner in owners:
         who = "this process" if owner.pid == os.getpid() else f"process {owner.pid}"
-        command = _line(" ".join(owner.command)[:LONGEST_COMMAND])
+        command = _line(_cut(" ".join(owner.command), LONGEST_COMMAND))
         yield f"  {who if owner.pid else 'a process of another container or user'} {owner.does}" + (
             f": {command}" if command else ""
         )
         for one in held:
             if one.pid == owner.pid:
-                frame = one.path[0] if one.path else None
-                at = f" by {frame.function}() {frame.file}:{frame.line}" if frame else ""
+                frames = [f"{at.function}() {at.file}:{at.line}" for at in one.path[:FRAMES]]
+                at = f" by {' <- '.join(frames)}" if frames else ""
                 seconds = max(0.0, (time.time_ns() - one.start_unix_ns) / 1e9)
                 yield _line(
-                    f"    for {seconds:.2f} s{at}, since {one.statement[:80]}, thread {one.thread}"
+                    f"    for {seconds:.2f} s{at}, since {_cut(one.statement, LONGEST_STATEMENT)}, thread {one.thread}"
                 )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def _line(text: str) -> str:

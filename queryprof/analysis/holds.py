@@ -8,6 +8,9 @@ from dataclasses import replace
 
 from queryprof.model import LockEvent, LockHold
 
+LONGEST_SLEEP_NS = 100_000_000
+"""SQLite's busy handler looks again after so long at the most (sqliteDefaultBusyCallback() in its main.c)."""
+
 LOOKED_BEHIND = 4
 """The holders of a wait, and the waits of each, the longest, that are looked behind: a trace may have any
 number of them.
@@ -165,7 +168,9 @@ class Holders:
         return sorted(parts, key=lambda part: -part.duration_ns)[:LOOKED_BEHIND]
 
     def direct(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Who had the lock that was refused, each with the time (ns); most first."""
+        """Who had the lock that was refused, each with the time (ns) that the wait was for it; most
+        first. Up to the waiter's next look it is for the last one.
+        """
         own = _connection(wait)
         writers = self._during(wait, wait.database, "write")
         writes = wait.writes or any(
@@ -174,11 +179,35 @@ class Holders:
         )
         holds = self._during(wait, wait.database, "read") if writes else writers
         others = [(hold, ns) for hold, ns in holds if _connection(hold) != own]
+        if others:
+            last = max(range(len(others)), key=lambda at: _end_ns(others[at][0]))
+            hold, ns = others[last]
+            slept_ns = _end_ns(wait) - _end_ns(hold)
+            if 0 < slept_ns <= LONGEST_SLEEP_NS:
+                others[last] = hold, ns + slept_ns
         return sorted(others, key=lambda item: -item[1])
 
     def _during(self, event: LockEvent, of: object, kind: str) -> list[tuple[LockEvent, int]]:
         known = self._events.get((of, kind))
         return known.during(event) if known else []
+
+
+def unseen_ns(wait: LockEvent, holds: Iterable[LockEvent]) -> int:
+    """How long a wait was at times when none of these holds was, and that no sleep of SQLite's explains: at
+    its begin, and whatever is longer than a sleep later.
+    """
+    unseen_ns, at_ns = 0, wait.start_unix_ns
+    for hold in sorted(holds, key=lambda one: one.start_unix_ns):
+        gap_ns = hold.start_unix_ns - at_ns
+        if gap_ns > 0 and (at_ns == wait.start_unix_ns or gap_ns > LONGEST_SLEEP_NS):
+            unseen_ns += gap_ns
+        at_ns = max(at_ns, _end_ns(hold))
+    rest_ns = _end_ns(wait) - at_ns
+    return unseen_ns + (rest_ns if rest_ns > LONGEST_SLEEP_NS else 0)
+
+
+def _end_ns(event: LockEvent) -> int:
+    return event.start_unix_ns + event.duration_ns
 
 
 def _common(event: LockEvent, other: LockEvent) -> LockEvent:

@@ -75,7 +75,8 @@ def test_a_recorded_process_is_named_with_its_line(
         said = queryprof("locks", path).stdout
     assert "has a write transaction open: " in said
     assert " by hold() " in said
-    assert "holder.py:7, since UPDATE t SET a = ? WHERE a = ?, thread MainThread" in said
+    assert "holder.py:7 <- <module> " in said
+    assert "since UPDATE t SET a = ? WHERE a = ?, thread MainThread" in said
     assert queryprof("locks", path).stdout == f"{path}: no process has a lock on it\n"
 
 
@@ -350,7 +351,7 @@ def test_notes_end_when_they_took_long(tmp_path: Path) -> None:
     before = lock_notes.budget.spent_s
     try:
         lock_notes.budget.spent_s = 1e9
-        lock_notes.explain(error, str(path), False)
+        lock_notes.explain(error, str(path), has_write_lock=False, is_upgrade=False)
         assert not hasattr(error, "__notes__")
     finally:
         lock_notes.budget.spent_s = before

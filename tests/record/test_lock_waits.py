@@ -17,7 +17,7 @@ from record.work_programs import database, until_refused
 
 import queryprof
 from queryprof.analysis.findings.find import find
-from queryprof.analysis.holds import LOOKED_BEHIND, Holders, whole_events
+from queryprof.analysis.holds import LOOKED_BEHIND, Holders, unseen_ns, whole_events
 from queryprof.analysis.report import Report
 from queryprof.model import LockEvent, Profile, Thread
 from queryprof.report.terminal.locks import print_locks
@@ -259,6 +259,55 @@ def test_a_log_that_was_begun_again_is_not_pinned(tmp_path: Path) -> None:
         assert ("pinned_wal" in {one.category for one in found}) != is_begun_again
     writer.close()
     reader.close()
+
+
+@pytest.mark.parametrize(("end_ms", "ns"), [(200, 200), (300, 300), (301, 200)])
+def test_a_wait_goes_on_up_to_the_next_look(end_ms: int, ns: int) -> None:
+    """Of SQLite's busy handler, 100 ms later at the most: what is beyond was for another one."""
+    hold, wait = event("write", "BEGIN", 0, 200, 1), event("wait", "UPDATE", 0, end_ms, 2)
+    ((found, for_ns),) = Holders([hold, wait]).of(wait)
+    assert (found, for_ns // 10**6) == (hold, ns)
+
+
+@pytest.mark.parametrize(
+    ("holds", "ms"),
+    [
+        ([(0, 500)], 0), ([(10, 500)], 10), ([(0, 400)], 0), ([(0, 399)], 101),
+        ([(0, 200), (300, 500)], 0), ([(0, 199), (300, 500)], 101), ([(-50, 100), (0, 450)], 0),
+    ],
+)  # fmt: skip
+def test_what_no_hold_and_no_sleep_explains_is_not_seen(
+    holds: list[tuple[int, int]], ms: int
+) -> None:
+    wait = event("wait", "UPDATE", 0, 500, 1)
+    events = [event("write", "BEGIN", *times, 2) for times in holds]
+    assert unseen_ns(wait, events) == ms * 10**6
+
+
+def test_a_transaction_that_is_open_at_the_end_held_the_lock(tmp_path: Path) -> None:
+    """A COMMIT that was forgotten is why others wait."""
+    path = database(tmp_path / "t.db", "delete")
+    with queryprof.profile() as recording:
+        holder = connection(path)
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            sqlite3.connect(path, timeout=0.01).execute("UPDATE t SET a = 2")
+    (hold,) = recording.profile.lock_holds
+    assert (hold.kind, hold.statement, hold.count) == ("write", "BEGIN IMMEDIATE", 1)
+    (wait,) = (one for one in recording.profile.lock_events if one.kind == "wait")
+    ((found, _),) = Holders(recording.profile.lock_events).of(wait)
+    assert found.statement == "BEGIN IMMEDIATE"
+
+
+def test_of_a_transaction_that_writes_one_lock_is_kept(tmp_path: Path) -> None:
+    """Its read lock says nothing more."""
+    path = database(tmp_path / "t.db", "delete")
+    writer = connection(path)
+    with queryprof.profile() as recording:
+        writer.execute("BEGIN IMMEDIATE")
+        time.sleep(1.05)  # shorter reads are not kept
+        writer.execute("COMMIT")
+    assert [hold.kind for hold in recording.profile.lock_holds] == ["write"]
 
 
 def test_a_wait_for_who_was_not_seen_is_shown() -> None:

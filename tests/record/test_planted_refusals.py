@@ -138,6 +138,8 @@ def test_who_refused(tmp_path: Path) -> None:
         who = "this process" if pid == own else f"process {pid}"
         if who not in note or (kind == "reader") != ("waits for readers" in note):
             wrong.append((kind, name, note))
+        if ("no timeout helps" in note) != (kind == "upgrade"):
+            wrong.append((kind, name, note))
         if kind in ("wait", "upgrade") and name in lines:
             wanted += 1
             with_line += lines[name] in note

@@ -289,7 +289,7 @@ def test_holds_of_all_threads_are_counted_and_a_wait_once() -> None:
     found = next(
         one for one in findings(profile) if one.category in ("lock_wait", "long_transaction")
     )
-    assert found.evidence[0].startswith("others waited 150 ms for it in 1 call (at most 150 ms)")
+    assert found.evidence[0].startswith("others waited 150 ms for it 1 time (at most 150 ms)")
     assert found.evidence[1].startswith(
         "it held the write lock 15 times, 750 ms in all, at most 50.0 ms"
     )

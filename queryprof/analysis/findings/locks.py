@@ -128,7 +128,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             gain_ns,
             (
                 (
-                    f"others waited {duration(found.ns)} for it in {counted(found.count, 'call')}"
+                    f"others waited {duration(found.ns)} for it {counted(found.count, 'time')}"
                     f" (at most {duration(found.longest_ns)}): {', '.join(sorted(found.waiters)[:3])}"
                 ),
                 *_failed(program, found),

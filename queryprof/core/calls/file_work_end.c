@@ -40,9 +40,9 @@ static void add_outside(const qp_call_hold *hold)
     qp_lock_event_add(&lock, &hold->longest);
 }
 
-void qp_file_work_collect(void)
+void qp_file_work_collect(bool with_held)
 {
-    qp_locks_collect(add_outside);
+    qp_locks_collect(add_outside, with_held);
 }
 
 static void add(const qp_call *call, qp_file_work *work, int64_t changed_rows)

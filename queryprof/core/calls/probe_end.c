@@ -181,13 +181,14 @@ static QP_COLD void end_file_work(qp_call *call, int64_t changed_rows)
 {
     const qp_file_work *work = &call->active.work;
     qp_call_wait refused = {0}; /* by SQLite itself: without a wait, of no path */
-    bool failed = work->failed;
+    bool failed = work->failed, is_upgrade = false;
     if (work->waits && failed) {
         refused = work->wait[work->waits - 1];
+        is_upgrade = work->would_write;
     }
     qp_file_work_end(call, changed_rows);
     if (failed) {
-        qp_refusal_explain(refused.path, refused.time.writes);
+        qp_refusal_explain(refused.path, refused.time.writes, is_upgrade);
     }
 }
 

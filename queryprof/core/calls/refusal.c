@@ -13,7 +13,7 @@ void qp_refusal_explain_by(PyObject *function)
     Py_XDECREF(before);
 }
 
-void qp_refusal_explain(uint32_t path, bool writes)
+void qp_refusal_explain(uint32_t path, bool writes, bool is_upgrade)
 {
     if (!explain) {
         return;
@@ -24,8 +24,9 @@ void qp_refusal_explain(uint32_t path, bool writes)
     Py_INCREF(function);
     qp_here.muted = true;
     if (value && PyExceptionInstance_Check(value)) {
-        PyObject *done = PyObject_CallFunction(function, "OsO", value, qp_path_text(path),
-                                               writes ? Py_True : Py_False);
+        PyObject *done =
+            PyObject_CallFunction(function, "OsOO", value, qp_path_text(path),
+                                  writes ? Py_True : Py_False, is_upgrade ? Py_True : Py_False);
         Py_XDECREF(done);
     }
     PyErr_Clear(); /* what cannot be explained is not */

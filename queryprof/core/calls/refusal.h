@@ -7,13 +7,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sets the function (a new reference is kept; NULL: there is none). It is called with the exception
- * the path of the database, and whether the call's own connection has the write lock. With the GIL.
+/* Sets the function (a new reference is kept; NULL: there is none). It is called with the
+ * exception, the path of the database, whether the call's own connection has the write lock, and
+ * whether it has read in its transaction, and would write. With the GIL.
  */
 void qp_refusal_explain_by(PyObject *function);
 
 /* Explains the exception that is set, of a call that has ended; `path`: of the database, a number
- * of database_paths.h, 0 where SQLite refused it without a wait; `writes`: see qp_file_work. Runs
+ * of database_paths.h, 0 where SQLite refused it without a wait; `writes`: see qp_file_work;
+ * `is_upgrade`: its transaction has read, and would write. Runs
  * Python code, and keeps the exception. With the GIL.
  */
-void qp_refusal_explain(uint32_t path, bool writes);
+void qp_refusal_explain(uint32_t path, bool writes, bool is_upgrade);

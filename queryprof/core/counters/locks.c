@@ -112,7 +112,6 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
     if (lock->is_held) {
         return;
     }
-    lock->is_held = meter != NULL;
     if (!meter) {
         return;
     }
@@ -134,6 +133,8 @@ void qp_lock_taken(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
         lock->writes = lock->blocks = false;
         lock->start_ticks = begin_of_read(file, call);
     }
+    /* Last: who collects locks in another thread reads the rest of one that is held. */
+    __atomic_store_n(&lock->is_held, true, __ATOMIC_RELEASE);
 }
 
 /* The call's entry for locks of this kind and key; NULL: it has no room. */
@@ -178,13 +179,27 @@ static void keep_orphan(const qp_call_hold *hold)
     }
 }
 
-/* Whether a read transaction has been open for so long that it is kept. */
+/* Whether a read transaction has been open for so long that it is kept. One that writes has the
+ * write lock, which is kept. */
 static bool is_long_read(const qp_locked_file *file, qp_lock_kind kind, uint64_t now)
 {
-    int64_t ticks = qp_clock_elapsed(file->held[kind].start_ticks, now);
-    bool blocks_none = (file->has_wal && !file->held[kind].blocks) || file->held[kind].writes;
-    return kind == QP_READ_LOCK &&
+    const qp_held_lock *lock = &file->held[kind];
+    int64_t ticks = qp_clock_elapsed(lock->start_ticks, now);
+    bool blocks_none = file->has_wal && !lock->blocks;
+    return kind == QP_READ_LOCK && !lock->writes &&
            qp_clock_ns(ticks) >= (blocks_none ? READ_NOTABLE_NS : READ_BLOCKS_NS);
+}
+
+/* Whether a lock that is held is counted before its end; `with_held`: however short so far. */
+static bool is_collected(const qp_locked_file *file, qp_lock_kind kind, uint64_t now,
+                         bool with_held)
+{
+    const qp_held_lock *lock = &file->held[kind];
+    if (!__atomic_load_n(&lock->is_held, __ATOMIC_ACQUIRE) || lock->recording != qp_recording) {
+        return false;
+    }
+    bool is_long = qp_clock_ns(qp_clock_elapsed(lock->start_ticks, now)) >= READ_NOTABLE_NS;
+    return (with_held || is_long) && (kind == QP_WRITE_LOCK || is_long_read(file, kind, now));
 }
 
 /* What is not in the sums yet of a lock that is held, up to an instant. */
@@ -252,7 +267,7 @@ void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
     }
 }
 
-void qp_locks_collect(void (*add)(const qp_call_hold *hold))
+void qp_locks_collect(void (*add)(const qp_call_hold *hold), bool with_held)
 {
     for (int i = 0; i < ORPHANS; i++) {
         if (orphans[i].state == COMPLETE) {
@@ -265,11 +280,9 @@ void qp_locks_collect(void (*add)(const qp_call_hold *hold))
     uint64_t now = qp_clock_ticks();
     for (int i = 0; open_files && i < QP_LOCKED_FILES + QP_LOCKED_FILES_NEAR; i++) {
         for (int kind = 0; qp_locked_files[i].file && kind < QP_LOCK_WAIT; kind++) {
-            qp_held_lock *lock = &qp_locked_files[i].held[kind];
-            if (lock->is_held && lock->recording == qp_recording &&
-                qp_clock_ns(qp_clock_elapsed(lock->start_ticks, now)) >= READ_NOTABLE_NS) {
+            if (is_collected(&qp_locked_files[i], (qp_lock_kind)kind, now, with_held)) {
                 qp_call_hold rest = rest_of(&qp_locked_files[i], (qp_lock_kind)kind, now);
-                lock->counted_ticks = now;
+                qp_locked_files[i].held[kind].counted_ticks = now;
                 add(&rest);
             }
         }

@@ -72,8 +72,9 @@ void qp_locks_block(uint32_t path);
 void qp_locks_rename(const qp_active *call, const qp_key *key);
 
 /* Calls `add` for each lock that was released outside of the driver's calls since the last time,
- * and for each that has been held for a second and more, with what is new of it. With the GIL. */
-void qp_locks_collect(void (*add)(const qp_call_hold *hold));
+ * and for each that has been held for a second and more, with what is new of it; `with_held`: for
+ * each that is held. With the GIL. */
+void qp_locks_collect(void (*add)(const qp_call_hold *hold), bool with_held);
 
 /* In a forked child: its parent's locks are not its own. */
 void qp_locks_after_fork(void);

@@ -64,10 +64,24 @@ static void forget_code(void)
 
 static bool cannot_write; /* parts: what does not fit is added to "(other)" */
 
+/* `with_held`: also locks that are held, however short so far. */
+static void flush(bool with_held)
+{
+    qp_stalls_flush();
+    qp_loops_flush();
+    qp_file_work_collect(with_held);
+    qp_pending_counters_collect();
+    qp_counters_flush();
+    qp_executions_flush();
+    qp_clock_calibrate();
+    qp_timeline_calibrated();
+    write_head();
+}
+
 /* The work of a turn. */
 static bool turn(uint64_t now_ticks)
 {
-    qp_recorder_flush();
+    flush(false);
     qp_thread_usage_read();
     qp_head->turn_unix_ns = qp_clock_unix_ns(now_ticks);
     qp_head->turns++;
@@ -222,21 +236,13 @@ void qp_recorder_after_fork(void)
 
 void qp_recorder_flush(void)
 {
-    qp_stalls_flush();
-    qp_loops_flush();
-    qp_file_work_collect();
-    qp_pending_counters_collect();
-    qp_counters_flush();
-    qp_executions_flush();
-    qp_clock_calibrate();
-    qp_timeline_calibrated();
-    write_head();
+    flush(true);
 }
 
 void qp_recorder_flush_last(void)
 {
     qp_library_calls_flush();
-    qp_recorder_flush();
+    flush(true);
 }
 
 bool qp_recorder_end_part(void)

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.call_sites import call_site
-from queryprof.analysis.holds import Holders, own_code
+from queryprof.analysis.holds import Holders, own_code, unseen_ns
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import count, counted, duration, percent, size
 from queryprof.model import CallPath, LockEvent, LockHold
@@ -20,10 +20,8 @@ NOTABLE_SHARE = 0.01
 NOTABLE_OWN = 0.05
 MOSTLY, NOTABLE_NS = 0.9, 1_000_000
 SHOWN = 10
-NOTHING_HELD = (
-    "No lock on a database file was taken and released. One that is held to the end is not kept:"
-    " queryprof locks FILE shows it."
-)
+NOTHING_HELD = "No lock on a database file was held for long, and no call waited for one."
+GOES_ON = "What is held or waited for now is not in these times: queryprof locks FILE shows it."
 
 
 def lock_summary(report: Report) -> list[RenderableType]:
@@ -49,10 +47,11 @@ def print_locks(report: Report, file: TextIO | None = None, width: int | None = 
     places = Places(report.profile)
     holds = sorted(report.lock_holds, key=lambda hold: -hold.total_ns)
     waits = _waits(report, places)
-    if not holds and not waits:
-        write(console, [Text(NOTHING_HELD)])
-        return
     parts: list[RenderableType] = []
+    if report.profile.running:
+        parts.append(Text(GOES_ON))
+    if not holds and not waits:
+        parts.append(Text(NOTHING_HELD))
     for database in dict.fromkeys(hold.database for hold in holds):
         here = [hold for hold in holds if hold.database == database]
         parts.append(heading(f"Locks on {os.path.basename(database) or database}"))
@@ -109,7 +108,8 @@ def _waits(report: Report, places: Places) -> list[RenderableType]:
             _at(wait, report, places),
             _held_by(wait, holders, report, places),
         )
-    return [table]
+    left = len(waits) - (report.top or SHOWN)
+    return [table, Text(f"{left} more: --top", style="dim")] if left > 0 else [table]
 
 
 def _held_by(wait: LockEvent, holders: Holders, report: Report, places: Places) -> str:
@@ -128,10 +128,9 @@ def _held_by(wait: LockEvent, holders: Holders, report: Report, places: Places) 
     if others and ns < MOSTLY * wait.duration_ns:
         others_ns = sum(of_other for _, of_other in others)
         rest.append(f"{counted(len(others), 'other hold')} for {duration(others_ns)}")
-    # After the last one SQLite's busy handler sleeps on: what is not seen comes before.
-    unseen_ns = min(hold.start_unix_ns for hold, _ in found) - wait.start_unix_ns
-    if unseen_ns > NOTABLE_NS:
-        rest.append(f"not seen for {duration(unseen_ns)}")
+    not_seen_ns = unseen_ns(wait, [hold for hold, _ in found])
+    if not_seen_ns > NOTABLE_NS:
+        rest.append(f"not seen for {duration(not_seen_ns)}")
     return ", ".join([f"{by} for {duration(ns)}", *rest]) if rest else by
 
 

@@ -23,6 +23,12 @@ FIGURE, GAP = 8, 2
 LONG_NS = 1_000_000_000
 """A write lock that is held for less is not shown."""
 
+MOST_HELD = 4
+"""Lines of write locks."""
+
+FRAMES = 2
+"""Of who took a lock: the innermost may be a function that all statements go through."""
+
 LINES_AROUND = 6
 """Of the screen: what is above and below the table."""
 
@@ -65,7 +71,9 @@ def screen(
         Text(f"{held_for(one, places)} ({one.pid})", "yellow", no_wrap=True, overflow="ellipsis")
         for one in now.held
         if time.time_ns() - one.start_unix_ns >= LONG_NS
-    ][:4]
+    ]
+    if len(held) > MOST_HELD:
+        held[MOST_HELD:] = [Text(f"{len(held) - MOST_HELD} more: queryprof locks FILE", "yellow")]
     parts: list[RenderableType] = [Text(title, "bold"), *_processes(now), *loops, *held]
     room = max(1, height - LINES_AROUND - len(loops) - len(held) - len(details))
     table = plain_table("")
@@ -111,8 +119,7 @@ def _command(command: Sequence[str]) -> str:
 def held_for(one: HeldLock, places: Places) -> str:
     """Since when a write lock is held, and where it was taken."""
     held_ns = max(0, time.time_ns() - one.start_unix_ns)
-    frame = one.path[0] if one.path else None
-    at = places.frame(frame) if frame else "(unknown)"
+    at = " <- ".join(places.frame(frame) for frame in one.path[:FRAMES]) or "(unknown)"
     return f"write lock held for {duration(held_ns)} by {at}, since {shortened(one.statement, 60)}"
 
 
