@@ -204,8 +204,8 @@ def commits(line: int, count: int) -> Aggregate:
         (100, Severity.HIGH),
         (67, Severity.HIGH),
         (66, Severity.MEDIUM),
-        (20, Severity.MEDIUM),
-        (19, Severity.LOW),
+        (52, Severity.MEDIUM),
+        (20, Severity.LOW),
     ],
 )
 def test_commits_of_two_statements_of_a_loop_are_one_finding(second: int, most: Severity) -> None:
@@ -294,6 +294,35 @@ def test_holds_of_all_threads_are_counted_and_a_wait_once() -> None:
         "it held the write lock 15 times, 750 ms in all, at most 50.0 ms"
     )
     assert found.evidence[1].endswith("its thread changed 15 rows meanwhile")
+
+
+@pytest.mark.parametrize(
+    ("more_ns", "function", "category"),
+    [(0, "query", "full_scan"), (2, "query", "lock_wait"), (0, "other", "lock_wait")],
+)
+def test_what_a_transaction_takes_long_for_is_why_others_wait(
+    more_ns: int, function: str, category: str
+) -> None:
+    """A statement of the same function, that wins half of the time for which the lock is held."""
+    began = aggregate(
+        "BEGIN IMMEDIATE", (replace(QUERY, function="query"), MAIN), ns=4 * MS, count=4
+    )
+    site = (replace(QUERY, function=function, line=QUERY.line + 1), MAIN)
+    scanned = aggregate("SELECT a FROM t WHERE b = ?", site, ns=200 * MS, count=50)
+    scanned = scanned._replace(full_scan_steps=50 * 100_000, vm_steps=50 * 500_000)
+    profile = replace(
+        profile_of(scanned, began), plans=(Plan(scanned.statement, "app.db", "SCAN t"),)
+    )
+    (scan,) = (one for one in findings(profile) if one.category == "full_scan")
+    held_ns = 2 * scan.gain_ns + more_ns
+    held = replace(
+        hold(1, 1), path=began.path, total_ns=held_ns, max_ns=held_ns, database_ns=held_ns,
+        database_of_ns=held_ns,
+    )  # fmt: skip
+    events = (replace(event("write", 1, 0, 300), path=began.path), event("wait", 4, 0, 200))
+    found = findings(replace(profile, lock_holds=(held,), lock_events=events))
+    waits = [one for one in found if "others waited" in " ".join(one.evidence)]
+    assert [one.category for one in waits] == [category]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from queryprof.analysis.findings.planning import NoPlanner, Served
 from queryprof.analysis.plans import Steps
 from queryprof.analysis.report import Report
 from queryprof.model import Frame, Plan, Profile, Thread
-from queryprof.model.files import FileWork
+from queryprof.model.files import FileWork, LockHold
 from queryprof.model.loops import Cause, Distribution, Loop, Step
 
 pytestmark = pytest.mark.once
@@ -204,6 +204,18 @@ def test_what_takes_much_of_a_loop_s_time_blocks_it(
     assert found[0].severity is (Severity.MEDIUM if category == "blocked_loop" else Severity.LOW)
 
 
+@pytest.mark.parametrize(
+    ("is_on_loop", "runs_ms", "count"), [(True, 1000, 1), (True, 1001, 0), (False, 1000, 0)]
+)
+def test_a_tenth_of_the_run_is_much_of_a_loop_s_time(
+    is_on_loop: bool, runs_ms: int, count: int
+) -> None:
+    """Beside it no callback runs; of other statements it is a third."""
+    profile = on_loop(MS, is_on_loop)
+    process = replace(profile.processes[0], end_unix_ns=runs_ms * MS)
+    assert len(find(Report(replace(profile, processes=(process,))), lambda *_: None, {})) == count
+
+
 def finding(category: str, severity: Severity, gain_ms: int) -> Finding:
     return Finding(
         category, severity, gain_ms / 1000, gain_ms * MS, READ, CallSite(QUERY), None, (category,),
@@ -280,6 +292,15 @@ def test_connections_are_opened_for_what_their_function_s_caller_executes(
         assert of_connections[0].gain_ns == pytest.approx((20 + 0.78 * 80) * MS)
 
 
+def test_rows_that_a_connection_s_first_statement_fetches_are_no_cost_of_it() -> None:
+    connect = aggregate("(connect)", SITE, ns=20 * MS, count=100)._replace(operation="connect")
+    query = aggregate(READ, SITE, ns=10 * MS, count=100)
+    fetched = aggregate(READ, SITE, ns=300 * MS, count=100, operation="fetchall")
+    found = findings(profile_of(connect, query, fetched))
+    (one,) = (one for one in found if one.category == "connection_per_query")
+    assert one.gain_ns == pytest.approx((20 + 0.78 * 10) * MS)
+
+
 @pytest.mark.parametrize(("commits", "category"), [(20, ""), (19, "single_changes")])
 def test_changes_with_commits_of_their_own_are_said_of_the_commits(
     commits: int, category: str
@@ -311,6 +332,57 @@ def test_writes_that_were_refused_are_committed_by_nothing(
     found = findings(profile_of(change._replace(errors=refused), commit))
     said = [one.severity for one in found if one.category == "commit_per_write"]
     assert said == [severity] * bool(severity)
+
+
+@pytest.mark.parametrize(("rows", "severity"), [(499, Severity.HIGH), (500, Severity.LOW)])
+def test_a_commit_of_a_batch_is_as_it_may_be(rows: int, severity: Severity) -> None:
+    """It lets others write in between."""
+    change = aggregate("UPDATE t SET a = ?", SITE, ns=90 * MS, count=50)._replace(rows=50 * rows)
+    commit = aggregate("COMMIT", SITE, ns=200 * MS, count=50, operation="commit")
+    found = findings(profile_of(change, commit))
+    (one,) = (one for one in found if one.category == "commit_per_write")
+    assert (one.severity, bool(one.doubt)) == (severity, severity is Severity.LOW)
+
+
+@pytest.mark.parametrize(
+    ("commits", "evidence"), [(50, "50 commits"), (39, "transaction of its own")]
+)
+def test_what_syncs_before_its_commit_has_one(commits: int, evidence: str) -> None:
+    """More than the cache holds is written at once: syncs alone are no transaction of its own."""
+    change = aggregate("UPDATE t SET a = ?", SITE, ns=90 * MS, count=50)
+    commit = aggregate("COMMIT", SITE, ns=commits * 4 * MS, count=commits, operation="commit")
+    (found,) = (
+        one
+        for one in findings(replace(profile_of(change, commit), file_work=(synced(50),)))
+        if one.category == "commit_per_write" and one.statement == change.statement
+    )
+    assert evidence in found.evidence[0]
+
+
+@pytest.mark.parametrize(("syncs", "gain_ms"), [(25, 90), (24, 40)])
+def test_syncs_of_checkpoints_are_no_cost_of_commits(syncs: int, gain_ms: int) -> None:
+    """A log is synced each thousandth page, however many transactions filled it."""
+    change = aggregate("UPDATE t SET a = ?", SITE, ns=200 * MS, count=50)
+    profile = replace(profile_of(change), file_work=(synced(syncs),), lock_holds=(own_holds(50),))
+    (found,) = (one for one in findings(profile) if one.category == "commit_per_write")
+    assert found.gain_ns == pytest.approx(gain_ms * MS * 49 / 50)
+
+
+def synced(syncs: int) -> FileWork:
+    return FileWork(
+        "UPDATE t SET a = ?", SITE, "", Thread(1, "MainThread"), "execute", calls=50, lock_waits=0,
+        lock_ns=0, max_lock_ns=0, read_bytes=0, read_ns=0, written_bytes=4096, write_ns=40 * MS,
+        syncs=syncs, sync_ns=50 * MS,
+    )  # fmt: skip
+
+
+def own_holds(count: int) -> LockHold:
+    """The write lock, taken and released by one execution each."""
+    statement, thread = "UPDATE t SET a = ?", Thread(1, "MainThread")
+    return LockHold(
+        "write", "t.db", statement, SITE, "", thread, statement, SITE, count, count * MS, MS, 0, 0,
+        count, 0,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("sync_ms", "is_said"), [(45, True), (44, False)])

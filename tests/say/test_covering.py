@@ -128,3 +128,18 @@ def test_rows_of_an_index_are_looked_up(
     found = covered(statement, Served((plan,), widened=WIDE), read, rows, 12_000, pages=pages)
     assert [one.gain_ns / (200 * MS) for one in found] == pytest.approx([won] * (won > 0), rel=0.01)
     assert all((one.code, "t_b, which can go" in one.fix) == (WIDE, True) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("step", "won"),
+    [
+        ("", 0.8), ("USE TEMP B-TREE FOR GROUP BY", 0.5), ("MATERIALIZE s", 0.5),
+        ("CO-ROUTINE s", 0.5), ("RECURSIVE STEP", 0.5), ("SCAN MATERIALIZED", 0.8),
+    ],
+)  # fmt: skip
+def test_what_is_kept_meanwhile_has_pages_too(step: str, won: float) -> None:
+    """Pages of a table are not all that an index saves then."""
+    plan = ("SEARCH t USING INDEX t_b (b=?)", *[step] * bool(step))
+    (one,) = covered(SUM, Served(plan, widened=WIDE), 0, 1, 12_000, pages=2000)
+    assert one.gain_ns / (200 * MS) == pytest.approx(won)
+    assert bool(one.doubt) == (won < 0.8)

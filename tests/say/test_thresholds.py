@@ -44,14 +44,20 @@ def has(category: str, profile: Profile, is_loop: bool = True) -> bool:
     return category in {one.category for one in findings(profile, is_loop)}
 
 
-@pytest.mark.parametrize(
-    ("share", "span_ns", "severity"),
-    [
+SEVERITIES = [
         (0.1, 0, Severity.HIGH), (0.0999, 0, Severity.MEDIUM),
         (0.02, 0, Severity.MEDIUM), (0.0199, 0, Severity.LOW),
         (0.0, 100 * MS, Severity.HIGH), (0.0, 100 * MS - 1, Severity.LOW),
-    ],
-)  # fmt: skip
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("share", "span_ns", "severity"), SEVERITIES)
+def test_what_is_in_doubt_is_high_or_low(share: float, span_ns: float, severity: Severity) -> None:
+    expected = Severity.LOW if severity is Severity.MEDIUM else severity
+    assert severity_of(share, span_ns, is_sure=False) is expected
+
+
+@pytest.mark.parametrize(("share", "span_ns", "severity"), SEVERITIES)
 def test_severity(share: float, span_ns: float, severity: Severity) -> None:
     assert severity_of(share, span_ns) is severity
 

@@ -18,6 +18,9 @@ OFF_THE_LOOP = (
 LONG_ON_LOOP_NS = 1_000_000
 """Far more than the way to a thread and back takes."""
 
+ON_LOOP_SHARE = 0.10
+"""Of the run, in which a statement keeps an event loop from everything else."""
+
 MANY = 1000
 CHEAP_NS = 300_000
 CHEAP_STEPS = 1_000
@@ -91,13 +94,14 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
     for group in program.groups:
         totals, rows = group.totals, group.totals.rows_each or 0.0
         share = group.steady_ns / program.run_ns if program.run_ns else 0.0
-        if not group.reads or share < HEAVY_SHARE:
+        each_ns = group.steady_ns / max(totals.executions, 1)
+        is_on_loop = each_ns >= LONG_ON_LOOP_NS and _is_on_loop(program, group)
+        if not group.reads or share < (ON_LOOP_SHARE if is_on_loop else HEAVY_SHARE):
             continue
         work = (
             "" if totals.vm_steps is None else f", each takes {average(totals.vm_steps)} VM steps"
         )
-        each_ns = group.steady_ns / max(totals.executions, 1)
-        if each_ns >= LONG_ON_LOOP_NS and _is_on_loop(program, group):
+        if is_on_loop:
             yield program.finding(
                 "blocked_loop",
                 group,

@@ -15,6 +15,7 @@ from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.queries import FEW
 from queryprof.analysis.totals import add_up
 from queryprof.analysis.units import counted
+from queryprof.operations import STATEMENT_OPERATIONS
 
 CONNECT = "(connect)"
 
@@ -36,7 +37,13 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
             continue
         closed = sum(one.totals.self_ns for one in used if "close" in one.calls_of)
         # What a query takes that works hard is no reading of the schema.
-        first = sum(one.totals.self_ns for one in used if one.reads and not _works(one))
+        first = sum(
+            member.self_ns
+            for one in used
+            if one.reads and not _works(one)
+            for member in one.members
+            if member.operation in STATEMENT_OPERATIONS  # not what it takes to fetch the rows
+        )
         is_one_each = executed <= opened
         yield program.finding(
             "connection_per_query",
@@ -49,7 +56,7 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
                 ),
                 *_thread_of_each(program, group),
             ),
-            _keep_one(program.library(group.statement)),
+            _keep_one(program.library(group.statement), is_one_each),
             program.loop_of(group),
             doubt=""
             if is_one_each
@@ -58,7 +65,7 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def _keep_one(library: str) -> str:
+def _keep_one(library: str, is_one_each: bool) -> str:
     if library == "sqlalchemy":
         return (
             "Call create_engine() once for the program: it keeps connections open in its pool, as many as pool_size"
@@ -69,7 +76,12 @@ def _keep_one(library: str) -> str:
             f"It is {library} that opens one for each of its calls: see in its documentation whether it can keep one,"
             " or call it less often."
         )
-    return "Open one connection and keep it: for the thread (threading.local), the request or the program."
+    long = (
+        "the thread (threading.local), the request"
+        if is_one_each
+        else "the thread (threading.local)"
+    )
+    return f"Open one connection and keep it: for {long} or the program."
 
 
 def _works(group: Group) -> bool:

@@ -19,12 +19,15 @@ from queryprof.analysis.findings.selectivity import (
     wins_of,
 )
 from queryprof.analysis.findings.work import ONCE
-from queryprof.analysis.plans import signs_of
+from queryprof.analysis.plans import Steps, signs_of
 from queryprof.analysis.rules import SCANNED_ROWS
 from queryprof.analysis.units import average, counted, rows_of_scan
 from queryprof.analysis.units import rows as rows_of
 
 INDEX_USED = re.compile(r"(SCAN|SEARCH) \S+ USING INDEX (\S+)")
+
+KEPT = re.compile(r"^(MATERIALIZE|CO-ROUTINE|RECURSIVE STEP|SETUP)\b")
+"""Steps that keep rows of a part of the query (https://www.sqlite.org/eqp.html)."""
 
 COVERED_FETCHES = 2
 """Pages for each row, from which on rows are looked up one by one, ..."""
@@ -161,11 +164,12 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
         if not is_scan and pages < searched * work:
             continue
         added = shares.grouped(read) if is_scan else shares.ADDED
+        is_sure = makes_few and (is_scan or not any(map(_is_kept_meanwhile, group.plans)))
         about = "" if is_scan else "about "
         yield program.finding(
             "missing_covering_index",
             group,
-            group.steady_ns * (added if makes_few else shares.COVERED),
+            group.steady_ns * (added if is_sure else shares.COVERED),
             (
                 (
                     f"{average(pages)} page fetches for {about}{rows_of(work)} in an execution: for"
@@ -180,8 +184,16 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
             + f" It takes the place of {used[2]}, which can go." * bool(code),
             code=code,
             doubt=""
+            if is_sure
+            else "Some of these pages are of what it sorts or keeps meanwhile; the gain is an estimate (half of"
+            " the time)."
             if makes_few
             else "The program may need the large values; the gain is an estimate (half of the time)."
             if is_large
             else "A wider index makes writes slower; the gain is an estimate (half of the time).",
         )
+
+
+def _is_kept_meanwhile(plan: Steps) -> bool:
+    """Whether rows are kept in a table of their own, which has pages, too: sorted, or of a part of the query."""
+    return bool(signs_of(plan).temporary) or any(KEPT.search(step) for step in plan)

@@ -32,7 +32,7 @@ from queryprof.analysis.findings.program import (
 from queryprof.analysis.loops import DATABASE
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import counted, duration
-from queryprof.model import OTHER_LINE, Schema
+from queryprof.model import OTHER_LINE, Frame, Schema
 
 Rule = Callable[[Program], Iterable[Finding | None]]
 
@@ -154,6 +154,30 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
         severity=most_severe(cause.severity, waits.severity),
         evidence=(*cause.evidence, *waits.evidence),
     )
+
+
+def _cause_of(
+    consequence: locks.Consequence, found: Mapping[tuple[str, object], Finding]
+) -> tuple[str, object] | None:
+    """The key of the finding about what a transaction takes long for, where that is not the statement that took
+    its lock: one of the same function, that wins most of the time in which it was held.
+    """
+    waits = consequence.finding
+    function = place_of(waits.site.frame)
+    if not consequence.is_of_work or (waits.statement, function) in found:
+        return None
+    causes = {
+        key: one.gain_ns
+        for key, one in found.items()
+        if one.category in OF_WORK
+        and _function_of(one.site.frame) == _function_of(waits.site.frame)
+        and one.gain_ns >= consequence.held_ns / 2
+    }
+    return max(causes, key=causes.__getitem__) if causes else None
+
+
+def _function_of(frame: Frame | None) -> object:
+    return (frame.file, frame.function) if frame else None
 
 
 PLANNED = ("full_scan", "narrow_index", "temp_btree_sort", "automatic_index", "bad_index_choice")
@@ -320,8 +344,9 @@ def find(
     for consequence in (*locks.lock_findings(program), *blocked_loop(program)):
         waits = consequence.finding
         if waits.site.frame != OTHER_LINE:
-            key = (waits.statement, place_of(waits.site.frame))
-            found[key] = _with_consequence(found.get(key), consequence)
+            own = (waits.statement, place_of(waits.site.frame))
+            at = _cause_of(consequence, found) or own
+            found[at] = _with_consequence(found.get(at), consequence)
     findings = _of_one_cause(found.values())
     # An outlier may not come again.
     order = sorted(

@@ -116,8 +116,10 @@ class Finding:
         return f"{self.category}-{digest}"
 
 
-def severity_of(share: float, span_ns: float) -> Severity:
-    """The severity of what can win a share of the run, and so much time a span."""
+def severity_of(share: float, span_ns: float, is_sure: bool = True) -> Severity:
+    """The severity of what can win a share of the run, and so much time a span; what is in doubt has none
+    between high and low.
+    """
     if share >= HIGH_SHARE or span_ns >= HIGH_SPAN_NS:
         return Severity.HIGH
-    return Severity.MEDIUM if share >= MEDIUM_SHARE else Severity.LOW
+    return Severity.MEDIUM if share >= MEDIUM_SHARE and is_sure else Severity.LOW

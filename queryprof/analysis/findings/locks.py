@@ -27,8 +27,9 @@ LOG_BYTES = 1000 * 4096
 defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
 """
 LEAVE_FREE = (
-    "Write less in each transaction, and leave the lock free for 100 ms after each COMMIT: who waits is in no"
-    " queue, and looks again after so long at the most; or let one thread of one process do all writing."
+    "Write less in each transaction, or let one thread of one process do all writing. A loop that takes the lock"
+    " again at once keeps others out: 100 ms without it after every few COMMITs let them in (who waits is in no"
+    " queue, and looks again after so long at the most)."
 )
 """SQLite's busy handler sleeps 1 to 100 ms from look to look (sqliteDefaultBusyCallback() in its main.c). A
 writer that takes the lock again at once makes others wait longer: one of 330 ms waited 1.5 s for 40 short
@@ -60,10 +61,12 @@ class Consequence:
 
     Attributes:
         is_of_work: whether the statement's own work makes it, and not what the program does meanwhile.
+        held_ns: how long the lock was held that others waited for.
     """
 
     finding: Finding
     is_of_work: bool
+    held_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -151,7 +154,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             else f"{LEAVE_FREE}{with_log}",
         )
         if finding:
-            yield Consequence(finding, not is_long)
+            yield Consequence(finding, not is_long, hold.total_ns)
     unknown_ns = total_ns - known_ns
     if program.groups and unknown_ns >= WAITED_NS and unknown_ns > 0.5 * total_ns:
         most = max(program.groups, key=lambda group: group.files.lock_ns)

@@ -391,8 +391,8 @@ class Program:
         share = gain_ns / whole_ns if whole_ns else 0.0
         if share < LEAST_SHARE and gain_ns < LEAST_NS:
             return None
-        severity = severity_of(share, gain_ns / self.spans if self.spans else 0.0)
-        severity = least_severe(severity, most)
+        span_ns = gain_ns / self.spans if self.spans else 0.0
+        severity = least_severe(severity_of(share, span_ns, is_sure=not doubt), most)
         return Finding(
             category, severity, min(share, 1.0), round(gain_ns), statement, site, loop, evidence,
             fix, code, doubt, whole=name,

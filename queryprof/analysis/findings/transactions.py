@@ -27,6 +27,9 @@ A_SPAN = 2
 FEW_IN_ONE = 5
 """Executions in one transaction, up to which its loop is around the transaction."""
 
+BATCH_ROWS = 500
+"""Of a write, from which on it is a batch: a commit costs as much as some hundred rows (sqlite3_commits)."""
+
 EACH = 0.8
 """Commits for each write, from which on each write has its own."""
 
@@ -63,16 +66,19 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         is_many = bool(group.calls_of.get("executemany"))
         own = program.own_transactions(group)
         is_known = own >= max(FEW, 2 * group.calls_of.get("executemany", 0))
-        has_own = is_known or group.files.syncs >= EACH * writes  # locks are not known everywhere
         number = own if is_known and own < EACH * writes else writes
         if group.executions_outside < FEW and number <= A_SPAN * _spans_of(program, group):
             continue  # each request is a transaction, as it should be
         commits = commits_of(program, group, by_function)
         committed = sum(one.totals.executions for one in commits)
+        # Locks are not known everywhere. What changes more than the cache holds syncs before its commit, too.
+        has_own = is_known or (group.files.syncs >= EACH * writes > committed)
         doubt, most = "", Severity.HIGH
         library = program.library(group.statement)
         if has_own:
-            cost_ns = group.files.sync_ns + group.files.write_ns
+            # A write-ahead log is synced each thousandth page, by a checkpoint: by one transaction, too.
+            is_each_synced = 2 * group.files.syncs >= number
+            cost_ns = group.files.sync_ns * is_each_synced + group.files.write_ns
             alone = "" if committed else " (no BEGIN before them)"
             said = (
                 f"each is a transaction of its own{alone}"
@@ -96,7 +102,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             said = f"{counted(committed, 'commit')}"
             all_writes = _writes_with(program, commits, by_function)
             number = min(committed, all_writes)  # of further ones nothing is committed
-            doubt, most = _of_several(all_writes / committed)
+            doubt, most = _of_several(all_writes / committed, group.totals.rows / max(writes, 1))
             fix = _around_the_loop(program, group, commits)
         else:
             continue
@@ -107,7 +113,6 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         evidence = [f"{counted(writes, 'write')}, {said}"]
         if syncs:
             evidence.append(f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}")
-        # A write-ahead log is synced each thousandth page, by a checkpoint.
         is_synced = sync_ns >= cost_ns / 2 and not is_many and 2 * syncs >= number
         yield program.finding(
             "commit_per_write",
@@ -264,8 +269,14 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def _of_several(writes_each: float) -> tuple[str, Severity]:
-    """The doubt where a commit is of so many writes, and the severity of the finding at the most."""
+def _of_several(writes_each: float, rows_each: float) -> tuple[str, Severity]:
+    """The doubt where a commit is of so many writes of so many rows each, and the severity of the finding at
+    the most.
+    """
+    if rows_each >= BATCH_ROWS:
+        return (
+            f"Each commit is of {average(rows_each)} rows: a batch, between two of which others can write."
+        ), Severity.LOW
     if writes_each <= 1.5:
         return "", Severity.HIGH
     return (
