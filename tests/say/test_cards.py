@@ -9,9 +9,8 @@ import pytest
 from say.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.findings.find import _with_consequence, find
+from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding, Severity
-from queryprof.analysis.findings.locks import Consequence
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import shortened, times
 from queryprof.core._core import histogram_bucket
@@ -20,13 +19,10 @@ from queryprof.model import (
     Distribution,
     FileWork,
     Frame,
-    LockEvent,
-    LockHold,
     Plan,
     Profile,
     Repeat,
     Span,
-    Thread,
 )
 from queryprof.report.findings.text import gain, headline, together
 from queryprof.report.places import Places
@@ -244,87 +240,6 @@ def test_an_executemany_without_a_transaction_commits_each_row(syncs: int, is_fo
     assert all("executemany() commits each row" in one.fix for one in found)
 
 
-def hold(thread: int, count: int) -> LockHold:
-    return LockHold(
-        "write", "app.db", "BEGIN IMMEDIATE", SITE, "", Thread(1, f"T{thread}"), "COMMIT", SITE,
-        count, count * 50 * MS, 50 * MS, count * MS, count * 50 * MS, count, 0,
-    )  # fmt: skip
-
-
-def event(kind: str, thread: int, start_ms: int, ms: int) -> LockEvent:
-    return LockEvent(
-        kind, "app.db", "BEGIN IMMEDIATE", SITE, "", Thread(1, f"T{thread}"), "COMMIT", SITE,
-        start_ms * MS, ms * MS,
-    )  # fmt: skip
-
-
-def test_holds_of_all_threads_are_counted_and_a_wait_once() -> None:
-    """A call that waits for three holds of one line is one call, and waited for all of them."""
-    work = FileWork(
-        "BEGIN IMMEDIATE",
-        SITE,
-        "",
-        Thread(1, "T4"),
-        "execute",
-        1,
-        1,
-        150 * MS,
-        150 * MS,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-    )
-    profile = replace(
-        profile_of(aggregate("BEGIN IMMEDIATE", SITE, ns=200 * MS, count=4)),
-        file_work=(work,),
-        lock_holds=tuple(hold(thread, 5) for thread in range(3)),
-        lock_events=(
-            *(event("write", thread, 50 * thread, 50) for thread in range(3)),
-            event("wait", 4, 0, 150),
-        ),
-    )
-    found = next(
-        one for one in findings(profile) if one.category in ("lock_wait", "long_transaction")
-    )
-    assert found.evidence[0].startswith("others waited 150 ms for it 1 time (at most 150 ms)")
-    assert found.evidence[1].startswith(
-        "it held the write lock 15 times, 750 ms in all, at most 50.0 ms"
-    )
-    assert found.evidence[1].endswith("its thread changed 15 rows meanwhile")
-
-
-@pytest.mark.parametrize(
-    ("more_ns", "function", "category"),
-    [(0, "query", "full_scan"), (2, "query", "lock_wait"), (0, "other", "lock_wait")],
-)
-def test_what_a_transaction_takes_long_for_is_why_others_wait(
-    more_ns: int, function: str, category: str
-) -> None:
-    """A statement of the same function, that wins half of the time for which the lock is held."""
-    began = aggregate(
-        "BEGIN IMMEDIATE", (replace(QUERY, function="query"), MAIN), ns=4 * MS, count=4
-    )
-    site = (replace(QUERY, function=function, line=QUERY.line + 1), MAIN)
-    scanned = aggregate("SELECT a FROM t WHERE b = ?", site, ns=200 * MS, count=50)
-    scanned = scanned._replace(full_scan_steps=50 * 100_000, vm_steps=50 * 500_000)
-    profile = replace(
-        profile_of(scanned, began), plans=(Plan(scanned.statement, "app.db", "SCAN t"),)
-    )
-    (scan,) = (one for one in findings(profile) if one.category == "full_scan")
-    held_ns = 2 * scan.gain_ns + more_ns
-    held = replace(
-        hold(1, 1), path=began.path, total_ns=held_ns, max_ns=held_ns, database_ns=held_ns,
-        database_of_ns=held_ns,
-    )  # fmt: skip
-    events = (replace(event("write", 1, 0, 300), path=began.path), event("wait", 4, 0, 200))
-    found = findings(replace(profile, lock_holds=(held,), lock_events=events))
-    waits = [one for one in found if "others waited" in " ".join(one.evidence)]
-    assert [one.category for one in waits] == [category]
-
-
 @pytest.mark.parametrize(
     ("value", "shown"), [(1.234, "x1.23"), (12.34, "x12.3"), (194_123.4, "x194,123")]
 )
@@ -400,14 +315,3 @@ def test_an_automatic_index_wins_what_building_it_takes() -> None:
     )
     (found,) = findings(replace(profile_of(one), plans=(plan,)))
     assert (found.category, found.gain_ns) == ("automatic_index", 50 * MS)
-
-
-def test_a_transaction_that_no_call_waited_for_hides_no_cause() -> None:
-    """It is named with it."""
-    own = replace(finding(0.4, 400), evidence=("slow",))
-    held = replace(own, category="long_transaction", evidence=("held",), doubt="No call waited.")
-    assert _with_consequence(own, Consequence(held, False)) == replace(
-        own, evidence=("slow", "held")
-    )
-    waited = _with_consequence(own, Consequence(replace(held, doubt=""), False))
-    assert waited.category == "long_transaction"

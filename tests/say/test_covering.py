@@ -102,6 +102,20 @@ def test_where_many_rows_are_left_they_are_not_looked_up(taken: int, is_better: 
         assert f"made of about {taken:,}" in one.evidence[0]
 
 
+@pytest.mark.parametrize(("rows", "severity"), [(499, "high"), (500, "medium")])
+def test_rows_that_are_fetched_are_looked_up_one_by_one(rows: int, severity: str) -> None:
+    """Of 10,000: what a twentieth of them takes is not known, unless the index has all of it."""
+    for covers in (False, True):
+        served = Served(("SCAN t",), NARROW, ("b",), covers=covers, row_steps=OF_ROW)
+        one = aggregate("SELECT a FROM t WHERE b = ?", SITE, ns=900 * MS, count=11)._replace(
+            rows=rows * 11, vm_steps=11 * (10 + 3 * 10_000 + 2 * rows), full_scan_steps=11 * 10_000
+        )
+        profile = replace(profile_of(one), plans=(Plan(one.statement, "app.db", "SCAN t"),))
+        (found,) = findings(profile, Knows(served), is_loop=False)
+        expected = "high" if covers else severity
+        assert (found.severity, bool(found.doubt)) == (expected, expected == "medium")
+
+
 def test_rows_that_are_fetched_take_longer_than_to_look_them_up() -> None:
     served = Served(("SCAN t",), NARROW, ("b",), covering=WIDE, row_steps=OF_ROW)
     assert covered("SELECT a FROM t WHERE b = ?", served, 10_000, 3333, 40_000) == []
