@@ -33,7 +33,7 @@ def locks(file: str) -> None:
         raise QueryprofError(f"locks: {file}: {why}")
     identity = identity_of(os.stat(file))
     owners = owners_of(os.path.realpath(file))
-    watch = Watch()
+    watch = Watch(pids={owner.pid for owner in owners})
     held = [one for process in watch.look() for one in process.held if one.identity == identity]
     watch.close()
     places = Places(Profile((), ()))

@@ -1,5 +1,5 @@
 """Notes on exceptions (PEP 678) that say that a database is locked: who has the lock. Only where the user
-wants them: to find that out takes some 20 ms, after the error alone.
+wants them: to find that out takes some 40 ms the first time, and 1 ms then, after the error alone.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _holders(database: str) -> Iterator[str]:
 
         owners = [owner for owner in owners_of(database) if owner.does != HAS_OPEN]
         identity = identity_of(os.stat(database))
-        watch = Watch()
+        watch = Watch(pids={owner.pid for owner in owners})
         try:
             held = [*held_here(), *(one for process in watch.look() for one in process.held)]
         finally:

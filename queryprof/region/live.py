@@ -8,7 +8,7 @@ being read) comes with a later look. A region that is emptied in between gives w
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from time import monotonic_ns, time_ns
 
@@ -56,16 +56,18 @@ class Watch:
 
     Args:
         chosen: which of them; all without.
+        pids: of processes with these ids alone; no file of others is opened.
     """
 
-    def __init__(self, chosen: Chosen | None = None) -> None:
+    def __init__(self, chosen: Chosen | None = None, pids: Container[int] | None = None) -> None:
         self._chosen = chosen
+        self._pids = pids
         self._known: dict[str, _Process] = {}
         self._left_alone: set[str] = set()
 
     def look(self) -> list[ProcessActivity]:
         """What each process did since the last look; of one that has ended meanwhile, the rest."""
-        for path in regions():
+        for path in regions(pids=self._pids):
             if path not in self._known and path not in self._left_alone:
                 self._open(path)
         found = [process.look() for process in self._known.values()]

@@ -13,7 +13,7 @@ from queryprof.errors import TraceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from queryprof.region.region import Region
 
@@ -134,12 +134,16 @@ def regions_of(path: str) -> list[str]:
     return list(regions(suffix))
 
 
-def regions(key: str = "") -> Iterator[str]:
-    """The regions whose trace's path has this hash, or of all traces: those readable and trusted."""
+def regions(key: str = "", pids: Container[int] | None = None) -> Iterator[str]:
+    """The regions whose trace's path has this hash, or of all traces: those readable and trusted.
+
+    Args:
+        pids: of processes with these ids alone, which are in the files' names.
+    """
     for directory in directories():
         for name in sorted(names_in(directory)):
             path = os.path.join(directory, name)
-            if _is_named(name, key) and _is_trusted(path):
+            if _is_named(name, key, pids) and _is_trusted(path):
                 yield path
 
 
@@ -151,9 +155,13 @@ def names_in(directory: str) -> list[str]:
         return []
 
 
-def _is_named(name: str, key: str) -> bool:
+def _is_named(name: str, key: str, pids: Container[int] | None) -> bool:
     parts = name.split("-")
-    return len(parts) == 5 and parts[0] == PREFIX and key in ("", parts[2])
+    if len(parts) != 5:
+        return False
+    prefix, _, its_key, pid, _ = parts
+    is_chosen = pids is None or (pid.isdecimal() and int(pid) in pids)
+    return prefix == PREFIX and key in ("", its_key) and is_chosen
 
 
 def _is_trusted(path: str) -> bool:

@@ -16,7 +16,7 @@ from conftest import Run, by_operation
 from queryprof.collect.reader import read_profile
 from queryprof.region.region import Region, opened_region
 from queryprof.region.region_files import SHARED_MEMORY, place_of_process, regions_of
-from queryprof.trace import keep, recovery
+from queryprof.collect import keep, recovery
 
 pytestmark = [
     pytest.mark.skipif(not Path(SHARED_MEMORY).is_dir(), reason="needs shared memory"),

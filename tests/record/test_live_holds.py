@@ -18,6 +18,7 @@ from record.work_programs import database
 import queryprof
 from queryprof.hooks import lock_notes
 from queryprof.program.lock_owners import owners_of
+from queryprof.region import region_files
 from queryprof.region.live import Watch, held_here
 from queryprof.trace.attached import identity_of
 
@@ -365,3 +366,17 @@ def test_another_file_is_said_to_be_one(tmp_path: Path, queryprof: Run) -> None:
     assert result.returncode == 0
     assert "settings.py does not begin as a database of SQLite does" in result.stderr
     assert queryprof("locks", "empty.db").stderr == ""
+
+
+@pytest.mark.parametrize(("pids", "chosen"), [(None, [71, 72]), ({72}, [72]), ({7}, []), ({0}, [])])
+def test_files_of_other_processes_are_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pids: set[int] | None, chosen: list[int]
+) -> None:
+    """Thousands may be left; a process's id is in the name."""
+    monkeypatch.setattr(region_files, "directories", lambda: [str(tmp_path)])
+    for name in ("queryprof-0-00ff-71-ab", "queryprof-0-00ff-72-ab", "queryprof-0-00ff-x-ab-c"):
+        (tmp_path / name).touch(0o600)
+    found = list(region_files.regions(pids=pids))
+    assert [path.rpartition("/")[2] for path in found] == [
+        f"queryprof-0-00ff-{pid}-ab" for pid in chosen
+    ]
