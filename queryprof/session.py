@@ -256,7 +256,8 @@ class Session:
             named = reason if target.path in reason else f"{target.path}: {reason}"
             later = f"; `queryprof report {target.path}` does it later"
             if not os.path.isdir(folder):
-                named, later = f"{folder}: there is no such directory", f"{later}, when there is"
+                named = f"{target.path}: there is no directory {folder}"
+                later = f"{later}, when there is"
             complain(f"the trace is not written: {named}{later if _core.region_path() else ''}")
             return False, ""
 

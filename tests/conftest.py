@@ -26,6 +26,8 @@ from queryprof.region.region_files import directories, is_living
 from queryprof.session import session
 
 pytest_plugins = "pytester"
+NOWHERE = ("/proc/nowhere/", "/proc/no/")
+"""Where tests write traces to that cannot be written: they stay in memory."""
 collect_ignore = ["programs/shop"]  # run by pytest inside of a test
 
 # Programs under test inherit what this one ignores: SIGINT, where a shell has started it with "&".
@@ -110,7 +112,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             path = os.path.join(directory, name)
             if name.startswith("queryprof-"):
                 with suppress(QueryprofError, ValueError), opened_region(path) as region:
-                    if trace_of(region).startswith(base) and not is_living(region):
+                    if trace_of(region).startswith((base, *NOWHERE)) and not is_living(region):
                         os.unlink(path)
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from conftest import Run, by_operation
+from queryprof.collect import keep, recovery
 from queryprof.collect.reader import read_profile
 from queryprof.region.region import Region, opened_region
 from queryprof.region.region_files import SHARED_MEMORY, place_of_process, regions_of
-from queryprof.collect import keep, recovery
 
 pytestmark = [
     pytest.mark.skipif(not Path(SHARED_MEMORY).is_dir(), reason="needs shared memory"),
