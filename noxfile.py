@@ -34,14 +34,23 @@ QUICK = "not compat and not slow"
 SAME_EXAMPLES = "--hypothesis-seed=0"
 """What passed passes again: random examples are looked for by the session `slow`."""
 
-RANDOM = ("tests/record/test_ground_truth.py", "tests/record/test_lives.py", "tests/record/test_secrets.py",
-          "tests/keep/test_damaged_traces.py", "tests/say/test_hostile_names.py", "tests/tuning",
-          "tests/states/test_sequences.py", "tests/vfs/test_random_files.py",
-          "tests/strangers/test_changed_files.py")  # fmt: skip
+RANDOM = (
+    "tests/record/test_ground_truth.py",
+    "tests/record/test_lives.py",
+    "tests/record/test_secrets.py",
+    "tests/record/test_secrets_everywhere.py",
+    "tests/keep/test_damaged_traces.py",
+    "tests/keep/test_older_traces.py",
+    "tests/say/test_hostile_names.py",
+    "tests/say/test_hostile_names_in_files.py",
+    "tests/tuning",
+    "tests/states/test_sequences.py",
+    "tests/vfs/test_random_files.py",
+    "tests/strangers/test_changed_files.py",
+)
 """Tests of random programs, texts, files and figures."""
 
-BUSY_PROCESSES = 4
-LARGEST_CORE_BYTES = 400_000
+BUSY_PROCESSES, LARGEST_CORE_BYTES = 4, 400_000
 
 WHEELS = {
     "manylinux_2_17_x86_64": ("x86_64-linux-gnu.2.17", "x86_64-linux-gnu"),
@@ -64,7 +73,9 @@ def pinned(*names: str) -> list[str]:
 
 
 def interpreters() -> list[str]:
-    """The versions that are here, on the PATH or among pyenv's: nox finds them by those names, too."""
+    """The versions that are here, on the PATH or among pyenv's: nox finds them by those
+    names, too.
+    """
     found = []
     names = Path(".nox", "pythons").resolve()
     names.mkdir(parents=True, exist_ok=True)
@@ -85,7 +96,10 @@ def interpreters() -> list[str]:
 
 
 def _is_python(path: str, version: str) -> bool:
-    code = f"import sys, sqlite3; sys.exit(sys.version_info[:2] != {tuple(map(int, version.split('.')))})"
+    code = (
+        "import sys, sqlite3; sys.exit(sys.version_info[:2] !="
+        f" {tuple(map(int, version.split('.')))})"
+    )
     return subprocess.run([path, "-c", code], capture_output=True, check=False).returncode == 0
 
 
@@ -94,7 +108,7 @@ PYTHONS = interpreters()
 
 def install(session: nox.Session, *names: str, flags: str = "") -> None:
     """Installs the package as a wheel, and tools by name."""
-    session.install("click>=8.1", "plotille>=5.0", "psutil>=5.9", "rich>=13.7", *pinned(*names))
+    session.install("click>=8.1", "plotille>=5.0", "rich>=13.7", *pinned(*names))
     shutil.rmtree("build", ignore_errors=True)  # a stale one would ship deleted modules
     session.install("--no-deps", "--force-reinstall", ".", env={"QUERYPROF_CFLAGS": flags})
     shutil.rmtree("build", ignore_errors=True)
@@ -132,9 +146,8 @@ def steady(session: nox.Session) -> None:
     times, *arguments = session.posargs or ("1",)
     slow_machine = Path(session.create_tmp(), "slow_machine.so").resolve()
     flags = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
-    session.run(
-        "gcc", *flags, "tests/slow_machine.c", "-o", str(slow_machine), "-ldl", external=True
-    )
+    slow = ("tests/slow_machine.c", "-o", str(slow_machine), "-ldl")
+    session.run("gcc", *flags, *slow, external=True)
     command = (f"{session.bin}/pytest", *PYTEST[1:], SAME_EXAMPLES, "-m", QUICK, *arguments)
     failed = 0
     for number in range(int(times)):
@@ -146,11 +159,9 @@ def steady(session: nox.Session) -> None:
                     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
                     stack.callback(busy.wait)
                     stack.callback(busy.kill)
-                done = subprocess.run(
-                    command, capture_output=True, text=True, check=False,
-                    env={**os.environ, "PATH": f"{session.bin}:{os.environ['PATH']}",
-                         **environment, **(slow if condition == "slow" else {})},
-                )  # fmt: skip
+                found = {**os.environ, "PATH": f"{session.bin}:{os.environ['PATH']}", **environment}
+                env = found | slow if condition == "slow" else found
+                done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
             if done.returncode:
                 failed += 1
                 print(done.stdout, done.stderr, sep="\n")
@@ -212,14 +223,18 @@ def sanitize(session: nox.Session) -> None:
     preload = subprocess.run(
         ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
     ).stdout.strip()
+    # Instructions of the sanitizers are not the core's, and nothing of musl's loads them. DuckDB's
+    # C++ exceptions abort where libasan is loaded before libstdc++.
+    left_out = (
+        "--ignore=tests/attach/test_kills_at_any_moment.py",
+        "--ignore=tests/record/test_musl.py",
+        "--deselect=tests/attach/test_drivers.py::test_duckdb",
+    )
+    folders = ("tests/attach", "tests/record", "tests/replay")
+    command = (*PYTEST, "-p", "no:cacheprovider", "-m", "not compat", *left_out, *folders)
     session.run(
-        *PYTEST, "-p", "no:cacheprovider", "-m", "not compat",
-        # Instructions of the sanitizers are not the core's.
-        "--ignore", "tests/attach/test_kills_at_any_moment.py",
-        "--ignore", "tests/record/test_musl.py",  # nothing of musl's loads the sanitizers
-        # DuckDB's C++ exceptions abort where libasan is loaded before libstdc++.
-        "--deselect", "tests/attach/test_drivers.py::test_duckdb",
-        "tests/attach", "tests/record", "tests/replay", *session.posargs,
+        *command,
+        *session.posargs,
         env={
             "LD_PRELOAD": preload,
             # CPython keeps what it interned to the end: its leaks would hide ours.
@@ -227,7 +242,7 @@ def sanitize(session: nox.Session) -> None:
             "PYTHONMALLOC": "malloc",
             "QUERYPROF_LONG_PROGRAMS": "1",
         },
-    )  # fmt: skip
+    )
 
 
 @nox.session(python=PYTHONS[0])
@@ -242,19 +257,14 @@ def coverage(session: nox.Session) -> None:
         shutil.copy(name, copy / name)
     session.chdir(copy)
     session.install("--no-deps", "--no-build-isolation", "-e", ".")
-    session.run(
-        "python", "setup.py", "--quiet", "build_ext", "--inplace", "--force", "--build-temp", "objects",
-        env={"QUERYPROF_CFLAGS": "--coverage -O0 -fno-lto -g"},
-    )  # fmt: skip
-    session.run(
-        "coverage", "run", "-m", *PYTEST, "-p", "no:cacheprovider", "-m", QUICK, *session.posargs,
-        success_codes=[0, 1],  # limits of time are not meant for such a build
-    )  # fmt: skip
+    build = "python setup.py --quiet build_ext --inplace --force --build-temp objects"
+    session.run(*build.split(), env={"QUERYPROF_CFLAGS": "--coverage -O0 -fno-lto -g"})
+    tests = ("coverage", "run", "-m", *PYTEST, "-p", "no:cacheprovider", "-m", QUICK)
+    # Limits of time are not meant for such a build.
+    session.run(*tests, *session.posargs, success_codes=[0, 1])
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report", "--skip-covered", "--format=total")
-    session.run(
-        "gcovr", "--root", ".", "--object-directory", "objects", "--print-summary", silent=False
-    )
+    session.run("gcovr", "--root", ".", "--object-directory", "objects", "--print-summary")
 
 
 @nox.session(python=PYTHONS[0])
@@ -263,13 +273,8 @@ def site(session: nox.Session) -> None:
     install(session, "mkdocs-material", "mkdocstrings-python")
     say = "import sysconfig; print(sysconfig.get_path('purelib'))"
     installed = str(session.run("python", "-c", say, silent=True)).strip()
-    session.run(
-        "mkdocs",
-        "build",
-        "--strict",
-        "--quiet",
-        env={"NO_MKDOCS_2_WARNING": "1", "INSTALLED": installed},
-    )
+    environment = {"NO_MKDOCS_2_WARNING": "1", "INSTALLED": installed}
+    session.run("mkdocs", "build", "--strict", "--quiet", env=environment)
 
 
 @nox.session(python=PYTHONS[0])
@@ -372,14 +377,21 @@ def wheels(session: nox.Session) -> None:
             link += f" -nostdlib -Wl,--no-as-needed {library}"
         shutil.rmtree("build", ignore_errors=True)
         session.run(
-            "python", "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist", silent=True,
+            "python",
+            "-m",
+            "build",
+            "--wheel",
+            "--no-isolation",
+            "--outdir",
+            "dist",
+            silent=True,
             env={
                 "CC": compiler,
                 "LDSHARED": link,
                 "SETUPTOOLS_EXT_SUFFIX": f".{tag}-{triplet}.so",
                 "_PYTHON_HOST_PLATFORM": platform,
             },
-        )  # fmt: skip
+        )
         shutil.rmtree("build", ignore_errors=True)
         (wheel,) = glob.glob(f"dist/queryprof-*-{tag.replace('cpython-', 'cp')}-*{platform}.whl")
         said = session.run("auditwheel", "show", wheel, silent=True)

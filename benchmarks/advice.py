@@ -1,8 +1,9 @@
 """Index advice that is measured, beside the advice of the sqlite3 tool (`.expert`, run live).
 
-Three programs of the tests and examples are recorded. Both sides' indexes are built on copies of the
-database, and all recorded statements measured there: the time that they would take in the recorded
-run, weighted by their executions. `.expert` gets every statement that was measured, and all its proposals are built.
+Three programs of the tests and examples are recorded. Both sides' indexes are built on copies of
+the database, and all recorded statements measured there: the time that they would take in the
+recorded run, weighted by their executions. `.expert` gets every statement that was measured, and
+all its proposals are built.
 
     python benchmarks/advice.py
 """
@@ -37,7 +38,10 @@ QUERYPROF = Path(sys.executable).with_name("queryprof")
 
 
 def main() -> None:
-    print(f"{'':12}{'before':>10}{'queryprof':>12}{'indexes':>9}{'advice':>9}   {'.expert':>9}{'indexes':>9}{'unused':>8}")  # fmt: skip
+    print(
+        f"{'':12}{'before':>10}{'queryprof':>12}{'indexes':>9}{'advice':>9}  "
+        f" {'.expert':>9}{'indexes':>9}{'unused':>8}"
+    )
     for program in PROGRAMS:
         with tempfile.TemporaryDirectory() as folder:
             database, trace = f"{folder}/program.db", f"{folder}/x.qprof"
@@ -53,7 +57,10 @@ def main() -> None:
             before, ours, _ = weighted_ms(
                 report, database, [change.sql for change in advice.changes]
             )
-            line = f"{program.stem:12}{before:>7,.0f} ms{ours:>9,.1f} ms{len(advice.changes):>9}{took_s:>7.1f} s"
+            line = (
+                f"{program.stem:12}{before:>7,.0f} ms{ours:>9,.1f}"
+                f" ms{len(advice.changes):>9}{took_s:>7.1f} s"
+            )
             if shutil.which("sqlite3"):
                 proposals = expert(database, advice)
                 _, theirs, unused = weighted_ms(report, database, proposals)
@@ -66,9 +73,12 @@ def expert(database: str, advice: Advice) -> list[str]:
     found: dict[str, None] = {}
     for proof in advice.proofs:
         said = subprocess.run(
-            ["sqlite3", "-readonly", database], input=f".expert\n{proof.statement};\n",
-            capture_output=True, text=True, check=False,
-        ).stdout  # fmt: skip
+            ["sqlite3", "-readonly", database],
+            input=f".expert\n{proof.statement};\n",
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
         found |= dict.fromkeys(re.findall(r"^CREATE INDEX .*;$", said, re.MULTILINE))
     return list(found)
 

@@ -146,13 +146,17 @@ CASES: dict[str, tuple[Callable[[], Any], int, str]] = {
     "SQLAlchemy": (sqlalchemy_orm_select, 500, "ORM select by key"),
     "Django": (django_get, 500, ".get()"),
     "aiosqlite": (
-        lambda: aiosqlite_point_select(True), 800, "point select, a timer in the loop",
+        lambda: aiosqlite_point_select(True),
+        800,
+        "point select, a timer in the loop",
     ),
     "aiosqlite alone": (
-        lambda: aiosqlite_point_select(False), 800, "point select, no timer in the loop",
+        lambda: aiosqlite_point_select(False),
+        800,
+        "point select, no timer in the loop",
     ),
     "psycopg": (psycopg_point_select, 1000, "point select, local socket"),
-}  # fmt: skip
+}
 
 
 def run_ns(work: Work, times: int, recorded: bool) -> float:

@@ -1,8 +1,8 @@
 """What it costs to watch SQLite's files: point selects on a file, each in a transaction of its own,
 recorded with its VFS watched and not watched, alternately, each time in a process of its own.
 
-SQLite's VFS is not watched where others have exchanged its functions: a function that passes the call
-on to SQLite's own is put there before recording starts.
+SQLite's VFS is not watched where others have exchanged its functions: a function that passes the
+call on to SQLite's own is put there before recording starts.
 
     python benchmarks/files.py [--rounds 9]
 """
@@ -31,7 +31,9 @@ VFSS = (b"unix", b"unix-none", b"unix-dotfile", b"unix-excl")
 
 
 def exchange_open() -> list[Any]:
-    """Puts functions of this program's in front of SQLite's; they live as long as what it returns."""
+    """Puts functions of this program's in front of SQLite's; they live as long as what it
+    returns.
+    """
     find = ctypes.CDLL(_sqlite3.__file__).sqlite3_vfs_find
     find.restype, find.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
     kind = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, ctypes.c_int, ctypes.c_void_p)

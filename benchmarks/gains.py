@@ -1,8 +1,8 @@
 """What findings say that a fix wins, beside what it wins.
 
 Each program has a slow way and the way after the fix that its finding proposes. Both run bare, each
-in a process of its own, alternately; what the fix wins is the difference of the minima. The slow way is
-recorded as often, and the finding that wins most is taken: the median of these.
+in a process of its own, alternately; what the fix wins is the difference of the minima. The slow
+way is recorded as often, and the finding that wins most is taken: the median of these.
 
     python benchmarks/gains.py [program ...]
 """
@@ -39,12 +39,15 @@ def said(program: Path, folder: str) -> tuple[int, str]:
     trace = f"{folder}/x.qprof"
     subprocess.run(
         [QUERYPROF, "run", "--no-report", "-o", trace, program, "before"],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+    )
     done = subprocess.run(
         [QUERYPROF, "analyze", trace, "--format", "json"],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     Path(trace).unlink()
     found = json.loads(done.stdout)["findings"]
     return (found[0]["gain_ns"], found[0]["category"]) if found else (0, "(none)")
@@ -67,7 +70,8 @@ def main() -> None:
         ratio = said_ns / wins_ns if wins_ns > 0 else 0.0
         good += 1 / FACTOR <= ratio <= FACTOR
         print(
-            f"{program.stem:22}{wins_ns / 1e6:>7.1f} ms{said_ns / 1e6:>7.1f} ms{ratio:>7.2f}  {category}",
+            f"{program.stem:22}{wins_ns / 1e6:>7.1f} ms{said_ns / 1e6:>7.1f} ms{ratio:>7.2f} "
+            f" {category}",
             flush=True,
         )
     print(f"{good} of {len(programs)} within a factor of {FACTOR}")

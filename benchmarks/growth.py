@@ -1,8 +1,9 @@
-"""What a recorded call costs as a program grows: CPU time of a call beside a bare one, for more and more
-call sites, statements, connections, and threads that come and go.
+"""What a recorded call costs as a program grows: CPU time of a call beside a bare one, for more and
+more call sites, statements, connections, and threads that come and go.
 
-Each measurement is a process; bare and recorded processes alternate, and the smallest of each counts.
-What a site or a statement takes when it is new is part of it: each is called as often as is said.
+Each measurement is a process; bare and recorded processes alternate, and the smallest of each
+counts. What a site or a statement takes when it is new is part of it: each is called as often as is
+said.
 
     python benchmarks/growth.py [--rounds 5]
 """
@@ -21,11 +22,17 @@ from pathlib import Path
 import click
 
 CASES = (
-    ("sites", 100, 1000), ("sites", 1000, 100), ("sites", 10_000, 30), ("sites", 100_000, 3),
-    ("statements", 100, 1000), ("statements", 1000, 100), ("statements", 10_000, 30),
-    ("connections", 100, 100), ("connections", 2000, 20),
+    ("sites", 100, 1000),
+    ("sites", 1000, 100),
+    ("sites", 10_000, 30),
+    ("sites", 100_000, 3),
+    ("statements", 100, 1000),
+    ("statements", 1000, 100),
+    ("statements", 10_000, 30),
+    ("connections", 100, 100),
+    ("connections", 2000, 20),
     ("threads", 2000, 3),
-)  # fmt: skip
+)
 """Of what, how many, and how often each is called."""
 
 LINES_OF_A_FUNCTION = 500
@@ -104,9 +111,11 @@ def of_threads(count: int, times: int) -> Callable[[], None]:
 
 
 MAKERS = {
-    "sites": of_sites, "statements": of_statements, "connections": of_connections,
+    "sites": of_sites,
+    "statements": of_statements,
+    "connections": of_connections,
     "threads": of_threads,
-}  # fmt: skip
+}
 
 
 def one_ns(kind: str, count: int, times: int, trace: str) -> float:

@@ -1,11 +1,14 @@
-"""How many instructions the core takes for a call and for a step, counted by callgrind: `make bench-check`.
+"""How many instructions the core takes for a call and for a step, counted by callgrind: `make
+bench-check`.
 
-A count does not depend on what else the machine does, so that a change of a hundredth is seen. Each case
-runs for two numbers of rounds in processes of their own; the difference, divided by the rounds between, is the
-cost of one. Only instructions of the core's own library count (https://valgrind.org/docs/manual/cl-format.html).
+A count does not depend on what else the machine does, so that a change of a hundredth is seen. Each
+case runs for two numbers of rounds in processes of their own; the difference, divided by the rounds
+between, is the cost of one. Only instructions of the core's own library count
+(https://valgrind.org/docs/manual/cl-format.html).
 
-The counts depend on processor, compiler and Python: the kept ones (benchmarks/instructions.json) are found
-by these three. Exit status 1: a count has grown by more than a hundredth; 2: none is kept.
+The counts depend on processor, compiler and Python: the kept ones (benchmarks/instructions.json)
+are found by these three. Exit status 1: a count has grown by more than a hundredth; 2: none is
+kept.
 
     python benchmarks/instructions.py [--keep]
 """
@@ -36,27 +39,35 @@ cursor.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)")
 cursor.executemany("INSERT INTO t VALUES (?, ?)", [(i, i) for i in range(100)])
 """
 CASES = {
-    "execute and fetch": f"""{START}{CONNECT}
+    "execute and fetch": (
+        f"""{START}{CONNECT}
 for i in range(rounds):
     cursor.execute("SELECT b FROM t WHERE a = ?", (i % 100,)).fetchone()
-""",
-    "fetch of one row": f"""{START}{CONNECT}
+"""
+    ),
+    "fetch of one row": (
+        f"""{START}{CONNECT}
 cursor.execute("SELECT 1 FROM t, t AS u LIMIT ?", (rounds,))
 while cursor.fetchone():
     pass
-""",
-    "execute in a span": f"""{START}{CONNECT}
+"""
+    ),
+    "execute in a span": (
+        f"""{START}{CONNECT}
 for i in range(rounds):
     with queryprof.span("work"):
         cursor.execute("SELECT b FROM t WHERE a = ?", (i % 100,))
-""",
-    "step of a loop": f"""{START}
+"""
+    ),
+    "step of a loop": (
+        f"""{START}
 import asyncio
 async def main():
     for i in range(rounds):
         await asyncio.sleep(0)
 asyncio.run(main())
-""",
+"""
+    ),
 }
 
 
@@ -81,8 +92,15 @@ def of_core(profile: str) -> int:
 def instructions(source: str, rounds: int) -> int:
     """What the core takes for a program of so many rounds."""
     with tempfile.TemporaryDirectory() as directory:
-        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=out", sys.executable, "-c",
-                   source, str(rounds)]  # fmt: skip
+        command = [
+            "valgrind",
+            "--tool=callgrind",
+            "--callgrind-out-file=out",
+            sys.executable,
+            "-c",
+            source,
+            str(rounds),
+        ]
         # The same addresses and hashes every time.
         environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONMALLOC": "malloc"}
         result = subprocess.run(

@@ -1,9 +1,9 @@
 """What recording an event loop costs: `make bench`.
 
 Tasks run bare and recorded by turns, in one process, for many rounds, and in asyncio's debug mode
-in every fifteenth; printed are the shortest bare time, and the median over the rounds of the ratios to
-the bare time of the same round. An idle loop is a process of its own, bare and recorded; printed is the CPU time of all of its
-threads, of the time that it runs.
+in every fifteenth; printed are the shortest bare time, and the median over the rounds of the ratios
+to the bare time of the same round. An idle loop is a process of its own, bare and recorded; printed
+is the CPU time of all of its threads, of the time that it runs.
 
     python benchmarks/loops.py [--rounds 15] [--idle-s 20]
 """

@@ -1,9 +1,9 @@
 """What recording costs, beside other tools: `make bench`.
 
-Every case runs bare and under each tool by turns, each time in a process of its own, as users have it.
-Of each process the shortest time counts. Printed are the median of the bare ones, and the median of those
-under each tool to it (with --minima, the shortest of all to each other, too). Connections are in memory,
-the cheapest calls, where the cost shows most.
+Every case runs bare and under each tool by turns, each time in a process of its own, as users have
+it. Of each process the shortest time counts. Printed are the median of the bare ones, and the
+median of those under each tool to it (with --minima, the shortest of all to each other, too).
+Connections are in memory, the cheapest calls, where the cost shows most.
 
     python benchmarks/overhead.py [--rounds 9] [--case "point select"] [--tool queryprof] [--minima]
 """

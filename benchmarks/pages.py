@@ -1,6 +1,7 @@
 """How large the page of a large trace is, what it takes to write, and how fast it is in a browser.
 
-The trace has 5,000 statements, each asked from 20 of 10,000 call paths. Needs playwright and chromium.
+The trace has 5,000 statements, each asked from 20 of 10,000 call paths. Needs playwright and
+chromium.
 
     python benchmarks/pages.py [--statements 5000] [--pairs 100000]
 """
@@ -51,18 +52,45 @@ def make_trace(path: str, statements: int, pairs: int) -> None:
     """Writes a trace whose times are Pareto-distributed."""
     draw, store = random.Random(1), TraceStore(path)
     with store.transaction():
-        (number,) = store.add("process", [rows_of(
-            "process", pid=10, argv='["python", "app.py"]', directory="/srv/app", clean_end=1,
-            start_unix_ns=10**18, end_unix_ns=10**18 + 3600 * 10**9, call_cost_ns=100.0)])  # fmt: skip
+        (number,) = store.add(
+            "process",
+            [
+                rows_of(
+                    "process",
+                    pid=10,
+                    argv='["python", "app.py"]',
+                    directory="/srv/app",
+                    clean_end=1,
+                    start_unix_ns=10**18,
+                    end_unix_ns=10**18 + 3600 * 10**9,
+                    call_cost_ns=100.0,
+                )
+            ],
+        )
         texts = [
             f"SELECT a{n}, b FROM t{n % 300} WHERE c{n} = ? ORDER BY e" for n in range(statements)
         ]
         asked = store.add("statement", [(text, None) for text in texts])
-        frames = store.add("frame", [
-            (f"Class{n % 997}.method_{n}", f"/srv/app/module_{n % 400}.py", n % 2000 + 1, "user", 0)
-            for n in range(PATHS)])  # fmt: skip
-        stacks = store.add("stack", [
-            (f"{frame},{draw.choice(frames)},{frames[n % 500]}",) for n, frame in enumerate(frames)])  # fmt: skip
+        frames = store.add(
+            "frame",
+            [
+                (
+                    f"Class{n % 997}.method_{n}",
+                    f"/srv/app/module_{n % 400}.py",
+                    n % 2000 + 1,
+                    "user",
+                    0,
+                )
+                for n in range(PATHS)
+            ],
+        )
+        stacks = store.add(
+            "stack",
+            [
+                (f"{frame},{draw.choice(frames)},{frames[n % 500]}",)
+                for n, frame in enumerate(frames)
+            ],
+        )
         (span,), (thread,) = (
             store.add("span", [("",)]),
             store.add("thread", [(number, "MainThread")]),
@@ -72,11 +100,25 @@ def make_trace(path: str, statements: int, pairs: int) -> None:
             runs = int(draw.paretovariate(1.0)) % 100_000 + 1
             ns = runs * draw.randrange(3000, 300_000)
             counts.append(runs)
-            aggregates.append(rows_of(
-                "aggregate", statement_id=asked[n % statements], path_id=draw.choice(stacks),
-                span_id=span, thread_id=thread, operation="execute", count=runs, rows=3 * runs,
-                total_ns=ns, self_ns=ns, min_ns=ns // runs, max_ns=ns // runs,
-                execution_max_ns=ns // runs, counted=runs, vm_steps=30 * runs))  # fmt: skip
+            aggregates.append(
+                rows_of(
+                    "aggregate",
+                    statement_id=asked[n % statements],
+                    path_id=draw.choice(stacks),
+                    span_id=span,
+                    thread_id=thread,
+                    operation="execute",
+                    count=runs,
+                    rows=3 * runs,
+                    total_ns=ns,
+                    self_ns=ns,
+                    min_ns=ns // runs,
+                    max_ns=ns // runs,
+                    execution_max_ns=ns // runs,
+                    counted=runs,
+                    vm_steps=30 * runs,
+                )
+            )
         numbers = store.add("aggregate", aggregates)
         store.add("histogram", [(n, 150, runs) for n, runs in zip(numbers, counts, strict=True)])
     store.close()

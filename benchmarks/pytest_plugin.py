@@ -3,9 +3,9 @@
     python benchmarks/pytest_plugin.py [--rounds N]
 
 Each round runs the suite without the plugin (-p no:queryprof), with the plugin off, with
---queryprof and with --queryprof-check, in another order each time; CPU time of the whole process and
-its children. Each run has its own empty directory for files: cleaning up after the last one is no
-part of it.
+--queryprof and with --queryprof-check, in another order each time; CPU time of the whole process
+and its children. Each run has its own empty directory for files: cleaning up after the last one is
+no part of it.
 """
 
 from __future__ import annotations

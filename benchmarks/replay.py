@@ -1,10 +1,10 @@
 """What recording a workload costs, and whether a replay takes the time that the program took.
 
 The program measures its own database time, bare. Its workload is then replayed on copies of the
-database as it was before; both are run by turns, each run in a process of its own. Printed are means
-with 95% intervals, and whether the replay's mean is in the program's interval. What recording costs is
-shown by a point select on a connection in memory: the shortest time of each process, of these the
-shortest and the median.
+database as it was before; both are run by turns, each run in a process of its own. Printed are
+means with 95% intervals, and whether the replay's mean is in the program's interval. What recording
+costs is shown by a point select on a connection in memory: the shortest time of each process, of
+these the shortest and the median.
 
     python benchmarks/replay.py [ROUNDS]
 """
@@ -117,7 +117,14 @@ def recording_cost(folder: Path, rounds: int) -> None:
 def replayed_time(folder: Path, rounds: int) -> None:
     program, database, before = folder / "program.py", folder / "a.db", folder / "before.db"
     program.write_text(PROGRAM)
-    subprocess.run([sys.executable, "-c", f"import sqlite3; sqlite3.connect({str(before)!r}).executescript('''{FILL}''')"], check=True)  # fmt: skip
+    subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import sqlite3; sqlite3.connect({str(before)!r}).executescript('''{FILL}''')",
+        ],
+        check=True,
+    )
     trace = folder / "x.qprof"
     shutil.copy(before, database)
     said(QUERYPROF, "run", "--no-report", "--record-workload", "-o", trace, program, database)
@@ -134,7 +141,10 @@ def replayed_time(folder: Path, rounds: int) -> None:
         print(f"{what:18} {mean_s:.3f} s ± {half_s or 0:.3f}, least {min(found):.3f}")
     mean_s, half_s = mean_95(bare_s)
     inside = abs(statistics.fmean(replayed_s) - mean_s) <= (half_s or 0)
-    print(f"the replay's mean is {'in' if inside else 'OUTSIDE of'} the program's interval; rows {'equal' if len(rows) == 1 else 'DIFFER'}")  # fmt: skip
+    print(
+        f"the replay's mean is {'in' if inside else 'OUTSIDE of'} the program's interval; rows"
+        f" {'equal' if len(rows) == 1 else 'DIFFER'}"
+    )
 
 
 if __name__ == "__main__":

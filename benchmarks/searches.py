@@ -1,9 +1,9 @@
 """The three searches for a number of workers, on real replays of one writer and many readers.
 
-First each number of workers has its own intervals, by turns: the best of their means is what a search
-could find. Then each search is run many times, by turns. Its regret is by how much the mean operations
-of the number that it settles on are below the best's: 0% is the best. Published are the linear search
-and hill climbing; the steady one is queryprof's. `make searches` takes half an hour.
+First each number of workers has its own intervals, by turns: the best of their means is what a
+search could find. Then each search is run many times, by turns. Its regret is by how much the mean
+operations of the number that it settles on are below the best's: 0% is the best. Published are the
+linear search and hill climbing; the steady one is queryprof's. `make searches` takes half an hour.
 
     python benchmarks/searches.py [--runs 20] [--most 6] [--interval 0.2] [--processes]
 """
@@ -88,9 +88,13 @@ def fixed_speeds(
 
 
 def compare(
-    replay: Replay, setting: Setting, fixed: dict[int, float], runs: int, interval_s: float,
+    replay: Replay,
+    setting: Setting,
+    fixed: dict[int, float],
+    runs: int,
+    interval_s: float,
     processes: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Runs the searches by turns, and prints what they settled on."""
     best = max(fixed.values())
     regrets: dict[str, list[float]] = {name: [] for name in SEARCHES}

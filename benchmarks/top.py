@@ -1,5 +1,6 @@
-"""What it costs to look at a running program: `queryprof top` beside a program that asks all the time, by
-its median and its worst queries; and how long one look takes, by the sums that the program has.
+"""What it costs to look at a running program: `queryprof top` beside a program that asks all the
+time, by its median and its worst queries; and how long one look takes, by the sums that the program
+has.
 
     python benchmarks/top.py [--rounds 7]
 """
@@ -115,13 +116,16 @@ def main(rounds: int) -> None:
             without, with_top = (
                 statistics.median(row[at] for row in rows) for rows in (alone, beside)
             )
-            print(f"{name:20}  alone {without / 1000:9.2f} µs  with top {with_top / 1000:9.2f} µs"
-                  f"  x{with_top / without:.2f}")  # fmt: skip
+            print(
+                f"{name:20}  alone {without / 1000:9.2f} µs  with top {with_top / 1000:9.2f} µs"
+                f"  x{with_top / without:.2f}"
+            )
     for sums in (8_000, 48_000):
         with tempfile.TemporaryDirectory() as folder:
             found, first_ms, next_ms = look_ms(folder, sums)
             print(
-                f"{found:>7,} sums: the first look {first_ms:6.1f} ms, those that follow {next_ms:6.1f} ms"
+                f"{found:>7,} sums: the first look {first_ms:6.1f} ms, those that follow"
+                f" {next_ms:6.1f} ms"
             )
 
 

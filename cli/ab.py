@@ -34,19 +34,27 @@ def turns(runs: int) -> list[int]:
 @click.option("--base", required=True, metavar="REV", help="The revision before the change.")
 @click.option("--head", metavar="REV", help="The revision after it.  [default: HEAD]")
 @click.option(
-    "--runs", type=click.IntRange(min=1), default=4, show_default=True,
+    "--runs",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
     help="Runs of each; times get a verdict from four on.",
-)  # fmt: skip
+)
 @click.option(
-    "--setup", metavar="COMMAND",
+    "--setup",
+    metavar="COMMAND",
     help="A shell command to run once in each revision: to install what it needs.",
-)  # fmt: skip
+)
 @judging
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def ab(
-    base: str, head: str | None, runs: int, setup: str | None, command: tuple[str, ...],
+    base: str,
+    head: str | None,
+    runs: int,
+    setup: str | None,
+    command: tuple[str, ...],
     **judgement: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Compares COMMAND in two revisions.
 
     It runs in each alternately. Both revisions are checked out into temporary directories; the
@@ -82,9 +90,15 @@ def ab(
 
 def _run(what: str, arguments: list[str], directory: str) -> None:
     result = subprocess.run(
-        arguments, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
-    )  # fmt: skip
+        arguments,
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     if result.returncode != 0:
         told = result.stdout.strip().splitlines() or ["it said nothing"]
         raise QueryprofError(f"ab: {what} failed (exit status {result.returncode}): {told[-1]}")

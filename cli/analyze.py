@@ -27,23 +27,38 @@ FAIL_ON = ("high", "medium", "any", "none")
 @click.command()
 @click.argument("file", type=click.Path())
 @click.option(
-    "--db", "databases", type=click.Path(), multiple=True,
+    "--db",
+    "databases",
+    type=click.Path(),
+    multiple=True,
     help="A database whose schema is read (read-only); else those of the trace.",
-)  # fmt: skip
+)
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
 @click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True
-)  # fmt: skip
-@click.option(
-    "--fail-on", type=click.Choice(FAIL_ON), default="none", show_default=True,
+    "--fail-on",
+    type=click.Choice(FAIL_ON),
+    default="none",
+    show_default=True,
     help="Exit with 1 for findings so severe.",
-)  # fmt: skip
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True,
-              help="How many findings at the most, in a table.")  # fmt: skip
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="How many findings at the most, in a table.",
+)
 @proving_options
 def analyze(
-    file: str, databases: tuple[str, ...], form: str, fail_on: str, top: int, proves: bool,
-    budget_s: float, interpreter: str | None,
-) -> None:  # fmt: skip
+    file: str,
+    databases: tuple[str, ...],
+    form: str,
+    fail_on: str,
+    top: int,
+    proves: bool,
+    budget_s: float,
+    interpreter: str | None,
+) -> None:
     """Names why FILE's statements are slow, and the fix."""
     from queryprof.analysis.findings.proved import with_proofs
     from queryprof.analysis.report import Report
@@ -90,9 +105,12 @@ def analyze(
 
 
 def _text(
-    form: str, shown: Sequence[Finding], report: Report, accepted: list[tuple[str, str, bool]],
+    form: str,
+    shown: Sequence[Finding],
+    report: Report,
+    accepted: list[tuple[str, str, bool]],
     advice: Advice | None,
-) -> str | None:  # fmt: skip
+) -> str | None:
     """The findings in a format; None: for a terminal."""
     from queryprof.analysis.findings.groups import unknown_causes
     from queryprof.report.places import Places

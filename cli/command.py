@@ -33,8 +33,8 @@ class Status:
 
 
 def end_by(number: int) -> NoReturn:
-    """Ends this process by a signal; or with a shell's status of it: the first process of a container ends by no
-    signal of its own.
+    """Ends this process by a signal; or with a shell's status of it: the first process of a
+    container ends by no signal of its own.
     """
     _no_core_dump()
     signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
@@ -89,16 +89,18 @@ def _started(
     arguments: Sequence[str], environment: Mapping[str, str], ignores_children: bool
 ) -> subprocess.Popen[bytes]:
     """The command, running. Raises QueryprofError."""
-    # posix_spawn(3) would leave two of the C library's own signals ignored; the module documents this
-    # switch.
+    # posix_spawn(3) would leave two of the C library's own signals ignored; the module documents
+    # this switch.
     setattr(subprocess, "_USE_POSIX_SPAWN", False)  # noqa: B010 a constant to type checkers
     if ignores_children:  # then the system would not keep the command's status
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         return subprocess.Popen(
-            arguments, env=environment, close_fds=False,
+            arguments,
+            env=environment,
+            close_fds=False,
             preexec_fn=_ignore_children if ignores_children else None,  # noqa: PLW1509
-        )  # fmt: skip
+        )
     except FileNotFoundError as error:
         raise QueryprofError(_not_there(arguments[0])) from error
     except OSError as error:

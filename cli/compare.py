@@ -55,35 +55,52 @@ def judging(command: Callable[..., None]) -> Callable[..., None]:
     """Adds the options of comparing commands: what fails, the tolerances, and the format."""
     options = (
         click.option(
-            "--fail-on", multiple=True, type=click.Choice((*GATES, "nothing")),
+            "--fail-on",
+            multiple=True,
+            type=click.Choice((*GATES, "nothing")),
             help="What must not get worse; may be given more than once. [default: all]",
         ),
         click.option(
-            "--time-tolerance", type=click.FloatRange(min=0), default=5.0, show_default=True,
-            callback=_percent, help="Percent that a time may change and count as the same.",
+            "--time-tolerance",
+            type=click.FloatRange(min=0),
+            default=5.0,
+            show_default=True,
+            callback=_percent,
+            help="Percent that a time may change and count as the same.",
         ),
         click.option(
-            "--vmsteps-tolerance", type=click.FloatRange(min=0), default=5.0, show_default=True,
+            "--vmsteps-tolerance",
+            type=click.FloatRange(min=0),
+            default=5.0,
+            show_default=True,
             callback=_percent,
             help="Percent that VM steps may change between different versions of SQLite.",
         ),
         click.option(
-            "--top", type=click.IntRange(min=1), default=10, show_default=True,
+            "--top",
+            type=click.IntRange(min=1),
+            default=10,
+            show_default=True,
             help="How many statements at the most, in a table.",
         ),
         click.option(
             "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True
         ),
-    )  # fmt: skip
+    )
     for option in reversed(options):
         command = option(command)
     return command
 
 
 def judge(
-    before: Sequence[str], after: Sequence[str], fail_on: tuple[str, ...], time_tolerance: float,
-    vmsteps_tolerance: float, top: int, form: str,
-) -> None:  # fmt: skip
+    before: Sequence[str],
+    after: Sequence[str],
+    fail_on: tuple[str, ...],
+    time_tolerance: float,
+    vmsteps_tolerance: float,
+    top: int,
+    form: str,
+) -> None:
     """Compares trace files, prints the changes, and exits with 1 when something got worse."""
     from queryprof.analysis.changes import Tolerance
     from queryprof.analysis.comparison import compare, measured_nothing, regressions
@@ -105,8 +122,12 @@ def judge(
 
 
 def _print(
-    form: str, comparison: Comparison, failed: Sequence[StatementChange | Change], places: Places, top: int
-) -> None:  # fmt: skip
+    form: str,
+    comparison: Comparison,
+    failed: Sequence[StatementChange | Change],
+    places: Places,
+    top: int,
+) -> None:
     if form == "json":
         from queryprof.report.json.comparison import comparison_json
 

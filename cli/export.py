@@ -8,9 +8,11 @@ import sys
 import click
 
 SUFFIXES = {
-    "pstats": ".prof", "speedscope": ".speedscope.json", "collapsed": ".collapsed.txt",
+    "pstats": ".prof",
+    "speedscope": ".speedscope.json",
+    "collapsed": ".collapsed.txt",
     "trace-events": ".trace.json",
-}  # fmt: skip
+}
 PSTATS_NODES = 1000
 """Viewers of pstats lay out all nodes: with 8,000 snakeviz takes 20 s."""
 
@@ -21,14 +23,17 @@ PSTATS_NODES = 1000
     "--format", "form", type=click.Choice(tuple(SUFFIXES)), required=True, help="The viewer's."
 )
 @click.option(
-    "-o", "--output", type=click.Path(),
+    "-o",
+    "--output",
+    type=click.Path(),
     help="The file; - is standard output.  [default: FILE with the format's ending]",
-)  # fmt: skip
+)
 @click.option("--stacks", is_flag=True, help="Whole stacks, with libraries: estimates.")
 @click.option(
-    "--top", type=click.IntRange(min=1),
+    "--top",
+    type=click.IntRange(min=1),
     help="How many functions and statements; the rest is (other).  [default: 1000 for pstats]",
-)  # fmt: skip
+)
 @click.option("--force", is_flag=True, help="Replaces a file that this command has not made.")
 def export(
     file: str, form: str, output: str | None, stacks: bool, top: int | None, force: bool

@@ -39,8 +39,13 @@ DESCRIBED = 1000
     type=click.Path(),
     help="Functions' times: what `run --cprofile` or cProfile has written.",
 )
-@click.option("--db", "databases", type=click.Path(), multiple=True,
-              help="A database whose schema is read (read-only); else those of the trace.")  # fmt: skip
+@click.option(
+    "--db",
+    "databases",
+    type=click.Path(),
+    multiple=True,
+    help="A database whose schema is read (read-only); else those of the trace.",
+)
 @proving_options
 @click.option("--top", type=click.IntRange(min=1), help="How many statements at the most.")
 @click.option("--no-source", is_flag=True, help="Leaves out lines of the program's source.")
@@ -73,9 +78,14 @@ def html(
         refuse_other_file(path, MARK.encode(), force)
     prove = partial(proved, databases=databases, budget_s=budget_s, interpreter=interpreter)
     page = page_of(
-        file, against, cprofile, top, with_source=not no_source, databases=databases,
+        file,
+        against,
+        cprofile,
+        top,
+        with_source=not no_source,
+        databases=databases,
         prove=prove if proves else None,
-    )  # fmt: skip
+    )
     if path == "-":
         click.echo(page, nl=False)
         return
@@ -94,9 +104,15 @@ def page_path(trace: str) -> str:
 
 
 def page_of(
-    file: str, against: str | None, functions: str | None, top: int | None, *, with_source: bool,
-    databases: Sequence[str] = (), prove: Prover | None = None,
-) -> str:  # fmt: skip
+    file: str,
+    against: str | None,
+    functions: str | None,
+    top: int | None,
+    *,
+    with_source: bool,
+    databases: Sequence[str] = (),
+    prove: Prover | None = None,
+) -> str:
     """The page of a trace; `prove` measures a fix for its findings.
 
     Raises:

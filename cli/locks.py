@@ -17,8 +17,8 @@ MAGIC = b"SQLite format 3\0"
 def locks(file: str) -> None:
     """Shows who holds locks on FILE, a database, now.
 
-    Any process is named, as the kernel knows it; of one that records also the line and the statement that
-    took a write lock. Of FILE the first bytes are read.
+    Any process is named, as the kernel knows it; of one that records also the line and the
+    statement that took a write lock. Of FILE the first bytes are read.
     """
     from queryprof.model import Profile
     from queryprof.program.lock_owners import owners_of
@@ -55,6 +55,8 @@ def locks(file: str) -> None:
 
 
 def _begins_as_a_database(path: str) -> bool:
-    """An empty file does: SQLite fills it. This process has no lock that closing it could release."""
+    """An empty file does: SQLite fills it. This process has no lock that closing it could
+    release.
+    """
     with open(path, "rb") as file:
         return file.read(len(MAGIC)) in (MAGIC, b"")

@@ -126,7 +126,9 @@ def _in_one_line(error: click.ClickException) -> str:
 
 
 def _open_missing_streams() -> None:
-    """Gives this process streams where it was started without; a command that it starts has none."""
+    """Gives this process streams where it was started without; a command that it starts
+    has none.
+    """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             stream = open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8")  # noqa: SIM115

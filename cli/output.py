@@ -1,7 +1,8 @@
 """Files that commands write: each whole or not at all, and none in the place of another's.
 
-A command replaces only what the same command has made, which is known by a mark at the file's beginning or
-end, unless with --force. A symbolic link is never followed: with --force it is replaced itself.
+A command replaces only what the same command has made, which is known by a mark at the file's
+beginning or end, unless with --force. A symbolic link is never followed: with --force it is
+replaced itself.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ MARKED_BYTES = 200
 
 
 def drop_output() -> None:
-    """Discards what is left for streams that cannot be written to: Python must not print an error about it at
-    its end.
+    """Discards what is left for streams that cannot be written to: Python must not print an error
+    about it at its end.
     """
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -36,8 +37,8 @@ def drop_output() -> None:
 
 @contextmanager
 def output_to_reader() -> Iterator[None]:
-    """A context for output whose reader (a pager, head) may end before all is written, which is no error, and
-    changes no exit status.
+    """A context for output whose reader (a pager, head) may end before all is written, which is no
+    error, and changes no exit status.
     """
     try:
         yield
@@ -77,8 +78,8 @@ def refuse_other_file(path: str, mark: bytes, force: bool) -> None:
 
 
 def write_output(path: str, content: bytes, mark: bytes, force: bool = False) -> None:
-    """Writes a file that its owner alone can read beside its place, and renames it; a device or a pipe
-    is written to.
+    """Writes a file that its owner alone can read beside its place, and renames it; a device or a
+    pipe is written to.
 
     Raises:
         QueryprofError: see `refuse_other_file`, or it cannot be written.

@@ -19,13 +19,29 @@ if TYPE_CHECKING:
 NEEDED = ("apsw", "sqlglot")
 
 OPTIONS = (
-    click.option("--prove", "proves", is_flag=True,
-                 help="Build indexes on a copy of --db, and measure FILE's statements with them."),
-    click.option("--budget", "budget_s", type=click.FloatRange(min=1), default=60, show_default=True,
-                 metavar="SECONDS", help="How long that may take."),
-    click.option("--python", "interpreter", type=click.Path(), default=None,
-                 help="A Python with the program's SQLite, to measure with.  [default: this one]"),
-)  # fmt: skip
+    click.option(
+        "--prove",
+        "proves",
+        is_flag=True,
+        help="Build indexes on a copy of --db, and measure FILE's statements with them.",
+    ),
+    click.option(
+        "--budget",
+        "budget_s",
+        type=click.FloatRange(min=1),
+        default=60,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long that may take.",
+    ),
+    click.option(
+        "--python",
+        "interpreter",
+        type=click.Path(),
+        default=None,
+        help="A Python with the program's SQLite, to measure with.  [default: this one]",
+    ),
+)
 
 
 def proving_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,9 +58,12 @@ def check_proving(proves: bool, databases: Sequence[str]) -> None:
 
 
 def proved(
-    report: Report, findings: Sequence[Finding], databases: Sequence[str], budget_s: float,
+    report: Report,
+    findings: Sequence[Finding],
+    databases: Sequence[str],
+    budget_s: float,
     interpreter: str | None,
-) -> Advice:  # fmt: skip
+) -> Advice:
     """Advice that was measured. Raises ProofError, QueryprofError: APSW is missing."""
     try:
         from queryprof.proof.prove import prove

@@ -46,6 +46,7 @@ def _not_in(path: str, others: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     stem, extension = os.path.splitext(path)
     return (
-        f"{counted(len(names), 'further trace')} of this recording: {', '.join(names[:SHOWN])}{more};"
-        f" all together: queryprof merge {stem}-all{extension} {path} {stem}-*{extension}"
+        f"{counted(len(names), 'further trace')} of this recording:"
+        f" {', '.join(names[:SHOWN])}{more}; all together: queryprof merge {stem}-all{extension}"
+        f" {path} {stem}-*{extension}"
     )

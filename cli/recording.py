@@ -57,9 +57,10 @@ class Parts:
             refuse_to_replace(self.output)
         try:
             self.directory = tempfile.mkdtemp(
-                prefix=os.path.basename(nearby(self.output)) + ".", suffix=SUFFIX,
+                prefix=os.path.basename(nearby(self.output)) + ".",
+                suffix=SUFFIX,
                 dir=os.path.dirname(self.output) if self.keeps_output else None,
-            )  # fmt: skip
+            )
         except OSError as error:
             raise QueryprofError(f"{output}: cannot be written: {error.strerror}") from error
         try:
@@ -79,9 +80,12 @@ class Parts:
         return os.path.join(self.directory, name)
 
     def environment(
-        self, parameters: bool, roots: tuple[str, ...], stall_ms: float | None = None,
+        self,
+        parameters: bool,
+        roots: tuple[str, ...],
+        stall_ms: float | None = None,
         explain_locks: bool = False,
-    ) -> Mapping[str, str]:  # fmt: skip
+    ) -> Mapping[str, str]:
         """This process's environment, with the variables that make a Python record itself."""
         startup = next(iter(queryprof.hooks.startup.__path__))
         environment = dict(os.environ)
@@ -146,8 +150,8 @@ class Parts:
                 continue  # it is tried again
 
     def _add_times(self, store: TraceStore, process: int, pid: int) -> None:
-        """Adds what this process knows of a recorded one: what its threads have used, and how long at
-        least it ran, where it could not write that itself.
+        """Adds what this process knows of a recorded one: what its threads have used, and how long
+        at least it ran, where it could not write that itself.
         """
         seen_ns = self._seen_ns.pop(pid, 0)
         for end_ns, parent in ((seen_ns, "parent_pid"), (self._ended_ns, str(os.getpid()))):
@@ -212,7 +216,8 @@ class Parts:
             say(f"left out: {reason}")
         if living:
             say(
-                f"process {', '.join(map(str, living))} still runs; what it asks from here on is lost"
+                f"process {', '.join(map(str, living))} still runs; what it asks from here on is"
+                " lost"
             )
         return output is not None
 

@@ -21,31 +21,71 @@ MOST_REASONS = 5
 
 @click.command()
 @click.argument("file", type=click.Path())
-@click.option("--db", "database", type=click.Path(), required=True,
-              help="The database as it was before the recording; it is copied, and not changed.")  # fmt: skip
-@click.option("--pragma", "pragmas", multiple=True, metavar="NAME=VALUE",
-              help="Compare with this setting; may be given more than once.")  # fmt: skip
-@click.option("--index", "indexes", multiple=True, metavar="SQL",
-              help="Compare with this index, or other SQL, executed first.")  # fmt: skip
-@click.option("--sqlite", "library", type=click.Path(exists=True, dir_okay=False),
-              help="Compare with this library of SQLite (libsqlite3.so).")  # fmt: skip
-@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True,
-              help="Threads that execute transactions as they are free; 1: in the recorded order.")  # fmt: skip
+@click.option(
+    "--db",
+    "database",
+    type=click.Path(),
+    required=True,
+    help="The database as it was before the recording; it is copied, and not changed.",
+)
+@click.option(
+    "--pragma",
+    "pragmas",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Compare with this setting; may be given more than once.",
+)
+@click.option(
+    "--index",
+    "indexes",
+    multiple=True,
+    metavar="SQL",
+    help="Compare with this index, or other SQL, executed first.",
+)
+@click.option(
+    "--sqlite",
+    "library",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Compare with this library of SQLite (libsqlite3.so).",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Threads that execute transactions as they are free; 1: in the recorded order.",
+)
 @click.option("--processes", is_flag=True, help="Workers are processes, not threads.")
-@click.option("--speed", type=click.FloatRange(min=0), default=0.0,
-              help="1: at the recorded times; 2: twice as fast.  [default: as fast as it goes]")  # fmt: skip
-@click.option("--rounds", type=click.IntRange(min=1), default=4, show_default=True,
-              help="How often each side is replayed, by turns.")  # fmt: skip
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="1: at the recorded times; 2: twice as fast.  [default: as fast as it goes]",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    help="How often each side is replayed, by turns.",
+)
 @judging
 def replay(
-    file: str, database: str, pragmas: tuple[str, ...], indexes: tuple[str, ...],
-    library: str | None, workers: int, processes: bool, speed: float, rounds: int,
+    file: str,
+    database: str,
+    pragmas: tuple[str, ...],
+    indexes: tuple[str, ...],
+    library: str | None,
+    workers: int,
+    processes: bool,
+    speed: float,
+    rounds: int,
     **judgement: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Executes FILE's workload again on copies of its database.
 
-    Record it with `queryprof run --record-workload`. With --pragma, --index or --sqlite both settings are
-    replayed by turns and compared, as `compare` does.
+    Record it with `queryprof run --record-workload`. With --pragma, --index or --sqlite both
+    settings are replayed by turns and compared, as `compare` does.
     """
     from queryprof.confined.folder import passing_folder
     from queryprof.replay.replaying import Setting, differing, parse_pragma, played, replay_of

@@ -35,13 +35,18 @@ VIEWS = {
 @click.command()
 @click.argument("file", type=click.Path())
 @click.option(
-    "--by", "dimension", type=click.Choice((*DIMENSIONS, "tree", "time")),
+    "--by",
+    "dimension",
+    type=click.Choice((*DIMENSIONS, "tree", "time")),
     help="One breakdown alone.",
-)  # fmt: skip
+)
 @click.option(
-    "--sort", type=click.Choice(tuple(SORT_KEYS)), default="total", show_default=True,
+    "--sort",
+    type=click.Choice(tuple(SORT_KEYS)),
+    default="total",
+    show_default=True,
     help="What comes first.",
-)  # fmt: skip
+)
 @click.option("--loop", is_flag=True, help="Event loops: lag, and what blocked them.")
 @click.option("--locks", is_flag=True, help="Who waited for locks, who held them.")
 @click.option("--slowest", is_flag=True, help="The slowest executions, with their stacks.")
@@ -50,9 +55,12 @@ VIEWS = {
 )
 @click.option("--top", type=click.IntRange(min=1), help="How many rows at the most.")
 @click.option(
-    "--format", "form", type=click.Choice(("table", "json", *RENDERERS)), default="table",
+    "--format",
+    "form",
+    type=click.Choice(("table", "json", *RENDERERS)),
+    default="table",
     show_default=True,
-)  # fmt: skip
+)
 def report(
     file: str,
     dimension: str | None,

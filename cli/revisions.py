@@ -63,7 +63,8 @@ def checkouts(commits: list[str]) -> Iterator[list[str]]:
         for tree in trees:
             subprocess.run(
                 ["git", "-C", top, "worktree", "remove", "--force", tree],
-                capture_output=True, check=False,
-            )  # fmt: skip
+                capture_output=True,
+                check=False,
+            )
         shutil.rmtree(parent, ignore_errors=True)
         subprocess.run(["git", "-C", top, "worktree", "prune"], capture_output=True, check=False)

@@ -19,39 +19,58 @@ if TYPE_CHECKING:
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option(
-    "-o", "--output", type=click.Path(),
+    "-o",
+    "--output",
+    type=click.Path(),
     help="The trace file.  [default: PROGRAM.qprof]",
-)  # fmt: skip
+)
 @click.option("--no-report", is_flag=True, help="Only write the trace.")
 @click.option("--html", "writes_page", is_flag=True, help="Write the report as a page, too.")
 @click.option(
-    "--cprofile", "profiles_functions", is_flag=True,
+    "--cprofile",
+    "profiles_functions",
+    is_flag=True,
     help="Profile the functions of the main thread, too: small ones take twice as long.",
-)  # fmt: skip
+)
 @click.option(
-    "--explain-locks", is_flag=True,
+    "--explain-locks",
+    is_flag=True,
     help='Notes on exceptions that say "database is locked" who has the lock.',
-)  # fmt: skip
+)
 @click.option(
-    "--parameters", is_flag=True,
+    "--parameters",
+    is_flag=True,
     help="Keep SQL texts and bound parameters of the slowest executions: they may be secrets.",
-)  # fmt: skip
+)
 @click.option(
-    "--record-workload", "records_workload", is_flag=True,
+    "--record-workload",
+    "records_workload",
+    is_flag=True,
     help="Keep all executions in order, with all values, for `replay`.",
-)  # fmt: skip
+)
 @click.option(
-    "--workload-limit", "workload_mb", type=click.IntRange(min=1), default=256, show_default=True,
-    metavar="MB", help="The most of a workload that is kept, for each process.",
-)  # fmt: skip
+    "--workload-limit",
+    "workload_mb",
+    type=click.IntRange(min=1),
+    default=256,
+    show_default=True,
+    metavar="MB",
+    help="The most of a workload that is kept, for each process.",
+)
 @click.option(
-    "--stall", "stall_ms", type=click.FloatRange(min=1, max=3_600_000), metavar="MS",
+    "--stall",
+    "stall_ms",
+    type=click.FloatRange(min=1, max=3_600_000),
+    metavar="MS",
     help="A step of an event loop that takes longer is a stall.  [default: 50]",
-)  # fmt: skip
+)
 @click.option(
-    "--root", "roots", multiple=True, type=click.Path(exists=True, file_okay=False),
+    "--root",
+    "roots",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
     help="A further directory whose code is the program's own.",
-)  # fmt: skip
+)
 @click.option(
     "--force", is_flag=True, help="Replaces pages and .prof files that this command has not made."
 )
@@ -130,8 +149,8 @@ class Made(NamedTuple):
 
 
 def _show(parts: Parts, made: Made, no_report: bool, page: str | None, force: bool) -> None:
-    """Prints the report, and writes what else was to be made of a recording. Raises nothing: the program's own exit
-    status matters more than what becomes of it.
+    """Prints the report, and writes what else was to be made of a recording. Raises nothing: the
+    program's own exit status matters more than what becomes of it.
     """
     from queryprof.cli.output import output_to_reader, say
 
@@ -170,8 +189,9 @@ def _made(parts: Parts, functions: str | None) -> Made | None:
         parts.remove()
     if not merged:
         say(
-            "no Python process was recorded: none ran or called a database, its trace could not be written, it began"
-            " without its site (python -S), or it was killed or left by os._exit before"
+            "no Python process was recorded: none ran or called a database, its trace could not be"
+            " written, it began without its site (python -S), or it was killed or left by os._exit"
+            " before"
         )
         return None
     return made
@@ -204,8 +224,8 @@ def _write_page(path: str, trace: str, functions: str | None, force: bool) -> No
 
 
 def _write_functions(statistics: Statistics | None, trace: str, force: bool) -> str | None:
-    """Writes cProfile's statistics with the statements of a trace beside it, and returns where; None:
-    there are none.
+    """Writes cProfile's statistics with the statements of a trace beside it, and returns where;
+    None: there are none.
     """
     from queryprof.cli.output import write_output
     from queryprof.collect.reader import read_profile
@@ -213,16 +233,21 @@ def _write_functions(statistics: Statistics | None, trace: str, force: bool) -> 
     from queryprof.report.inert import visible
 
     if statistics is None:
-        click.echo("queryprof: no functions' times: the program was killed, left by os._exit, or"
-                   " is no Python program", err=True)  # fmt: skip
+        click.echo(
+            "queryprof: no functions' times: the program was killed, left by os._exit, or"
+            " is no Python program",
+            err=True,
+        )
         return None
     profile = read_profile(trace)
     path = functions_path(trace)
     write_output(path, with_statements(statistics, profile), MARK, force)
     click.echo(f"functions: {visible(os.path.relpath(path))}", err=True)
     if len({aggregate.thread for aggregate in profile.aggregates}) > 1:
-        click.echo("functions of the main thread only; on Python 3.12 and newer cProfile mixes"
-                   " threads up", err=True)  # fmt: skip
+        click.echo(
+            "functions of the main thread only; on Python 3.12 and newer cProfile mixes threads up",
+            err=True,
+        )
     return path
 
 

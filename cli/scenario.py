@@ -42,9 +42,11 @@ def scenario() -> None:
 @scenario.command("run")
 @click.argument("file", type=click.Path())
 @click.option(
-    "--against", type=click.Path(), metavar="TRACE",
+    "--against",
+    type=click.Path(),
+    metavar="TRACE",
     help="An earlier run (its trace, or a directory of traces) to compare with.",
-)  # fmt: skip
+)
 @judging
 def run_scenario(file: str, against: str | None, **judgement: Any) -> None:
     """Runs the scenario in FILE, records all its processes, and reports or compares.
@@ -135,9 +137,13 @@ def _run(described: Scenario, environment: Mapping[str, str]) -> None:
                 with errors:
                     process = subprocess.Popen(
                         [*WORKER, group, str(ready_end), str(go_end), json.dumps(lines)],
-                        cwd=described.directory, env=environment, stdin=subprocess.DEVNULL,
-                        stderr=errors, pass_fds=(ready_end, go_end), text=True,
-                    )  # fmt: skip
+                        cwd=described.directory,
+                        env=environment,
+                        stdin=subprocess.DEVNULL,
+                        stderr=errors,
+                        pass_fds=(ready_end, go_end),
+                        text=True,
+                    )
                 processes.append((name, process))
         os.close(ready_end)
         ready_end = -1

@@ -1,4 +1,6 @@
-"""Signals to this process are meant for its command: they are sent on, each as often as without queryprof."""
+"""Signals to this process are meant for its command: they are sent on, each as often as without
+queryprof.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ STOPPED, LOOK_S = ("T", "t"), 0.05
 
 
 class Forwarding:
-    """A context in which signals wait for a command and then are its own; until its end no interrupt ends this
-    process: a second Ctrl-C is meant for the command.
+    """A context in which signals wait for a command and then are its own; until its end no
+    interrupt ends this process: a second Ctrl-C is meant for the command.
     """
 
     def __enter__(self) -> Self:
@@ -68,8 +70,8 @@ class Forwarding:
             signal.signal(number, self._previous[number])
 
     def wait(self, child: subprocess.Popen[bytes]) -> int:
-        """Waits for a command to end, stops and goes on with it, and sends signals on meanwhile, each as it is
-        taken: who has sent it is known in no handler.
+        """Waits for a command to end, stops and goes on with it, and sends signals on meanwhile,
+        each as it is taken: who has sent it is known in no handler.
 
         Returns:
             the return code of subprocess.
@@ -95,8 +97,8 @@ class Forwarding:
             signal.signal(signal.SIGCHLD, before)
 
     def _stop_with(self, child: subprocess.Popen[bytes]) -> None:
-        """Stops this process if the command was stopped: the shell that waits for this one has to see it. It goes
-        on by SIGCONT, or when the command does or ends.
+        """Stops this process if the command was stopped: the shell that waits for this one has to
+        see it. It goes on by SIGCONT, or when the command does or ends.
         """
         number = _stopped_by(child.pid)
         if not number:
@@ -118,7 +120,9 @@ class Forwarding:
         return is_of_write or sent.si_pid == self._witness.pid
 
     def _has_it(self, child: subprocess.Popen[bytes], number: int) -> bool:
-        """Whether a signal was sent to the command as well: as by the terminal, to all of a group."""
+        """Whether a signal was sent to the command as well: as by the terminal, to all of
+        a group.
+        """
         try:
             return self._witness.has(number) and os.getpgid(child.pid) == os.getpgrp()
         except ProcessLookupError:
@@ -126,9 +130,9 @@ class Forwarding:
 
 
 class Witness:
-    """A process of this group that takes no signals, but notes them: what it has, too, was sent to the whole
-    group. It is younger than this one, and the kernel signals the youngest of a group first. A stop and
-    SIGCONT make each other void while they are pending (signal(7) of POSIX).
+    """A process of this group that takes no signals, but notes them: what it has, too, was sent to
+    the whole group. It is younger than this one, and the kernel signals the youngest of a group
+    first. A stop and SIGCONT make each other void while they are pending (signal(7) of POSIX).
 
     While this process is stopped, it looks at the command in its place.
     """
@@ -148,7 +152,9 @@ class Witness:
         os.close(answer)
 
     def watch(self, pid: int) -> None:
-        """Has this process woken when a stopped one, which it waits for, is stopped no more; 0: no longer."""
+        """Has this process woken when a stopped one, which it waits for, is stopped no more; 0: no
+        longer.
+        """
         with suppress(OSError):  # it was killed
             os.write(self._question, b"%d\n" % pid)
 
@@ -183,8 +189,8 @@ class Witness:
 
 
 def _witness(question: int, answer: int) -> None:
-    """Writes which signals have come, how many first, at each question; wakes its parent when what that waits for
-    is stopped no more. Returns when the parent has ended.
+    """Writes which signals have come, how many first, at each question; wakes its parent when what
+    that waits for is stopped no more. Returns when the parent has ended.
     """
     watched, parent = 0, os.getppid()
     while True:
@@ -206,7 +212,9 @@ def _witness(question: int, answer: int) -> None:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether a process is stopped, by its state in proc(5); where there is none, it is not known: True."""
+    """Whether a process is stopped, by its state in proc(5); where there is none, it is not known:
+    True.
+    """
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
             return stat.read().rpartition(")")[2].split()[0] in STOPPED

@@ -30,7 +30,8 @@ def snakeviz(file: str, stacks: bool, arguments: tuple[str, ...]) -> None:
         name = os.path.splitext(os.path.basename(file))[0]
         path = os.path.join(folder, f"{name}.prof")
         write_output(path, content, b"")
-        # Whoever ends this command ends snakeviz: subprocess.call kills it when an exception passes.
+        # Whoever ends this command ends snakeviz: subprocess.call kills it when an exception
+        # passes.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
             status = subprocess.call([sys.executable, "-P", "-m", "snakeviz", *arguments, path])

@@ -13,8 +13,13 @@ WIDTH_NS = 1_000_000_000
 """The width of an interval."""
 
 TASK = (
-    "thread", "kernel_id", "base_user_ns", "base_system_ns", "base_read_bytes", "base_written_bytes",
-)  # fmt: skip
+    "thread",
+    "kernel_id",
+    "base_user_ns",
+    "base_system_ns",
+    "base_read_bytes",
+    "base_written_bytes",
+)
 """The region's columns of a living thread: with what it had used when the recording began."""
 
 Used = tuple[int, int, int]
@@ -59,8 +64,8 @@ class ThreadTimes:
                 del intervals[key]
 
     def rows(self, pid: int) -> list[tuple[str, int, int, int, int]]:
-        """(thread's name, start_unix_ns, cpu_ns, read_bytes, written_bytes) of a process's intervals,
-        which are cleared.
+        """(thread's name, start_unix_ns, cpu_ns, read_bytes, written_bytes) of a process's
+        intervals, which are cleared.
         """
         return [
             (self._names[pid, thread], start_ns, cpu_ns, read, written)

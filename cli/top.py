@@ -157,7 +157,9 @@ def _follow(watch: Watch, every: float, sort: str) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], str]]:
-    """A function that waits so many seconds for a key; "" is none. The terminal is as it was after."""
+    """A function that waits so many seconds for a key; "" is none. The terminal is as it
+    was after.
+    """
     import select
     import termios
     import tty

@@ -16,13 +16,30 @@ def tune() -> None:
 
 @tune.command()
 @click.argument("file", type=click.Path())
-@click.option("--db", "database", type=click.Path(), required=True,
-              help="The database as it was before the recording; it is copied, and not changed.")  # fmt: skip
-@click.option("--factor", "factors", multiple=True, metavar="NAME=VALUE,VALUE",
-              help="A pragma with two levels; up to six.  [default: journal_mode, synchronous,"
-              " cache_size, mmap_size]")  # fmt: skip
-@click.option("--replications", type=click.IntRange(min=1), default=3, show_default=True,
-              help="How often each combination is replayed; without two there are no intervals.")  # fmt: skip
+@click.option(
+    "--db",
+    "database",
+    type=click.Path(),
+    required=True,
+    help="The database as it was before the recording; it is copied, and not changed.",
+)
+@click.option(
+    "--factor",
+    "factors",
+    multiple=True,
+    metavar="NAME=VALUE,VALUE",
+    help=(
+        "A pragma with two levels; up to six.  [default: journal_mode, synchronous,"
+        " cache_size, mmap_size]"
+    ),
+)
+@click.option(
+    "--replications",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="How often each combination is replayed; without two there are no intervals.",
+)
 def pragmas(file: str, database: str, factors: tuple[str, ...], replications: int) -> None:
     """Replays FILE's workload with every combination of pragmas (a 2^k experiment)."""
     from queryprof.cli.progress import progress
@@ -39,19 +56,40 @@ def pragmas(file: str, database: str, factors: tuple[str, ...], replications: in
 
 @tune.command()
 @click.argument("file", type=click.Path())
-@click.option("--db", "database", type=click.Path(), required=True,
-              help="The database as it was before the recording; it is copied, and not changed.")  # fmt: skip
-@click.option("--most", type=click.IntRange(min=1, max=256), default=None,
-              help="The most workers.  [default: four a processor]")  # fmt: skip
-@click.option("--interval", "interval_s", type=click.FloatRange(min=0.1), default=2.0,
-              show_default=True, metavar="SECONDS", help="How long each number is tried at a time.")  # fmt: skip
+@click.option(
+    "--db",
+    "database",
+    type=click.Path(),
+    required=True,
+    help="The database as it was before the recording; it is copied, and not changed.",
+)
+@click.option(
+    "--most",
+    type=click.IntRange(min=1, max=256),
+    default=None,
+    help="The most workers.  [default: four a processor]",
+)
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long each number is tried at a time.",
+)
 @click.option(
     "--pragma", "chosen", multiple=True, metavar="NAME=VALUE", help="For each connection."
 )
 @click.option("--processes", is_flag=True, help="Workers are processes, not threads.")
-@click.option("--search", "name", default="steady", show_default=True,
-              type=click.Choice(("steady", "linear", "hill-climbing")),
-              help="How the number is searched for.")  # fmt: skip
+@click.option(
+    "--search",
+    "name",
+    default="steady",
+    show_default=True,
+    type=click.Choice(("steady", "linear", "hill-climbing")),
+    help="How the number is searched for.",
+)
 def workers(
     file: str,
     database: str,

@@ -1,5 +1,5 @@
-"""Writes docs/findings.md: each category with a program that has the fault, what `queryprof analyze`
-says of it, and what to do. Run by `make docs`.
+"""Writes docs/findings.md: each category with a program that has the fault, what `queryprof
+analyze` says of it, and what to do. Run by `make docs`.
 """
 
 from __future__ import annotations
@@ -75,9 +75,13 @@ def output_of(name: str, folder: str) -> str:
         ["analyze", f"{name}.qprof", "--top", "1"],
     ):
         done = subprocess.run(
-            [COMMAND, *arguments], cwd=folder, env=environment, check=True, capture_output=True,
+            [COMMAND, *arguments],
+            cwd=folder,
+            env=environment,
+            check=True,
+            capture_output=True,
             text=True,
-        )  # fmt: skip
+        )
     lines = done.stdout[done.stdout.index("  1  ") :].splitlines()
     return "\n".join(line for line in lines if "more finding" not in line).rstrip()
 

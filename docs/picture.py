@@ -1,4 +1,5 @@
-"""Writes docs/report.svg, the picture in README: what the command prints on a terminal, of a real run.
+"""Writes docs/report.svg, the picture in README: what the command prints on a terminal, of a real
+run.
 
 make picture
 """

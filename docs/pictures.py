@@ -1,4 +1,5 @@
-"""Writes the pictures in README.md and docs/: a page, a statement's page, and snakeviz, of real runs.
+"""Writes the pictures in README.md and docs/: a page, a statement's page, and snakeviz, of real
+runs.
 
 python docs/pictures.py TRACE PAGE
 """
@@ -22,15 +23,23 @@ def main(trace: str, page: str) -> None:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         address = Path(page).resolve().as_uri()
         for name, at, scheme, height in (
-            ("page", "", "light", 860), ("statement", "#/s/2", "dark", 760),
-        ):  # fmt: skip
+            ("page", "", "light", 860),
+            ("statement", "#/s/2", "dark", 760),
+        ):
             view = {"width": WIDTH, "height": height}
             tab = browser.new_context(viewport=view, color_scheme=scheme).new_page()
             tab.goto(address + at)
             tab.wait_for_selector("html[data-ready]")
             tab.screenshot(path=FOLDER / f"{name}.png")
-        command = [Path(sys.executable).with_name("queryprof"), "snakeviz", trace, "--", "-s",
-                   "-p", str(PORT)]  # fmt: skip
+        command = [
+            Path(sys.executable).with_name("queryprof"),
+            "snakeviz",
+            trace,
+            "--",
+            "-s",
+            "-p",
+            str(PORT),
+        ]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             shown = ""
             while "http://" not in shown:

@@ -1,4 +1,6 @@
-"""A small asynchronous program that asks its database on the event loop; a clock ticks meanwhile."""
+"""A small asynchronous program that asks its database on the event loop; a clock ticks
+meanwhile.
+"""
 
 import asyncio
 import sqlite3

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "QUERYPROF"
 FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
-"""Set by the first process for its children, so that one process alone writes to the path: its id, and
-its start in ns since 1970.
+"""Set by the first process for its children, so that one process alone writes to the path: its id,
+and its start in ns since 1970.
 """
 
 RUNNER_VARIABLE = "QUERYPROF_RUNNER_PID"
@@ -223,7 +223,9 @@ def running_program() -> str:
 
 
 def program_directory() -> str:
-    """The directory that Python puts before all others in sys.path when the program begins; "": none."""
+    """The directory that Python puts before all others in sys.path when the program begins; "":
+    none.
+    """
     if sys.flags.isolated or getattr(sys.flags, "safe_path", False):
         return ""
     option, name = _program()
@@ -237,7 +239,9 @@ def program_directory() -> str:
 
 
 def _program() -> tuple[str, str]:
-    """The option of Python that says what it runs ("": a script's name does), and the name of that."""
+    """The option of Python that says what it runs ("": a script's name does), and the name
+    of that.
+    """
     arguments: Iterator[str] = iter(getattr(sys, "orig_argv", sys.argv)[1:])
     for argument in arguments:
         if argument in OPTIONS_WITH_VALUES:

@@ -49,16 +49,21 @@ class Handover:
 HANDOVERS = {
     "concurrent.futures.thread": ("thread pool", [Handover("ThreadPoolExecutor", "submit", 1)]),
     "twisted.python.threadpool": (
-        "twisted", [Handover("ThreadPool", "callInThreadWithCallback", 2)],
+        "twisted",
+        [Handover("ThreadPool", "callInThreadWithCallback", 2)],
     ),
     "anyio._backends._asyncio": (
-        "anyio", [Handover("AsyncIOBackend", "run_sync_in_worker_thread", 0, is_awaited=True)],
+        "anyio",
+        [Handover("AsyncIOBackend", "run_sync_in_worker_thread", 0, is_awaited=True)],
     ),
-    "aiosqlite.core": ("aiosqlite", [
-        Handover("Connection", "_execute", 1, is_awaited=True, is_database=True),
-        Handover("Connection", "__init__", 1, is_timed=False),
-    ]),
-}  # fmt: skip
+    "aiosqlite.core": (
+        "aiosqlite",
+        [
+            Handover("Connection", "_execute", 1, is_awaited=True, is_database=True),
+            Handover("Connection", "__init__", 1, is_timed=False),
+        ],
+    ),
+}
 """By module: the name of its threads in a report, and the methods."""
 
 

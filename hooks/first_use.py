@@ -1,4 +1,6 @@
-"""Waits until a program imports something that is measured: one that never does pays for no more than this."""
+"""Waits until a program imports something that is measured: one that never does pays for no more
+than this.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ import sys
 from _thread import allocate_lock, get_ident
 
 from queryprof.core.held_signals import held_signals
-from queryprof.core.own_imports import own_imports  # noqa: F401 imported now, no finder of the program sees it
+
+# Imported now, so that no finder of the program sees it.
+from queryprof.core.own_imports import own_imports  # noqa: F401
 from queryprof.hooks.libraries import HOMES, SQLITE3
 
 TYPE_CHECKING = False
@@ -20,7 +24,8 @@ if TYPE_CHECKING:
 
 MEASURED = frozenset({SQLITE3, *HOMES})
 OURS = "queryprof."
-"""How the modules begin by which a program uses the public functions, and the plugin and middlewares."""
+"""How the modules begin by which a program uses the public functions, and the plugin and
+middlewares."""
 
 LONGEST_WAIT_S = 10.0
 """How long a thread waits for another one's beginning: it may hold what that needs to go on."""
@@ -30,8 +35,8 @@ class FirstUse:
     """A finder at the head of sys.meta_path, until the program imports something that is measured.
 
     Args:
-        begin: called once then, before the module is looked for, while signals wait. If it raises, it is
-            called again by the next such import.
+        begin: called once then, before the module is looked for, while signals wait. If it raises,
+            it is called again by the next such import.
     """
 
     def __init__(self, begin: Callable[[], None]) -> None:
@@ -81,7 +86,9 @@ class FirstUse:
         return self._followers
 
     def _make_room(self) -> None:
-        """Puts those that are new where this one stands: as if they had been there since the start."""
+        """Puts those that are new where this one stands: as if they had been there since
+        the start.
+        """
         for finder in self._followers:
             sys.meta_path.remove(finder)
         if self in sys.meta_path:

@@ -46,9 +46,11 @@ class ImportHooks:
     """
 
     def __init__(
-        self, hooks: Sequence[Hook], complain: Callable[[str], None],
+        self,
+        hooks: Sequence[Hook],
+        complain: Callable[[str], None],
         attached: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._hooks = list(hooks)
         self._attached = attached
         self._is_attached = False
@@ -61,8 +63,8 @@ class ImportHooks:
 
     @property
     def packages(self) -> set[str]:
-        """The packages that have hooks, or will have, without those whose hook has failed, or that were
-        imported past them.
+        """The packages that have hooks, or will have, without those whose hook has failed, or that
+        were imported past them.
         """
         missed = {name for name in self._waiting if name in sys.modules}  # it saw no import of them
         modules = {hook.module for hook in self._hooks} - set(self.failures) - missed
@@ -167,8 +169,8 @@ CLASS_OF = object.__dict__["__class__"]
 
 
 def attaching(spec: ModuleSpec, attach: Callable[[ModuleType], None]) -> Any:
-    """A loader that runs a module as its spec's own does, and has a function called with it afterwards. Until then
-    it passes for that.
+    """A loader that runs a module as its spec's own does, and has a function called with it
+    afterwards. Until then it passes for that.
     """
     loader: Any = spec.loader
     kind: Any = type(loader)
@@ -183,7 +185,8 @@ def attaching(spec: ModuleSpec, attach: Callable[[ModuleType], None]) -> Any:
         def __reduce_ex__(self, _protocol: SupportsIndex) -> tuple[Any, ...]:
             import copyreg  # only here: few programs have it
 
-            return (getattr(copyreg, "__newobj__"), (kind,), dict(vars(self)))  # noqa: B009 unknown to type checkers
+            new = getattr(copyreg, "__newobj__")  # noqa: B009 unknown to type checkers
+            return (new, (kind,), dict(vars(self)))
 
         def exec_module(self, module: ModuleType) -> None:
             CLASS_OF.__set__(self, kind)
@@ -243,8 +246,8 @@ class _Loader:
 
 
 def _when_imported(name: str, attach: Callable[[], None]) -> bool:
-    """Has a function called at the end of a module's import, which another thread is at; False: it is
-    imported.
+    """Has a function called at the end of a module's import, which another thread is at; False: it
+    is imported.
 
     Half of a module cannot be attached to, and to import anything of it here would wait for that
     thread, which may wait for this one. Python notes the end in the module's spec: `_initializing`

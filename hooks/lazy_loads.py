@@ -1,5 +1,5 @@
-"""Attaches to object mappers where they load a relation when an attribute is read: the statements of
-such a load are labelled with the class and the attribute.
+"""Attaches to object mappers where they load a relation when an attribute is read: the statements
+of such a load are labelled with the class and the attribute.
 
 Nothing else of an object mapper needs a hook: its statements reach the database through a driver.
 """
@@ -42,8 +42,8 @@ def django_load(descriptor: Any, *_args: object) -> str:
 
 
 def django_rows(queryset: Any, *_args: object) -> str | None:
-    """The label of the statement that gets the objects that refer to one: all whose foreign key it is, all
-    that a table between them has, or the only one; None: it is for something else.
+    """The label of the statement that gets the objects that refer to one: all whose foreign key it
+    is, all that a table between them has, or the only one; None: it is for something else.
     """
     instance = queryset._hints.get("instance")
     if instance is None or queryset._result_cache is not None or not _is_all(queryset):
@@ -87,8 +87,8 @@ def _by_table_between(options: Any, model: Any) -> str | None:
 def django_column(
     instance: Any, _using: str | None = None, fields: Any = None, *_args: object
 ) -> str | None:
-    """The label of the statement that gets what .only() or .defer() has left out; None: it is for something
-    else.
+    """The label of the statement that gets what .only() or .defer() has left out; None: it is for
+    something else.
     """
     if not fields or len(fields) != 1 or fields[0] not in instance.get_deferred_fields():
         return None
@@ -99,11 +99,13 @@ LOADERS: dict[str, tuple[tuple[str, ...], str, Callable[..., str | None]]] = {
     # The class was renamed in 2.1.
     "sqlalchemy.orm.strategies": (("LazyLoader", "_LazyLoader"), "_emit_lazyload", sqlalchemy_load),
     "django.db.models.fields.related_descriptors": (
-        ("ForwardManyToOneDescriptor",), "get_object", django_load,
+        ("ForwardManyToOneDescriptor",),
+        "get_object",
+        django_load,
     ),
     "django.db.models.query": (("QuerySet",), "_fetch_all", django_rows),
     "django.db.models.base": (("Model",), "refresh_from_db", django_column),
-}  # fmt: skip
+}
 """By module: the names that the class has had, its method that loads, and what the label is."""
 
 

@@ -19,8 +19,12 @@ DRIVERS = ("apsw", "pysqlite3", "sqlcipher3", "sqlean", "libsql", "psycopg", "du
 """Other drivers."""
 
 SQLITES = ("apsw", "pysqlite3._sqlite3", "sqlcipher3._sqlite3", "sqlean._sqlite3")
-THREADS = ("concurrent.futures.thread", "twisted.python.threadpool", "anyio._backends._asyncio",
-           "aiosqlite.core")  # fmt: skip
+THREADS = (
+    "concurrent.futures.thread",
+    "twisted.python.threadpool",
+    "anyio._backends._asyncio",
+    "aiosqlite.core",
+)
 REACTORS = ("base", "posixbase", "selectreactor")
 
 HOMES = {

@@ -1,5 +1,6 @@
-"""Notes on exceptions (PEP 678) that say that a database is locked: who has the lock. Only where the user
-wants them: to find that out takes some 40 ms the first time, and 1 ms then, after the error alone.
+"""Notes on exceptions (PEP 678) that say that a database is locked: who has the lock. Only where
+the user wants them: to find that out takes some 40 ms the first time, and 1 ms then, after the
+error alone.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 
 class Budget:
-    """Programs that try again and again are not to become slow: after a second all notes together take a
-    twentieth of the time.
+    """Programs that try again and again are not to become slow: after a second all notes together
+    take a twentieth of the time.
     """
 
     FREE_S, SHARE = 1.0, 0.05
@@ -67,18 +68,20 @@ def explain(error: BaseException, database: str, has_write_lock: bool, is_upgrad
 
 
 SNAPSHOT = (
-    "  another connection has committed since this transaction began to read: it cannot write any more,"
-    " and no timeout helps; begin it with BEGIN IMMEDIATE"
+    "  another connection has committed since this transaction began to read: it cannot write any"
+    " more, and no timeout helps; begin it with BEGIN IMMEDIATE"
 )
 UPGRADE = (
-    "  it was refused at once, and no timeout helps: its transaction has read, and would write while"
-    " another one writes; begin it with BEGIN IMMEDIATE"
+    "  it was refused at once, and no timeout helps: its transaction has read, and would write"
+    " while another one writes; begin it with BEGIN IMMEDIATE"
 )
 BUSY_SNAPSHOT = 517
 
 
 def _is_of_snapshot(error: BaseException) -> bool:
-    """Whether it is SQLITE_BUSY_SNAPSHOT (https://www.sqlite.org/rescode.html#busy_snapshot), of either driver."""
+    """Whether it is SQLITE_BUSY_SNAPSHOT (https://www.sqlite.org/rescode.html#busy_snapshot), of
+    either driver.
+    """
     codes = (getattr(error, "sqlite_errorcode", None), getattr(error, "extendedresult", None))
     return BUSY_SNAPSHOT in codes
 
@@ -129,7 +132,8 @@ def _lines(owners: list[LockOwner], held: list[HeldLock]) -> Iterator[str]:
                 at = f" by {' <- '.join(frames)}" if frames else ""
                 seconds = max(0.0, (time.time_ns() - one.start_unix_ns) / 1e9)
                 yield _line(
-                    f"    for {seconds:.2f} s{at}, since {_cut(one.statement, LONGEST_STATEMENT)}, thread {one.thread}"
+                    f"    for {seconds:.2f} s{at}, since {_cut(one.statement, LONGEST_STATEMENT)},"
+                    f" thread {one.thread}"
                 )
 
 

@@ -1,5 +1,5 @@
-"""Where a template or a serializer reads an attribute that an object mapper then loads: such places are in
-no line of the program's Python code.
+"""Where a template or a serializer reads an attribute that an object mapper then loads: such places
+are in no line of the program's Python code.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ MOST_FRAMES = 60
 
 
 def reading_place() -> str:
-    """The innermost of them on the stack, as "template book.html:12" or "serializer Book.author"; "": there
-    is none. Some microseconds: for the first load of a relation.
+    """The innermost of them on the stack, as "template book.html:12" or "serializer Book.author";
+    "": there is none. Some microseconds: for the first load of a relation.
     """
     frame: FrameType | None = sys._getframe(1)
     for _ in range(MOST_FRAMES):
@@ -41,8 +41,8 @@ def _django_template(frame: FrameType) -> str:
 
 
 def _jinja_template(frame: FrameType) -> str:
-    """Of a template's compiled code: debug_info has lines of the template and of that, in rising order
-    (https://jinja.palletsprojects.com/en/stable/api/#jinja2.Environment.compile).
+    """Of a template's compiled code: debug_info has lines of the template and of that, in rising
+    order (https://jinja.palletsprojects.com/en/stable/api/#jinja2.Environment.compile).
     """
     line = 0
     for pair in str(frame.f_globals["debug_info"]).split("&"):

@@ -1,5 +1,5 @@
-"""The findings of a report, with what is looked up for them: the program's source, the schemas of its
-databases, and what SQLite's planner makes of its statements.
+"""The findings of a report, with what is looked up for them: the program's source, the schemas of
+its databases, and what SQLite's planner makes of its statements.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ MOST_LOOKED_AT = 20
 
 
 def misfit(report: Report, databases: Iterable[str]) -> str:
-    """What is said where none of the statements that take most fits a database that was given; "": one does.
+    """What is said where none of the statements that take most fits a database that was given; "":
+    one does.
 
     Raises:
         TraceError: one of `databases` cannot be read.

@@ -1,4 +1,6 @@
-"""Reads a file whose name is given or found: one that may never end, or wait for a writer, is none."""
+"""Reads a file whose name is given or found: one that may never end, or wait for a writer,
+is none.
+"""
 
 from __future__ import annotations
 

@@ -31,11 +31,13 @@ from queryprof.region.region_files import (
     checkpoint_of,
     checkpoints_of,
     directories,
+    is_removed,
     parts_prefix,
     parts_with,
     region_name,
     regions_of,
     remove,
+    temporary_directory,
 )
 
 TYPE_CHECKING = False
@@ -59,7 +61,8 @@ class Session:
     """The recording of this process, while there is one.
 
     Attributes:
-        counters_off: why SQLite's counters of sqlite3 are unknown; None: they are on, or it is not used.
+        counters_off: why SQLite's counters of sqlite3 are unknown; None: they are on, or it is not
+            used.
         files_off: why its work on files is unknown, alike.
     """
 
@@ -85,9 +88,11 @@ class Session:
         return _core.is_on()
 
     def start(
-        self, settings: Settings | None = None, target: Callable[[], Target] | None = None,
+        self,
+        settings: Settings | None = None,
+        target: Callable[[], Target] | None = None,
         ends_at_exit: bool = True,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Starts recording; all or nothing.
 
         Args:
@@ -100,8 +105,8 @@ class Session:
 
         Raises:
             SettingsError: the settings are invalid.
-            SessionError: this interpreter or its SQLite cannot be recorded, or a signal's handler or
-                a finalizer wants it while this thread stops the recording.
+            SessionError: this interpreter or its SQLite cannot be recorded, or a signal's handler
+                or a finalizer wants it while this thread stops the recording.
         """
         with held_signals(), self.exclusive, own_imports():
             if self._is_stopping:
@@ -131,7 +136,7 @@ class Session:
             _core.watchdog_start(self._stall_s)
             self.libraries.attach()
             self._begin_process()
-            self._share("", "", f"{_temporary_directory()}/queryprof-{time_ns()}")
+            self._share("", "", f"{temporary_directory()}/queryprof-{time_ns()}")
         except BaseException as error:  # nor does an interrupt leave half a start behind
             self.libraries.detach()
             _core.explain_refusals(None)
@@ -273,7 +278,7 @@ class Session:
                 return False, ""  # the runner that would collect it has ended
             if is_wanted:
                 _core.make_region()
-            if _core.region_path() and not _is_removed(_core.region_path()):
+            if _core.region_path() and not is_removed(_core.region_path()):
                 return False, ""
         path = _core.region_path()
         if is_wanted:
@@ -379,19 +384,10 @@ class Session:
                 self._share_target()
             else:
                 self._target = None
-                self._share("", "", f"{_temporary_directory()}/queryprof-{time_ns()}")
+                self._share("", "", f"{temporary_directory()}/queryprof-{time_ns()}")
             _core.watchdog_start(self._stall_s)
         except Exception as error:
             complain(f"a forked child is not recorded: {error}")
-
-
-def _is_removed(path: str) -> bool:
-    """Whether a file was removed, as far as this process can see from its root."""
-    return not os.path.lexists(path) and os.path.isdir(os.path.dirname(path))
-
-
-def _temporary_directory() -> str:
-    return os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 the files have unique names
 
 
 session = Session()

@@ -23,7 +23,8 @@ ROUNDING = 1e-6
 INTERVALS = 60
 
 TICKS_NS = 20_000_000
-"""Of the system's accounting: the intervals are of /proc, which rounds, the sum is of getrusage(2)."""
+"""Of the system's accounting: the intervals are of /proc, which rounds, the sum is of
+getrusage(2)."""
 
 
 def impossible(report: Report) -> Iterator[str]:
@@ -74,10 +75,13 @@ def _of_totals(report: Report) -> Iterator[str]:
     """Each view has all calls and all time; the overview says the same."""
     overview, ranking = report.overview, report.ranking
     yield from _negative(
-        "overview", run_ns=overview.run_ns, process_ns=overview.process_ns,
-        database_ns=overview.database_ns, database_share=overview.database_share,
+        "overview",
+        run_ns=overview.run_ns,
+        process_ns=overview.process_ns,
+        database_ns=overview.database_ns,
+        database_share=overview.database_share,
         profiler_ns=overview.profiler_ns,
-    )  # fmt: skip
+    )
     for process in report.profile.processes:
         yield from _negative(f"process {process.pid}", wall_ns=process.wall_ns)
     whole = Report(report.profile)
@@ -148,9 +152,13 @@ def _of_loops(report: Report) -> Iterator[str]:
         for stall in found.stalls:
             name = f"{owner}: stall of {stall.stall.function.function}"
             yield from _negative(
-                name, total_ns=stall.stall.total_ns, gil_ns=stall.stall.gil_ns,
-                cpu_ns=stall.stall.cpu_ns, delay_ns=stall.delay_ns, count=stall.stall.count,
-            )  # fmt: skip
+                name,
+                total_ns=stall.stall.total_ns,
+                gil_ns=stall.stall.gil_ns,
+                cpu_ns=stall.stall.cpu_ns,
+                delay_ns=stall.delay_ns,
+                count=stall.stall.count,
+            )
             yield from _above(name, stall.share, 1, "a share of all stalls")
             yield from _above(name, stall.stall.cpu_of_ns, stall.stall.total_ns, "watched of it")
             yield from _above(name, sum(c.share for c in stall.causes), 1, "of it in the driver")
@@ -167,7 +175,10 @@ def _of_spans(report: Report) -> Iterator[str]:
         yield from _above(owner, span.errors, span.count, "failed")
         yield from _above(owner, sum(span.statuses.values()), span.count, "with a status")
         if span.durations.count != span.count or span.queries.count != span.count:
-            yield f"{owner}: {span.count}, {span.durations.count} durations, {span.queries.count} queries"
+            yield (
+                f"{owner}: {span.count}, {span.durations.count} durations, {span.queries.count}"
+                " queries"
+            )
         for repeat in span.repeats:
             yield from _above(owner, repeat.spans, span.count, "with a query in a loop")
             yield from _above(owner, repeat.most, repeat.executions, "executions of one of all")
@@ -184,10 +195,16 @@ def _of_files(report: Report) -> Iterator[str]:
     for work in profile.file_work:
         owner = f"files of {work.statement[:60]!r}"
         yield from _negative(
-            owner, calls=work.calls, lock_ns=work.lock_ns, syncs=work.syncs, sync_ns=work.sync_ns,
-            read_bytes=work.read_bytes, read_ns=work.read_ns, written_bytes=work.written_bytes,
+            owner,
+            calls=work.calls,
+            lock_ns=work.lock_ns,
+            syncs=work.syncs,
+            sync_ns=work.sync_ns,
+            read_bytes=work.read_bytes,
+            read_ns=work.read_ns,
+            written_bytes=work.written_bytes,
             write_ns=work.write_ns,
-        )  # fmt: skip
+        )
         yield from _above(owner, work.lock_waits, work.calls, "waits for a lock of calls")
         yield from _above(owner, work.max_lock_ns, work.lock_ns, "the longest wait of all")
     for hold in report.lock_holds:
@@ -208,9 +225,12 @@ def _of_threads(profile: Profile) -> Iterator[str]:
         owner = f"thread {used.thread.name!r}"
         cpu_ns = used.user_ns + used.system_ns
         yield from _negative(
-            owner, user_ns=used.user_ns, system_ns=used.system_ns, read_bytes=used.read_bytes,
+            owner,
+            user_ns=used.user_ns,
+            system_ns=used.system_ns,
+            read_bytes=used.read_bytes,
             written_bytes=used.written_bytes,
-        )  # fmt: skip
+        )
         plotted_ns = sum(i.cpu_ns for i in used.timeline)
         if used.thread.process_id not in killed:  # whose last second was seen from outside alone
             yield from _above(owner, plotted_ns - TICKS_NS, cpu_ns, "CPU in intervals")

@@ -1,4 +1,6 @@
-"""A PostgreSQL server for tests and benchmarks: in a directory of its own, on a local socket alone."""
+"""A PostgreSQL server for tests and benchmarks: in a directory of its own, on a local
+socket alone.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,8 +15,11 @@ import queryprof
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = {"queryprof": ROOT / "queryprof", "queryprof.hooks": ROOT / "hooks",
-            "queryprof.cli": ROOT / "cli"}  # fmt: skip
+PACKAGES = {
+    "queryprof": ROOT / "queryprof",
+    "queryprof.hooks": ROOT / "hooks",
+    "queryprof.cli": ROOT / "cli",
+}
 
 MAY_IMPORT = {
     "queryprof.__main__": {"queryprof.cli"},
@@ -30,49 +32,119 @@ MAY_IMPORT = {
     "queryprof.core": {"queryprof.errors"},
     # What runs under other interpreters, too: the standard library alone.
     "queryprof.confined": set(),
-    "queryprof.hooks": {"queryprof.core", "queryprof.errors", "queryprof.session",
-                        "queryprof.collect.output_path", "queryprof.collect.target"},
-    "queryprof.hooks.lock_notes": {"queryprof.core", "queryprof.model", "queryprof.program", "queryprof.region",
-                                   "queryprof.trace.attached"},
-    "queryprof.trace": {"queryprof.core", "queryprof.errors", "queryprof.given_file", "queryprof.model"},
-    "queryprof.region": {"queryprof.core", "queryprof.errors", "queryprof.given_file", "queryprof.model",
-                         "queryprof.operations", "queryprof.trace", "queryprof.version"},
-    "queryprof.program": {"queryprof.errors", "queryprof.model", "queryprof.region", "queryprof.trace"},
-    "queryprof.collect": {"queryprof.core", "queryprof.errors", "queryprof.given_file", "queryprof.model",
-                          "queryprof.program.source_facts", "queryprof.region", "queryprof.trace"},
+    "queryprof.hooks": {
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.session",
+        "queryprof.collect.output_path",
+        "queryprof.collect.target",
+    },
+    "queryprof.hooks.lock_notes": {
+        "queryprof.core",
+        "queryprof.model",
+        "queryprof.program",
+        "queryprof.region",
+        "queryprof.trace.attached",
+    },
+    "queryprof.trace": {
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.given_file",
+        "queryprof.model",
+    },
+    "queryprof.region": {
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.given_file",
+        "queryprof.model",
+        "queryprof.operations",
+        "queryprof.trace",
+        "queryprof.version",
+    },
+    "queryprof.program": {
+        "queryprof.errors",
+        "queryprof.model",
+        "queryprof.region",
+        "queryprof.trace",
+    },
+    "queryprof.collect": {
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.given_file",
+        "queryprof.model",
+        "queryprof.program.source_facts",
+        "queryprof.region",
+        "queryprof.trace",
+    },
     "queryprof.analysis": {"queryprof.model", "queryprof.operations", "queryprof.sql"},
-    "queryprof.report": {"queryprof.analysis", "queryprof.model", "queryprof.tuning", "queryprof.version"},
+    "queryprof.report": {
+        "queryprof.analysis",
+        "queryprof.model",
+        "queryprof.tuning",
+        "queryprof.version",
+    },
     # Experiments on copies of databases: with a library, and from the command line alone.
-    "queryprof.replay": {"queryprof.api", "queryprof.collect", "queryprof.confined", "queryprof.core",
-                         "queryprof.errors", "queryprof.given_file", "queryprof.model", "queryprof.program",
-                         "queryprof.sql", "queryprof.tuning"},
+    "queryprof.replay": {
+        "queryprof.api",
+        "queryprof.collect",
+        "queryprof.confined",
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.given_file",
+        "queryprof.model",
+        "queryprof.program",
+        "queryprof.sql",
+        "queryprof.tuning",
+    },
     # Methods alone: how experiments are planned, and what their figures say.
     "queryprof.tuning": {"queryprof.errors", "queryprof.model"},
-    "queryprof.proof": {"queryprof.analysis", "queryprof.confined", "queryprof.errors", "queryprof.model",
-                        "queryprof.operations", "queryprof.program.database_schema", "queryprof.sql"},
+    "queryprof.proof": {
+        "queryprof.analysis",
+        "queryprof.confined",
+        "queryprof.errors",
+        "queryprof.model",
+        "queryprof.operations",
+        "queryprof.program.database_schema",
+        "queryprof.sql",
+    },
     # The findings, with what is looked up for them.
     "queryprof.findings": {"queryprof.analysis", "queryprof.program", "queryprof.proof.planner"},
     # The test runner's own command line, as it were: it records, compares and reports.
-    "queryprof.hooks.pytest_plugin": {"queryprof.analysis", "queryprof.core", "queryprof.errors",
-                                      "queryprof.given_file", "queryprof.model", "queryprof.region",
-                                      "queryprof.report", "queryprof.session"},
+    "queryprof.hooks.pytest_plugin": {
+        "queryprof.analysis",
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.given_file",
+        "queryprof.model",
+        "queryprof.region",
+        "queryprof.report",
+        "queryprof.session",
+    },
     # The one place that joins attach, record and keep, and the public functions above it:
-    "queryprof.session": {"queryprof.collect", "queryprof.core", "queryprof.errors", "queryprof.hooks",
-                          "queryprof.region", "queryprof.trace"},
-    "queryprof.api": {"queryprof.analysis", "queryprof.collect", "queryprof.core", "queryprof.errors",
-                      "queryprof.findings", "queryprof.hooks.autoload", "queryprof.hooks.libraries",
-                      "queryprof.hooks.drivers.pep249", "queryprof.model", "queryprof.report",
-                      "queryprof.session", "queryprof.trace"},
-}  # fmt: skip
+    "queryprof.session": {
+        "queryprof.collect",
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.hooks",
+        "queryprof.region",
+        "queryprof.trace",
+    },
+    "queryprof.api": {
+        "queryprof.analysis",
+        "queryprof.collect",
+        "queryprof.core",
+        "queryprof.errors",
+        "queryprof.findings",
+        "queryprof.hooks.autoload",
+        "queryprof.hooks.libraries",
+        "queryprof.hooks.drivers.pep249",
+        "queryprof.model",
+        "queryprof.report",
+        "queryprof.session",
+        "queryprof.trace",
+    },
+}
 """What each stage may import: backwards along the data's way, never forwards."""
-
-
-CORE = ROOT / "queryprof" / "core"
-FOLDERS = ("runtime", "wrappers", "sql", "memory", "threads", "sharing", "stacks", "sqlite",
-           "statements", "sums", "loops", "context", "counters", "calls", "attach", "recording",
-           "binding")  # fmt: skip
-"""Of the core: each includes headers of those before it and its own alone, as docs/architecture.md
-draws them."""
 
 
 def modules() -> dict[str, Path]:
@@ -110,6 +182,57 @@ def imports(path: Path, for_types: bool = True) -> set[str]:
 MODULES = modules()
 
 
+def called(node: ast.AST) -> str:
+    """The last name of the function that a node calls; "": it is no call."""
+    function = node.func if isinstance(node, ast.Call) else None
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+IMPORTED_BY_NAME = {
+    "queryprof": {"module"},  # its own public names
+    "queryprof.cli.main": {"f'queryprof.cli.{cmd_name}'"},
+    "queryprof.cli.report": {"module"},
+    "queryprof.cli.doctor": {"name"},  # a library's
+    "queryprof.cli.scenario_worker": {"module"},  # the user's
+    "queryprof.hooks.libraries": {"f'queryprof.hooks.{home}'"},
+}
+"""What is imported by a name that is computed: nothing else, or no rule would see it."""
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_no_import_is_hidden_in_a_name(name: str) -> None:
+    """import_module("queryprof...") is an import like any other, and would be none for these rules."""
+    found = {
+        ast.unparse(argument)
+        for node in ast.walk(ast.parse(MODULES[name].read_text()))
+        if called(node) in ("import_module", "__import__")
+        for argument in node.args[:1]  # type: ignore[attr-defined]
+    }
+    assert found == IMPORTED_BY_NAME.get(name, set())
+
+
+ABOVE = (
+    "queryprof.analysis",
+    "queryprof.cli",
+    "queryprof.findings",
+    "queryprof.proof",
+    "queryprof.replay",
+    "queryprof.report",
+    "queryprof.tuning",
+    "queryprof.hooks.pytest_plugin",
+)
+"""What no profiled process imports, but for pytest's."""
+
+
+@pytest.mark.parametrize("name", sorted(set(MODULES)))
+def test_no_library_enters_the_profiled_process(name: str) -> None:
+    if not inside(name, set(ABOVE)):
+        tops = {one.partition(".")[0] for one in imports(MODULES[name], for_types=False)}
+        assert tops <= {"queryprof", *sys.stdlib_module_names}
+
+
 def inside(name: str, packages: set[str]) -> bool:
     return any(name == package or name.startswith(package + ".") for package in packages)
 
@@ -134,41 +257,10 @@ def test_imports_follow_the_data_backwards(name: str) -> None:
 
 def test_imports_have_no_cycle() -> None:
     """The graph of imports, those inside of functions too, can be put in an order."""
-    left = {name: imports(path, for_types=False) & set(MODULES) - {name}
-            for name, path in MODULES.items()}  # fmt: skip
-    while left:
-        free = {name for name, needs in left.items() if not needs & set(left)}
-        assert free, f"a cycle among {sorted(left)}"
-        left = {name: needs for name, needs in left.items() if name not in free}
-
-
-def included(path: Path) -> set[str]:
-    """The headers of the core that a file includes, by their paths without a suffix; not its own."""
-    found = re.findall(r'^ *#include "([\w/]+)\.h"', path.read_text(), flags=re.MULTILINE)
-    return set(found) - {str(path.relative_to(CORE).with_suffix(""))}
-
-
-def test_folders_of_the_core_have_an_order() -> None:
-    assert {path.parent.name for path in CORE.rglob("*.[ch]")} == set(FOLDERS)
-    for path in CORE.rglob("*.[ch]"):
-        below = FOLDERS[: FOLDERS.index(path.parent.name) + 1]
-        assert {name.partition("/")[0] for name in included(path)} <= set(below), path
-
-
-def test_the_page_on_architecture_is_true() -> None:
-    """It draws the folders in their order, and names files that are there."""
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    assert re.findall(r"^\| `(\w+)/` \|", page, flags=re.MULTILINE) == list(FOLDERS)
-    places = [ROOT, CORE, ROOT / "queryprof"]
-    for name in re.findall(r"`((?:\w+/)+[\w.-]*)`", page):
-        assert any((place / name).exists() for place in places), name
-
-
-def test_files_of_the_core_have_no_cycle() -> None:
-    """A header and its .c file are one."""
-    left: dict[str, set[str]] = {}
-    for path in CORE.rglob("*.[ch]"):
-        left.setdefault(str(path.relative_to(CORE).with_suffix("")), set()).update(included(path))
+    left = {
+        name: imports(path, for_types=False) & set(MODULES) - {name}
+        for name, path in MODULES.items()
+    }
     while left:
         free = {name for name, needs in left.items() if not needs & set(left)}
         assert free, f"a cycle among {sorted(left)}"
@@ -207,7 +299,14 @@ def test_no_module_is_named_as_another_library() -> None:
 
 def test_files_are_one_idea() -> None:
     """No file of ours is past 400 lines."""
-    sources = [*MODULES.values(), *CORE.rglob("*.[ch]"), *(ROOT / "tests").rglob("*.py")]
+    folders = [
+        ROOT / name
+        for name in ("queryprof", "hooks", "cli", "tests", "benchmarks", "docs", "examples")
+    ]
+    kinds = {".py", ".pyi", ".c", ".h", ".js", ".css"}
+    written = [path for folder in folders for path in folder.rglob("*") if path.suffix in kinds]
+    sources = [*written, *ROOT.glob("*.py")]
+    assert {path.suffix for path in sources} == kinds
     lengths = {str(path): len(path.read_text().splitlines()) for path in sources}
     assert not {path: length for path, length in lengths.items() if length > 400}
 
@@ -215,10 +314,23 @@ def test_files_are_one_idea() -> None:
 def test_public_names() -> None:
     """What is exported is what is meant to be, and each has a docstring."""
     assert sorted(queryprof.__all__) == [
-        "AsgiMiddleware", "DriverError", "QueryprofError", "Recording", "SessionError",
-        "SettingsError", "TraceError", "WsgiMiddleware", "__version__", "install", "instrument",
-        "is_installed", "loop_lag", "profile", "span", "uninstall",
-    ]  # fmt: skip
+        "AsgiMiddleware",
+        "DriverError",
+        "QueryprofError",
+        "Recording",
+        "SessionError",
+        "SettingsError",
+        "TraceError",
+        "WsgiMiddleware",
+        "__version__",
+        "install",
+        "instrument",
+        "is_installed",
+        "loop_lag",
+        "profile",
+        "span",
+        "uninstall",
+    ]
     for name in queryprof.__all__:
         assert name == "__version__" or getattr(queryprof, name).__doc__
 

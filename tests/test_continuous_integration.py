@@ -41,9 +41,13 @@ def environment(**extra: str) -> dict[str, str]:
 def sh(command: str, **extra: str) -> subprocess.CompletedProcess[str]:
     """As GitHub's runner does it."""
     return subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", command], capture_output=True, text=True,
-        env=environment(**extra), timeout=300, check=False,
-    )  # fmt: skip
+        ["bash", "-e", "-o", "pipefail", "-c", command],
+        capture_output=True,
+        text=True,
+        env=environment(**extra),
+        timeout=300,
+        check=False,
+    )
 
 
 @pytest.fixture
@@ -119,11 +123,15 @@ def test_the_pre_commit_entry(base: str) -> None:
 
 
 NOT_NIGHTLY = {
-    "help", "nightly", "clean",
+    "help",
+    "nightly",
+    "clean",
     "picture",  # a part of docs
     "release",  # of a version, by a person
-    "test-new-pythons", "test-arm64", "bench-pythons",  # in a system of their own, as root
-}  # fmt: skip
+    "test-new-pythons",
+    "test-arm64",
+    "bench-pythons",  # in a system of their own, as root
+}
 
 
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:

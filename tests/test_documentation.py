@@ -19,8 +19,16 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LONG = {"findings.md", "loops.md", "pictures.md", "proving.md", "replay.md", "requests-and-threads.md", "testing.md",
-        "using.md"}  # fmt: skip
+LONG = {
+    "findings.md",
+    "loops.md",
+    "pictures.md",
+    "proving.md",
+    "replay.md",
+    "requests-and-threads.md",
+    "testing.md",
+    "using.md",
+}
 """Pages whose commands take long: `make test-slow` runs them."""
 
 OWN_TARGETS = {"make demo", "make test"}

@@ -1,4 +1,6 @@
-"""A third of a table is added up: a covering index, where one on what is compared alone would be slower."""
+"""A third of a table is added up: a covering index, where one on what is compared alone would be
+slower.
+"""
 
 import sqlite3
 import sys

@@ -1,5 +1,5 @@
-"""The rows of each parent: by a query for each of them, and by a join. How many they are: FAN_OUT; and by an IN, with
-the way "in".
+"""The rows of each parent: by a query for each of them, and by a join. How many they are: FAN_OUT;
+and by an IN, with the way "in".
 """
 
 import os

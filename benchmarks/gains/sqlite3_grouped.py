@@ -1,4 +1,6 @@
-"""The sums of each group of a table that is scanned and sorted: a covering index in the order of the groups."""
+"""The sums of each group of a table that is scanned and sorted: a covering index in the order of
+the groups.
+"""
 
 import sqlite3
 import sys

@@ -1,4 +1,6 @@
-"""Means and changes with 95% intervals, and the effects of a 2^3 design: queryprof's own statistics."""
+"""Means and changes with 95% intervals, and the effects of a 2^3 design: queryprof's own
+statistics.
+"""
 
 from __future__ import annotations
 

@@ -82,11 +82,22 @@ def run(off: Configuration, template: Path, chosen: argparse.Namespace) -> Figur
         for database in databases:
             shutil.copyfile(template, database)
         command = [
-            sys.executable, Path(__file__).with_name("one_run.py"), *databases, "--off", *off,
-            "--requests", str(chosen.requests), "--rows", str(chosen.rows),
-            "--driver", chosen.driver, "--loop", chosen.loop,
-            "--slow-disk-s", str(chosen.slow_disk / 1000),
-        ]  # fmt: skip
+            sys.executable,
+            Path(__file__).with_name("one_run.py"),
+            *databases,
+            "--off",
+            *off,
+            "--requests",
+            str(chosen.requests),
+            "--rows",
+            str(chosen.rows),
+            "--driver",
+            chosen.driver,
+            "--loop",
+            chosen.loop,
+            "--slow-disk-s",
+            str(chosen.slow_disk / 1000),
+        ]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False

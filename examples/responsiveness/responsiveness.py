@@ -91,9 +91,18 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self._process = subprocess.Popen(
-            [Path(sys.executable).with_name("queryprof"), "run", "--no-report", "-o", self.trace,
-             Path(__file__).with_name("server.py"), version, database, str(self.port)],
-        )  # fmt: skip
+            [
+                Path(sys.executable).with_name("queryprof"),
+                "run",
+                "--no-report",
+                "-o",
+                self.trace,
+                Path(__file__).with_name("server.py"),
+                version,
+                database,
+                str(self.port),
+            ],
+        )
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -117,9 +126,11 @@ async def send(port: int, rate: float, seconds: float, seed: int) -> list[Answer
     """Requests at a rate, each on its schedule, and their answers."""
     rng = random.Random(seed)
     paths = [
-        f"/search?q={rng.choice(WORDS)}%20{rng.choice(WORDS)}%20{rng.choice(WORDS)}"
-        if rng.random() < 0.5
-        else f"/popular?from={rng.randrange(1000)}"
+        (
+            f"/search?q={rng.choice(WORDS)}%20{rng.choice(WORDS)}%20{rng.choice(WORDS)}"
+            if rng.random() < 0.5
+            else f"/popular?from={rng.randrange(1000)}"
+        )
         for _ in range(int(rate * seconds))
     ]
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
@@ -174,8 +185,9 @@ def show(results: dict[float, dict[str, dict[str, float]]], lags: dict[str, Dist
     for version, lag in lags.items():
         lateness = summary_of(lag)
         console.print(
-            f"\nloop lag, {version}: mean {duration(lateness.mean_ns)}, p95 {duration(lateness.p95_ns)},"
-            f" max {duration(lateness.max_ns)} ({lateness.count} heartbeats)",
+            f"\nloop lag, {version}: mean {duration(lateness.mean_ns)}, p95"
+            f" {duration(lateness.p95_ns)}, max {duration(lateness.max_ns)} ({lateness.count}"
+            " heartbeats)",
             end="",
         )
     console.print("\n\nShare of the heartbeats (%) up to a lag")

@@ -54,8 +54,8 @@ class Probes:
 
         Args:
             methods: the operation of each name.
-            cursor_type: a C type whose `rowcount` and `connection` are looked for; the owner is this
-                type, or that of its connections.
+            cursor_type: a C type whose `rowcount` and `connection` are looked for; the owner is
+                this type, or that of its connections.
             has_own_sqlite: the driver has its own SQLite, not that of sqlite3.
             quotes_names: words in double quotes are always names, and never strings.
         """

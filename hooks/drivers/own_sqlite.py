@@ -42,10 +42,13 @@ APSW_TYPES = {
     },
     "Backup": {"step": "backup", "finish": "backup"},
     "Blob": {
-        "read": "blob read", "readall": "blob read", "read_into": "blob read",
-        "readinto": "blob read", "write": "blob write",
+        "read": "blob read",
+        "readall": "blob read",
+        "read_into": "blob read",
+        "readinto": "blob read",
+        "write": "blob write",
     },
-}  # fmt: skip
+}
 
 
 class OwnSqliteHook(DriverHook):

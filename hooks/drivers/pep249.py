@@ -57,8 +57,11 @@ KNOWN = {driver.module: driver for driver in (PSYCOPG, DUCKDB, LIBSQL)}
 
 CURSOR_PLACES = ("Cursor", "cursors.Cursor", "cursor.Cursor", "_cursor.Cursor")
 CONNECTION_PLACES = (
-    "Connection", "connections.Connection", "connection.Connection", "_connection.Connection",
-)  # fmt: skip
+    "Connection",
+    "connections.Connection",
+    "connection.Connection",
+    "_connection.Connection",
+)
 """Where drivers usually keep the types that `connect` and `cursor` return."""
 
 

@@ -16,7 +16,8 @@ SUBINTERPRETERS = frozenset(
     if sys.version_info >= (3, 14)
     else ("_interpreters", "_xxsubinterpreters")
 )
-"""What makes subinterpreters, whose calls are not measured; from 3.14 on concurrent.futures imports _interpreters."""
+"""What makes subinterpreters, whose calls are not measured; from 3.14 on concurrent.futures imports
+_interpreters."""
 
 BY_NAME = frozenset((*DRIVERS, "asyncmy", "asyncpg"))
 """Those that may not follow PEP 249."""

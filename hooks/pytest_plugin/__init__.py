@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 NAME = "queryprof-recorder"
 MARKER = (
     "queryprof(max_queries, max_repeats, no_full_scans, max_stall_ms, max_lock_wait_ms,"
-    " max_transaction_ms, baseline): what the test may"
-    " ask of the database: executions, executions of one statement from one line, scans of large"
-    " tables; how long an event loop may stall, a lock be waited for or held; whether it is held to the baseline"
+    " max_transaction_ms, baseline): what the test may ask of the database: executions, executions"
+    " of one statement from one line, scans of large tables; how long an event loop may stall, a"
+    " lock be waited for or held; whether it is held to the baseline"
 )
 
 
@@ -45,13 +45,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini("queryprof_baseline", "path of the baseline", default="queryprof-baseline.json")
     parser.addini(
-        "queryprof_fail_on", "what must not get worse: counts, plans, vmsteps, stalls, time", type="args",
+        "queryprof_fail_on",
+        "what must not get worse: counts, plans, vmsteps, stalls, time",
+        type="args",
         default=["counts", "plans", "vmsteps"],
-    )  # fmt: skip
+    )
     parser.addini(
-        "queryprof_ignore", "patterns of statements to leave out, matched at their start",
-        type="linelist", default=[],
-    )  # fmt: skip
+        "queryprof_ignore",
+        "patterns of statements to leave out, matched at their start",
+        type="linelist",
+        default=[],
+    )
     parser.addini(
         "queryprof_vmsteps_tolerance",
         "percent that VM steps may rise between different versions of SQLite",
@@ -67,7 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # With --queryprof-check in addopts, --queryprof-save alone is how a baseline is renewed.
     if {"--queryprof-save", "--queryprof-check"} <= set(map(str, config.invocation_params.args)):
         raise pytest.UsageError(
-            "queryprof: --queryprof-save makes what --queryprof-check compares with: use one of them"
+            "queryprof: --queryprof-save makes what --queryprof-check compares with: use one of"
+            " them"
         )
     if any(config.getoption(option) for option in options):
         _recorder(config)

@@ -1,7 +1,8 @@
 """The baseline of a test suite: a JSON file to be read in reviews and merged by git.
 
 One line a figure, everything sorted, nothing that differs between machines. It has the versions of
-SQLite, because VM steps may change with that, and of Python, whose library executes statements, too.
+SQLite, because VM steps may change with that, and of Python, whose library executes statements,
+too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ MARK = b'"format_version"'
 """In every baseline, also in one with the marks of a merge conflict."""
 
 Tests = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""Test -> statement -> figure -> number, and plans -> lists of lines; what is unknown is left out."""
+"""Test -> statement -> figure -> number, and plans -> lists of lines; what is unknown is
+left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,11 +148,15 @@ class Gate:
             figures = asked.figures()
         stalls = asked.longer_than(self._stall_ms)
         report["repeated"] = [
-            (statement, site.executions, f"{site.frame.function} {site.frame.file}:{site.frame.line}")
+            (
+                statement,
+                site.executions,
+                f"{site.frame.function} {site.frame.file}:{site.frame.line}",
+            )
             for statement, one in figures.items()
             for site in one.sites
             if site.executions > REPEATS and site.frame
-        ]  # fmt: skip
+        ]
         report["stalls"] = [(step.durations.max_ns, stall_line(step)) for step in stalls]
         report["scans"] = [
             (statement, ", ".join(one.scanned_tables))
@@ -232,9 +236,7 @@ class Gate:
             found = deviations(before, fold_names(asked.figures()), self._rules, same)
         worse = [deviation for deviation in found if deviation.reasons]
         report["is_better"] = bool(found) and not worse
-        report["causes"] = [
-            astuple(cause_of(deviation, self._is_shuffled)) for deviation in worse
-        ]  # fmt: skip
+        report["causes"] = [astuple(cause_of(deviation, self._is_shuffled)) for deviation in worse]
         return regression_message(worse) if worse else ""
 
     def _slower(self, test: str, asked: Asked, database_ns: int) -> str:
@@ -309,6 +311,4 @@ class Gate:
 
 def _asking(passed: Mapping[str, Report]) -> dict[str, Any]:
     """The statements of each test that executed any."""
-    return {
-        test: report["statements"] for test, report in passed.items() if report["statements"]
-    }  # fmt: skip
+    return {test: report["statements"] for test, report in passed.items() if report["statements"]}

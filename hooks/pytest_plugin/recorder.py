@@ -276,7 +276,8 @@ class TestRecorder:
             does = "does" if worse == 1 else "do"
             write_line(
                 out,
-                f"{counted(number, 'test')} compared with the baseline: {worse or 'none'} {does} more",
+                f"{counted(number, 'test')} compared with the baseline: {worse or 'none'} {does}"
+                " more",
             )
         if worse and (said := self._gate().other_versions()):
             write_line(out, said)
@@ -291,5 +292,6 @@ class TestRecorder:
         if new:
             write_line(
                 out,
-                f"{counted(new, 'test')} not in the baseline; add them with: pytest --queryprof-save",
+                f"{counted(new, 'test')} not in the baseline; add them with: pytest"
+                " --queryprof-save",
             )

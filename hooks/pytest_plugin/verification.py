@@ -70,8 +70,9 @@ class Verification:
             lines.append(f"... and {len(ranked) - SHOWN:,} more statements")
         unsteady = len({test for test, _ in self.differing} | set(self.missing))
         lines.append(
-            f"{unsteady:,} tests ask something else in a second run, so --queryprof-check would fail:"
-            " make them repeatable, or leave them out: @pytest.mark.queryprof(baseline=False)"
+            f"{unsteady:,} tests ask something else in a second run, so --queryprof-check would"
+            " fail: make them repeatable, or leave them out:"
+            " @pytest.mark.queryprof(baseline=False)"
         )
         return lines
 

@@ -1,5 +1,5 @@
-"""ASGI middleware (https://asgi.readthedocs.io/en/latest/specs/www.html): a span for each request of
-any application.
+"""ASGI middleware (https://asgi.readthedocs.io/en/latest/specs/www.html): a span for each request
+of any application.
 
     app.add_middleware(queryprof.AsgiMiddleware)              # Starlette, FastAPI
     application = queryprof.AsgiMiddleware(get_asgi_application())  # Django
@@ -50,7 +50,9 @@ class AsgiMiddleware:
             await running.watch(self.app(scope, receive, start))
 
     def _noted(self, message: MutableMapping[str, Any], running: span) -> MutableMapping[str, Any]:
-        """A message for the server, with the time in its header; what is none, the server refuses."""
+        """A message for the server, with the time in its header; what is none, the server
+        refuses.
+        """
         try:
             if message["type"] == "http.response.start":
                 running.set_status(message["status"])

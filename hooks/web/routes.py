@@ -113,7 +113,9 @@ def _starlette_route(app: object, scope: Scope) -> str | None:
 
 
 def _matching(routes: list[Any], scope: Scope) -> str | None:
-    """The pattern of the first route that matches the whole path, mounted ones with their prefix."""
+    """The pattern of the first route that matches the whole path, mounted ones with their
+    prefix.
+    """
     for route in routes:
         match, child = route.matches(scope)
         if match.name != "FULL":

@@ -1,4 +1,6 @@
-"""The Server-Timing header (https://www.w3.org/TR/server-timing/): what browsers show of a request."""
+"""The Server-Timing header (https://www.w3.org/TR/server-timing/): what browsers show of a
+request.
+"""
 
 from __future__ import annotations
 

@@ -57,7 +57,9 @@ class SeenProcess:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """All processes together; statements in the order of the sort key, locks the longest held first."""
+    """All processes together; statements in the order of the sort key, locks the longest held
+    first.
+    """
 
     processes: tuple[SeenProcess, ...]
     statements: tuple[BusyStatement, ...]
@@ -88,7 +90,9 @@ def activity_of(processes: Iterable[ProcessActivity], sort: str = "time") -> Now
     return Now(
         tuple(
             SeenProcess(
-                one.pid, one.command, sum(a.self_ns for a in one.activities) / one.interval_ns,
+                one.pid,
+                one.command,
+                sum(a.self_ns for a in one.activities) / one.interval_ns,
                 one.has_ended,
             )
             for one in known
@@ -96,16 +100,22 @@ def activity_of(processes: Iterable[ProcessActivity], sort: str = "time") -> Now
         tuple(sorted(statements, key=lambda one: (-measure(one), one.statement))),
         tuple(
             BusyLoop(
-                process.pid, loop.kind, loop.thread,
-                percentile(add_histograms([loop.lags]), 0.99, loop.longest_ns), loop.stalls,
+                process.pid,
+                loop.kind,
+                loop.thread,
+                percentile(add_histograms([loop.lags]), 0.99, loop.longest_ns),
+                loop.stalls,
             )
             for process in known
             for loop in process.loops
         ),
         tuple(
-            sorted((one for process in known for one in process.held), key=lambda one: one.start_unix_ns)
+            sorted(
+                (one for process in known for one in process.held),
+                key=lambda one: one.start_unix_ns,
+            )
         ),
-    )  # fmt: skip
+    )
 
 
 def _statement(

@@ -90,9 +90,13 @@ def compare(
     order = {"new": 0, "gone": 1, "known": 2}
     changes.sort(key=lambda c: (order[c.kind], _BADNESS[c.verdict], -_spent_ns(c), c.statement))
     return Comparison(
-        len(before), len(after), same_sqlite, tuple(whole), tuple(changes),
+        len(before),
+        len(after),
+        same_sqlite,
+        tuple(whole),
+        tuple(changes),
         (_course(before[0]), _course(after[0])),
-    )  # fmt: skip
+    )
 
 
 def _course(profile: Profile) -> Course:
@@ -146,9 +150,11 @@ def _compare_statement(
     spent_ns = [fmean(run.self_ns for run in side) for side in totals]
     if abs(spent_ns[1] - spent_ns[0]) < least_ns:
         changes = [
-            replace(change, verdict=Verdict.SAME)
-            if change.gate == "time" and change.verdict in (Verdict.BETTER, Verdict.WORSE)
-            else change
+            (
+                replace(change, verdict=Verdict.SAME)
+                if change.gate == "time" and change.verdict in (Verdict.BETTER, Verdict.WORSE)
+                else change
+            )
             for change in changes
         ]
     return StatementChange(statement, kind, tuple(changes), _sites((before, after), helpers), plans)

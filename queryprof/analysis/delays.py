@@ -12,8 +12,8 @@ LEAST_SHARE = 0.1
 """Of the span's time: what took less explains little."""
 
 OTHERS = 0.8
-"""Of the time in which a span's thread did nothing that is known, other threads computed so much: then it may
-have waited for them."""
+"""Of the time in which a span's thread did nothing that is known, other threads computed so much:
+then it may have waited for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Delay:
     """One reason.
 
     Attributes:
-        kind: "stall": the event loop of its thread stood; "lock": a call of its thread waited; "queue":
-            functions that it handed over waited for a thread; "cpu": its thread computed; "others": its
-            thread did none of this, while other threads of the process computed.
+        kind: "stall": the event loop of its thread stood; "lock": a call of its thread waited;
+            "queue": functions that it handed over waited for a thread; "cpu": its thread computed;
+            "others": its thread did none of this, while other threads of the process computed.
         ns: of the span's time; of "others" the most.
         frame: where the loop stood; or where the lock was taken that was waited for. None: unknown.
         count: stalls, or waits.

@@ -18,9 +18,9 @@ QUEUE_SIGN_SHARE = 0.01
 
 
 ONE_BY_ONE_NS = 100_000
-"""Half of what waits one by one for a free thread, or for a free loop, waits shorter (9 to 15 us on a quiet
-machine, benchmarks/loops.py); what waits longer is handed over side by side, and its waits overlap, or the loop
-and the threads are busy with others.
+"""Half of what waits one by one for a free thread, or for a free loop, waits shorter (9 to 15 us on
+a quiet machine, benchmarks/loops.py); what waits longer is handed over side by side, and its waits
+overlap, or the loop and the threads are busy with others.
 """
 
 
@@ -42,8 +42,9 @@ class HandoffFinding:
 
     Attributes:
         program_ns: how long the program ran.
-        queues: whether it waits for a thread longer than it runs there, and than it waits for its loop then,
-            which is busy with something else: too few threads, or one connection for too many tasks.
+        queues: whether it waits for a thread longer than it runs there, and than it waits for its
+            loop then, which is busy with something else: too few threads, or one connection for too
+            many tasks.
     """
 
     kind: str

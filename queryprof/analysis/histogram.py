@@ -22,8 +22,8 @@ def bucket_bounds(bucket: int) -> tuple[int, int]:
 def percentile(histogram: Mapping[int, int], share: float, longest_ns: int) -> int | None:
     """The duration in ns that a share (0 to 1) of the executions did not exceed (nearest rank).
 
-    None when the histogram is empty. No more than `longest_ns`, the longest duration measured; that of
-    the last execution by duration is it.
+    None when the histogram is empty. No more than `longest_ns`, the longest duration measured; that
+    of the last execution by duration is it.
     """
     (found,) = percentiles(histogram, (share,), longest_ns)
     return found

@@ -9,19 +9,20 @@ from dataclasses import replace
 from queryprof.model import LockEvent, LockHold
 
 LONGEST_SLEEP_NS = 100_000_000
-"""SQLite's busy handler looks again after so long at the most (sqliteDefaultBusyCallback() in its main.c)."""
+"""SQLite's busy handler looks again after so long at the most (sqliteDefaultBusyCallback() in its
+main.c)."""
 
 LOOKED_BEHIND = 4
-"""The holders of a wait, and the waits of each, the longest, that are looked behind: a trace may have any
-number of them.
+"""The holders of a wait, and the waits of each, the longest, that are looked behind: a trace may
+have any number of them.
 """
 
 
 def whole_holds(holds: Sequence[LockHold]) -> tuple[LockHold, ...]:
     """The sums of holds, where each hold is in the sums of its end alone.
 
-    The recorder counts a long hold while it goes on, its end not being known; what comes after that is
-    time without a count, in the sums of its end. Here both are one.
+    The recorder counts a long hold while it goes on, its end not being known; what comes after that
+    is time without a count, in the sums of its end. Here both are one.
     """
     rests = [hold for hold in holds if not hold.count]
     whole = {_key(hold) + _end(hold): hold for hold in holds if hold.count}
@@ -73,7 +74,9 @@ def own_code(hold: LockHold) -> float | None:
 
 
 def whole_events(events: Iterable[LockEvent]) -> list[LockEvent]:
-    """Holds and waits, each once: of a long hold the recorder keeps an event while it goes on, too."""
+    """Holds and waits, each once: of a long hold the recorder keeps an event while it goes
+    on, too.
+    """
     found: list[LockEvent] = []
     last: dict[object, int] = {}
     for event in sorted(events, key=lambda one: one.start_unix_ns):
@@ -126,8 +129,8 @@ class Holders:
     """Finds who held a database's lock that a call waited for.
 
     A call that holds the write lock itself waits for the readers: its transaction cannot be written
-    before they are done (https://www.sqlite.org/lockingv3.html#writing). All others wait for who writes,
-    or who keeps that one waiting meanwhile.
+    before they are done (https://www.sqlite.org/lockingv3.html#writing). All others wait for who
+    writes, or who keeps that one waiting meanwhile.
 
     Args:
         events: of any processes, by the same clock.
@@ -141,8 +144,8 @@ class Holders:
         self._events = {key: _Sorted(some) for key, some in found.items()}
 
     def of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
-        """Who kept a call waiting, each with the time (ns); most first: who had the lock, or who kept
-        that one waiting meanwhile.
+        """Who kept a call waiting, each with the time (ns); most first: who had the lock, or who
+        kept that one waiting meanwhile.
         """
         found: dict[int, tuple[LockEvent, int]] = {}
         for hold, ns in self._causes(wait):
@@ -193,8 +196,8 @@ class Holders:
 
 
 def unseen_ns(wait: LockEvent, holds: Iterable[LockEvent]) -> int:
-    """How long a wait was at times when none of these holds was, and that no sleep of SQLite's explains: at
-    its begin, and whatever is longer than a sleep later.
+    """How long a wait was at times when none of these holds was, and that no sleep of SQLite's
+    explains: at its begin, and whatever is longer than a sleep later.
     """
     unseen_ns, at_ns = 0, wait.start_unix_ns
     for hold in sorted(holds, key=lambda one: one.start_unix_ns):

@@ -18,8 +18,9 @@ MIN_TIMED_RUNS = 4
 differ by luck (2 of the 20 orders of six runs part them cleanly)."""
 
 RUNS_THAT_MAY_OVERLAP = 8
-"""With fewer runs a side the bootstrap interval is too narrow (4 values have 35 different samples): all
-runs of one side must be faster than all of the other, which 4 and 4 equal runs are once in 35 times."""
+"""With fewer runs a side the bootstrap interval is too narrow (4 values have 35 different samples):
+all runs of one side must be faster than all of the other, which 4 and 4 equal runs are once in 35
+times."""
 
 NOISY = frozenset({"io", "time"})
 """Gates of metrics that differ between equal runs, and are compared with statistics."""
@@ -56,11 +57,19 @@ WHOLE = (
     Metric("max_ns", "time", lambda totals: totals.max_ns),
     Metric("min_call_ns", "time", lambda totals: totals.min_call_ns if totals.calls else None),
     Metric("deviation_ns", "time", lambda totals: totals.deviation_ns),
-    Metric("executions_per_database_s", "time",
-            _per_database_s(lambda totals: totals.statement_executions), more_is_better=True),
-    Metric("rows_per_database_s", "time", _per_database_s(lambda totals: totals.rows),
-            more_is_better=True),
-)  # fmt: skip
+    Metric(
+        "executions_per_database_s",
+        "time",
+        _per_database_s(lambda totals: totals.statement_executions),
+        more_is_better=True,
+    ),
+    Metric(
+        "rows_per_database_s",
+        "time",
+        _per_database_s(lambda totals: totals.rows),
+        more_is_better=True,
+    ),
+)
 RUN = Metric("run_ns", "time", lambda _: None)
 STATEMENT = (*_COUNTS, *_TIMES)
 _NOT_ALONE = frozenset({"max_ns", "min_call_ns", "deviation_ns"})
@@ -87,14 +96,15 @@ def _bytes(of_processes: Iterable[int | None]) -> int | None:
 LOOPS: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
     (
         Metric("loop_lag_ns", "time", lambda _: None),
-        lambda p: _mean(sum(x.beat_lag.total_ns for x in p.loops),
-                        sum(x.beat_lag.count for x in p.loops)),
+        lambda p: _mean(
+            sum(x.beat_lag.total_ns for x in p.loops), sum(x.beat_lag.count for x in p.loops)
+        ),
     ),
     (
         Metric("stall_ns", "time", lambda _: None),
         lambda p: sum(s.total_ns for x in p.loops for s in x.stalls) if p.loops else None,
     ),
-)  # fmt: skip
+)
 """Of event loops: the mean lag of their heartbeats, and the time of their stalls."""
 
 

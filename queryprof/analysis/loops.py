@@ -127,9 +127,9 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopFind
         return LoopFinding(
             loop=loop,
             utilization=loop.busy_ns / loop.run_ns if loop.has_steps and loop.run_ns else None,
-            mean_waiting=loop.waiting / loop.steps
-            if loop.kind in QUEUES_SEEN and loop.steps
-            else None,
+            mean_waiting=(
+                loop.waiting / loop.steps if loop.kind in QUEUES_SEEN and loop.steps else None
+            ),
             beat_lag=summary_of(loop.beat_lag),
             timer_lag=summary_of(loop.timer_lag),
             stalls=tuple(

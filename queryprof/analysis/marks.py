@@ -25,8 +25,8 @@ LEAST_NS = 1_000_000
 """... this total time, at the least, are worth a mark."""
 
 FEW_SCANNED_ROWS = 100
-"""A scan of so many rows for one takes as long as the whole call does with an index (measured: 3.3 us of
-which 2.0 are won, from Python, in memory), ...
+"""A scan of so many rows for one takes as long as the whole call does with an index (measured: 3.3
+us of which 2.0 are won, from Python, in memory), ...
 """
 
 ALL_SCANNED_ROWS = 100_000
@@ -142,8 +142,8 @@ def marked_step(plan: Steps, kind: str) -> int | None:
 
 
 def _reads_all(plan: Steps, number: int) -> bool:
-    """Whether a subquery reads a table from end to end, or builds an index; with one that is there it takes no
-    longer than a join does.
+    """Whether a subquery reads a table from end to end, or builds an index; with one that is there
+    it takes no longer than a join does.
     """
     depth = _depth(plan[number])
     inside = itertools.takewhile(lambda step: _depth(step) > depth, plan[number + 1 :])

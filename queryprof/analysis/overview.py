@@ -12,8 +12,8 @@ from queryprof.operations import STATEMENT_OPERATIONS
 
 
 def complete(processes: int) -> str:
-    """What is said where nothing is known to be missing. A Python process with an environment of its own, or
-    without site-packages, is not seen: how many were recorded is said, therefore.
+    """What is said where nothing is known to be missing. A Python process with an environment of
+    its own, or without site-packages, is not seen: how many were recorded is said, therefore.
     """
     recorded = "one process that was" if processes == 1 else f"{processes} processes that were"
     return f"Complete: every call of the {recorded} recorded is here, with its statement and line."
@@ -37,8 +37,8 @@ class Overview:
     Attributes:
         run_ns: from the first start to the last end; process_ns: the processes' run times added.
         database_share: of process_ns; with threads it can be more than 1.
-        profiler_ns: what queryprof took in the calls: measured in 1 of 61 (an estimate) and of turns
-            and new statements. What it does for spans, event loops and files is not in it.
+        profiler_ns: what queryprof took in the calls: measured in 1 of 61 (an estimate) and of
+            turns and new statements. What it does for spans, event loops and files is not in it.
         cautions: what limits the figures, in sentences.
     """
 
@@ -113,9 +113,9 @@ def _cautions(profile: Profile) -> list[str]:
         )
     if killed := [p for p in unended if p.pid not in profile.running]:
         cautions.append(
-            f"{_named(killed, 'was', 'were')} killed, left by os._exit, in another container, or still"
-            " running when the trace was made: all that was executed is here but a call in progress; run times, and what threads used, are"
-            " the least"
+            f"{_named(killed, 'was', 'were')} killed, left by os._exit, in another container, or"
+            " still running when the trace was made: all that was executed is here but a call in"
+            " progress; run times, and what threads used, are the least"
         )
     folded = sum(p.folded_statements for p in processes)
     if folded:
@@ -183,8 +183,9 @@ def _unknown_calls(profile: Profile) -> list[str]:
     cautions = []
     if statements:
         cautions.append(
-            f"the statement of {statements:,} calls is unknown: it was executed before the recording,"
-            " or so many cursors were open at once that there was no room (docs/measuring.md)"
+            f"the statement of {statements:,} calls is unknown: it was executed before the"
+            " recording, or so many cursors were open at once that there was no room"
+            " (docs/measuring.md)"
         )
     if lines:
         cautions.append(f"{lines:,} calls came from no line of the program's own that was known")

@@ -33,9 +33,11 @@ def structure_of(statement: str) -> tuple[str | int, ...]:
     """
     numbers: dict[str, int] = {}
     return tuple(
-        numbers.setdefault(token, len(numbers))
-        if _NAME.match(token) and not _KEYWORD.fullmatch(token)
-        else token
+        (
+            numbers.setdefault(token, len(numbers))
+            if _NAME.match(token) and not _KEYWORD.fullmatch(token)
+            else token
+        )
         for token in _TOKEN.findall(statement)
     )
 

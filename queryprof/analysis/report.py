@@ -75,9 +75,15 @@ class Report:
     @cached_property
     def ranking(self) -> Ranking:
         return rank_bottlenecks(
-            self.profile, self.sites, self._sums, self.by_site, self.spent_ns, self.files, self.sort,
+            self.profile,
+            self.sites,
+            self._sums,
+            self.by_site,
+            self.spent_ns,
+            self.files,
+            self.sort,
             self.top,
-        )  # fmt: skip
+        )
 
     def view(self, dimension: str) -> View:
         """The totals by a dimension, of `analysis.views.DIMENSIONS`."""
@@ -112,7 +118,9 @@ class Report:
 
     @cached_property
     def notes(self) -> Mapping[str, str]:
-        """What is known of statements beside their figures: a library's labels, and which are its own."""
+        """What is known of statements beside their figures: a library's labels, and which are its
+        own.
+        """
         return {**self.profile.notes, **dict.fromkeys(self.own_statements, OWN_NOTE)}
 
     @cached_property

@@ -37,8 +37,9 @@ class Timeline:
 
 
 def timeline_of(profile: Profile, most: int) -> Timeline:
-    """The timeline of a profile in at most so many intervals: those of the trace, or each of several
-    of them. Rates of the first and last interval are over the part of them that the run was in.
+    """The timeline of a profile in at most so many intervals: those of the trace, or each of
+    several of them. Rates of the first and last interval are over the part of them that the run was
+    in.
     """
     width_ns = profile.timeline_width_ns
     if not profile.timeline or not width_ns or not profile.processes:
@@ -53,10 +54,15 @@ def timeline_of(profile: Profile, most: int) -> Timeline:
         found.setdefault((one.start_unix_ns // width_ns - first) // each, []).append(one)
     wide_ns = each * width_ns
     moments = [
-        _moment(found, number, max(start_ns, (first + number * each) * width_ns), start_ns,
-                min(end_ns, (first + (number + 1) * each) * width_ns))
+        _moment(
+            found,
+            number,
+            max(start_ns, (first + number * each) * width_ns),
+            start_ns,
+            min(end_ns, (first + (number + 1) * each) * width_ns),
+        )
         for number in range((last - first) // each + 1)
-    ]  # fmt: skip
+    ]
     return Timeline(wide_ns, tuple(moments))
 
 

@@ -90,7 +90,9 @@ def _each(known_sum: int | None, counted: int) -> float | None:
 
 
 def add_up(aggregates: Iterable[Aggregate]) -> Totals:
-    """The totals of the aggregates. In one loop: a large report has hundreds of thousands of them."""
+    """The totals of the aggregates. In one loop: a large report has hundreds of thousands
+    of them.
+    """
     calls = executions = of_statements = errors = rows = total_ns = self_ns = longest_ns = 0
     counted = vm_steps = full_scan_steps = sorts = automatic_indexes = fetches = samples = 0
     shortest_call_ns: int | None = None
@@ -127,18 +129,32 @@ def add_up(aggregates: Iterable[Aggregate]) -> Totals:
     p50_ns, p95_ns, p99_ns = percentiles(histogram, (0.50, 0.95, 0.99), longest_ns)
     # In the order of the fields: by their names it takes three times as long.
     return Totals(
-        calls, executions, of_statements, errors, rows, total_ns, self_ns,
-        shortest_call_ns or 0, longest_call_ns, p50_ns, p95_ns, p99_ns,
-        longest_ns if histogram else None, counted,
-        vm_steps if counted else None, full_scan_steps if counted else None,
-        sorts if counted else None, automatic_indexes if counted else None,
-        fetches / samples if samples else None, _deviation_ns(executions, total_ns, squares),
-    )  # fmt: skip
+        calls,
+        executions,
+        of_statements,
+        errors,
+        rows,
+        total_ns,
+        self_ns,
+        shortest_call_ns or 0,
+        longest_call_ns,
+        p50_ns,
+        p95_ns,
+        p99_ns,
+        longest_ns if histogram else None,
+        counted,
+        vm_steps if counted else None,
+        full_scan_steps if counted else None,
+        sorts if counted else None,
+        automatic_indexes if counted else None,
+        fetches / samples if samples else None,
+        _deviation_ns(executions, total_ns, squares),
+    )
 
 
 class Sums:
-    """Adds groups of one profile's aggregates up, each once: a large report's views and ranking have
-    most of them in common.
+    """Adds groups of one profile's aggregates up, each once: a large report's views and ranking
+    have most of them in common.
     """
 
     def __init__(self) -> None:

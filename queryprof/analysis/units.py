@@ -65,7 +65,9 @@ def rows(number: float) -> str:
 
 
 def rows_of_scan(steps: float) -> str:
-    """The rows of a table that is read from end to end: SQLite counts the steps from one to the next."""
+    """The rows of a table that is read from end to end: SQLite counts the steps from one to the
+    next.
+    """
     return rows(steps + 1)
 
 

@@ -72,8 +72,8 @@ def _name(made: str, path: str) -> None:
 
 @contextmanager
 def no_signal_of_limits() -> Iterator[None]:
-    """While the block runs, a write beyond the limit of a file's size (RLIMIT_FSIZE) sends no signal, which would
-    end the program.
+    """While the block runs, a write beyond the limit of a file's size (RLIMIT_FSIZE) sends no
+    signal, which would end the program.
 
     Raises:
         TraceError: there was such a write.

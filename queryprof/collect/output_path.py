@@ -1,8 +1,8 @@
 """Where a trace may be written: what is at its path already.
 
-Only a regular file that is a trace, or empty, is ever replaced, and not while a process may be writing
-to it; of a symbolic link to one, the link. A device, a pipe, a directory or a file of another kind
-stays as it is. The null device means that no trace is written.
+Only a regular file that is a trace, or empty, is ever replaced, and not while a process may be
+writing to it; of a symbolic link to one, the link. A device, a pipe, a directory or a file of
+another kind stays as it is. The null device means that no trace is written.
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ def retry(path: str, since_unix_ns: int, pid: int | None = None) -> str:
 
 
 def beside(path: str, pid: int | None = None) -> str:
-    """The path with a process's id (this one's) before its extension, and a number where that is taken."""
+    """The path with a process's id (this one's) before its extension, and a number where that is
+    taken.
+    """
     name, number = with_process(path, pid), 1
     while os.path.lexists(name):
         number += 1

@@ -36,8 +36,8 @@ def files_of(parts: list[str], region: Region) -> list[str]:
 
 
 def _has_all(parts: Sequence[str], region: Region) -> bool:
-    """Whether what a region holds is in the last of its parts, too: its process was killed before it had
-    emptied it.
+    """Whether what a region holds is in the last of its parts, too: its process was killed before
+    it had emptied it.
     """
     begun = region["part_begun"]
     is_between = begun != region["part_ended"]

@@ -42,7 +42,8 @@ UNFINISHED_NS = 60_000_000_000
 """A file of this age is no longer written to by a process that cannot be seen from here."""
 
 PATIENCE, PATIENCE_STEP_S = 200, 0.05
-"""How often, and how far apart, a lock is tried: a program's end must not wait for a stopped one."""
+"""How often, and how far apart, a lock is tried: a program's end must not wait for a
+stopped one."""
 
 MOVED = 2
 """Regions that `put_aside` moves."""
@@ -74,8 +75,9 @@ def bring_in(path: str) -> list[str]:
 
 @contextmanager
 def alone_in(directory: str) -> Iterator[None]:
-    """One process at a time writes traces of others in a directory: two that find a process's memory
-    and a copy of it would write both. Where there are no locks, or one is held for long, it goes on.
+    """One process at a time writes traces of others in a directory: two that find a process's
+    memory and a copy of it would write both. Where there are no locks, or one is held for long, it
+    goes on.
     """
     import fcntl
 

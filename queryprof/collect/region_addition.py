@@ -123,9 +123,13 @@ class RegionAddition(RegionRows):
         region = self._region
         packed = region.packed("exemplars")
         rows = self._rows(
-            "exemplars", "exemplar", "serial",
-            stack=self._stack_if_known, sql=self._text_or, parameters=self._text_or,
-        )  # fmt: skip
+            "exemplars",
+            "exemplar",
+            "serial",
+            stack=self._stack_if_known,
+            sql=self._text_or,
+            parameters=self._text_or,
+        )
         found = {place: row for place, (row, (serial,)) in enumerate(rows) if serial}
         # Its texts are overwritten, too: an exemplar that was replaced in between is left out.
         for place in region.changing("exemplars", packed, region.packed("exemplars")):
@@ -141,7 +145,9 @@ class RegionAddition(RegionRows):
         self._store.add("plan", [row for row, (tree,) in rows if tree != NONE])
 
     def _add_timeline(self, aggregates: Sequence[AggregateRow], end_unix_ns: int) -> None:
-        """Adds the timeline. What the aggregates have beyond it happened last: in its last interval."""
+        """Adds the timeline. What the aggregates have beyond it happened last: in its last
+        interval.
+        """
         half = self._region["timeline_half"] & 1
         shift = min(self._region.values("timeline_shift", "I")[half], 62)
         first = self._region.values("timeline_first", "q")[half]
@@ -263,9 +269,14 @@ class RegionAddition(RegionRows):
 
     def _add_steps(self, causes: Sequence[tuple[int, ...]]) -> None:
         columns = (
-            "loop", "line", *_distribution("durations"), "max_before_ns", "database_ticks",
-            "gc_ticks", "first_cause",
-        )  # fmt: skip
+            "loop",
+            "line",
+            *_distribution("durations"),
+            "max_before_ns",
+            "database_ticks",
+            "gc_ticks",
+            "first_cause",
+        )
         rows, histograms, firsts = [], [], []
         ns = self._region.ns
         for loop, line, *durations, before_ns, database, gc, first in self._region.rows(
@@ -287,17 +298,24 @@ class RegionAddition(RegionRows):
         found = [
             (row, first)
             for row, (first,) in self._rows(
-                "stalls", "stall", "first_cause", loop=self._loop_if_known, line=self._function,
+                "stalls",
+                "stall",
+                "first_cause",
+                loop=self._loop_if_known,
+                line=self._function,
                 stack=lambda number: self._ids["stack"][number] if number else None,
             )
             if row[0] is not None
-        ]  # fmt: skip
+        ]
         numbers = self._store.add("stall", [row for row, _ in found])
         self._add_causes("stall_cause", numbers, [first for _, first in found], causes)
         events = self._rows(
-            "stall_events", "stall_event", loop=self._loop_if_known, line=self._function,
+            "stall_events",
+            "stall_event",
+            loop=self._loop_if_known,
+            line=self._function,
             stack=self._stack_if_known,
-        )  # fmt: skip
+        )
         self._store.add("stall_event", [row for row, _ in events if row[0] is not None])
 
     def _loop_if_known(self, number: int) -> int | None:
@@ -326,8 +344,8 @@ class RegionAddition(RegionRows):
 
 
 def _make_up(intervals: dict[int, Sequence[int]], last: int, at: int, whole: int) -> None:
-    """Makes a figure of intervals add up to a whole: by the last one, and where the rest is negative
-    (a running process went on in between) by those before it.
+    """Makes a figure of intervals add up to a whole: by the last one, and where the rest is
+    negative (a running process went on in between) by those before it.
     """
     rest = whole - sum(sums[at] for sums in intervals.values())
     for place in [last, *sorted(intervals, reverse=True)] if rest else []:

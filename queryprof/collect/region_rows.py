@@ -1,7 +1,7 @@
 """A region's rows as those of a trace.
 
-A column of the trace is the region's column of the same name: the number of another row without `_id`,
-a time in ns, or in ticks, which become ns.
+A column of the trace is the region's column of the same name: the number of another row without
+`_id`, a time in ns, or in ticks, which become ns.
 """
 
 from __future__ import annotations

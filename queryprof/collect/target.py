@@ -23,9 +23,14 @@ class Target:
     """
 
     __slots__ = (
-        "checkpoint", "child_path", "even_if_empty", "family", "is_collected", "path",
+        "checkpoint",
+        "child_path",
+        "even_if_empty",
+        "family",
+        "is_collected",
+        "path",
         "since_unix_ns",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,

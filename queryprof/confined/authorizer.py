@@ -1,8 +1,9 @@
 """What SQL of strangers may do: nothing outside of the one database that it is executed on.
 
-An authorizer (https://www.sqlite.org/c3ref/set_authorizer.html) that allows what it knows and refuses all
-else: statements that name files, functions and virtual tables that read files, and most PRAGMAs. This module
-uses nothing but the standard library: the judge runs it under the interpreter of the recorded program.
+An authorizer (https://www.sqlite.org/c3ref/set_authorizer.html) that allows what it knows and
+refuses all else: statements that name files, functions and virtual tables that read files, and most
+PRAGMAs. This module uses nothing but the standard library: the judge runs it under the interpreter
+of the recorded program.
 """
 
 from __future__ import annotations
@@ -17,38 +18,121 @@ MOST_VALUE_BYTES = 128 << 20
 
 LIMIT_LENGTH = 0
 
-FUNCTIONS_OF_FILES = frozenset({
-    "load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "lsmode", "zipfile", "zipfile_cds",
-    "eval", "define", "exec", "shell", "system", "fileio_read", "fileio_write", "fileio_append",
-    "fileio_mkdir", "fileio_symlink", "fileio_scan", "fileio_ls", "fileio_mode",
-})  # fmt: skip
+FUNCTIONS_OF_FILES = frozenset(
+    {
+        "load_extension",
+        "fts3_tokenizer",
+        "readfile",
+        "writefile",
+        "edit",
+        "lsmode",
+        "zipfile",
+        "zipfile_cds",
+        "eval",
+        "define",
+        "exec",
+        "shell",
+        "system",
+        "fileio_read",
+        "fileio_write",
+        "fileio_append",
+        "fileio_mkdir",
+        "fileio_symlink",
+        "fileio_scan",
+        "fileio_ls",
+        "fileio_mode",
+    }
+)
 """Of the sqlite3 shell and of extensions; no SQLite that a driver brings should have them."""
 
-MODULES = frozenset({
-    "fts3", "fts4", "fts4aux", "fts3tokenize", "fts5", "fts5vocab", "rtree", "rtree_i32", "geopoly", "dbstat",
-})  # fmt: skip
+MODULES = frozenset(
+    {
+        "fts3",
+        "fts4",
+        "fts4aux",
+        "fts3tokenize",
+        "fts5",
+        "fts5vocab",
+        "rtree",
+        "rtree_i32",
+        "geopoly",
+        "dbstat",
+    }
+)
 """Virtual tables whose rows are in the database."""
 
-FACTS = frozenset({
-    "application_id", "collation_list", "compile_options", "data_version", "database_list", "encoding",
-    "foreign_key_check", "foreign_key_list", "freelist_count", "function_list", "index_info", "index_list",
-    "index_xinfo", "integrity_check", "max_page_count", "module_list", "page_count", "page_size",
-    "pragma_list", "quick_check", "schema_version", "table_info", "table_list", "table_xinfo",
-    "user_version",
-})  # fmt: skip
+FACTS = frozenset(
+    {
+        "application_id",
+        "collation_list",
+        "compile_options",
+        "data_version",
+        "database_list",
+        "encoding",
+        "foreign_key_check",
+        "foreign_key_list",
+        "freelist_count",
+        "function_list",
+        "index_info",
+        "index_list",
+        "index_xinfo",
+        "integrity_check",
+        "max_page_count",
+        "module_list",
+        "page_count",
+        "page_size",
+        "pragma_list",
+        "quick_check",
+        "schema_version",
+        "table_info",
+        "table_list",
+        "table_xinfo",
+        "user_version",
+    }
+)
 """PRAGMAs that read. With a value those change something that are in SETTINGS, or these: """
 
 CHANGED_BY_VALUE = frozenset({"schema_version", "max_page_count", "encoding"})
 
-SETTINGS = frozenset({
-    "analysis_limit", "application_id", "auto_vacuum", "automatic_index", "busy_timeout", "cache_size",
-    "cache_spill", "case_sensitive_like", "cell_size_check", "checkpoint_fullfsync", "defer_foreign_keys",
-    "encoding", "foreign_keys", "fullfsync", "ignore_check_constraints", "incremental_vacuum",
-    "journal_mode", "journal_size_limit", "legacy_alter_table", "locking_mode", "mmap_size", "optimize",
-    "page_size", "query_only", "read_uncommitted", "recursive_triggers", "reverse_unordered_selects",
-    "secure_delete", "shrink_memory", "synchronous", "temp_store", "threads", "user_version",
-    "wal_autocheckpoint", "wal_checkpoint",
-})  # fmt: skip
+SETTINGS = frozenset(
+    {
+        "analysis_limit",
+        "application_id",
+        "auto_vacuum",
+        "automatic_index",
+        "busy_timeout",
+        "cache_size",
+        "cache_spill",
+        "case_sensitive_like",
+        "cell_size_check",
+        "checkpoint_fullfsync",
+        "defer_foreign_keys",
+        "encoding",
+        "foreign_keys",
+        "fullfsync",
+        "ignore_check_constraints",
+        "incremental_vacuum",
+        "journal_mode",
+        "journal_size_limit",
+        "legacy_alter_table",
+        "locking_mode",
+        "mmap_size",
+        "optimize",
+        "page_size",
+        "query_only",
+        "read_uncommitted",
+        "recursive_triggers",
+        "reverse_unordered_selects",
+        "secure_delete",
+        "shrink_memory",
+        "synchronous",
+        "temp_store",
+        "threads",
+        "user_version",
+        "wal_autocheckpoint",
+        "wal_checkpoint",
+    }
+)
 """PRAGMAs of a connection and its one file: a program's own belong to its workload."""
 
 

@@ -1,7 +1,7 @@
 """A folder for temporary files that goes with its process, however that ends.
 
-A process of its own makes and removes it, which waits for the end of its standard input: this file is
-its program, too.
+A process of its own makes and removes it, which waits for the end of its standard input: this file
+is its program, too.
 """
 
 from __future__ import annotations
@@ -17,16 +17,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 TRIES, BETWEEN_TRIES_S = 1200, 0.05
-"""A process that writes to the folder may end a while after the one that it belongs to: it may have to start first."""
+"""A process that writes to the folder may end a while after the one that it belongs to: it may have
+to start first."""
 
 
 @contextmanager
 def passing_folder() -> Iterator[str]:
     """A new folder in TMPDIR; it is gone after the block. Raises OSError: it cannot be made."""
     keeper = subprocess.Popen(
-        [sys.executable, "-I", "-S", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        [sys.executable, "-I", "-S", __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     assert keeper.stdin
     assert keeper.stdout
     try:

@@ -1,4 +1,6 @@
-"""The sqlite3* of a connection of the standard library's sqlite3, and the functions that take it."""
+"""The sqlite3* of a connection of the standard library's sqlite3, and the functions that
+take it.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,20 @@ from typing import Any
 from queryprof.confined.authorizer import DENY
 
 AUTHORIZER = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p,
+    ctypes.c_int,
+    ctypes.c_void_p,
+    ctypes.c_int,
     ctypes.c_char_p,
-)  # fmt: skip
+    ctypes.c_char_p,
+    ctypes.c_char_p,
+    ctypes.c_char_p,
+)
 
 
 class Library:
-    """The SQLite that this Python's sqlite3 uses: another one may have been loaded before its own."""
+    """The SQLite that this Python's sqlite3 uses: another one may have been loaded before
+    its own.
+    """
 
     def __init__(self) -> None:
         """Raises OSError, AttributeError or ImportError: its functions cannot be reached."""
@@ -52,8 +61,8 @@ class Library:
     def set_authorizer(
         self, connection: Any, authorizer: Callable[[int, str | None, str | None], int]
     ) -> object:
-        """Sets an authorizer that the connection's object has no part of: recordings take no plans and
-        counters of a connection with a callback of its program's.
+        """Sets an authorizer that the connection's object has no part of: recordings take no plans
+        and counters of a connection with a callback of its program's.
 
         Returns:
             What must live as long as the connection.

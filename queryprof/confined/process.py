@@ -1,7 +1,8 @@
-"""A process that executes SQL of strangers: it has limits, and ends with the process that has started it.
+"""A process that executes SQL of strangers: it has limits, and ends with the process that has
+started it.
 
-This module uses nothing but the standard library: the judge runs it under the interpreter of the recorded
-program.
+This module uses nothing but the standard library: the judge runs it under the interpreter of the
+recorded program.
 """
 
 from __future__ import annotations

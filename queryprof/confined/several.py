@@ -25,7 +25,9 @@ def refuse_several(connection: Any, sql: str, values: Any = ()) -> None:
 
 
 def _prepared(connection: Any, sql: str, values: Any) -> tuple[str, bool]:
-    """The text of the first statement, and whether it is more than a comment; it is not executed."""
+    """The text of the first statement, and whether it is more than a comment; it is not
+    executed.
+    """
     found = ("", False)
 
     def trace(cursor: Any, text: str, _values: object) -> bool:

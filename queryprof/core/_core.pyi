@@ -1,7 +1,7 @@
 """The measuring core, written in C. Not for use outside of queryprof.
 
-All times are nanoseconds. While the recorder is off, the functions of spans and loops do nothing, and
-those that read or configure the recording raise RuntimeError.
+All times are nanoseconds. While the recorder is off, the functions of spans and loops do nothing,
+and those that read or configure the recording raise RuntimeError.
 """
 
 from collections.abc import Callable, Coroutine

@@ -1,5 +1,5 @@
-"""Signals wait while queryprof works in the midst of the program: a handler may raise, and what it raises is
-the program's.
+"""Signals wait while queryprof works in the midst of the program: a handler may raise, and what it
+raises is the program's.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ HELD = _signal.valid_signals() - {getattr(_signal, name) for name in FAULTS}
 
 
 class held_signals:
-    """A context in which this thread takes no signal: their handlers run, and may raise, at its end.
+    """A context in which this thread takes no signal: their handlers run, and may raise, at its
+    end.
 
-    A process with several threads takes them in another one, whose handlers still run in the main thread:
-    `is_of_handler` knows their exceptions.
+    A process with several threads takes them in another one, whose handlers still run in the main
+    thread: `is_of_handler` knows their exceptions.
     """
 
     def __enter__(self) -> None:
@@ -48,7 +49,9 @@ def is_of_handler(error: BaseException) -> bool:
 
 
 def _handlers() -> Iterator[CodeType]:
-    """The code of the program's handlers: functions, methods, partial functions, objects with __call__."""
+    """The code of the program's handlers: functions, methods, partial functions, objects with
+    __call__.
+    """
     for number in _signal.valid_signals():
         handler = _signal.getsignal(number)
         handler = getattr(handler, "func", handler)

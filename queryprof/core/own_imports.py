@@ -1,5 +1,5 @@
-"""What queryprof imports in the program's process: of the standard library that, and not files of the
-program that have the same name.
+"""What queryprof imports in the program's process: of the standard library that, and not files of
+the program that have the same name.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ LIBRARY = os.path.dirname(getattr(os, "__file__", "") or "")
 DIRECTORIES = (LIBRARY, os.path.join(LIBRARY, "lib-dynload")) if LIBRARY else ()
 OURS = __name__.partition(".")[0]
 INSTALLED = ("site-packages", "dist-packages")
-"""Directories of packages: a module there that has a standard name does what the standard one does."""
+"""Directories of packages: a module there that has a standard name does what the standard
+one does."""
 
 
 class own_imports:
-    """A context in which imports of this thread find the standard library's modules in its directory,
-    whatever is before that in sys.path: to import a program's json.py would run it. Nor do finders of
-    the program see queryprof's own modules.
+    """A context in which imports of this thread find the standard library's modules in its
+    directory, whatever is before that in sys.path: to import a program's json.py would run it. Nor
+    do finders of the program see queryprof's own modules.
 
     The program still gets its own when it imports that name later.
 
     Attributes:
-        program: the directory that will be first in sys.path when the program begins; "": not known.
+        program: the directory that will be first in sys.path when the program begins; "": not
+            known.
     """
 
     program = ""
@@ -58,7 +60,9 @@ class own_imports:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Finds modules of the standard library and of queryprof alone (importlib.abc.MetaPathFinder)."""
+        """Finds modules of the standard library and of queryprof alone
+        (importlib.abc.MetaPathFinder).
+        """
         package = name.partition(".")[0]
         if get_ident() != self._thread or (
             package != OURS and package not in sys.stdlib_module_names

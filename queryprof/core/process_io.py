@@ -1,5 +1,5 @@
-"""What the process, or one thread of it, has read and written, and what room it has, as Linux counts it
-(proc_pid_io(5), proc_pid_limits(5), proc_pid_statm(5)).
+"""What the process, or one thread of it, has read and written, and what room it has, as Linux
+counts it (proc_pid_io(5), proc_pid_limits(5), proc_pid_statm(5)).
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def read_io(path: str) -> tuple[int, int] | None:
 
 
 def address_space_left() -> int | None:
-    """Bytes that the process may still map (`ulimit -v`); None: there is no limit, or it is not known."""
+    """Bytes that the process may still map (`ulimit -v`); None: there is no limit, or it is not
+    known.
+    """
     try:
         with open("/proc/self/limits", "rb", buffering=0) as file:
             limits = file.read(4000).partition(b"Max address space")[2].split(maxsplit=1)

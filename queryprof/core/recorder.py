@@ -22,8 +22,8 @@ PLANS_SHARE = 1 / 64
 
 
 LEAST_ADDRESS_SPACE = 128 << 20
-"""Of the address space a recording takes 66 MB at its start (the C library keeps 64 of them for its thread), and
-as much must be left for the program.
+"""Of the address space a recording takes 66 MB at its start (the C library keeps 64 of them for its
+thread), and as much must be left for the program.
 """
 
 
@@ -73,8 +73,8 @@ def start_core(settings: Settings) -> None:
     """Starts the core.
 
     Raises:
-        SessionError: no GIL serializes the calls here, as the core requires, too; or there is too little
-            address space.
+        SessionError: no GIL serializes the calls here, as the core requires, too; or there is too
+            little address space.
     """
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         raise SessionError(
@@ -84,8 +84,9 @@ def start_core(settings: Settings) -> None:
     left = address_space_left()
     if left is not None and left < LEAST_ADDRESS_SPACE:
         raise SessionError(
-            f"the limit of the address space (ulimit -v) leaves {left >> 20} MiB, and it takes 64 of them: the"
-            f" program might lack them (from {LEAST_ADDRESS_SPACE >> 20} on it is recorded)"
+            f"the limit of the address space (ulimit -v) leaves {left >> 20} MiB, and it takes 64"
+            f" of them: the program might lack them (from {LEAST_ADDRESS_SPACE >> 20} on it is"
+            " recorded)"
         )
     _core.start(settings.parameters)
     _core.plans_allow(PLANS_SHARE if settings.plans else 0.0)

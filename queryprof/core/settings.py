@@ -29,7 +29,8 @@ PARAMETERS_VARIABLE = "QUERYPROF_PARAMETERS"
 EXPLAIN_LOCKS_VARIABLE = "QUERYPROF_EXPLAIN_LOCKS"
 STALL_VARIABLE = "QUERYPROF_STALL_MS"
 WORKLOAD_VARIABLE = "QUERYPROF_WORKLOAD"
-"""How large a process's workload may be in megabytes, a colon, and how the path of its file begins."""
+"""How large a process's workload may be in megabytes, a colon, and how the path of its
+file begins."""
 
 MAXIMUM_CALL_PATH_FRAMES = 8
 MINIMUM_MS = 1.0
@@ -38,8 +39,16 @@ MAXIMUM_MS = 3_600_000.0
 
 def _truth(text: str) -> bool:
     """A boolean in the words of configparser."""
-    words = {"1": True, "yes": True, "true": True, "on": True,
-             "0": False, "no": False, "false": False, "off": False}  # fmt: skip
+    words = {
+        "1": True,
+        "yes": True,
+        "true": True,
+        "on": True,
+        "0": False,
+        "no": False,
+        "false": False,
+        "off": False,
+    }
     if text.lower() not in words:
         raise ValueError(f"Not a boolean: {text}")
     return words[text.lower()]
@@ -92,7 +101,8 @@ class Settings:
         plans: whether the plan of each new statement is read from SQLite.
         stall_ms: how long a step of an event loop may take before it is a stall.
         heartbeat_ms: the interval at which the lag of an event loop is measured.
-        workload: MEGABYTES:PREFIX for the file of the executions; "": none. The environment alone sets it.
+        workload: MEGABYTES:PREFIX for the file of the executions; "": none. The environment alone
+            sets it.
 
     Raises:
         SettingsError: a value is not of the setting's kind.

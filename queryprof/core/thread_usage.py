@@ -79,8 +79,12 @@ def _read_thread(number: str, name: str | None) -> tuple[str, Usage]:
         own = command.partition(b"(")[2].decode("utf-8", "replace")
         name = OWN_NAME if own == OWN_THREAD else "(native thread)"
     return name, (
-        int(fields[11]) * tick_ns, int(fields[12]) * tick_ns, switches[0], switches[1], *io,
-    )  # type: ignore[return-value]  # fmt: skip
+        int(fields[11]) * tick_ns,
+        int(fields[12]) * tick_ns,
+        switches[0],
+        switches[1],
+        *io,
+    )  # type: ignore[return-value]
 
 
 def _names() -> dict[int, str]:

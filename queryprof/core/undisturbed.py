@@ -1,4 +1,6 @@
-"""What a program may have set, or goes on with, that would slow or stop longer work of queryprof's."""
+"""What a program may have set, or goes on with, that would slow or stop longer work of
+queryprof's.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,11 @@ MOST = 2**31 - 1
 
 
 class undisturbed:
-    """A context without collections of garbage, and with room for calls, whatever limit the program has set.
+    """A context without collections of garbage, and with room for calls, whatever limit the program
+    has set.
 
-    At the end of a program its daemon threads run on: a collection that closes their connections lets them
-    make more garbage than it frees, and would have no end.
+    At the end of a program its daemon threads run on: a collection that closes their connections
+    lets them make more garbage than it frees, and would have no end.
     """
 
     def __enter__(self) -> None:

@@ -49,7 +49,9 @@ def working_directory() -> str:
 
 
 def is_typed_in() -> bool:
-    """Whether a main program without a file is the user's: not if a library starts workers by it."""
+    """Whether a main program without a file is the user's: not if a library starts workers
+    by it.
+    """
     arguments: list[str] = getattr(sys, "orig_argv", [])
     code = arguments[arguments.index("-c") + 1 :][:1] if "-c" in arguments else []
     return not code or not any(start in code[0] for start in WORKER_STARTS)

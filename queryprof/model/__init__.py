@@ -168,8 +168,8 @@ class ParameterSample:
 
 @dataclass(frozen=True, slots=True)
 class LibraryTime:
-    """Some calls of the library's function through which the program executes a statement: it builds the
-    statement, calls the driver, and makes objects of the rows.
+    """Some calls of the library's function through which the program executes a statement: it
+    builds the statement, calls the driver, and makes objects of the rows.
 
     Attributes:
         calls: that were timed.

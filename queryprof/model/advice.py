@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 SLOWER = 1.25
-"""A statement that takes so many times what it took is slower, and not measured on a busy machine alone."""
+"""A statement that takes so many times what it took is slower, and not measured on a busy machine
+alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Outweighed:
-    """Indexes that make statements faster, and are no advice: the recorded inserts, or other statements, lose
-    more to them.
+    """Indexes that make statements faster, and are no advice: the recorded inserts, or other
+    statements, lose more to them.
 
     Attributes:
         sql: what makes them; statements: which they make faster; slower: which slower, by much.
-        win_ns: of the statements' recorded time, or as measured; loss_ns: of the inserts' and the others'.
+        win_ns: of the statements' recorded time, or as measured; loss_ns: of the inserts' and the
+            others'.
         inserts: how many were recorded.
     """
 
@@ -86,7 +88,9 @@ class Proof:
 
     @property
     def after_ns(self) -> float:
-        """What all its executions would take: they win a part of the recorded time, and lose what was measured."""
+        """What all its executions would take: they win a part of the recorded time, and lose what
+        was measured.
+        """
         if self.after.ns > self.before.ns:
             return self.recorded_ns + self.executions * (self.after.ns - self.before.ns)
         return self.recorded_ns * self.after.ns / self.before.ns if self.before.ns else 0.0
@@ -139,9 +143,10 @@ class Advice:
         changes: in the order in which they win most.
         outweighed: what inserts lose more to, and would win enough without them.
         rewrites: at most one for a statement.
-        sqlite_version: of the library that has measured; `other_version`: the program's, where it is
-            another one, else "".
-        sample_every: the changes were chosen on every so many-th row of large tables; 1: on all rows.
+        sqlite_version: of the library that has measured; `other_version`: the program's, where it
+            is another one, else "".
+        sample_every: the changes were chosen on every so many-th row of large tables; 1: on all
+            rows.
         is_complete: the search came to its end within the time to spend.
     """
 

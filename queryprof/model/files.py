@@ -43,8 +43,8 @@ class LockHold:
     Attributes:
         kind: write, or read: a read transaction of a second and more.
         path: where it was taken; end_path: where it was released.
-        database_ns: of `database_of_ns` (the rest is not known), in the driver's calls of the thread
-            that took the lock; the program's own code ran in the rest.
+        database_ns: of `database_of_ns` (the rest is not known), in the driver's calls of the
+            thread that took the lock; the program's own code ran in the rest.
         changed_rows: by the thread that took the lock, meanwhile; None: unknown.
         log_bytes: of the write-ahead log at the end of a read transaction, the most; 0: unknown.
     """
@@ -68,7 +68,9 @@ class LockHold:
 
 @dataclass(frozen=True, slots=True)
 class LockTime:
-    """The longest wait for a lock, or hold of one, of a statement at a call path (kind: wait, hold)."""
+    """The longest wait for a lock, or hold of one, of a statement at a call path (kind: wait,
+    hold).
+    """
 
     kind: str
     statement: str

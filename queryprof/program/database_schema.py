@@ -96,8 +96,8 @@ def why_unreadable(path: str, error: str) -> str:
         return f"{path}: it cannot be read while a program holds its lock: try again"
     if "no such collation" in error:
         return (
-            f"{path}: an index or a key of it is in the order of a collation that its program defines, and without"
-            f" that its rows are not to be found: {error}"
+            f"{path}: an index or a key of it is in the order of a collation that its program"
+            f" defines, and without that its rows are not to be found: {error}"
         )
     if "malformed" in error:
         return f"{path}: it is damaged ({error}): `PRAGMA integrity_check` tells more"

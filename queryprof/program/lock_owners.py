@@ -1,7 +1,8 @@
 """Which processes have locks on a database's files now, as the kernel lists them (proc_locks(5)).
 
 No file of the database is opened: closing one would release all locks that this process has on it.
-SQLite's locks are of bytes (https://www.sqlite.org/lockingv3.html, https://www.sqlite.org/walformat.html).
+SQLite's locks are of bytes (https://www.sqlite.org/lockingv3.html,
+https://www.sqlite.org/walformat.html).
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ ORDER = (COMMITS, PENDS, WRITES, CHECKPOINTS, READS, HAS_OPEN)
 
 @dataclass(frozen=True, slots=True)
 class LockOwner:
-    """A process with a lock; `pid` is 0 where the kernel does not say which: one of another container,
-    or a lock of an open file. `command` is empty where it may not be read.
+    """A process with a lock; `pid` is 0 where the kernel does not say which: one of another
+    container, or a lock of an open file. `command` is empty where it may not be read.
     """
 
     pid: int
@@ -112,9 +113,13 @@ def _locks() -> Iterator[_Lock]:
         device, _, inode = where.rpartition(":")
         try:
             yield _Lock(
-                int(pid), mode == "WRITE", device, int(inode), int(first),
+                int(pid),
+                mode == "WRITE",
+                device,
+                int(inode),
+                int(first),
                 (1 << 63) if last == "EOF" else int(last),
-            )  # fmt: skip
+            )
         except ValueError:
             continue
 

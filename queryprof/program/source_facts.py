@@ -1,5 +1,5 @@
-"""What the program's source files are when its recording ends: whoever reads the trace shows lines of
-a file only while it is that.
+"""What the program's source files are when its recording ends: whoever reads the trace shows lines
+of a file only while it is that.
 
 The content's hash is the key. A stranger may write a trace that names any file of yours, but cannot
 know the hash of what is in it.

@@ -16,8 +16,8 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While, *COMPREHENSIONS)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 FRAMES_OF_ITEMS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
-"""How functions are called that compute the items of a comprehension, where it has one: up to CPython 3.11
-(PEP 709), generator expressions always."""
+"""How functions are called that compute the items of a comprehension, where it has one: up to
+CPython 3.11 (PEP 709), generator expressions always."""
 
 EXECUTES = frozenset({"execute", "executemany", "execute_fetchall", "fetchone", "fetchall"})
 """Methods of drivers (PEP 249, aiosqlite)."""
@@ -45,8 +45,8 @@ def makes_tasks(text: str, line: int) -> bool:
 
 
 def loop_in(text: str, frame: Frame, called: str) -> Frame | None:
-    """The innermost loop around a frame's call in its function, as a frame of its line; None: there is
-    none; ENDLESS: it is a `while True` that nothing in it ends, or one that waits for work.
+    """The innermost loop around a frame's call in its function, as a frame of its line; None: there
+    is none; ENDLESS: it is a `while True` that nothing in it ends, or one that waits for work.
 
     Args:
         called: the function that the frame has called; "": a driver's.
@@ -79,9 +79,11 @@ def _loops(text: str) -> tuple[ast.For | ast.AsyncFor | ast.While | Comprehensio
 
 
 def _runs_again(
-    node: ast.For | ast.AsyncFor | ast.While | Comprehension, frame: Frame, names: frozenset[str],
+    node: ast.For | ast.AsyncFor | ast.While | Comprehension,
+    frame: Frame,
+    names: frozenset[str],
     in_line: Counter[str],
-) -> bool:  # fmt: skip
+) -> bool:
     """Whether the call in a frame's line, of a function of these names, is what a loop repeats.
 
     Args:
@@ -101,8 +103,8 @@ def _spans(node: ast.expr, line: int) -> bool:
 def _is_of_items(
     node: Comprehension, frame: Frame, names: frozenset[str], in_line: Counter[str]
 ) -> bool:
-    """Whether the call is one that a comprehension makes for its items, and not one beside it, or of what the
-    first of its generators iterates over, which runs once.
+    """Whether the call is one that a comprehension makes for its items, and not one beside it, or
+    of what the first of its generators iterates over, which runs once.
     """
     if frame.function.endswith(FRAMES_OF_ITEMS):
         return True
@@ -118,8 +120,8 @@ def _is_of_items(
 
 
 def _may_execute(node: ast.AST) -> bool:
-    """Whether an expression calls anything, or reads an attribute of an attribute, which an object mapper may
-    load.
+    """Whether an expression calls anything, or reads an attribute of an attribute, which an object
+    mapper may load.
     """
     return isinstance(node, ast.Call | ast.Await) or (
         isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute)
@@ -148,8 +150,8 @@ def _mentions(text: str) -> Mapping[int, Counter[str]]:
 
 
 def _leaves(body: list[ast.stmt]) -> bool:
-    """Whether statements leave the loop they are in, unless an exception or `continue` comes before: it tries
-    again what is to be done once.
+    """Whether statements leave the loop they are in, unless an exception or `continue` comes
+    before: it tries again what is to be done once.
     """
     return any(_leaves_by(statement) for statement in body)
 
@@ -168,7 +170,9 @@ def _leaves_by(statement: ast.stmt) -> bool:
 
 
 def _is_endless(loop: ast.While) -> bool:
-    """Whether nothing in a `while True` ends it, or it waits for work: as a coroutine does, or a worker."""
+    """Whether nothing in a `while True` ends it, or it waits for work: as a coroutine does, or a
+    worker.
+    """
     inside = [node for part in loop.body for node in ast.walk(part)]
     if not any(isinstance(node, ast.Break | ast.Return) for node in inside):
         return True

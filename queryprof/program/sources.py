@@ -1,5 +1,6 @@
-"""The program's source, where it is still what the recording saw: the loop that a line is in, the lines
-around it. A trace may name any file: one is read only if its content has the hash that is in the trace.
+"""The program's source, where it is still what the recording saw: the loop that a line is in, the
+lines around it. A trace may name any file: one is read only if its content has the hash that is in
+the trace.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ class Sources:
     hashes: Mapping[str, Collection[str]]
 
     def loop_at(self, frame: Frame, called: str = "") -> Frame | None:
-        """The innermost loop around a frame's call: see `loop_in`; None, too: the source is not there."""
+        """The innermost loop around a frame's call: see `loop_in`; None, too: the source is not
+        there.
+        """
         return loop_in(self._text(frame.file), frame, called)
 
     def makes_tasks(self, frame: Frame) -> bool | None:

@@ -1,9 +1,9 @@
 """How SQLite would read the tables of a statement: what its planner asks of each of them.
 
-The statement is prepared against virtual tables with the same columns. The planner asks a virtual table
-by xBestIndex (https://www.sqlite.org/vtab.html#the_xbestindex_method) which constraints it could use: the
-comparisons with their collations, the order that is wanted and the columns that are read, for each join
-order, each branch of an OR, each view, common table expression and subquery.
+The statement is prepared against virtual tables with the same columns. The planner asks a virtual
+table by xBestIndex (https://www.sqlite.org/vtab.html#the_xbestindex_method) which constraints it
+could use: the comparisons with their collations, the order that is wanted and the columns that are
+read, for each join order, each branch of an OR, each view, common table expression and subquery.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ USED = EQUAL | RANGE
 """SQLITE_INDEX_CONSTRAINT_..."""
 
 ENDS = (("RETURNING",), ("ON", "CONFLICT"))
-"""What virtual tables do not support at the end of a statement; it changes nothing in what is read."""
+"""What virtual tables do not support at the end of a statement; it changes nothing in what
+is read."""
 
 MOST_DUMMIES = 20
 MODULE = "queryprof_table"
@@ -97,8 +98,8 @@ class Accesses:
     def of(self, sql: str) -> tuple[Access, ...]:
         """What the planner asks of each table.
 
-        Each placeholder is a text of its own there, `marker` of its number: a comparison's value tells
-        which one it is with.
+        Each placeholder is a text of its own there, `marker` of its number: a comparison's value
+        tells which one it is with.
 
         Raises:
             NotPrepared: a table is missing, or the statement is in error.
@@ -139,7 +140,9 @@ class Accesses:
 
 
 def _simpler(sql: str) -> Iterator[str]:
-    """A statement, and then without one thing after the other that virtual tables do not support."""
+    """A statement, and then without one thing after the other that virtual tables do not
+    support.
+    """
     yield sql
     sql = _without_indexed_by(sql)
     yield sql
@@ -208,7 +211,8 @@ class _Table:
         for number in range(asked.nConstraint):
             if asked.get_aConstraint_usable(number) and asked.get_aConstraint_op(number) in USED:
                 good += 1
-                # An OR is followed through its branches only while each has a use for its constraint.
+                # An OR is followed through its branches only while each has a use for its
+                # constraint.
                 asked.set_aConstraintUsage_argvIndex(number, good)
         asked.estimatedCost = asked.estimatedRows = max(1, self._table.rows >> (6 * good))
         return True

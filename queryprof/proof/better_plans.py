@@ -18,7 +18,9 @@ def is_better(before: Steps, after: Steps) -> bool:
 
 
 def searches_more(before: Steps, after: Steps) -> bool:
-    """Whether a plan searches by more, or reads no longer from end to end: the end of an index is its max()."""
+    """Whether a plan searches by more, or reads no longer from end to end: the end of an index is
+    its max().
+    """
     return compared_in(after) > compared_in(before) or scans_in(after) < scans_in(before)
 
 

@@ -1,4 +1,6 @@
-"""Indexes that may help a statement: from what the planner asks, and from the expressions in its text."""
+"""Indexes that may help a statement: from what the planner asks, and from the expressions in its
+text.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Functions and collations of the program's own, which a copy of its database lacks: dummies of them, for
-planning alone.
+"""Functions and collations of the program's own, which a copy of its database lacks: dummies of
+them, for planning alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Expressions in a statement's text that an index may be on. Whether it may, and serves it, the planner says."""
+"""Expressions in a statement's text that an index may be on. Whether it may, and serves it, the
+planner says.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ class Inserts:
     """The inserts of a recording.
 
     Attributes:
-        outweighed: what inserts lose more to than statements win, in the order in which it was tried.
+        outweighed: what inserts lose more to than statements win, in the order in which it was
+            tried.
     """
 
     def __init__(self, judge: Judge, schema: DatabaseSchema, queries: Iterable[Query]) -> None:
@@ -50,9 +51,13 @@ class Inserts:
         )
 
     def outweigh(
-        self, indexes: dict[Candidate, str], faster: Iterable[str], win_ns: float, loss_ns: float,
+        self,
+        indexes: dict[Candidate, str],
+        faster: Iterable[str],
+        win_ns: float,
+        loss_ns: float,
         slower: Iterable[str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Keeps indexes, with their names, that make statements faster and are not worth it."""
         recorded = sum(self.recorded(table) for table in {one.table for one in indexes})
         sql = " ".join(f"{one.sql(name)};" for one, name in indexes.items())

@@ -30,9 +30,14 @@ MOST_ASKED = 10_000
 
 
 def join(
-    outer: Sample, inners: Sequence[Sample], columns_of: Callable[[Text], list[str]],
-    is_unique: Callable[[str, str], bool], rows: Rows, most_rows: int, rows_each: float,
-) -> Iterator[Rewriting]:  # fmt: skip
+    outer: Sample,
+    inners: Sequence[Sample],
+    columns_of: Callable[[Text], list[str]],
+    is_unique: Callable[[str, str], bool],
+    rows: Rows,
+    most_rows: int,
+    rows_each: float,
+) -> Iterator[Rewriting]:
     """One statement for a query and the one that is executed for each of its rows.
 
     Args:
@@ -127,7 +132,9 @@ def _named_as(column: str, table: str, names: Sequence[str]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """Two queries as one: the inner one's parameter at `place` is the outer one's column `number`."""
+    """Two queries as one: the inner one's parameter at `place` is the outer one's column
+    `number`.
+    """
 
     names: Sequence[str]
     place: int
@@ -164,7 +171,9 @@ class _Joined:
         return parameters.finished(f"{head}{counted} FROM outer_rows")
 
     def _finds_all(self, select: exp.Select, before: int, parameters: Parameters) -> bool:
-        """Whether the inner query has no LIMIT, or finds one row at the most: of several a JOIN has all."""
+        """Whether the inner query has no LIMIT, or finds one row at the most: of several a JOIN has
+        all.
+        """
         limit, offset = (select.args.get(name) for name in ("limit", "offset"))
         if not limit and not offset:
             return True
@@ -189,8 +198,9 @@ class _Joined:
     def turn(
         self, outer: Sample, inner: Sample, around: Sequence[Row], rows: Rows, rows_each: float
     ) -> Turn | None:
-        """What the program executes for these rows, and the one statement with the rows it must have. None:
-        the inner query finds less by this column than it did in the program: it is another one.
+        """What the program executes for these rows, and the one statement with the rows it must
+        have. None: the inner query finds less by this column than it did in the program: it is
+        another one.
         """
         text = self.text(outer, inner)
         each = tuple(self._each(inner, row[self.number]) for row in around)
@@ -201,7 +211,7 @@ class _Joined:
         expected = tuple(
             (*row, *one)
             for row, of_row in zip(around, found, strict=True)
-            for one in (of_row or [(None,) * width])
+            for one in of_row or [(None,) * width]
         )
         return Turn(((outer.sql, outer.values), *each), text, expected)
 

@@ -1,15 +1,17 @@
 """The judge: executes statements on copies of a database, in a process of its own.
 
-It is a program, started as `PYTHON -I judge.py LIBRARY` by queryprof.proof.judging with the interpreter of
-the program whose statements they are, and uses nothing but the standard library (and apsw, when that is
-the LIBRARY) and a few modules of queryprof that do so, too: that interpreter need not have queryprof.
-Requests and answers are pickles on its standard streams, from and to the process that has started it.
+It is a program, started as `PYTHON -I judge.py LIBRARY` by queryprof.proof.judging with the
+interpreter of the program whose statements they are, and uses nothing but the standard library (and
+apsw, when that is the LIBRARY) and a few modules of queryprof that do so, too: that interpreter
+need not have queryprof. Requests and answers are pickles on its standard streams, from and to the
+process that has started it.
 
-The statements may be a stranger's. Each is executed alone, under an authorizer that keeps it to the copy.
+The statements may be a stranger's. Each is executed alone, under an authorizer that keeps it to the
+copy.
 
-A copy is made by SQLite's online backup, which takes a read lock and is consistent while others write.
-Its file is removed as soon as it is open, so that no end of this process leaves one behind; its journal
-is in memory. The original is opened read-only.
+A copy is made by SQLite's online backup, which takes a read lock and is consistent while others
+write. Its file is removed as soon as it is open, so that no end of this process leaves one behind;
+its journal is in memory. The original is opened read-only.
 """
 
 from __future__ import annotations
@@ -53,8 +55,8 @@ SIGNIFICANT_DIGITS = 12
 """Of a float in a row: sums in another order differ in the last ones."""
 
 FILE_SHARE, FILE_BYTES, TIME_S = 4, 256 << 20, 10.0
-"""A file may have so many times the bytes of the copied database, and so many more; the processor may be used for
-so much longer than the time that is left.
+"""A file may have so many times the bytes of the copied database, and so many more; the processor
+may be used for so much longer than the time that is left.
 """
 
 Values = Any  # the parameters of a statement: a tuple or a dict
@@ -157,7 +159,9 @@ class Judge:
         self._library.set_authorizer(self._copies[name], self.authorizer)
 
     def create(self, name: str, sql: str) -> None:
-        """Executes a statement that makes something, and no rows for it: none with a SELECT of its own."""
+        """Executes a statement that makes something, and no rows for it: none with a SELECT of its
+        own.
+        """
         if sql.lstrip()[:6].upper() != "CREATE":  # ALTER has some of SQLite's
             self.do(name, sql)
             return
@@ -181,8 +185,8 @@ class Judge:
     def chosen(
         self, name: str, creates: list[str], samples: list[tuple[str, Values]], rounds: int
     ) -> list[list[int]]:
-        """The numbers of those indexes that the planner would use, in an empty database where all of
-        them are, for each round: those that were chosen are taken away for the next one.
+        """The numbers of those indexes that the planner would use, in an empty database where all
+        of them are, for each round: those that were chosen are taken away for the next one.
 
         Args:
             creates: statements that create them, with {} for the name.
@@ -211,8 +215,8 @@ class Judge:
         return found
 
     def columns(self, name: str, sql: str, values: Values = ()) -> list[tuple[str, str]]:
-        """The columns that a statement reads, with their tables, each once: as SQLite's authorizer is
-        called for them.
+        """The columns that a statement reads, with their tables, each once: as SQLite's authorizer
+        is called for them.
         """
         met: dict[tuple[str, str], None] = {}
 
@@ -235,15 +239,23 @@ class Judge:
         return int(self.rows(name, sql)[0][0])
 
     def measure(
-        self, names: list[str], sql: str, values: Values, writes: bool, rounds: int, enough_ns: int,
-        limit_ns: float, most_rows: int | None,
-    ) -> dict[str, tuple[float, int | None, int | None, int, str]]:  # fmt: skip
+        self,
+        names: list[str],
+        sql: str,
+        values: Values,
+        writes: bool,
+        rounds: int,
+        enough_ns: int,
+        limit_ns: float,
+        most_rows: int | None,
+    ) -> dict[str, tuple[float, int | None, int | None, int, str]]:
         """Executes a statement on copies, interleaved, and reads at most `most_rows` (None: all).
 
         Returns:
-            By copy: the least time (ns) of the rounds, VM steps, page fetches (None: unknown), rows,
-            and a hash of the rows in any order. Rounds end early once `enough_ns` have passed; one
-            that takes longer than `limit_ns` is interrupted, and so much is said of it.
+            By copy: the least time (ns) of the rounds, VM steps, page fetches (None: unknown),
+                rows, and a hash of the rows in any order. Rounds end early once `enough_ns` have
+                passed; one that takes longer than `limit_ns` is interrupted, and so much is said of
+                it.
         """
         least, facts = {}, {}
         start = time.perf_counter_ns()
@@ -293,8 +305,9 @@ class Judge:
     def insert_ns(
         self, names: list[str], table: str, key: list[str], columns: list[str], rounds: int
     ) -> dict[str, float]:
-        """The least time of an insert into a table, by copy: its own rows are taken out and put back.
-        Nothing when it is empty. All names are SQL; `key` tells rows apart, `columns` are inserted.
+        """The least time of an insert into a table, by copy: its own rows are taken out and put
+        back. Nothing when it is empty. All names are SQL; `key` tells rows apart, `columns` are
+        inserted.
         """
         keys, listed = ", ".join(key), ", ".join(columns)
         rows = self.rows(
@@ -344,7 +357,9 @@ def _hash(rows: list[Any]) -> str:
     total = 0
     for row in rows:
         text = repr([f"{v:.{SIGNIFICANT_DIGITS}g}" if isinstance(v, float) else v for v in row])
-        total += int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest(), "big")  # fmt: skip
+        total += int.from_bytes(
+            hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest(), "big"
+        )
     return f"{total % 2**128:032x}"
 
 

@@ -1,4 +1,6 @@
-"""Starts the judge (queryprof.proof.judge) with the interpreter that has the program's SQLite, and asks it."""
+"""Starts the judge (queryprof.proof.judge) with the interpreter that has the program's SQLite, and
+asks it.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ from queryprof.errors import ProofError
 
 JUDGE = Path(__file__).with_name("judge.py")
 BEFORE, AFTER, EMPTY, WHOLE = "before", "after", "empty", "whole"
-"""The copies: as the database is, with what is tried, its schema without rows, and, while those are a
-sample, the whole of it.
+"""The copies: as the database is, with what is tried, its schema without rows, and, while those are
+a sample, the whole of it.
 """
 
 COPIES = frozenset({BEFORE, AFTER, EMPTY, WHOLE})
@@ -36,7 +38,9 @@ INTERRUPTED = frozenset({"InterruptError"})
 
 
 class _Plain(pickle.Unpickler):
-    """Reads numbers, texts, bytes and what holds them: the judge has executed what strangers wrote."""
+    """Reads numbers, texts, bytes and what holds them: the judge has executed what
+    strangers wrote.
+    """
 
     def find_class(self, module_name: str, global_name: str) -> Any:
         raise pickle.UnpicklingError(f"{module_name}.{global_name} is no plain value")
@@ -71,9 +75,9 @@ class Measured:
 class Judge:
     """Copies of a database, and a process that executes statements on them.
 
-    A statement that runs on when the time is over is interrupted; one that cannot be, as SQLite is within
-    one of its steps, is ended with the process. The next `deadline` begins a new one, with the copy of
-    the database alone.
+    A statement that runs on when the time is over is interrupted; one that cannot be, as SQLite is
+    within one of its steps, is ended with the process. The next `deadline` begins a new one, with
+    the copy of the database alone.
     """
 
     def __init__(self, interpreter: str = sys.executable, library: str = "sqlite3") -> None:
@@ -95,9 +99,11 @@ class Judge:
         try:
             self._process = subprocess.Popen(
                 [self.interpreter, "-I", str(JUDGE), self.library],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         except OSError as error:
             raise ProofError(f"{self.interpreter}: cannot be started: {error.strerror}") from error
         self._answers = select.poll()
@@ -236,9 +242,16 @@ class Judge:
         return int(self._ask("size", name))
 
     def measure(
-        self, names: Sequence[str], sql: str, values: object, writes: bool, rounds: int,
-        enough_ns: int, limit_ns: float = UNLIMITED_NS, most_rows: int | None = None,
-    ) -> Mapping[str, Measured]:  # fmt: skip
+        self,
+        names: Sequence[str],
+        sql: str,
+        values: object,
+        writes: bool,
+        rounds: int,
+        enough_ns: int,
+        limit_ns: float = UNLIMITED_NS,
+        most_rows: int | None = None,
+    ) -> Mapping[str, Measured]:
         """See the judge's `measure`. Raises StatementError, OutOfTime."""
         found = self._ask(
             "measure", list(names), sql, values, writes, rounds, enough_ns, limit_ns, most_rows
@@ -246,9 +259,13 @@ class Judge:
         return {name: Measured(*one) for name, one in found.items()}
 
     def insert_ns(
-        self, names: Sequence[str], table: str, key: Sequence[str], columns: Sequence[str],
+        self,
+        names: Sequence[str],
+        table: str,
+        key: Sequence[str],
+        columns: Sequence[str],
         rounds: int,
-    ) -> Mapping[str, float]:  # fmt: skip
+    ) -> Mapping[str, float]:
         return self._ask(  # type: ignore[no-any-return]
             "insert_ns", list(names), table, list(key), list(columns), rounds
         )

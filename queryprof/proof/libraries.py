@@ -1,4 +1,5 @@
-"""The libraries with a SQLite that the judge executes statements with, and how each counts their work.
+"""The libraries with a SQLite that the judge executes statements with, and how each counts their
+work.
 
 This module uses nothing but the standard library, and apsw when that is chosen.
 """

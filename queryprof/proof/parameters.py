@@ -17,8 +17,8 @@ def number_of(placeholder: str) -> int:
 
 
 class Parameters:
-    """Each has a number, and is :queryprof_1, :queryprof_2, ... in the text, so that it can be moved and
-    repeated.
+    """Each has a number, and is :queryprof_1, :queryprof_2, ... in the text, so that it can be
+    moved and repeated.
     """
 
     def __init__(self) -> None:

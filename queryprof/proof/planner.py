@@ -38,10 +38,11 @@ MOST_SEMICOLONS = 100
 
 COLUMNS_OF_PAGE = (
     "SELECT c.name, c.type, c.pk FROM sqlite_schema AS s, pragma_table_list(s.name) AS t,"
-    " pragma_table_xinfo(s.name) AS c WHERE s.rootpage = ? AND s.type = 'table' AND t.schema = 'main' AND NOT t.wr"
-    " AND c.hidden <> 2 ORDER BY c.cid"
+    " pragma_table_xinfo(s.name) AS c WHERE s.rootpage = ? AND s.type = 'table' AND t.schema ="
+    " 'main' AND NOT t.wr AND c.hidden <> 2 ORDER BY c.cid"
 )
-"""As they are stored, which generated ones (hidden = 2) are not; a table without rowids has another order."""
+"""As they are stored, which generated ones (hidden = 2) are not; a table without rowids has another
+order."""
 
 FOLDING = frozenset({"AggStep", "AggStep1"})
 """Opcodes that add a row to a sum, or another aggregate."""
@@ -50,7 +51,9 @@ CHANGES_SCHEMA = ("CREATE", "ALTER", "DROP")
 
 
 class Planner:
-    """The planner of this Python's SQLite, in a process of its own that begins when it is first used."""
+    """The planner of this Python's SQLite, in a process of its own that begins when it is first
+    used.
+    """
 
     def __init__(
         self,
@@ -198,8 +201,8 @@ PREFIXES = {"LIKE": "'a%'", "GLOB": "'a*'"}
 
 
 def with_prefixes_of(statement: str) -> str:
-    """A statement with patterns that begin with a letter where it has parameters: SQLite searches an index by these
-    (https://www.sqlite.org/optoverview.html#the_like_optimization).
+    """A statement with patterns that begin with a letter where it has parameters: SQLite searches
+    an index by these (https://www.sqlite.org/optoverview.html#the_like_optimization).
     """
     patterns = {
         one.right[0].start: PREFIXES[one.operator]
@@ -211,7 +214,9 @@ def with_prefixes_of(statement: str) -> str:
 
 
 def with_values_of(indexes: Iterable[PartialIndex], statement: str) -> str:
-    """A statement with the values of partial indexes where it compares the same column in the same way."""
+    """A statement with the values of partial indexes where it compares the same column in the same
+    way.
+    """
     known = {
         (column_of(one.left), one.operator): one.right[0].text
         for index in indexes
@@ -228,8 +233,8 @@ def with_values_of(indexes: Iterable[PartialIndex], statement: str) -> str:
 
 
 def created_by(texts: Iterable[str]) -> Iterator[str]:
-    """The statements among them, and among the scripts, that change a schema, with values for what is
-    left out of a recorded text.
+    """The statements among them, and among the scripts, that change a schema, with values for what
+    is left out of a recorded text.
     """
     left = MOST_SCRIPTS
     for text in texts:

@@ -18,6 +18,7 @@ from queryprof.errors import ProofError
 from queryprof.model.advice import Advice, Change, NotMeasured, Proof
 from queryprof.program.database_schema import unchanged_uri, why_unreadable
 from queryprof.proof.accesses import Accesses
+from queryprof.proof.analysis import Analysis
 from queryprof.proof.costs import is_less_work, mean, total
 from queryprof.proof.judging import (
     AFTER,
@@ -32,7 +33,7 @@ from queryprof.proof.judging import (
 from queryprof.proof.rewrites import rewrites_of
 from queryprof.proof.sample import take_sample
 from queryprof.proof.schema import DatabaseSchema, schema_of
-from queryprof.proof.search import Analysis, Search, Step, names
+from queryprof.proof.search import Search, Step, names
 from queryprof.proof.workload import Query, queries_of
 from queryprof.sql.clauses import clauses_of
 
@@ -44,7 +45,8 @@ ROUNDS, ENOUGH_NS = 5, 100_000_000
 """Executions before and after by turns, and when fewer are enough ..."""
 
 SLOW_NS = 20_000_000
-"""A statement that took longer is not executed again to learn what it took, if it is much faster."""
+"""A statement that took longer is not executed again to learn what it took, if it is much
+faster."""
 
 LONG_NS = 300_000_000
 """Of a statement that takes longer one set of parameters is enough."""
@@ -69,15 +71,16 @@ def prove(
     findings: Sequence[Finding] = (),
     judge_of: Callable[[Sequence[str], str], Judge] = judge_for,
 ) -> Advice:
-    """Looks for indexes that make the recorded statements faster, and measures them on a copy; and for
-    other texts of the statements that findings are about.
+    """Looks for indexes that make the recorded statements faster, and measures them on a copy; and
+    for other texts of the statements that findings are about.
 
     The database is read, never written. Ctrl-C ends the search, and what it has found is proved.
 
     Args:
         budget_s: how long it may take; the best that was found by then is the answer.
         interpreter: a Python whose SQLite measures.
-        judge_of: makes what measures, from the versions of SQLite in the recording and the interpreter.
+        judge_of: makes what measures, from the versions of SQLite in the recording and the
+            interpreter.
 
     Raises:
         ProofError: the database cannot be copied, or is not that of the recording.
@@ -108,17 +111,22 @@ def prove(
                 search.measure_all()
         changes, proofs = _prove(judge, search)
         return Advice(
-            database, changes, search.outweighed(), proofs, rewrites_of(search, findings),
+            database,
+            changes,
+            search.outweighed(),
+            proofs,
+            rewrites_of(search, findings),
             tuple(
                 NotMeasured(query.statement, query.ns, search.reasons[query.statement])
-                for query in search.all_queries if query.statement in search.reasons
+                for query in search.all_queries
+                if query.statement in search.reasons
             ),
             judge.version,
             "" if judge.version in versions else ", ".join(versions) or "unknown",
             every,
             is_complete and len(proofs) == len(search.queries),
             time.monotonic() - start_s,
-        )  # fmt: skip
+        )
 
 
 def _database(database: str) -> Path:
@@ -129,8 +137,8 @@ def _database(database: str) -> Path:
     needed = COPIES * 2 * path.stat().st_size
     if needed > free:
         raise ProofError(
-            f"{database}: copies of it need up to {needed >> 20:,} MB in {tempfile.gettempdir()}, which"
-            f" has {free >> 20:,} MB: set TMPDIR to a larger place"
+            f"{database}: copies of it need up to {needed >> 20:,} MB in {tempfile.gettempdir()},"
+            f" which has {free >> 20:,} MB: set TMPDIR to a larger place"
         )
     return path.absolute()
 
@@ -157,14 +165,16 @@ def _queries(
     if len(missing) == len(queries):
         names = sorted({f"{found[1]} {found[2]}" for found in missing})
         raise ProofError(
-            f"{database}: it is not the recording's database, or its schema has changed since: it has"
-            f" no {', '.join(names[:5])}"
+            f"{database}: it is not the recording's database, or its schema has changed since: it"
+            f" has no {', '.join(names[:5])}"
         )
     return queries
 
 
 def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proof, ...]]:
-    """Makes the changes once more on a fresh copy, in order, and measures all statements on both."""
+    """Makes the changes once more on a fresh copy, in order, and measures all statements
+    on both.
+    """
     made: list[tuple[Step, Change]] = []
     proofs: list[Proof] = []
     with contextlib.suppress(OutOfTime, KeyboardInterrupt):
@@ -187,7 +197,9 @@ def _prove(judge: Judge, search: Search) -> tuple[tuple[Change, ...], tuple[Proo
 
 
 def _agreeing(changes: tuple[Change, ...], proofs: Sequence[Proof]) -> tuple[Change, ...]:
-    """The changes with wins that add up to what all statements win, which were measured again after the last one."""
+    """The changes with wins that add up to what all statements win, which were measured again after
+    the last one.
+    """
     won_ns = sum(proof.recorded_ns - proof.after_ns for proof in proofs) - sum(
         change.inserts * (change.insert_ns or 0.0) for change in changes
     )
@@ -232,9 +244,13 @@ def _made(judge: Judge, search: Search, step: Step, costs: dict[str, float]) -> 
     return Change(
         step.sql(name) + ";",
         _statistics_again(search) if isinstance(step, Analysis) else f"DROP INDEX {name};",
-        name, step.table, win_ns - inserts * (lost_ns or 0.0), judge.size(AFTER) - bytes_before,
-        lost_ns, inserts,
-    )  # fmt: skip
+        name,
+        step.table,
+        win_ns - inserts * (lost_ns or 0.0),
+        judge.size(AFTER) - bytes_before,
+        lost_ns,
+        inserts,
+    )
 
 
 def _statistics_again(search: Search) -> str:
@@ -279,9 +295,16 @@ def _proof(search: Search, query: Query) -> Proof:
             else "neither VM steps nor page fetches are fewer"
         )
     return Proof(
-        query.statement, query.executions, query.ns, before, after, uses,
-        after.ns < SAME * before.ns and not doubt, doubt, query.samples[0].is_drawn,
-    )  # fmt: skip
+        query.statement,
+        query.executions,
+        query.ns,
+        before,
+        after,
+        uses,
+        after.ns < SAME * before.ns and not doubt,
+        doubt,
+        query.samples[0].is_drawn,
+    )
 
 
 def _pair(search: Search, query: Query, number: int) -> dict[str, Measured]:
@@ -303,7 +326,7 @@ def _other_rows(query: Query, rows: Sequence[int]) -> str:
     if any(read == one.most_rows for read, one in zip(rows, query.samples, strict=False)):
         stops = "may stop" if query.samples[0].is_drawn else "stops"
         return (
-            f"other rows are returned: the program {stops} reading before the last, and no ORDER BY says"
-            " which come first"
+            f"other rows are returned: the program {stops} reading before the last, and no ORDER BY"
+            " says which come first"
         )
     return "other rows are returned"

@@ -21,8 +21,8 @@ FASTER = 0.8
 """So much of the time before a rewritten statement may take: else it is not worth the work."""
 
 MUCH = 3
-"""So many times faster is a statement as it is with an index that is to be created, which takes space and time of
-writes: then it is not rewritten.
+"""So many times faster is a statement as it is with an index that is to be created, which takes
+space and time of writes: then it is not rewritten.
 """
 
 FEWEST_ROWS, MOST_ROWS = 10, 200
@@ -138,14 +138,22 @@ def _measured(search: Search, query: Query, copy: str, rewriting: Rewriting) -> 
             return None  # an index that is proposed wins much more
         if after.ns < FASTER * before.ns and is_less_work(before, after) is not False:
             return Rewrite(
-                query.statement, rewriting.sql, rewriting.how, before, after, copy == AFTER,
-                len(costs), query.samples[0].is_drawn,
-            )  # fmt: skip
+                query.statement,
+                rewriting.sql,
+                rewriting.how,
+                before,
+                after,
+                copy == AFTER,
+                len(costs),
+                query.samples[0].is_drawn,
+            )
     return None
 
 
 def _with_changes_ns(judge: Judge, rewriting: Rewriting) -> float:
-    """What the statements take as they are, with the changes made: the least of several rounds each."""
+    """What the statements take as they are, with the changes made: the least of several rounds
+    each.
+    """
     found = [
         min(total([_once(judge, AFTER, text) for text in turn.before]).ns for _ in range(ROUNDS))
         for turn in rewriting.turns

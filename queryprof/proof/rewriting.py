@@ -1,8 +1,8 @@
-"""Other texts for statements whose way of asking is what costs: keyset instead of OFFSET, a comparison
-that an index serves, one JOIN instead of a query for each row.
+"""Other texts for statements whose way of asking is what costs: keyset instead of OFFSET, a
+comparison that an index serves, one JOIN instead of a query for each row.
 
-sqlglot reads and writes them. A text that comes out wrong is no danger: it is advised only when it returns
-the same rows.
+sqlglot reads and writes them. A text that comes out wrong is no danger: it is advised only when it
+returns the same rows.
 """
 
 from __future__ import annotations
@@ -147,9 +147,12 @@ def _keyset(sample: Sample, schema: DatabaseSchema, rows: Rows) -> tuple[Text, s
         after = f"({', '.join(names)}) {'<' if is_down else '>'} ({values})"
     page = sorted_.where(condition(after))
     page.set("offset", None)
-    return parameters.finished(text_of(page)), (
-        f"Go on after the last row of the page before: keep its {', '.join(plain)}. The first page has"
-        " no such condition."
+    return (
+        parameters.finished(text_of(page)),
+        (
+            f"Go on after the last row of the page before: keep its {', '.join(plain)}. The first"
+            " page has no such condition."
+        ),
     )
 
 
@@ -177,8 +180,15 @@ NOTHING: dict[type[exp.Expr], str] = {exp.Add: "0", exp.Sub: "0", exp.Mul: "1"}
 BY_BYTES = ("", "BINARY")
 """Collations by which texts are equal that are the same bytes."""
 
-TYPES = (("INT", "INTEGER"), ("CHAR", "TEXT"), ("CLOB", "TEXT"), ("TEXT", "TEXT"), ("REAL", "REAL"),
-         ("FLOA", "REAL"), ("DOUB", "REAL"))  # fmt: skip
+TYPES = (
+    ("INT", "INTEGER"),
+    ("CHAR", "TEXT"),
+    ("CLOB", "TEXT"),
+    ("TEXT", "TEXT"),
+    ("REAL", "REAL"),
+    ("FLOA", "REAL"),
+    ("DOUB", "REAL"),
+)
 
 
 def comparisons(
@@ -208,9 +218,10 @@ class _Columns:
     def found(self, name: exp.Column, tree: exp.Expr) -> tuple[Table, Column] | None:
         """The column of a name in a statement; None where more than one table has it."""
         tables = {
-            source.name.lower() for source in tree.find_all(exp.Table)
+            source.name.lower()
+            for source in tree.find_all(exp.Table)
             if not name.table or source.alias_or_name.lower() == name.table.lower()
-        }  # fmt: skip
+        }
         known = [table for one in tables if (table := self.schema.table(one))]
         found = [(table, column) for table in known if (column := table.column(name.name))]
         return found[0] if len(found) == 1 else None
@@ -220,8 +231,8 @@ class _Columns:
         return found[1] if found else None
 
     def kinds(self, table: Table, column: Column) -> set[str]:
-        """The storage classes of its values, NULL apart: a column may hold others than its type says
-        (https://www.sqlite.org/datatype3.html).
+        """The storage classes of its values, NULL apart: a column may hold others than its type
+        says (https://www.sqlite.org/datatype3.html).
         """
         named = quoted(column.name)
         found = self.rows(f"SELECT DISTINCT typeof({named}) FROM {quoted(table.name)}", ())
@@ -229,7 +240,9 @@ class _Columns:
 
 
 def _changes(text: str, tree: exp.Expr, columns: _Columns) -> Iterator[tuple[int, str, exp.Expr]]:
-    """Each change of one comparison: a number for it, what it does, and the whole statement with it."""
+    """Each change of one comparison: a number for it, what it does, and the whole statement with
+    it.
+    """
     plus = sum(one.token_type is TokenType.PLUS for one in sqlglot.tokenize(text, DIALECT))
     if plus > len(list(tree.find_all(exp.Add))):  # the tree has no plus before a column
         yield 0, THE_COLUMN, tree
@@ -316,8 +329,8 @@ def _is_day(one: exp.Expr, column: exp.Column) -> bool:
 def _collated(
     name: exp.Column, value: exp.Expr, tree: exp.Expr, columns: _Columns
 ) -> Iterator[tuple[str, str]]:
-    """A column and a value, where an index of the column has another collation: what is equal by its bytes is
-    so by any collation.
+    """A column and a value, where an index of the column has another collation: what is equal by
+    its bytes is so by any collation.
     """
     column, said = columns.column(name, tree), f"{text_of(name)} = {text_of(value)}"
     is_by_bytes = column is not None and column.collation in BY_BYTES

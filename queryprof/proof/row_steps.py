@@ -1,7 +1,8 @@
 """How many VM steps a scan takes for a row, by SQLite's own program of the statement (EXPLAIN).
 
-The opcodes are those of https://www.sqlite.org/opcode.html: a loop over a table begins behind its Rewind and
-ends with the Next that goes back there; a comparison that jumps to that Next leaves a row out.
+The opcodes are those of https://www.sqlite.org/opcode.html: a loop over a table begins behind its
+Rewind and ends with the Next that goes back there; a comparison that jumps to that Next leaves a
+row out.
 """
 
 from __future__ import annotations
@@ -14,8 +15,19 @@ from queryprof.analysis.findings.planning import LeftOut, RowSteps
 COMPARISONS = frozenset({"Eq", "Ne", "Lt", "Le", "Gt", "Ge", "If", "IfNot", "IsNull", "NotNull"})
 LOOKUPS = frozenset({"SeekRowid", "NotFound", "NotExists"})
 INNER_LOOPS = frozenset(
-    {"Rewind", "Last", "SeekGE", "SeekGT", "SeekLE", "SeekLT", "VFilter", "Gosub", "InitCoroutine", "BeginSubrtn"}
-)  # fmt: skip
+    {
+        "Rewind",
+        "Last",
+        "SeekGE",
+        "SeekGT",
+        "SeekLE",
+        "SeekLT",
+        "VFilter",
+        "Gosub",
+        "InitCoroutine",
+        "BeginSubrtn",
+    }
+)
 
 AS_STORED = frozenset(
     {"RealAffinity", "Affinity", "Integer", "String8", "Real", "Variable", "Null", "SCopy", "Copy"}

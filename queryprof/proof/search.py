@@ -1,8 +1,8 @@
 """The search for indexes: built on the copy, measured, and kept when they win more than they lose.
 
-Lazy greedy: what an index wins can only fall when others are there already, so that a candidate whose
-last known win is below the best one's need not be built again (M. Minoux, Accelerated greedy algorithms
-for maximizing submodular set functions, 1978).
+Lazy greedy: what an index wins can only fall when others are there already, so that a candidate
+whose last known win is below the best one's need not be built again (M. Minoux, Accelerated greedy
+algorithms for maximizing submodular set functions, 1978).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import heapq
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 
 from queryprof.model.advice import Outweighed
+from queryprof.proof.analysis import ANALYZE, Analysis
 from queryprof.proof.candidates import candidates_of
 from queryprof.proof.dummies import with_dummies
 from queryprof.proof.index import Candidate
@@ -54,19 +54,6 @@ LONG_NS = 20_000_000
 """Of a statement that takes longer one sample tells enough while indexes are tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """Not an index: ANALYZE, which fills the statistics that the planner chooses by."""
-
-    @property
-    def table(self) -> str:
-        return ""
-
-    def sql(self, _name: str) -> str:
-        return "ANALYZE"
-
-
-ANALYZE = Analysis()
 Step = Candidate | Analysis
 Team = tuple[Candidate, ...]
 """Indexes that are tried together: an OR may need one for each branch."""
@@ -119,7 +106,8 @@ class Search:
 
     def run(self) -> None:
         """Fills `chosen`; whatever ends it, it is good. Raises OutOfTime."""
-        # What was won when it was tried last (at first: what it may win), and beside how many others.
+        # What was won when it was tried last (at first: what it may win), and beside how many
+        # others.
         heap = [
             (-bound, sum(len(one.terms) for one in team), number, team, -1)
             for number, (team, bound) in enumerate(self._bounds().items())
@@ -169,8 +157,9 @@ class Search:
         wins = won
         if slower:  # what both are compared by
             wins = {
-                query.statement: query.executions
-                * (self.times.now[query.statement] - costs[query.statement])
+                query.statement: (
+                    query.executions * (self.times.now[query.statement] - costs[query.statement])
+                )
                 for query in self.queries
                 if query.statement in costs
             }
@@ -216,7 +205,9 @@ class Search:
         return []
 
     def _is_known(self, one: Candidate, steps: Iterable[Step], is_in_team: bool = False) -> bool:
-        """Whether an index is there that begins with it; in a team one of that alone may be needed."""
+        """Whether an index is there that begins with it; in a team one of that alone may
+        be needed.
+        """
         return any(one.starts(other) for other in self.schema.indexes) or any(
             isinstance(other, Candidate)
             and (one == other or (one.starts(other) and not is_in_team))
@@ -253,8 +244,8 @@ class Search:
             self.judge.do(AFTER, f'ANALYZE "{name}"')
 
     def _costs_with(self, indexes: Sequence[str], tables: set[str]) -> dict[str, float]:
-        """What statements take on the copy, of those whose plan has one of the indexes, and of those that
-        write to their tables.
+        """What statements take on the copy, of those whose plan has one of the indexes, and of
+        those that write to their tables.
         """
         return {
             query.statement: self.cost(
@@ -294,9 +285,14 @@ class Search:
         return tuple(found)
 
     def measured(
-        self, copies: Sequence[str], query: Query, number: int, rounds: int, enough_ns: int,
+        self,
+        copies: Sequence[str],
+        query: Query,
+        number: int,
+        rounds: int,
+        enough_ns: int,
         limit_ns: float = UNLIMITED_NS,
-    ) -> dict[str, Measured]:  # fmt: skip
+    ) -> dict[str, Measured]:
         """One sample of a statement on copies, by turns."""
         one = query.samples[number]
         # To interrupt a write ends the transaction around it.
@@ -308,9 +304,11 @@ class Search:
         )
 
     def _try_analyze(self, bound: float) -> None:
-        """ANALYZE is chosen where no index is expected to win clearly more: it costs no write anything.
+        """ANALYZE is chosen where no index is expected to win clearly more: it costs no write
+        anything.
 
-        Statistics may be old. What indexes win instead, `_prune` sees, which tries without each change.
+        Statistics may be old. What indexes win instead, `_prune` sees, which tries without each
+        change.
         """
         if ANALYZE in self.chosen:
             return
@@ -364,11 +362,10 @@ class Search:
             self.judge.do(AFTER, "ANALYZE")
 
     def _goes_without(self, one: Candidate, instead: Candidate | None, most_ns: float) -> bool:
-        """Whether less than `most_ns` is lost without an index, or with another; if so it is done."""
-        users = [
-            query for query in self.queries
-            if names(self.plan(query, AFTER), self.name(one))
-        ]  # fmt: skip
+        """Whether less than `most_ns` is lost without an index, or with another; if so it
+        is done.
+        """
+        users = [query for query in self.queries if names(self.plan(query, AFTER), self.name(one))]
         self.judge.do(AFTER, "SAVEPOINT queryprof_without")
         self._drop(one)
         if instead:

@@ -1,4 +1,6 @@
-"""What statements take, as the database is and with the changes that are chosen, and what a change wins."""
+"""What statements take, as the database is and with the changes that are chosen, and what a change
+wins.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ LEAST_SHARE = 0.03
 """Of the time that is left: what wins less is not worth an index."""
 
 LEAST_OF_ALL, LEAST_NS = 0.005, 100_000
-"""Of the whole recorded time, as of a finding, and in it: what wins less is not worth an index either."""
+"""Of the whole recorded time, as of a finding, and in it: what wins less is not worth an index
+either."""
 
 HARDLY = 0.8
 """A statement that takes more than this share of its time is hardly faster."""
@@ -52,8 +55,8 @@ class Times:
         ]
 
     def measured_win_ns(self, costs: dict[str, float]) -> float:
-        """What is won by new costs of some statements where all take as long as here: the recorded times of
-        those that win may be of a cold cache, or of a busy machine.
+        """What is won by new costs of some statements where all take as long as here: the recorded
+        times of those that win may be of a cold cache, or of a busy machine.
         """
         return sum(
             query.executions * (self.now[query.statement] - costs[query.statement])
@@ -64,7 +67,8 @@ class Times:
     def win_ns(self, costs: dict[str, float]) -> float:
         """The recorded time that is won by new costs of some statements.
 
-        A statement that is hardly faster may be just as fast: it wins nothing. One that writes may lose.
+        A statement that is hardly faster may be just as fast: it wins nothing. One that writes may
+        lose.
         """
         won = 0.0
         for query in self.queries:
@@ -74,8 +78,8 @@ class Times:
         return won
 
     def won_ns(self, query: Query, was_ns: float, now_ns: float) -> float:
-        """The recorded time that a statement wins whose executions take less; more is lost as measured: a part
-        of a short time says little of a long one.
+        """The recorded time that a statement wins whose executions take less; more is lost as
+        measured: a part of a short time says little of a long one.
         """
         if now_ns > was_ns:
             return query.executions * (was_ns - now_ns)

@@ -1,15 +1,15 @@
 """Which index serves a statement: SQLite's planner chooses, on an empty copy of the schema.
 
-Indexes on the columns that the statement reads are created there, of one column, then of two and three;
-those that the planner takes are kept, as far as it uses their columns. No text is searched for columns:
-SQLite's authorizer says which a statement reads (https://www.sqlite.org/c3ref/set_authorizer.html), and
-the plan which of an index it uses (https://www.sqlite.org/eqp.html).
+Indexes on the columns that the statement reads are created there, of one column, then of two and
+three; those that the planner takes are kept, as far as it uses their columns. No text is searched
+for columns: SQLite's authorizer says which a statement reads
+(https://www.sqlite.org/c3ref/set_authorizer.html), and the plan which of an index it uses
+(https://www.sqlite.org/eqp.html).
 """
 
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import permutations
@@ -22,6 +22,7 @@ from queryprof.proof.dummies import with_dummies
 from queryprof.proof.expressions import expressions_of
 from queryprof.proof.judging import EMPTY, Judge, StatementError
 from queryprof.proof.tried_index import TriedIndex, TriedTerm, as_used, begins, wider_ones
+from queryprof.proof.tried_plans import TRIED, USED, in_quotes, is_as_good, is_by_range
 from queryprof.proof.values import all_named, nulls_of
 from queryprof.sql.clauses import functions_in
 from queryprof.sql.tokens import tokens_of
@@ -48,14 +49,10 @@ TABLE_OF = (
 """Not of one that keeps rows unique: with more columns it would not."""
 INDEXES = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?"
 KEYS = (
-    'SELECT i.name, k.name, k."desc" FROM pragma_index_list(?) AS i, pragma_index_xinfo(i.name) AS k'
-    " WHERE k.key AND NOT i.partial ORDER BY i.name, k.seqno"
+    'SELECT i.name, k.name, k."desc" FROM pragma_index_list(?) AS i, pragma_index_xinfo(i.name) AS'
+    " k WHERE k.key AND NOT i.partial ORDER BY i.name, k.seqno"
 )
 OTHER_TYPES = ("TEXT", "INTEGER", "")
-TRIED = f"queryprof_{secrets.token_hex(4)}_"
-"""Of the names of indexes that are tried: none that the database may have, whoever made it."""
-
-USED = re.compile(rf"USING (?:COVERING )?INDEX {TRIED}(\d{{1,4}})(?: \((.*)\))?$")
 LOOKED_UP = re.compile(r"(?:SCAN|SEARCH) \S+ USING INDEX (\S+)")
 SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -87,7 +84,9 @@ class Trial:
         return normal_form("\n".join(lines))
 
     def served(self, before: Steps) -> Served:
-        """The indexes that make the plan a better one, or the columns whose types keep it from one."""
+        """The indexes that make the plan a better one, or the columns whose types keep it
+        from one.
+        """
         columns = self._columns(before)
         found, after = self._search(before, columns)
         found = [one for one in found if not any(begins(one, other) for other in found)]
@@ -106,14 +105,16 @@ class Trial:
                 finds_end=compared_in(after) <= compared_in(before)
                 and scans_in(after) < scans_in(before),
                 sorts_less=sorting_in(after) < sorting_in(before),
-                by_range=_is_by_range(after),
+                by_range=is_by_range(after),
             )
         types, collations = self._differing(before, columns)
         wide = self._widened(before, columns)
         return Served(before, differing=types, recollated=collations, widened=wide)
 
     def _widened(self, before: Steps, columns: Mapping[str, tuple[str, ...]]) -> str:
-        """The SQL of the index that a plan's innermost loop reads, with what it looks up in the table; "": of none."""
+        """The SQL of the index that a plan's innermost loop reads, with what it looks up in the
+        table; "": of none.
+        """
         used = [found[1] for step in before if (found := LOOKED_UP.search(step))][-1:]
         tables = [
             str(one) for name in used for (one,) in self._judge.rows(EMPTY, TABLE_OF, (name,))
@@ -123,11 +124,11 @@ class Trial:
         if not terms or any(term.column is None for term in terms):
             return ""  # it is on an expression, or on some rows alone
         with self._undone():
-            self._judge.do(EMPTY, f"DROP INDEX {_in_quotes(used[0])}")
+            self._judge.do(EMPTY, f"DROP INDEX {in_quotes(used[0])}")
             wide = self._wider([TriedIndex(tables[0], terms)], columns)
             after, _ = self._plan_with(wide)
         is_covering = any(f"USING COVERING INDEX {TRIED}0" in step for step in after)
-        return self._created(wide) if is_covering and _is_as_good(before, after) else ""
+        return self._created(wide) if is_covering and is_as_good(before, after) else ""
 
     def _created(self, indexes: Sequence[TriedIndex]) -> str:
         return " ".join(f"{index.sql(self._free(index.name), self._quoted)};" for index in indexes)
@@ -135,19 +136,21 @@ class Trial:
     def _all_covering(
         self, indexes: Sequence[TriedIndex], plan: Steps, columns: Mapping[str, tuple[str, ...]]
     ) -> list[TriedIndex]:
-        """The indexes with all that the statement reads of their tables; none: one would be too wide, the planner takes
-        another way with them, or reads a table without.
+        """The indexes with all that the statement reads of their tables; none: one would be too
+        wide, the planner takes another way with them, or reads a table without.
         """
         wide = self._wider(indexes, columns)
         after, used = self._plan_with(wide)
         looks_up = any(LOOKED_UP.search(step) for step in after) or signs_of(after).scans
-        is_better = wide and len(used) == len(wide) and _is_as_good(plan, after) and not looks_up
+        is_better = wide and len(used) == len(wide) and is_as_good(plan, after) and not looks_up
         return wide if is_better else []
 
     def _wider(
         self, indexes: Sequence[TriedIndex], columns: Mapping[str, tuple[str, ...]]
     ) -> list[TriedIndex]:
-        """The indexes with the other columns that the statement reads of their tables; none: one would be too wide."""
+        """The indexes with the other columns that the statement reads of their tables; none: one
+        would be too wide.
+        """
         wide: list[TriedIndex] = []
         for index in indexes:
             names = columns.get(index.table, ())
@@ -174,7 +177,9 @@ class Trial:
         )
 
     def _columns(self, before: Steps) -> Mapping[str, tuple[str, ...]]:
-        """The columns that the statement reads, by their table; and those of foreign keys to its table."""
+        """The columns that the statement reads, by their table; and those of foreign keys to its
+        table.
+        """
         read = [tuple(one) for one in self._judge.columns(EMPTY, self._statement, self._values)]
         found: dict[str, tuple[str, ...]] = {}
         for table in dict.fromkeys(table for table, _ in read):
@@ -202,7 +207,7 @@ class Trial:
         with self._undone():
             for table in columns:  # else one that exists is taken for what it begins
                 for (name,) in self._judge.rows(EMPTY, INDEXES, (table,)):
-                    self._judge.do(EMPTY, f"DROP INDEX {_in_quotes(name)}")
+                    self._judge.do(EMPTY, f"DROP INDEX {in_quotes(name)}")
             for _ in range(MOST_TERMS):
                 wider = self._taken(taken, columns)
                 if wider == taken:
@@ -219,7 +224,9 @@ class Trial:
     def _grouping(
         self, before: Steps, columns: Mapping[str, tuple[str, ...]]
     ) -> tuple[TriedIndex, ...]:
-        """One whose first columns are those of GROUP BY or DISTINCT: one of them alone has no group together."""
+        """One whose first columns are those of GROUP BY or DISTINCT: one of them alone has no group
+        together.
+        """
         if len(columns) != 1 or not sorting_in(before):
             return ()
         ((table, names),) = columns.items()
@@ -236,8 +243,9 @@ class Trial:
     def _with_all_compared(
         self, taken: tuple[TriedIndex, ...], columns: Mapping[str, tuple[str, ...]]
     ) -> tuple[TriedIndex, ...]:
-        """The indexes with further columns that are compared for equality before those that were found:
-        the planner takes one that is in order before one that finds fewer rows, not knowing how few.
+        """The indexes with further columns that are compared for equality before those that were
+        found: the planner takes one that is in order before one that finds fewer rows, not knowing
+        how few.
         """
         for place in range(len(taken)):
             for name in columns.get(taken[place].table, ()):
@@ -253,8 +261,8 @@ class Trial:
         return taken
 
     def _on_expressions(self, columns: Mapping[str, tuple[str, ...]]) -> list[TriedIndex]:
-        """Indexes on the expressions that the statement compares, and on its columns without regard to
-        case, as far as SQLite allows them.
+        """Indexes on the expressions that the statement compares, and on its columns without regard
+        to case, as far as SQLite allows them.
         """
         found = []
         for table, names in columns.items():
@@ -265,7 +273,7 @@ class Trial:
             for expression in (*computed, *anycase):
                 index = TriedIndex(table, (TriedTerm(expression, is_expression=True),))
                 with self._undone(), suppress(StatementError):
-                    self._judge.do(EMPTY, index.sql(f"{TRIED}0", _in_quotes))
+                    self._judge.do(EMPTY, index.sql(f"{TRIED}0", in_quotes))
                     found.append(index)
         return found
 
@@ -280,8 +288,9 @@ class Trial:
     def _taken(
         self, taken: tuple[TriedIndex, ...], columns: Mapping[str, tuple[str, ...]]
     ) -> tuple[TriedIndex, ...]:
-        """The indexes that the planner takes of those with one more term, each as far as it is used.
-        Terms that are compared for equality come first: after a range no further one is searched by.
+        """The indexes that the planner takes of those with one more term, each as far as it is
+        used. Terms that are compared for equality come first: after a range no further one is
+        searched by.
         """
         before, _ = self._plan_with(taken)
         wider = list(dict.fromkeys(wider_ones(taken, columns, sorts=bool(sorting_in(before)))))
@@ -303,7 +312,7 @@ class Trial:
         """The plan with indexes; the numbers of those in it, with what is compared in them."""
         with self._undone():
             for number, index in enumerate(indexes):
-                self._judge.do(EMPTY, index.sql(f"{TRIED}{number}", _in_quotes))
+                self._judge.do(EMPTY, index.sql(f"{TRIED}{number}", in_quotes))
             plan = self.plan()
         used: dict[int, str] = {}
         for step in plan:
@@ -327,8 +336,8 @@ class Trial:
     def _differing(
         self, before: Steps, columns: Mapping[str, tuple[str, ...]]
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The columns of scanned tables that an index would serve, had they another type; and those that
-        one would serve, had they no collation of their own.
+        """The columns of scanned tables that an index would serve, had they another type; and those
+        that one would serve, had they no collation of their own.
         """
         types: list[str] = []
         collations: list[str] = []
@@ -354,13 +363,13 @@ class Trial:
     ) -> bool:
         """Whether an index on a column would be used, were that of another type."""
         typed = ", ".join(
-            f"{_in_quotes(column)} {kind if column == name else own}"
+            f"{in_quotes(column)} {kind if column == name else own}"
             + (" PRIMARY KEY" if key and own.upper() == "INTEGER" else "")
             for column, own, key in listed
         )
         with self._undone(), suppress(StatementError):
-            self._judge.do(EMPTY, f"DROP TABLE {_in_quotes(table)}")
-            self._judge.do(EMPTY, f"CREATE TABLE {_in_quotes(table)} ({typed})")
+            self._judge.do(EMPTY, f"DROP TABLE {in_quotes(table)}")
+            self._judge.do(EMPTY, f"CREATE TABLE {in_quotes(table)} ({typed})")
             plan = self.plan()
             if plan != before and not any("AUTOMATIC" in step for step in plan):
                 return False  # it is more that has changed
@@ -374,7 +383,7 @@ class Trial:
             with suppress(StatementError):
                 self._judge.rows(EMPTY, f"EXPLAIN SELECT 1 AS {name}")
                 return name
-        return _in_quotes(name)
+        return in_quotes(name)
 
     @contextmanager
     def _undone(self) -> Iterator[None]:
@@ -384,17 +393,3 @@ class Trial:
         finally:
             self._judge.do(EMPTY, "ROLLBACK TO queryprof")
             self._judge.do(EMPTY, "RELEASE queryprof")
-
-
-def _is_as_good(before: Steps, after: Steps) -> bool:
-    return compared_in(after) >= compared_in(before) and sorting_in(after) <= sorting_in(before)
-
-
-def _is_by_range(plan: Steps) -> bool:
-    """Whether an index of ours is searched by comparisons that are none for equality."""
-    found = [used[2] for step in plan if (used := USED.search(step)) and used[2]]
-    return any("=" not in re.sub("[<>]=", "", listed) for listed in found)
-
-
-def _in_quotes(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -33,7 +33,9 @@ class TriedIndex:
         return re.sub(r"\W+", "_", "_".join(words).replace(" COLLATE ", "_")).strip("_")[:56]
 
     def compared(self, listed: str) -> int:
-        """How many of its first terms a step of a plan lists as compared; the last may be by range."""
+        """How many of its first terms a step of a plan lists as compared; the last may be
+        by range.
+        """
         width = 0
         for term in self.terms:
             if not _is_listed(term, listed, "[=<>]"):
@@ -67,7 +69,9 @@ def as_used(
     is_sorted: bool,
     taken: Sequence[TriedIndex],
 ) -> tuple[TriedIndex, ...]:
-    """The indexes in a plan, without the terms that it has no use for: those of `taken` have one."""
+    """The indexes in a plan, without the terms that it has no use for: those of `taken`
+    have one.
+    """
     found: dict[TriedIndex, None] = {}
     for number, listed in used.items():
         index = indexes[number]

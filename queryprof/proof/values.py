@@ -25,7 +25,9 @@ def replaced(sql: str, values: Sequence[str]) -> str:
 
 
 def all_named(statement: str) -> str:
-    """A statement with names for its ? beside others that have one: a recorded text has ? for literals."""
+    """A statement with names for its ? beside others that have one: a recorded text has ? for
+    literals.
+    """
     names = placeholders(statement)
     if not any(name[0] in ":@$" for name in names):
         return statement

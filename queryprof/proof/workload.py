@@ -1,4 +1,6 @@
-"""The recorded statements, as far as they can be executed again: with values, and the time they took."""
+"""The recorded statements, as far as they can be executed again: with values, and the time they
+took.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ MOST_DRAWN = 1000
 """Values of so many parameters are drawn: each is looked for among all tokens of its statement."""
 
 OTHER_ROWS, OTHER_STEPS, OTHER_SUMS, ALIKE_ROWS = 3, 2, 1.3, 10
-"""Beyond so many times the rows, and a few, or VM steps a query with drawn values is another one."""
+"""Beyond so many times the rows, and a few, or VM steps a query with drawn values is
+another one."""
 
 PLACES = (0.17, 0.5, 0.83)
 """Where in a table values are drawn, from its first row (0) to its last (1)."""
@@ -58,7 +61,8 @@ class Sample:
 
     Attributes:
         is_drawn: the values are from the database, not recorded.
-        most_rows: one more than the program read of it, as a program need not read all; None: unknown.
+        most_rows: one more than the program read of it, as a program need not read all; None:
+            unknown.
     """
 
     sql: str
@@ -133,9 +137,14 @@ def queries_of(
         writes = verb_of(statement) in WRITES
         reads_all = fetches.get(statement) == {"fetchall"}
         query = Query(
-            statement, ns, executions, writes, rows=rows, reads_all=reads_all,
+            statement,
+            ns,
+            executions,
+            writes,
+            rows=rows,
+            reads_all=reads_all,
             vm_steps=steps / counted if counted else None,
-        )  # fmt: skip
+        )
         found.append(_with_samples(query, exemplars.get(statement, []), judge, schema, accesses))
     return tuple(found)
 
@@ -143,8 +152,9 @@ def queries_of(
 def other_work(query: Query, found: Sequence[Measured]) -> str:
     """Why what was measured with drawn values says nothing of the recorded executions; "": it may.
 
-    They are other executions where they return many times the rows, or take many times the VM steps, or a part of
-    them: of a list of values one is left in the text, and both ends of a range are one row's.
+    They are other executions where they return many times the rows, or take many times the VM
+    steps, or a part of them: of a list of values one is left in the text, and both ends of a range
+    are one row's.
     """
     if not query.samples[0].is_drawn or query.writes or not query.executions:
         return ""
@@ -159,8 +169,9 @@ def other_work(query: Query, found: Sequence[Measured]) -> str:
     if all(max(pair) <= times * max(1.0, min(pair)) for *pair, times in pairs):
         return ""
     return (
-        f"with values of the database it is another query ({rows_of(fmean(one.rows for one in found))},"
-        f" {average(rows)} in the recording): record with --parameters"
+        "with values of the database it is another query"
+        f" ({rows_of(fmean(one.rows for one in found))}, {average(rows)} in the recording): record"
+        " with --parameters"
     )
 
 

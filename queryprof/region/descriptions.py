@@ -29,9 +29,15 @@ if TYPE_CHECKING:
 
 AGGREGATE = (*KEY, *SUMS, *EXTREMES)
 STEP = (
-    "loop", "line", "gc_ticks", "durations_number", "durations_total_ns", "durations_max_ns",
-    "database_ticks", "first_cause",
-)  # fmt: skip
+    "loop",
+    "line",
+    "gc_ticks",
+    "durations_number",
+    "durations_total_ns",
+    "durations_max_ns",
+    "database_ticks",
+    "first_cause",
+)
 STEP_SUMS = ("durations_number", "durations_total_ns", "database_ticks", "gc_ticks")
 
 
@@ -92,9 +98,7 @@ class Descriptions:
         while first:
             columns = ("next", "statement", "path", "calls", "ticks")
             first, statement, path, calls, ticks = self._region.row("causes", first - 1, columns)
-            yield Cause(
-                self._statement(statement), self._path(path), calls, self._region.ns(ticks)
-            )  # fmt: skip
+            yield Cause(self._statement(statement), self._path(path), calls, self._region.ns(ticks))
 
     def lock_times(self, part: Part) -> list[LockTime]:
         """The longest waits for locks, and the longest holds of write locks, of each statement and

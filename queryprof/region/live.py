@@ -1,8 +1,10 @@
-"""Looks at processes while they run: what was added to the sums in their regions since the last look.
+"""Looks at processes while they run: what was added to the sums in their regions since the last
+look.
 
-Only the rows that changed are read in full, so a look takes milliseconds; the process takes no notice.
-What a process has in hand and not yet added up (a second's calls at the most, for a cursor that is
-being read) comes with a later look. A region that is emptied in between gives what it holds since then.
+Only the rows that changed are read in full, so a look takes milliseconds; the process takes no
+notice. What a process has in hand and not yet added up (a second's calls at the most, for a cursor
+that is being read) comes with a later look. A region that is emptied in between gives what it holds
+since then.
 """
 
 from __future__ import annotations
@@ -145,10 +147,15 @@ class _Process:
             self._paths = {0: ()}
         packed = region.packed("aggregates")
         found = ProcessActivity(
-            int(region["pid"]), self._command, self._directory, self.has_ended,
-            max(now_ns - self._looked_ns, 1), tuple(self._activities(packed)),
-            tuple(self._loop_activities()), tuple(self.held()),
-        )  # fmt: skip
+            int(region["pid"]),
+            self._command,
+            self._directory,
+            self.has_ended,
+            max(now_ns - self._looked_ns, 1),
+            tuple(self._activities(packed)),
+            tuple(self._loop_activities()),
+            tuple(self.held()),
+        )
         self._before, self._looked_ns = packed, now_ns
         return found
 
@@ -162,9 +169,15 @@ class _Process:
                 calls, total_ns, self_ns, counted, steps = map(int.__sub__, figures, was)
                 if calls > 0:
                     yield Activity(
-                        self._statement(statement), self._path(path), self._operation(operation),
-                        calls, self_ns, total_ns, counted, steps,
-                    )  # fmt: skip
+                        self._statement(statement),
+                        self._path(path),
+                        self._operation(operation),
+                        calls,
+                        self_ns,
+                        total_ns,
+                        counted,
+                        steps,
+                    )
 
     def _loop_activities(self) -> Iterator[LoopActivity]:
         region = self._region
@@ -185,9 +198,12 @@ class _Process:
             self._loops[number] = (all_lags, stalls.get(number, 0))
             added = {b: n - was.get(b, 0) for b, n in all_lags.items() if n > was.get(b, 0)}
             yield LoopActivity(
-                region.text(kind), self._thread(thread), added, longest_ns,
+                region.text(kind),
+                self._thread(thread),
+                added,
+                longest_ns,
                 stalls.get(number, 0) - stalled,
-            )  # fmt: skip
+            )
 
     def held(self) -> Iterator[HeldLock]:
         """Its write locks now."""
@@ -199,9 +215,13 @@ class _Process:
             if recording:
                 statement, path, thread = key
                 yield HeldLock(
-                    int(self._region["pid"]), self._thread(thread), self._statement(statement),
-                    self._path(path), identity, self._region.unix_ns(start_ticks),
-                )  # fmt: skip
+                    int(self._region["pid"]),
+                    self._thread(thread),
+                    self._statement(statement),
+                    self._path(path),
+                    identity,
+                    self._region.unix_ns(start_ticks),
+                )
 
     def plans(self, statement: str) -> list[str]:
         region = self._region

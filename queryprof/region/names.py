@@ -1,4 +1,6 @@
-"""The names of what the core numbers: kinds of code and of locks, and the sources of a loop's delays."""
+"""The names of what the core numbers: kinds of code and of locks, and the sources of a loop's
+delays.
+"""
 
 from __future__ import annotations
 

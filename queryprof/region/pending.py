@@ -157,10 +157,20 @@ class _Settling:
     def settle(self, calls: bytes) -> None:
         """Adds the calls in these rows."""
         names = [
-            "stage", "ignored", *KEY, "serial", "started_ticks", "ticks", "nested_ticks", "rows",
+            "stage",
+            "ignored",
+            *KEY,
+            "serial",
+            "started_ticks",
+            "ticks",
+            "nested_ticks",
+            "rows",
             *(name for name in self._region.tables["calls"].columns if name.startswith("pending_")),
-            "began_row", "count_before", "duration_ns", "settled_ns",
-        ]  # fmt: skip
+            "began_row",
+            "count_before",
+            "duration_ns",
+            "settled_ns",
+        ]
         columns = self._region.tables["calls"].columns
         names.sort(key=lambda name: columns[name].at)
         decoder = self._region.tables["calls"].decoder(names)
@@ -198,11 +208,14 @@ class _Settling:
         if not is_added:
             *owner, _ = key
             self._row((*owner, call["pending_operation"])).add_calls(
-                calls, call["pending_errors"], call["pending_rows"], total_ns,
+                calls,
+                call["pending_errors"],
+                call["pending_rows"],
+                total_ns,
                 self._own(total_ns, call["pending_nested_ticks"]),
                 self._region.ns(call["pending_min_ticks"]),
                 self._region.ns(call["pending_max_ticks"]),
-            )  # fmt: skip
+            )
         return total_ns
 
     def _was_added(self, number: int, count_before: int) -> bool:

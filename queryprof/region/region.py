@@ -80,14 +80,21 @@ class Table:
         self.at, self.row_bytes, self.capacity = int(at), int(row_bytes), int(capacity)
         self._decoders: dict[tuple[str, ...], struct.Struct] = {}
         self.columns = {column.name: column for column in map(Column, columns)}
-        if self.at < 0 or self.row_bytes < 1 or self.capacity < 0 or any(
-            column.at < 0 or column.at + column.bytes > self.row_bytes
-            for column in self.columns.values()
-        ):  # fmt: skip
+        if (
+            self.at < 0
+            or self.row_bytes < 1
+            or self.capacity < 0
+            or any(
+                column.at < 0 or column.at + column.bytes > self.row_bytes
+                for column in self.columns.values()
+            )
+        ):
             raise ValueError(f"table {self.name}")
 
     def decoder(self, names: Sequence[str]) -> struct.Struct:
-        """Unpacks these columns of a row, which are in the row's order; several values are bytes."""
+        """Unpacks these columns of a row, which are in the row's order; several values are
+        bytes.
+        """
         known = self._decoders.get(tuple(names))
         if known is not None:
             return known

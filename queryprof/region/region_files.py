@@ -37,6 +37,16 @@ def directories() -> list[str]:
     return [path for path in dict.fromkeys(named) if path.startswith("/") and "\n" not in path]
 
 
+def temporary_directory() -> str:
+    """Where files are that only this process knows."""
+    return os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 the files have unique names
+
+
+def is_removed(path: str) -> bool:
+    """Whether a file was removed, as far as this process can see from its root."""
+    return not os.path.lexists(path) and os.path.isdir(os.path.dirname(path))
+
+
 def resolved(path: str) -> str:
     """The path of a trace with its directory resolved."""
     directory, name = os.path.split(os.path.abspath(path))

@@ -1,10 +1,11 @@
 """The player: executes a workload on a database, in a process of its own.
 
-It is started by queryprof.replay.replaying, with the path of a file: an `Order` as JSON. Each statement is
-executed alone, under an authorizer that keeps it to the copy: a workload may be a stranger's.
+It is started by queryprof.replay.replaying, with the path of a file: an `Order` as JSON. Each
+statement is executed alone, under an authorizer that keeps it to the copy: a workload may be a
+stranger's.
 
-Transactions are as they were: where a connection was in one after an execution that is no BEGIN, and not
-before, the driver had begun it, and so does the player.
+Transactions are as they were: where a connection was in one after an execution that is no BEGIN,
+and not before, the driver had begun it, and so does the player.
 """
 
 from __future__ import annotations
@@ -44,11 +45,12 @@ LONGEST_PAUSE_S = 3600.0
 """At the recorded times; a workload may name any."""
 
 PATIENCE_S, PATIENCE_SHARE, MOST_PATIENCE_S = 60.0, 20.0, 3600.0
-"""An execution is interrupted when it takes so much longer than recorded, and so many times as long, but
-not more than the last: the workload may name any time."""
+"""An execution is interrupted when it takes so much longer than recorded, and so many times as
+long, but not more than the last: the workload may name any time."""
 
 GRACE_S = 5.0
-"""SQLite sees an interrupt between two of its steps: a player that is still in one then is ended."""
+"""SQLite sees an interrupt between two of its steps: a player that is still in one then is
+ended."""
 
 LOOK_S = 0.5
 
@@ -61,7 +63,8 @@ class Order:
         trace: beside which the workload is; recorded: the database's path there.
         database: the copy; pragmas: for each connection, name and value.
         workers: threads, each with connections of its own; 1: all in the recorded order.
-        part, parts: this process plays every so many-th transaction, from that one on; others the rest.
+        part, parts: this process plays every so many-th transaction, from that one on; others the
+            rest.
         speed: 0: as fast as it goes; 1: at the recorded times; 2: twice as fast.
         seconds: so long, from the beginning again when it is over; 0: once.
         profile: where to keep a trace; "" nowhere. result: where to write a `Played` as JSON.
@@ -196,7 +199,9 @@ class Player:
             connection.set_authorizer(self._authorizer)
 
     def interrupt(self) -> None:
-        """Interrupts an execution that takes much longer than it did; ends the process if it goes on."""
+        """Interrupts an execution that takes much longer than it did; ends the process if it goes
+        on.
+        """
         if not (runs := self._runs):
             return
         connection, one, start_s = runs

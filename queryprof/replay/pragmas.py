@@ -1,6 +1,7 @@
 """Which pragmas make a workload faster: a 2^k factorial experiment of replays.
 
-The method is Jain's: see queryprof.tuning.factorial. Times multiply, so that the model is of logarithms.
+The method is Jain's: see queryprof.tuning.factorial. Times multiply, so that the model is of
+logarithms.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from queryprof.tuning.pragmas import RISKS, Combination, Factor, PragmaExperimen
 SEED = 1
 
 DEFAULT_FACTORS = (
-    "journal_mode=delete,wal", "synchronous=full,normal", "cache_size=-2000,-64000",
+    "journal_mode=delete,wal",
+    "synchronous=full,normal",
+    "cache_size=-2000,-64000",
     "mmap_size=0,268435456",
-)  # fmt: skip
+)
 
 
 def parse_factor(text: str) -> Factor:

@@ -30,8 +30,8 @@ PLAYER = (
     "find_spec('queryprof') or sys.path.append(sys.argv[1])\n"
     "from queryprof.replay.player import main; main(sys.argv[2])"
 )
-"""The player's program: without the current directory and the environment's Python settings it may not find
-the package by itself.
+"""The player's program: without the current directory and the environment's Python settings it may
+not find the package by itself.
 """
 
 MOST_TIME_S, TIME_SHARE = 3600.0, 100.0
@@ -41,7 +41,8 @@ LONGEST_TIME_S = 7 * 24 * 3600.0
 """Whatever the workload says of the recording."""
 
 MOST_FILE_BYTES, FILE_SHARE = 1 << 30, 4
-"""A file may have so many bytes, and so many times those of the database and the workload together."""
+"""A file may have so many bytes, and so many times those of the database and the workload
+together."""
 
 NAME = re.compile(r"\w+")
 VALUE = re.compile(r"-?\w+")
@@ -90,9 +91,15 @@ def replay_of(trace: str, database: str) -> Replay:
     recorded = _recorded_path(workload, database)
     of_it = [one for one in workload.executions if one.database == recorded]
     return Replay(
-        trace, database, recorded, len(of_it), sum(max(0, one.duration_ns) for one in of_it) / 1e9,
-        workload.is_cut, _sites(of_it), workload.bytes,
-    )  # fmt: skip
+        trace,
+        database,
+        recorded,
+        len(of_it),
+        sum(max(0, one.duration_ns) for one in of_it) / 1e9,
+        workload.is_cut,
+        _sites(of_it),
+        workload.bytes,
+    )
 
 
 def _sites(executions: Iterable[Execution]) -> dict[str, str]:
@@ -127,9 +134,14 @@ def parse_pragma(text: str) -> tuple[str, str]:
 
 
 def played(
-    replay: Replay, setting: Setting, profile: str = "", workers: int = 1, speed: float = 0.0,
-    seconds: float = 0.0, processes: bool = False,
-) -> Played:  # fmt: skip
+    replay: Replay,
+    setting: Setting,
+    profile: str = "",
+    workers: int = 1,
+    speed: float = 0.0,
+    seconds: float = 0.0,
+    processes: bool = False,
+) -> Played:
     """Plays a workload once, on a fresh copy, which is removed.
 
     Args:
@@ -146,14 +158,25 @@ def played(
         parts = workers if processes else 1
         orders = [
             Order(
-                os.path.abspath(replay.trace), replay.recorded, copy, os.path.join(folder, f"result-{part}"),
-                pragmas, 1 if processes else workers, part, parts, speed, seconds,
+                os.path.abspath(replay.trace),
+                replay.recorded,
+                copy,
+                os.path.join(folder, f"result-{part}"),
+                pragmas,
+                1 if processes else workers,
+                part,
+                parts,
+                speed,
+                seconds,
                 os.path.join(folder, f"{part}.qprof") if profile else "",
-                min(MOST_TIME_S + TIME_SHARE * workers * (replay.recorded_s + seconds), LONGEST_TIME_S),
+                min(
+                    MOST_TIME_S + TIME_SHARE * workers * (replay.recorded_s + seconds),
+                    LONGEST_TIME_S,
+                ),
                 MOST_FILE_BYTES + FILE_SHARE * (os.path.getsize(copy) + replay.bytes),
             )
             for part in range(parts)
-        ]  # fmt: skip
+        ]
         players = [_started(order, setting) for order in orders]
         # Wait for all before reporting one that failed. A player ends with its standard input.
         try:
@@ -199,8 +222,8 @@ def _check_schema(replay: Replay, found: Played) -> None:
     if sum(found.left_out[reason] for reason in missing) > found.executions:
         what = missing[0].rpartition("no such ")[2]
         raise ProofError(
-            f"{replay.database}: it has no {what.replace(':', '')}, and most of the workload fails on it:"
-            " give a copy of the database as it was before the recording"
+            f"{replay.database}: it has no {what.replace(':', '')}, and most of the workload fails"
+            " on it: give a copy of the database as it was before the recording"
         )
 
 
@@ -213,8 +236,12 @@ def _started(order: Order, setting: Setting) -> subprocess.Popen[str]:
         environment["LD_PRELOAD"] = os.path.abspath(setting.library)
     return subprocess.Popen(
         [sys.executable, "-I", "-c", PLAYER, os.path.dirname(PACKAGE), path],
-        env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def _copy(database: str, copy: str, setting: Setting) -> None:

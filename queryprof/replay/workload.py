@@ -4,12 +4,13 @@ A file begins with the line `queryprof workload 2`. Then records follow, in the 
 machine, each with its kind in one byte:
 
     T  a text: its length (32 bits), UTF-8. Texts are numbered from 1 in their order.
-    C  a connection: its identity (64 bits), `S`, and the path of its main database; empty: in memory.
+    C  a connection: its identity (64 bits), `S`, and the path of its main database; empty: in
+        memory.
     E  an execution: start (ns since 1970, 64 bits), duration (ns, 64 bits), connection (64 bits),
        number of the text (32 bits; 0: none), number of the thread (16 bits), operation, whether it
-       raised, whether the connection is in a transaction after it (0 unknown, 1 no, 2 yes), 3 bytes of
-       padding, number of the call path (32 bits; below 2: not known), serial number (64 bits); then
-       its parameters.
+       raised, whether the connection is in a transaction after it (0 unknown, 1 no, 2 yes), 3 bytes
+       of padding, number of the call path (32 bits; below 2: not known), serial number (64 bits);
+       then its parameters.
     R  how many rows the execution of a serial number has served so far (64 bits each).
     P  a call path: its number and how many frames it has (32 bits each); of each, innermost first,
        `S` and its file, `S` and its function, and the line (32 bits).
@@ -239,9 +240,20 @@ class _Reader:
             self.is_damaged = True
             raise ValueError(operation)
         return serial, partial(
-            Execution, self._process, thread, connection, self._databases.get(connection), self._operations[operation], start, duration,
-            self._texts[text] if text else None, parameters, bool(failed), state, self._paths.get(path, ()),
-        )  # fmt: skip
+            Execution,
+            self._process,
+            thread,
+            connection,
+            self._databases.get(connection),
+            self._operations[operation],
+            start,
+            duration,
+            self._texts[text] if text else None,
+            parameters,
+            bool(failed),
+            state,
+            self._paths.get(path, ()),
+        )
 
     def _parameters(self, is_one: bool = False) -> Parameters:
         """Of an execution; `is_one`: of one of an executemany, which holds no further ones."""

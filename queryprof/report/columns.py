@@ -11,9 +11,20 @@ from queryprof.report.places import Places
 Cell = str | int | float | None
 
 FIGURES = (
-    "executions", "calls", "errors", "rows", "total_ns", "self_ns", "mean_ns", "p50_ns", "p95_ns",
-    "p99_ns", "max_ns", "vm_steps_per_execution", "full_scan_steps_per_execution",
-)  # fmt: skip
+    "executions",
+    "calls",
+    "errors",
+    "rows",
+    "total_ns",
+    "self_ns",
+    "mean_ns",
+    "p50_ns",
+    "p95_ns",
+    "p99_ns",
+    "max_ns",
+    "vm_steps_per_execution",
+    "full_scan_steps_per_execution",
+)
 
 
 def table_of(report: Report, dimension: str | None) -> tuple[Sequence[str], list[Sequence[Cell]]]:
@@ -40,7 +51,17 @@ def table_of(report: Report, dimension: str | None) -> tuple[Sequence[str], list
 
 def _figures(totals: Totals) -> tuple[Cell, ...]:
     return (
-        totals.executions, totals.calls, totals.errors, totals.rows, totals.total_ns,
-        totals.self_ns, totals.mean_ns, totals.p50_ns, totals.p95_ns, totals.p99_ns,
-        totals.max_ns, totals.vm_steps, totals.full_scan_steps,
-    )  # fmt: skip
+        totals.executions,
+        totals.calls,
+        totals.errors,
+        totals.rows,
+        totals.total_ns,
+        totals.self_ns,
+        totals.mean_ns,
+        totals.p50_ns,
+        totals.p95_ns,
+        totals.p99_ns,
+        totals.max_ns,
+        totals.vm_steps,
+        totals.full_scan_steps,
+    )

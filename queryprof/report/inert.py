@@ -50,7 +50,9 @@ def _shown(found: re.Match[str]) -> str:
 
 
 def csv_cell(text: str) -> str:
-    """A text as a cell: an apostrophe before what a spreadsheet would take for a formula (OWASP)."""
+    """A text as a cell: an apostrophe before what a spreadsheet would take for a formula
+    (OWASP).
+    """
     is_formula = text.startswith(_FORMULA_STARTS)
     if is_formula or (text.startswith("-") and not _NUMBER.fullmatch(text)):
         text = "'" + text

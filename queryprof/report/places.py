@@ -55,5 +55,7 @@ class Places:
 
 
 def numbered(file: str, line: int) -> str:
-    """file:line; of compiled code (Nuitka, Cython) the line is unknown, and of built-in code the file."""
+    """file:line; of compiled code (Nuitka, Cython) the line is unknown, and of built-in code the
+    file.
+    """
     return f"{file}:{line or '?'}" if file else ""

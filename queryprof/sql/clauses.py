@@ -18,28 +18,93 @@ BEFORE_ROWS = frozenset({"FROM", "JOIN", "AS", "MATERIALIZED"})
 """Before the parenthesis of a query whose rows are the statement's; of others, a value is taken."""
 
 ADDS_UP = frozenset(
-    {"COUNT", "SUM", "TOTAL", "AVG", "MAX", "MIN", "GROUP_CONCAT", "STRING_AGG", "JSON_GROUP_ARRAY",
-     "JSON_GROUP_OBJECT"}
-)  # fmt: skip
+    {
+        "COUNT",
+        "SUM",
+        "TOTAL",
+        "AVG",
+        "MAX",
+        "MIN",
+        "GROUP_CONCAT",
+        "STRING_AGG",
+        "JSON_GROUP_ARRAY",
+        "JSON_GROUP_OBJECT",
+    }
+)
 """Of a program's own functions SQLite alone knows which do so, too (Served.folds)."""
 
-COMPARES = frozenset({"=", "==", "<", ">", "<=", ">=", "<>", "!=", "IN", "LIKE", "GLOB", "IS", "BETWEEN"})  # fmt: skip
+COMPARES = frozenset(
+    {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "IN", "LIKE", "GLOB", "IS", "BETWEEN"}
+)
 CHOOSING = frozenset({"WHERE", "ON"})
 OTHER_CLAUSES = frozenset(
-    {"SELECT", "FROM", "JOIN", "GROUP", "ORDER", "HAVING", "LIMIT", "SET", "RETURNING", "UNION",
-     "EXCEPT", "INTERSECT", "VALUES", "WINDOW"}
-)  # fmt: skip
+    {
+        "SELECT",
+        "FROM",
+        "JOIN",
+        "GROUP",
+        "ORDER",
+        "HAVING",
+        "LIMIT",
+        "SET",
+        "RETURNING",
+        "UNION",
+        "EXCEPT",
+        "INTERSECT",
+        "VALUES",
+        "WINDOW",
+    }
+)
 AROUND_OPERANDS = frozenset(
-    {*COMPARES, *CHOOSING, *OTHER_CLAUSES, "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE", "END",
-     "ESCAPE", "BY", "ASC", "DESC", "NULLS", "LEFT", "INNER", "CROSS", "NATURAL", "USING", ",", ";"}
-)  # fmt: skip
+    {
+        *COMPARES,
+        *CHOOSING,
+        *OTHER_CLAUSES,
+        "AND",
+        "OR",
+        "NOT",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "END",
+        "ESCAPE",
+        "BY",
+        "ASC",
+        "DESC",
+        "NULLS",
+        "LEFT",
+        "INNER",
+        "CROSS",
+        "NATURAL",
+        "USING",
+        ",",
+        ";",
+    }
+)
 DEEPEST = 40
-"""Parentheses around a comparison, beyond which it is not looked at: each may be in the operands of all those
-around it.
+"""Parentheses around a comparison, beyond which it is not looked at: each may be in the operands of
+all those around it.
 """
 
 NO_FUNCTIONS = frozenset({"CAST", "IN", "AND", "OR", "NOT", "EXISTS", "VALUES"})
-NO_COLUMNS = frozenset({"AS", "COLLATE", "NULL", "TRUE", "FALSE", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE", "END"})  # fmt: skip
+NO_COLUMNS = frozenset(
+    {
+        "AS",
+        "COLLATE",
+        "NULL",
+        "TRUE",
+        "FALSE",
+        "AND",
+        "OR",
+        "NOT",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "END",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +112,8 @@ class Clauses:
     """What a statement has.
 
     Attributes:
-        chooses: WHERE; groups: GROUP BY; orders: ORDER BY; limits: LIMIT; skips: LIMIT with an offset:
-            of the queries whose rows are the statement's.
+        chooses: WHERE; groups: GROUP BY; orders: ORDER BY; limits: LIMIT; skips: LIMIT with an
+            offset: of the queries whose rows are the statement's.
         adds_up: it calls one of ADDS_UP, which read all rows.
         changed: the table that it writes to, in small letters; else empty.
     """
@@ -225,7 +290,9 @@ def keywords_of(operand: Sequence[Token]) -> frozenset[str]:
 
 
 def compared_of(statement: str, table: str) -> tuple[str, ...]:
-    """The columns that a statement compares under a table's name, or another name that it gives it."""
+    """The columns that a statement compares under a table's name, or another name that it
+    gives it.
+    """
     found = [
         column_of(operand)
         for comparison in comparisons_of(statement)

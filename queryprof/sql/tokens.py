@@ -1,4 +1,6 @@
-"""The tokens of a statement, as SQLite's tokenizer finds them (https://www.sqlite.org/draft/tokenreq.html)."""
+"""The tokens of a statement, as SQLite's tokenizer finds them
+(https://www.sqlite.org/draft/tokenreq.html).
+"""
 
 from __future__ import annotations
 
@@ -59,8 +61,8 @@ class Token(NamedTuple):
 
 
 def kept(function: Callable[[str], Made]) -> Callable[[str], Made]:
-    """A function of a statement that keeps what it has made: of many short ones, and of few long ones, so that
-    no file fills the memory with statements of ten thousand tokens.
+    """A function of a statement that keeps what it has made: of many short ones, and of few long
+    ones, so that no file fills the memory with statements of ten thousand tokens.
     """
     of_short, of_long = lru_cache(4096)(function), lru_cache(64)(function)
 

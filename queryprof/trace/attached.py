@@ -1,5 +1,5 @@
-"""The names of databases that a process has only attached: it records what the system calls their files
-(see queryprof/core/counters/database_paths.h), as the name itself is a value in a statement.
+"""The names of databases that a process has only attached: it records what the system calls their
+files (see queryprof/core/counters/database_paths.h), as the name itself is a value in a statement.
 """
 
 from __future__ import annotations

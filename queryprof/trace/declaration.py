@@ -12,8 +12,11 @@ the later.
 """
 
 REFERENCES = {
-    "path_id": "stack", "frames": "frame", "end_statement_id": "statement", "end_path_id": "stack",
-}  # fmt: skip
+    "path_id": "stack",
+    "frames": "frame",
+    "end_statement_id": "statement",
+    "end_path_id": "stack",
+}
 """The table that a column refers to, if its name is another; "frames" is a list of ids."""
 
 
@@ -64,8 +67,16 @@ class Table:
     """
 
     __slots__ = (
-        "columns", "has_id", "index", "intervals", "kept", "meaning", "name", "since", "width",
-    )  # fmt: skip
+        "columns",
+        "has_id",
+        "index",
+        "intervals",
+        "kept",
+        "meaning",
+        "name",
+        "since",
+        "width",
+    )
 
     def __init__(
         self,
@@ -142,8 +153,8 @@ def unknown(
 def histogram(name: str, *owner: Column, count: str = "count", since: int = 1) -> Table:
     return Table(
         name,
-        "Durations (ns) or numbers: how many fell in each bucket. Bucket b < 16 is b; above, an octave"
-        " has 16 buckets: from (16 + b % 16) << (b / 16 - 1) on.",
+        "Durations (ns) or numbers: how many fell in each bucket. Bucket b < 16 is b; above, an"
+        " octave has 16 buckets: from (16 + b % 16) << (b / 16 - 1) on.",
         (*owner, key("bucket"), Column(count)),
         since=since,
     )

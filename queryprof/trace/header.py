@@ -28,8 +28,8 @@ def is_trace(path: str) -> bool:
 def mode_without_changes(path: str) -> str:
     """The mode of a URI with which SQLite reads a database and changes none of its files.
 
-    A write-ahead log is read by the index beside it, as it is. Where there is none no program has the
-    database open, and it is read without a lock: with one the index would be made again.
+    A write-ahead log is read by the index beside it, as it is. Where there is none no program has
+    the database open, and it is read without a lock: with one the index would be made again.
     https://www.sqlite.org/uri.html
 
     Raises:

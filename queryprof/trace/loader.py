@@ -1,4 +1,6 @@
-"""From an open trace to a Profile: its rows are the model's objects, in the same order of fields."""
+"""From an open trace to a Profile: its rows are the model's objects, in the same order of
+fields.
+"""
 
 from __future__ import annotations
 
@@ -172,10 +174,17 @@ class _Loader:
         for number, kind, thread, has_steps, *sums in rows:
             timer, beat = lags.get((number, "timer")), lags.get((number, "beat"))
             yield _made(
-                Loop, kind, thread, bool(has_steps), *sums, timer or Distribution(),
-                beat or Distribution(), steps[number], stalls[number],
+                Loop,
+                kind,
+                thread,
+                bool(has_steps),
+                *sums,
+                timer or Distribution(),
+                beat or Distribution(),
+                steps[number],
+                stalls[number],
                 tuple(events[number]),
-            )  # fmt: skip
+            )
 
     def _steps(self) -> Mapping[int, tuple[Step, ...]]:
         rows = self._sorted("step", "-total_ns")
@@ -228,11 +237,17 @@ class _Loader:
             duration = histograms.get((number, "duration"), {})
             asked = histograms.get((number, "queries"), {})
             yield Span(
-                names[number], count, errors, cpu_count, cpu_ns, database_ns,
+                names[number],
+                count,
+                errors,
+                cpu_count,
+                cpu_ns,
+                database_ns,
                 Distribution(count, total_ns, max_ns, duration),
                 Distribution(count, queries, queries_max, asked),
-                tuple(repeats[names[number]]), statuses[names[number]],
-            )  # fmt: skip
+                tuple(repeats[names[number]]),
+                statuses[names[number]],
+            )
 
     def _slow_spans(self) -> Iterator[SlowSpan]:
         rows = self._sorted("span_slowest", "span_id", "-duration_ns")
@@ -242,9 +257,7 @@ class _Loader:
             runs[owner].append(SpanRun(*row))
         for number, *facts, failed, status, queue_ns, cpu_ns in rows:
             in_order = sorted(runs[number], key=lambda run: run.start_ns)
-            yield _made(
-                SlowSpan, *facts, bool(failed), status, tuple(in_order), queue_ns, cpu_ns
-            )  # fmt: skip
+            yield _made(SlowSpan, *facts, bool(failed), status, tuple(in_order), queue_ns, cpu_ns)
 
     def _handoffs(self) -> Iterator[Handoff]:
         rows = list(self._rows("handoff"))

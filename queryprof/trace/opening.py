@@ -67,8 +67,9 @@ def connect(path: str) -> sqlite3.Connection:
 
 
 def _has_journal(path: str) -> bool:
-    """Raises TraceError: it is that of several databases. SQLite would remove the file that it names,
-    whatever that is (https://www.sqlite.org/fileformat.html#the_rollback_journal); a trace has none such.
+    """Raises TraceError: it is that of several databases. SQLite would remove the file that it
+    names, whatever that is (https://www.sqlite.org/fileformat.html#the_rollback_journal); a trace
+    has none such.
     """
     journal = path + "-journal"
     if not os.path.isfile(journal) or os.path.islink(journal):

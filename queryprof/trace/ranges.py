@@ -26,10 +26,20 @@ sums that do not fit 64 bits into real numbers."""
 LARGEST_REAL = 1e42
 """More than the square of LARGEST_SUM."""
 
-COUNTS = frozenset({
-    "calls", "cancelled", "count", "counted", "cpu_count", "errors", "pid", "queries", "runs",
-    "steps",
-})  # fmt: skip
+COUNTS = frozenset(
+    {
+        "calls",
+        "cancelled",
+        "count",
+        "counted",
+        "cpu_count",
+        "errors",
+        "pid",
+        "queries",
+        "runs",
+        "steps",
+    }
+)
 """Columns that are never below zero."""
 
 LEAST_DIFFERENCE = -(1 << 40)
@@ -73,9 +83,11 @@ def _check_of(column: Column) -> Check:
 def _range_of(column: str) -> Check:
     """The check of a column of numbers."""
     bounds = {
-        "bucket": (0, LARGEST_BUCKET), "line": (0, LARGEST_LINE),
-        "first_line": (0, LARGEST_LINE), "value": (1, LATEST_NS),
-    }  # fmt: skip
+        "bucket": (0, LARGEST_BUCKET),
+        "line": (0, LARGEST_LINE),
+        "first_line": (0, LARGEST_LINE),
+        "value": (1, LATEST_NS),
+    }
     if column in bounds:
         return _between(*bounds[column])
     if column.endswith("_unix_ns"):

@@ -24,11 +24,15 @@ JOINED = {
     SUM: "{0} = {0} + excluded.{0}",
     MOST: "{0} = max({0}, excluded.{0})",
     # An addition may have counters and no calls: then it has no shortest call.
-    LEAST: "{0} = CASE WHEN excluded.count = 0 THEN {0} WHEN count = 0 THEN excluded.{0}"
-    " ELSE min({0}, excluded.{0}) END",
+    LEAST: (
+        "{0} = CASE WHEN excluded.count = 0 THEN {0} WHEN count = 0 THEN excluded.{0}"
+        " ELSE min({0}, excluded.{0}) END"
+    ),
     FIRST: "{0} = coalesce({0}, excluded.{0})",
-    LONGEST: "{0} = CASE WHEN excluded.{0} IS NOT NULL AND excluded.max_ns >= max_ns"
-    " THEN excluded.{0} ELSE {0} END",
+    LONGEST: (
+        "{0} = CASE WHEN excluded.{0} IS NOT NULL AND excluded.max_ns >= max_ns"
+        " THEN excluded.{0} ELSE {0} END"
+    ),
     LAST: "{0} = excluded.{0}",
 }
 """By role: the SQL by which a column of one row and that of another become one."""

@@ -52,7 +52,8 @@ TABLES = (
             unknown("counters_off", "why SQLite's counters are unknown; NULL: they are on"),
             last(
                 "call_cost_ns",
-                "of older traces: what the profiler added to one call, calibrated; 0: it is in flush_ns",
+                "of older traces: what the profiler added to one call, calibrated; 0: it is in"
+                " flush_ns",
                 "REAL",
             ),
             last("flushes", "turns: once a second, what was in flight was added up"),
@@ -174,8 +175,8 @@ TABLES = (
     ),
     Table(
         "stack_sample",
-        "Whole stacks, of all slow executions (10 ms and more) and of 1 in 64 others weighted by 64:"
-        " estimates of how many executions, and how much time, each stack stands for.",
+        "Whole stacks, of all slow executions (10 ms and more) and of 1 in 64 others weighted by"
+        " 64: estimates of how many executions, and how much time, each stack stands for.",
         (key("statement_id"), key("stack_id"), Column("executions"), Column("ns")),
     ),
     Table(
@@ -235,7 +236,8 @@ TABLES = (
     histogram("step_histogram", key("step_id"), since=2),
     Table(
         "step_cause",
-        "The database time of steps: the first 24 pairs of a step; what is missing is in database_ns.",
+        "The database time of steps: the first 24 pairs of a step; what is missing is in"
+        " database_ns.",
         (key("step_id"), *CAUSE),
         since=2,
     ),
@@ -281,8 +283,8 @@ TABLES = (
     ),
     Table(
         "plan",
-        "How SQLite runs a statement on a database, as EXPLAIN QUERY PLAN told when the statement was"
-        " first met with a schema: one row for each different answer.",
+        "How SQLite runs a statement on a database, as EXPLAIN QUERY PLAN told when the statement"
+        " was first met with a schema: one row for each different answer.",
         (
             key("statement_id"),
             text("database", "its file; ':memory:' when it has none"),
@@ -375,8 +377,8 @@ TABLES = (
     ),
     Table(
         "source",
-        "A Python file of the program's own code as it was at the end. Lines of it are shown where its"
-        " content is still this: a trace may name any file, and cannot know what is in it.",
+        "A Python file of the program's own code as it was at the end. Lines of it are shown where"
+        " its content is still this: a trace may name any file, and cannot know what is in it.",
         (text("file"), text("sha256", "of its content, hexadecimal"), last("bytes")),
         since=8,
     ),

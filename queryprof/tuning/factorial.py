@@ -1,4 +1,5 @@
-"""2^k r factorial experiments: how much each of k factors, and each interaction, changes a response.
+"""2^k r factorial experiments: how much each of k factors, and each interaction, changes a
+response.
 
 After R. Jain, The Art of Computer Systems Performance Analysis (1991), chapters 17 and 18. Every
 factor has two levels, -1 and +1; each of the 2^k combinations is run r times. The additive model:

@@ -9,8 +9,8 @@ from queryprof.tuning.factorial import Effects, Trial
 
 CORRUPTS = "a power failure may corrupt the database, or lose what was committed"
 LAST_COMMITS = (
-    "a power failure may lose the last commits with a write-ahead log; without one it may, in theory,"
-    " corrupt the database on old file systems"
+    "a power failure may lose the last commits with a write-ahead log; without one it may, in"
+    " theory, corrupt the database on old file systems"
 )
 
 RISKS = {

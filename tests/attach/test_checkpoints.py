@@ -98,10 +98,9 @@ def test_a_disk_that_is_full_for_a_while(
     directory = str(tmp_path / "x.parts")
     os.mkdir(directory)
     code = (
-        "import queryprof.session as module\n"
-        "module.session.start()\n"
-        f"module.session.open_trace(module.Target({directory + '/t.qprof'!r}, None, {directory!r}, is_collected=True))\n"
-        f"work(5)\n{DIES}"
+        "import queryprof.session as"
+        f" module\nmodule.session.start()\nmodule.session.open_trace(module.Target({directory + '/t.qprof'!r},"
+        f" None, {directory!r}, is_collected=True))\nwork(5)\n{DIES}"
     )
     for _ in range(3):
         killed(script(code))

@@ -255,8 +255,12 @@ def test_any_driver_by_name(
 
 
 BROKEN = {
-    "raise RuntimeError('no\\nlibrary')": "psycopg     not measured: it cannot be imported: no library",
-    "__version__ = '0.1'": "psycopg     not measured: psycopg 0.1 has no Cursor; too old, or too new?",
+    "raise RuntimeError('no\\nlibrary')": (
+        "psycopg     not measured: it cannot be imported: no library"
+    ),
+    "__version__ = '0.1'": (
+        "psycopg     not measured: psycopg 0.1 has no Cursor; too old, or too new?"
+    ),
     "class Cursor: pass": "psycopg     not measured: Cursor of psycopg has none of execute",
 }
 
@@ -268,8 +272,11 @@ def test_a_broken_driver(
 ) -> None:
     """One line in the doctor's report; the program runs on, and fails only as it does bare."""
     script(source, "psycopg.py")
-    program = script("import sys\ntry:\n  import psycopg\nexcept RuntimeError as e:\n  print(e)\n"
-                     "import sqlite3; sqlite3.connect('').execute('SELECT 1')\nprint('ran on')", "p.py")  # fmt: skip
+    program = script(
+        "import sys\ntry:\n  import psycopg\nexcept RuntimeError as e:\n  print(e)\n"
+        "import sqlite3; sqlite3.connect('').execute('SELECT 1')\nprint('ran on')",
+        "p.py",
+    )
     env = {"PYTHONPATH": str(tmp_path)}
     doctor = queryprof("doctor", env=env)
     assert (doctor.returncode, doctor.stderr) == (0, "")
@@ -326,9 +333,13 @@ def test_awaiting_an_awaited_call_is_like_awaiting_the_coroutine(
         cursor = Cursor()
         seen: list[object] = []
         for query, parameters in (
-            ("fast", None), ("raise", None), ("return", (1, 2)), ("return", None),
-            ("return", StopIteration(5)), ("return", ValueError("x")),
-        ):  # fmt: skip
+            ("fast", None),
+            ("raise", None),
+            ("return", (1, 2)),
+            ("return", None),
+            ("return", StopIteration(5)),
+            ("return", ValueError("x")),
+        ):
             try:
                 result = await cursor.execute(query, parameters)
                 seen.append(result if result is not cursor else "the cursor")

@@ -67,8 +67,11 @@ def test_a_program_with_little_address_space_has_it_for_itself(
     environment = {**os.environ, "PYTHONPATH": startup()}
     done = subprocess.run(
         [sys.executable, script(LIMITED), str(room_mib), trace],
-        env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (0, f"[(1,)] {20 << 20}\n")
     assert ("the limit of the address space (ulimit -v) leaves" in done.stderr) != is_recorded
     assert trace.exists() == is_recorded

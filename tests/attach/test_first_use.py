@@ -22,24 +22,36 @@ from queryprof.hooks.first_use import MEASURED, FirstUse
 from queryprof.hooks.libraries import HOMES
 from queryprof.model import Profile
 
-LOADED = "import sys, json; print(json.dumps(sorted(name for name in sys.modules if name.startswith('queryprof'))))"
+LOADED = (
+    "import sys, json; print(json.dumps(sorted(name for name in sys.modules if"
+    " name.startswith('queryprof'))))"
+)
 
 RUN = "db = sqlite3.connect(':memory:'); db.execute('SELECT 1 + ?', (1,)).fetchall()"
 
 CHILDREN = {
     "plain": f"import sqlite3; {RUN}",
     "in a function": f"def f():\n  import sqlite3\n  {RUN}\nf()",
-    "a thread": f"import threading\ndef f():\n  import sqlite3\n  {RUN}\nt = threading.Thread(target=f); t.start(); t.join()",
-    "a fork": f"import os, sys\nif not os.fork():\n  import sqlite3\n  {RUN}\n  sys.exit()\nos.wait()",
+    "a thread": (
+        f"import threading\ndef f():\n  import sqlite3\n  {RUN}\nt = threading.Thread(target=f);"
+        " t.start(); t.join()"
+    ),
+    "a fork": (
+        f"import os, sys\nif not os.fork():\n  import sqlite3\n  {RUN}\n  sys.exit()\nos.wait()"
+    ),
     "after chdir": f"import os; os.chdir('/'); import sqlite3; {RUN}",
     "beside asyncio": f"import asyncio, sqlite3\nasync def f():\n  {RUN}\nasyncio.run(f())",
     "at the end": f"import atexit\n@atexit.register\ndef f():\n  {RUN}\nimport sqlite3",
     "imported at the end": f"import atexit\n@atexit.register\ndef f():\n  import sqlite3\n  {RUN}",
-    "in a process of multiprocessing": "import multiprocessing\ndef f():\n  import sqlite3\n  "
-    f"{RUN}\nif __name__ == '__main__':\n  p = multiprocessing.get_context('spawn').Process(target=f); p.start(); p.join()",
+    "in a process of multiprocessing": (
+        f"import multiprocessing\ndef f():\n  import sqlite3\n  {RUN}\nif __name__ == '__main__':\n"
+        "  p = multiprocessing.get_context('spawn').Process(target=f); p.start(); p.join()"
+    ),
     "by the C module": f"import _sqlite3 as sqlite3; {RUN}",
-    "after a finder of its own": "import sys\nclass Finder:\n  def find_spec(self, *a): return None\n"
-    f"sys.meta_path.insert(0, Finder())\nimport sqlite3; {RUN}",
+    "after a finder of its own": (
+        "import sys\nclass Finder:\n  def find_spec(self, *a): return None\n"
+        f"sys.meta_path.insert(0, Finder())\nimport sqlite3; {RUN}"
+    ),
 }
 
 PARENT = (
@@ -69,10 +81,16 @@ def recorded(tmp_path: Path, queryprof: Run) -> Recorded:
 def test_a_child_that_imports_nothing_measured_loads_next_to_nothing(recorded: Recorded) -> None:
     output, profile = recorded(LOADED)
     assert json.loads(output) == [
-        "queryprof", "queryprof.core", "queryprof.core.held_signals", "queryprof.core.own_imports",
-        "queryprof.core.user_code", "queryprof.hooks", "queryprof.hooks.autoload", "queryprof.hooks.first_use",
+        "queryprof",
+        "queryprof.core",
+        "queryprof.core.held_signals",
+        "queryprof.core.own_imports",
+        "queryprof.core.user_code",
+        "queryprof.hooks",
+        "queryprof.hooks.autoload",
+        "queryprof.hooks.first_use",
         "queryprof.hooks.libraries",
-    ]  # fmt: skip
+    ]
     assert len(profile.processes) == 1
 
 
@@ -89,7 +107,10 @@ def test_whatever_it_imports_first_is_counted(recorded: Recorded, text: str) -> 
 
 
 def test_a_span_before_the_driver_is_imported_is_kept(recorded: Recorded) -> None:
-    text = f"import queryprof\nassert queryprof.is_installed()\nwith queryprof.span('job'):\n  import sqlite3\n  {RUN}"
+    text = (
+        "import queryprof\nassert queryprof.is_installed()\nwith queryprof.span('job'):\n  import"
+        f" sqlite3\n  {RUN}"
+    )
     _, profile = recorded(text)
     assert {one.span for one in profile.aggregates if one.statement == "SELECT ? + ?"} == {"job"}
 
@@ -106,7 +127,10 @@ def test_wrong_settings_are_said_once_and_nothing_is_changed(
     (tmp_path / "parent.py").write_text(PARENT)
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "setup.cfg").write_text("[queryprof]\nparameters = perhaps\n")
-    child = f"import os, subprocess, sys; os.chdir('sub'); subprocess.run([sys.executable, '-c', \"import sqlite3; {RUN}; print(2)\"])"
+    child = (
+        "import os, subprocess, sys; os.chdir('sub'); subprocess.run([sys.executable, '-c',"
+        f' "import sqlite3; {RUN}; print(2)"])'
+    )
     done = queryprof("run", "--no-report", "-o", "t.qprof", "parent.py", "-c", child, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "2\n")
     assert done.stderr.count("this process is not recorded: ") == 1
@@ -127,9 +151,16 @@ def test_its_environment_is_that_of_its_start(tmp_path: Path, queryprof: Run) ->
         f"import os; os.environ.clear(); import sqlite3; {RUN}; print(dict(os.environ))"
     )
     done = queryprof(
-        "run", "--no-report", "--parameters", "--record-workload", "-o", "t.qprof", "parent.py", "child.py",
+        "run",
+        "--no-report",
+        "--parameters",
+        "--record-workload",
+        "-o",
+        "t.qprof",
+        "parent.py",
+        "child.py",
         cwd=tmp_path,
-    )  # fmt: skip
+    )
     assert (done.returncode, done.stdout) == (0, "{}\n")
     profile = read_profile(str(tmp_path / "t.qprof"))
     assert [one.parameters for one in profile.exemplars if one.sql] != []

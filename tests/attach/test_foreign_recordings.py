@@ -104,8 +104,9 @@ def test_a_damaged_header(program: Program, queryprof: Run, damage: str) -> None
         file.write(new)
     result = queryprof("report", "x.qprof")
     assert (result.returncode, result.stderr) == (
-        2, "queryprof: x.qprof: there is no such trace\n",
-    )  # fmt: skip
+        2,
+        "queryprof: x.qprof: there is no such trace\n",
+    )
     result = program("work(7)\n")
     assert (result.returncode, result.stderr) == (0, "")
     assert asked() == 7
@@ -254,7 +255,9 @@ def test_own_memory_needs_no_file() -> None:
 
 @pytest.mark.slow
 def test_a_command_is_read_again_and_again(tmp_path: Path) -> None:
-    """While its runner takes the regions of its children: each child counts once, whoever has it."""
+    """While its runner takes the regions of its children: each child counts once, whoever
+    has it.
+    """
     path = tmp_path / "many.py"
     path.write_text(
         "import os, sqlite3, time\n"

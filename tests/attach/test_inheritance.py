@@ -37,7 +37,10 @@ with open(os.environ["FOUND"], "w") as file:
     json.dump(found, file)
 """
 
-SHELL = "grep -E 'Sig(Blk|Ign|Cgt)' /proc/self/status; ls -l /proc/self/fd | sed 's/.* //' | grep -v /proc; ulimit -a; umask"
+SHELL = (
+    "grep -E 'Sig(Blk|Ign|Cgt)' /proc/self/status; ls -l /proc/self/fd | sed 's/.* //' | grep -v"
+    " /proc; ulimit -a; umask"
+)
 
 
 def ignore(*numbers: int) -> Callable[[], None]:
@@ -68,13 +71,17 @@ STARTS: dict[str, Callable[[], None]] = {
     "plain": lambda: None,
     "nohup": ignore(signal.SIGHUP),
     "in the background": ignore(signal.SIGINT, signal.SIGQUIT),
-    "all ignored": ignore(*(set(signal.valid_signals()) - {9, 19, 32, 33, signal.SIGPIPE, signal.SIGXFSZ})),
-    "blocked": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGTERM}) and None,
+    "all ignored": ignore(
+        *(set(signal.valid_signals()) - {9, 19, 32, 33, signal.SIGPIPE, signal.SIGXFSZ})
+    ),
+    "blocked": (
+        lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGTERM}) and None
+    ),
     "limits": limit,
     "descriptors": hand_over,
     "closed streams": close_streams,
     "own session": os.setsid,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("start", STARTS)
@@ -84,11 +91,18 @@ def test_a_recorded_command_inherits_what_a_bare_one_does(start: str, tmp_path: 
     for command in ([sys.executable], [QUERYPROF, "run", "--no-report", "-o", "x.qprof"]):
         name = tmp_path / "found.json"
         done = subprocess.run(
-            [*command, "program.py"], cwd=tmp_path, preexec_fn=STARTS[start], check=False,
-            close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, env={**os.environ, "FOUND": str(name)},
-            restore_signals=True, process_group=0 if start != "own session" else None,
-        )  # fmt: skip
+            [*command, "program.py"],
+            cwd=tmp_path,
+            preexec_fn=STARTS[start],
+            check=False,
+            close_fds=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "FOUND": str(name)},
+            restore_signals=True,
+            process_group=0 if start != "own session" else None,
+        )
         assert done.returncode == 0
         found.append(json.loads(name.read_text()))
         name.unlink()
@@ -106,10 +120,16 @@ def test_a_command_of_another_language_does_so_too(start: str, tmp_path: Path) -
     outputs = []
     for command in ([], [QUERYPROF, "run", "--no-report", "-o", "x.qprof", "--"]):
         done = subprocess.run(
-            [*command, "sh", "-c", SHELL], cwd=tmp_path, preexec_fn=STARTS[start], text=True,
-            close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
+            [*command, "sh", "-c", SHELL],
+            cwd=tmp_path,
+            preexec_fn=STARTS[start],
+            text=True,
+            close_fds=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
         outputs.append([line for line in done.stdout.splitlines() if "pipe:" not in line])
     bare, recorded = outputs
     assert recorded == bare
@@ -121,10 +141,14 @@ def test_an_ignored_signal_ends_nothing(start: str, tmp_path: Path) -> None:
     number = signal.SIGHUP if start == "nohup" else signal.SIGINT
     code = "import sys; print('ready', flush=True); sys.stdin.readline(); print('lived')"
     with subprocess.Popen(
-        [QUERYPROF, "run", "--no-report", "-o", "x.qprof", "-c", code], cwd=tmp_path,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=STARTS[start], text=True,
+        [QUERYPROF, "run", "--no-report", "-o", "x.qprof", "-c", code],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        preexec_fn=STARTS[start],
+        text=True,
         process_group=0,
-    ) as process:  # fmt: skip
+    ) as process:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
         os.killpg(process.pid, number)
@@ -141,9 +165,13 @@ def test_a_signal_that_the_program_handles_again_reaches_it(tmp_path: Path) -> N
         "while True: time.sleep(0.05)  # a pause() would miss a signal before it\n"
     )
     with subprocess.Popen(
-        [QUERYPROF, "run", "--no-report", "-o", "x.qprof", "-c", code], cwd=tmp_path,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=STARTS["nohup"], text=True,
-    ) as process:  # fmt: skip
+        [QUERYPROF, "run", "--no-report", "-o", "x.qprof", "-c", code],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=STARTS["nohup"],
+        text=True,
+    ) as process:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGHUP)

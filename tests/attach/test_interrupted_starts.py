@@ -37,8 +37,12 @@ def interrupted(tmp_path: Path) -> dict[str, str]:
 def test_below_run(interrupted: dict[str, str], tmp_path: Path) -> None:
     environment = {**interrupted, "PYTHONPATH": os.pathsep.join([STARTUP, str(tmp_path)])}
     done = subprocess.run(
-        [sys.executable, "-c", "print(1)"], env=environment, capture_output=True, text=True, check=False
-    )  # fmt: skip
+        [sys.executable, "-c", "print(1)"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 

@@ -41,7 +41,9 @@ def may_unshare() -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
 def test_processes_of_another_namespace(queryprof: Run, script: Script) -> None:
-    """Whether they live cannot be told: they are taken when the command has ended, and not before."""
+    """Whether they live cannot be told: they are taken when the command has ended, and not
+    before.
+    """
     path = script(
         "for number in range(70):\n"
         "    if not os.fork():\n"
@@ -55,7 +57,9 @@ def test_processes_of_another_namespace(queryprof: Run, script: Script) -> None:
 
 @pytest.mark.skipif(not may_unshare(), reason="may not make namespaces")
 def test_the_first_process_of_a_container_has_the_program_s_status(tmp_path: Path) -> None:
-    """A signal of its own does not end it: the status is a shell's of a command that the signal ended."""
+    """A signal of its own does not end it: the status is a shell's of a command that the signal
+    ended.
+    """
     killed = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
     command = [QUERYPROF, "run", "--no-report", "-o", tmp_path / "t.qprof", "-c", killed]
     done = subprocess.run(
@@ -74,8 +78,9 @@ def test_a_container_that_is_gone(queryprof: Run, script: Script) -> None:
     )
     subprocess.run(
         [*NAMESPACE, f"mount -t tmpfs none {SHARED_MEMORY} && exec {sys.executable} {path}"],
-        capture_output=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        check=False,
+    )
     assert not regions_of("x.qprof")
     assert asked() > 50
     assert queryprof("report", "x.qprof").returncode == 0

@@ -1,5 +1,5 @@
-"""What queryprof imports in the program's process changes nothing there: no file of the program with a
-name of the standard library is run, and no import of another thread is waited for.
+"""What queryprof imports in the program's process changes nothing there: no file of the program
+with a name of the standard library is run, and no import of another thread is waited for.
 """
 
 from __future__ import annotations
@@ -15,8 +15,24 @@ import pytest
 
 import queryprof
 
-SHADOWS = ("ast", "dataclasses", "fnmatch", "hashlib", "json", "shutil", "signal", "string", "struct",
-           "subprocess", "tempfile", "textwrap", "threading", "typing", "tomllib", "uuid")  # fmt: skip
+SHADOWS = (
+    "ast",
+    "dataclasses",
+    "fnmatch",
+    "hashlib",
+    "json",
+    "shutil",
+    "signal",
+    "string",
+    "struct",
+    "subprocess",
+    "tempfile",
+    "textwrap",
+    "threading",
+    "typing",
+    "tomllib",
+    "uuid",
+)
 """Modules of the standard library that sqlite3 does not import."""
 
 PROGRAM = """
@@ -31,8 +47,10 @@ WAYS = {
     "bare": QUERY,
     "installed": f"import queryprof\nqueryprof.install('x.qprof')\n{QUERY}",
     "ended": f"import queryprof\nqueryprof.install('x.qprof')\n{QUERY}queryprof.uninstall()\n",
-    "block": f"import queryprof\nwith queryprof.profile('x.qprof') as p:\n    {QUERY}"
-    "p.report(file=open('report.txt', 'w'))\n",
+    "block": (
+        f"import queryprof\nwith queryprof.profile('x.qprof') as p:\n    {QUERY}"
+        "p.report(file=open('report.txt', 'w'))\n"
+    ),
 }
 
 
@@ -52,9 +70,27 @@ def test_files_with_names_of_the_standard_library_are_the_programs(
     assert (tmp_path / "x.qprof").exists() == (way != "bare")
 
 
-AT_START = ("array", "collections", "contextlib", "datetime", "enum", "functools", "ipaddress", "keyword",
-            "operator", "re", "reprlib", "selectors", "socket", "sqlite3", "struct", "types", "urllib")  # fmt: skip
-"""What reading a trace imports that is at the path already, before the program's directory is in sys.path."""
+AT_START = (
+    "array",
+    "collections",
+    "contextlib",
+    "datetime",
+    "enum",
+    "functools",
+    "ipaddress",
+    "keyword",
+    "operator",
+    "re",
+    "reprlib",
+    "selectors",
+    "socket",
+    "sqlite3",
+    "struct",
+    "types",
+    "urllib",
+)
+"""What reading a trace imports that is at the path already, before the program's directory is in
+sys.path."""
 
 
 @pytest.mark.parametrize("arguments", [["app.py"], ["-m", "app"], ["-c", "import app"]])
@@ -71,9 +107,13 @@ def test_so_are_those_that_a_start_with_the_process_needs(
     for value in ("", "t.qprof"):
         shutil.copy(tmp_path / "before.qprof", tmp_path / "t.qprof")
         done = subprocess.run(
-            [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False,
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
             env={**os.environ, "QUERYPROF": value, "PYTHONPATH": ""},
-        )  # fmt: skip
+        )
         outputs.append((done.returncode, done.stdout, done.stderr))
     assert outputs[1] == outputs[0]
 
@@ -122,11 +162,17 @@ queryprof.uninstall()
 def test_a_start_while_another_thread_imports_what_is_attached_to(
     tmp_path: Path, module: str
 ) -> None:
-    """asyncio.base_events is not there yet, half imported, or imported for a package that is not."""
+    """asyncio.base_events is not there yet, half imported, or imported for a package that
+    is not.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", HALF, module], cwd=tmp_path, capture_output=True, text=True,
-        timeout=100, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", HALF, module],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
     assert (done.stdout, done.stderr) == ("['asyncio']\n", "")
 
 

@@ -116,8 +116,8 @@ def test_multiprocessing(queryprof: Run, script: Script, method: str) -> None:
 def test_fork_inside_a_query_and_while_threads_flush(queryprof: Run, script: Script) -> None:
     """A child forked from inside a SQL function records its own calls alone.
 
-    No thread is inside of SQLite then: its mutex of memory would be taken in the child for ever, also
-    in a program that is not recorded (4 of 150 runs).
+    No thread is inside of SQLite then: its mutex of memory would be taken in the child for ever,
+    also in a program that is not recorded (4 of 150 runs).
     """
     path = script(
         WORK + "import os, threading, warnings\n"
@@ -261,9 +261,13 @@ def test_full_disk(script: Script) -> None:
         "print('done')\n"
     )
     result = subprocess.run(
-        [sys.executable, path], capture_output=True, text=True, timeout=100, check=False,
+        [sys.executable, path],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
         preexec_fn=limit_file_size,
-    )  # fmt: skip
+    )
     assert (result.returncode, result.stdout) == (0, "done\n")
     assert len(result.stderr.splitlines()) == 1
     assert "the trace is not written" in result.stderr

@@ -20,9 +20,13 @@ def test_budgets(run: Run) -> None:
     suite()
     text = Path("test_suite.py").read_text()
     for marker, passes in {
-        "max_queries=5": True, "max_queries=4": False, "max_repeats=5": True,
-        "max_repeats=4": False, "no_full_scans=True": True, "max_querys=4": False,
-    }.items():  # fmt: skip
+        "max_queries=5": True,
+        "max_queries=4": False,
+        "max_repeats=5": True,
+        "max_repeats=4": False,
+        "no_full_scans=True": True,
+        "max_querys=4": False,
+    }.items():
         marked = text.replace("def test_load", f"@pytest.mark.queryprof({marker})\ndef test_load")
         Path("test_suite.py").write_text(marked)
         result = run("-k", "test_load")

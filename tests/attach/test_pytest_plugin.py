@@ -50,8 +50,10 @@ def test_a_baseline_holds_what_each_test_asks(run: Run) -> None:
     assert run("--queryprof-save").returncode == 0
     tests = baseline()
     assert sorted(tests) == [
-        "test_suite.py::test_load", "test_suite.py::test_one[1]", "test_suite.py::test_one[2]",
-    ]  # fmt: skip
+        "test_suite.py::test_load",
+        "test_suite.py::test_one[1]",
+        "test_suite.py::test_one[2]",
+    ]
     (statement,) = tests["test_suite.py::test_load"]
     assert statement == "SELECT a FROM t WHERE b = ?"
     assert tests["test_suite.py::test_load"][statement]["executions"] == 5
@@ -64,13 +66,20 @@ def test_a_baseline_holds_what_each_test_asks(run: Run) -> None:
     ("changes", "failed", "told"),
     [
         ({"times": 6}, {"test_load"}, "executions 5 -> 6"),
-        ({"index": ""}, {"test_load", "test_one[1]", "test_one[2]"}, "t USING COVERING INDEX i (b=?), now SCAN t: is the index gone"),
+        (
+            {"index": ""},
+            {"test_load", "test_one[1]", "test_one[2]"},
+            "t USING COVERING INDEX i (b=?), now SCAN t: is the index gone",
+        ),
         ({"column": "b + 0"}, {"test_load", "test_one[1]", "test_one[2]"}, "a new statement"),
-        ({"extra": 'db.execute("SELECT 1 FROM t LIMIT 1")'}, {"test_one[1]", "test_one[2]"},
-         "a new statement"),
+        (
+            {"extra": 'db.execute("SELECT 1 FROM t LIMIT 1")'},
+            {"test_one[1]", "test_one[2]"},
+            "a new statement",
+        ),
         ({"extra": "db.commit()"}, {"test_one[1]", "test_one[2]"}, "COMMIT"),
     ],
-)  # fmt: skip
+)
 def test_what_is_worse_fails(
     run: Run, changes: dict[str, object], failed: set[str], told: str
 ) -> None:
@@ -311,8 +320,7 @@ def test_settings(run: Run) -> None:
 
 def test_a_test_that_ends_the_recording_fails_nothing(pytester: pytest.Pytester) -> None:
     """What it does after that is not counted; the next test is."""
-    pytester.makepyfile(
-        """
+    pytester.makepyfile("""
         import sqlite3
         import queryprof
 
@@ -328,8 +336,7 @@ def test_a_test_that_ends_the_recording_fails_nothing(pytester: pytest.Pytester)
 
         def test_after_it():
             ask()
-        """
-    )
+        """)
     result = pytester.runpytest_subprocess("--queryprof")
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["*1  (+0)  *::test_after_it"])

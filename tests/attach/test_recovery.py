@@ -1,4 +1,6 @@
-"""What the dead have left behind becomes a trace: all of it, once, whoever else reads it or is in the way."""
+"""What the dead have left behind becomes a trace: all of it, once, whoever else reads it or is in
+the way.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +127,9 @@ def test_two_interrupts(script: Script) -> None:
 
 @pytest.mark.slow
 def test_signals_close_together(script: Script) -> None:
-    """The second reaches the command, too, whichever thread of the runner the system would give it to."""
+    """The second reaches the command, too, whichever thread of the runner the system would give it
+    to.
+    """
     path = script("print(1, flush=True)\nwhile True: signal.pause()\n")
     command = [str(QUERYPROF), "run", "--no-report", "-o", "x.qprof", str(path)]
     runs = [
@@ -282,7 +286,9 @@ def test_a_limit_of_file_sizes_with_its_signal(queryprof: Run, script: Script) -
 
 
 def test_a_process_id_that_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trace of an earlier child of the same recording stays; that of an earlier recording goes."""
+    """The trace of an earlier child of the same recording stays; that of an earlier
+    recording goes.
+    """
     trace = str(tmp_path / "x.qprof")
     monkeypatch.setattr(os, "getpid", lambda: 501)
     for began_ns, expected in ((time.time_ns() - 10**10, "x-501-2.qprof"), (2**62, "x-501.qprof")):
@@ -333,9 +339,13 @@ def test_spawned_workers_that_are_terminated_are_brought_in(tmp_path: Path) -> N
     place.mkdir()
     environment = {**os.environ, "QUERYPROF": "t.qprof", "QUERYPROF_ROOTS": ""}
     result = subprocess.run(
-        [sys.executable, "../app.py"], cwd=place, capture_output=True, text=True, check=True,
+        [sys.executable, "../app.py"],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=True,
         env=environment,
-    )  # fmt: skip
+    )
     assert (result.stdout, result.stderr) == ("190\n", "")
     traces = sorted(place.glob("t*.qprof"))
     found = [one for path in traces for one in read_profile(str(path)).aggregates]

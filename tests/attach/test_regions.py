@@ -138,8 +138,10 @@ ENDS = {
 
 @pytest.mark.parametrize("end", ENDS)
 def test_however_a_process_ends(queryprof: Run, script: Script, end: str) -> None:
-    path = script(f"{ASKS}import os, resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
-                  f"work(5)\n{ENDS[end]}\n")  # fmt: skip
+    path = script(
+        f"{ASKS}import os, resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
+        f"work(5)\n{ENDS[end]}\n"
+    )
     queryprof("run", "--no-report", "-o", "x.qprof", path)
     assert by_operation(read_profile("x.qprof"))[SELECT] == 15
 
@@ -158,9 +160,9 @@ def test_a_killed_process_ran_until_its_command_ended(queryprof: Run, script: Sc
 def test_a_process_that_is_killed_early_has_counters(queryprof: Run, script: Script) -> None:
     """They are read in turns, which come soon after the start."""
     text = (
-        "import os, signal, sqlite3, time\nconnection = sqlite3.connect(':memory:')\n"
-        "end = time.monotonic() + 0.2\nwhile time.monotonic() < end:\n    connection.execute('SELECT 1')\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
+        "import os, signal, sqlite3, time\nconnection = sqlite3.connect(':memory:')\nend ="
+        " time.monotonic() + 0.2\nwhile time.monotonic() < end:\n    connection.execute('SELECT"
+        " 1')\nos.kill(os.getpid(), signal.SIGKILL)\n"
     )
     queryprof("run", "--no-report", "-o", "x.qprof", script(text))
     selects = [one for one in read_profile("x.qprof").aggregates if one.statement == "SELECT ?"]
@@ -170,8 +172,10 @@ def test_a_process_that_is_killed_early_has_counters(queryprof: Run, script: Scr
 def test_an_end_that_can_import_nothing_leaves_its_trace_to_the_report(
     script: Script, queryprof: Run
 ) -> None:
-    path = script(f"import queryprof\nqueryprof.install('x.qprof')\n{ASKS}import sys\nwork(10)\n"
-                  "sys.path[:] = []; sys.meta_path[:] = []; sys.path_hooks[:] = []; sys.path_importer_cache.clear()\n")  # fmt: skip
+    path = script(
+        f"import queryprof\nqueryprof.install('x.qprof')\n{ASKS}import sys\nwork(10)\nsys.path[:] ="
+        " []; sys.meta_path[:] = []; sys.path_hooks[:] = []; sys.path_importer_cache.clear()\n"
+    )
     result = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True)
     assert result.stderr.startswith("queryprof: the trace is not written")
     assert result.stderr.endswith("x.qprof` does it later\n")
@@ -184,11 +188,13 @@ def test_an_end_that_can_import_nothing_leaves_its_trace_to_the_report(
 def test_a_directory_that_is_not_there_is_named(script: Script, queryprof: Run) -> None:
     """Once; what was recorded is kept until it is there."""
     path = script(
-        f"import os, queryprof\nos.mkdir('later')\nqueryprof.install('later/x.qprof')\n{ASKS}os.rmdir('later')\nwork(10)\n"
+        "import os,"
+        f" queryprof\nos.mkdir('later')\nqueryprof.install('later/x.qprof')\n{ASKS}os.rmdir('later')\nwork(10)\n"
     )
     result = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True)
     assert re.fullmatch(
-        r"queryprof: the trace is not written: \S*x.qprof: there is no directory \S*later; `queryprof report \S*x.qprof`"
+        r"queryprof: the trace is not written: \S*x.qprof: there is no directory \S*later;"
+        r" `queryprof report \S*x.qprof`"
         r" does it later, when there is\n",
         result.stderr,
     )

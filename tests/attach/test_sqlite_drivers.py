@@ -1,7 +1,8 @@
 """The drivers of SQLite that programs use: exact counts, and SQLite's counters where it can tell.
 
-What each tells stands in docs/drivers.md; QUERYPROF_GOLDEN=write writes it there. QUERYPROF_DRIVERS is
-a folder with a folder for each driver that would take another's place (requirements-drivers.txt).
+What each tells stands in docs/drivers.md; QUERYPROF_GOLDEN=write writes it there. QUERYPROF_DRIVERS
+is a folder with a folder for each driver that would take another's place
+(requirements-drivers.txt).
 """
 
 from __future__ import annotations

@@ -22,7 +22,10 @@ PROGRAMS = {
     ),
     "none": ("pass", []),
     "killed": (
-        "import apsw, os; list(apsw.Connection(':memory:').execute('SELECT 1')); os.kill(os.getpid(), 9)",
+        (
+            "import apsw, os; list(apsw.Connection(':memory:').execute('SELECT 1'));"
+            " os.kill(os.getpid(), 9)"
+        ),
         [APSW],
     ),
 }

@@ -333,8 +333,10 @@ def hooked() -> dict[str, object]:
     from queryprof.hooks.drivers import own_sqlite
     from queryprof.hooks.drivers.pep249 import DUCKDB, LIBSQL, PSYCOPG
 
-    own = [own_sqlite.OwnSqliteHook(name) for name in (
-        "apsw", "pysqlite3._sqlite3", "sqlcipher3._sqlite3", "sqlean._sqlite3")]  # fmt: skip
+    own = [
+        own_sqlite.OwnSqliteHook(name)
+        for name in ("apsw", "pysqlite3._sqlite3", "sqlcipher3._sqlite3", "sqlean._sqlite3")
+    ]
     found = {}
     owners: list[tuple[str, str, tuple[str, ...]]] = [
         (driver.module, name, tuple(methods))

@@ -1,4 +1,6 @@
-"""What a program has set, or does meanwhile, does not keep the end of its recording from its work."""
+"""What a program has set, or does meanwhile, does not keep the end of its recording from
+its work.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ assert sys.getrecursionlimit() == 60
     ids=["gc", "no gc", "60", "deep", "no limit"],
 )
 def test_the_trace_is_written(tmp_path: Path, end: str) -> None:
-    """No garbage is collected meanwhile: of a daemon thread's connections there may be more and more."""
+    """No garbage is collected meanwhile: of a daemon thread's connections there may be more and
+    more.
+    """
     done = subprocess.run(
         [sys.executable, "-c", BEGIN + end],
         cwd=tmp_path,
@@ -95,9 +99,13 @@ def test_what_cannot_begin_is_one_line_and_leaves_nothing(
     tmp_path: Path, name: int, most: int, reason: str
 ) -> None:
     done = subprocess.run(
-        [QUERYPROF, "run", "-o", "x.qprof", "-c", "pass"], cwd=tmp_path, capture_output=True, text=True,
-        preexec_fn=limited(name, most), check=False,
-    )  # fmt: skip
+        [QUERYPROF, "run", "-o", "x.qprof", "-c", "pass"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        preexec_fn=limited(name, most),
+        check=False,
+    )
     assert done.returncode == 2
     assert done.stderr.startswith("queryprof: ")
     assert done.stderr.endswith(f"{reason}\n")

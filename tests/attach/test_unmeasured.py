@@ -77,18 +77,13 @@ def test_a_module_that_loads_when_it_is_used_stays_unloaded(queryprof: Run) -> N
 def test_modules_that_raise_are_left_alone(queryprof: Run) -> None:
     """What a module holds is looked at, and never asked: it may run the program's code."""
     program = (
-        "import sys, types\n"
-        "class Loud(types.ModuleType):\n"
-        "    __dict__ = property(lambda self: 1 / 0)\n"
-        "    def __getattr__(self, name): raise SystemExit(name)\n"
-        "class Connect:\n"
-        "    def __getattribute__(self, name): raise SystemExit(name)\n"
-        "class Name(str):\n"
-        "    def __lt__(self, other): raise SystemExit(other)\n"
-        "odd = types.ModuleType('odd')\n"
-        "odd.apilevel, odd.paramstyle, odd.connect = '2.0', 'qmark', Connect()\n"
-        "sys.modules.update(odd=odd, loud=Loud('loud'), new=types.ModuleType.__new__(types.ModuleType))\n"
-        "sys.modules[Name('name')] = odd\n"
+        "import sys, types\nclass Loud(types.ModuleType):\n    __dict__ = property(lambda self: 1 /"
+        " 0)\n    def __getattr__(self, name): raise SystemExit(name)\nclass Connect:\n    def"
+        " __getattribute__(self, name): raise SystemExit(name)\nclass Name(str):\n    def"
+        " __lt__(self, other): raise SystemExit(other)\nodd ="
+        " types.ModuleType('odd')\nodd.apilevel, odd.paramstyle, odd.connect = '2.0', 'qmark',"
+        " Connect()\nsys.modules.update(odd=odd, loud=Loud('loud'),"
+        " new=types.ModuleType.__new__(types.ModuleType))\nsys.modules[Name('name')] = odd\n"
     )
     none, named = cautions(queryprof, program)
     assert none == f"! {NO_CALLS}"
@@ -139,8 +134,10 @@ def test_a_child_that_imports_past_its_finder_says_so(queryprof: Run) -> None:
     )
     Path("program.py").write_text(PAST)
     result = queryprof("run", "--no-report", "-o", "x.qprof", "parent.py")
-    assert result.stderr == (
-        "queryprof: this process is not recorded: _sqlite3 was imported past the finders of its start\n"
+    assert (
+        result.stderr
+        == "queryprof: this process is not recorded: _sqlite3 was imported past the finders of its"
+        " start\n"
     )
 
 

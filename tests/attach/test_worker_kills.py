@@ -71,8 +71,9 @@ def executed_by_process(directory: Path) -> Counter[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("memory", ["shared", "copies"])
 def test_two_hundred_kills(queryprof: Run, tmp_path: Path, memory: str) -> None:
-    """Also where a copy on the disk is newer or older than the memory, and with the server's own end.
-    Without shared memory, what came since the last copy may be missing, and nothing be there twice.
+    """Also where a copy on the disk is newer or older than the memory, and with the server's own
+    end. Without shared memory, what came since the last copy may be missing, and nothing be there
+    twice.
     """
     chance = random.Random(11)
     for number in range(ROUNDS if memory == "shared" else ROUNDS // 5):

@@ -6,31 +6,22 @@ renamed or made views. What a report can still be made of may be reported (exit 
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 import sqlite3
-import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from keep.conftest import Command
 
 from conftest import EXAMPLES
-from queryprof.cli.main import main
 from queryprof.collect.reader import read_profile
 from queryprof.errors import TraceError
 from queryprof.model import Profile
 from queryprof.trace.ranges import LARGEST_SUM, checks
-from queryprof.trace.schema import SCHEMA_VERSION
-from queryprof.trace.store import TraceStore
-from queryprof.trace.tables import TABLE, TABLES
 
 pytestmark = [pytest.mark.once, pytest.mark.strange_traces]
 
@@ -53,95 +44,6 @@ COMMANDS = (
     ("compare", "x.qprof", "good.qprof", "--format", "github"),
     ("merge", "merged.qprof", "good.qprof", "x.qprof"),
 )
-
-Command = Callable[..., tuple[int, str, str]]
-
-
-def write_trace(path: str) -> None:
-    """A trace with a row or more in every table."""
-    store = TraceStore(path)
-    with store.transaction():
-        values = (
-            dict.fromkeys(TABLE["process"].names, 1)
-            | dict.fromkeys(("host", "directory", "python_version", "sqlite_version"), "x")
-            | {"queryprof_version": "x", "clock": "x", "argv": '["python"]', "counters_off": None}
-            | {"unmeasured": '["pymysql"]'}
-            | {"start_unix_ns": 10**18, "end_unix_ns": 10**18 + 10**10, "call_cost_ns": 50.0}
-        )
-        (process,) = store.add("process", [list(values.values())])
-        thread, span = store.id("thread", process, "MainThread"), store.id("span", "GET /")
-        main = store.id("frame", "main", "/x/main.py", 3, "user", 1)
-        for number in range(3):
-            statement = store.id("statement", f"SELECT {'a' * number}", "a note")
-            inner = store.id("frame", f"f{number}", "/x/main.py", number, "user", 0)
-            stack = store.id("stack", f"{inner},{main}")
-            by, key = (statement, stack), (statement, stack, span, thread, "execute")
-            sums = [9, 1, 2, 10**9, 10**9, 9, 9, 9, 1e18, 9, 5, 1, 0, 0, 0, 1, 1]
-            (aggregate,) = store.add("aggregate", [(*key, *sums)])
-            store.add("histogram", [(aggregate, 100, 1), (aggregate, 110, 8)])
-            store.add("error", [(*by, "execute", "sqlite3.OperationalError", 1)])
-            store.add("exemplar", [(*key, 10**18, 9, 1, stack, "SELECT 1", "()")])
-            store.add("file_work", [(*key, 9, 1, 10**8, 10**8, 9, 10**7, 4096, 10**6, 8192, 10**7)])
-            lock = ("write", "shop.db", *by, span, thread, *by)
-            store.add("lock_hold", [(*lock, 3, 10**9, 10**8, 10**7, 10**9, 12, 4096)])
-            store.add("lock_event", [(*lock, 10**18, 10**8, 3, 0)])
-            store.add("statement_use", [(statement, 5)])
-            store.add("parameter_sample", [(*by, 9, 8)])
-            store.add("library_time", [(*by, 3, 3, 0, 10**9)])
-            store.add("source", [(f"/x/{number}.py", "0" * 64, 9)])
-            store.add("stack_sample", [(*by, 64, 10**9)])
-            tree = "SCAN t\n  USE TEMP B-TREE FOR ORDER BY\n"
-            store.add("plan", [(statement, ":memory:", tree)])
-            store.add("span_repeat", [(span, *by, 1, 20, 20)])
-            (handoff,) = store.add("handoff", [("aiosqlite", stack, span, 3, 0, 0)])
-            store.add("handoff_time", [(handoff, "queue", 3, 9, 4)])
-            store.add("handoff_histogram", [(handoff, "queue", 3, 3)])
-            (loop,) = store.add("loop", [("asyncio", thread, 1, 1, 10**10, 10**9, 50, 60, 4)])
-            store.add("lag", [(loop, "beat", 9, 10**9, 10**8)])
-            store.add("lag_histogram", [(loop, "beat", 300, 9)])
-            (step,) = store.add("step", [(loop, main, 9, 10**9, 10**8, 10**8, 0)])
-            store.add("step_histogram", [(step, 300, 9)])
-            store.add("step_cause", [(step, *by, 2, 10**8)])
-            sums = [2, 10**9, 10**9, 10**8, 0, 0, 10**8, 10**9, 3, 10**8, 5]
-            (stall,) = store.add("stall", [(loop, main, stack, stack, *sums)])
-            store.add("stall_cause", [(stall, *by, 2, 10**8)])
-            store.add("stall_event", [(loop, main, stack, stack, 10**18, 10**8)])
-            slow = (span, thread, 10**18, 10**9, 10**8, 3, 0, 200, 10**7, 10**8)
-            (slowest,) = store.add("span_slowest", [slow])
-            store.add("span_run", [(slowest, 0, *key, 10**6, 10**8, 3, 10**7, 5)])
-        store.add("span_total", [(span, 9, 1, 9, 10**9, 10**9, 10**10, 10**9, 27, 5)])
-        store.add("span_histogram", [(span, "duration", 300, 9), (span, "queries", 3, 9)])
-        store.add("span_status", [(span, 200, 9)])
-        store.add("thread_usage", [(thread, 10**9, 10**8, 5, 5, 1000, 1000, 5, 5)])
-        seconds = [10**18 + second * 10**9 for second in range(6)]
-        usage = [(thread, second, 10**8, 10, 10) for second in seconds]
-        store.add_intervals("thread_timeline", 10**9, usage)
-        store.add_intervals("timeline", 1 << 27, [(second, 2, 2, 10**8) for second in seconds])
-    store.close()
-
-
-@pytest.fixture
-def good() -> Path:
-    path = Path("good.qprof")
-    write_trace(str(path))
-    return path
-
-
-@pytest.fixture
-def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs a command in this process: its exit status and what it printed."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["queryprof", *arguments])
-        code: object = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code
-        gc.enable()  # `report` turns it off, because its process ends
-        return (code if isinstance(code, int) else 0, *capfd.readouterr())
-
-    return run
 
 
 def refused(command: Command) -> list[str]:
@@ -176,14 +78,34 @@ def changed(good: Path, *sqls: str, values: tuple[object, ...] = ()) -> None:
 
 
 FUZZED = settings(
-    max_examples=MOST, deadline=None,
+    max_examples=MOST,
+    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
+)
 ODD = st.sampled_from(
-    ["text", "", "1,2,x", "[" * 100_000, '["a", 1]', "99999999999999999999", "\x1b[31m", None, 0,
-     -1, 10**18, 1 << 62, -(1 << 62), (1 << 63) - 1, 1.5, 1e308, float("inf"), float("-inf"),
-     b"\xff\xfe", b""]
-)  # fmt: skip
+    [
+        "text",
+        "",
+        "1,2,x",
+        "[" * 100_000,
+        '["a", 1]',
+        "99999999999999999999",
+        "\x1b[31m",
+        None,
+        0,
+        -1,
+        10**18,
+        1 << 62,
+        -(1 << 62),
+        (1 << 63) - 1,
+        1.5,
+        1e308,
+        float("inf"),
+        float("-inf"),
+        b"\xff\xfe",
+        b"",
+    ]
+)
 
 
 def test_a_good_trace_is_read_by_all_commands(good: Path, command: Command) -> None:
@@ -225,9 +147,10 @@ def test_values_are_of_another_kind(
     """Values of any type in any column, also where the schema has another."""
     table, column = data.draw(st.sampled_from(COLUMNS))
     changed(
-        good, "PRAGMA writable_schema = ON",
+        good,
+        "PRAGMA writable_schema = ON",
         f"UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE name = '{table}'",
-    )  # fmt: skip
+    )
     changed(Path("x.qprof"), f"UPDATE OR REPLACE {table} SET {column} = ?", values=(value,))
     for line in refused(command):
         assert line.startswith(("queryprof: x.qprof: damaged: ", "queryprof: compare: the traces"))
@@ -247,10 +170,12 @@ def test_tables_are_others(good: Path, command: Command, table: str, number: int
         (f"DELETE FROM {table}",),
         (f"DROP TABLE {table}", f"CREATE VIEW {table} AS {endless}"),
         (f"CREATE TRIGGER odd AFTER INSERT ON {table} BEGIN DELETE FROM {table}; END",),
-        (f"ALTER TABLE {table} RENAME COLUMN id TO number",
-         f"ALTER TABLE {table} ADD COLUMN id GENERATED ALWAYS AS (hex(zeroblob(1000000)))"),
+        (
+            f"ALTER TABLE {table} RENAME COLUMN id TO number",
+            f"ALTER TABLE {table} ADD COLUMN id GENERATED ALWAYS AS (hex(zeroblob(1000000)))",
+        ),
         (f"DROP TABLE {table}", f"CREATE TABLE {table} (id INTEGER PRIMARY KEY)"),
-    )[number]  # fmt: skip
+    )[number]
     changed(good, "PRAGMA legacy_alter_table = ON", *sqls)
     lines = refused(command)
     assert lines or number == 2
@@ -335,53 +260,5 @@ def test_what_is_no_file_is_refused(good: Path, command: Command, tmp_path: Path
     assert command("report", f"/{tmp_path / 'good.qprof'}")[0] == 0
 
 
-def older(good: Path, version: int) -> None:
-    """Makes x.qprof a trace as an earlier version wrote it."""
-    newer = [table for table in TABLES if table.since > version]
-    sqls = [f"DROP TABLE {table.name}" for table in reversed(newer)]
-    sqls += [
-        f"ALTER TABLE {table.name} DROP COLUMN {column.name}"
-        for table in TABLES
-        for column in table.columns
-        if table.since <= version < column.since
-    ]
-    changed(good, *sqls, f"PRAGMA user_version = {version}")
-
-
 def sums(profile: Profile) -> list[tuple[str, int]]:
     return [(aggregate.statement, aggregate.total_ns) for aggregate in profile.aggregates]
-
-
-@pytest.fixture
-def left_open(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The files of connections that end without being closed, of which newer Pythons warn."""
-    found: list[str] = []
-
-    class Watched(sqlite3.Connection):
-        def __init__(self, database: str, **options: Any) -> None:
-            super().__init__(database, **options)
-            self.database = database
-
-        def __del__(self) -> None:
-            with suppress(sqlite3.ProgrammingError):  # it is closed
-                self.cursor()
-                found.append(self.database)
-
-    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Watched))
-    return found
-
-
-@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
-def test_older_traces_are_read(
-    good: Path, command: Command, version: int, left_open: list[str]
-) -> None:
-    """And refused when they are damaged or have more than tables; no connection is left open."""
-    older(good, version)
-    assert refused(command) == []
-    assert sums(read_profile("x.qprof")) == sums(read_profile("good.qprof"))
-    old = Path("x.qprof").rename("old.qprof")
-    for sql in ("CREATE VIEW v AS SELECT 1", "UPDATE aggregate SET count = -1", "DROP TABLE frame"):
-        changed(old, sql)
-        assert len(refused(command)) == len(COMMANDS)
-    gc.collect()
-    assert left_open == []

@@ -35,14 +35,19 @@ def record(path: str) -> Profile:
 
 def figures(loop: Loop) -> list[object]:
     return [
-        loop.runs, loop.run_ns, loop.busy_ns, loop.steps, loop.beat_lag.count,
+        loop.runs,
+        loop.run_ns,
+        loop.busy_ns,
+        loop.steps,
+        loop.beat_lag.count,
         sum(loop.beat_lag.histogram.values()),
         sum(step.durations.count for step in loop.functions),
         sum(sum(step.durations.histogram.values()) for step in loop.functions),
         sum(cause.ns for step in loop.functions for cause in step.causes),
-        sum(stall.count for stall in loop.stalls), sum(stall.total_ns for stall in loop.stalls),
+        sum(stall.count for stall in loop.stalls),
+        sum(stall.total_ns for stall in loop.stalls),
         sum(cause.calls for stall in loop.stalls for cause in stall.causes),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_merge_adds_up() -> None:

@@ -19,8 +19,7 @@ from conftest import QUERYPROF
 from queryprof.collect.merge import merge_traces
 from queryprof.collect.output_path import make_room
 from queryprof.collect.reader import read_profile
-from queryprof.errors import BaselineError, SettingsError, TraceError
-from queryprof.hooks.pytest_plugin.baseline_file import Baseline, read_baseline, write_baseline
+from queryprof.errors import SettingsError, TraceError
 
 pytestmark = pytest.mark.once
 
@@ -49,7 +48,9 @@ def make_socket(path: Path) -> None:
 
 @pytest.mark.parametrize("make", [make_fifo, make_null, make_socket, Path.mkdir])
 def test_what_is_no_file_stays(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    """A pipe, a device, a socket or a directory is neither removed nor written to, by no command."""
+    """A pipe, a device, a socket or a directory is neither removed nor written to, by no
+    command.
+    """
     node = tmp_path / "node"
     make(node)
     before = node.lstat()
@@ -131,11 +132,18 @@ def test_two_programs_with_one_path(tmp_path: Path, runs_already: bool) -> None:
     with (
         subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as first,
         subprocess.Popen(
-            [sys.executable, "-c", f"import sys\nif {runs_already}: sys.stdin.readline()\n{code}",
-             *command[3:]],
-            cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [
+                sys.executable,
+                "-c",
+                f"import sys\nif {runs_already}: sys.stdin.readline()\n{code}",
+                *command[3:],
+            ],
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         ) as second,
-    ):  # fmt: skip
+    ):
         assert first.stdout
         assert second.stdout
         assert second.stdin
@@ -194,10 +202,15 @@ def test_nothing_is_written_to_a_file_that_got_descriptor_2(tmp_path: Path) -> N
 
 
 NAMES = {
-    "a thread": "t = threading.Thread(target=lambda: connect().execute('SELECT 2'), name='w\\udcff'); t.start(); t.join()",
+    "a thread": (
+        "t = threading.Thread(target=lambda: connect().execute('SELECT 2'), name='w\\udcff');"
+        " t.start(); t.join()"
+    ),
     "a span": "with queryprof.span('x\\udcff'): connect().execute('SELECT 2')",
     "a file": "exec(compile('connect().execute(\"SELECT 2\")', 'x\\udcff.py', 'exec'))",
-    "a note": "connect().execute('SELECT 2 AS \"\\ud800\"') if False else connect().execute('SELECT 2')",
+    "a note": (
+        "connect().execute('SELECT 2 AS \"\\ud800\"') if False else connect().execute('SELECT 2')"
+    ),
 }
 
 
@@ -245,10 +258,27 @@ def test_a_recorded_pytest_has_no_more_warnings(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("def test_a(): pass\n")
     for more in ((), ("-W", "error")):
         ended = subprocess.run(
-            [QUERYPROF, "run", "--no-report", "-o", "x.qprof", "-m", "pytest", "-q", *more,
-             "-p", "no:asyncio", "-p", "no:cacheprovider", "test_a.py"],
-            cwd=tmp_path, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            [
+                QUERYPROF,
+                "run",
+                "--no-report",
+                "-o",
+                "x.qprof",
+                "-m",
+                "pytest",
+                "-q",
+                *more,
+                "-p",
+                "no:asyncio",
+                "-p",
+                "no:cacheprovider",
+                "test_a.py",
+            ],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert ended.returncode == 0, ended.stdout + ended.stderr
         assert "warning" not in ended.stdout
 
@@ -337,30 +367,6 @@ def test_settings_are_read_before_an_old_trace_goes(
     assert read_profile("x.qprof").processes
 
 
-@pytest.mark.parametrize("make", [make_fifo, make_null, make_socket, Path.mkdir])
-def test_a_baseline_is_a_file(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    """No device is replaced, and no pipe waited for."""
-    node = tmp_path / "node"
-    make(node)
-    before = node.lstat()
-    for use in (read_baseline, lambda path: write_baseline(path, Baseline("3", {}))):
-        with pytest.raises(BaselineError, match="is no regular file"):
-            use(str(node))
-    after = node.lstat()
-    assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
-    assert os.listdir(tmp_path) == ["node"]
-
-
-def test_a_baseline_is_written_through_a_link(tmp_path: Path) -> None:
-    """Where a project keeps it elsewhere."""
-    (tmp_path / "kept").mkdir()
-    link = tmp_path / "baseline.json"
-    link.symlink_to("kept/baseline.json")
-    write_baseline(str(link), Baseline("3", {}))
-    assert link.is_symlink()
-    assert read_baseline(str(tmp_path / "kept/baseline.json")) == Baseline("3", {})
-
-
 def test_a_full_disk_under_a_report(tmp_path: Path) -> None:
     """One line, and the status of an error."""
     full = tmp_path / "full"
@@ -373,7 +379,11 @@ def test_a_full_disk_under_a_report(tmp_path: Path) -> None:
             connection.execute("SELECT 1").fetchall()
     with full.open("w") as output:
         ended = subprocess.run(
-            [QUERYPROF, "report", "x.qprof"], cwd=tmp_path, stdout=output, stderr=subprocess.PIPE,
-            text=True, check=False,
-        )  # fmt: skip
+            [QUERYPROF, "report", "x.qprof"],
+            cwd=tmp_path,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
     assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr

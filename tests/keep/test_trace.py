@@ -269,8 +269,10 @@ def test_parameters_are_kept_where_the_time_is_in_fetching(
     """Also of cursors that serve rows by turns; values of any size."""
     monkeypatch.setenv("QUERYPROF_PARAMETERS", "1")
     connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE TABLE t AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1"
-                       " FROM c LIMIT 3000) SELECT x FROM c")  # fmt: skip
+    connection.execute(
+        "CREATE TABLE t AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1"
+        " FROM c LIMIT 3000) SELECT x FROM c"
+    )
     sql = "SELECT x FROM t WHERE x % 2 = ? AND ? <> '' AND ? IS NOT NULL"
     with qp.profile() as recording:
         for first in range(0, runs, 3):

@@ -172,23 +172,32 @@ def test_what_django_executes_under_debug_is_no_finding(tmp_path: Path, querypro
 
 
 PROGRAMS = {
-    "django": (DJANGO, {
-        "each commits": "transaction.atomic()",
-        "loads lazily": '.select_related("author")',
-        "gets each": "filter(field__in=[...])",
-    }),
-    "sqlalchemy": (SQLALCHEMY, {
-        "each commits": "session.execute(insert(Model), rows)",
-        "loads lazily": ".options(selectinload(Order.lines))",
-        "gets each": "in_([...])",
-    }),
-    "sqlalchemy.ext.asyncio": (SQLALCHEMY_ASYNC, {
-        "loads lazily": ".options(selectinload(Order.lines))",
-        "gets each": "in_([...])",
-    }),
+    "django": (
+        DJANGO,
+        {
+            "each commits": "transaction.atomic()",
+            "loads lazily": '.select_related("author")',
+            "gets each": "filter(field__in=[...])",
+        },
+    ),
+    "sqlalchemy": (
+        SQLALCHEMY,
+        {
+            "each commits": "session.execute(insert(Model), rows)",
+            "loads lazily": ".options(selectinload(Order.lines))",
+            "gets each": "in_([...])",
+        },
+    ),
+    "sqlalchemy.ext.asyncio": (
+        SQLALCHEMY_ASYNC,
+        {
+            "loads lazily": ".options(selectinload(Order.lines))",
+            "gets each": "in_([...])",
+        },
+    ),
     "peewee": (PEEWEE, {"each commits": "db.atomic()", "gets each": ".join(Other)"}),
     "sqlite_utils": (SQLITE_UTILS, {"each commits": "`with db.atomic():`"}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("library", PROGRAMS)

@@ -23,8 +23,11 @@ def run() -> Run:
         plain = ("-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
         return subprocess.run(
             [sys.executable, "-m", "pytest", *plain, *arguments],
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
 
     return run
 

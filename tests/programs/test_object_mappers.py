@@ -105,18 +105,21 @@ def test_sqlalchemy_core_and_orm() -> None:
     assert vars(loader)["_emit_lazyload"] is original
     profile = recording.profile
     assert asked(profile) == {
-        ("core", "SELECT"): 1, ("query", "SELECT"): 1, ("read_books", "SELECT"): 5,
-        ("test_sqlalchemy_core_and_orm", "SELECT"): 1, ("read_author", "SELECT"): 1,
+        ("core", "SELECT"): 1,
+        ("query", "SELECT"): 1,
+        ("read_books", "SELECT"): 5,
+        ("test_sqlalchemy_core_and_orm", "SELECT"): 1,
+        ("read_author", "SELECT"): 1,
         ("eager", "SELECT"): 2,
-    }  # fmt: skip
+    }
     assert sorted(profile.notes.values()) == [
         "lazy load of Author.books",
         "lazy load of Book.author",
     ]
     (lazy,) = [s for s, note in profile.notes.items() if note.endswith("books")]
-    assert {a.path[0].function.rpartition(".")[2] for a in profile.aggregates if a.statement == lazy} == {
-        "read_books"
-    }  # fmt: skip
+    assert {
+        a.path[0].function.rpartition(".")[2] for a in profile.aggregates if a.statement == lazy
+    } == {"read_books"}
     engine.dispose()
 
 
@@ -319,9 +322,12 @@ def test_django(tmp_path: Path) -> None:
             found[a.path[0].function, a.span] += a.count
     found["names", ""] += found.pop(("names.<locals>.<listcomp>", ""), 0)
     assert found == {
-        ("get", ""): 1, ("names", ""): 1, ("read_author", ""): 3,
-        ("get", "GET /authors/<int:number>/"): 4, ("get", "GET /exact/(?P<number>[^/.]+)/"): 1,
-    }  # fmt: skip
+        ("get", ""): 1,
+        ("names", ""): 1,
+        ("read_author", ""): 3,
+        ("get", "GET /authors/<int:number>/"): 4,
+        ("get", "GET /exact/(?P<number>[^/.]+)/"): 1,
+    }
     assert list(profile.notes.values()) == ["lazy load of Book.author"]
     span = next(span for span in profile.spans if "authors" in span.name)
     assert (span.count, span.queries.total_ns) == (4, 4)

@@ -123,7 +123,10 @@ REGRESSIONS = {
         "rows 5 -> 50",
     ),
     "a commit in a loop": (
-        Change("for number in range(3)],\n        )\n    shop", "for number in range(3)],\n        )\n        shop"),
+        Change(
+            "for number in range(3)],\n        )\n    shop",
+            "for number in range(3)],\n        )\n        shop",
+        ),
         "        shop.commit()",
         "COMMIT",
     ),
@@ -149,7 +152,7 @@ REGRESSIONS = {
         'shop.executemany("INSERT INTO customer',
         "rows 3 -> 6",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REGRESSIONS)
@@ -179,9 +182,13 @@ HARMLESS = {
         *touching("customer_by_email", "find_customer", "test_shop.py"),
     ),
     "a renamed variable": touching("rows", "pairs"),
-    "a renamed parameter": touching("customer: int", "whose: int") + touching("(customer,)", "(whose,)")
-    + touching("(customer, day)\n", "(whose, day)\n") + touching("orders_of(shop, customer)", "orders_of(shop, whose)"),
-    "keywords in small letters": touching("SELECT id, name FROM customer WHERE", "select id, name from customer where"),
+    "a renamed parameter": touching("customer: int", "whose: int")
+    + touching("(customer,)", "(whose,)")
+    + touching("(customer, day)\n", "(whose, day)\n")
+    + touching("orders_of(shop, customer)", "orders_of(shop, whose)"),
+    "keywords in small letters": touching(
+        "SELECT id, name FROM customer WHERE", "select id, name from customer where"
+    ),
     "SQL over several lines": touching(
         '"SELECT id, day FROM orders WHERE customer = ? ORDER BY day"',
         '"""\n        SELECT id, day\n          FROM orders\n         WHERE customer = ?\n         ORDER BY day"""',
@@ -205,22 +212,31 @@ HARMLESS = {
         'return shop.execute("SELECT article', 'return shop.cursor().execute("SELECT article'
     ),
     "a savepoint": touching(
-        "    orders = [number", '    shop.execute("SAVEPOINT s")\n    shop.execute("RELEASE s")\n    orders = [number'
+        "    orders = [number",
+        '    shop.execute("SAVEPOINT s")\n    shop.execute("RELEASE s")\n    orders = [number',
     ),
     "a table more": touching("CREATE INDEX lines", "CREATE TABLE more (a, b);\nCREATE INDEX lines"),
     "reordered tests": (
         Change("def test_latest_lines(shop):", "def test_zzz(shop):", "test_shop.py"),
-        Change("def test_invoice(shop):\n    assert set(program.invoice(shop, 3).values()) == {4.5}",
-               "def test_latest_lines(shop):\n    assert len(program.latest_lines(shop)) >= 5", "test_shop.py"),
-        Change("def test_zzz(shop):\n    assert len(program.latest_lines(shop)) >= 5",
-               "def test_invoice(shop):\n    assert set(program.invoice(shop, 3).values()) == {4.5}", "test_shop.py"),
+        Change(
+            "def test_invoice(shop):\n    assert set(program.invoice(shop, 3).values()) == {4.5}",
+            "def test_latest_lines(shop):\n    assert len(program.latest_lines(shop)) >= 5",
+            "test_shop.py",
+        ),
+        Change(
+            "def test_zzz(shop):\n    assert len(program.latest_lines(shop)) >= 5",
+            "def test_invoice(shop):\n    assert set(program.invoice(shop, 3).values()) == {4.5}",
+            "test_shop.py",
+        ),
     ),
     "a test more": touching(
-        "def test_nobody", "def test_more(shop):\n    shop.execute('SELECT 1')\n\n\ndef test_nobody", "test_shop.py"
+        "def test_nobody",
+        "def test_more(shop):\n    shop.execute('SELECT 1')\n\n\ndef test_nobody",
+        "test_shop.py",
     ),
     "another fixture": touching("range(40)", "range(60)", "test_shop.py")
     + touching("(42,", "(62,", "test_shop.py"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", HARMLESS)

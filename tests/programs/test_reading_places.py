@@ -206,16 +206,31 @@ def test_jinja_s_templates(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("library", "note", "words", "place"),
     [
-        ("django", "lazy load of Book.author in template books.html:4",
-         'Load Book.author with the query before: .select_related("author").', " It is read in template books.html:4."),
-        ("django", "lazy load of all Author.book_set",
-         'Load Author.book_set with the query before: .prefetch_related("book_set").', ""),
-        ("django", "lazy load of column Book.text",
-         "Load Book.text with the query before: name it in .only(), or leave it out of .defer().", ""),
-        ("sqlalchemy", "lazy load of Order.lines in template o.html:1",
-         "Load Order.lines with the query before: .options(selectinload(Order.lines)), or joinedload().",
-         " It is read in template o.html:1."),
+        (
+            "django",
+            "lazy load of Book.author in template books.html:4",
+            'Load Book.author with the query before: .select_related("author").',
+            " It is read in template books.html:4.",
+        ),
+        (
+            "django",
+            "lazy load of all Author.book_set",
+            'Load Author.book_set with the query before: .prefetch_related("book_set").',
+            "",
+        ),
+        (
+            "django",
+            "lazy load of column Book.text",
+            "Load Book.text with the query before: name it in .only(), or leave it out of .defer().",
+            "",
+        ),
+        (
+            "sqlalchemy",
+            "lazy load of Order.lines in template o.html:1",
+            "Load Order.lines with the query before: .options(selectinload(Order.lines)), or joinedload().",
+            " It is read in template o.html:1.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_fix_names_the_place(library: str, note: str, words: str, place: str) -> None:
     assert loaded_before(library, note) == words + place

@@ -27,8 +27,9 @@ SITE_PACKAGES = Path(airportsdata.__file__).parent.parent
 
 
 VERDICT = re.compile(
-    r"^(.* \.\.\. )(?:(?!.* \.\.\. ).*\n)*?.*?(ok|FAIL|ERROR|skipped .*|(?:un)?expected \w+)$", re.MULTILINE
-)  # fmt: skip
+    r"^(.* \.\.\. )(?:(?!.* \.\.\. ).*\n)*?.*?(ok|FAIL|ERROR|skipped .*|(?:un)?expected \w+)$",
+    re.MULTILINE,
+)
 """A test's line and its verdict, with whatever the test logged between the two."""
 
 
@@ -72,9 +73,13 @@ def test_the_drivers_own_tests(
     """The suites that APSW and aiosqlite ship: the same tests fail, or none, as without us."""
     pytest.importorskip(library)
     bare = subprocess.run(
-        [sys.executable, *module], capture_output=True, text=True, check=False, timeout=900,
+        [sys.executable, *module],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
         env={**os.environ, "NO_COLOR": "1", "COLUMNS": "80"},  # as the recorded one has
-    )  # fmt: skip
+    )
     recorded = queryprof("run", "--no-report", "-o", "x.qprof", *module, timeout=900)
     assert bare.returncode == recorded.returncode, recorded.stderr[-2000:]
     assert verdicts(bare.stderr) == verdicts(recorded.stderr)
@@ -109,16 +114,29 @@ def test_sqlite_utils_inserts_28_000_rows(queryprof: Run, airports: Path) -> Non
     """Exact rows, and call sites inside sqlite-utils when asked for with --root."""
     root = SITE_PACKAGES / "sqlite_utils"
     result = queryprof(
-        "run", "-o", "x.qprof", "--root", root, installed("sqlite-utils"), "insert", "a.db",
-        "airports", airports, "--csv",
-    )  # fmt: skip
+        "run",
+        "-o",
+        "x.qprof",
+        "--root",
+        root,
+        installed("sqlite-utils"),
+        "insert",
+        "a.db",
+        "airports",
+        airports,
+        "--csv",
+    )
     assert result.returncode == 0, result.stderr
     connection = sqlite3.connect("a.db")
     (rows,) = connection.execute("SELECT count(*) FROM airports").fetchone()
     connection.close()
     profile = read_profile("x.qprof")
-    inserted = [a for a in profile.aggregates if a.statement.startswith("INSERT INTO [airports]")
-                or a.statement.startswith('INSERT INTO "airports"')]  # fmt: skip
+    inserted = [
+        a
+        for a in profile.aggregates
+        if a.statement.startswith("INSERT INTO [airports]")
+        or a.statement.startswith('INSERT INTO "airports"')
+    ]
     assert rows > 28_000
     assert sum(a.rows for a in inserted) == rows
     assert all(a.path[0].file.startswith(str(root)) for a in inserted)
@@ -146,10 +164,24 @@ def test_datasette_answers_requests(airports: Path) -> None:
     connection.close()
     port = free_port()
     server = subprocess.Popen(
-        [QUERYPROF, "run", "--no-report", "-o", "x.qprof", "--root", SITE_PACKAGES / "datasette",
-         installed("datasette"), "serve", "a.db", "--port", str(port)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [
+            QUERYPROF,
+            "run",
+            "--no-report",
+            "-o",
+            "x.qprof",
+            "--root",
+            SITE_PACKAGES / "datasette",
+            installed("datasette"),
+            "serve",
+            "a.db",
+            "--port",
+            str(port),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     sql = "select+name+from+airport+where+icao+=+:icao"
     address = f"http://127.0.0.1:{port}/a.json?sql={sql}&icao=EGLL&_shape=array"
     for _ in range(200):
@@ -195,9 +227,11 @@ def test_the_example_shows_its_faults(queryprof: Run, script: Callable[[str], Pa
     assert counts["COMMIT", "commit"] == 301
     assert counts["SELECT name FROM airport WHERE country = ?", "execute"] > 200
     (scan,) = [
-        a for a in profile.aggregates
-        if a.statement.startswith("SELECT name FROM airport WHERE city") and a.operation == "execute"
-    ]  # fmt: skip
+        a
+        for a in profile.aggregates
+        if a.statement.startswith("SELECT name FROM airport WHERE city")
+        and a.operation == "execute"
+    ]
     assert scan.full_scan_steps > 28_000 * scan.count * 0.9
     assert "The vital few" in result.stderr
     shown = queryprof("report", "x.qprof", "--top", "99").stdout

@@ -65,8 +65,10 @@ def served(shop: Path, *command: str) -> Iterator[str]:
     process = subprocess.Popen(
         [QUERYPROF, "run", "-o", "web.qprof", *arguments],
         env={**os.environ, "SHOP": str(shop), "PYTHONPATH": str(WEB), "QUERYPROF_ROOTS": str(WEB)},
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     address = f"http://127.0.0.1:{port}"
     try:
         for _ in range(300):
@@ -135,8 +137,12 @@ def test_flask_under_gunicorn(shop: Path) -> None:
     spans = {span.name: span for span in profile.spans}
     assert set(spans) == {customer, orders, stream, "GET /broken", "GET /no/such/{id}/page"}
     assert {name: span.count for name, span in spans.items()} == {
-        customer: 150, orders: 30, stream: 10, "GET /broken": 5, "GET /no/such/{id}/page": 5,
-    }  # fmt: skip
+        customer: 150,
+        orders: 30,
+        stream: 10,
+        "GET /broken": 5,
+        "GET /no/such/{id}/page": 5,
+    }
     assert spans[customer].statuses == {200: 140, 404: 10}
     assert spans["GET /broken"].statuses == {500: 5}
     assert spans[orders].queries.max_ns == ORDERS + 1
@@ -160,8 +166,10 @@ def test_a_killed_worker_is_in_the_trace(shop: Path) -> None:
         time.sleep(1.5)
         worker = subprocess.run(
             ["pgrep", "-f", f"gunicorn.*{address.rpartition(':')[2]}"],
-            capture_output=True, text=True, check=True,
-        ).stdout.split()  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
         os.kill(int(worker[-1]), signal.SIGKILL)
         time.sleep(1)
         for number in range(10):

@@ -14,7 +14,8 @@ from queryprof.proof.judging import UNLIMITED_NS, Judge, Measured
 from queryprof.proof.prove import prove
 
 EXECUTION_NS, STEP_NS, PAGE_NS, INSERTED_ENTRY_NS = 5_000.0, 20.0, 200.0, 2_000.0
-"""What an execution costs here, with each VM step and page fetch; and a row in a table or an index."""
+"""What an execution costs here, with each VM step and page fetch; and a row in a table or
+an index."""
 
 
 class CountingJudge(Judge):
@@ -24,9 +25,16 @@ class CountingJudge(Judge):
         """The time to spend is not over, however long it takes."""
 
     def measure(
-        self, names: Sequence[str], sql: str, values: object, writes: bool, rounds: int,
-        enough_ns: int, limit_ns: float = UNLIMITED_NS, most_rows: int | None = None,
-    ) -> Mapping[str, Measured]:  # fmt: skip
+        self,
+        names: Sequence[str],
+        sql: str,
+        values: object,
+        writes: bool,
+        rounds: int,
+        enough_ns: int,
+        limit_ns: float = UNLIMITED_NS,
+        most_rows: int | None = None,
+    ) -> Mapping[str, Measured]:
         counted = super().measure(names, sql, values, writes, 1, 0, UNLIMITED_NS, most_rows)
         found = {name: replace(one, ns=time_of(one)) for name, one in counted.items()}
         if any(one.ns > limit_ns for one in found.values()):
@@ -34,9 +42,13 @@ class CountingJudge(Judge):
         return found
 
     def insert_ns(
-        self, names: Sequence[str], table: str, key: Sequence[str], columns: Sequence[str],
+        self,
+        names: Sequence[str],
+        table: str,
+        key: Sequence[str],
+        columns: Sequence[str],
         rounds: int,
-    ) -> Mapping[str, float]:  # fmt: skip
+    ) -> Mapping[str, float]:
         indexes = f"SELECT count(*) FROM pragma_index_list('{table.strip(chr(34))}')"
         counts = {name: int(self.rows(name, indexes)[0][0]) for name in names}
         return {name: INSERTED_ENTRY_NS * (1 + count) for name, count in counts.items()}
@@ -59,17 +71,22 @@ def counted(profile: Profile) -> Profile:
         durations = {histogram_bucket(each): one.count} if one.histogram else {}
         aggregates.append(
             one._replace(
-                self_ns=spent, total_ns=spent, max_ns=each, execution_max_ns=each,
+                self_ns=spent,
+                total_ns=spent,
+                max_ns=each,
+                execution_max_ns=each,
                 histogram=durations,
             )
-        )  # fmt: skip
+        )
     return replace(profile, aggregates=tuple(aggregates))
 
 
 def proved(
-    report: Report, database: str, findings: Sequence[Finding] = (),
+    report: Report,
+    database: str,
+    findings: Sequence[Finding] = (),
     judge: type[CountingJudge] = CountingJudge,
-) -> Advice:  # fmt: skip
+) -> Advice:
     """What `prove` advises where time is counted."""
 
     def judge_of(_versions: Sequence[str], interpreter: str) -> Judge:

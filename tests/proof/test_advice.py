@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from proof.conftest import ROWS
 from proof.counted_time import counted, proved
 
 import queryprof as api
@@ -25,47 +25,12 @@ from queryprof.report.text.advice import cautions, summary
 
 pytestmark = pytest.mark.once
 
-ROWS = 12_000
 ROOT = Path(__file__).parents[2]
 PROGRAMS = (
     ROOT / "examples" / "indexes" / "shop.py",
     ROOT / "tests" / "programs" / "advice" / "telemetry.py",
     ROOT / "tests" / "programs" / "advice" / "crm.py",
 )
-
-TABLES = """
-    CREATE TABLE item (id INTEGER PRIMARY KEY, owner INTEGER, kind TEXT, name TEXT, at INTEGER, price REAL,
-                       code TEXT COLLATE NOCASE, data TEXT, text TEXT);
-    CREATE TABLE owner (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
-    CREATE TABLE small (id INTEGER PRIMARY KEY, a INTEGER);
-"""
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path, draw = tmp_path_factory.mktemp("advice") / "items.db", random.Random(1)
-    db = sqlite3.connect(path)
-    db.executescript(TABLES)
-    db.executemany(
-        "INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            (i, draw.randrange(900), f"kind {i % 7}", f"Name {draw.randrange(ROWS)}", draw.randrange(10**6),
-             draw.random(), f"Code{i}", f'{{"city": "city {i % 400}"}}', "words and more words " * 8)
-            for i in range(ROWS)
-        ),
-    )  # fmt: skip
-    db.executemany(
-        "INSERT INTO owner VALUES (?, ?, ?)", ((i, f"o{i}", f"city {i % 90}") for i in range(900))
-    )
-    db.executemany("INSERT INTO small VALUES (?, ?)", ((i, i) for i in range(20)))
-    db.commit()
-    db.close()
-    return path
-
-
-@pytest.fixture
-def database(filled: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copy(filled, tmp_path / "items.db"))
 
 
 def advice_on(
@@ -98,30 +63,72 @@ class Planted:
 
 
 PLANTED = (
-    Planted("equal", "SELECT id, name FROM item WHERE owner = ?", (7,), (("owner",), ("owner", "name"))),
-    Planted("two equal", "SELECT text FROM item WHERE owner = ? AND kind = ?", (7, "kind 3"),
-            (("owner", "kind"), ("kind", "owner"), ("owner",))),
-    Planted("range", "SELECT text FROM item WHERE kind = ? AND at > ?", ("kind 3", 990_000),
-            (("kind", "at"), ("at",), ("at", "kind"))),
+    Planted(
+        "equal", "SELECT id, name FROM item WHERE owner = ?", (7,), (("owner",), ("owner", "name"))
+    ),
+    Planted(
+        "two equal",
+        "SELECT text FROM item WHERE owner = ? AND kind = ?",
+        (7, "kind 3"),
+        (("owner", "kind"), ("kind", "owner"), ("owner",)),
+    ),
+    Planted(
+        "range",
+        "SELECT text FROM item WHERE kind = ? AND at > ?",
+        ("kind 3", 990_000),
+        (("kind", "at"), ("at",), ("at", "kind")),
+    ),
     Planted("order", "SELECT text FROM item ORDER BY at DESC LIMIT 10", (), (("at",),)),
-    Planted("covering", "SELECT at, price FROM item WHERE kind = ?", ("kind 3",),
-            (("kind", "at", "price"), ("kind", "price", "at"))),
-    Planted("expression", "SELECT id FROM item WHERE lower(name) = ?", ("name 7",),
-            (("lower(name)",),)),
-    Planted("collation", "SELECT id FROM item WHERE name = ? COLLATE NOCASE", ("NAME 7",),
-            (("name COLLATE NOCASE",),)),
+    Planted(
+        "covering",
+        "SELECT at, price FROM item WHERE kind = ?",
+        ("kind 3",),
+        (("kind", "at", "price"), ("kind", "price", "at")),
+    ),
+    Planted(
+        "expression", "SELECT id FROM item WHERE lower(name) = ?", ("name 7",), (("lower(name)",),)
+    ),
+    Planted(
+        "collation",
+        "SELECT id FROM item WHERE name = ? COLLATE NOCASE",
+        ("NAME 7",),
+        (("name COLLATE NOCASE",),),
+    ),
     Planted("pattern", "SELECT id FROM item WHERE code LIKE ?", ("code77%",), (("code",),)),
-    Planted("join", "SELECT o.name, i.name FROM owner o JOIN item i ON i.owner = o.id WHERE o.city = ?",
-            ("city 7",), (("owner",), ("owner", "name"), ("city",))),
-    Planted("subquery", "SELECT o.id, (SELECT max(at) FROM item i WHERE i.owner = o.id) FROM owner o"
-            " WHERE o.id < ?", (30,), (("owner", "at"), ("owner",))),
-    Planted("or", "SELECT id, text FROM item WHERE owner = ? OR at = ?", (7, 77), (("owner",), ("at",), ("owner", "at"), ("at", "owner"))),
-    Planted("json", "SELECT id FROM item WHERE json_extract(data, '$.city') = ?", ("city 7",),
-            (("json_extract(data, '$.city')",),)),
+    Planted(
+        "join",
+        "SELECT o.name, i.name FROM owner o JOIN item i ON i.owner = o.id WHERE o.city = ?",
+        ("city 7",),
+        (("owner",), ("owner", "name"), ("city",)),
+    ),
+    Planted(
+        "subquery",
+        "SELECT o.id, (SELECT max(at) FROM item i WHERE i.owner = o.id) FROM owner o"
+        " WHERE o.id < ?",
+        (30,),
+        (("owner", "at"), ("owner",)),
+    ),
+    Planted(
+        "or",
+        "SELECT id, text FROM item WHERE owner = ? OR at = ?",
+        (7, 77),
+        (("owner",), ("at",), ("owner", "at"), ("at", "owner")),
+    ),
+    Planted(
+        "json",
+        "SELECT id FROM item WHERE json_extract(data, '$.city') = ?",
+        ("city 7",),
+        (("json_extract(data, '$.city')",),),
+    ),
     Planted("null", "SELECT id FROM item WHERE price IS NULL", (), (("price",),)),
     Planted("group", "SELECT kind, count(*) FROM item GROUP BY kind", (), (("kind",),)),
-    Planted("bounds", "SELECT min(price) FROM item WHERE owner = ?", (7,), (("owner", "price"), ("owner",))),
-)  # fmt: skip
+    Planted(
+        "bounds",
+        "SELECT min(price) FROM item WHERE owner = ?",
+        (7,),
+        (("owner", "price"), ("owner",)),
+    ),
+)
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda one: one.name)
@@ -129,9 +136,10 @@ def test_the_index_is_found(
     database: Path, monkeypatch: pytest.MonkeyPatch, planted: Planted
 ) -> None:
     advice = advice_on(
-        database, monkeypatch,
+        database,
+        monkeypatch,
         lambda db: [db.execute(planted.sql, planted.values).fetchall() for _ in range(4)],
-    )  # fmt: skip
+    )
     found = [change.sql.partition("(")[2].rpartition(")")[0] for change in advice.changes]
     assert found, advice.proofs
     assert set(found) <= {", ".join(columns) for columns in planted.accepted}
@@ -197,9 +205,10 @@ def test_a_sample_of_a_large_database_chooses_the_same(
     monkeypatch.setattr(sample, "SAMPLE_BYTES", database.stat().st_size // 4)
     monkeypatch.setattr(sample, "LARGE_ROWS", 1000)
     advice = advice_on(
-        database, monkeypatch,
+        database,
+        monkeypatch,
         lambda db: [db.execute(planted.sql, planted.values).fetchall() for _ in range(4)],
-    )  # fmt: skip
+    )
     assert advice.sample_every == 4
     found = [change.sql.partition("(")[2].rpartition(")")[0] for change in advice.changes]
     assert found
@@ -255,7 +264,9 @@ def test_no_index_helps(
 def test_an_index_that_loses_more_than_it_wins(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One cheap query, and very many inserts: what speaks for the index is said, and what against it."""
+    """One cheap query, and very many inserts: what speaks for the index is said, and what against
+    it.
+    """
 
     def work(db: sqlite3.Connection) -> None:
         db.execute("SELECT count(*) FROM item WHERE price > 2").fetchall()
@@ -292,74 +303,6 @@ def test_an_index_that_updates_lose_more_to(
     assert advice_on(database, monkeypatch, work(2_000)).changes == ()
 
 
-def test_missing_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ANALYZE makes SQLite choose the index that is there; another one is not needed."""
-    path = tmp_path / "jobs.db"
-    db = sqlite3.connect(path)
-    db.execute("CREATE TABLE job (id INTEGER PRIMARY KEY, state TEXT, worker INTEGER)")
-    rows = [(i, "done", i % 5000) for i in range(20_000)]
-    db.executemany("INSERT INTO job VALUES (?, ?, ?)", rows)
-    db.execute("CREATE INDEX job_state ON job (state)")
-    db.execute("CREATE INDEX job_worker ON job (worker)")
-    db.commit()
-    db.close()
-    query = "SELECT id FROM job WHERE state = ? AND worker BETWEEN ? AND ?"
-    advice = advice_on(
-        path, monkeypatch,
-        lambda db: [db.execute(query, ("done", one, one)).fetchall() for one in range(50)],
-    )  # fmt: skip
-    assert [change.sql for change in advice.changes] == ["ANALYZE;"]
-    assert advice.changes[0].undo == "DELETE FROM sqlite_stat1;"
-    assert advice.proofs[0].is_proved
-
-
-def test_old_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ANALYZE ran when the tables were almost empty: no index is needed. Its undoing has what was."""
-    path = tmp_path / "files.db"
-    db = sqlite3.connect(path)
-    db.executescript(
-        """
-        CREATE TABLE chunk (id INTEGER PRIMARY KEY, path TEXT, kind TEXT);
-        CREATE TABLE file (id INTEGER PRIMARY KEY, path TEXT);
-        CREATE INDEX chunk_path ON chunk (path);
-        INSERT INTO chunk VALUES (0, 'a', 'x');
-        INSERT INTO file VALUES (0, 'a');
-        ANALYZE;
-        """
-    )
-    chunks = ((f"p{i % 2000}", "x" if i % 50 else "y") for i in range(10_000))
-    db.executemany("INSERT INTO chunk (path, kind) VALUES (?, ?)", chunks)
-    db.executemany("INSERT INTO file (path) VALUES (?)", ((f"p{i}",) for i in range(500)))
-    db.commit()
-    db.close()
-    query = "SELECT sum(k.id), max(k.kind) FROM file f JOIN chunk k ON k.path = f.path"
-    advice = advice_on(path, monkeypatch, lambda db: db.execute(query).fetchall())
-    assert [change.sql for change in advice.changes] == ["ANALYZE;"]
-    undo = advice.changes[0].undo
-    assert undo.startswith("DELETE FROM sqlite_stat1; INSERT INTO sqlite_stat1 VALUES (")
-    assert "('chunk', 'chunk_path', '1 1')" in undo
-    assert advice.proofs[0].is_proved
-
-
-def test_values_are_drawn(database: Path) -> None:
-    """Without recorded values those of rows are taken, and it is said."""
-    with api.profile() as recording:
-        db = sqlite3.connect(database)
-        for owner in range(5):
-            db.execute(
-                "SELECT id, text FROM item WHERE owner = ? AND at < ? ORDER BY id LIMIT ?",
-                (owner, 5, 5),
-            )
-            db.execute("SELECT id FROM item WHERE date(at, ?) = 3", ("-1 day",)).fetchall()
-        db.close()
-    advice = proved(Report(counted(recording.profile)), str(database))
-    (proof,) = [one for one in advice.proofs if "owner" in one.statement]
-    assert proof.is_drawn
-    assert proof.is_proved
-    (unknown,) = advice.not_measured
-    assert "--parameters" in unknown.reason
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_a_program(queryprof: Run, tmp_path: Path, program: Path) -> None:
@@ -373,14 +316,18 @@ def test_a_program(queryprof: Run, tmp_path: Path, program: Path) -> None:
     assert 1 <= len(advice.changes) <= 8
     used = {index for proof in advice.proofs for index in proof.uses}
     assert {change.index for change in advice.changes} - {""} <= used
-    columns = [change.sql.partition(" ON ")[2].rstrip(");") for change in advice.changes if change.index]  # fmt: skip
+    columns = [
+        change.sql.partition(" ON ")[2].rstrip(");") for change in advice.changes if change.index
+    ]
     assert not [
         one for one in columns for other in columns if one != other and other.startswith(one)
     ]
 
 
 def test_other_rows_are_no_proof(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An index in another order than the table's, and a LIMIT that takes the first of equal ones."""
+    """An index in another order than the table's, and a LIMIT that takes the first of
+    equal ones.
+    """
     query = "SELECT id FROM item WHERE at BETWEEN ? AND ? LIMIT 2"
     advice = advice_on(
         filled,

@@ -43,7 +43,9 @@ def database(tmp_path: Path) -> Path:
 @pytest.fixture
 def trace(queryprof: Run, tmp_path: Path, database: Path) -> Path:
     (tmp_path / "program.py").write_text("\n".join(line[4:] for line in PROGRAM.splitlines()))
-    queryprof("run", "--parameters", "--no-report", "-o", "x.qprof", tmp_path / "program.py", database)  # fmt: skip
+    queryprof(
+        "run", "--parameters", "--no-report", "-o", "x.qprof", tmp_path / "program.py", database
+    )
     return tmp_path / "x.qprof"
 
 
@@ -97,8 +99,9 @@ def test_a_killed_command_leaves_nothing(database: Path, trace: Path, temporary:
     for delay_s in (0.2, 0.4, 0.6, 0.8, 1.2):
         command = subprocess.Popen(
             [QUERYPROF, "analyze", trace, "--db", database, "--prove"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         time.sleep(delay_s)
         command.send_signal(signal.SIGKILL)
         command.wait()
@@ -117,8 +120,11 @@ def test_a_full_disk(database: Path, trace: Path, temporary: Path) -> None:
     before = state(database)
     result = subprocess.run(
         [QUERYPROF, "analyze", trace, "--db", database, "--prove"],
-        preexec_fn=limit, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
     assert "it cannot be read or copied" in result.stderr
@@ -151,7 +157,9 @@ def test_a_copy_is_of_one_moment(tmp_path: Path, mode: str) -> None:
         counts = []
         while len(counts) < 10:
             judge.take(f"{path.as_uri()}?mode=ro", BEFORE)
-            rows = judge.rows(BEFORE, "SELECT (SELECT count(*) FROM one), (SELECT count(*) FROM two)")  # fmt: skip
+            rows = judge.rows(
+                BEFORE, "SELECT (SELECT count(*) FROM one), (SELECT count(*) FROM two)"
+            )
             counts.append(rows[0])
             assert judge.rows(BEFORE, "PRAGMA integrity_check") == [("ok",)]
     ends.set()
@@ -171,9 +179,11 @@ def test_an_interrupt_ends_with_the_best_so_far(
     db.close()
     command = subprocess.Popen(
         [QUERYPROF, "analyze", trace, "--db", database, "--prove"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         env={**os.environ, "TMPDIR": str(folder)},
-    )  # fmt: skip
+    )
     while not any(folder.iterdir()) and command.poll() is None:  # until it makes its copies
         time.sleep(0.01)
     command.send_signal(signal.SIGINT)
@@ -238,6 +248,8 @@ def test_what_is_unknown_is_planned_and_not_measured(
     said = queryprof("analyze", "x.qprof", "--db", database, "--prove").stdout
     assert "CREATE INDEX t_a_idx ON t (a);" in said
     for reason in (
-        "no such function: own", "no such collation sequence: ours", "no such table: later",
-    ):  # fmt: skip
+        "no such function: own",
+        "no such collation sequence: ours",
+        "no such table: later",
+    ):
         assert reason in said

@@ -38,7 +38,9 @@ years()
 
 @pytest.mark.parametrize("parameters", [[], ["--parameters"]])
 def test_a_join_is_by_the_column_that_was_passed(tmp_path: Path, parameters: list[str]) -> None:
-    """Numbers of one table are in a column of most others. What differs twice for each row is not joined."""
+    """Numbers of one table are in a column of most others. What differs twice for each row is not
+    joined.
+    """
     (tmp_path / "app.py").write_text(BUYERS)
     command = [QUERYPROF, "run", "--no-report", *parameters, "-o", "t.qprof", "app.py"]
     subprocess.run(command, check=True, cwd=tmp_path)

@@ -52,13 +52,17 @@ def proof_of(known: Known, query: Query = READ) -> Any:
     [
         (Measured(1.0 * MS, 10, 100, 5, "rows"), True, ""),
         (Measured(1.0 * MS, 1000, 99, 5, "rows"), True, ""),
-        (Measured(1.0 * MS, 1000, 100, 5, "rows"), False, "neither VM steps nor page fetches are fewer"),
+        (
+            Measured(1.0 * MS, 1000, 100, 5, "rows"),
+            False,
+            "neither VM steps nor page fetches are fewer",
+        ),
         (Measured(1.0 * MS, None, None, 5, "rows"), False, "there are no counters"),
         (Measured(1.0 * MS, 10, 100, 5, "others"), False, "other rows are returned"),
         (Measured(9.9 * MS, 10, 100, 5, "rows"), False, ""),
     ],
     ids=["fewer steps", "fewer pages", "no less work", "no counters", "other rows", "as slow"],
-)  # fmt: skip
+)
 def test_a_proof_is_faster_by_less_work_with_the_same_rows(
     after: Measured, is_proved: bool, doubt: str
 ) -> None:
@@ -77,10 +81,15 @@ def test_a_write_keeps_an_index_that_its_plan_does_not_show(writes: bool) -> Non
 @pytest.mark.parametrize(
     ("writes", "new", "won"),
     [
-        (True, 1.1, 0), (True, 1.24, 0), (True, 1.26, -5.2), (True, 0.5, 50),
-        (False, 1.1, -2), (False, 0.81, 0), (False, 0.5, 50),
+        (True, 1.1, 0),
+        (True, 1.24, 0),
+        (True, 1.26, -5.2),
+        (True, 0.5, 50),
+        (False, 1.1, -2),
+        (False, 0.81, 0),
+        (False, 0.5, 50),
     ],
-)  # fmt: skip
+)
 def test_a_write_that_hardly_loses_loses_nothing(writes: bool, new: float, won: float) -> None:
     query = Query("UPDATE", 100 * MS, 20, writes)
     times = Times([query], {"UPDATE": 1.0 * MS}, {"UPDATE": 1.0 * MS})

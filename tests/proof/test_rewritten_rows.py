@@ -1,4 +1,6 @@
-"""Rewritten statements have the rows of the old ones for all values, also for those that nobody has tried."""
+"""Rewritten statements have the rows of the old ones for all values, also for those that nobody has
+tried.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,13 @@ KINDS = (
     "",
 )
 COMPARED = (
-    "lower(one.c) = ?", "upper(one.c) = ?", "CAST(one.c AS TEXT) = ?", "substr(one.c, 1, 1) = ?",
+    "lower(one.c) = ?",
+    "upper(one.c) = ?",
+    "CAST(one.c AS TEXT) = ?",
+    "substr(one.c, 1, 1) = ?",
     "one.c = ?",
     "one.c = two.c AND ? IS NOT one.c",
-)  # fmt: skip
+)
 VALUES = ("a", "A", "a ", "5", 5, "05", 0, 0.3, "0.3", b"A", "word9", "", None)
 
 
@@ -113,10 +118,10 @@ def test_a_join_finds_no_rows_that_a_limit_leaves_out(
     path = tmp_path / "joined.db"
     with closing(sqlite3.connect(path)) as db:
         db.executescript(
-            "CREATE TABLE author (id INTEGER PRIMARY KEY, name); CREATE TABLE book (id INTEGER PRIMARY KEY,"
-            " author_id, title); CREATE TABLE tag (id INTEGER PRIMARY KEY, word UNIQUE, other, folded COLLATE"
-            " NOCASE, pair, UNIQUE (pair, id)); CREATE UNIQUE INDEX u ON tag (other) WHERE other > 1;"
-            "CREATE UNIQUE INDEX f ON tag (folded COLLATE BINARY)"
+            "CREATE TABLE author (id INTEGER PRIMARY KEY, name); CREATE TABLE book (id INTEGER"
+            " PRIMARY KEY, author_id, title); CREATE TABLE tag (id INTEGER PRIMARY KEY, word"
+            " UNIQUE, other, folded COLLATE NOCASE, pair, UNIQUE (pair, id)); CREATE UNIQUE INDEX u"
+            " ON tag (other) WHERE other > 1;CREATE UNIQUE INDEX f ON tag (folded COLLATE BINARY)"
         )
     select = plain_select(Parameters().numbered(inner, (1,)))
     assert select

@@ -1,4 +1,6 @@
-"""What SQLite's program of a statement says of the steps for a row, and how many rows it took therefore."""
+"""What SQLite's program of a statement says of the steps for a row, and how many rows it took
+therefore.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ TABLES = (
     "CREATE TABLE sale (id INTEGER PRIMARY KEY, state TEXT, buyer INTEGER, amount REAL)",
     "CREATE TABLE buyer (id INTEGER PRIMARY KEY, city TEXT)",
 )
-JOINED = "SELECT city, sum(amount) FROM sale JOIN buyer ON buyer.id = buyer WHERE state = ? GROUP BY city"
+JOINED = (
+    "SELECT city, sum(amount) FROM sale JOIN buyer ON buyer.id = buyer WHERE state = ? GROUP BY"
+    " city"
+)
 
 TEXTS = {
     "one column": "SELECT sum(amount) FROM sale WHERE state = ?",
@@ -61,9 +66,13 @@ def test_the_rows_that_are_taken_are_known_by_the_steps(text: str, kinds: int) -
 NOT_KNOWN = {
     "a list of any length": "SELECT count(*) FROM sale WHERE state IN (?)",
     "all rows": "SELECT sum(amount) FROM sale",
-    "another table is begun beside it": "SELECT count(*), (SELECT id FROM buyer) FROM sale WHERE state = ?",
+    "another table is begun beside it": (
+        "SELECT count(*), (SELECT id FROM buyer) FROM sale WHERE state = ?"
+    ),
     "two scans": "SELECT count(*) FROM sale JOIN buyer ON +buyer.id = buyer WHERE state = ?",
-    "the comparison is in an inner loop": "SELECT count(*) FROM buyer CROSS JOIN sale ON sale.buyer = buyer.id WHERE amount > ?",
+    "the comparison is in an inner loop": (
+        "SELECT count(*) FROM buyer CROSS JOIN sale ON sale.buyer = buyer.id WHERE amount > ?"
+    ),
 }
 
 
@@ -144,9 +153,15 @@ def test_other_conditions_are_told_from_those_of_the_index(
 
 
 STORED = {
-    "a virtual column before it": "CREATE TABLE sale (id INTEGER PRIMARY KEY, twice INTEGER AS (2 * id), state TEXT)",
-    "a stored column before it": "CREATE TABLE sale (id INTEGER PRIMARY KEY, twice INTEGER AS (2 * id) STORED, state TEXT)",
-    "no rowids": "CREATE TABLE sale (twice INTEGER, state TEXT, id INTEGER, PRIMARY KEY (id)) WITHOUT ROWID",
+    "a virtual column before it": (
+        "CREATE TABLE sale (id INTEGER PRIMARY KEY, twice INTEGER AS (2 * id), state TEXT)"
+    ),
+    "a stored column before it": (
+        "CREATE TABLE sale (id INTEGER PRIMARY KEY, twice INTEGER AS (2 * id) STORED, state TEXT)"
+    ),
+    "no rowids": (
+        "CREATE TABLE sale (twice INTEGER, state TEXT, id INTEGER, PRIMARY KEY (id)) WITHOUT ROWID"
+    ),
 }
 
 

@@ -39,7 +39,9 @@ def database(tmp_path: Path) -> Path:
 def advice_on(
     database: Path, monkeypatch: pytest.MonkeyPatch, totals: int, likes: int
 ) -> tuple[Advice, Report]:
-    """LIKE stops at the first rows of the table; by an index on the status it reads almost all of that."""
+    """LIKE stops at the first rows of the table; by an index on the status it reads almost all of
+    that.
+    """
     monkeypatch.setenv("QUERYPROF_PARAMETERS", "1")
     with api.profile() as recording, closing(sqlite3.connect(database)) as db:
         for _ in range(totals):

@@ -75,9 +75,16 @@ SCHEMAS = (
     "DROP TABLE IF EXISTS v{n}",
 )
 TRANSACTIONS = (
-    "BEGIN", "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK", "SAVEPOINT s{n}", "RELEASE s{n}",
-    "ROLLBACK TO s{n}", "ATTACH 'two.db' AS aside{n}", "DETACH aside{n}",
-)  # fmt: skip
+    "BEGIN",
+    "BEGIN IMMEDIATE",
+    "COMMIT",
+    "ROLLBACK",
+    "SAVEPOINT s{n}",
+    "RELEASE s{n}",
+    "ROLLBACK TO s{n}",
+    "ATTACH 'two.db' AS aside{n}",
+    "DETACH aside{n}",
+)
 
 
 class Program:
@@ -205,10 +212,20 @@ class Program:
     def step(self) -> tuple[object, ...]:
         """One thing of all these."""
         chosen: Callable[[], object] = self.random.choices(
-            (self.select, self.abandon, self.go_on, self.change, self.many, self.schema,
-             self.transaction, self.script, self.reconnect, self.tidy),
+            (
+                self.select,
+                self.abandon,
+                self.go_on,
+                self.change,
+                self.many,
+                self.schema,
+                self.transaction,
+                self.script,
+                self.reconnect,
+                self.tidy,
+            ),
             (20, 10, 10, 25, 8, 8, 14, 2, 1, 6),
-        )[0]  # fmt: skip
+        )[0]
         try:
             return chosen.__name__, chosen()
         except (sqlite3.Error, sqlite3.Warning, ValueError, IndexError) as error:

@@ -1,4 +1,6 @@
-"""Times by a clock that the test sets: exact, and without waiting. Of the build with fault injection alone."""
+"""Times by a clock that the test sets: exact, and without waiting. Of the build with fault
+injection alone.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +46,10 @@ def test_an_execution_lasts_from_its_execute_to_its_last_fetch(wait: Callable[[i
         cursor.fetchall()
         connection.close()
     executed, fetched = (
-        a for a in sorted(recording.profile.aggregates, key=lambda a: a.operation)
+        a
+        for a in sorted(recording.profile.aggregates, key=lambda a: a.operation)
         if a.statement.startswith("SELECT")
-    )  # fmt: skip
+    )
     assert (executed.total_ns, fetched.total_ns) == (7 * MS, 5 * MS)
     assert executed.execution_max_ns == 12 * MS
 

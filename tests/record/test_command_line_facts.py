@@ -12,20 +12,38 @@ from queryprof.region.command_line import without_values
 def test_code_on_the_command_line_is_not_kept() -> None:
     """-c has the program itself; what Python's own options take is no value of the program."""
     assert without_values(["python", "-X", "dev", "-c", "connect('Hush')", "Hush"]) == [
-        "python", "-X", "dev", "-c", "?", "?",
-    ]  # fmt: skip
+        "python",
+        "-X",
+        "dev",
+        "-c",
+        "?",
+        "?",
+    ]
     assert without_values(["python", "-W", "error", "-m", "app", "Hush", "-k"]) == [
-        "python", "-W", "error", "-m", "app", "?", "-k",
-    ]  # fmt: skip
+        "python",
+        "-W",
+        "error",
+        "-m",
+        "app",
+        "?",
+        "-k",
+    ]
 
 
 @pytest.mark.parametrize(
     ("argument", "is_shown"),
     [
-        ("shop:app", True), ("web.asgi:app", True), ("other:app", False), ("shop:Hush-1", False),
-        ("shop", False), ("shop:", False), (":app", False), ("../shop:app", False), ("web:app", False),
+        ("shop:app", True),
+        ("web.asgi:app", True),
+        ("other:app", False),
+        ("shop:Hush-1", False),
+        ("shop", False),
+        ("shop:", False),
+        (":app", False),
+        ("../shop:app", False),
+        ("web:app", False),
     ],
-)  # fmt: skip
+)
 def test_the_object_that_a_server_is_started_with_is_kept(
     tmp_path: Path, argument: str, is_shown: bool
 ) -> None:

@@ -53,8 +53,9 @@ def test_vm_steps_are_equal_in_ten_runs(queryprof: Run, script: Callable[[str], 
     assert searched[1] == 0
     assert scanned[1] == 50 * 1999
     assert scanned[2] == 50
-    assert all(figure[3] == figure[4] for key, figure in figures[0].items()
-               if key[1].startswith("execute"))  # fmt: skip
+    assert all(
+        figure[3] == figure[4] for key, figure in figures[0].items() if key[1].startswith("execute")
+    )
 
 
 def test_executemany_counts_as_sqlite_does() -> None:
@@ -304,7 +305,10 @@ def test_steps_of_an_execution_are_counted_whenever_they_are_read() -> None:
 @pytest.mark.parametrize("cursors", [10, 65, 300, 3000])
 def test_steps_of_many_open_cursors_are_exact(cursors: int) -> None:
     """As many as one cursor's, each; whether they are fetched to their end or not."""
-    counting = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100) SELECT x FROM n"
+    counting = (
+        "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100) SELECT x"
+        " FROM n"
+    )
     steps = []
     for number in (1, cursors):
         connection = sqlite3.connect(":memory:")

@@ -1,4 +1,6 @@
-"""Where SQLite's time goes: waiting for locks, syncing, reading and writing; and who holds locks."""
+"""Where SQLite's time goes: waiting for locks, syncing, reading and writing; and who holds
+locks.
+"""
 
 from __future__ import annotations
 

@@ -37,26 +37,41 @@ pytestmark = pytest.mark.once
         ("SELECT a FROM t WHERE b IN (?)", "select a from t where b in (?,?,?)"),
         ("SELECT a FROM t WHERE b IN (?)", "select a from t where b in (-1, null)"),
         ("SELECT a FROM t WHERE b IN (:b_1)", "select a from t where b in (:b_1, :b_2, :b_3)"),
-        ("SELECT a FROM t WHERE (a, b) IN ((?, ?))", "select a from t where (a,b) in ((1,2),(3,4))"),
-        ("SELECT a FROM t WHERE b IN (SELECT c, c FROM u)",
-         "select a from t where b in (select c, c from u)"),
+        (
+            "SELECT a FROM t WHERE (a, b) IN ((?, ?))",
+            "select a from t where (a,b) in ((1,2),(3,4))",
+        ),
+        (
+            "SELECT a FROM t WHERE b IN (SELECT c, c FROM u)",
+            "select a from t where b in (select c, c from u)",
+        ),
         ("INSERT INTO t VALUES (?, ?)", "insert into t values (1, 'a'), (2, 'b'), (3, null)"),
-        ("INSERT INTO t(a, b) VALUES (:a0, :b0)",
-         "insert into t (a, b) values (:a0, :b0), (:a1, :b1)"),
-        ("INSERT INTO t VALUES (?) ON CONFLICT DO NOTHING",
-         "insert into t values (1), (2) on conflict do nothing"),
+        (
+            "INSERT INTO t(a, b) VALUES (:a0, :b0)",
+            "insert into t (a, b) values (:a0, :b0), (:a1, :b1)",
+        ),
+        (
+            "INSERT INTO t VALUES (?) ON CONFLICT DO NOTHING",
+            "insert into t values (1), (2) on conflict do nothing",
+        ),
         ("INSERT INTO t VALUES (lower(?))", "insert into t values (lower('A')), (lower('B'))"),
         ("SELECT a FROM t WHERE b IS NULL", "select a from t where b is null"),
         ('SELECT ?, [c d], ? FROM "t"', 'select "a b", [c d], `e` from "t"'),
-        ('SELECT "t"."a", "f"(?) FROM "t", "u" WHERE "t"."b" = ?',
-         'select "t"."a", "f"("x") from "t", "u" where "t"."b" = "x"'),
+        (
+            'SELECT "t"."a", "f"(?) FROM "t", "u" WHERE "t"."b" = ?',
+            'select "t"."a", "f"("x") from "t", "u" where "t"."b" = "x"',
+        ),
         ('INSERT INTO "t"("a", "b") VALUES (?, ?)', 'insert into "t" ("a", "b") values ("x", "y")'),
-        ('UPDATE "t" SET "a" = ?, "b" = ? WHERE "t"."c" = ?',
-         'update "t" set "a" = "x", "b" = "y" where "t"."c" = "z"'),
+        (
+            'UPDATE "t" SET "a" = ?, "b" = ? WHERE "t"."c" = ?',
+            'update "t" set "a" = "x", "b" = "y" where "t"."c" = "z"',
+        ),
         ('SELECT a AS "n" FROM t ORDER BY "n"', 'select a as "n" from t order by "n"'),
         ("SELECT a AS ? FROM t WHERE a = ?", 'select a as "n" from t where a = "n"'),
-        ('CREATE TABLE "t"("a" TEXT DEFAULT ?, PRIMARY KEY ("a"))',
-         'create table "t" ("a" TEXT default "x", primary key ("a"))'),
+        (
+            'CREATE TABLE "t"("a" TEXT DEFAULT ?, PRIMARY KEY ("a"))',
+            'create table "t" ("a" TEXT default "x", primary key ("a"))',
+        ),
         ('CREATE INDEX "i" ON "t"("a")', 'create index "i" on "t" ("a")'),
         ("SELECT a -> ? FROM t", 'select a->"x" from t'),
         ("PRAGMA key = ?", "pragma key = secret"),
@@ -69,36 +84,79 @@ pytestmark = pytest.mark.once
         ("SELECT a FROM t ORDER BY 2 DESC", "select a from t order by 2 desc"),
         ("SELECT a FROM t GROUP BY 1, 2 LIMIT ?", "select a from t group by 1, 2 limit 10"),
         ("SELECT a FROM t ORDER BY ?", "select a from t order by 123456"),
-        ("CREATE TABLE t(a VARCHAR(20), b DECIMAL(10, 2) CHECK (b > ?))",
-         "create table t (a VARCHAR(20), b DECIMAL(10, 2) check (b > 5))"),
-        ("SELECT a FROM rows WHERE key = ? AND rows.no IS NULL",
-         "select a from rows where key = 5 and rows.no is null"),
-        ("INSERT INTO cache(key, value) VALUES (?, ?)", "insert into cache (key, value) values (1, 2)"),
+        (
+            "CREATE TABLE t(a VARCHAR(20), b DECIMAL(10, 2) CHECK (b > ?))",
+            "create table t (a VARCHAR(20), b DECIMAL(10, 2) check (b > 5))",
+        ),
+        (
+            "SELECT a FROM rows WHERE key = ? AND rows.no IS NULL",
+            "select a from rows where key = 5 and rows.no is null",
+        ),
+        (
+            "INSERT INTO cache(key, value) VALUES (?, ?)",
+            "insert into cache (key, value) values (1, 2)",
+        ),
         ("SELECT Key, Rows FROM t ORDER BY key DESC", "select Key, Rows from t order by key desc"),
-        ("SELECT sum(a) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) FROM t",
-         "select sum(a) over (rows between unbounded preceding and current row) from t"),
+        (
+            "SELECT sum(a) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) FROM t",
+            "select sum(a) over (rows between unbounded preceding and current row) from t",
+        ),
         ("SELECT ?1, :a, @b, $c, $d::e(f)", "select ?1, :a, @b, $c, $d::e(f)"),
         ("SELECT t.key FROM t", "select t.key from t"),
         ("SELECT count(*) FROM t", "select count ( * ) from t"),
         ("SELECT a || b ->> ? FROM t", "select a||b->>'$.x' from t"),
-        ("CREATE TABLE t(a); INSERT INTO t VALUES (?)",
-         "create table t(a); insert into t values (1); insert into t values (2);"),
+        (
+            "CREATE TABLE t(a); INSERT INTO t VALUES (?)",
+            "create table t(a); insert into t values (1); insert into t values (2);",
+        ),
         ("SELECT ?", "select 'never closed"),
         ("SELECT ?", "select 1 /* never closed"),
         ("SELECT ?", 'select "never closed'),
         ("", " ;; -- nothing"),
         ("SELECT 名 FROM 表", "select 名 from 表"),
     ],
-)  # fmt: skip
+)
 def test_statement_is_what_is_left_without_literals(expected: str, sql: str) -> None:
     """Literals, comments, white space, keyword case and lengths of lists do not count."""
     assert expected == fingerprint(sql)
 
 
 SQL_PIECES = st.sampled_from(
-    ["select ", "values ", "in ", "(", ")", ",", ";", "'", '"', "`", "[", "]", "--", "/*", "*/",
-     "\n", "null", "1", "-", "+", ".", "e", "x'", "?", ":a", "@b", "$c", "::", "a", "é", "\0", "\ud800"]
-)  # fmt: skip
+    [
+        "select ",
+        "values ",
+        "in ",
+        "(",
+        ")",
+        ",",
+        ";",
+        "'",
+        '"',
+        "`",
+        "[",
+        "]",
+        "--",
+        "/*",
+        "*/",
+        "\n",
+        "null",
+        "1",
+        "-",
+        "+",
+        ".",
+        "e",
+        "x'",
+        "?",
+        ":a",
+        "@b",
+        "$c",
+        "::",
+        "a",
+        "é",
+        "\0",
+        "\ud800",
+    ]
+)
 
 
 @given(st.lists(SQL_PIECES, max_size=60).map("".join) | st.text())
@@ -116,7 +174,10 @@ def test_never_fails_and_is_a_fixed_point_in_length(sql: str) -> None:
 def test_literals_never_count(numbers: list[float], texts: list[str]) -> None:
     """Whatever the values, an inlined statement has one fingerprint."""
     quoted = ["'" + text.replace("'", "''") + "'" for text in texts]
-    sql = f"SELECT a FROM t WHERE b IN ({', '.join(map(str, numbers))}) AND c IN ({', '.join(quoted)})"
+    sql = (
+        f"SELECT a FROM t WHERE b IN ({', '.join(map(str, numbers))}) AND c IN"
+        f" ({', '.join(quoted)})"
+    )
     assert fingerprint(sql) == "SELECT a FROM t WHERE b IN (?) AND c IN (?)"
 
 

@@ -36,7 +36,9 @@ print(found, sum(one.stall.samples for one in __import__("queryprof.analysis.rep
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it opens none")
 def test_a_program_s_next_file_has_the_number_that_it_would_have() -> None:
-    """Opened and closed while the watchdog looks: a number that it took would be closed under the program, too."""
+    """Opened and closed while the watchdog looks: a number that it took would be closed under the
+    program, too.
+    """
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
     )

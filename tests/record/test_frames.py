@@ -92,10 +92,12 @@ def paths(public: bool) -> Counter[tuple[str, str, tuple[Place, ...]]]:
         assert _core.frames_are_direct() != public
         work()
         work()
-    return Counter({
-        (a.statement, a.operation, tuple((f.function, f.line) for f in a.path)): a.count
-        for a in recording.profile.aggregates
-    })  # fmt: skip
+    return Counter(
+        {
+            (a.statement, a.operation, tuple((f.function, f.line) for f in a.path)): a.count
+            for a in recording.profile.aggregates
+        }
+    )
 
 
 def test_both_ways_of_reading_frames_agree() -> None:
@@ -112,7 +114,9 @@ def test_both_ways_of_reading_frames_agree() -> None:
 
 
 def test_a_function_that_ends_a_stack_may_stand_inside_another() -> None:
-    """What is remembered of a native thread's outermost function is not what a caller of it gets."""
+    """What is remembered of a native thread's outermost function is not what a caller of
+    it gets.
+    """
     done = allocate_lock()
     done.acquire()
 

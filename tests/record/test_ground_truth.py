@@ -101,13 +101,25 @@ def act(model: Model, action: tuple[str, int, int, bool]) -> None:
 
 ACTIONS = st.tuples(
     st.sampled_from(
-        ["insert", "select", "update", "many", "broken", "fetchone", "fetchmany", "fetchall",
-         "iterate", "commit", "rollback", "with"]
+        [
+            "insert",
+            "select",
+            "update",
+            "many",
+            "broken",
+            "fetchone",
+            "fetchmany",
+            "fetchall",
+            "iterate",
+            "commit",
+            "rollback",
+            "with",
+        ]
     ),
     st.integers(0, 2),
     st.integers(0, 12),
     st.booleans(),
-)  # fmt: skip
+)
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])

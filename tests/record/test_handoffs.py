@@ -1,4 +1,6 @@
-"""Where work belongs: handed to other threads, in spans, noted by a library; and what threads use."""
+"""Where work belongs: handed to other threads, in spans, noted by a library; and what
+threads use.
+"""
 
 from __future__ import annotations
 
@@ -239,8 +241,7 @@ def test_aiosqlite() -> None:
 def test_twisted(script: Callable[[str], Path]) -> None:
     """DeferToThread and adbapi: the line that deferred."""
     pytest.importorskip("twisted")
-    script(
-        """
+    script("""
 import sqlite3, queryprof
 from twisted.enterprise import adbapi
 from twisted.internet import defer, reactor, threads
@@ -269,8 +270,7 @@ def main():
 queryprof.install("twisted.qprof")
 reactor.callWhenRunning(main)
 reactor.run()
-"""
-    )
+""")
     done = subprocess.run(
         [sys.executable, "program.py"], capture_output=True, text=True, timeout=60, check=True
     )

@@ -88,7 +88,8 @@ def test_20_000_lines_and_10_000_statements_are_kept_apart(tmp_path: Path) -> No
 
     path = tmp_path / "generated.py"
     body = "\n".join(
-        f"    db.execute('SELECT 1 AS column_{chr(97 + i // 5000)}{'x' * (i % 71)}{'y' * (i % 73)}')"
+        "    db.execute('SELECT 1 AS"
+        f" column_{chr(97 + i // 5000)}{'x' * (i % 71)}{'y' * (i % 73)}')"
         for i in range(20_000)
     )
     path.write_text(f"def f(db):\n{body}\n")
@@ -136,9 +137,10 @@ def test_statements_of_thousands_of_connections_are_counted() -> None:
                 db.close()
 
     (executed,) = [
-        a for a in read_profile("x.qprof").aggregates
+        a
+        for a in read_profile("x.qprof").aggregates
         if a.statement == "SELECT ? WHERE ? = ?" and a.operation == "execute"
-    ]  # fmt: skip
+    ]
     assert (executed.count, executed.counted) == (5000, 5000)
 
 

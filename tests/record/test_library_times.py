@@ -105,7 +105,9 @@ def test_what_is_known_when_the_program_ends_counts(times: Times) -> None:
 
 
 def test_each_thread_is_watched_for_itself(times: Times) -> None:
-    """Four take turns, in the middle of each call: those of one are timed, with its own executions."""
+    """Four take turns, in the middle of each call: those of one are timed, with its own
+    executions.
+    """
     program = """
         import threading
         turns = [threading.Semaphore(not number) for number in range(4)]

@@ -1,5 +1,5 @@
-"""While a library's function is watched, the program is what it is without us: with little memory, small
-stacks, greenlets, other tools, deep recursion.
+"""While a library's function is watched, the program is what it is without us: with little memory,
+small stacks, greenlets, other tools, deep recursion.
 """
 
 from __future__ import annotations
@@ -38,9 +38,13 @@ def test_a_forked_child_without_memory_goes_on(times: Times, room: int) -> None:
     assert times(program)[ITEM].calls > 0
 
 
-@pytest.mark.parametrize(("stack", "is_timed"), [(64, False), (80, False), (512, False), (2048, True)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("stack", "is_timed"), [(64, False), (80, False), (512, False), (2048, True)]
+)
 def test_threads_with_small_stacks_are_left_alone(times: Times, stack: int, is_timed: bool) -> None:
-    """300 frames fit in 64 kB, as they do without us: evaluated by us each would take some hundred bytes."""
+    """300 frames fit in 64 kB, as they do without us: evaluated by us each would take some hundred
+    bytes.
+    """
     program = f"""
         import os, threading
         def run():

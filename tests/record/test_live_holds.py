@@ -125,8 +125,10 @@ def test_the_writer_comes_before_the_readers(tmp_path: Path) -> None:
     ):
         found = [(owner.pid, owner.does) for owner in owners_of(str(path))]
     assert found == [
-        (writer, "has a write transaction open"), (reader, "reads"), (other, "has it open"),
-    ]  # fmt: skip
+        (writer, "has a write transaction open"),
+        (reader, "reads"),
+        (other, "has it open"),
+    ]
 
 
 def held_by(pid: int, path: Path) -> list[str]:
@@ -269,7 +271,8 @@ def test_a_thread_of_the_same_process_is_named(tmp_path: Path, queryprof: Run) -
     path = database(tmp_path / "t.db", "wal")
     program = NOTED.replace(
         'db.execute("SELECT 1")',
-        'other = sqlite3.connect(sys.argv[1]); other.execute("BEGIN IMMEDIATE"); db.execute("SELECT 1")',
+        'other = sqlite3.connect(sys.argv[1]); other.execute("BEGIN IMMEDIATE");'
+        ' db.execute("SELECT 1")',
     )
     (tmp_path / "noted.py").write_text(textwrap.dedent(program))
     output = queryprof(

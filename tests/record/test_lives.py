@@ -1,4 +1,5 @@
-"""Nothing that queryprof keeps outlives what it belongs to, and no program sees that it is recorded.
+"""Nothing that queryprof keeps outlives what it belongs to, and no program sees that it is
+recorded.
 
 Each program runs by itself, bare and recorded, so that a crash is a failure and not the end.
 """
@@ -156,8 +157,11 @@ def test_greenlets_switch_anywhere(
     assert counts["INSERT INTO t VALUES (?)", "executemany"] == 40 + 40 + 10
     for name in ("total", "nested"):
         assert counts[f"SELECT sum(slow(a)) AS {name} FROM t", "execute"] == 40
-    for text in ("SELECT a AS made FROM t ORDER BY a", "SELECT nested(?) AS deep",
-                 "SELECT deeper() AS deeper"):  # fmt: skip
+    for text in (
+        "SELECT a AS made FROM t ORDER BY a",
+        "SELECT nested(?) AS deep",
+        "SELECT deeper() AS deeper",
+    ):
         assert counts[text, "execute"] == 40
 
 

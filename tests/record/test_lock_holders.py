@@ -1,4 +1,6 @@
-"""Who held the lock: in random interleavings of threads and of processes, the right one is named."""
+"""Who held the lock: in random interleavings of threads and of processes, the right one is
+named.
+"""
 
 from __future__ import annotations
 
@@ -83,18 +85,30 @@ def test_of_several_holders_the_longest_is_first() -> None:
     def event(kind: str, name: str, start_ms: int, end_ms: int) -> LockEvent:
         thread = Thread(1, name)
         return LockEvent(
-            kind, "/t.db", name, (), "", thread, name, (), start_ms * 10**6,
+            kind,
+            "/t.db",
+            name,
+            (),
+            "",
+            thread,
+            name,
+            (),
+            start_ms * 10**6,
             (end_ms - start_ms) * 10**6,
-        )  # fmt: skip
+        )
 
     holds = [
-        event("write", "before", 0, 20), event("write", "inside", 21, 50),
-        event("write", "after", 51, 90), event("write", "later", 91, 95),
-    ]  # fmt: skip
+        event("write", "before", 0, 20),
+        event("write", "inside", 21, 50),
+        event("write", "after", 51, 90),
+        event("write", "later", 91, 95),
+    ]
     found = Holders(holds).of(event("wait", "waiter", 10, 60))
     assert [(hold.statement, ns // 10**6) for hold, ns in found] == [
-        ("inside", 29), ("before", 10), ("after", 9),
-    ]  # fmt: skip
+        ("inside", 29),
+        ("before", 10),
+        ("after", 9),
+    ]
 
 
 HOLDER = """

@@ -1,5 +1,5 @@
-"""Waits of one call, and who held the lock: connections of one thread, of threads with one name, holders that
-wait themselves, and several waits.
+"""Waits of one call, and who held the lock: connections of one thread, of threads with one name,
+holders that wait themselves, and several waits.
 """
 
 from __future__ import annotations
@@ -178,8 +178,9 @@ def test_a_call_has_several_waits(tmp_path: Path) -> None:
         thread.join()
     found = waits_of(recording.profile)
     assert [holders for _, holders in found] == [
-        ["BEGIN IMMEDIATE"], ["BEGIN EXCLUSIVE"],
-    ]  # fmt: skip
+        ["BEGIN IMMEDIATE"],
+        ["BEGIN EXCLUSIVE"],
+    ]
     first, second = (one for one in recording.profile.lock_events if one.kind == "wait")
     assert second.start_unix_ns - first.start_unix_ns - first.duration_ns >= worked_ns
     for each in (*holders, waiter):
@@ -188,9 +189,18 @@ def test_a_call_has_several_waits(tmp_path: Path) -> None:
 
 def event(kind: str, name: str, start_ms: int, end_ms: int, connection: int) -> LockEvent:
     return LockEvent(
-        kind, "/t.db", name, (), "", Thread(1, "t"), "(unknown)", (), start_ms * 10**6,
-        (end_ms - start_ms) * 10**6, connection,
-    )  # fmt: skip
+        kind,
+        "/t.db",
+        name,
+        (),
+        "",
+        Thread(1, "t"),
+        "(unknown)",
+        (),
+        start_ms * 10**6,
+        (end_ms - start_ms) * 10**6,
+        connection,
+    )
 
 
 def test_a_long_hold_is_one() -> None:
@@ -272,10 +282,15 @@ def test_a_wait_goes_on_up_to_the_next_look(end_ms: int, ns: int) -> None:
 @pytest.mark.parametrize(
     ("holds", "ms"),
     [
-        ([(0, 500)], 0), ([(10, 500)], 10), ([(0, 400)], 0), ([(0, 399)], 101),
-        ([(0, 200), (300, 500)], 0), ([(0, 199), (300, 500)], 101), ([(-50, 100), (0, 450)], 0),
+        ([(0, 500)], 0),
+        ([(10, 500)], 10),
+        ([(0, 400)], 0),
+        ([(0, 399)], 101),
+        ([(0, 200), (300, 500)], 0),
+        ([(0, 199), (300, 500)], 101),
+        ([(-50, 100), (0, 450)], 0),
     ],
-)  # fmt: skip
+)
 def test_what_no_hold_and_no_sleep_explains_is_not_seen(
     holds: list[tuple[int, int]], ms: int
 ) -> None:

@@ -67,8 +67,9 @@ def test_everything_is_put_back() -> None:
 
     record(main)
     assert before == (
-        events.Handle.__dict__["_run"], base_events.BaseEventLoop.__dict__["run_forever"],
-    )  # fmt: skip
+        events.Handle.__dict__["_run"],
+        base_events.BaseEventLoop.__dict__["run_forever"],
+    )
     assert callbacks == gc.callbacks
 
 

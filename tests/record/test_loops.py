@@ -94,9 +94,11 @@ def test_what_blocks_the_loop_is_found_with_its_line() -> None:
         for one in Report(profile).loops[0].stalls
     }
     assert {name: one.category for name, one in found.items() if name in least_ns} == {
-        "waiting": "waiting", "querying": "database", "computing": "computing",
+        "waiting": "waiting",
+        "querying": "database",
+        "computing": "computing",
         "holding": "C code that holds the GIL",
-    }  # fmt: skip
+    }
     for name, least in least_ns.items():
         stall = found[name].stall
         assert stall.count == 1
@@ -141,8 +143,8 @@ for stall in Report(recording.profile).loops[0].stalls:
 
 
 def test_who_waits_for_a_cpu_waits_for_no_lock() -> None:
-    """Others have it most of the time: Python code is no C code therefore. It lets go of the lock within some switch
-    intervals of 5 ms, of its own time.
+    """Others have it most of the time: Python code is no C code therefore. It lets go of the lock
+    within some switch intervals of 5 ms, of its own time.
     """
     done = subprocess.run([sys.executable, "-c", BUSY], capture_output=True, text=True, check=False)
     assert done.stderr == ""

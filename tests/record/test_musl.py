@@ -1,4 +1,5 @@
-"""The core with the C library musl, which Alpine has: it compiles, links, and is loaded by musl's loader.
+"""The core with the C library musl, which Alpine has: it compiles, links, and is loaded by musl's
+loader.
 
 There is no Python for musl here: what the core wants of Python is a library of empty names.
 """
@@ -43,7 +44,9 @@ def compile_with_musl(*arguments: object) -> None:
 
 
 def linked(name: str, sources: list[Path], *flags: str) -> Path:
-    """A library of these sources, and beside it one of the names that it wants of Python, and the loader."""
+    """A library of these sources, and beside it one of the names that it wants of Python, and the
+    loader.
+    """
     # Its own folder, for Python's headers have the C library's names of the system beside them.
     include = ("-I", CORE, "-isystem", sysconfig.get_path("include"))
     objects = {
@@ -82,7 +85,9 @@ def test_the_core_is_loaded_by_musl() -> None:
 
 
 def test_what_glibc_alone_allows_is_refused_by_musl() -> None:
-    """Else the test above would prove nothing: variables of a thread in the C library's own room."""
+    """Else the test above would prove nothing: variables of a thread in the C library's
+    own room.
+    """
     source = Path("local.c")
     source.write_text(
         f'#include "{CORE}/runtime/thread_local.h"\n'

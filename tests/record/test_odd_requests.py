@@ -1,4 +1,6 @@
-"""Requests and responses that break PEP 3333 or ASGI: the middlewares leave the error to who makes it."""
+"""Requests and responses that break PEP 3333 or ASGI: the middlewares leave the error to who makes
+it.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,32 @@ import queryprof
 pytestmark = pytest.mark.once
 
 SCOPES: list[Any] = [
-    {"type": "http"}, {"type": "http", "path": 5, "method": None}, {"type": "http", "path": b"/x"},
-    {"type": "http", "path": None, "root_path": None, "route": 5, "endpoint": 3}, {}, None, 5, {"type": 5},
-]  # fmt: skip
+    {"type": "http"},
+    {"type": "http", "path": 5, "method": None},
+    {"type": "http", "path": b"/x"},
+    {"type": "http", "path": None, "root_path": None, "route": 5, "endpoint": 3},
+    {},
+    None,
+    5,
+    {"type": 5},
+]
 MESSAGES: list[Any] = [
-    {}, None, {"type": "http.response.start"}, {"type": "http.response.start", "status": "x"},
+    {},
+    None,
+    {"type": "http.response.start"},
+    {"type": "http.response.start", "status": "x"},
     {"type": "http.response.start", "status": 200, "headers": None},
-]  # fmt: skip
+]
 ENVIRONS: list[Any] = [
-    {}, {"PATH_INFO": None}, {"SCRIPT_NAME": None}, {"PATH_INFO": b"/x"}, {"REQUEST_METHOD": 5},
-    {"PATH_INFO": 5}, {"PATH_INFO": "/\udc80\0"}, None,
-]  # fmt: skip
+    {},
+    {"PATH_INFO": None},
+    {"SCRIPT_NAME": None},
+    {"PATH_INFO": b"/x"},
+    {"REQUEST_METHOD": 5},
+    {"PATH_INFO": 5},
+    {"PATH_INFO": "/\udc80\0"},
+    None,
+]
 STATUSES: list[tuple[Any, Any]] = [("200 OK", []), (200, []), (b"200", ()), (None, None), ("", 5)]
 
 

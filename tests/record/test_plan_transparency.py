@@ -115,10 +115,12 @@ def test_a_locked_database_is_waited_for_once() -> None:
     with (
         subprocess.Popen(
             [sys.executable, "-c", LOCKING],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         ) as holder,
         queryprof.profile() as recording,
-    ):  # fmt: skip
+    ):
         assert holder.stdout
         assert holder.stdout.readline() == "locked\n"
         connection = sqlite3.connect("locked.db", timeout=1.0)
@@ -165,8 +167,8 @@ def test_asking_is_not_in_the_statements_time() -> None:
                 if (a.statement[:6], a.operation) == ("SELECT", "execute")
             ]
             recorded_s.append(row.total_ns / 1e9)
-        # A half; all of it if asking were in the time, and nothing if more were left out. Another process
-        # that runs meanwhile makes either longer: the least of both count.
+        # A half; all of it if asking were in the time, and nothing if more were left out. Another
+        # process that runs meanwhile makes either longer: the least of both count.
         if tries >= 5 and 0.2 < min(recorded_s) / min(elapsed_s) < 0.8:
             return
     pytest.fail(f"{min(recorded_s)} of {min(elapsed_s)} s")

@@ -244,15 +244,21 @@ def test_threads_on_one_connection() -> None:
     [
         ("SCAN TABLE t AS x\n", "SCAN x\n"),
         ("SEARCH TABLE t USING INDEX i (a=?)\n", "SEARCH t USING INDEX i (a=?)\n"),
-        ("CO-ROUTINE 0x55D0A8\n  SCAN TABLE t\nSCAN SUBQUERY 0x55D0A8 AS s\n",
-         "CO-ROUTINE (subquery-1)\n  SCAN t\nSCAN (subquery-1)\n"),
+        (
+            "CO-ROUTINE 0x55D0A8\n  SCAN TABLE t\nSCAN SUBQUERY 0x55D0A8 AS s\n",
+            "CO-ROUTINE (subquery-1)\n  SCAN t\nSCAN (subquery-1)\n",
+        ),
         ("EXECUTE SCALAR SUBQUERY 1\n  SCAN TABLE t\n", "SCALAR SUBQUERY 1\n  SCAN t\n"),
-        ("USE TEMP B-TREE FOR RIGHT PART OF ORDER BY\n",
-         "USE TEMP B-TREE FOR LAST TERM OF ORDER BY\n"),
-        ("SEARCH TABLE u USING AUTOMATIC COVERING INDEX (x=?)\n",
-         "BLOOM FILTER ON u (x=?)\nSEARCH u USING AUTOMATIC COVERING INDEX (x=?) LEFT-JOIN\n"),
+        (
+            "USE TEMP B-TREE FOR RIGHT PART OF ORDER BY\n",
+            "USE TEMP B-TREE FOR LAST TERM OF ORDER BY\n",
+        ),
+        (
+            "SEARCH TABLE u USING AUTOMATIC COVERING INDEX (x=?)\n",
+            "BLOOM FILTER ON u (x=?)\nSEARCH u USING AUTOMATIC COVERING INDEX (x=?) LEFT-JOIN\n",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_normal_form_is_the_same_for_versions_of_sqlite(old: str, new: str) -> None:
     """As 3.24 to 3.35 and later ones print the same plan."""
     assert normal_form(old) == normal_form(new)

@@ -114,9 +114,13 @@ def test_spans_nest_and_are_kept_apart_by_context() -> None:
                 pool.submit(ask).result()
         asyncio.run(tasks())
     assert spans(recording.profile) == {
-        "": 1, "outer": 4, "sync": 1, "inner": 1, "async": 2,
+        "": 1,
+        "outer": 4,
+        "sync": 1,
+        "inner": 1,
+        "async": 2,
         **{f"task {n}": 3 for n in range(4)},
-    }  # fmt: skip
+    }
     assert sync.__doc__ == "Doc."
 
 

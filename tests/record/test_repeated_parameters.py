@@ -81,8 +81,8 @@ def test_what_repeats(work: Callable[[sqlite3.Connection], None], repeats: bool)
 
 
 def test_threads_that_come_and_go_are_sampled_at_different_places() -> None:
-    """A thread has the memory of one that has ended, and not its random numbers: else each samples the same of its
-    executions.
+    """A thread has the memory of one that has ended, and not its random numbers: else each samples
+    the same of its executions.
     """
 
     def some(db: sqlite3.Connection) -> None:

@@ -153,7 +153,9 @@ def test_a_thread_that_ends_is_counted_once(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="this system counts no threads")
 def test_a_thread_is_counted_once_while_it_lives_and_when_it_ends() -> None:
-    """What /proc shows of it in whole ticks while it lives is left out of what it says at its end."""
+    """What /proc shows of it in whole ticks while it lives is left out of what it says at
+    its end.
+    """
     seen: list[float] = []
 
     def work() -> None:

@@ -1,13 +1,13 @@
-"""Values of a program are not in its trace: a secret in any place of any statement where a value may be."""
+"""Values of a program are not in its trace: a secret in any place of any statement where a value
+may be.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 import random
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import queryprof
-from conftest import EXAMPLES, QUERYPROF
+from conftest import EXAMPLES
 
 pytestmark = pytest.mark.once
 
@@ -32,54 +32,120 @@ SETUP = """
 """
 
 LITERALS = (
-    "'{}'", '"{}"', "'it''s {}'", "'{} '", "'a' || '{}'", 'lower("{}")', "coalesce(NULL, '{}')",
-    "CASE WHEN 1 THEN '{}' END", 'json_extract(\'{{"a": 1}}\', "$.{}")', "e'{}'", "$q${}$q$",
-    "$${}$$", "`{}`",
-)  # fmt: skip
+    "'{}'",
+    '"{}"',
+    "'it''s {}'",
+    "'{} '",
+    "'a' || '{}'",
+    'lower("{}")',
+    "coalesce(NULL, '{}')",
+    "CASE WHEN 1 THEN '{}' END",
+    'json_extract(\'{{"a": 1}}\', "$.{}")',
+    "e'{}'",
+    "$q${}$q$",
+    "$${}$$",
+    "`{}`",
+)
 """How a program, or one that means another database, may write a value."""
 
 STATEMENTS = (
-    "SELECT {}", "SELECT a, {} FROM t", "SELECT a AS n FROM t WHERE a = {}",
-    "SELECT * FROM t WHERE {} = a", "SELECT * FROM t WHERE {} = 1 OR a > {}",
-    "SELECT * FROM t WHERE a IN ({}, {})", "SELECT * FROM t WHERE a BETWEEN {} AND {}",
-    "SELECT * FROM t WHERE b LIKE {} ESCAPE '!'", "SELECT * FROM t ORDER BY {}",
-    "SELECT a FROM t GROUP BY {} HAVING {} = {}", "SELECT * FROM t LIMIT {}",
-    "SELECT * FROM (SELECT {} AS x) WHERE x = {}", "SELECT t.a FROM t JOIN u ON t.a = {}",
-    "SELECT a FROM t UNION SELECT {}", "WITH w(x) AS (SELECT {}) SELECT x FROM w WHERE x = {}",
-    "INSERT INTO t VALUES ({}, 2, 3)", "INSERT INTO t (a, b) VALUES ({}, {}), ({}, 1)",
-    "INSERT INTO t (a) SELECT {}", "REPLACE INTO u VALUES (1, {})",
+    "SELECT {}",
+    "SELECT a, {} FROM t",
+    "SELECT a AS n FROM t WHERE a = {}",
+    "SELECT * FROM t WHERE {} = a",
+    "SELECT * FROM t WHERE {} = 1 OR a > {}",
+    "SELECT * FROM t WHERE a IN ({}, {})",
+    "SELECT * FROM t WHERE a BETWEEN {} AND {}",
+    "SELECT * FROM t WHERE b LIKE {} ESCAPE '!'",
+    "SELECT * FROM t ORDER BY {}",
+    "SELECT a FROM t GROUP BY {} HAVING {} = {}",
+    "SELECT * FROM t LIMIT {}",
+    "SELECT * FROM (SELECT {} AS x) WHERE x = {}",
+    "SELECT t.a FROM t JOIN u ON t.a = {}",
+    "SELECT a FROM t UNION SELECT {}",
+    "WITH w(x) AS (SELECT {}) SELECT x FROM w WHERE x = {}",
+    "INSERT INTO t VALUES ({}, 2, 3)",
+    "INSERT INTO t (a, b) VALUES ({}, {}), ({}, 1)",
+    "INSERT INTO t (a) SELECT {}",
+    "REPLACE INTO u VALUES (1, {})",
     "INSERT INTO u VALUES (1, {}) ON CONFLICT (a) DO UPDATE SET e = {}",
-    "UPDATE t SET a = {}, b = {} WHERE b = {}", "DELETE FROM t WHERE a = {}",
-    "CREATE TABLE IF NOT EXISTS d (a DEFAULT {})", "CREATE TABLE IF NOT EXISTS k (a CHECK (a <> {}))",
+    "UPDATE t SET a = {}, b = {} WHERE b = {}",
+    "DELETE FROM t WHERE a = {}",
+    "CREATE TABLE IF NOT EXISTS d (a DEFAULT {})",
+    "CREATE TABLE IF NOT EXISTS k (a CHECK (a <> {}))",
     "CREATE INDEX IF NOT EXISTS i ON t (a) WHERE a = {}",
     "CREATE VIEW IF NOT EXISTS z AS SELECT a FROM t WHERE a = {}",
-    "SELECT * FROM f WHERE f MATCH {}", "SELECT * FROM f WHERE f = {}", "SELECT * FROM f({})",
-    "PRAGMA key = {}", "PRAGMA rekey={}", "PRAGMA main.user_version({})", "VACUUM INTO {}",
-    "ATTACH {} AS x1", "ATTACH ':memory:' AS x2 KEY {}", "EXPLAIN SELECT {}",
-    "SELECT a -> {} FROM t", "SELECT nosuch({})", "SELECT * FROM nosuch WHERE a = {}",
-    "SELECT x FROM v WHERE x = {}", "SELECT 1 /* {} */ -- {}", "SELECT max(a) FILTER (WHERE a = {}) FROM t",
-    "SELECT a, rank() OVER (ORDER BY {}) FROM t", "CREATE USER x WITH PASSWORD {}",
-    "SELECT cast({} AS TEXT)", "SELECT * FROM t AS o WHERE EXISTS (SELECT 1 FROM t WHERE a = {})",
-    "SELECT {} {} nonsense", "{}", "login {} please", "SELECT 1 {} {}",
-    "SELECT a FROM t WHERE a IS DISTINCT FROM {}", "SELECT a IS NOT DISTINCT FROM 1, {} FROM t",
-    "SELECT a FROM t ORDER BY a IS DISTINCT FROM b, {}", "EXPLAIN QUERY PLAN SELECT {}",
-    "EXPLAIN PRAGMA key = {}", "EXPLAIN ATTACH {} AS x3", "EXPLAIN VACUUM INTO {}",
-)  # fmt: skip
+    "SELECT * FROM f WHERE f MATCH {}",
+    "SELECT * FROM f WHERE f = {}",
+    "SELECT * FROM f({})",
+    "PRAGMA key = {}",
+    "PRAGMA rekey={}",
+    "PRAGMA main.user_version({})",
+    "VACUUM INTO {}",
+    "ATTACH {} AS x1",
+    "ATTACH ':memory:' AS x2 KEY {}",
+    "EXPLAIN SELECT {}",
+    "SELECT a -> {} FROM t",
+    "SELECT nosuch({})",
+    "SELECT * FROM nosuch WHERE a = {}",
+    "SELECT x FROM v WHERE x = {}",
+    "SELECT 1 /* {} */ -- {}",
+    "SELECT max(a) FILTER (WHERE a = {}) FROM t",
+    "SELECT a, rank() OVER (ORDER BY {}) FROM t",
+    "CREATE USER x WITH PASSWORD {}",
+    "SELECT cast({} AS TEXT)",
+    "SELECT * FROM t AS o WHERE EXISTS (SELECT 1 FROM t WHERE a = {})",
+    "SELECT {} {} nonsense",
+    "{}",
+    "login {} please",
+    "SELECT 1 {} {}",
+    "SELECT a FROM t WHERE a IS DISTINCT FROM {}",
+    "SELECT a IS NOT DISTINCT FROM 1, {} FROM t",
+    "SELECT a FROM t ORDER BY a IS DISTINCT FROM b, {}",
+    "EXPLAIN QUERY PLAN SELECT {}",
+    "EXPLAIN PRAGMA key = {}",
+    "EXPLAIN ATTACH {} AS x3",
+    "EXPLAIN VACUUM INTO {}",
+)
 
 BARE = (
-    "PRAGMA key = {}", "ATTACH {} AS x1", "ATTACH ':memory:' AS x2 KEY {}", "{}", "login {} please",
-    "SELECT * FROM t WHERE a = {}", "SELECT 1 {} nonsense", "SELECT {} FROM nosuch", "{} {}",
-    "INSERT INTO t VALUES ({}, 2, 3)", "SELECT 1\0{}", "EXPLAIN PRAGMA key = {}",
-    "EXPLAIN PRAGMA key({})", "EXPLAIN ATTACH ':memory:' AS x4 KEY {}", "EXPLAIN VACUUM INTO {}",
-    "postgresql://bob:{}@host/db", "login bob@{} please", "https://example.org/?token=${}",
-    "SELECT a FROM t WHERE a = x.{}.y", "SELECT a FROM t WHERE a = {}.y", "SELECT x {} FROM t",
-    "Unlocked the safe: {} is the code", "the door is locked: {}", "binding {} to it",
-    "SELECT * FROM t WHERE a = {} AND b = 'it is locked", "{} has no such table", "locked {}",
-    "SELECT 1 FROM t WHERE b = {} AND a = 'no such thing", "readonly {}", "no such table: {}",
-    "SELECT a FROM t WHERE a = [{}]", "SELECT a FROM t WHERE a = `{}`", "database is locked {}",
-    "INSERT INTO t VALUES (1, 2, 3); INSERT INTO t VALUES ({})", "SELECT 1; my password is {}",
+    "PRAGMA key = {}",
+    "ATTACH {} AS x1",
+    "ATTACH ':memory:' AS x2 KEY {}",
+    "{}",
+    "login {} please",
+    "SELECT * FROM t WHERE a = {}",
+    "SELECT 1 {} nonsense",
+    "SELECT {} FROM nosuch",
+    "{} {}",
+    "INSERT INTO t VALUES ({}, 2, 3)",
+    "SELECT 1\0{}",
+    "EXPLAIN PRAGMA key = {}",
+    "EXPLAIN PRAGMA key({})",
+    "EXPLAIN ATTACH ':memory:' AS x4 KEY {}",
+    "EXPLAIN VACUUM INTO {}",
+    "postgresql://bob:{}@host/db",
+    "login bob@{} please",
+    "https://example.org/?token=${}",
+    "SELECT a FROM t WHERE a = x.{}.y",
+    "SELECT a FROM t WHERE a = {}.y",
+    "SELECT x {} FROM t",
+    "Unlocked the safe: {} is the code",
+    "the door is locked: {}",
+    "binding {} to it",
+    "SELECT * FROM t WHERE a = {} AND b = 'it is locked",
+    "{} has no such table",
+    "locked {}",
+    "SELECT 1 FROM t WHERE b = {} AND a = 'no such thing",
+    "readonly {}",
+    "no such table: {}",
+    "SELECT a FROM t WHERE a = [{}]",
+    "SELECT a FROM t WHERE a = `{}`",
+    "database is locked {}",
+    "INSERT INTO t VALUES (1, 2, 3); INSERT INTO t VALUES ({})",
+    "SELECT 1; my password is {}",
     "INSERT INTO u VALUES (1, 1); INSERT INTO u VALUES (1, 1); {} was pasted",
-)  # fmt: skip
+)
 """Where a value without quotes, as a careless program writes it, is none of SQLite's names."""
 
 
@@ -110,7 +176,8 @@ def connections(setup):
         getattr(connection, "executescript", connection.execute)(setup)
         yield connection
 """
-"""Each text alone, behind a statement that is accepted, and within a transaction; by both drivers."""
+"""Each text alone, behind a statement that is accepted, and within a transaction; by both
+drivers."""
 
 
 def secret_of(seed: int) -> str:
@@ -156,7 +223,9 @@ def test_no_secret_is_in_the_trace(
 
 @pytest.mark.parametrize("statement", BARE)
 def test_a_value_without_quotes_is_not_in_the_trace(tmp_path: Path, statement: str) -> None:
-    """A text that SQLite refuses is not shown but for what is known, nor what it takes for a value."""
+    """A text that SQLite refuses is not shown but for what is known, nor what it takes for
+    a value.
+    """
     secret = secret_of(7)
     trace = bytes_of_recording([statement.replace("{}", secret)], tmp_path / "s.qprof")
     assert secret.lower().encode() not in trace.lower()
@@ -205,11 +274,17 @@ class Cursor:
 @pytest.mark.parametrize(
     "text",
     [
-        r"SELECT 'it\'s, {}'", r"SELECT 'a\\', 'it\'s {}'", r'SELECT "it\"s {}"', "SELECT a # {}",
-        "SELECT /* a /* b */ {} */ 1", r"SELECT E'it\'s {}'", r"SELECT refused, 'it\'s {}'",
-        r"SELECT e'\\\'{}', refused", "SELECT refused /* a /* b */ {} */",
+        r"SELECT 'it\'s, {}'",
+        r"SELECT 'a\\', 'it\'s {}'",
+        r'SELECT "it\"s {}"',
+        "SELECT a # {}",
+        "SELECT /* a /* b */ {} */ 1",
+        r"SELECT E'it\'s {}'",
+        r"SELECT refused, 'it\'s {}'",
+        r"SELECT e'\\\'{}', refused",
+        "SELECT refused /* a /* b */ {} */",
     ],
-)  # fmt: skip
+)
 def test_other_databases_quote_otherwise(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,8 +307,10 @@ def test_postgresql_quotes_otherwise(tmp_path: Path) -> None:
     """Its E'' has backslashes, and a comment may stand in a comment."""
     psycopg = pytest.importorskip("psycopg")
     texts = (
-        r"SELECT E'it\'s Hush', e'\\', b", "SELECT /* a /* b */ Hush */ 1 FROM two", r"SELECT 'a\', b",
-    )  # fmt: skip
+        r"SELECT E'it\'s Hush', e'\\', b",
+        "SELECT /* a /* b */ Hush */ 1 FROM two",
+        r"SELECT 'a\', b",
+    )
     with queryprof.profile(tmp_path / "s.qprof") as recording:
         for text in texts:
             with contextlib.suppress(AttributeError):
@@ -256,7 +333,9 @@ def statements_of(texts: list[str]) -> list[str]:
 
 
 def test_a_text_looks_the_same_whatever_ran_before_it() -> None:
-    """A column learned from another text changes a text that is taken, never one that is refused."""
+    """A column learned from another text changes a text that is taken, never one that is
+    refused.
+    """
     table, text = 'CREATE TABLE "p" (i)', 'UPDATE "p" SET "n" = 1 WHERE "i" = 1'
     column, other = 'ALTER TABLE "p" ADD n', 'SELECT 1 FROM "p" WHERE "i" = 2'
     refused, taken = 'UPDATE "p" SET "n" = ? WHERE ? = ?', 'UPDATE "p" SET "n" = ? WHERE "i" = ?'
@@ -297,77 +376,3 @@ def test_a_text_that_was_read_to_its_end_keeps_its_words() -> None:
         selects = [a for a in recording.profile.aggregates if "SELECT" in a.statement]
         assert {a.statement for a in selects} == {"SELECT called(?) AS named"}
         assert sum(a.count for a in selects) == len(values)
-
-
-def test_arguments_of_the_command_line(tmp_path: Path) -> None:
-    """The program and the names of options are kept; values only when they are asked for."""
-    program = tmp_path / "p.py"
-    program.write_text("import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1')")
-    command = [QUERYPROF, "run", "--no-report", "-o", "t.qprof"]
-    arguments = [
-        "--password=Hush1", "--token", "Hush2", "-pHush3", "Hush4", "--verbose", "--key Hush5",
-        "--password:Hush6", "--Authorization: Bearer Hush7", "-----BEGIN KEY-----\nHush8",
-    ]  # fmt: skip
-    for more, wanted in (([], False), (["--parameters"], True)):
-        subprocess.run([*command, *more, str(program), *arguments], cwd=tmp_path, check=True)
-        trace = (tmp_path / "t.qprof").read_bytes()
-        assert (b"Hush" in trace) is wanted
-        assert b"--password" in trace
-        assert b"p.py" in trace
-
-
-ALL_TEXTS = [
-    *(
-        s.replace("{}", literal.replace("{{", "{").replace("}}", "}"))
-        for s in STATEMENTS
-        for literal in LITERALS
-    ),
-    *BARE,
-]
-
-CARELESS = f"""
-import json, os, shutil, sys
-{ATTEMPTS}
-for connection in connections(sys.argv[1]):
-    with open(sys.argv[2]) as texts:
-        for text in json.load(texts):
-            attempt(connection, text)
-regions = [f"/dev/shm/{{name}}" for name in os.listdir("/dev/shm") if f"-{{os.getpid()}}-" in name]
-shutil.copy(max(regions, key=os.path.getmtime), "../written/region")  # others have left theirs
-"""
-
-SAYS = (
-    "report --top 1000", "report --format json", "report --format csv", "report --format markdown",
-    "report --by tree", "report --slowest", "analyze", "analyze --format json", "html -o page.html",
-    "export --format pstats -o a.prof", "export --format speedscope -o a.json",
-    "export --format collapsed -o a.txt", "export --format trace-events -o b.json",
-    "merge merged.qprof", "compare c.qprof",
-)  # fmt: skip
-
-
-@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs shared memory")
-def test_no_secret_is_in_anything_that_is_written(tmp_path: Path) -> None:
-    """Nor in the memory that others of this user can read while the program runs: its file is what
-    a checkpoint holds, and what a killed process leaves.
-    """
-    secret = secret_of(3)
-    texts = [text.replace("{}", secret) for text in ALL_TEXTS]
-    given = tmp_path / "given"
-    given.mkdir()
-    (given / "texts.json").write_text(json.dumps(texts))
-    (given / "careless.py").write_text(CARELESS)
-    written = tmp_path / "written"
-    written.mkdir()
-    run = [QUERYPROF, "run", "--no-report", "-o", "../written/c.qprof", "careless.py"]
-    subprocess.run([*run, SETUP, "texts.json"], cwd=given, check=True)
-    said = {}
-    for command in SAYS:
-        words = [*command.split(), "c.qprof"]
-        result = subprocess.run([QUERYPROF, *words], cwd=written, capture_output=True, check=True)
-        said[command] = result.stdout + result.stderr
-    files = {path.name: path.read_bytes() for path in written.rglob("*") if path.is_file()}
-    assert b"SELECT" in files["region"]
-    assert {"region", "c.qprof", "page.html", "merged.qprof", "a.prof"} <= files.keys()
-    for name, content in {**said, **files}.items():
-        at = content.lower().find(secret.lower().encode())
-        assert at < 0, (name, content[max(0, at - 200) : at + 100])

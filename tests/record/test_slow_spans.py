@@ -307,8 +307,9 @@ def test_stalls_have_their_times(script: Callable[[str], Path], end: str) -> Non
     command = ["-m", "queryprof.cli.main", "run", "--no-report", "-o", "x.qprof"]
     subprocess.run(
         [Path(sys.executable).with_name("queryprof"), *command[2:], script(STALLS + end)],
-        check=False, env=os.environ,
-    )  # fmt: skip
+        check=False,
+        env=os.environ,
+    )
     ended_ns = time.time_ns()
     (loop,) = read_profile("x.qprof").loops
     events = loop.stall_events

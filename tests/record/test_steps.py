@@ -1,4 +1,6 @@
-"""Steps of event loops as the core has them, before they are a trace, which adds up what belongs together."""
+"""Steps of event loops as the core has them, before they are a trace, which adds up what belongs
+together.
+"""
 
 from __future__ import annotations
 

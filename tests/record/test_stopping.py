@@ -93,9 +93,13 @@ for turn in range(3):
 def run(program: Path, *arguments: str) -> str:
     """Runs a program, which ends well and says nothing on stderr; returns its output."""
     done = subprocess.run(
-        [sys.executable, program, *arguments], capture_output=True, text=True, timeout=120,
-        cwd=program.parent, check=False,
-    )  # fmt: skip
+        [sys.executable, program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=program.parent,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -104,11 +108,14 @@ def run(program: Path, *arguments: str) -> str:
 @pytest.mark.parametrize(
     ("needs", "inside"),
     [
-        ("psycopg", TEXT), ("psycopg", ROWCOUNT), ("greenlet", GREENLET), ("sqlite3", THREAD),
+        ("psycopg", TEXT),
+        ("psycopg", ROWCOUNT),
+        ("greenlet", GREENLET),
+        ("sqlite3", THREAD),
         ("sqlite3", FUNCTION),
     ],
     ids=["text", "rowcount", "greenlet", "thread", "function"],
-)  # fmt: skip
+)
 def test_the_programs_own_code_ends_it(needs: str, inside: str, then: str, tmp_path: Path) -> None:
     """Wherever the core or the driver calls code of the program, that code may stop recording."""
     pytest.importorskip(needs)

@@ -20,7 +20,8 @@ SLOW_STATEMENT = SLOW.replace("1", "?").replace("60000", "?")
 
 
 def test_totals_lie_between_an_independent_clock_inside_and_outside() -> None:
-    """SQLite's first and last row are inside of the total, and perf_counter around the calls outside.
+    """SQLite's first and last row are inside of the total, and perf_counter around the calls
+    outside.
 
     Both bounds hold on a machine of any speed, however often the calls are interrupted.
     """

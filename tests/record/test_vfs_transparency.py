@@ -67,8 +67,17 @@ PROGRAM = """
 
 pytestmark = pytest.mark.once
 
-URIS = ("mode=rw", "mode=ro", "immutable=1", "nolock=1", "vfs=unix-dotfile", "vfs=unix-none",
-        "vfs=unix-excl", "cache=shared", "psow=0")  # fmt: skip
+URIS = (
+    "mode=rw",
+    "mode=ro",
+    "immutable=1",
+    "nolock=1",
+    "vfs=unix-dotfile",
+    "vfs=unix-none",
+    "vfs=unix-excl",
+    "cache=shared",
+    "psow=0",
+)
 
 
 def seen(folder: Path, uri: str, mode: str, *command: str | Path) -> object:
@@ -76,8 +85,11 @@ def seen(folder: Path, uri: str, mode: str, *command: str | Path) -> object:
     (folder.parent / "program.py").write_text(textwrap.dedent(PROGRAM))
     done = subprocess.run(
         [*command, folder.parent / "program.py", folder / "t.db", uri, mode],
-        capture_output=True, text=True, check=True, cwd=folder.parent,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder.parent,
+    )
     return json.loads(done.stdout.replace(str(folder), "FOLDER"))
 
 
@@ -135,9 +147,12 @@ def test_a_vfs_of_the_programs_own(tmp_path: Path) -> None:
     run = [str(Path(sys.executable).with_name("queryprof")), "run", "--no-report", "-o", "t.qprof"]
     for name, command in (("bare", [sys.executable]), ("recorded", run)):
         done = subprocess.run(
-            [*command, "program.py", f"{name}.db"], cwd=tmp_path, capture_output=True, text=True,
+            [*command, "program.py", f"{name}.db"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
             check=True,
-        )  # fmt: skip
+        )
         outputs.append(done.stdout)
     assert outputs[0] == outputs[1]
     assert (tmp_path / "bare.db").read_bytes() == (tmp_path / "recorded.db").read_bytes()

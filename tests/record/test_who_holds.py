@@ -81,14 +81,18 @@ def test_a_commit_waits_for_a_reader(tmp_path: Path, reads: str) -> None:
         beside(reader, "the reader", write)
     holder = holder_of_wait(recording.profile, "COMMIT")
     assert (holder.kind, holder.thread.name, holder.statement) == (
-        "read", "the reader", "SELECT a FROM t",
-    )  # fmt: skip
+        "read",
+        "the reader",
+        "SELECT a FROM t",
+    )
 
 
 @pytest.mark.parametrize("known", ["before", "after", "after 300 others"])
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 def test_a_holder_that_has_attached_the_database(tmp_path: Path, mode: str, known: str) -> None:
-    """Whether the file was opened as a connection's main database before it was attached, or after."""
+    """Whether the file was opened as a connection's main database before it was attached,
+    or after.
+    """
     main, side = database(tmp_path / "main.db"), database(tmp_path / "side.db", mode)
 
     def holder(ready: threading.Event) -> None:

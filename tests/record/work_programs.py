@@ -38,8 +38,8 @@ LONGEST_S = 60.0
 """No event is waited for longer."""
 
 SLEEPS = 5
-"""Of SQLite's busy handler: a thread that has slept as often since it was about to request a lock was
-refused. On its way there it may wait for the GIL.
+"""Of SQLite's busy handler: a thread that has slept as often since it was about to request a lock
+was refused. On its way there it may wait for the GIL.
 """
 
 

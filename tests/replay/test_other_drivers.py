@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from replay.test_workload import PROGRAM, recorded, rows_of
+from replay.recorded_workloads import PROGRAM, recorded
+from replay.test_workload import rows_of
 
 from conftest import Run
 from queryprof.replay.player import Order, play

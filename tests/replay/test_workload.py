@@ -1,26 +1,26 @@
-"""Workloads: what the program executed, in order and with its values; and what replays make of them."""
+"""Workloads: what the program executed, in order and with its values; and what replays make of
+them.
+"""
 
 from __future__ import annotations
 
 import ast
 import contextlib
-import os
 import random
 import re
 import sqlite3
 import stat
-import subprocess
-import sys
 import textwrap
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from replay.recorded_workloads import recorded
 
 from conftest import Run
 from queryprof.errors import TraceError
-from queryprof.replay.workload import INSIDE, OUTSIDE, Unknown, prefix_of, read_workload
+from queryprof.replay.workload import INSIDE, OUTSIDE, Unknown, read_workload
 
 pytestmark = pytest.mark.once
 
@@ -50,13 +50,6 @@ VALUES = """
 """
 
 
-def recorded(queryprof: Run, program: Path, *arguments: object, **options: object) -> None:
-    result = queryprof(
-        "run", "--record-workload", "--no-report", "-o", "x.qprof", program, *arguments, **options
-    )
-    assert result.returncode == 0, result.stderr
-
-
 def rows_of(path: Path) -> list[object]:
     with closing(sqlite3.connect(path)) as db:
         return db.execute("SELECT * FROM t ORDER BY a").fetchall()
@@ -71,8 +64,12 @@ def test_all_values_are_kept(queryprof: Run, script: Callable[[str], Path], tmp_
     found = workload.executions
     inserts = [one for one in found if one.text == "INSERT INTO t VALUES (?, ?)"]
     assert [one.parameters for one in inserts[:5]] == [
-        (None, 1), (-(2**63), 2**63 - 1), (1.5, float("inf")), ("", "\u00e9\U0001f600"), (b"", b"\0\xff"),
-    ]  # fmt: skip
+        (None, 1),
+        (-(2**63), 2**63 - 1),
+        (1.5, float("inf")),
+        ("", "\u00e9\U0001f600"),
+        (b"", b"\0\xff"),
+    ]
     assert inserts[5].parameters == [(1, 2), (3, 1)]
     assert inserts[6].parameters is Unknown
     assert not inserts[6].is_known
@@ -82,8 +79,9 @@ def test_all_values_are_kept(queryprof: Run, script: Callable[[str], Path], tmp_
     assert adapted.parameters == (Unknown,)
     assert [one.failed for one in found if one.text == "SELECT nothing"] == [True]
     assert {one.database for one in found if one.text and "FROM" not in one.text} == {
-        str(tmp_path / "t.db"), "",
-    }  # fmt: skip
+        str(tmp_path / "t.db"),
+        "",
+    }
     states = [
         (one.operation, one.state) for one in found if one.operation in ("commit", "rollback")
     ]
@@ -214,44 +212,6 @@ def test_any_bytes_are_read_or_refused(
         read_workload("x.qprof")
 
 
-PROGRAM = """
-    import random, sqlite3, sys
-    db = sqlite3.connect(sys.argv[1])
-    if sys.argv[2:]:
-        db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT, c INTEGER)")
-        db.executemany("INSERT INTO t VALUES (?, ?, ?)", ((i, f"b{i}", i % 50) for i in range(5000)))
-        db.commit()
-        sys.exit()
-    draw = random.Random(1)
-    for i in range(60):
-        db.execute("SELECT count(*), sum(a) FROM t WHERE c = ?", (draw.randrange(50),)).fetchall()
-        db.execute("INSERT INTO t (b, c) VALUES (?, ?)", (f"new {i}", i))
-        if i % 10 == 0:
-            db.commit()
-        elif i % 10 == 5:
-            db.rollback()
-    with db:
-        db.execute("DELETE FROM t WHERE c = 3")
-    other = sqlite3.connect(sys.argv[1], isolation_level=None)
-    other.execute("UPDATE t SET b = 'auto' WHERE a = 7")
-    other.execute("BEGIN"); other.execute("DELETE FROM t WHERE a = 8"); other.execute("COMMIT")
-    other.executescript("UPDATE t SET c = 8 WHERE c = 9; UPDATE t SET b = 'x' WHERE c = 8")
-    sqlite3.connect(":memory:").execute("CREATE TABLE u (a)")
-    print(other.execute("SELECT count(*), sum(a), sum(length(b)) FROM t").fetchone())
-"""
-
-
-@pytest.fixture
-def before(queryprof: Run, script: Callable[[str], Path], tmp_path: Path) -> Path:
-    """A database as it was before the recording, whose workload is beside x.qprof."""
-    program, path = script(textwrap.dedent(PROGRAM)), tmp_path / "t.db"
-    subprocess.run([sys.executable, program, path, "fill"], check=True)
-    kept = tmp_path / "before.db"
-    kept.write_bytes(path.read_bytes())
-    recorded(queryprof, program, path)
-    return kept
-
-
 def test_a_replay_has_the_programs_transactions(
     queryprof: Run, before: Path, tmp_path: Path
 ) -> None:
@@ -299,69 +259,17 @@ def test_no_other_file_is_written(
 
 def test_two_settings_are_compared(queryprof: Run, before: Path) -> None:
     result = queryprof(
-        "replay", "x.qprof", "--db", before, "--index", "CREATE INDEX i ON t (c)", "--pragma",
-        "cache_size=-8000", "--fail-on", "nothing",
-    )  # fmt: skip
+        "replay",
+        "x.qprof",
+        "--db",
+        before,
+        "--index",
+        "CREATE INDEX i ON t (c)",
+        "--pragma",
+        "cache_size=-8000",
+        "--fail-on",
+        "nothing",
+    )
     assert result.returncode == 0, result.stderr
     assert "plan now  SEARCH t USING INDEX i (c=?)" in result.stdout
     assert "rows: equal in all rounds" in result.stderr
-
-
-@pytest.mark.parametrize("processes", [(), ("--processes",)], ids=["threads", "processes"])
-def test_workers_play_all_transactions(
-    queryprof: Run, before: Path, processes: tuple[str, ...]
-) -> None:
-    def replayed(*options: object) -> str:
-        result = queryprof("replay", "x.qprof", "--db", before, "--rounds", 1, *options)
-        assert result.returncode == 0, result.stderr
-        return str(result.stderr.partition(" executions")[0])
-
-    alone = replayed()
-    assert replayed("--workers", 3, *processes) == alone
-    result = queryprof(
-        "replay", "x.qprof", "--db", before, "--rounds", 2, "--workers", 2, *processes,
-        "--pragma", "cache_size=-100", "--fail-on", "nothing",
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    assert "2 times on each side" in result.stderr
-
-
-@pytest.mark.slow
-def test_tuning(queryprof: Run, before: Path) -> None:
-    said = queryprof(
-        "tune", "pragmas", "x.qprof", "--db", before, "--factor", "synchronous=full,off", "--factor",
-        "journal_mode=delete,wal", "--replications", 2,
-    )  # fmt: skip
-    assert said.returncode == 0, said.stderr
-    assert "What each pragma does to the workload's time" in said.stdout  # and which is the clock's
-    safe = said.stdout.partition("Fastest that loses nothing")[2].partition("Fastest of all")[0]
-    assert "synchronous = full" in safe or "keep what you have" in said.stdout
-    said = queryprof("tune", "workers", "x.qprof", "--db", before, "--most", 3, "--interval", 0.2, "--processes",
-                     "--search", "linear")  # fmt: skip
-    assert said.returncode == 0, said.stderr
-    assert "Best number of workers" in said.stdout
-
-
-def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> None:
-    def bad(*arguments: object) -> str:
-        result = queryprof(*arguments)
-        assert result.returncode == 2
-        assert result.stderr.count("\n") == 1, result.stderr
-        return str(result.stderr)
-
-    assert "there is no such file" in bad("replay", "x.qprof", "--db", "none.db")
-    assert "write NAME=VALUE" in bad("replay", "x.qprof", "--db", before, "--pragma", "a=b;c")
-    assert "no workload is beside it" in bad("replay", "y.qprof", "--db", before)
-    noise = tmp_path / "noise.db"
-    noise.write_bytes(os.urandom(5000))
-    assert "the copy cannot be made" in bad("replay", "x.qprof", "--db", noise)
-    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
-        other.execute("CREATE TABLE other (a)")
-    assert "it has no table t" in bad("replay", "x.qprof", "--db", tmp_path / "other.db")
-    assert "write NAME=VALUE,VALUE" in bad(
-        "tune", "pragmas", "x.qprof", "--db", before, "--factor", "synchronous=full"
-    )
-    (path,) = [Path(name) for name in tmp_path.glob("x.qprof-workload-*")]
-    assert str(path).startswith(prefix_of(str(tmp_path / "x.qprof")))
-    path.write_bytes(b"queryprof workload 1\n")
-    assert "is no workload of this version" in bad("replay", "x.qprof", "--db", before)

@@ -21,30 +21,66 @@ QUERY = Frame("query", "/app/db.py", 3)
 
 def process(number: int = 1, **changes: object) -> Process:
     values = {
-        "id": number, "pid": 100 + number, "parent_pid": 1, "host": "h", "argv": ("python", "app.py"),
-        "directory": "/app", "python_version": "3.11", "sqlite_version": "3.40",
-        "queryprof_version": "0", "start_unix_ns": 0, "end_unix_ns": 10**9, "clean_end": True,
-        "clock": "time-stamp counter", "rows_estimated": False, "counters_off": None,
-        "call_cost_ns": 100.0, "flushes": 1, "flush_ns": 1000, "folded_statements": 0,
-        "folded_calls": 0, "lost_counters": 0, "unasked_plans": 0,
-        "read_bytes": 1000, "written_bytes": 500, "clock_tick_ns": 0.5, "files_off": None,
+        "id": number,
+        "pid": 100 + number,
+        "parent_pid": 1,
+        "host": "h",
+        "argv": ("python", "app.py"),
+        "directory": "/app",
+        "python_version": "3.11",
+        "sqlite_version": "3.40",
+        "queryprof_version": "0",
+        "start_unix_ns": 0,
+        "end_unix_ns": 10**9,
+        "clean_end": True,
+        "clock": "time-stamp counter",
+        "rows_estimated": False,
+        "counters_off": None,
+        "call_cost_ns": 100.0,
+        "flushes": 1,
+        "flush_ns": 1000,
+        "folded_statements": 0,
+        "folded_calls": 0,
+        "lost_counters": 0,
+        "unasked_plans": 0,
+        "read_bytes": 1000,
+        "written_bytes": 500,
+        "clock_tick_ns": 0.5,
+        "files_off": None,
         "unseen_files": 0,
         "unmeasured": (),
-    }  # fmt: skip
+    }
     return Process(**{**values, **changes})  # type: ignore[arg-type]
 
 
 def aggregate(
-    statement: str, path: CallPath = (MAIN,), ns: int = 100, operation: str = "execute",
-    count: int = 1, span: str = "",
-) -> Aggregate:  # fmt: skip
+    statement: str,
+    path: CallPath = (MAIN,),
+    ns: int = 100,
+    operation: str = "execute",
+    count: int = 1,
+    span: str = "",
+) -> Aggregate:
     began = operation == "execute"
     return Aggregate(
-        statement, path, span, Thread(1, "MainThread"), operation, count, 0, 0, ns, ns,
-        ns // count, ns // count, ns // count if began else 0, 0.0,
-        counted=count if began else 0, vm_steps=5 * count if began else 0,
+        statement,
+        path,
+        span,
+        Thread(1, "MainThread"),
+        operation,
+        count,
+        0,
+        0,
+        ns,
+        ns,
+        ns // count,
+        ns // count,
+        ns // count if began else 0,
+        0.0,
+        counted=count if began else 0,
+        vm_steps=5 * count if began else 0,
         histogram={histogram_bucket(ns // count): count} if began else {},
-    )  # fmt: skip
+    )
 
 
 def profile_of(*aggregates: Aggregate) -> Profile:

@@ -27,8 +27,10 @@ pytestmark = pytest.mark.once
 def git(*arguments: str) -> str:
     result = subprocess.run(
         ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return result.stdout
 
 
@@ -38,8 +40,10 @@ def repository() -> None:
     git("init", "-q")
     Path("work").mkdir()
     for text in (
-        PROGRAM.format(times=10), PROGRAM.format(times=12), PROGRAM.format(times=12) + "# done\n",
-    ):  # fmt: skip
+        PROGRAM.format(times=10),
+        PROGRAM.format(times=12),
+        PROGRAM.format(times=12) + "# done\n",
+    ):
         Path("work/app.py").write_text(text)
         git("add", ".")
         git("commit", "-qm", "a change")
@@ -61,8 +65,10 @@ def test_a_regression_between_revisions(queryprof: Run) -> None:
     result = queryprof("ab", "--base", "HEAD~1", "--runs", "2", "work/app.py")
     assert (result.returncode, "2 and 2 runs" in result.stdout) == (0, True), result.stdout
     assert before == (
-        git("status", "--porcelain"), git("worktree", "list"), git("rev-parse", "HEAD"),
-    )  # fmt: skip
+        git("status", "--porcelain"),
+        git("worktree", "list"),
+        git("rev-parse", "HEAD"),
+    )
     assert sorted(path.name for path in Path().iterdir()) == [".git", "work"]
 
 

@@ -53,8 +53,12 @@ def test_the_vital_few_are_the_smallest_set_of_80_percent() -> None:
     ).ranking
     assert [b.statement for b in ranking.bottlenecks[: ranking.vital]] == ["S0", "S2", "S3"]
     assert [round(b.cumulative_share, 2) for b in ranking.bottlenecks] == [
-        0.5, 0.75, 0.9, 0.95, 1.0,
-    ]  # fmt: skip
+        0.5,
+        0.75,
+        0.9,
+        0.95,
+        1.0,
+    ]
 
 
 def test_fetches_are_ranked_with_their_statement() -> None:
@@ -91,15 +95,31 @@ def test_views_add_up_to_the_whole() -> None:
 def test_the_overview_says_what_is_not_known() -> None:
     """Killed processes, folded statements, lost counters and estimates are cautions."""
     profile = Profile(
-        (process(clean_end=False, folded_statements=7, lost_counters=2, rows_estimated=True,
-                 counters_off="no", clock_tick_ns=41.7, unmeasured=("pymysql",)),
-         process(2, files_off="not its own")),
+        (
+            process(
+                clean_end=False,
+                folded_statements=7,
+                lost_counters=2,
+                rows_estimated=True,
+                counters_off="no",
+                clock_tick_ns=41.7,
+                unmeasured=("pymysql",),
+            ),
+            process(2, files_off="not its own"),
+        ),
         (),
-    )  # fmt: skip
+    )
     cautions = " ".join(overview_of(profile).cautions)
-    for word in ("process 101 was killed", "7 executions are under (other)", "of 2 executions are unknown",
-                 "unknown: no", "are estimates", "ticks every 42 ns", "not measured: pymysql",
-                 "its locks, are unknown: not its own"):  # fmt: skip
+    for word in (
+        "process 101 was killed",
+        "7 executions are under (other)",
+        "of 2 executions are unknown",
+        "unknown: no",
+        "are estimates",
+        "ticks every 42 ns",
+        "not measured: pymysql",
+        "its locks, are unknown: not its own",
+    ):
         assert word in cautions
     assert overview_of(profile_of(aggregate("S"))).cautions == ()
 

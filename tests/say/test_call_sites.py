@@ -46,10 +46,16 @@ def test_a_helper_of_a_helper_is_seen_through_too() -> None:
     """db.query() calling db.run(): both are helpers."""
     run = Frame("run", "/app/db.py", 1)
     aggregates = [
-        aggregate(f"S{n}", (run, QUERY if n % 2 else Frame("one", "/app/db.py", 7),
-                            Frame(f"view{n}", "/app/main.py", n)))
+        aggregate(
+            f"S{n}",
+            (
+                run,
+                QUERY if n % 2 else Frame("one", "/app/db.py", 7),
+                Frame(f"view{n}", "/app/main.py", n),
+            ),
+        )
         for n in range(12)
-    ]  # fmt: skip
+    ]
     helpers = find_helpers(aggregates)
     assert ("/app/db.py", "run") in helpers
 
@@ -169,10 +175,14 @@ again()
     [
         (PROGRAM_1, {"f1", "f2", "f3", "f4", "f5", "f6"}, {"raw", "query"}),
         (PROGRAM_2, {"f1", "f2", "f3", "f4"}, {"all_rows", "one"}),
-        (PROGRAM_3, {"f1", "f2", "f3", "f4"}, {"Store.run", "Store.rows", "Store.one", "Store.write"}),
+        (
+            PROGRAM_3,
+            {"f1", "f2", "f3", "f4"},
+            {"Store.run", "Store.rows", "Store.one", "Store.write"},
+        ),
         (PROGRAM_4, {"report", "small"}, set()),
     ],
-)  # fmt: skip
+)
 def test_real_programs(program: str, sites: set[str], helpers: set[str], tmp_path: Path) -> None:
     """A helper behind another, two beside each other, a class of them; and none at all."""
     conn = sqlite3.connect(":memory:")

@@ -47,9 +47,12 @@ def executed(
         return one
     total_ns = (count - 1) * each_ns + longest_ns
     return one._replace(
-        total_ns=total_ns, self_ns=total_ns, max_ns=longest_ns, execution_max_ns=longest_ns,
+        total_ns=total_ns,
+        self_ns=total_ns,
+        max_ns=longest_ns,
+        execution_max_ns=longest_ns,
         histogram={histogram_bucket(each_ns): count - 1, histogram_bucket(longest_ns): 1},
-    )  # fmt: skip
+    )
 
 
 def planned(statement: str, tree: str) -> Profile:
@@ -131,9 +134,17 @@ def test_spans_with_several_call_paths_are_one_loop() -> None:
     durations = Distribution(51, 510 * MS, 10 * MS, {histogram_bucket(10 * MS): 51})
     queries = Distribution(51, 51 * 40, 40, {histogram_bucket(40): 51})
     span = Span(
-        "req", 51, 0, 300 * MS, 0, 0, durations, queries,
-        tuple(Repeat("SELECT a", path, count // 40, count, 40) for path, count in counts.items()), {},
-    )  # fmt: skip
+        "req",
+        51,
+        0,
+        300 * MS,
+        0,
+        0,
+        durations,
+        queries,
+        tuple(Repeat("SELECT a", path, count // 40, count, 40) for path, count in counts.items()),
+        {},
+    )
     profile = replace(
         profile_of(
             *(
@@ -205,11 +216,15 @@ def commits(line: int, count: int) -> Aggregate:
     ],
 )
 def test_commits_of_two_statements_of_a_loop_are_one_finding(second: int, most: Severity) -> None:
-    """As many as both statements run: each has its own, and one card says so; or several have one together."""
+    """As many as both statements run: each has its own, and one card says so; or several have one
+    together.
+    """
     profile = profile_of(
-        writes("INSERT INTO a VALUES (?)", 1, 100), commits(2, second),
-        writes("INSERT INTO b VALUES (?)", 3, 100), commits(4, second),
-    )  # fmt: skip
+        writes("INSERT INTO a VALUES (?)", 1, 100),
+        commits(2, second),
+        writes("INSERT INTO b VALUES (?)", 3, 100),
+        commits(4, second),
+    )
     (found,) = [one for one in findings(profile) if one.category == "commit_per_write"]
     assert found.gain_ns == pytest.approx(2 * second * MS, rel=0.04)
     assert (found.severity, bool(found.doubt)) == (most, most != Severity.HIGH)
@@ -266,10 +281,14 @@ def test_vm_steps_are_shown_where_they_explain_something() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("SELECT a", "SELECT a"), ("x" * 20, "x" * 20), ("x" * 21, "x" * 16 + " ..."),
-        ("SELECT aaaa FROM bbbb", "SELECT aaaa FROM ..."), ("SELECT aaaaa FROM bbbb", "SELECT aaaaa ..."), ("", ""),
+        ("SELECT a", "SELECT a"),
+        ("x" * 20, "x" * 20),
+        ("x" * 21, "x" * 16 + " ..."),
+        ("SELECT aaaa FROM bbbb", "SELECT aaaa FROM ..."),
+        ("SELECT aaaaa FROM bbbb", "SELECT aaaaa ..."),
+        ("", ""),
     ],
-)  # fmt: skip
+)
 def test_a_long_statement_ends_after_a_word(text: str, shown: str) -> None:
     """Of 20 characters here."""
     assert shortened(text, 20) == shown
@@ -286,13 +305,19 @@ def finding(share: float, gain_ns: int, severity: Severity = Severity.HIGH) -> F
         ([], ""),
         ([finding(0.3, 300)], ""),
         ([finding(0.3, 300), finding(0.1, 100, Severity.LOW)], ""),
-        ([finding(0.3, 300), finding(0.1, 100)], "Two changes can win up to 400 ns of 1.00 µs (the run)"),
+        (
+            [finding(0.3, 300), finding(0.1, 100)],
+            "Two changes can win up to 400 ns of 1.00 µs (the run)",
+        ),
         ([finding(0.3, 300)] * 4, "Three changes can win up to 900 ns of 1.00 µs (the run)"),
         ([finding(0.8, 800)] * 2, "Two changes can win up to 1.00 µs of 1.00 µs (the run)"),
-        ([finding(1.0, 9000), finding(0.5, 500)], "Two changes can win up to 1.00 µs of 1.00 µs (the run)"),
+        (
+            [finding(1.0, 9000), finding(0.5, 500)],
+            "Two changes can win up to 1.00 µs of 1.00 µs (the run)",
+        ),
         ([finding(1.0, 9000)] * 2, ""),  # of several processes: the whole is not known
     ],
-)  # fmt: skip
+)
 def test_what_the_first_findings_win_together(found: list[Finding], said: str) -> None:
     assert together(found) == said
 

@@ -116,10 +116,12 @@ class ServedBy(NoPlanner):
 @pytest.mark.parametrize(
     ("count", "code", "severity"),
     [
-        (2, "CREATE INDEX t_b ON t (b);", Severity.MEDIUM), (2, "", Severity.LOW),
-        (3, "CREATE INDEX t_b ON t (b);", Severity.HIGH), (3, "", Severity.MEDIUM),
+        (2, "CREATE INDEX t_b ON t (b);", Severity.MEDIUM),
+        (2, "", Severity.LOW),
+        (3, "CREATE INDEX t_b ON t (b);", Severity.HIGH),
+        (3, "", Severity.MEDIUM),
     ],
-)  # fmt: skip
+)
 def test_a_scan_that_ran_once(count: int, code: str, severity: Severity) -> None:
     """It may have to read all: the more so where no index would serve it."""
     one = aggregate(READ, SITE, ns=200 * MS, count=count)._replace(
@@ -136,10 +138,20 @@ def on_loop(each_ns: int, is_on_loop: bool) -> Profile:
     cause = Cause(READ, (frame, MAIN), 100, 100 * each_ns)
     steps = Step(MAIN, Distribution(100, 100 * each_ns, each_ns), 100 * each_ns, 0, (cause,))
     loop = Loop(
-        "asyncio", Thread(1, "MainThread"), has_steps=True, runs=1, run_ns=10**9, busy_ns=10**9,
-        steps=100, waiting=0, waiting_max=0, timer_lag=Distribution(), beat_lag=Distribution(),
-        functions=(steps,), stalls=(),
-    )  # fmt: skip
+        "asyncio",
+        Thread(1, "MainThread"),
+        has_steps=True,
+        runs=1,
+        run_ns=10**9,
+        busy_ns=10**9,
+        steps=100,
+        waiting=0,
+        waiting_max=0,
+        timer_lag=Distribution(),
+        beat_lag=Distribution(),
+        functions=(steps,),
+        stalls=(),
+    )
     # Of so many executions a third of the time, at the least, whatever each takes.
     process_ns = 300 * each_ns
     profile = profile_of(aggregate(READ, SITE, ns=100 * each_ns, count=100))
@@ -150,9 +162,11 @@ def on_loop(each_ns: int, is_on_loop: bool) -> Profile:
 @pytest.mark.parametrize(
     ("each_ns", "is_on_loop", "category"),
     [
-        (MS, True, "blocked_loop"), (MS - 1, True, "heavy_query"), (MS, False, "heavy_query"),
+        (MS, True, "blocked_loop"),
+        (MS - 1, True, "heavy_query"),
+        (MS, False, "heavy_query"),
     ],
-)  # fmt: skip
+)
 def test_what_takes_much_of_a_loop_s_time_blocks_it(
     each_ns: int, is_on_loop: bool, category: str
 ) -> None:
@@ -176,9 +190,18 @@ def test_a_tenth_of_the_run_is_much_of_a_loop_s_time(
 
 def finding(category: str, severity: Severity, gain_ms: int) -> Finding:
     return Finding(
-        category, severity, gain_ms / 1000, gain_ms * MS, READ, CallSite(QUERY), None, (category,),
-        "", "", "",
-    )  # fmt: skip
+        category,
+        severity,
+        gain_ms / 1000,
+        gain_ms * MS,
+        READ,
+        CallSite(QUERY),
+        None,
+        (category,),
+        "",
+        "",
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -187,10 +210,16 @@ def finding(category: str, severity: Severity, gain_ms: int) -> Finding:
         (finding("full_scan", Severity.HIGH, 300), True, "full_scan", 300, Severity.HIGH),
         (finding("full_scan", Severity.LOW, 3), True, "full_scan", 30, Severity.MEDIUM),
         (finding("full_scan", Severity.LOW, 3), False, "lock_wait", 30, Severity.MEDIUM),
-        (finding("commit_per_write", Severity.HIGH, 61), True, "commit_per_write", 61, Severity.HIGH),
+        (
+            finding("commit_per_write", Severity.HIGH, 61),
+            True,
+            "commit_per_write",
+            61,
+            Severity.HIGH,
+        ),
         (finding("commit_per_write", Severity.HIGH, 60), True, "lock_wait", 30, Severity.MEDIUM),
     ],
-)  # fmt: skip
+)
 def test_of_two_changes_the_one_that_wins_most(
     cause: Finding, is_of_work: bool, first: str, gain_ms: int, severity: Severity
 ) -> None:
@@ -203,7 +232,10 @@ def test_of_two_changes_the_one_that_wins_most(
 
 def test_stalls_are_a_part_of_what_blocks_a_loop() -> None:
     """With the higher severity of both."""
-    much, stalls = (finding("blocked_loop", Severity.MEDIUM, 60), finding("blocked_loop", Severity.HIGH, 30))  # fmt: skip
+    much, stalls = (
+        finding("blocked_loop", Severity.MEDIUM, 60),
+        finding("blocked_loop", Severity.HIGH, 30),
+    )
     found = _with_consequence(replace(much, doubt="?"), Consequence(stalls, is_of_work=True))
     assert (found.gain_ns, found.severity, found.doubt) == (60 * MS, Severity.HIGH, "")
 

@@ -64,9 +64,10 @@ def scan(waited_ns: int = 0) -> Profile:
         READ, SITE, "", one.thread, "execute", 50, 5, waited_ns, waited_ns // 5, 0, 0, 0, 0, 0, 0
     )
     return replace(
-        profile_of(one), plans=(Plan(READ, "app.db", "SCAN t"),),
+        profile_of(one),
+        plans=(Plan(READ, "app.db", "SCAN t"),),
         file_work=(work,) if waited_ns else (),
-    )  # fmt: skip
+    )
 
 
 INDEX = Served(("SCAN t",), code="CREATE INDEX t_b ON t (b);", terms=("b",))
@@ -107,7 +108,9 @@ def test_a_page_of_rows_that_are_all_sorted_needs_an_order_first(
     [(54, False, "high"), (53, False, "medium"), (54, True, "low")],
 )
 def test_what_one_index_wins_together_counts(ms: int, by_range: bool, severity: str) -> None:
-    """Two statements, each of some 5% of a second; in doubt none of the two is more than it is alone."""
+    """Two statements, each of some 5% of a second; in doubt none of the two is more than it is
+    alone.
+    """
     scans = [
         aggregate(f"SELECT {column} FROM t WHERE b = ?", SITE, ns=ms * MS, count=50)._replace(
             rows=50, vm_steps=50 * 20_000, full_scan_steps=50 * 1000
@@ -116,9 +119,10 @@ def test_what_one_index_wins_together_counts(ms: int, by_range: bool, severity: 
     ]
     plans = tuple(Plan(one.statement, "app.db", "SCAN t") for one in scans)
     (found,) = findings(
-        replace(profile_of(*scans), plans=plans), Knows(replace(INDEX, by_range=by_range)),
+        replace(profile_of(*scans), plans=plans),
+        Knows(replace(INDEX, by_range=by_range)),
         is_loop=False,
-    )  # fmt: skip
+    )
     assert (found.category, found.severity) == ("full_scan", severity)
 
 
@@ -142,9 +146,7 @@ def test_figures_of_a_table_that_has_grown_are_named() -> None:
     assert found.evidence[-1] == "when ANALYZE last ran, t had 10 rows; now it has 20,000"
 
 
-@pytest.mark.parametrize(
-    ("steps", "doubt"), [(2 * 30 * 4 - 1, ""), (10_000, "")]
-)  # fmt: skip
+@pytest.mark.parametrize(("steps", "doubt"), [(2 * 30 * 4 - 1, ""), (10_000, "")])
 def test_a_sort_of_which_few_rows_are_taken(steps: int, doubt: str) -> None:
     """The program stops after three; an index in that order ends the sort."""
     one = aggregate(READ, SITE, ns=200 * MS, count=50)._replace(rows=150, vm_steps=50 * steps)
@@ -267,10 +269,12 @@ def test_indexes_of_other_collations_are_others(tmp_path: Path) -> None:
 
     def beginning_of(name: str) -> set[str]:
         return {
-            other for other, index in known.items()
-            if other != name and known[name].begins(index)
+            other
+            for other, index in known.items()
+            if other != name
+            and known[name].begins(index)
             and len(index.columns) > len(known[name].columns)
-        }  # fmt: skip
+        }
 
     assert beginning_of("plain") == {"wide", "mixed", "reverse"}
     assert beginning_of("down") == {"wide", "mixed", "reverse"}
@@ -320,8 +324,12 @@ def test_the_beginning_of_an_index_fits_no_better(
 
 @pytest.mark.parametrize(
     ("inside", "is_fault"),
-    [("SCAN s", True), ("SEARCH s USING INDEX s_a (a=?)", False), ("SEARCH s USING AUTOMATIC COVERING INDEX (a=?)", True)],
-)  # fmt: skip
+    [
+        ("SCAN s", True),
+        ("SEARCH s USING INDEX s_a (a=?)", False),
+        ("SEARCH s USING AUTOMATIC COVERING INDEX (a=?)", True),
+    ],
+)
 def test_a_subquery_that_an_index_serves_is_no_fault(inside: str, is_fault: bool) -> None:
     statement = "SELECT a FROM t WHERE NOT EXISTS (SELECT ? FROM s WHERE s.a = t.a)"
     one = aggregate(statement, SITE, ns=200 * MS, count=50)._replace(rows=50, vm_steps=50 * 100_000)

@@ -53,9 +53,9 @@ def test_death_by_a_signal_is_passed_on(queryprof: Run, script: Script, number: 
 def test_signals_reach_the_program(script: Script) -> None:
     """SIGTERM to queryprof is the program's to handle."""
     path = script(
-        WORK + "import signal, sys, time\n"
-        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\nprint('ready', flush=True)\n"
-        "while True:  # a signal that comes just before a long sleep waits for its end\n    time.sleep(0.05)\n"
+        WORK + "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_:"
+        " sys.exit(9))\nprint('ready', flush=True)\nwhile True:  # a signal that comes just"
+        " before a long sleep waits for its end\n    time.sleep(0.05)\n"
     )
     child = subprocess.Popen(
         [QUERYPROF, "run", "--no-report", path], stdout=subprocess.PIPE, text=True
@@ -77,9 +77,13 @@ def test_an_interrupt_from_the_terminal(script: Script) -> None:
     )
     main, other = pty.openpty()
     child = subprocess.Popen(
-        [QUERYPROF, "run", path], stdin=other, stdout=other, stderr=other, start_new_session=True,
+        [QUERYPROF, "run", path],
+        stdin=other,
+        stdout=other,
+        stderr=other,
+        start_new_session=True,
         preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
-    )  # fmt: skip
+    )
     os.close(other)
     output = b""
     sent = False
@@ -207,9 +211,10 @@ def test_settings_are_followed(queryprof: Run, tmp_path: Path, script: Script) -
     def functions() -> list[str]:
         assert queryprof("run", "--no-report", "-o", "x.qprof", path).returncode == 0
         (found,) = [
-            a for a in read_profile("x.qprof").aggregates
+            a
+            for a in read_profile("x.qprof").aggregates
             if (a.statement, a.operation) == ("SELECT ?", "execute")
-        ]  # fmt: skip
+        ]
         return [frame.function for frame in found.path]
 
     assert functions() == ["<module>"]
@@ -279,7 +284,9 @@ def test_it_is_a_module_too(script: Script) -> None:
     command = [sys.executable, "-m", "queryprof", "run", "-o", "x.qprof", script(WORK)]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert "1 execution of 1\nstatement" in result.stderr
-    wrong = subprocess.run([*command[:3], "report", "none.qprof"], capture_output=True, text=True, check=False)  # fmt: skip
+    wrong = subprocess.run(
+        [*command[:3], "report", "none.qprof"], capture_output=True, text=True, check=False
+    )
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
     assert wrong.stderr.startswith("queryprof: ")
     usage = subprocess.run([*command[:3], "--help"], capture_output=True, text=True, check=True)

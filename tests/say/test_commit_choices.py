@@ -20,12 +20,24 @@ def created(number: int, each_ms: int, syncs: int = 3) -> Profile:
     names = [f"CREATE TABLE t{one}(a)" for one in range(number)]
     work = [
         FileWork(
-            name, SITE, "", Thread(1, "MainThread"), "execute", calls=1, lock_waits=0, lock_ns=0,
-            max_lock_ns=0, syncs=syncs, sync_ns=each_ms * MS, read_bytes=0, read_ns=0,
-            written_bytes=4096, write_ns=0,
+            name,
+            SITE,
+            "",
+            Thread(1, "MainThread"),
+            "execute",
+            calls=1,
+            lock_waits=0,
+            lock_ns=0,
+            max_lock_ns=0,
+            syncs=syncs,
+            sync_ns=each_ms * MS,
+            read_bytes=0,
+            read_ns=0,
+            written_bytes=4096,
+            write_ns=0,
         )
         for name in names
-    ]  # fmt: skip
+    ]
     aggregates = [aggregate(name, SITE, ns=each_ms * MS) for name in names]
     return replace(profile_of(*aggregates), file_work=tuple(work))
 
@@ -33,10 +45,14 @@ def created(number: int, each_ms: int, syncs: int = 3) -> Profile:
 @pytest.mark.parametrize(
     ("number", "each_ms", "syncs", "is_said"),
     [
-        (20, 1, 3, True), (19, 1, 3, False), (20, 1, 0, False),
-        (5, 60, 3, True), (5, 59, 3, False), (4, 90, 3, False),
+        (20, 1, 3, True),
+        (19, 1, 3, False),
+        (20, 1, 0, False),
+        (5, 60, 3, True),
+        (5, 59, 3, False),
+        (4, 90, 3, False),
     ],
-)  # fmt: skip
+)
 def test_statements_that_each_are_a_transaction(
     number: int, each_ms: int, syncs: int, is_said: bool
 ) -> None:
@@ -47,7 +63,9 @@ def test_statements_that_each_are_a_transaction(
         assert found[0].evidence[0] == f"{number} statements of this function, {number} executions"
 
 
-@pytest.mark.parametrize(("number", "each_ms", "is_said"), [(5, 60, True), (5, 59, False), (4, 90, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("number", "each_ms", "is_said"), [(5, 60, True), (5, 59, False), (4, 90, False)]
+)
 def test_few_commits_of_one_statement(number: int, each_ms: int, is_said: bool) -> None:
     write = aggregate("INSERT INTO t VALUES (?)", SITE, ns=MS, count=number)
     commit = aggregate("COMMIT", SITE, ns=number * each_ms * MS, count=number, operation="commit")
@@ -125,19 +143,44 @@ def test_syncs_of_checkpoints_are_no_cost_of_commits(syncs: int, gain_ms: int) -
 
 def synced(syncs: int) -> FileWork:
     return FileWork(
-        "UPDATE t SET a = ?", SITE, "", Thread(1, "MainThread"), "execute", calls=50, lock_waits=0,
-        lock_ns=0, max_lock_ns=0, read_bytes=0, read_ns=0, written_bytes=4096, write_ns=40 * MS,
-        syncs=syncs, sync_ns=50 * MS,
-    )  # fmt: skip
+        "UPDATE t SET a = ?",
+        SITE,
+        "",
+        Thread(1, "MainThread"),
+        "execute",
+        calls=50,
+        lock_waits=0,
+        lock_ns=0,
+        max_lock_ns=0,
+        read_bytes=0,
+        read_ns=0,
+        written_bytes=4096,
+        write_ns=40 * MS,
+        syncs=syncs,
+        sync_ns=50 * MS,
+    )
 
 
 def own_holds(count: int) -> LockHold:
     """The write lock, taken and released by one execution each."""
     statement, thread = "UPDATE t SET a = ?", Thread(1, "MainThread")
     return LockHold(
-        "write", "t.db", statement, SITE, "", thread, statement, SITE, count, count * MS, MS, 0, 0,
-        count, 0,
-    )  # fmt: skip
+        "write",
+        "t.db",
+        statement,
+        SITE,
+        "",
+        thread,
+        statement,
+        SITE,
+        count,
+        count * MS,
+        MS,
+        0,
+        0,
+        count,
+        0,
+    )
 
 
 @pytest.mark.parametrize(("sync_ms", "is_said"), [(45, True), (44, False)])
@@ -146,10 +189,22 @@ def test_items_that_are_kept_by_themselves_have_another_fix(sync_ms: int, is_sai
     write = aggregate("INSERT INTO t VALUES (?)", SITE, ns=MS, count=50)
     commit = aggregate("COMMIT", SITE, ns=90 * MS, count=50)
     work = FileWork(
-        "COMMIT", SITE, "", Thread(1, "MainThread"), "execute", calls=50, lock_waits=0, lock_ns=0,
-        max_lock_ns=0, read_bytes=0, read_ns=0, written_bytes=4096, write_ns=0,
-        syncs=50, sync_ns=sync_ms * MS,
-    )  # fmt: skip
+        "COMMIT",
+        SITE,
+        "",
+        Thread(1, "MainThread"),
+        "execute",
+        calls=50,
+        lock_waits=0,
+        lock_ns=0,
+        max_lock_ns=0,
+        read_bytes=0,
+        read_ns=0,
+        written_bytes=4096,
+        write_ns=0,
+        syncs=50,
+        sync_ns=sync_ms * MS,
+    )
     (found,) = findings(replace(profile_of(write, commit), file_work=(work,)))
     assert found.category == "commit_per_write"
     assert ("one COMMIT for all that is written of it" in found.fix) == is_said

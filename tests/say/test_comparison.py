@@ -54,24 +54,31 @@ def test_new_and_gone_statements_come_first() -> None:
     after = profile_of(aggregate("SELECT new"), aggregate("SELECT known", count=2))
     comparison = compare([before], [after])
     assert [(c.kind, c.statement) for c in comparison.statements] == [
-        ("new", "SELECT new"), ("gone", "SELECT gone"), ("known", "SELECT known"),
-    ]  # fmt: skip
-    assert [r.statement for r in regressions(comparison, ("counts",)) if not isinstance(r, Change)
-            ] == ["SELECT new", "SELECT known"]  # fmt: skip
+        ("new", "SELECT new"),
+        ("gone", "SELECT gone"),
+        ("known", "SELECT known"),
+    ]
+    assert [
+        r.statement for r in regressions(comparison, ("counts",)) if not isinstance(r, Change)
+    ] == ["SELECT new", "SELECT known"]
 
 
 def test_the_call_site_whose_executions_rose_is_named_first() -> None:
     """Also when its line moved and a busier call site did not change."""
     moved = dataclasses.replace(LOAD, line=70, file="/elsewhere/main.py")
     busy = Frame("report", "/app/main.py", 90)
-    before = profile_of(aggregate("SELECT a", (LOAD,), count=5),
-                        aggregate("SELECT a", (busy,), count=50))  # fmt: skip
-    after = profile_of(aggregate("SELECT a", (moved,), count=9),
-                       aggregate("SELECT a", (busy,), count=50))  # fmt: skip
+    before = profile_of(
+        aggregate("SELECT a", (LOAD,), count=5), aggregate("SELECT a", (busy,), count=50)
+    )
+    after = profile_of(
+        aggregate("SELECT a", (moved,), count=9), aggregate("SELECT a", (busy,), count=50)
+    )
     (changed,) = compare([before], [after]).statements
     assert (changed.sites[0].site.frame, changed.sites[0].before, changed.sites[0].after) == (
-        moved, 5, 9,
-    )  # fmt: skip
+        moved,
+        5,
+        9,
+    )
 
 
 def test_one_run_says_nothing_of_time() -> None:
@@ -261,9 +268,14 @@ def test_bad_input_is_one_line(queryprof: Run, script: Script) -> None:
     base = record(queryprof, script, "base")
     Path("nothing").mkdir()
     for arguments in (
-        (base,), (base, "missing.qprof"), (base, "nothing"), (base, "empty.qprof"),
-        ("empty.qprof", base), (base, base, base), (base, "empty.py"),
-    ):  # fmt: skip
+        (base,),
+        (base, "missing.qprof"),
+        (base, "nothing"),
+        (base, "empty.qprof"),
+        ("empty.qprof", base),
+        (base, base, base),
+        (base, "empty.py"),
+    ):
         result = queryprof("compare", *arguments)
         assert result.returncode == 2, arguments
         assert len(result.stderr.splitlines()) == 1, result.stderr

@@ -30,8 +30,8 @@ def covered(
     executions: int = 11,
     pages: float = 0,
 ) -> list[Finding]:
-    """Of a statement that takes 200 ms of the second: those of covering indexes. `read`, `rows`, `steps`, `pages`: of
-    an execution.
+    """Of a statement that takes 200 ms of the second: those of covering indexes. `read`, `rows`,
+    `steps`, `pages`: of an execution.
     """
     one = aggregate(statement, SITE, ns=200 * MS, count=executions)._replace(
         rows=rows * executions,
@@ -53,7 +53,9 @@ def covered(
     [(40_000, 11, 0.78), (1000, 11, 0.4), (999, 11, 0), (40_000, 10, 0)],
 )
 def test_rows_are_grouped_by_an_index(read: int, executions: int, won: float) -> None:
-    """A thousand rows, eleven times: then one that has all that is read is in order, and wins the sort."""
+    """A thousand rows, eleven times: then one that has all that is read is in order, and wins the
+    sort.
+    """
     found = covered(GROUPS, IN_ORDER, read, executions=executions)
     assert [one.gain_ns / (200 * MS) for one in found] == pytest.approx([won] * (won > 0), rel=0.01)
     for one in found:
@@ -147,10 +149,14 @@ def test_rows_of_an_index_are_looked_up(
 @pytest.mark.parametrize(
     ("step", "won"),
     [
-        ("", 0.8), ("USE TEMP B-TREE FOR GROUP BY", 0.5), ("MATERIALIZE s", 0.5),
-        ("CO-ROUTINE s", 0.5), ("RECURSIVE STEP", 0.5), ("SCAN MATERIALIZED", 0.8),
+        ("", 0.8),
+        ("USE TEMP B-TREE FOR GROUP BY", 0.5),
+        ("MATERIALIZE s", 0.5),
+        ("CO-ROUTINE s", 0.5),
+        ("RECURSIVE STEP", 0.5),
+        ("SCAN MATERIALIZED", 0.8),
     ],
-)  # fmt: skip
+)
 def test_what_is_kept_meanwhile_has_pages_too(step: str, won: float) -> None:
     """Pages of a table are not all that an index saves then."""
     plan = ("SEARCH t USING INDEX t_b (b=?)", *[step] * bool(step))

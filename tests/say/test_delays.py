@@ -68,16 +68,34 @@ def of_threads(
 ) -> list[tuple[str, int]]:
     """Of the same span, beside a thread that computed."""
     span = SlowSpan(
-        "GET /", MAIN, 100 * MS, 100 * MS, database_ms * MS, 1, False, 200, (),
-        None if queue_ms is None else queue_ms * MS, None if cpu_ms is None else cpu_ms * MS,
-    )  # fmt: skip
+        "GET /",
+        MAIN,
+        100 * MS,
+        100 * MS,
+        database_ms * MS,
+        1,
+        False,
+        200,
+        (),
+        None if queue_ms is None else queue_ms * MS,
+        None if cpu_ms is None else cpu_ms * MS,
+    )
     busy = tuple(
         ThreadUsage(
-            thread, 0, 0, 0, 0, 0, 0, 0, 0, 100 * MS,
+            thread,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            100 * MS,
             (UsageInterval(0, 90 * MS, 0, 0), UsageInterval(100 * MS, others_ms * MS, 0, 0)),
         )
         for thread in (OTHER, MAIN, Thread(2, "other"))
-    )  # fmt: skip
+    )
     found = Delays(Profile((), (), thread_usage=busy)).of(span)
     return [(delay.kind, delay.ns // MS) for delay in found]
 
@@ -164,7 +182,10 @@ def test_a_request_that_another_one_delays(tmp_path: Path) -> None:
     assert delay.frame is not None
     assert delay.frame.function == "report"
     said = subprocess.run(
-        [command[0], "report", "--slowest-requests", "t.qprof"], cwd=tmp_path, check=True,
-        capture_output=True, text=True,
-    ).stdout  # fmt: skip
+        [command[0], "report", "--slowest-requests", "t.qprof"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     assert " the event loop stood at report() app.py:" in said

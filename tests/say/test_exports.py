@@ -66,7 +66,9 @@ def total_ns(profile: Profile) -> int:
 @pytest.mark.once
 @given(PROFILES, st.none() | st.integers(1, 5))
 def test_all_of_the_time_is_there(profile: Profile, top: int | None) -> None:
-    """In each format, also where functions are left out; with recursion, and without a call path."""
+    """In each format, also where functions are left out; with recursion, and without a
+    call path.
+    """
     weights = reduced(weights_of(profile), top)
     stats = stats_of(pstats_file(weights))
     assert sum(own for _, _, own, _, _ in stats.values()) == pytest.approx(total_ns(profile) / 1e9)
@@ -221,9 +223,11 @@ def test_the_command(queryprof: Run, script: Callable[[str], Path]) -> None:
 def test_snakeviz_is_asked_for_in_one_line() -> None:
     code = "import sys; sys.modules['snakeviz'] = None; from queryprof.cli.main import main; main()"
     refused = subprocess.run(
-        [sys.executable, "-c", code, "snakeviz", "x.qprof"], capture_output=True, text=True,
+        [sys.executable, "-c", code, "snakeviz", "x.qprof"],
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     said = "queryprof: snakeviz is not installed: pip install snakeviz\n"
     assert (refused.returncode, refused.stderr) == (2, said)
 
@@ -237,8 +241,17 @@ def test_snakeviz_opens_it(queryprof: Run, script: Callable[[str], Path]) -> Non
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-c", "from queryprof.cli.main import main; main()", "snakeviz",
-               "x.qprof", "--", "-s", "-p", str(port)]  # fmt: skip
+    command = [
+        sys.executable,
+        "-c",
+        "from queryprof.cli.main import main; main()",
+        "snakeviz",
+        "x.qprof",
+        "--",
+        "-s",
+        "-p",
+        str(port),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         shown = ""
@@ -325,13 +338,18 @@ def test_functions_as_a_tree() -> None:
         ("m.py", 3, "a"): (1, 1, 2.0, 6.0, {("m.py", 1, "<module>"): (1, 1, 2.0, 6.0)}),
         ("m.py", 5, "b"): (1, 1, 1.0, 3.0, {("m.py", 1, "<module>"): (1, 1, 1.0, 3.0)}),
         ("m.py", 7, "walk"): (
-            2, 9, 5.0, 6.0, {
-                ("m.py", 3, "a"): (1, 6, 3.0, 4.0), ("m.py", 5, "b"): (1, 1, 1.0, 2.0),
+            2,
+            9,
+            5.0,
+            6.0,
+            {
+                ("m.py", 3, "a"): (1, 6, 3.0, 4.0),
+                ("m.py", 5, "b"): (1, 1, 1.0, 2.0),
                 ("m.py", 7, "walk"): (0, 2, 1.0, 1.0),
             },
         ),
         ("sql", 1, "SELECT ?"): (3, 3, 1.0, 1.0, {("m.py", 7, "walk"): (3, 3, 1.0, 1.0)}),
-    }  # fmt: skip
+    }
     root = function_tree(marshal.dumps(recursive))
     assert root.self_ns == 10 * 10**9
     (module,) = root.ranked

@@ -9,7 +9,7 @@ from say.by_hand import MAIN, QUERY, aggregate, profile_of
 
 from queryprof.analysis.findings.find import find
 from queryprof.analysis.findings.finding import Finding
-from queryprof.analysis.findings.program import NO_TASKS, TaskFinder
+from queryprof.analysis.findings.recorded import NO_TASKS, TaskFinder
 from queryprof.analysis.handoffs import ONE_BY_ONE_NS
 from queryprof.analysis.report import Report
 from queryprof.core._core import histogram_bucket
@@ -59,8 +59,11 @@ def near(number: float) -> object:
 def test_a_loop_wins_the_way_to_the_thread_and_back() -> None:
     """Of the line, and of those of the function that fetch alone."""
     found = findings(
-        [reads()], handed(EXECUTE, 100, SLEEP_NS), handed(FETCH, 200, SLEEP_NS), handed((MAIN,), 50, SLEEP_NS)
-    )[READ]  # fmt: skip
+        [reads()],
+        handed(EXECUTE, 100, SLEEP_NS),
+        handed(FETCH, 200, SLEEP_NS),
+        handed((MAIN,), 50, SLEEP_NS),
+    )[READ]
     assert found.gain_ns == near(0.99 * (MS + 300 * 2 * SLEEP_NS))
     assert "handing it to a thread and back takes 1" in found.evidence[0]  # 120 us
 

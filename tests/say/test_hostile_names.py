@@ -13,7 +13,6 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from xml.dom import minidom
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -23,14 +22,9 @@ from say.by_hand import aggregate, json_of, process
 
 import queryprof as qp
 from conftest import EXAMPLES
-from queryprof.analysis.baseline import Figures, Site
 from queryprof.analysis.changes import Comparison
-from queryprof.analysis.comparison import compare, regressions
-from queryprof.analysis.deviations import Deviation
+from queryprof.analysis.comparison import compare
 from queryprof.analysis.report import Report
-from queryprof.cli.compare import GATES
-from queryprof.errors import QueryprofError
-from queryprof.hooks.pytest_plugin.baseline_file import Baseline, read_baseline, write_baseline
 from queryprof.model import (
     Cause,
     Distribution,
@@ -52,8 +46,6 @@ from queryprof.model import (
     UsageInterval,
 )
 from queryprof.report import inert
-from queryprof.report.comparison.github import comparison_github
-from queryprof.report.comparison.junit import comparison_junit
 from queryprof.report.comparison.markdown import comparison_markdown
 from queryprof.report.csv_report import csv_report
 from queryprof.report.json.comparison import comparison_json
@@ -64,7 +56,6 @@ from queryprof.report.terminal.comparison import print_comparison
 from queryprof.report.terminal.loops import print_loops
 from queryprof.report.terminal.report import print_report, print_view
 from queryprof.report.terminal.slowest_spans import print_slowest_spans
-from queryprof.report.text.failures import budget_message, regression_message, stall_message
 
 pytestmark = pytest.mark.once
 
@@ -74,18 +65,46 @@ CONTROL = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 HOSTILE = (
-    "\x1b[2J\x1b]0;title\x07", "[red]a[/red] [/b] [link=file:///x]y[/link] [@click=f]", ":smile:",
-    "\u202egpj.py", "\u2067\u200e\u061c", "\x9b31m\x85", "\u2028\u2029\r\n\t\v\f", "\x00\x08\x7f",
-    "a\n  99.9%  forged", "</td><script>alert(1)</script>", "<img src=x onerror=f()>",
-    "| a | b |\n\n# head", "a\\|b", "``` `x` ``", "[text](javascript:f)", "=cmd|' /C f'!A0", "+1+1",
-    "@SUM(1)", "-2+3", "-x", "\t=1", "\uff1d1", "::error file=x::evil", "\n::error::evil%0A",
-    "]]><evil a='\"'/>&amp;", "\udcff\ud800", "\ufffe\uffff", "\u540d\u524d \xe9", "%s %(x)s {0} {x}", "a,b::c%0A%25",
-    "a;=cmd|x;+1", "##[error]x ##[group]y", "aaaa|", "x\x7f",
-)  # fmt: skip
+    "\x1b[2J\x1b]0;title\x07",
+    "[red]a[/red] [/b] [link=file:///x]y[/link] [@click=f]",
+    ":smile:",
+    "\u202egpj.py",
+    "\u2067\u200e\u061c",
+    "\x9b31m\x85",
+    "\u2028\u2029\r\n\t\v\f",
+    "\x00\x08\x7f",
+    "a\n  99.9%  forged",
+    "</td><script>alert(1)</script>",
+    "<img src=x onerror=f()>",
+    "| a | b |\n\n# head",
+    "a\\|b",
+    "``` `x` ``",
+    "[text](javascript:f)",
+    "=cmd|' /C f'!A0",
+    "+1+1",
+    "@SUM(1)",
+    "-2+3",
+    "-x",
+    "\t=1",
+    "\uff1d1",
+    "::error file=x::evil",
+    "\n::error::evil%0A",
+    "]]><evil a='\"'/>&amp;",
+    "\udcff\ud800",
+    "\ufffe\uffff",
+    "\u540d\u524d \xe9",
+    "%s %(x)s {0} {x}",
+    "a,b::c%0A%25",
+    "a;=cmd|x;+1",
+    "##[error]x ##[group]y",
+    "aaaa|",
+    "x\x7f",
+)
 NAMES = st.sampled_from(HOSTILE) | st.text(
     st.characters(exclude_categories=()) | st.sampled_from("[]/\\|<>`'\"=\x1b\x9b\n\u202e:@#&%"),
-    min_size=1, max_size=40,
-)  # fmt: skip
+    min_size=1,
+    max_size=40,
+)
 
 
 def profile_of(name: str, count: int = 20) -> Profile:
@@ -100,7 +119,7 @@ def profile_of(name: str, count: int = 20) -> Profile:
     event = StallEvent(frame, path, path, 10**9, 10**8)
     loop = Loop(
         name, thread, True, 1, 10**10, 10**9, 50, 60, 4, times, times, (step,), (stall,), (event,)
-    )  # fmt: skip
+    )
     run = SpanRun(name, path, name, thread, name, 10, 10**8, count, 10**7, 5)
     odd = aggregate(name, path, 10**9, name, count, name)._replace(thread=thread)
     return Profile(
@@ -109,20 +128,34 @@ def profile_of(name: str, count: int = 20) -> Profile:
         (ErrorCount(name, path, name, name, 1),),
         plans=(Plan(name, name, f"SCAN {name}\nSEARCH {name} USING AUTOMATIC COVERING INDEX"),),
         loops=(loop,),
-        spans=(Span(name, count, 0, count, 9, 9, times, times, (Repeat(name, path, 1, 20, 20),),
-                    {200: count}),),
+        spans=(
+            Span(
+                name,
+                count,
+                0,
+                count,
+                9,
+                9,
+                times,
+                times,
+                (Repeat(name, path, 1, 20, 20),),
+                {200: count},
+            ),
+        ),
         slow_spans=(SlowSpan(name, thread, 10**9, 10**9, 10**8, count, False, 200, (run,)),) * 2,
         handoffs=(Handoff(name, path, name, count, 0, 0, times, times, times, times),),
-        thread_usage=(ThreadUsage(thread, 9, 9, 1, 1, 1, 1, 1, 1, 10**9,
-                                  (UsageInterval(0, 9, 1, 1),)),),
+        thread_usage=(
+            ThreadUsage(thread, 9, 9, 1, 1, 1, 1, 1, 1, 10**9, (UsageInterval(0, 9, 1, 1),)),
+        ),
         notes={name: name},
-    )  # fmt: skip
+    )
 
 
 SETTINGS = settings(
-    max_examples=MOST, deadline=None,
+    max_examples=MOST,
+    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)  # fmt: skip
+)
 
 
 def FUZZED(test: Callable[..., None]) -> Callable[..., None]:  # noqa: N802 as a decorator
@@ -237,90 +270,19 @@ def test_markdown_is_a_table_without_html(name: str) -> None:
     places = Places(profile_of(name))
     for text in (*texts, *(comparison_markdown(found, places) for found in comparisons(name))):
         assert not CONTROL.search(text)
-        assert made_of(text) <= {"text", "code_inline", "<code>", "</code>", "strong_open",
-                                 "strong_close", "softbreak"}, text  # fmt: skip
+        assert made_of(text) <= {
+            "text",
+            "code_inline",
+            "<code>",
+            "</code>",
+            "strong_open",
+            "strong_close",
+            "softbreak",
+        }, text
         assert not re.search(r"<(?!/?code>)[/!?]|<(?!/?code>)[A-Za-z][^>]", text)
         for table in re.findall(r"(?:^\|.*\n?)+", text, re.MULTILINE):
             cells = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in table.splitlines()}
             assert len(cells) == 1, table
-
-
-def unescaped(text: str) -> str:
-    """What a runner makes of a part of a workflow command."""
-    for escape, character in (("%3A", ":"), ("%2C", ","), ("%0A", "\n"), ("%25", "%")):
-        text = text.replace(escape, character)
-    return text
-
-
-@FUZZED
-@given(NAMES)
-def test_annotations_are_one_command_each(name: str) -> None:
-    """A statement or file cannot give the runner a command of its own."""
-    for comparison in comparisons(name):
-        failed = regressions(comparison, GATES)
-        text = comparison_github(failed, Places())
-        assert not CONTROL.search(text)
-        assert len(text.splitlines()) == len(failed)
-        for line in text.splitlines():
-            command = re.match(r"::error (file=([^,:]*),line=\d+,)?title=queryprof::(.*)", line)
-            assert command, line
-            assert command[2] is None or unescaped(command[2]) == inert.visible(name)
-            assert not CONTROL.search(unescaped(command[3]))
-            assert "\n" not in unescaped(command[3])
-
-
-@FUZZED
-@given(NAMES)
-def test_junit_is_xml(name: str) -> None:
-    """Whatever a statement has in it; the parser gives its visible form back."""
-    comparison = compare([profile_of("plain", 2)], [profile_of(name)])
-    failed = regressions(comparison, GATES)
-    document = minidom.parseString(comparison_junit(comparison, failed, Places()).encode())
-    names = [case.getAttribute("name") for case in document.getElementsByTagName("testcase")]
-    assert inert.visible(name) in names or name.startswith("(")
-
-
-@FUZZED
-@given(NAMES)
-def test_failures_of_tests_are_lines_of_their_own(name: str) -> None:
-    """What pytest prints has no control character, and a name is part of one line."""
-    frame = Frame(name, name, 3)
-    figures = Figures(3, 4, 5, 6, sites=(Site(frame, frame, 3),))
-    before = Figures(1, 4, 5, 6)
-    cause = Cause(name, (frame,), 1, 9)
-    step = Step(frame, Distribution(1, 10, 10), 9, 0, (cause,))
-    messages = [
-        regression_message([Deviation(name, before, figures, (name,))]),
-        budget_message([(name, {name: figures})]),
-        stall_message("max_stall_ms=1", [step]),
-    ]
-    plain = [
-        regression_message([Deviation("SELECT", before, figures, ("x",))]),
-        budget_message([("x", {"SELECT": figures})]),
-        stall_message("max_stall_ms=1", [step]),
-    ]
-    for message, other in zip(messages, plain, strict=True):
-        assert not CONTROL.search(message)
-        assert len(message.split("\n")) == len(other.split("\n"))
-    was, now = replace(before, plans=((f"SEARCH {name}",),)), replace(figures, plans=((name,),))
-    assert not CONTROL.search(regression_message([Deviation(name, was, now, (name,))]))
-
-
-@FUZZED
-@given(NAMES)
-def test_a_baseline_keeps_any_name(name: str) -> None:
-    """Also half a character, which UTF-8 has not."""
-    tests = {name: {name: {"executions": 1, "plans": [[name]]}}}
-    write_baseline("b.json", Baseline("3", tests))
-    assert read_baseline("b.json").tests == tests
-
-
-def test_a_damaged_baseline_is_one_line() -> None:
-    """JSON that Python does not take is no traceback."""
-    for text in ("[" * 100_000, '{"format_version": ' + "9" * 5000 + "}"):
-        Path("b.json").write_text(text)
-        with pytest.raises(QueryprofError, match=r"^b\.json"):
-            read_baseline("b.json")
 
 
 def record(path: str, name: str) -> None:
@@ -345,7 +307,9 @@ RECORDED = [name for name in HOSTILE if not re.search("[\x00\ud800-\udfff]", nam
 def test_recorded_names_go_through_the_command_line(
     queryprof: Callable[..., object], tmp_path: Path
 ) -> None:
-    """From the program to the terminal, by the command line; the trace has the names as they are."""
+    """From the program to the terminal, by the command line; the trace has the names as
+    they are.
+    """
     record("before.qprof", "plain")
     for number, name in enumerate(RECORDED):
         record(f"{number}.qprof", name)

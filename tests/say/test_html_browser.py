@@ -33,16 +33,24 @@ def many() -> Profile:
         aggregate(
             f"SELECT name, price FROM product_{n} WHERE id = ?",
             (Frame(f"load_{n % 9}", f"/app/store_{n % 5}.py", n + 1), MAIN),
-            10**6 * (STATEMENTS - n), count=n + 1,
+            10**6 * (STATEMENTS - n),
+            count=n + 1,
         )
         for n in range(STATEMENTS)
-    ]  # fmt: skip
+    ]
     run = process(start_unix_ns=0, end_unix_ns=10**9)
     timeline = tuple(Interval(n << 27, n, n, n << 23) for n in range(7))
     return Profile(
-        (run,), (*profile.aggregates, *aggregates), profile.errors, loops=profile.loops,
-        spans=profile.spans, slow_spans=profile.slow_spans, timeline_width_ns=1 << 27, timeline=timeline, plans=profile.plans,
-    )  # fmt: skip
+        (run,),
+        (*profile.aggregates, *aggregates),
+        profile.errors,
+        loops=profile.loops,
+        spans=profile.spans,
+        slow_spans=profile.slow_spans,
+        timeline_width_ns=1 << 27,
+        timeline=timeline,
+        plans=profile.plans,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +58,28 @@ def text() -> str:
     profile = many()
     site = CallSite(profile.aggregates[5].path[0], (MAIN,))
     finding = Finding(
-        "full_scan", Severity.HIGH, 0.3, 10**8, profile.aggregates[5].statement, site, None,
-        ("30 executions read 28,297 rows to return 6.4",), "Create an index.",
-        "CREATE INDEX i ON t (a);", "The gain is an estimate.",
-    )  # fmt: skip
+        "full_scan",
+        Severity.HIGH,
+        0.3,
+        10**8,
+        profile.aggregates[5].statement,
+        site,
+        None,
+        ("30 executions read 28,297 rows to return 6.4",),
+        "Create an index.",
+        "CREATE INDEX i ON t (a);",
+        "The gain is an estimate.",
+    )
     source = [(number, f"line = {number}") for number in range(1, 8)]
     functions = Node("", None, 4 * 10**9)
     functions.child("main", Frame("main", "/app/main.py", 1)).self_ns = 3 * 10**9
     data = page_data(
-        Report(profile), [finding], lambda frame: source, functions=functions,
+        Report(profile),
+        [finding],
+        lambda frame: source,
+        functions=functions,
         advice=advice(profile.aggregates[5].statement),
-    )  # fmt: skip
+    )
     return html_page(data, "queryprof: test")
 
 
@@ -79,10 +98,15 @@ def test_what_was_proved_is_shown(opened: Opening, text: str) -> None:
         page.ready()
         shown = page.locator("#proved").inner_text()
         for words in (
-            "with 2 changes 36.0 ms of recorded time become 9.01 ms", "SQLite 3.39.0", "chosen on one row in 12",
-            "CREATE INDEX i ON t (a);", "wins 24.0 ms (66.7%), +4.1 kB, +1.50 µs an insert",
-            "proved, x4; values of the database", "4.00 ms", "1.00 ms",
-        ):  # fmt: skip
+            "with 2 changes 36.0 ms of recorded time become 9.01 ms",
+            "SQLite 3.39.0",
+            "chosen on one row in 12",
+            "CREATE INDEX i ON t (a);",
+            "wins 24.0 ms (66.7%), +4.1 kB, +1.50 µs an insert",
+            "proved, x4; values of the database",
+            "4.00 ms",
+            "1.00 ms",
+        ):
             assert words in shown, shown
         bars = page.locator("#proved .bar").evaluate_all("all => all.map(one => one.style.width)")
         assert bars == ["100%", "33.333%", "25%"]

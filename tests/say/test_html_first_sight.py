@@ -23,16 +23,40 @@ def test_what_is_seen_first(opened: Opening) -> None:
     profile = many()
     paths = [(Frame(f"hold_{n}", "/app/hold.py", n + 1), MAIN) for n in range(14)]
     holds = tuple(
-        LockHold("write", "/x/shop.db", "UPDATE t", path, "", Thread(thread, "T"), "COMMIT", path, 2, 10**6, 10**6, 0, 0, 3, 0)
+        LockHold(
+            "write",
+            "/x/shop.db",
+            "UPDATE t",
+            path,
+            "",
+            Thread(thread, "T"),
+            "COMMIT",
+            path,
+            2,
+            10**6,
+            10**6,
+            0,
+            0,
+            3,
+            0,
+        )
         for path in paths
         for thread in (1, 2)
-    )  # fmt: skip
+    )
     found = [
         Finding(
-            "full_scan", Severity.HIGH, 0.2, 10**8, one.statement, CallSite(one.path[0], ()), None, ("slow",), "Index.",
+            "full_scan",
+            Severity.HIGH,
+            0.2,
+            10**8,
+            one.statement,
+            CallSite(one.path[0], ()),
+            None,
+            ("slow",),
+            "Index.",
         )
         for one in profile.aggregates[:5]
-    ]  # fmt: skip
+    ]
     data = page_data(Report(replace(profile, lock_holds=holds)), found, None)
     with opened(html_page(data, "first")) as page:
         page.ready()

@@ -1,4 +1,6 @@
-"""The page as a file: what is in it equals the report, is inert, and says nothing about the machine."""
+"""The page as a file: what is in it equals the report, is inert, and says nothing about the
+machine.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def page(profile: Profile, top: int | None = None, before: Profile | None = None
 
 def data_of(text: str) -> dict[str, Any]:
     """The data in a page."""
-    (encoding, content) = re.findall(
+    encoding, content = re.findall(
         r'<script id="data" type="application/json"([^>]*)>([^<]*)</script>', text
     )[0]
     if encoding:
@@ -46,9 +48,11 @@ def data_of(text: str) -> dict[str, Any]:
 def test_the_figures_are_those_of_the_json_report() -> None:
     paths = [(Frame(f"f{n}", f"/app/{n % 3}.py", n + 1), MAIN) for n in range(30)]
     profile = profile_of(
-        *(aggregate(f"SELECT {n % 7}", path, 10**6 * (n + 1), count=n + 1)
-          for n, path in enumerate(paths))
-    )  # fmt: skip
+        *(
+            aggregate(f"SELECT {n % 7}", path, 10**6 * (n + 1), count=n + 1)
+            for n, path in enumerate(paths)
+        )
+    )
     found, told = page(profile), json_of(Report(profile))
     assert found["facts"]["vital"] == told["vital_few"]
     rows = {row["name"]: row["totals"] for row in told["views"]["statement"]}
@@ -185,7 +189,9 @@ def test_an_empty_trace_has_a_page() -> None:
 
 
 def test_the_command(queryprof: Run, script: Callable[[str], Path], tmp_path: Path) -> None:
-    """It writes beside the trace, replaces its own pages alone, and shows source that is still so."""
+    """It writes beside the trace, replaces its own pages alone, and shows source that is
+    still so.
+    """
     program = script(
         "import sqlite3\nsqlite3.connect(':memory:').execute('SELECT 12345')  # here\n"
     )

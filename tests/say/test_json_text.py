@@ -84,7 +84,7 @@ def test_a_document_in_pieces(first: Any, second: Any) -> None:
 
 def test_lines() -> None:
     pieces = document_pieces(Pair((1, Single("x")), {"a": (Empty(), None)}))
-    assert "".join(pieces) == ('{"first": [1,\n{"only": "x"}],\n"second": {"a": [{},\nnull]}}\n')
+    assert "".join(pieces) == '{"first": [1,\n{"only": "x"}],\n"second": {"a": [{},\nnull]}}\n'
 
 
 def test_kept_texts_are_made_once_and_forgotten_in_time() -> None:

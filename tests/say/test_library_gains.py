@@ -33,8 +33,13 @@ def profile(*loops: tuple[Aggregate, LibraryTime | None]) -> Profile:
 
 
 def loop(
-    statement: str, calls: int, executions: int, others: int = 0, call_ns: int = 2 * MS, count: int = 100
-) -> tuple[Aggregate, LibraryTime]:  # fmt: skip
+    statement: str,
+    calls: int,
+    executions: int,
+    others: int = 0,
+    call_ns: int = 2 * MS,
+    count: int = 100,
+) -> tuple[Aggregate, LibraryTime]:
     """Of executions of 10 us each."""
     driver = aggregate(statement, SITE, ns=count * 10_000, count=count)
     return driver, LibraryTime(statement, SITE, calls, executions, others, calls * call_ns)
@@ -219,10 +224,15 @@ def test_a_statement_without_a_known_call_is_no_caller() -> None:
 def test_what_a_library_executes_for_itself_beside_others_hides_no_loop(
     own: int, found: int
 ) -> None:
-    """Django lists its queries under DEBUG, by a query for each: those of two relations in one line are two."""
+    """Django lists its queries under DEBUG, by a query for each: those of two relations in one line
+    are two.
+    """
     note = Frame(
-        "DatabaseOperations._quote_params_for_last_executed_query", "/venv/site-packages/django/o.py", 1, "library"
-    )  # fmt: skip
+        "DatabaseOperations._quote_params_for_last_executed_query",
+        "/venv/site-packages/django/o.py",
+        1,
+        "library",
+    )
     other = "SELECT c FROM u WHERE d = ?"
     two = profile(loop(READ, 60, 60, others=60), loop(other, 60, 60, others=60))
     quote = aggregate("SELECT QUOTE(?)", SITE, ns=MS, count=own or 1)
@@ -250,7 +260,9 @@ def test_what_a_library_executes_for_itself_beside_others_hides_no_loop(
 def test_what_is_loaded_for_what_is_loaded_in_a_loop(
     library: str, executions: int, fix: str
 ) -> None:
-    """One query is before both: to change the inner one alone would undo what the outer one's change does."""
+    """One query is before both: to change the inner one alone would undo what the outer one's
+    change does.
+    """
     loader = {"django": "ForwardManyToOneDescriptor.__get__", "sqlalchemy": "_LazyLoader._load"}[
         library
     ]
@@ -283,7 +295,9 @@ PRELOAD = Frame(
 def test_what_leads_to_the_objects_is_named(
     table: str, frames: tuple[Frame, ...], fix: str
 ) -> None:
-    """The query whose rows they are may be for other objects, or one that the object mapper makes behind another."""
+    """The query whose rows they are may be for other objects, or one that the object mapper makes
+    behind another.
+    """
     frame = Frame("_LazyLoader._load", "/venv/site-packages/sqlalchemy/x.py", 1, "library")
     outer, _ = loop(f"SELECT id FROM {table}", 0, 0, count=20)
     inner, _ = loop("SELECT t FROM book WHERE id = ?", 0, 0, count=500)

@@ -23,16 +23,37 @@ pytestmark = pytest.mark.once
 
 def hold(thread: int, count: int) -> LockHold:
     return LockHold(
-        "write", "app.db", "BEGIN IMMEDIATE", SITE, "", Thread(1, f"T{thread}"), "COMMIT", SITE,
-        count, count * 50 * MS, 50 * MS, count * MS, count * 50 * MS, count, 0,
-    )  # fmt: skip
+        "write",
+        "app.db",
+        "BEGIN IMMEDIATE",
+        SITE,
+        "",
+        Thread(1, f"T{thread}"),
+        "COMMIT",
+        SITE,
+        count,
+        count * 50 * MS,
+        50 * MS,
+        count * MS,
+        count * 50 * MS,
+        count,
+        0,
+    )
 
 
 def event(kind: str, thread: int, start_ms: int, ms: int) -> LockEvent:
     return LockEvent(
-        kind, "app.db", "BEGIN IMMEDIATE", SITE, "", Thread(1, f"T{thread}"), "COMMIT", SITE,
-        start_ms * MS, ms * MS,
-    )  # fmt: skip
+        kind,
+        "app.db",
+        "BEGIN IMMEDIATE",
+        SITE,
+        "",
+        Thread(1, f"T{thread}"),
+        "COMMIT",
+        SITE,
+        start_ms * MS,
+        ms * MS,
+    )
 
 
 def test_holds_of_all_threads_are_counted_and_a_wait_once() -> None:
@@ -93,9 +114,13 @@ def test_what_a_transaction_takes_long_for_is_why_others_wait(
     (scan,) = (one for one in findings(profile) if one.category == "full_scan")
     held_ns = 2 * scan.gain_ns + more_ns
     held = replace(
-        hold(1, 1), path=began.path, total_ns=held_ns, max_ns=held_ns, database_ns=held_ns,
+        hold(1, 1),
+        path=began.path,
+        total_ns=held_ns,
+        max_ns=held_ns,
+        database_ns=held_ns,
         database_of_ns=held_ns,
-    )  # fmt: skip
+    )
     events = (replace(event("write", 1, 0, 300), path=began.path), event("wait", 4, 0, 200))
     found = findings(replace(profile, lock_holds=(held,), lock_events=events))
     waits = [one for one in found if "others waited" in " ".join(one.evidence)]

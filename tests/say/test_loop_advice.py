@@ -31,8 +31,8 @@ def findings(profile: Profile) -> tuple[Finding, ...]:
 
 @pytest.mark.parametrize("has_parent", [True, False])
 def test_texts_of_a_loop_s_values_are_a_consequence_of_the_loop(has_parent: bool) -> None:
-    """Where it runs for the rows of another query: joined, no text is left to prepare. Else the loop is in
-    doubt, and the texts are not.
+    """Where it runs for the rows of another query: joined, no text is left to prepare. Else the
+    loop is in doubt, and the texts are not.
     """
     parent = aggregate("SELECT b FROM s", SITE, ns=MS, count=1)._replace(rows=100)
     one = aggregate(READ, SITE, ns=300 * MS, count=100)
@@ -139,9 +139,22 @@ def test_reads_in_turn_are_in_one_transaction_or_one_query() -> None:
     """What both win is said on one card."""
     one = aggregate(READ, SITE, ns=10 * MS, count=1000)
     work = FileWork(
-        READ, SITE, "", Thread(1, "MainThread"), "execute", calls=1000, lock_waits=0, lock_ns=0,
-        max_lock_ns=0, syncs=0, sync_ns=0, read_bytes=16_000, read_ns=0, written_bytes=0, write_ns=0,
-    )  # fmt: skip
+        READ,
+        SITE,
+        "",
+        Thread(1, "MainThread"),
+        "execute",
+        calls=1000,
+        lock_waits=0,
+        lock_ns=0,
+        max_lock_ns=0,
+        syncs=0,
+        sync_ns=0,
+        read_bytes=16_000,
+        read_ns=0,
+        written_bytes=0,
+        write_ns=0,
+    )
     (found,) = findings(replace(profile_of(one), file_work=(work,)))
     assert found.category == "autocommit_reads"
     assert any(line.startswith("or one query in place of all") for line in found.evidence)

@@ -39,32 +39,64 @@ def distribution(*durations_ns: int) -> Distribution:
 
 def stall(**changes: object) -> Stall:
     values = {
-        "function": SEARCH, "path": (ASK, SEARCH), "stack": (ASK, SEARCH), "count": 212,
-        "total_ns": 212 * 84 * MS, "max_ns": 190 * MS, "database_ns": 205 * 84 * MS, "gc_ns": 0,
-        "gil_ns": MS, "cpu_ns": 100 * MS, "cpu_of_ns": 110 * MS, "delayed": 420,
-        "delay_ns": 420 * 61 * MS, "samples": 300,
+        "function": SEARCH,
+        "path": (ASK, SEARCH),
+        "stack": (ASK, SEARCH),
+        "count": 212,
+        "total_ns": 212 * 84 * MS,
+        "max_ns": 190 * MS,
+        "database_ns": 205 * 84 * MS,
+        "gc_ns": 0,
+        "gil_ns": MS,
+        "cpu_ns": 100 * MS,
+        "cpu_of_ns": 110 * MS,
+        "delayed": 420,
+        "delay_ns": 420 * 61 * MS,
+        "samples": 300,
         "causes": (Cause(LIKE, (ASK, SEARCH), 424, 205 * 84 * MS),),
-    }  # fmt: skip
+    }
     return Stall(**{**values, **changes})  # type: ignore[arg-type]
 
 
 def loop(**changes: object) -> Loop:
     values = {
-        "kind": "asyncio", "thread": Thread(1, "MainThread"), "has_steps": True, "runs": 1,
-        "run_ns": 60_000 * MS, "busy_ns": 20_000 * MS, "steps": 5000, "waiting": 7500,
-        "waiting_max": 12, "timer_lag": distribution(*range(MS, 60 * MS, MS)),
+        "kind": "asyncio",
+        "thread": Thread(1, "MainThread"),
+        "has_steps": True,
+        "runs": 1,
+        "run_ns": 60_000 * MS,
+        "busy_ns": 20_000 * MS,
+        "steps": 5000,
+        "waiting": 7500,
+        "waiting_max": 12,
+        "timer_lag": distribution(*range(MS, 60 * MS, MS)),
         "beat_lag": distribution(*[MS // 10] * 400, *range(MS, 90 * MS, MS)),
         "functions": (
-            Step(SEARCH, distribution(*[84 * MS] * 212), 205 * 84 * MS, 0,
-                 (Cause(LIKE, (ASK, SEARCH), 424, 205 * 84 * MS),)),
+            Step(
+                SEARCH,
+                distribution(*[84 * MS] * 212),
+                205 * 84 * MS,
+                0,
+                (Cause(LIKE, (ASK, SEARCH), 424, 205 * 84 * MS),),
+            ),
             Step(TICK, distribution(*[20_000] * 4788), 0, 0, ()),
         ),
         "stalls": (
             stall(),
-            stall(path=(TICK,), function=TICK, count=1, total_ns=120 * MS, max_ns=120 * MS,
-                  database_ns=0, cpu_ns=0, delayed=0, delay_ns=0, causes=()),
+            stall(
+                path=(TICK,),
+                function=TICK,
+                count=1,
+                total_ns=120 * MS,
+                max_ns=120 * MS,
+                database_ns=0,
+                cpu_ns=0,
+                delayed=0,
+                delay_ns=0,
+                causes=(),
+            ),
         ),
-    }  # fmt: skip
+    }
     return Loop(**{**values, **changes})  # type: ignore[arg-type]
 
 
@@ -94,9 +126,15 @@ def test_the_first_screen_names_the_worst_stalls() -> None:
 
 def test_what_cannot_be_seen_is_unknown() -> None:
     unseen = loop(
-        kind="uvloop", has_steps=False, busy_ns=0, steps=0, waiting=0, functions=(),
-        timer_lag=Distribution(), stalls=(stall(function=NOTHING, path=(), causes=()),),
-    )  # fmt: skip
+        kind="uvloop",
+        has_steps=False,
+        busy_ns=0,
+        steps=0,
+        waiting=0,
+        functions=(),
+        timer_lag=Distribution(),
+        stalls=(stall(function=NOTHING, path=(), causes=()),),
+    )
     text = io.StringIO()
     print_loops(Report(profile_of(unseen)), file=text, width=80)
     assert "busy ?, its steps cannot be seen" in text.getvalue()
@@ -120,8 +158,9 @@ def test_many_short_steps_in_a_row_are_named() -> None:
     text = io.StringIO()
     print_loops(
         Report(profile_of(loop(stalls=(), beat_lag=distribution(1000), has_steps=False))),
-        file=text, width=80,
-    )  # fmt: skip
+        file=text,
+        width=80,
+    )
     assert "It never stalled" not in text.getvalue()
     assert "No stall was seen." in text.getvalue()
 

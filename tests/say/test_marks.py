@@ -155,9 +155,15 @@ def test_what_is_nothing_to_the_run_is_not_marked() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "executions", "is_marked"),
-    [(1000, 1, True), (999, 1, False), (400, 250, True), (400, 249, False), (100, 1000, True),
-     (99, 10_000, False)],
-)  # fmt: skip
+    [
+        (1000, 1, True),
+        (999, 1, False),
+        (400, 250, True),
+        (400, 249, False),
+        (100, 1000, True),
+        (99, 10_000, False),
+    ],
+)
 def test_a_small_scan_is_marked_where_it_runs_often(
     rows: int, executions: int, is_marked: bool
 ) -> None:
@@ -184,12 +190,25 @@ def test_a_small_scan_is_marked_where_it_runs_often(
 def test_waiting_for_a_thread_is_a_sign_when_it_costs(
     wait_ns: int, count: int, back_ns: int, queues: bool
 ) -> None:
-    """From a millisecond each and a hundredth of the run on; where it is not the loop that is busy."""
+    """From a millisecond each and a hundredth of the run on; where it is not the loop that
+    is busy.
+    """
 
     def times(ns: int) -> Distribution:
         return Distribution(count, ns * count, ns, {100: count})
 
-    handoff = Handoff("aiosqlite", (MAIN,), "", count, 0, 0, times(wait_ns), times(1000), times(back_ns), times(wait_ns))  # fmt: skip
+    handoff = Handoff(
+        "aiosqlite",
+        (MAIN,),
+        "",
+        count,
+        0,
+        0,
+        times(wait_ns),
+        times(1000),
+        times(back_ns),
+        times(wait_ns),
+    )
     profile = Profile((process(),), (), handoffs=(handoff,))
     assert [found.queues for found in Report(profile).handoffs] == [queues]
 

@@ -61,10 +61,12 @@ def test_words_are_not_folded(statement: str) -> None:
 
 def test_statements_that_fold_to_one_key_add_up() -> None:
     """Also their plans, of which the tables are folded too."""
-    folded = fold_names({
-        "SELECT a FROM t040d2776c990": figures(2, 5, "SCAN t040d2776c990"),
-        "SELECT a FROM t9b8116bb9158": figures(3, 1, "SCAN t9b8116bb9158"),
-    })  # fmt: skip
+    folded = fold_names(
+        {
+            "SELECT a FROM t040d2776c990": figures(2, 5, "SCAN t040d2776c990"),
+            "SELECT a FROM t9b8116bb9158": figures(3, 1, "SCAN t9b8116bb9158"),
+        }
+    )
     assert folded == {"SELECT a FROM t<random>": Figures(5, 6, 50, 0, plans=(("SCAN t<random>",),))}
 
 
@@ -115,9 +117,10 @@ def test_pairs_are_one_to_one() -> None:
         "ANALYZE": (1, 0),
     }
     assert pair_renamed(gone, new) == {
-        "DROP TABLE x": "DROP TABLE b", "DROP TABLE y": "DROP TABLE a",
+        "DROP TABLE x": "DROP TABLE b",
+        "DROP TABLE y": "DROP TABLE a",
         "DROP TABLE z": "DROP TABLE c",
-    }  # fmt: skip
+    }
     more = {**new, "DROP TABLE w": (1, 0)}
     assert sorted(pair_renamed(gone, more).values()) == sorted(gone)
 

@@ -17,12 +17,11 @@ import pytest
 from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
-from say.by_hand import aggregate, golden, json_of, profile_of
+from say.by_hand import golden, json_of
 
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.finding import CATEGORIES, Finding, Severity
 from queryprof.analysis.report import Report
-from queryprof.analysis.units import average, duration
 from queryprof.model import (
     Aggregate,
     Distribution,
@@ -43,7 +42,6 @@ from queryprof.model import (
 )
 from queryprof.report.csv_report import csv_report
 from queryprof.report.markdown_report import markdown_report
-from queryprof.report.places import Places
 from queryprof.report.terminal.report import print_report, print_view
 from queryprof.report.terminal.sql import LONGEST, Sql
 
@@ -57,46 +55,123 @@ ODD = "SELECT \"a|b\", `c` FROM [odd table] WHERE x = '' -- ` | <b> é 名"
 
 
 def _aggregate(
-    statement: str, path: tuple[Frame, ...], operation: str, count: int, ns: int, *,
-    errors: int = 0, rows: int = 0, counters: tuple[int, ...] = (), thread: int = 0,
+    statement: str,
+    path: tuple[Frame, ...],
+    operation: str,
+    count: int,
+    ns: int,
+    *,
+    errors: int = 0,
+    rows: int = 0,
+    counters: tuple[int, ...] = (),
+    thread: int = 0,
     span: str = "",
-) -> Aggregate:  # fmt: skip
+) -> Aggregate:
     fetches = operation in ("next", "fetchall", "fetchone")
     mean = ns // count
     return Aggregate(
-        statement, path, span, THREADS[thread], operation, count, errors, rows, ns, ns,
-        mean // 2, mean * 9, 0 if fetches else mean * 9, 0.0, *counters,
+        statement,
+        path,
+        span,
+        THREADS[thread],
+        operation,
+        count,
+        errors,
+        rows,
+        ns,
+        ns,
+        mean // 2,
+        mean * 9,
+        0 if fetches else mean * 9,
+        0.0,
+        *counters,
         histogram={} if fetches else {250: count - count // 20, 270: count // 20},
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
 def profile() -> Profile:
-    price = "SELECT price, currency FROM price WHERE product_id = ? AND valid_from <= ? ORDER BY valid_from DESC LIMIT ?"
+    price = (
+        "SELECT price, currency FROM price WHERE product_id = ? AND valid_from <= ? ORDER BY"
+        " valid_from DESC LIMIT ?"
+    )
     scan = (12000, 12000 * 28257, 12000 * 28256, 12000, 0, 0, 4660, 750)
     process = Process(
-        1, 4711, 1, "build", ("/usr/bin/python3", "app.py", "--port", "80 80"), "/srv/shop",
-        "3.11.7", "3.40.1", "0.1.0", 10**18, 10**18 + 12_300_000_000, True, "time-stamp counter",
-        False, None, 104.0, 13, 25_000_000, 0, 0, 0, 0,
-        5_000_000, 70_000, 0.5, None, 0, (),
-    )  # fmt: skip
+        1,
+        4711,
+        1,
+        "build",
+        ("/usr/bin/python3", "app.py", "--port", "80 80"),
+        "/srv/shop",
+        "3.11.7",
+        "3.40.1",
+        "0.1.0",
+        10**18,
+        10**18 + 12_300_000_000,
+        True,
+        "time-stamp counter",
+        False,
+        None,
+        104.0,
+        13,
+        25_000_000,
+        0,
+        0,
+        0,
+        0,
+        5_000_000,
+        70_000,
+        0.5,
+        None,
+        0,
+        (),
+    )
     aggregates = (
-        _aggregate(price, (LOOP, HANDLER, MAIN), "execute", 12_000, 5_020_000_000, counters=scan,
-                   span="GET /cart"),
-        _aggregate(price, (LOOP, HANDLER, MAIN), "fetchone", 12_000, 41_000_000, rows=11_988,
-                   span="GET /cart"),
+        _aggregate(
+            price,
+            (LOOP, HANDLER, MAIN),
+            "execute",
+            12_000,
+            5_020_000_000,
+            counters=scan,
+            span="GET /cart",
+        ),
+        _aggregate(
+            price,
+            (LOOP, HANDLER, MAIN),
+            "fetchone",
+            12_000,
+            41_000_000,
+            rows=11_988,
+            span="GET /cart",
+        ),
         _aggregate("COMMIT", (HANDLER, MAIN), "commit", 300, 540_000_000, thread=1),
         _aggregate("SELECT name FROM product", (MAIN,), "execute", 1, 90_000, thread=1),
-        _aggregate("SELECT name FROM product", (MAIN,), "next", 1201, 1_900_000, rows=1200,
-                   thread=1),
+        _aggregate(
+            "SELECT name FROM product", (MAIN,), "next", 1201, 1_900_000, rows=1200, thread=1
+        ),
         _aggregate(ODD, (), "execute", 2, 700_000, errors=2),
         _aggregate("(connect)", (MAIN,), "connect", 1, 120_000),
-    )  # fmt: skip
+    )
     return Profile(
-        (process,), aggregates,
+        (process,),
+        aggregates,
         (ErrorCount(ODD, (), "execute", "sqlite3.OperationalError", 2),),
-        (Exemplar(price, (LOOP,), "GET /cart", THREADS[0], "execute", 10**18, 44_000_000, 1,
-                  (LOOP, HANDLER, MAIN), None, None),),
+        (
+            Exemplar(
+                price,
+                (LOOP,),
+                "GET /cart",
+                THREADS[0],
+                "execute",
+                10**18,
+                44_000_000,
+                1,
+                (LOOP, HANDLER, MAIN),
+                None,
+                None,
+            ),
+        ),
         (StackSample(price, (LOOP, HANDLER, MAIN), 12_032, 5_000_000_000),),
         timeline_width_ns=1 << 27,
         timeline=(Interval(7450580596 << 27, 24_000, 11_988, 5_061_000_000),),
@@ -105,28 +180,66 @@ def profile() -> Profile:
             Plan(price, ":memory:", "SEARCH price USING INDEX price_of (product=?)\n"),
         ),
         spans=(
-            Span("GET /cart", 240, 2, 240, 1_200_000_000, 5_061_000_000,
-                 Distribution(240, 9_600_000_000, 90_000_000, {388: 230, 404: 10}),
-                 Distribution(240, 12_000, 80, {48: 228, 64: 12}),
-                 (Repeat(price, (LOOP, HANDLER, MAIN), 240, 12_000, 80),), {200: 238, 500: 2}),
-            Span("import", 1, 0, 0, 0, 540_000_000, Distribution(1, 600_000_000, 600_000_000, {432: 1}),
-                 Distribution(1, 0, 0, {0: 1}), (), {}),
+            Span(
+                "GET /cart",
+                240,
+                2,
+                240,
+                1_200_000_000,
+                5_061_000_000,
+                Distribution(240, 9_600_000_000, 90_000_000, {388: 230, 404: 10}),
+                Distribution(240, 12_000, 80, {48: 228, 64: 12}),
+                (Repeat(price, (LOOP, HANDLER, MAIN), 240, 12_000, 80),),
+                {200: 238, 500: 2},
+            ),
+            Span(
+                "import",
+                1,
+                0,
+                0,
+                0,
+                540_000_000,
+                Distribution(1, 600_000_000, 600_000_000, {432: 1}),
+                Distribution(1, 0, 0, {0: 1}),
+                (),
+                {},
+            ),
         ),
         handoffs=(
-            Handoff("aiosqlite", (HANDLER, MAIN), "", 300, 2, 1,
-                    Distribution(299, 450_000_000, 9_000_000, {300: 250, 320: 49}),
-                    Distribution(299, 60_000_000, 500_000, {250: 299}),
-                    Distribution(298, 30_000_000, 300_000, {240: 298}),
-                    Distribution(299, 540_000_000, 9_800_000, {310: 299})),
+            Handoff(
+                "aiosqlite",
+                (HANDLER, MAIN),
+                "",
+                300,
+                2,
+                1,
+                Distribution(299, 450_000_000, 9_000_000, {300: 250, 320: 49}),
+                Distribution(299, 60_000_000, 500_000, {250: 299}),
+                Distribution(298, 30_000_000, 300_000, {240: 298}),
+                Distribution(299, 540_000_000, 9_800_000, {310: 299}),
+            ),
         ),
         thread_usage=tuple(
-            ThreadUsage(thread, 3_200_000_000 // n, 400_000_000 // n, 5200, 31, 4_800_000, 70_000 // n, 9000, 40,
-                        10**9, tuple(UsageInterval(10**18 + i * 10**9, i * 50_000_000 // n, 400_000, 0)
-                                     for i in range(12)))
+            ThreadUsage(
+                thread,
+                3_200_000_000 // n,
+                400_000_000 // n,
+                5200,
+                31,
+                4_800_000,
+                70_000 // n,
+                9000,
+                40,
+                10**9,
+                tuple(
+                    UsageInterval(10**18 + i * 10**9, i * 50_000_000 // n, 400_000, 0)
+                    for i in range(12)
+                ),
+            )
             for n, thread in enumerate(THREADS, 1)
         ),
         notes={"SELECT name FROM product": "lazy load of Order.products"},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("width", [80, 160])
@@ -162,9 +275,18 @@ def test_statements_of_one_line_stand_together(profile: Profile) -> None:
     ]
     report = Report(Profile(profile.processes, tuple(aggregates)))
     found = Finding(
-        "full_scan", Severity.HIGH, 0.3, 3 * 10**9, "SELECT 3", CallSite(LOOP, (MAIN,)), None, (),
-        "Create an index.", "", "",
-    )  # fmt: skip
+        "full_scan",
+        Severity.HIGH,
+        0.3,
+        3 * 10**9,
+        "SELECT 3",
+        CallSite(LOOP, (MAIN,)),
+        None,
+        (),
+        "Create an index.",
+        "",
+        "",
+    )
     text = io.StringIO()
     print_report(report, file=text, width=160, findings=[found])
     shown = text.getvalue().partition("The vital few")[2]
@@ -244,50 +366,3 @@ def test_markdown_is_a_table_whatever_the_sql(profile: Profile) -> None:
     golden("report.md", text + "\n")
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len({line.replace("\\|", "").count("|") for line in table}) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "ns"),
-    [("0 ns", 0), ("999 ns", 999), ("1.00 µs", 1000), ("12.3 µs", 12_345), ("100 µs", 99_960),
-     ("1.00 ms", 999_999), ("1.00 s", 999_999_999), ("1,234 s", 1.234e12), ("?", None)],
-)  # fmt: skip
-def test_durations_have_three_digits(text: str, ns: float | None) -> None:
-    """And a unit that makes them short; unknown is a question mark."""
-    assert duration(ns) == text
-
-
-def test_an_unknown_line_is_shown_as_unknown() -> None:
-    """In compiled code; what is built in has no file."""
-    places = Places()
-    assert places.frame(Frame("price", "/srv/shop/fast.so", 0)) == "price() /srv/shop/fast.so:?"
-    assert places.frame(Frame("(unknown)", "", 0)) == "(unknown)"
-
-
-def test_averages() -> None:
-    """Whole where they are whole; unknown is unknown."""
-    assert [average(x) for x in (None, 0.0, 1.5, 12.0, 1234.5)] == ["?", "0", "1.5", "12", "1,234"]
-
-
-def test_beyond_the_vital_few() -> None:
-    """What --top asks for: as many statements, the vital few first."""
-    most = aggregate("SELECT 1", ns=97)
-    others = [aggregate(f"SELECT {number} AS a", ns=1) for number in (2, 3, 4)]
-    text = io.StringIO()
-    report = Report(profile_of(most, *others), top=3)
-    print_report(report, file=text, width=100, beyond=True)
-    few, _, after = text.getvalue().partition("After the vital few")
-    assert ("SELECT 1" in few, "SELECT 2 AS a" in few) == (True, False)
-    assert ("SELECT 2 AS a" in after, "SELECT 4 AS a" in after) == (True, False)
-    assert "--top 4 (all statements and call sites)" in after
-    text = io.StringIO()
-    print_report(report, file=text, width=100)
-    assert "After the vital few" not in text.getvalue()
-
-
-@pytest.mark.parametrize(("ms", "is_said"), [(1000, False), (1001, True)])
-def test_more_than_the_run_is_said_to_be_of_threads(ms: int, is_said: bool) -> None:
-    """The run is a second."""
-    profile = profile_of(aggregate("SELECT a FROM t", (LOOP,), ns=ms * 1_000_000))
-    text = io.StringIO()
-    print_report(Report(profile), file=text, width=200)
-    assert ("threads run side by side" in text.getvalue()) == is_said

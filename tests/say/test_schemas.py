@@ -1,4 +1,6 @@
-"""The JSON Schemas that are shipped are those of the documents; QUERYPROF_GOLDEN=write writes them."""
+"""The JSON Schemas that are shipped are those of the documents; QUERYPROF_GOLDEN=write
+writes them.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ def row_steps(*costs: int, column: str = "b") -> RowSteps:
 
 @pytest.mark.parametrize(("rows", "won"), [(1, 0.936), (400, 0.737), (2000, 0.0), (10_000, 0.0)])
 def test_an_index_wins_less_the_more_rows_are_taken(rows: int, won: float) -> None:
-    """A twenty-fifth of 10,000, a fifth, all of them: the steps of an execution say how many are added up."""
+    """A twenty-fifth of 10,000, a fifth, all of them: the steps of an execution say how many are
+    added up.
+    """
     of_row = row_steps(3)
     statement = "SELECT sum(a) FROM t WHERE b = ?"
     one = aggregate(statement, SITE, ns=200 * MS, count=50)._replace(
@@ -93,8 +95,10 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(
-    ("columns", "steps", "won", "doubt"), [one[1:] for one in OTHERS], ids=[one[0] for one in OTHERS]
-)  # fmt: skip
+    ("columns", "steps", "won", "doubt"),
+    [one[1:] for one in OTHERS],
+    ids=[one[0] for one in OTHERS],
+)
 def test_conditions_that_the_index_does_not_serve(
     columns: tuple[str, str], steps: float, won: float, doubt: str
 ) -> None:
@@ -205,7 +209,9 @@ def test_rows_of_a_range_are_known_by_the_steps() -> None:
 
 @pytest.mark.parametrize(("is_other", "is_said"), [(True, True), (False, False)])
 def test_a_scan_of_another_plan_is_said(is_other: bool, is_said: bool) -> None:
-    """Where none is known that serves a sum, it may have to read all; unless the schema has changed since."""
+    """Where none is known that serves a sum, it may have to read all; unless the schema has changed
+    since.
+    """
     served = Served(("SCAN t",), is_other=is_other, folds=not is_other)
     found = scan_of("SELECT sum(a) FROM t WHERE b = ?", served, 1)
     assert ["has changed since" in one.fix for one in found] == [True] * is_said

@@ -1,4 +1,6 @@
-"""The live view: what it shows adds up to what is recorded, its keys, and that it disturbs nothing."""
+"""The live view: what it shows adds up to what is recorded, its keys, and that it disturbs
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -150,9 +152,13 @@ class Screen:
         }
         command = [QUERYPROF, "top", "x.qprof", "--every", "200ms"]
         self._process = subprocess.Popen(
-            command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment,
+            command,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            env=environment,
             start_new_session=True,
-        )  # fmt: skip
+        )
         os.close(terminal)
 
     def kill(self) -> None:
@@ -239,8 +245,15 @@ def activity(statement: str, operation: str, calls: int, ns: int, steps: int = 0
 
 def test_shares_and_rates_are_of_the_interval() -> None:
     """Of several processes, each by its own."""
-    one = ProcessActivity(1, ("a",), "/", False, 2 * SECOND, (
-        activity("SELECT", "execute", 4, SECOND, 400), activity("SELECT", "fetchone", 8, SECOND)), ())  # fmt: skip
+    one = ProcessActivity(
+        1,
+        ("a",),
+        "/",
+        False,
+        2 * SECOND,
+        (activity("SELECT", "execute", 4, SECOND, 400), activity("SELECT", "fetchone", 8, SECOND)),
+        (),
+    )
     two = ProcessActivity(
         2, ("b",), "/", True, SECOND, (activity("SELECT", "execute", 1, SECOND),), ()
     )

@@ -84,16 +84,21 @@ def test_the_clauses_of_a_statement(statement: str, has: set[str]) -> None:
         ("t.a = ?", [("a", "=", "?", "a")]),
         ("a NOT IN (?, ?) AND NOT b <> c", [("a", "IN", "(?, ?)", "a"), ("b", "<>", "c", "b")]),
         ("lower(t.a) LIKE ?", [("lower(a)", "LIKE", "?", "")]),
-        ("(a + b) * 2 >= ? OR ? = a || b", [("(a + b) * 2", ">=", "?", ""), ("?", "=", "a || b", "")]),
+        (
+            "(a + b) * 2 >= ? OR ? = a || b",
+            [("(a + b) * 2", ">=", "?", ""), ("?", "=", "a || b", "")],
+        ),
         ("a BETWEEN ? AND ?", [("a", "BETWEEN", "?", "a")]),
         ("CAST(a AS TEXT) = ?", [("CAST(a AS TEXT)", "=", "?", "")]),
         ("d ->> '$.a AND b' IS NOT NULL", [("d ->> '$.a AND b'", "IS", "NULL", "")]),
         ('main.t."A b" = ?', [('"A b"', "=", "?", "a b")]),
-        ("a = (SELECT max(b) FROM u WHERE c < ?)",
-         [("a", "=", "(SELECT max(b) FROM u WHERE c < ?)", "a"), ("c", "<", "?", "c")]),
+        (
+            "a = (SELECT max(b) FROM u WHERE c < ?)",
+            [("a", "=", "(SELECT max(b) FROM u WHERE c < ?)", "a"), ("c", "<", "?", "c")],
+        ),
         ("a LIKE ? ESCAPE '!' AND b = ?", [("a", "LIKE", "?", "a"), ("b", "=", "?", "b")]),
     ],
-)  # fmt: skip
+)
 def test_what_is_compared(where: str, compared: list[tuple[str, ...]]) -> None:
     statement = f"SELECT x = y AS z FROM t WHERE {where} ORDER BY v"
     assert [
@@ -113,8 +118,10 @@ def test_what_is_assigned_is_not_compared() -> None:
     )
     assert [column_of(one.left) for one in comparisons_of(statement)] == ["c"]
     assert [(one.clause, column_of(one.left)) for one in all_comparisons_of(statement)] == [
-        ("SET", "a"), ("SET", "b"), ("WHERE", "c"),
-    ]  # fmt: skip
+        ("SET", "a"),
+        ("SET", "b"),
+        ("WHERE", "c"),
+    ]
 
 
 def test_names_are_not_those_of_functions_types_and_collations() -> None:
@@ -124,10 +131,16 @@ def test_names_are_not_those_of_functions_types_and_collations() -> None:
 
 
 def test_what_is_sorted_by_and_other_names_of_tables() -> None:
-    statement = "SELECT date(a) FROM t AS x JOIN u y ON 1 GROUP BY date(x.a), b HAVING 1 ORDER BY c DESC, lower(d) LIMIT 1"  # fmt: skip
+    statement = (
+        "SELECT date(a) FROM t AS x JOIN u y ON 1 GROUP BY date(x.a), b HAVING 1 ORDER BY c DESC,"
+        " lower(d) LIMIT 1"
+    )
     assert [text_of(statement, term) for term in sorted_by(statement)] == [
-        "date(a)", "b", "c", "lower(d)",
-    ]  # fmt: skip
+        "date(a)",
+        "b",
+        "c",
+        "lower(d)",
+    ]
     assert aliases_of(statement).items() >= {"x": "t", "y": "u"}.items()
 
 
@@ -179,10 +192,9 @@ def test_a_long_statement_has_all_its_parameters() -> None:
 
 
 LONG = {
-    "nested comparisons": "SELECT a FROM t WHERE a"
-    + " AND (a = ".join([""] * 1400)
-    + "1"
-    + ")" * 1400,
+    "nested comparisons": (
+        "SELECT a FROM t WHERE a" + " AND (a = ".join([""] * 1400) + "1" + ")" * 1400
+    ),
     "unclosed": "SELECT a FROM t WHERE a AND " + "=(" * 4900,
     "a chain": "SELECT a FROM t WHERE " + "a = " * 2400 + "a",
     "lists": "SELECT a FROM t WHERE a IN (" + ", ".join("?" * 3000) + ")",

@@ -234,12 +234,34 @@ def asgi() -> None:
 
 
 CALLS: list[Call] = [
-    span, nested_spans, one_span_twice, span_shared_by_threads, span_raises, span_ended_elsewhere,
-    span_methods, span_decorator, span_on_a_coroutine, watch, q.loop_lag, q.is_installed,
-    lambda: q.instrument("sqlite3"), lambda: q.instrument("no_such_driver"), q.uninstall,
-    uninstall_twice, q.install, install_again, install_and_uninstall,
-    install_where_nothing_can_be_written, install_beside_uninstall, profile, profile_to_a_file,
-    profile_in_profile, profile_that_is_uninstalled, profile_read_too_early, wsgi, asgi,
-]  # fmt: skip
+    span,
+    nested_spans,
+    one_span_twice,
+    span_shared_by_threads,
+    span_raises,
+    span_ended_elsewhere,
+    span_methods,
+    span_decorator,
+    span_on_a_coroutine,
+    watch,
+    q.loop_lag,
+    q.is_installed,
+    lambda: q.instrument("sqlite3"),
+    lambda: q.instrument("no_such_driver"),
+    q.uninstall,
+    uninstall_twice,
+    q.install,
+    install_again,
+    install_and_uninstall,
+    install_where_nothing_can_be_written,
+    install_beside_uninstall,
+    profile,
+    profile_to_a_file,
+    profile_in_profile,
+    profile_that_is_uninstalled,
+    profile_read_too_early,
+    wsgi,
+    asgi,
+]
 WAITING = (span_shared_by_threads, install_beside_uninstall)
 """Calls that wait for other threads."""

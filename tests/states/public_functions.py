@@ -194,9 +194,17 @@ def here(act: Call) -> None:
 
 
 PLACES: list[Callable[[Call], object]] = [
-    here, in_threads, in_a_child, in_a_finalizer, in_a_signal_handler, in_a_coroutine,
-    in_a_function_of_sqlite, in_a_trace_function, atexit.register, with_an_open_cursor,
-]  # fmt: skip
+    here,
+    in_threads,
+    in_a_child,
+    in_a_finalizer,
+    in_a_signal_handler,
+    in_a_coroutine,
+    in_a_function_of_sqlite,
+    in_a_trace_function,
+    atexit.register,
+    with_an_open_cursor,
+]
 STATES: dict[str, Callable[[Call], object]] = {
     **{f"never recorded, {place.__name__}": place for place in PLACES},
     **{f"recording, {place.__name__}": recording(place) for place in PLACES},
@@ -205,12 +213,19 @@ STATES: dict[str, Callable[[Call], object]] = {
     **{
         state.__name__: state
         for state in (
-            after_a_failed_start, inside_install, inside_uninstall, in_profile, after_profile,
-            across_install, across_uninstall, in_a_child_of_a_span, at_exit_before_ours,
+            after_a_failed_start,
+            inside_install,
+            inside_uninstall,
+            in_profile,
+            after_profile,
+            across_install,
+            across_uninstall,
+            in_a_child_of_a_span,
+            at_exit_before_ours,
             at_exit_after_ours,
         )
     },
-}  # fmt: skip
+}
 
 
 # -- the processes -----------------------------------------------------------------------------
@@ -232,7 +247,9 @@ def guarded(call: Call) -> Call:
 
 
 def status_of(state: str, call: Call) -> int:
-    """The status of a child that makes a call in a state, as `os.waitstatus_to_exitcode` gives it."""
+    """The status of a child that makes a call in a state, as `os.waitstatus_to_exitcode`
+    gives it.
+    """
     pid = os.fork()
     if pid:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

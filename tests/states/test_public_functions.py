@@ -34,8 +34,11 @@ queryprof.uninstall()
 def test_a_child_of_a_fork_in_the_midst_of_a_start_goes_on() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FORKED_INSIDE],
-        capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -46,8 +49,11 @@ STEP = 6
 def calls_that_break(state: str, *selection: int) -> list[str]:
     done = subprocess.run(
         [sys.executable, PROGRAM, state, *map(str, selection)],
-        capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     bad = [line for line in done.stdout.splitlines() if not line.endswith(" ok")]
     words = ("Exception ignored", "Traceback", "Fatal")
     is_clean = done.stdout and not done.returncode and not any(w in done.stderr for w in words)

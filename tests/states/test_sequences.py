@@ -1,5 +1,5 @@
-"""Random sequences of public functions with queries between them: nothing breaks, and each recording
-has exactly the queries that were made while it was on.
+"""Random sequences of public functions with queries between them: nothing breaks, and each
+recording has exactly the queries that were made while it was on.
 """
 
 from __future__ import annotations
@@ -30,8 +30,12 @@ def test_any_sequence_is_recorded_exactly(steps: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [sys.executable, PROGRAM, " ".join(steps)],
-            cwd=folder, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
 
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""

@@ -1,7 +1,9 @@
-"""Runs commands on changed files, many in one process, and says what each did: a program of the tests.
+"""Runs commands on changed files, many in one process, and says what each did: a program of the
+tests.
 
-It is started as `python commands.py PLAN`: a JSON list of [directory, [arguments, ...]], and prints a line
-of JSON for each command. A directory holds what was given; `out` in it is what may be written.
+It is started as `python commands.py PLAN`: a JSON list of [directory, [arguments, ...]], and prints
+a line of JSON for each command. A directory holds what was given; `out` in it is what may be
+written.
 """
 
 from __future__ import annotations
@@ -102,12 +104,13 @@ def run(directory: Path, arguments: list[str], temporary: str) -> dict[str, Any]
         "said": said[-400:],
         "written": sorted({path for path in written if not path.startswith(allowed)}),
         "changed": sorted(
-            path for path in before.keys() | after.keys()
+            path
+            for path in before.keys() | after.keys()
             if before.get(path) != after.get(path) and not path.startswith("k")
         ),
         "left": os.listdir(temporary),
         "took_s": round(time.monotonic() - start_s, 1),
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

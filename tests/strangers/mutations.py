@@ -1,4 +1,6 @@
-"""Files of strangers: what a recording has left, with values, bytes and places that no recording leaves."""
+"""Files of strangers: what a recording has left, with values, bytes and places that no recording
+leaves.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ SQL = (
     "PRAGMA temp_store_directory = '/tmp'",
     "SELECT load_extension('/tmp/x.so')",
     "SELECT writefile('written', 'x')",
-    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n LIMIT 1",
+    (
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+        " LIMIT 1"
+    ),
     "SELECT hex(randomblob(400000000))",
     "CREATE TABLE t (a); DROP TABLE t",
     "SELECT '" + "(" * 3000,
@@ -29,11 +34,38 @@ SQL = (
     "SELECT b FROM t WHERE a = ? AND \0",
 )
 TEXTS = (
-    *SQL, "", "/etc/passwd", "../victim/kept.txt", VICTIM, "/dev/zero", "/proc/self/mem", "file:///etc/passwd", "~/.ssh/id",
-    "</script><script>alert(1)</script>", "[red]x[/red] [/nothing]", "\x1b[2J\x1b]0;owned\x07", "\u202egnp.exe", "\x9b31m",
-    "=cmd|' /C calc'!A0", "::error file=x::evil%0A", "| a |\n\n# b", "\u2028\r\n", "nan", "1e400", "-1", "9" * 30,
-    "[" * 5000, '{"a":' * 5000, "1,2,3,x", "0,0,0", "x" * 1_000_000, "%s%n{}{0.__class__}", "null", "[]", "{}",
-)  # fmt: skip
+    *SQL,
+    "",
+    "/etc/passwd",
+    "../victim/kept.txt",
+    VICTIM,
+    "/dev/zero",
+    "/proc/self/mem",
+    "file:///etc/passwd",
+    "~/.ssh/id",
+    "</script><script>alert(1)</script>",
+    "[red]x[/red] [/nothing]",
+    "\x1b[2J\x1b]0;owned\x07",
+    "\u202egnp.exe",
+    "\x9b31m",
+    "=cmd|' /C calc'!A0",
+    "::error file=x::evil%0A",
+    "| a |\n\n# b",
+    "\u2028\r\n",
+    "nan",
+    "1e400",
+    "-1",
+    "9" * 30,
+    "[" * 5000,
+    '{"a":' * 5000,
+    "1,2,3,x",
+    "0,0,0",
+    "x" * 1_000_000,
+    "%s%n{}{0.__class__}",
+    "null",
+    "[]",
+    "{}",
+)
 NUMBERS = (
     0,
     -1,
@@ -118,13 +150,23 @@ def _changed(draw: random.Random, db: sqlite3.Connection, table: str, kind: str)
         endless = "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r"
         sql = draw.choice(
             [
-                f"DROP TABLE {table}", f"DELETE FROM {table}", "PRAGMA user_version = 99", "PRAGMA user_version = 1",
-                "PRAGMA user_version = -5", f"DROP TABLE {table}; CREATE VIEW {table} AS {endless}",
-                f"CREATE TRIGGER r{draw.randrange(9)} AFTER INSERT ON {table} BEGIN DELETE FROM {table}; END",
-                f"ALTER TABLE {table} ADD COLUMN more DEFAULT (load_extension('x'))", "PRAGMA journal_mode = WAL",
-                "CREATE VIRTUAL TABLE odd USING fts5(a)", "PRAGMA page_size = 512; VACUUM", "PRAGMA encoding = 'UTF-16'; VACUUM",
+                f"DROP TABLE {table}",
+                f"DELETE FROM {table}",
+                "PRAGMA user_version = 99",
+                "PRAGMA user_version = 1",
+                "PRAGMA user_version = -5",
+                f"DROP TABLE {table}; CREATE VIEW {table} AS {endless}",
+                (
+                    f"CREATE TRIGGER r{draw.randrange(9)} AFTER INSERT ON {table} BEGIN DELETE FROM"
+                    f" {table}; END"
+                ),
+                f"ALTER TABLE {table} ADD COLUMN more DEFAULT (load_extension('x'))",
+                "PRAGMA journal_mode = WAL",
+                "CREATE VIRTUAL TABLE odd USING fts5(a)",
+                "PRAGMA page_size = 512; VACUUM",
+                "PRAGMA encoding = 'UTF-16'; VACUUM",
             ]
-        )  # fmt: skip
+        )
         db.executescript(sql)
         return sql
     column = draw.choice([row[1] for row in db.execute(f"PRAGMA table_info({table})")])
@@ -144,8 +186,9 @@ def _journal(draw: random.Random, path: Path) -> str:
 
 
 def journal_of(path: Path, victim: Path | None) -> bytes:
-    """A journal that SQLite rolls back (https://www.sqlite.org/fileformat.html#the_rollback_journal);
-    with a victim, as of several databases: SQLite removes what such a one names.
+    """A journal that SQLite rolls back
+    (https://www.sqlite.org/fileformat.html#the_rollback_journal); with a victim, as of several
+    databases: SQLite removes what such a one names.
     """
     magic = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
     header = magic + struct.pack(">IIIII", 1, 7, path.stat().st_size // 4096, 512, 4096)
@@ -177,12 +220,30 @@ def workload(draw: random.Random, path: Path) -> str:
         encoded = text.encode("utf-8", "surrogatepass")
         content += b"T" + struct.pack("=I", len(encoded)) + encoded
         start, duration = draw.choice([number, 2**62, -1]), draw.choice([1000, 0, -1, 2**62])
-        content += b"E" + FIXED.pack(start, duration, 5, number, 0, draw.randrange(12), 0, draw.randrange(3),
-                                     draw.choice([0, 2, 2**31]), number)  # fmt: skip
+        content += b"E" + FIXED.pack(
+            start,
+            duration,
+            5,
+            number,
+            0,
+            draw.randrange(12),
+            0,
+            draw.randrange(3),
+            draw.choice([0, 2, 2**31]),
+            number,
+        )
         done.append(text[:40])
-        one = draw.choice([b"0", b"?", b"(" + struct.pack("=I", 2) + b"NN", b"(" + struct.pack("=I", 2**31) + b"N",
-                           (b"[" + struct.pack("=I", 1)) * 5000 + b"0", b"{" + struct.pack("=I", 1) + b"BIx",
-                           b"(" + struct.pack("=I", 1) + b"I" + struct.pack("=q", draw.choice([1, -(2**63)]))])  # fmt: skip
+        one = draw.choice(
+            [
+                b"0",
+                b"?",
+                b"(" + struct.pack("=I", 2) + b"NN",
+                b"(" + struct.pack("=I", 2**31) + b"N",
+                (b"[" + struct.pack("=I", 1)) * 5000 + b"0",
+                b"{" + struct.pack("=I", 1) + b"BIx",
+                b"(" + struct.pack("=I", 1) + b"I" + struct.pack("=q", draw.choice([1, -(2**63)])),
+            ]
+        )
         content += one
         content += b"R" + struct.pack("=Qq", number, draw.choice([0, 1, -5, 2**62]))
     path.write_bytes(content)

@@ -1,4 +1,6 @@
-"""Whatever is in a stranger's file: no write but where it was named, no traceback, no end that does not come."""
+"""Whatever is in a stranger's file: no write but where it was named, no traceback, no end that does
+not come.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "QUERYPROF_ROOTS": str(place)}
 
     def run(*command: object, status: int = 0) -> None:
-        done = subprocess.run([*map(str, command)], cwd=place, env=environment, capture_output=True, check=False)  # fmt: skip
+        done = subprocess.run(
+            [*map(str, command)], cwd=place, env=environment, capture_output=True, check=False
+        )
         assert done.returncode == status, done.stderr
 
     with closing(sqlite3.connect(place / "t.db")) as db:
@@ -82,8 +86,20 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(sys.executable, "killed.py", status=-signal.SIGKILL)
     (found,) = regions_of(str(place / "k.qprof"))
     shutil.move(found, place / "region")
-    run(sys.executable, "-m", "pytest", "-q", "-p", "queryprof.hooks.pytest_plugin", "-p", "no:cacheprovider",
-        "--queryprof-save", "-o", "queryprof_baseline=b.json", "test_one.py")  # fmt: skip
+    run(
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "queryprof.hooks.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+        "--queryprof-save",
+        "-o",
+        "queryprof_baseline=b.json",
+        "test_one.py",
+    )
     victim = place.parent / "victim"
     victim.mkdir()
     (victim / "kept.txt").write_text("kept")
@@ -113,8 +129,16 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
         ]
         return [*replays, *([tune] if draw.random() < 0.1 else [])]
     if kind == "region":
-        return draw.sample([["report", "k.qprof"], ["top", "--once", "--every", "10ms"], ["analyze", "k.qprof"],
-                            ["merge", "out/m.qprof", "k.qprof"], ["html", "-o", "out/k.html", "k.qprof"]], 2)  # fmt: skip
+        return draw.sample(
+            [
+                ["report", "k.qprof"],
+                ["top", "--once", "--every", "10ms"],
+                ["analyze", "k.qprof"],
+                ["merge", "out/m.qprof", "k.qprof"],
+                ["html", "-o", "out/k.html", "k.qprof"],
+            ],
+            2,
+        )
     report = ["report", "x.qprof", "--top", draw.choice(["1", "1000"])]
     by = [
         *report,
@@ -123,10 +147,21 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
     ]
     form = [*report, "--format", draw.choice(["json", "csv", "markdown"])]
     other = [*report, draw.choice(["--loop", "--locks", "--slowest", "--slowest-requests"])]
-    export = ["export", "-o", "out/e", "--force", "--format",
-              draw.choice(["pstats", "speedscope", "collapsed", "trace-events"]), "x.qprof"]  # fmt: skip
-    compare = ["compare", *draw.choice([["x.qprof", "../base/x.qprof"], ["../base/x.qprof", "x.qprof"]]), "--format",
-               draw.choice(["table", "json", "markdown", "junit", "github"])]  # fmt: skip
+    export = [
+        "export",
+        "-o",
+        "out/e",
+        "--force",
+        "--format",
+        draw.choice(["pstats", "speedscope", "collapsed", "trace-events"]),
+        "x.qprof",
+    ]
+    compare = [
+        "compare",
+        *draw.choice([["x.qprof", "../base/x.qprof"], ["../base/x.qprof", "x.qprof"]]),
+        "--format",
+        draw.choice(["table", "json", "markdown", "junit", "github"]),
+    ]
     analyze = ["analyze", "x.qprof", "--format", draw.choice(["table", "json", "sarif"])]
     html = [
         "html",
@@ -136,10 +171,20 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
         *draw.choice([[], ["--against", "../base/x.qprof"]]),
     ]
     chosen = draw.sample(
-        [by, form, other, export, compare, analyze, html, ["merge", "out/m.qprof", "x.qprof", "../base/x.qprof"],
-         ["top", "x.qprof", "--once", "--every", "10ms"], ["snakeviz", "x.qprof", "--", "--version"]],
+        [
+            by,
+            form,
+            other,
+            export,
+            compare,
+            analyze,
+            html,
+            ["merge", "out/m.qprof", "x.qprof", "../base/x.qprof"],
+            ["top", "x.qprof", "--once", "--every", "10ms"],
+            ["snakeviz", "x.qprof", "--", "--version"],
+        ],
         COMMANDS_OF_ONE,
-    )  # fmt: skip
+    )
     if draw.random() < 0.1:
         chosen.append(["analyze", "x.qprof", "--db", "t.db", "--prove", "--budget", "2"])
     return chosen
@@ -187,9 +232,16 @@ def judged(base: Path, numbers: list[int]) -> list[str]:
     temporary.mkdir()
     (temporary.parent / f"plan-{numbers[0]}").write_text(json.dumps(plan))
     done = subprocess.run(
-        [sys.executable, Path(__file__).with_name("commands.py"), temporary.parent / f"plan-{numbers[0]}"],
-        env={**os.environ, "TMPDIR": str(temporary), "COLUMNS": "80"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            Path(__file__).with_name("commands.py"),
+            temporary.parent / f"plan-{numbers[0]}",
+        ],
+        env={**os.environ, "TMPDIR": str(temporary), "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     found, last = [], ""
     for line in done.stdout.splitlines():
         result: dict[str, Any] = json.loads(line)
@@ -201,9 +253,12 @@ def judged(base: Path, numbers: list[int]) -> list[str]:
                 path for path in result["changed"] if not path.startswith("x.qprof")
             ]
         wrong = {
-            "status": result["status"] not in (0, 1, 2), "lines": result["status"] == 2 and "Traceback" in result["said"],
-            "written": result["written"], "changed": result["changed"], "left": result["left"],
-        }  # fmt: skip
+            "status": result["status"] not in (0, 1, 2),
+            "lines": result["status"] == 2 and "Traceback" in result["said"],
+            "written": result["written"],
+            "changed": result["changed"],
+            "left": result["left"],
+        }
         if any(wrong.values()):
             found.append(f"{last}: {[name for name, is_so in wrong.items() if is_so]} {result}")
         last = ""
@@ -245,9 +300,14 @@ def test_changed_baselines(base: Path, tmp_path: Path) -> None:
         mutations.baseline(random.Random(f"{SEED} {number}"), path)
         paths.append(path)
     done = subprocess.run(
-        [sys.executable, runner, *paths], cwd=base, capture_output=True, text=True, timeout=60 + len(paths),
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, check=False,
-    )  # fmt: skip
+        [sys.executable, runner, *paths],
+        cwd=base,
+        capture_output=True,
+        text=True,
+        timeout=60 + len(paths),
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        check=False,
+    )
     statuses = [line.split()[1:3] for line in done.stdout.splitlines() if line.startswith("STATUS")]
     assert [path for _, path in statuses] == [str(path) for path in paths], done.stderr[-3000:]
     assert {status for status, _ in statuses} <= {"0", "1", "2", "4"}, done.stdout[-3000:]

@@ -33,7 +33,9 @@ def test_a_file_that_a_journal_names_stays(tmp_path: Path) -> None:
 
 
 def test_a_trace_with_a_log_is_read_without_a_file_beside_it(tmp_path: Path) -> None:
-    """No recording writes one so, and who makes it so has nothing written into the reader's folder."""
+    """No recording writes one so, and who makes it so has nothing written into the
+    reader's folder.
+    """
     trace = tmp_path / "x.qprof"
     TraceStore(str(trace)).close()
     with closing(sqlite3.connect(trace)) as db:

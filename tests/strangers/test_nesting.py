@@ -1,4 +1,6 @@
-"""What is nested deeper than any recording nests is one line of an error, not the end of Python's stack."""
+"""What is nested deeper than any recording nests is one line of an error, not the end of Python's
+stack.
+"""
 
 from __future__ import annotations
 
@@ -67,8 +69,8 @@ MOST_BYTES, MOST_CPU_S = 1 << 30, 60
 
 
 def limit() -> None:
-    """Ten times what the commands take here; one that doubles for each level, or takes a level's length for each
-    character, takes more by far.
+    """Ten times what the commands take here; one that doubles for each level, or takes a level's
+    length for each character, takes more by far.
     """
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))

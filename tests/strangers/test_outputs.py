@@ -15,12 +15,17 @@ from conftest import Run
 
 pytestmark = pytest.mark.once
 
-PROGRAM = "import sqlite3\nfor i in range(9): sqlite3.connect(':memory:').execute('SELECT 1').fetchall()\n"
+PROGRAM = (
+    "import sqlite3\nfor i in range(9): sqlite3.connect(':memory:').execute('SELECT"
+    " 1').fetchall()\n"
+)
 
 EXPORTS = {
-    "pstats": "x.prof", "speedscope": "x.speedscope.json", "trace-events": "x.trace.json",
+    "pstats": "x.prof",
+    "speedscope": "x.speedscope.json",
+    "trace-events": "x.trace.json",
     "collapsed": "x.collapsed.txt",
-}  # fmt: skip
+}
 
 
 @pytest.fixture

@@ -22,8 +22,11 @@ def test_a_pipe_is_not_waited_for(place: str, queryprof: Run, tmp_path: Path) ->
         TraceStore(str(tmp_path / "x.qprof")).close()
     (tmp_path / place).parent.mkdir(exist_ok=True)
     os.mkfifo(tmp_path / place)
-    for command in (("report", "x.qprof"), ("html", "x.qprof"),
-                    ("export", "--format", "pstats", "x.qprof")):  # fmt: skip
+    for command in (
+        ("report", "x.qprof"),
+        ("html", "x.qprof"),
+        ("export", "--format", "pstats", "x.qprof"),
+    ):
         done = queryprof(*command, timeout=60)
         assert done.returncode in (0, 2)
         assert "Traceback" not in done.stderr

@@ -1,4 +1,6 @@
-"""The processes that execute SQL of strangers: alone with what they need, bounded, and gone with their command."""
+"""The processes that execute SQL of strangers: alone with what they need, bounded, and gone with
+their command.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,15 @@ def recorded(queryprof: Run, script: Callable[[str], Path], tmp_path: Path) -> P
         db.execute("CREATE TABLE t (a, b)")
         db.executemany("INSERT INTO t VALUES (?, ?)", ((i, "y" * 100) for i in range(20_000)))
         db.commit()
-    done = queryprof("run", "--record-workload", "--parameters", "--no-report", "-o", "x.qprof",
-                     script(textwrap.dedent(PROGRAM)))  # fmt: skip
+    done = queryprof(
+        "run",
+        "--record-workload",
+        "--parameters",
+        "--no-report",
+        "-o",
+        "x.qprof",
+        script(textwrap.dedent(PROGRAM)),
+    )
     assert done.returncode == 0, done.stderr
     return tmp_path
 
@@ -75,9 +84,11 @@ def test_a_killed_command_leaves_no_process_and_no_copy(recorded: Path, command:
         place = recorded / f"temporary-{moment}"
         place.mkdir()
         process = subprocess.Popen(
-            [QUERYPROF, command, "x.qprof", "--db", "t.db", *options], stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(place)},
-        )  # fmt: skip
+            [QUERYPROF, command, "x.qprof", "--db", "t.db", *options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "TMPDIR": str(place)},
+        )
         wait_for(
             [
                 lambda place=place: list(place.iterdir()),
@@ -121,7 +132,9 @@ def test_a_budget_ends_such_a_step(queryprof: Run, recorded: Path) -> None:
 
 
 def test_a_module_of_the_current_directory_is_not_imported(queryprof: Run, recorded: Path) -> None:
-    """Nor one of PYTHONPATH: who replays a stranger's workload may stand among the stranger's files."""
+    """Nor one of PYTHONPATH: who replays a stranger's workload may stand among the stranger's
+    files.
+    """
     with closing(sqlite3.connect(recorded / "before.db")) as db:
         db.execute("CREATE TABLE t (a, b)")
     stranger = recorded / "stranger"
@@ -139,10 +152,21 @@ def test_a_module_of_the_current_directory_is_not_imported(queryprof: Run, recor
         (stranger / f"{name}.py").write_text("open('../RAN', 'w')\nraise SystemExit(7)\n")
     for command in (
         ["replay", "../x.qprof", "--db", "../before.db", "--rounds", 1],
-        ["tune", "workers", "../x.qprof", "--db", "../before.db", "--most", 1, "--interval", "0.1",
-         "--search", "linear"],
+        [
+            "tune",
+            "workers",
+            "../x.qprof",
+            "--db",
+            "../before.db",
+            "--most",
+            1,
+            "--interval",
+            "0.1",
+            "--search",
+            "linear",
+        ],
         ["analyze", "../x.qprof", "--db", "../t.db", "--prove", "--budget", 5],
-    ):  # fmt: skip
+    ):
         done = queryprof(*command, cwd=stranger)
         assert done.returncode == 0, done.stderr
         assert not (recorded / "RAN").exists()
@@ -191,5 +215,8 @@ def test_a_script_is_played_statement_by_statement() -> None:
     trigger = "CREATE TRIGGER r AFTER INSERT ON t BEGIN SELECT ';'; DELETE FROM t; END;"
     found = statements_of(f"SELECT 1;-- a;b\nSELECT ';' /* ; */; {trigger} SELECT 2")
     assert [one.strip() for one in found] == [
-        "SELECT 1;", "-- a;b\nSELECT ';' /* ; */;", trigger, "SELECT 2",
-    ]  # fmt: skip
+        "SELECT 1;",
+        "-- a;b\nSELECT ';' /* ; */;",
+        trigger,
+        "SELECT 2",
+    ]

@@ -16,16 +16,14 @@ def test_rows_of_tables_are_counted_and_none_of_views(tmp_path: Path) -> None:
     """A view that is named in the statistics would be executed, for minutes in one step."""
     path = tmp_path / "a.db"
     db = sqlite3.connect(path)
-    db.executescript(
-        """
+    db.executescript("""
         CREATE TABLE t (a); INSERT INTO t VALUES (1), (2); CREATE INDEX t_a ON t (a); ANALYZE;
         CREATE VIEW v AS SELECT 1 AS x WHERE instr(hex(zeroblob(50000000)), hex(zeroblob(25000000)) || '1');
         DELETE FROM sqlite_stat1;
         INSERT INTO sqlite_stat1 VALUES
             ('t', 't_a', '2 1'), ('v', NULL, '1'), ('missing', NULL, '1'), ('t', x'00', 7), (NULL, NULL, NULL),
             ('t', 't_a', '99999999999999999999999'), ('t', 't_a', '-5 x');
-        """
-    )
+        """)
     db.commit()
     db.close()
     schema = read_schema(str(path))

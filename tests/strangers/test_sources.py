@@ -1,4 +1,6 @@
-"""Only source files that the recording saw are read: a trace may name any file of whoever reads it."""
+"""Only source files that the recording saw are read: a trace may name any file of whoever
+reads it.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ def test_lines_of_the_program_are_shown_while_they_are_so(queryprof: Run, trace:
 
 
 def test_no_other_file_is_shown(queryprof: Run, trace: str, tmp_path: Path) -> None:
-    """Neither by its name, nor with the hash of another file, nor by a trace of an older version."""
+    """Neither by its name, nor with the hash of another file, nor by a trace of an older
+    version.
+    """
     secret = tmp_path / "settings.py"
     secret.write_text(SECRET)
     change(f"UPDATE frame SET file = '{secret}'")

@@ -69,12 +69,31 @@ ALLOWED = (
 
 
 ODD = (
-    "\0", "SELECT\0a FROM t WHERE b = ?", "CREATE TABLE t (a, b); SELECT '\0'; DROP TABLE t", "CREATE\0TABLE t (a);",
-    "CREATE TABLE t (a, b);\0", "SELECT a FROM t WHERE b = '\ud800' ORDER BY c", "CREATE TABLE \udcff (a); SELECT 1",
-    "CREATE TRIGGER r AFTER INSERT ON t BEGIN" + ";" * 500, "CREATE" + "(" * 20_000, "SELECT a FROM t WHERE" + " (" * 5_000,
-    "INSERT INTO t VALUES " + "(?)," * 20_000, "UPDATE t SET a = \u202e WHERE b = ?", "DELETE FROM t WHERE a = ?\r\n;",
-    "CREATE TABLE t (a, b)", "CREATE INDEX i ON t (a); \ud800", "", " ", ";", "--", "/*", "'", '"', "[", "?" * 40_000,
-)  # fmt: skip
+    "\0",
+    "SELECT\0a FROM t WHERE b = ?",
+    "CREATE TABLE t (a, b); SELECT '\0'; DROP TABLE t",
+    "CREATE\0TABLE t (a);",
+    "CREATE TABLE t (a, b);\0",
+    "SELECT a FROM t WHERE b = '\ud800' ORDER BY c",
+    "CREATE TABLE \udcff (a); SELECT 1",
+    "CREATE TRIGGER r AFTER INSERT ON t BEGIN" + ";" * 500,
+    "CREATE" + "(" * 20_000,
+    "SELECT a FROM t WHERE" + " (" * 5_000,
+    "INSERT INTO t VALUES " + "(?)," * 20_000,
+    "UPDATE t SET a = \u202e WHERE b = ?",
+    "DELETE FROM t WHERE a = ?\r\n;",
+    "CREATE TABLE t (a, b)",
+    "CREATE INDEX i ON t (a); \ud800",
+    "",
+    " ",
+    ";",
+    "--",
+    "/*",
+    "'",
+    '"',
+    "[",
+    "?" * 40_000,
+)
 """Texts that no database would accept, and some that it would."""
 
 
@@ -133,7 +152,10 @@ def test_planning_executes_nothing(database: Path) -> None:
     from queryprof.proof.accesses import Accesses, NotPrepared
     from queryprof.proof.schema import DatabaseSchema
 
-    view = f"CREATE VIEW v AS SELECT 1; ATTACH '{database.parent}/written.db' AS w; CREATE TABLE w.t (a)"
+    view = (
+        f"CREATE VIEW v AS SELECT 1; ATTACH '{database.parent}/written.db' AS w; CREATE TABLE"
+        " w.t (a)"
+    )
     accesses = Accesses(DatabaseSchema((), (view,), (), frozenset()))
     for text in REFUSED:
         with suppress(NotPrepared):  # VACUUM has a plan

@@ -19,8 +19,12 @@ NAMES = "ABCDEF"
 Cells = dict[tuple[int, ...], tuple[float, ...]]
 """The responses to each combination of levels."""
 
-EXAMPLE: Cells = {(-1, -1): (15, 18, 12), (1, -1): (45, 48, 51),
-           (-1, 1): (25, 28, 19), (1, 1): (75, 75, 81)}  # fmt: skip
+EXAMPLE: Cells = {
+    (-1, -1): (15, 18, 12),
+    (1, -1): (45, 48, 51),
+    (-1, 1): (25, 28, 19),
+    (1, 1): (75, 75, 81),
+}
 """Jain, example 18.1."""
 
 
@@ -36,8 +40,10 @@ def test_the_worked_example() -> None:
     effects = analyse(["A", "B"], trials(EXAMPLE))
     assert (effects.mean, effects.replications, effects.error_degrees) == (41, 3, 8)
     assert [(e.name, e.effect, e.sum_of_squares) for e in effects.effects] == [
-        ("A", 21.5, 5547), ("B", 9.5, 1083), ("A × B", 5, 300),
-    ]  # fmt: skip
+        ("A", 21.5, 5547),
+        ("B", 9.5, 1083),
+        ("A × B", 5, 300),
+    ]
     assert effects.error_sum_of_squares == 102
     assert effects.total_sum_of_squares == 7032
     assert [e.share for e in effects.effects] == pytest.approx([0.7888, 0.1540, 0.0427], abs=5e-5)
@@ -68,7 +74,9 @@ def test_without_replications_there_are_no_intervals() -> None:
 
 
 def test_the_multiplicative_model_of_factors() -> None:
-    """A multiplies by 2 * 2 from low to high and B by 3 * 3; in the additive model they interact."""
+    """A multiplies by 2 * 2 from low to high and B by 3 * 3; in the additive model they
+    interact.
+    """
     cells: Cells = {(-1, -1): (10, 10), (1, -1): (40, 40), (-1, 1): (90, 90), (1, 1): (360, 360)}
     effects = analyse(["A", "B"], trials(cells), multiplicative=True)
     assert effects.mean == pytest.approx(60)
@@ -100,8 +108,19 @@ def test_higher_interactions_are_listed_together() -> None:
     effects = analyse(factors, {t: draw.gauss(100, 10) for t in design(factors, 2, seed=3)})
     lines = contributions(effects)
     assert [line.name for line in lines] == [
-        "A", "B", "C", "D", "A × B", "A × C", "A × D", "B × C", "B × D", "C × D", "higher", "error",
-    ]  # fmt: skip
+        "A",
+        "B",
+        "C",
+        "D",
+        "A × B",
+        "A × C",
+        "A × D",
+        "B × C",
+        "B × D",
+        "C × D",
+        "higher",
+        "error",
+    ]
     higher = [e for e in effects.effects if len(e.factors) > 2]
     assert lines[-2] == Contribution(
         "higher", sum(e.sum_of_squares for e in higher), sum(e.share for e in higher)
@@ -184,10 +203,14 @@ def intervals(effects: Effects) -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize(
     ("factors", "message"),
-    [([], "0 factors: 1 to 6"), (list("ABCDEFG"), "7 factors: 1 to 6"),
-     (["A", "A"], "names that differ"), (["A", ""], "names that differ"),
-     ("AB", "a sequence of names")],
-)  # fmt: skip
+    [
+        ([], "0 factors: 1 to 6"),
+        (list("ABCDEFG"), "7 factors: 1 to 6"),
+        (["A", "A"], "names that differ"),
+        (["A", ""], "names that differ"),
+        ("AB", "a sequence of names"),
+    ],
+)
 def test_impossible_factors_are_refused(factors: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         design(factors, 1, seed=0)

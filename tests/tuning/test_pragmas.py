@@ -45,7 +45,9 @@ def test_what_may_lose_commits_is_not_advised() -> None:
     """The fastest is synchronous = normal with a log, which a power failure makes forget."""
     times_s = {levels: (4.0 / (3 + sum(levels)), 4.1 / (3 + sum(levels))) for levels in LEVELS}
     text = said(times_s, *FACTORS)
-    safe, _, fastest = text.partition("Fastest that loses nothing")[2].partition("Fastest of all, and not advised")  # fmt: skip
+    safe, _, fastest = text.partition("Fastest that loses nothing")[2].partition(
+        "Fastest of all, and not advised"
+    )
     assert "synchronous = full, journal_mode = wal" in safe
     assert "synchronous = normal, journal_mode = wal" in fastest
     assert "may lose the last commits" in fastest

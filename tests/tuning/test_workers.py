@@ -101,8 +101,9 @@ def test_the_curve_has_all_observations() -> None:
     asked(search, 105, 210)
     one, two = search.curve
     assert [(p.workers, p.operations, p.intervals) for p in (one, two)] == [
-        (1, 102.5, 2), (2, 205, 2),
-    ]  # fmt: skip
+        (1, 102.5, 2),
+        (2, 205, 2),
+    ]
     assert one.half_width is not None
     assert two.half_width == pytest.approx(2 * one.half_width)
 

@@ -2,9 +2,9 @@
 
     random_files.py SEED STEPS TOOLS RECORD
 
-TOOLS is the library of tools.c, or "". With RECORD 1, queryprof is installed and uninstalled at moments
-that the seed decides; with 0 these steps do nothing. It prints what each step gave, and leaves its
-databases in the working directory, so that two runs can be compared.
+TOOLS is the library of tools.c, or "". With RECORD 1, queryprof is installed and uninstalled at
+moments that the seed decides; with 0 these steps do nothing. It prints what each step gave, and
+leaves its databases in the working directory, so that two runs can be compared.
 """
 
 from __future__ import annotations
@@ -22,8 +22,18 @@ except ImportError:
     apsw = None  # type: ignore[assignment]
 
 JOURNALS = ("delete", "truncate", "persist", "memory", "wal")
-URIS = ("", "", "vfs=unix-none", "vfs=unix-dotfile", "vfs=unix-excl", "nolock=1", "cache=shared",
-        "psow=0", "mode=rwc", "mode=memory")  # fmt: skip
+URIS = (
+    "",
+    "",
+    "vfs=unix-none",
+    "vfs=unix-dotfile",
+    "vfs=unix-excl",
+    "nolock=1",
+    "cache=shared",
+    "psow=0",
+    "mode=rwc",
+    "mode=memory",
+)
 TOOLS = ("vfs=copied", "vfs=tabled", "vfs=stacked", "vfs=late")
 FILES = 4
 
@@ -137,14 +147,24 @@ class Program:
 
     def pragma(self) -> object:
         return self._connection().rows(
-            self._chance.choice((
-                "PRAGMA synchronous = FULL", "PRAGMA synchronous = OFF", "PRAGMA mmap_size = 1000000",
-                "PRAGMA locking_mode = EXCLUSIVE", "PRAGMA locking_mode = NORMAL",
-                "PRAGMA temp_store = FILE", "PRAGMA temp_store = MEMORY", "PRAGMA cache_size = 5",
-                "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA integrity_check", "PRAGMA data_version",
-                "PRAGMA secure_delete = ON", "PRAGMA journal_size_limit = 0",
-            ))
-        )  # fmt: skip
+            self._chance.choice(
+                (
+                    "PRAGMA synchronous = FULL",
+                    "PRAGMA synchronous = OFF",
+                    "PRAGMA mmap_size = 1000000",
+                    "PRAGMA locking_mode = EXCLUSIVE",
+                    "PRAGMA locking_mode = NORMAL",
+                    "PRAGMA temp_store = FILE",
+                    "PRAGMA temp_store = MEMORY",
+                    "PRAGMA cache_size = 5",
+                    "PRAGMA wal_checkpoint(TRUNCATE)",
+                    "PRAGMA integrity_check",
+                    "PRAGMA data_version",
+                    "PRAGMA secure_delete = ON",
+                    "PRAGMA journal_size_limit = 0",
+                )
+            )
+        )
 
     # -- statements --------------------------------------------------------------------------
 
@@ -259,8 +279,19 @@ class Program:
         return None
 
 
-RARE = ("tools_as_default", "tools_gone", "vacuum", "backup", "attach", "detach", "close", "tools",
-        "install", "uninstall", "journal_mode")  # fmt: skip
+RARE = (
+    "tools_as_default",
+    "tools_gone",
+    "vacuum",
+    "backup",
+    "attach",
+    "detach",
+    "close",
+    "tools",
+    "install",
+    "uninstall",
+    "journal_mode",
+)
 STEPS = [name for name in vars(Program) if not name.startswith("_")]
 
 

@@ -1,6 +1,7 @@
 """Random programs on files give the same bare and recorded: output, status, bytes of the databases.
 
-Whatever the VFS, whichever tools stand before or behind ours, and whenever recording begins or ends.
+Whatever the VFS, whichever tools stand before or behind ours, and whenever recording begins or
+ends.
 """
 
 from __future__ import annotations
@@ -24,9 +25,13 @@ def run(
     folder.mkdir()
     done = subprocess.run(
         [sys.executable, PROGRAM, str(seed), str(STEPS), tools, str(int(is_recorded))],
-        cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
         env={**os.environ, "MALLOC_PERTURB_": "85", "PYTHONMALLOC": "malloc"},
-    )  # fmt: skip
+    )
     # A journal and a log have random numbers in them.
     files = {
         path.name: path.read_bytes() if path.suffix == ".db" else b""

@@ -46,8 +46,11 @@ def run(folder: Path, program: str, *arguments: str) -> str:
     (folder / "program.py").write_text(textwrap.dedent(program))
     done = subprocess.run(
         [sys.executable, "program.py", *arguments],
-        cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -78,7 +81,9 @@ def test_files_that_are_not_seen_are_said(tools: str, tmp_path: Path) -> None:
 
 
 def test_a_journal_in_memory_stays_one(tmp_path: Path) -> None:
-    """SQLite knows it by its table of functions: a COMMIT in the midst of which recording begins."""
+    """SQLite knows it by its table of functions: a COMMIT in the midst of which recording
+    begins.
+    """
     program = """
         import sqlite3
         db = sqlite3.connect("t.db", isolation_level=None)

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
 from queryprof.analysis.findings.indexes import works_hard
-from queryprof.analysis.findings.program import HEAVY_SHARE, Program
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.recorded import HEAVY_SHARE
 from queryprof.analysis.units import average, counted, duration, percent
 from queryprof.analysis.units import rows as rows_of
 
 OFF_THE_LOOP = (
-    "Call the database off the loop: aiosqlite, or await asyncio.to_thread(function, ...); and make the"
-    " statement faster."
+    "Call the database off the loop: aiosqlite, or await asyncio.to_thread(function, ...); and make"
+    " the statement faster."
 )
 LONG_ON_LOOP_NS = 1_000_000
 """Far more than the way to a thread and back takes."""
@@ -24,8 +25,8 @@ ON_LOOP_SHARE = 0.10
 MANY = 1000
 CHEAP_NS = 300_000
 CHEAP_STEPS = 1_000
-"""Of SQLite's program, an execution. A call of sqlite3 for a file takes as long as 900 steps (5.4 us;
-a step 6 ns), in memory as 200. What takes more is the query's own work, which asking for many
+"""Of SQLite's program, an execution. A call of sqlite3 for a file takes as long as 900 steps (5.4
+us; a step 6 ns), in memory as 200. What takes more is the query's own work, which asking for many
 items at once does not save: measured with sums over 0 to 100 rows of a covering index."""
 MANY_SHARE = 0.10
 
@@ -41,7 +42,8 @@ def outlier(program: Program) -> Iterator[Finding | None]:
                 (
                     (
                         f"1 of {counted(totals.executions, 'execution')} took"
-                        f" {duration(totals.max_ns)}; half of them took {duration(totals.p50_ns)} or less"
+                        f" {duration(totals.max_ns)}; half of them took {duration(totals.p50_ns)}"
+                        " or less"
                     ),
                 ),
                 "Look at that one execution (queryprof report --slowest): its parameters, a lock, a"
@@ -68,8 +70,9 @@ def many_cheap(program: Program) -> Iterator[Finding | None]:
                 (
                     (
                         f"{counted(totals.executions, 'execution')} of"
-                        f" {duration(group.steady_ns / totals.executions)} take {percent(min(1.0, share))} of the"
-                        f" {program.whole}: none is slow, all together are"
+                        f" {duration(group.steady_ns / totals.executions)} take"
+                        f" {percent(min(1.0, share))} of the {program.whole}: none is slow, all"
+                        " together are"
                     ),
                 ),
                 "Ask for many items at once (WHERE id IN (...), a JOIN), or keep in memory what is"
@@ -108,8 +111,9 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
                 group.steady_ns,
                 (
                     (
-                        f"{counted(totals.executions, 'execution')} of {duration(each_ns)} each on the event"
-                        f" loop, which does nothing else meanwhile: {percent(min(1.0, share))} of the {program.whole}"
+                        f"{counted(totals.executions, 'execution')} of {duration(each_ns)} each on"
+                        " the event loop, which does nothing else meanwhile:"
+                        f" {percent(min(1.0, share))} of the {program.whole}"
                     ),
                 ),
                 OFF_THE_LOOP,
@@ -129,10 +133,15 @@ def heavy_query(program: Program) -> Iterator[Finding | None]:
                     f" {rows_of(rows)}: {percent(min(1.0, share))} of the {program.whole}"
                 ),
             ),
-            "Keep its result where it is needed again, or keep what it computes in a table that the"
-            " writes change, too (a trigger)."
-            if works_hard(totals.vm_steps, rows)
-            else "Read fewer rows or columns, or let SQLite compute what is made of them (sum(), GROUP BY).",
+            (
+                "Keep its result where it is needed again, or keep what it computes in a table that"
+                " the writes change, too (a trigger)."
+                if works_hard(totals.vm_steps, rows)
+                else (
+                    "Read fewer rows or columns, or let SQLite compute what is made of them (sum(),"
+                    " GROUP BY)."
+                )
+            ),
             program.loop_of(group),
             doubt="No rule fits it: it may need all that it reads.",
             most=Severity.LOW,

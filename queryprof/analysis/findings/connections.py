@@ -51,16 +51,16 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
             group.totals.self_ns + closed + first * shares.FIRST,
             (
                 (
-                    f"{counted(opened, 'connection')} opened for {counted(executed, 'statement')}: each"
-                    " one opens the file, and reads the schema again for its first statement"
+                    f"{counted(opened, 'connection')} opened for {counted(executed, 'statement')}:"
+                    " each one opens the file, and reads the schema again for its first statement"
                 ),
                 *_thread_of_each(program, group),
             ),
             _keep_one(program.library(group.statement), is_one_each),
             program.loop_of(group),
-            doubt=""
-            if is_one_each
-            else "It may be one for each request, which frameworks open so.",
+            doubt=(
+                "" if is_one_each else "It may be one for each request, which frameworks open so."
+            ),
             most=Severity.HIGH if is_one_each else Severity.MEDIUM,
         )
 
@@ -68,13 +68,13 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
 def _keep_one(library: str, is_one_each: bool) -> str:
     if library == "sqlalchemy":
         return (
-            "Call create_engine() once for the program: it keeps connections open in its pool, as many as pool_size"
-            " says; those beyond it (max_overflow) are closed after each use."
+            "Call create_engine() once for the program: it keeps connections open in its pool, as"
+            " many as pool_size says; those beyond it (max_overflow) are closed after each use."
         )
     if is_unknown(library):
         return (
-            f"It is {library} that opens one for each of its calls: see in its documentation whether it can keep one,"
-            " or call it less often."
+            f"It is {library} that opens one for each of its calls: see in its documentation"
+            " whether it can keep one, or call it less often."
         )
     long = (
         "the thread (threading.local), the request"
@@ -91,7 +91,10 @@ def _works(group: Group) -> bool:
 def _thread_of_each(program: Program, group: Group) -> Iterator[str]:
     library = program.called_library(group.statement)
     if library in HANDING:
-        yield f"{library} starts a thread for each, and ends it: what that takes is not in these times"
+        yield (
+            f"{library} starts a thread for each, and ends it: what that takes is not in these"
+            " times"
+        )
 
 
 def served_by(program: Program, connecting: Finding) -> set[tuple[str, Place]]:
@@ -119,8 +122,9 @@ def _through_functions(program: Program) -> Mapping[Function, list[Group]]:
 def _used_by(
     program: Program, connecting: Group, opened: int, by_function: Mapping[Function, list[Group]]
 ) -> tuple[list[Group], int]:
-    """What is executed on a group's connections, and how often: by the innermost function around their
-    opening that executes statements enough, itself or through others (a helper opens, another closes).
+    """What is executed on a group's connections, and how often: by the innermost function around
+    their opening that executes statements enough, itself or through others (a helper opens, another
+    closes).
     """
     for function in dict.fromkeys((frame.file, frame.function) for frame in connecting.path):
         used = by_function.get(function, [])

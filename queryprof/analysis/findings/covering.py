@@ -33,23 +33,24 @@ COVERED_FETCHES = 2
 """Pages for each row, from which on rows are looked up one by one, ..."""
 
 SEARCHED_FETCHES = 1
-"""... where they are added up, and an index of few columns has all that is read; rows that lie in its order take one
-for each page of them, ..."""
+"""... where they are added up, and an index of few columns has all that is read; rows that lie in
+its order take one for each page of them, ..."""
 
 SCANNED_FETCHES = 0.5
-"""... and where the index is read from end to end, and its rows are counted: 0.99 of those that lie in another order,
-0.01 of those that lie in its own.
+"""... and where the index is read from end to end, and its rows are counted: 0.99 of those that lie
+in another order, 0.01 of those that lie in its own.
 """
 
 LARGE_ROW_FETCHES = 6
-"""Pages for each row, from which on its values are on pages of their own: a table has no more levels
-(https://www.sqlite.org/fileformat2.html#ovflpgs).
+"""Pages for each row, from which on its values are on pages of their own: a table has no more
+levels (https://www.sqlite.org/fileformat2.html#ovflpgs).
 """
 
 LOOKED_UP_ROWS = 20
 
 OUTER = 0.1
-"""Of the rows that are looked up: so many are read from end to end at the most, in a loop around."""
+"""Of the rows that are looked up: so many are read from end to end at the most, in a loop
+around."""
 
 REPORTS = 10
 """So often at the most a report runs, which groups all rows as it must."""
@@ -62,7 +63,9 @@ GROUPED = frozenset({"GROUP BY", "DISTINCT", "count(DISTINCT)"})
 
 
 def covering_scan(program: Program) -> Iterator[Finding | None]:
-    """A table is read from end to end for sums, groups or different values, which are in few of its columns."""
+    """A table is read from end to end for sums, groups or different values, which are in few of its
+    columns.
+    """
     for group in program.groups:
         totals = group.totals
         read = totals.full_scan_steps or 0.0
@@ -80,8 +83,8 @@ def covering_scan(program: Program) -> Iterator[Finding | None]:
                 group.steady_ns * won.share,
                 (
                     (
-                        f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} of the table"
-                        f" each to return {average(totals.rows_each)}{won.made_of}"
+                        f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} of"
+                        f" the table each to return {average(totals.rows_each)}{won.made_of}"
                     ),
                 ),
                 won.fix + order_note(group),
@@ -111,14 +114,14 @@ def _grouped(group: Group, served: Served, read: float) -> _Won | None:
     if is_report or not sorted_for or not served.sorts_less or served.searches:
         return None
     narrow = (
-        f" One on {', '.join(dict.fromkeys(served.terms))} alone would be slower than the sort: each row would"
-        " be looked up in the table."
+        f" One on {', '.join(dict.fromkeys(served.terms))} alone would be slower than the sort:"
+        " each row would be looked up in the table."
     )
     return _Won(
         shares.grouped(read),
         f", and sort them for {sorted_for[0]}",
-        "Create an index with all columns that it reads, in this order: rows come grouped, and the table is"
-        f" not read.{narrow * bool(served.covering)}",
+        "Create an index with all columns that it reads, in this order: rows come grouped, and the"
+        f" table is not read.{narrow * bool(served.covering)}",
     )
 
 
@@ -135,8 +138,8 @@ def _chosen(group: Group, served: Served, read: float) -> _Won | None:
     return _Won(
         wide[0],
         f", made of about {average(left.least)}",
-        f"Create an index with all columns that it reads, in this order: the table is not read. One on {compared}"
-        " alone wins less: each row that it leaves would be looked up in the table.",
+        "Create an index with all columns that it reads, in this order: the table is not read. One"
+        f" on {compared} alone wins less: each row that it leaves would be looked up in the table.",
         left.doubt if wide[1] < wide[0] / 2 else MOST_ROWS if left.least > read / 2 else "",
     )
 
@@ -177,23 +180,41 @@ def missing_covering_index(program: Program) -> Iterator[Finding | None]:
                 ),
                 used[0],
             ),
-            "Its rows have large values, on pages of their own: name in SELECT the columns that are needed,"
-            " without those; an index with large values would be a second copy of the table."
-            if is_large
-            else f"Add the other columns that it reads to {used[2]}: a covering index has all of it."
-            + f" It takes the place of {used[2]}, which can go." * bool(code),
+            (
+                "Its rows have large values, on pages of their own: name in SELECT the columns that"
+                " are needed, without those; an index with large values would be a second copy of"
+                " the table."
+                if is_large
+                else (
+                    f"Add the other columns that it reads to {used[2]}: a covering index has all"
+                    " of it."
+                )
+                + f" It takes the place of {used[2]}, which can go." * bool(code)
+            ),
             code=code,
-            doubt=""
-            if is_sure
-            else "Some of these pages are of what it sorts or keeps meanwhile; the gain is an estimate (half of"
-            " the time)."
-            if makes_few
-            else "The program may need the large values; the gain is an estimate (half of the time)."
-            if is_large
-            else "A wider index makes writes slower; the gain is an estimate (half of the time).",
+            doubt=(
+                ""
+                if is_sure
+                else (
+                    "Some of these pages are of what it sorts or keeps meanwhile; the gain is an"
+                    " estimate (half of the time)."
+                    if makes_few
+                    else (
+                        "The program may need the large values; the gain is an estimate (half of"
+                        " the time)."
+                        if is_large
+                        else (
+                            "A wider index makes writes slower; the gain is an estimate (half of"
+                            " the time)."
+                        )
+                    )
+                )
+            ),
         )
 
 
 def _is_kept_meanwhile(plan: Steps) -> bool:
-    """Whether rows are kept in a table of their own, which has pages, too: sorted, or of a part of the query."""
+    """Whether rows are kept in a table of their own, which has pages, too: sorted, or of a part of
+    the query.
+    """
     return bool(signs_of(plan).temporary) or any(KEPT.search(step) for step in plan)

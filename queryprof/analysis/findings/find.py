@@ -1,5 +1,5 @@
-"""All findings of a profile: one for each cause, the most severe first, and of these those that can win
-most.
+"""All findings of a profile: one for each cause, the most severe first, and of these those that can
+win most.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ from queryprof.analysis.findings import (
     locks,
     paging,
     queries,
+    redundant_indexes,
     repeated,
     single_rows,
     transactions,
+    virtual_tables,
     work,
 )
 from queryprof.analysis.findings.finding import Finding, Severity, most_severe, severity_of
 from queryprof.analysis.findings.planning import NO_PLANNER, Planner
-from queryprof.analysis.findings.program import (
-    NO_TASKS,
-    LoopFinder,
-    Program,
-    TaskFinder,
-)
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.recorded import NO_TASKS, LoopFinder, TaskFinder
 from queryprof.analysis.loops import DATABASE
 from queryprof.analysis.report import Report
 from queryprof.analysis.units import counted, duration
@@ -56,8 +54,9 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
                 stall.stall.total_ns,
                 (
                     (
-                        f"it blocked the {loop.loop.kind} loop {counted(stall.stall.count, 'time')},"
-                        f" {duration(stall.mean_ns)} each, {duration(stall.stall.max_ns)} at most"
+                        f"it blocked the {loop.loop.kind} loop"
+                        f" {counted(stall.stall.count, 'time')}, {duration(stall.mean_ns)} each,"
+                        f" {duration(stall.stall.max_ns)} at most"
                     ),
                     *delayed,
                 ),
@@ -70,8 +69,13 @@ def blocked_loop(program: Program) -> Iterator[locks.Consequence]:
 
 
 OF_LOOPS = (
-    "duplicate_query", "re_prepare", "n_plus_one", "autocommit_reads", "many_cheap", "heavy_query",
-)  # fmt: skip
+    "duplicate_query",
+    "re_prepare",
+    "n_plus_one",
+    "autocommit_reads",
+    "many_cheap",
+    "heavy_query",
+)
 """Symptoms of a function that opens a connection for each query."""
 
 BESIDE = ("redundant_index", "outlier", "lock_upgrade")
@@ -87,7 +91,7 @@ RULES: tuple[Rule, ...] = (
     work.automatic_index,
     covering.covering_scan,
     work.full_scan,
-    work.virtual_scan,
+    virtual_tables.virtual_scan,
     work.temp_btree_sort,
     indexes.bad_index_choice,
     indexes.narrow_index,
@@ -105,7 +109,7 @@ RULES: tuple[Rule, ...] = (
     transactions.autocommit_reads,
     queries.query_in_loop,
     amounts.many_cheap,
-    indexes.redundant_index,
+    redundant_indexes.redundant_index,
     amounts.heavy_query,
 )
 """In the order of precedence: of one statement and call site the first finding is the cause, and
@@ -116,15 +120,23 @@ ALIKE = 0.34
 """The part of a statement's words that are names, which several of one line may differ in."""
 
 OF_WORK = (
-    "stale_statistics", "index_defeated", "offset_pagination", "over_fetch", "correlated_subquery",
-    "automatic_index", "full_scan", "temp_btree_sort", "bad_index_choice", "narrow_index",
-)  # fmt: skip
+    "stale_statistics",
+    "index_defeated",
+    "offset_pagination",
+    "over_fetch",
+    "correlated_subquery",
+    "automatic_index",
+    "full_scan",
+    "temp_btree_sort",
+    "bad_index_choice",
+    "narrow_index",
+)
 """Causes of what takes a statement so long that others wait."""
 
 
 def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> Finding:
-    """One finding of a statement that others wait for: a loop's callbacks, other transactions. It is
-    about its cause, where a change of that is known.
+    """One finding of a statement that others wait for: a loop's callbacks, other transactions. It
+    is about its cause, where a change of that is known.
     """
     waits = consequence.finding
     is_idle = not waits.gain_ns and waits.severity is Severity.LOW  # no call waited
@@ -159,8 +171,9 @@ def _with_consequence(cause: Finding | None, consequence: locks.Consequence) -> 
 def _cause_of(
     consequence: locks.Consequence, found: Mapping[tuple[str, object], Finding]
 ) -> tuple[str, object] | None:
-    """The key of the finding about what a transaction takes long for, where that is not the statement that took
-    its lock: one of the same function, that wins most of the time in which it was held.
+    """The key of the finding about what a transaction takes long for, where that is not the
+    statement that took its lock: one of the same function, that wins most of the time in which it
+    was held.
     """
     waits = consequence.finding
     function = place_of(waits.site.frame)
@@ -197,8 +210,8 @@ def _after_analyze(program: Program, finding: Finding) -> Finding:
 
 
 def _one_by_one(known: Finding, finding: Finding) -> Finding:
-    """Rows that are inserted one by one, and committed one by one; or that are read one by one, without an
-    index, or with a text for each: what wins most.
+    """Rows that are inserted one by one, and committed one by one; or that are read one by one,
+    without an index, or with a text for each: what wins most.
     """
     if (known.category, finding.category, finding.doubt) == ("re_prepare", "n_plus_one", ""):
         most = most_severe(known.severity, finding.severity)
@@ -209,7 +222,10 @@ def _one_by_one(known: Finding, finding: Finding) -> Finding:
             fix=f"{finding.fix} Pass its values as parameters.",
         )
     if (known.category, finding.category) == ("autocommit_reads", "n_plus_one"):
-        other = f"or one query in place of all, which wins up to {duration(finding.gain_ns)}: {finding.fix}"
+        other = (
+            f"or one query in place of all, which wins up to {duration(finding.gain_ns)}:"
+            f" {finding.fix}"
+        )
         return replace(known, evidence=(*known.evidence, other))
     is_inserted = (known.category, finding.category) == ("commit_per_write", "single_inserts")
     is_read = known.category in PLANNED and finding.category == "n_plus_one" and not finding.doubt
@@ -221,8 +237,8 @@ def _one_by_one(known: Finding, finding: Finding) -> Finding:
 
 
 def _of_one_cause(findings: Iterable[Finding]) -> list[Finding]:
-    """What one index serves is one finding, and so is a statement in several lines of a function; at the
-    place where it wins most.
+    """What one index serves is one finding, and so is a statement in several lines of a function;
+    at the place where it wins most.
     """
     found: dict[str, list[Finding]] = {}
     for one in sorted(
@@ -260,7 +276,10 @@ def _with_others(first: Finding, *others: Finding) -> Finding:
     if not others:
         return first
     gain_ns = sum(one.gain_ns for one in others)
-    more = f"the same for {counted(len(others), 'other statement')} of this line, up to {duration(gain_ns)}"
+    more = (
+        f"the same for {counted(len(others), 'other statement')} of this line, up to"
+        f" {duration(gain_ns)}"
+    )
     return replace(
         first,
         gain_ns=first.gain_ns + gain_ns,
@@ -312,9 +331,12 @@ def _merged(group: list[Finding]) -> Finding:
 
 
 def find(
-    report: Report, loop_at: LoopFinder, schemas: Mapping[str, Schema],
-    planner: Planner = NO_PLANNER, makes_tasks: TaskFinder = NO_TASKS,
-) -> tuple[Finding, ...]:  # fmt: skip
+    report: Report,
+    loop_at: LoopFinder,
+    schemas: Mapping[str, Schema],
+    planner: Planner = NO_PLANNER,
+    makes_tasks: TaskFinder = NO_TASKS,
+) -> tuple[Finding, ...]:
     """The findings of a profile, the most severe first, and of these those that can win most.
 
     Args:

@@ -117,8 +117,8 @@ class Finding:
 
 
 def severity_of(share: float, span_ns: float, is_sure: bool = True) -> Severity:
-    """The severity of what can win a share of the run, and so much time a span; what is in doubt has none
-    between high and low.
+    """The severity of what can win a share of the run, and so much time a span; what is in doubt
+    has none between high and low.
     """
     if share >= HIGH_SHARE or span_ns >= HIGH_SPAN_NS:
         return Severity.HIGH

@@ -34,11 +34,12 @@ MOST_GROUPS = 5000
 
 OUTLIER_OF = 20
 OUTLIER_NS = 10_000_000
-"""One of so many executions that takes so much longer than half of them do, and most of the time."""
+"""One of so many executions that takes so much longer than half of them do, and most of
+the time."""
 
 TRIMMED = 0.25
-"""Of a statement's time, from which on one execution's excess is left out of gains: of 250 with a call of 4 ms in 10 the
-advice was low in four recordings, and medium in two.
+"""Of a statement's time, from which on one execution's excess is left out of gains: of 250 with a
+call of 4 ms in 10 the advice was low in four recordings, and medium in two.
 """
 
 SEVERAL = 1.5
@@ -55,8 +56,8 @@ class Group:
 
     Attributes:
         paths: its call paths with the executions of each.
-        plans: of the statement; empty: unknown. planned_here: they were made on an empty copy of the
-            schema, as the driver does not show the program's.
+        plans: of the statement; empty: unknown. planned_here: they were made on an empty copy of
+            the schema, as the driver does not show the program's.
         samples, repeats: executions whose parameters were looked at, and those that were a repeat.
         texts: different texts of the statement, at the least, from all call sites.
         library_times: of its call paths; around_ns: what the library takes around each execution at
@@ -93,7 +94,9 @@ class Group:
 
     @cached_property
     def longest_ns(self) -> int:
-        """What one execution took longer than the others do; 0: there are few, or it is not known."""
+        """What one execution took longer than the others do; 0: there are few, or it is
+        not known.
+        """
         totals = self.totals
         if totals.executions < OUTLIER_OF or totals.has_calls_inside:
             return 0
@@ -114,7 +117,9 @@ class Group:
 
     @cached_property
     def steady_ns(self) -> int:
-        """Nor with what one took longer, where that is a quarter of it: the next run may have no such execution."""
+        """Nor with what one took longer, where that is a quarter of it: the next run may have no
+        such execution.
+        """
         is_much = self.longest_ns > TRIMMED * self.self_ns
         return max(0, self.work_ns - (self.longest_ns if is_much else 0))
 
@@ -142,9 +147,9 @@ class Group:
 
     @cached_property
     def cost_ns(self) -> float:
-        """What the program would not pay without its executions: the driver's time, and the way to its
-        thread and back; or that of the library's calls, estimated by those that were timed, here or at
-        other places.
+        """What the program would not pay without its executions: the driver's time, and the way to
+        its thread and back; or that of the library's calls, estimated by those that were timed,
+        here or at other places.
         """
         if self.library_call_ns is None:
             around_ns = (self.around_ns or 0.0) * self.totals.statement_executions
@@ -153,8 +158,8 @@ class Group:
 
     @property
     def alone_ns(self) -> int:
-        """What its executions took if each took the median: of threads that run side by side few wait for each other,
-        and these long.
+        """What its executions took if each took the median: of threads that run side by side few
+        wait for each other, and these long.
         """
         return (self.totals.p50_ns or 0) * self.totals.executions
 
@@ -175,8 +180,8 @@ class Group:
 
     @cached_property
     def more_rows_ns(self) -> float:
-        """What its rows took to fetch beyond one of each execution: they are fetched by whatever statement
-        returns them. Without the outlier.
+        """What its rows took to fetch beyond one of each execution: they are fetched by whatever
+        statement returns them. Without the outlier.
         """
         executions = self.totals.executions
         if self.rows <= executions:
@@ -220,7 +225,9 @@ class Group:
 
     @cached_property
     def has_list(self) -> bool:
-        """Whether it looks for any of a list of values: such lists of any length have one text here."""
+        """Whether it looks for any of a list of values: such lists of any length have one text
+        here.
+        """
         return any(
             one.operator == "IN" and [token.text for token in one.right] == ["(", "?", ")"]
             for one in comparisons_of(self.statement)
@@ -237,7 +244,9 @@ class Group:
         return any("DISTINCT" in what for plan in self.plans for what in signs_of(plan).temporary)
 
     def compares_more(self, columns: AbstractSet[str]) -> bool:
-        """Whether it compares something else with a value than some columns, in small letters, by its text."""
+        """Whether it compares something else with a value than some columns, in small letters, by
+        its text.
+        """
         for one in comparisons_of(self.statement):
             names = [column_of(side).lower() for side in (one.left, one.right)]
             if not all(names) and columns.isdisjoint(names):
@@ -293,8 +302,8 @@ def groups_of(report: Report) -> tuple[Group, ...]:
 def hand_over(
     groups: Iterable[Group], waits: Mapping[Frame, Waits], is_alone: Callable[[Group], bool]
 ) -> None:
-    """Shares out what lines took to hand over: to the line's statements by their executions; of a line that
-    executes none, as it fetches, to those of its function by their fetches.
+    """Shares out what lines took to hand over: to the line's statements by their executions; of a
+    line that executes none, as it fetches, to those of its function by their fetches.
 
     Args:
         is_alone: whether a group's executions are awaited one after the other.

@@ -36,9 +36,21 @@ SEARCHING = frozenset({"=", "==", "<", ">", "<=", ">=", "IN", "BETWEEN"})
 """Comparisons that an index serves."""
 
 DEFEATING = frozenset(
-    {"LOWER", "UPPER", "DATE", "DATETIME", "STRFTIME", "SUBSTR", "TRIM", "CAST", "ABS", "ROUND", "IFNULL",
-     "COALESCE"}
-)  # fmt: skip
+    {
+        "LOWER",
+        "UPPER",
+        "DATE",
+        "DATETIME",
+        "STRFTIME",
+        "SUBSTR",
+        "TRIM",
+        "CAST",
+        "ABS",
+        "ROUND",
+        "IFNULL",
+        "COALESCE",
+    }
+)
 """Functions whose result is compared where the column could be."""
 
 SCAN_STEPS = 10
@@ -80,8 +92,8 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - (totals.rows_each or 0) / max(read, 1)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} each to return"
-                    f" {average(totals.rows_each)}"
+                    f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} each to"
+                    f" return {average(totals.rows_each)}"
                 ),
                 reason.evidence,
             ),
@@ -93,7 +105,10 @@ def index_defeated(program: Program) -> Iterator[Finding | None]:
         )
 
 
-PREFIX = "It serves patterns that begin with a letter, and that few rows match: those that begin with % or * search all."
+PREFIX = (
+    "It serves patterns that begin with a letter, and that few rows match: those that begin with %"
+    " or * search all."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +132,9 @@ def _planned(served: Served) -> _Reason | None:
         columns = " and ".join(served.recollated)
         return _Reason(
             f"{columns} is compared by another collation than its own: no index on it is used",
-            f"Compare by the collation of {columns}, which is that of the operand on the left, or of COLLATE"
-            " after the comparison; or have an index with the collation that is compared.",
+            f"Compare by the collation of {columns}, which is that of the operand on the left, or"
+            " of COLLATE after the comparison; or have an index with the collation that is"
+            " compared.",
         )
     if served.differing and not served.code:
         columns = " and ".join(served.differing)
@@ -176,16 +192,19 @@ def _unused(statement: str, column: str, comparison: Comparison, guesses: bool) 
             is_call = len(operand) > 1 and operand[1].text == "(" and operand[-1].text == ")"
             return _Reason(
                 f"{text_of(statement, operand)} is compared, not {column}",
-                "Compare the column itself, or create an index on the expression that is compared."
-                if is_call
-                else "Move the arithmetic to the other side, so that the column stands alone.",
+                (
+                    "Compare the column itself, or create an index on the expression that is"
+                    " compared."
+                    if is_call
+                    else "Move the arithmetic to the other side, so that the column stands alone."
+                ),
             )
         if comparison.operator in ("LIKE", "GLOB"):
             return _Reason(
                 f"{column} LIKE needs an index that ignores case, and a pattern that does not begin"
                 " with %",
-                f"Create an index on ({column} COLLATE NOCASE), for patterns that begin with letters;"
-                " for words inside of texts use FTS5.",
+                f"Create an index on ({column} COLLATE NOCASE), for patterns that begin with"
+                " letters; for words inside of texts use FTS5.",
             )
         if guesses and comparison.operator in SEARCHING:
             return _Reason(
@@ -230,16 +249,18 @@ def bad_index_choice(program: Program) -> Iterator[Finding | None]:
                     group.steady_ns * (1 - shares.needed(totals)),
                     (
                         (
-                            f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps to"
-                            f" return {rows_of(rows)} by {', '.join(sorted(used))};"
-                            f" {other.name} ({', '.join(other.columns)}) fits, too, and SQLite has no"
-                            " statistics to choose by"
+                            f"{counted(totals.executions, 'execution')} take {average(steps)} VM"
+                            f" steps to return {rows_of(rows)} by {', '.join(sorted(used))};"
+                            f" {other.name} ({', '.join(other.columns)}) fits, too, and SQLite has"
+                            " no statistics to choose by"
                         ),
                     ),
-                    "Take INDEXED BY out of the statement, and run ANALYZE: SQLite must use the index that is"
-                    " named there, whatever fits."
-                    if is_ordered
-                    else "Run ANALYZE (or PRAGMA optimize) once the tables are filled.",
+                    (
+                        "Take INDEXED BY out of the statement, and run ANALYZE: SQLite must use the"
+                        " index that is named there, whatever fits."
+                        if is_ordered
+                        else "Run ANALYZE (or PRAGMA optimize) once the tables are filled."
+                    ),
                     program.loop_of(group),
                     code="" if is_ordered else "ANALYZE;",
                 )
@@ -267,8 +288,8 @@ def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
 def _work(totals: Totals) -> str:
     rows = totals.rows_each or 0.0
     return (
-        f"{counted(totals.executions, 'execution')}, each of {average(totals.vm_steps)} VM steps to return"
-        f" {rows_of(rows)}"
+        f"{counted(totals.executions, 'execution')}, each of {average(totals.vm_steps)} VM steps to"
+        f" return {rows_of(rows)}"
     )
 
 
@@ -290,11 +311,13 @@ def stale_statistics(program: Program) -> Iterator[Finding | None]:
                 _work(totals),
                 *grown,
             ),
-            "Run ANALYZE now, and PRAGMA optimize when connections close: SQLite chooses plans by what"
-            " ANALYZE found.",
+            "Run ANALYZE now, and PRAGMA optimize when connections close: SQLite chooses plans by"
+            " what ANALYZE found.",
             program.loop_of(group),
             code="ANALYZE;",
-            doubt="Without these statistics another plan is chosen; what it wins, --prove measures.",
+            doubt=(
+                "Without these statistics another plan is chosen; what it wins, --prove measures."
+            ),
         )
 
 
@@ -320,54 +343,12 @@ def narrow_index(program: Program) -> Iterator[Finding | None]:
                 _work(totals),
                 *searches[:1],
             ),
-            f"Create an index on all that it compares{' and sorts by' * served.sorts_less}:"
-            f" {', '.join(served.terms)}."
-            if code
-            else NO_INDEX,
+            (
+                f"Create an index on all that it compares{' and sorts by' * served.sorts_less}:"
+                f" {', '.join(served.terms)}."
+                if code
+                else NO_INDEX
+            ),
             program.loop_of(group),
             code=code,
         )
-
-
-def _in_django(program: Program, group: Group) -> str:
-    if program.library(group.statement) != "django":
-        return ""
-    return " In Django: db_index=False of the field (a ForeignKey has an index by itself), and a migration."
-
-
-def redundant_index(program: Program) -> Iterator[Finding | None]:
-    for schema in program.schemas.values():
-        for index in schema.indexes:
-            wider = next(
-                (
-                    other
-                    for other in schema.indexes
-                    if other is not index and other.table == index.table and not index.is_unique
-                    and not index.is_partial and not other.is_partial
-                    and (len(other.columns), other.name) > (len(index.columns), index.name)
-                    and index.begins(other)
-                ),
-                None,
-            )  # fmt: skip
-            writers = [
-                group for group in program.groups if group.clauses.changed == index.table.lower()
-            ]
-            if wider is None or not writers:
-                continue
-            of_table = sum(other.table == index.table for other in schema.indexes)
-            most = max(writers, key=lambda group: group.totals.self_ns)
-            yield program.finding(
-                "redundant_index",
-                most,
-                sum(group.steady_ns for group in writers) / (of_table + 1),
-                (
-                    (
-                        f"{index.name} ({', '.join(index.columns)}) is the beginning of {wider.name}"
-                        f" ({', '.join(wider.columns)}); each write to {index.table} keeps both"
-                    ),
-                ),
-                f"Drop {index.name}: {wider.name} serves the same queries.{_in_django(program, most)}",
-                code=f"DROP INDEX {index.name};",
-                doubt="The gain is an estimate: an equal part of the writes for each index.",
-                most=Severity.MEDIUM,
-            )

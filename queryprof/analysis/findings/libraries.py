@@ -14,9 +14,22 @@ HANDING = frozenset({"aiosqlite"})
 """Drivers that hand what they execute to a thread."""
 
 DRIVERS = HANDING | {
-    "apsw", "asyncpg", "duckdb", "libsql", "MySQLdb", "mysql", "oracledb", "pg8000", "psycopg", "psycopg2",
-    "pymysql", "pysqlite3", "sqlcipher3", "sqlean", "sqlite3",
-}  # fmt: skip
+    "apsw",
+    "asyncpg",
+    "duckdb",
+    "libsql",
+    "MySQLdb",
+    "mysql",
+    "oracledb",
+    "pg8000",
+    "psycopg",
+    "psycopg2",
+    "pymysql",
+    "pysqlite3",
+    "sqlcipher3",
+    "sqlean",
+    "sqlite3",
+}
 """Packages that execute what is passed to them, by a library around them or by the program."""
 
 WRAPPERS = frozenset({"dataset"})
@@ -24,8 +37,8 @@ WRAPPERS = frozenset({"dataset"})
 
 
 def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> str:
-    """The package of the frames nearest to the driver, or one of the wrappers around it; "" or the driver's
-    where the program calls the driver itself.
+    """The package of the frames nearest to the driver, or one of the wrappers around it; "" or the
+    driver's where the program calls the driver itself.
     """
     nearest = ""
     for frame in stack:
@@ -41,12 +54,16 @@ def package_of(stack: Iterable[Frame], wrappers: frozenset[str] = WRAPPERS) -> s
 
 
 def is_unknown(library: str) -> bool:
-    """Whether it is a package of whose words nothing is known: its statements are not the program's to change."""
+    """Whether it is a package of whose words nothing is known: its statements are not the program's
+    to change.
+    """
     return bool(library) and library not in {*DRIVERS, *ONE_TRANSACTION}
 
 
 def is_handed(stack: Iterable[Frame]) -> bool:
-    """Whether a driver has handed it to its thread: the stack may lack what a library does around it."""
+    """Whether a driver has handed it to its thread: the stack may lack what a library does around
+    it.
+    """
     return package_of(stack, HANDING) in HANDING
 
 
@@ -71,7 +88,8 @@ def loads_lazily(stack: Iterable[Frame], note: str) -> bool:
 
 
 OWN = ("DatabaseOperations._quote_params_for_last_executed_query",)
-"""Functions of libraries that execute statements for themselves: Django's list of queries under DEBUG."""
+"""Functions of libraries that execute statements for themselves: Django's list of queries under
+DEBUG."""
 
 OWN_NOTE = "Django's own, for its list of queries: none of it where DEBUG is False"
 
@@ -114,11 +132,16 @@ def is_own(stack: Iterable[Frame]) -> bool:
 
 ONE_TRANSACTION = {
     "django": "Put `with transaction.atomic():` around {what}.",
-    "sqlalchemy": "Commit once: `with session.begin():` around {what}, or one session.commit() after it.",
+    "sqlalchemy": (
+        "Commit once: `with session.begin():` around {what}, or one session.commit() after it."
+    ),
     "peewee": "Put `with db.atomic():` around {what}.",
     "pony": "Put one `with db_session:` around {what}.",
-    "sqlite_utils": "Put `with db.atomic():` around it. Each call commits by itself otherwise, also within a"
-    " `with` of the connection, and insert_all() and upsert_all() commit each batch (batch_size).",
+    "sqlite_utils": (
+        "Put `with db.atomic():` around it. Each call commits by itself otherwise, also within a"
+        " `with` of the connection, and insert_all() and upsert_all() commit each batch"
+        " (batch_size)."
+    ),
     "diskcache": "Put `with cache.transact():` around {what}.",
     "dataset": "Put `with db:` around {what}.",
 }
@@ -160,7 +183,9 @@ def owner_of(note: str) -> str:
 
 
 def is_table_of(table: str, owner: str) -> bool:
-    """Whether a table's name ends with a class's, as object mappers make it, perhaps in the plural."""
+    """Whether a table's name ends with a class's, as object mappers make it, perhaps in
+    the plural.
+    """
     name, of_class = table.replace("_", ""), owner.lower().replace("_", "")
     plurals = (of_class, f"{of_class}s", f"{of_class}es", f"{of_class.removesuffix('y')}ies")
     return bool(of_class) and name.endswith(plurals)
@@ -170,11 +195,13 @@ def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = 
     """How what is loaded for each object of a class is loaded with all of them.
 
     Args:
-        outer: the note of the statement that loads these objects, in a loop as well; "": there is none.
-        note: "lazy load of Order.lines", or another that a library has given; "all" before the class where
-            the attribute is many objects, "column" where it is a value, and then where a template or
-            serializer reads it.
-        is_of_owner: the query before is for objects of the note's class; else something leads to them.
+        outer: the note of the statement that loads these objects, in a loop as well; "": there is
+            none.
+        note: "lazy load of Order.lines", or another that a library has given; "all" before the
+            class where the attribute is many objects, "column" where it is a value, and then where
+            a template or serializer reads it.
+        is_of_owner: the query before is for objects of the note's class; else something leads to
+            them.
     """
     said, _, place = note.removeprefix(LAZY).partition(" in ")
     relation = said.removeprefix(MANY).removeprefix(COLUMN)
@@ -202,78 +229,128 @@ def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = 
 
 
 ONE_INSERT = {
-    "django": "Create all of it with one Model.objects.bulk_create(objects); it sends no signals, and calls no"
-    " save(). Where rows may be there already, with ignore_conflicts=True.",
-    "sqlalchemy": "Insert all of it with one session.execute(insert(Model), rows), a dict for each row;"
-    " or commit once after the loop: the session then inserts many at once.",
-    "peewee": "Insert all of it with one Model.insert_many(rows).execute(), or Model.bulk_create(objects); where rows may be"
-    " there already, with .on_conflict_ignore().",
+    "django": (
+        "Create all of it with one Model.objects.bulk_create(objects); it sends no signals, and"
+        " calls no save(). Where rows may be there already, with ignore_conflicts=True."
+    ),
+    "sqlalchemy": (
+        "Insert all of it with one session.execute(insert(Model), rows), a dict for each row;"
+        " or commit once after the loop: the session then inserts many at once."
+    ),
+    "peewee": (
+        "Insert all of it with one Model.insert_many(rows).execute(), or"
+        " Model.bulk_create(objects); where rows may be there already, with .on_conflict_ignore()."
+    ),
     "sqlite_utils": "Insert all of it with one db[table].insert_all(rows).",
     "dataset": "Insert all of it with one table.insert_many(rows).",
 }
 """How rows that are inserted one by one are inserted at once."""
 
 ONE_CHANGE = {
-    "django": 'Change all of it with one .update(field=F("field") + ...) or .delete() of a query, which sends no'
-    " signals and calls no save(). bulk_update() takes as long on SQLite as save() of each.",
-    "sqlalchemy": "Change all of it with one session.execute(update(Model).where(...).values(...)) or delete(...);"
-    " where Python computes the values, with session.execute(update(Model), rows), a dict for each row with its"
-    " primary key.",
-    "peewee": "Change all of it with one Model.update(...).where(...).execute() or Model.delete(); where Python"
-    " computes the values, with Model.bulk_update(objects, fields=[...]).",
+    "django": (
+        'Change all of it with one .update(field=F("field") + ...) or .delete() of a query, which'
+        " sends no signals and calls no save(). bulk_update() takes as long on SQLite as save() of"
+        " each."
+    ),
+    "sqlalchemy": (
+        "Change all of it with one session.execute(update(Model).where(...).values(...)) or"
+        " delete(...); where Python computes the values, with session.execute(update(Model), rows),"
+        " a dict for each row with its primary key."
+    ),
+    "peewee": (
+        "Change all of it with one Model.update(...).where(...).execute() or Model.delete(); where"
+        " Python computes the values, with Model.bulk_update(objects, fields=[...])."
+    ),
 }
 """How rows that are changed one by one are changed at once."""
 
 GROUPED = {
-    "django": 'Count with the query before: .annotate(number=Count("relation")), with filter=Q(...) where it is'
-    " filtered; or, of all that .prefetch_related() has loaded, len(object.relation.all()).",
-    "sqlalchemy": "Compute it for all of them with one select(Model.key, func.count()).group_by(Model.key), and look"
-    " it up in a dict.",
-    "peewee": "Compute it for all of them with one Model.select(Model.key, fn.COUNT(Model.id)).group_by(Model.key)"
-    ".tuples(), and look it up in a dict.",
-    "pony": "Compute it for all of them with one select((e.key, count(e)) for e in Entity), and look it up in a dict.",
+    "django": (
+        'Count with the query before: .annotate(number=Count("relation")), with filter=Q(...) where'
+        " it is filtered; or, of all that .prefetch_related() has loaded,"
+        " len(object.relation.all())."
+    ),
+    "sqlalchemy": (
+        "Compute it for all of them with one select(Model.key, func.count()).group_by(Model.key),"
+        " and look it up in a dict."
+    ),
+    "peewee": (
+        "Compute it for all of them with one Model.select(Model.key,"
+        " fn.COUNT(Model.id)).group_by(Model.key).tuples(), and look it up in a dict."
+    ),
+    "pony": (
+        "Compute it for all of them with one select((e.key, count(e)) for e in Entity), and look it"
+        " up in a dict."
+    ),
 }
 """How what is computed of the related rows of each object is computed for many at once."""
 
 FIRST_OF_ALL = {
-    "django": "Fetch the first of all of them with the query before: .annotate(first=Subquery(query[:1])), or"
-    " Window(RowNumber(), partition_by=...) and a filter on it.",
+    "django": (
+        "Fetch the first of all of them with the query before:"
+        " .annotate(first=Subquery(query[:1])), or Window(RowNumber(), partition_by=...) and a"
+        " filter on it."
+    ),
 }
 """How the first of the related rows of each object is found for many at once."""
 
 ONE_QUERY = {
-    "django": "Load it with the query before: .select_related() for what each object has one of,"
-    " .prefetch_related() for what it has many of, or a generic foreign key; or one filter(field__in=[...]).",
-    "sqlalchemy": "Load it with the query before: .options(selectinload(Model.relation)); or one"
-    " select(Model).where(Model.id.in_([...])).",
-    "peewee": "Join it to the query before: Model.select(Model, Other).join(Other); or"
-    " prefetch(query, Other).",
-    "pony": "Load it with the query before: query.prefetch(Entity.relation); or one"
-    " select(e for e in Entity if e.key in keys).",
+    "django": (
+        "Load it with the query before: .select_related() for what each object has one of,"
+        " .prefetch_related() for what it has many of, or a generic foreign key; or one"
+        " filter(field__in=[...])."
+    ),
+    "sqlalchemy": (
+        "Load it with the query before: .options(selectinload(Model.relation)); or one"
+        " select(Model).where(Model.id.in_([...]))."
+    ),
+    "peewee": (
+        "Join it to the query before: Model.select(Model, Other).join(Other); or"
+        " prefetch(query, Other)."
+    ),
+    "pony": (
+        "Load it with the query before: query.prefetch(Entity.relation); or one"
+        " select(e for e in Entity if e.key in keys)."
+    ),
 }
 """How queries for each object become one."""
 
 MANY_AT_ONCE = {
-    "django": "with one filter(field__in=[...]); where the loop goes over rows of a query, with that:"
-    " .select_related() for what each object has one of, .prefetch_related() for what it has many of.",
-    "sqlalchemy": "with one select(Model).where(Model.id.in_([...])); where the loop goes over rows of a query,"
-    " with that: .options(selectinload(Model.relation)).",
-    "peewee": "with one Model.select().where(Model.id.in_([...])); where the loop goes over rows of a query,"
-    " with that: .join(Other), or prefetch(query, Other).",
-    "pony": "with one select(e for e in Entity if e.id in ids); where the loop goes over rows of a query, with"
-    " that: query.prefetch(Entity.relation).",
+    "django": (
+        "with one filter(field__in=[...]); where the loop goes over rows of a query, with that:"
+        " .select_related() for what each object has one of, .prefetch_related() for what it has"
+        " many of."
+    ),
+    "sqlalchemy": (
+        "with one select(Model).where(Model.id.in_([...])); where the loop goes over rows of a"
+        " query, with that: .options(selectinload(Model.relation))."
+    ),
+    "peewee": (
+        "with one Model.select().where(Model.id.in_([...])); where the loop goes over rows of a"
+        " query, with that: .join(Other), or prefetch(query, Other)."
+    ),
+    "pony": (
+        "with one select(e for e in Entity if e.id in ids); where the loop goes over rows of a"
+        " query, with that: query.prefetch(Entity.relation)."
+    ),
 }
 """The same, where no query is known whose rows they are for."""
 
 BEGIN_IMMEDIATE = {
-    "django": 'In settings.py: DATABASES["default"]["OPTIONS"] = {"transaction_mode": "IMMEDIATE"}'
-    " (Django 5.1 and newer).",
-    "sqlalchemy": "Let an event begin transactions that write with BEGIN IMMEDIATE: see"
-    ' "Serializable isolation / Savepoints / Transactional DDL" in SQLAlchemy\'s notes on SQLite.',
-    "peewee": 'Begin it with `with db.atomic("IMMEDIATE"):`, which waits for its turn before it reads.',
+    "django": (
+        'In settings.py: DATABASES["default"]["OPTIONS"] = {"transaction_mode": "IMMEDIATE"}'
+        " (Django 5.1 and newer)."
+    ),
+    "sqlalchemy": (
+        'Let an event begin transactions that write with BEGIN IMMEDIATE: see "Serializable'
+        " isolation / Savepoints / Transactional DDL\" in SQLAlchemy's notes on SQLite."
+    ),
+    "peewee": (
+        'Begin it with `with db.atomic("IMMEDIATE"):`, which waits for its turn before it reads.'
+    ),
 }
 NO_LIBRARY = (
-    "Begin it with BEGIN IMMEDIATE: it then waits for its turn before it reads. A SELECT whose rows are not"
-    " all fetched keeps a transaction open, too: fetchall() before writing."
+    "Begin it with BEGIN IMMEDIATE: it then waits for its turn before it reads. A SELECT whose rows"
+    " are not all fetched keeps a transaction open, too: fetchall() before writing."
 )
 """How a transaction that writes later begins, so that it waits for its turn."""

@@ -17,29 +17,31 @@ from queryprof.model import CallPath, LockEvent, LockHold
 WAITED_NS = 10_000_000
 OWN_CODE = 0.5
 OTHER_WORK_NS = 200_000
-"""Of the program's own code in a transaction, on average: with less it is what is around its calls."""
+"""Of the program's own code in a transaction, on average: with less it is what is around
+its calls."""
 
 ALONE_NS = 200_000_000
 """A hold that no call waited for is named from here on."""
 
 LOG_BYTES = 1000 * 4096
-"""SQLite writes a log of so many pages (of so many bytes) back by itself, and begins it again; both are its
-defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
+"""SQLite writes a log of so many pages (of so many bytes) back by itself, and begins it again; both
+are its defaults (https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint).
 """
 LEAVE_FREE = (
-    "Write less in each transaction, or let one thread of one process do all writing. A loop that takes the lock"
-    " again at once keeps others out: 100 ms without it after every few COMMITs let them in (who waits is in no"
-    " queue, and looks again after so long at the most)."
+    "Write less in each transaction, or let one thread of one process do all writing. A loop that"
+    " takes the lock again at once keeps others out: 100 ms without it after every few COMMITs let"
+    " them in (who waits is in no queue, and looks again after so long at the most)."
 )
-"""SQLite's busy handler sleeps 1 to 100 ms from look to look (sqliteDefaultBusyCallback() in its main.c). A
-writer that takes the lock again at once makes others wait longer: one of 330 ms waited 1.5 s for 40 short
-transactions in a row, and at most 23 ms where each fourth of them was followed by such a pause.
+"""SQLite's busy handler sleeps 1 to 100 ms from look to look (sqliteDefaultBusyCallback() in its
+main.c). A writer that takes the lock again at once makes others wait longer: one of 330 ms waited
+1.5 s for 40 short transactions in a row, and at most 23 ms where each fourth of them was followed
+by such a pause.
 """
 
 WITH_LOG = " A write-ahead log (PRAGMA journal_mode = WAL) lets readers go on."
 UNSEEN = (
-    "Who held it was not seen: a process that was not recorded, or that was killed; a lock from before the"
-    " recording; or many holds of less than a millisecond (--locks has their sums)."
+    "Who held it was not seen: a process that was not recorded, or that was killed; a lock from"
+    " before the recording; or many holds of less than a millisecond (--locks has their sums)."
 )
 ENDS = ("COMMIT", "ROLLBACK", "END", "(COMMIT", "(ROLLBACK")
 """How statements and calls begin that end a transaction."""
@@ -60,7 +62,8 @@ class Consequence:
     """What others suffer of a statement.
 
     Attributes:
-        is_of_work: whether the statement's own work makes it, and not what the program does meanwhile.
+        is_of_work: whether the statement's own work makes it, and not what the program does
+            meanwhile.
         held_ns: how long the lock was held that others waited for.
     """
 
@@ -131,27 +134,41 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             gain_ns,
             (
                 (
-                    f"others waited {duration(found.ns)} for it {counted(found.count, 'time')}"
-                    f" (at most {duration(found.longest_ns)}): {', '.join(sorted(found.waiters)[:3])}"
+                    f"others waited {duration(found.ns)} for it {counted(found.count, 'time')} (at"
+                    f" most {duration(found.longest_ns)}): {', '.join(sorted(found.waiters)[:3])}"
                 ),
                 *_failed(program, found),
                 _held(hold),
             ),
-            f"Make it faster: it reads for so long, and keeps writers from committing meanwhile.{with_log}"
-            if works
-            else "COMMIT (or ROLLBACK) before other work: a transaction that has read keeps writers from"
-            f" committing.{with_log}"
-            if reads and found.holder.end_statement.upper().startswith(ENDS)
-            else "Fetch all rows at once (fetchall()), or close the cursor, before other work: a reader keeps"
-            f" writers from committing.{with_log}"
-            if reads
-            else "COMMIT it, or ROLLBACK where an exception leaves it (`with connection:` does both), or close the"
-            " blob that it wrote to: no call of the program that was seen has ended it."
-            if is_endless
-            else "Do the other work (computing, requests to other services) before the lock is taken (by BEGIN"
-            f" IMMEDIATE, or the first write) or after COMMIT: it is held for all of it.{_awaited(program, found)}"
-            if long
-            else f"{LEAVE_FREE}{with_log}",
+            (
+                "Make it faster: it reads for so long, and keeps writers from committing"
+                f" meanwhile.{with_log}"
+                if works
+                else (
+                    "COMMIT (or ROLLBACK) before other work: a transaction that has read keeps"
+                    f" writers from committing.{with_log}"
+                    if reads and found.holder.end_statement.upper().startswith(ENDS)
+                    else (
+                        "Fetch all rows at once (fetchall()), or close the cursor, before other"
+                        f" work: a reader keeps writers from committing.{with_log}"
+                        if reads
+                        else (
+                            "COMMIT it, or ROLLBACK where an exception leaves it (`with"
+                            " connection:` does both), or close the blob that it wrote to: no call"
+                            " of the program that was seen has ended it."
+                            if is_endless
+                            else (
+                                "Do the other work (computing, requests to other services) before"
+                                " the lock is taken (by BEGIN IMMEDIATE, or the first write) or"
+                                " after COMMIT: it is held for all of"
+                                f" it.{_awaited(program, found)}"
+                                if long
+                                else f"{LEAVE_FREE}{with_log}"
+                            )
+                        )
+                    )
+                )
+            ),
         )
         if finding:
             yield Consequence(finding, not is_long, hold.total_ns)
@@ -164,8 +181,8 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             unknown_ns,
             (
                 (
-                    f"{counted(most.files.lock_waits, 'call')} waited {duration(most.files.lock_ns)}"
-                    f" (at most {duration(most.files.max_lock_ns)})"
+                    f"{counted(most.files.lock_waits, 'call')} waited"
+                    f" {duration(most.files.lock_ns)} (at most {duration(most.files.max_lock_ns)})"
                 ),
             ),
             "See who writes to this database, and make those transactions short.",
@@ -216,10 +233,15 @@ def _long_holds(program: Program, said: set[str]) -> Iterator[Consequence]:
             is_alone = hold.statement not in said and hold.max_ns >= ALONE_NS
             if is_alone and own is not None and own >= OWN_CODE:
                 finding = program.about(
-                    "long_transaction", hold.statement, site, hold.total_ns * own, (_held(hold),),
-                    "Do the other work before BEGIN or after COMMIT: who writes meanwhile would wait.",
+                    "long_transaction",
+                    hold.statement,
+                    site,
+                    hold.total_ns * own,
+                    (_held(hold),),
+                    "Do the other work before BEGIN or after COMMIT: who writes meanwhile would"
+                    " wait.",
                     most=Severity.LOW,
-                )  # fmt: skip
+                )
                 if finding:
                     alone = replace(finding, gain_ns=0, share=0.0)
                     yield Consequence(alone, is_of_work=False)
@@ -242,16 +264,22 @@ def _pinned(program: Program, hold: LockHold) -> Consequence:
         None,
         (
             (
-                f"{counted(hold.count, 'read transaction')} stayed open up to {duration(hold.max_ns)}, and"
-                f" then the write-ahead log had {size(hold.log_bytes)}: SQLite cannot begin it again"
-                " while a transaction reads an older state, so it grows with each write"
+                f"{counted(hold.count, 'read transaction')} stayed open up to"
+                f" {duration(hold.max_ns)}, and then the write-ahead log had"
+                f" {size(hold.log_bytes)}: SQLite cannot begin it again while a transaction reads"
+                " an older state, so it grows with each write"
             ),
         ),
-        "Fetch all rows at once (fetchall()) or close the cursor: an unfinished SELECT keeps its transaction"
-        " open."
-        if by_cursor
-        else "COMMIT (or ROLLBACK) as soon as it has read: a transaction that has read sees the same state up"
-        " to its end, however short its SELECT was. So does an unfinished SELECT: fetchall(), or close it.",
+        (
+            "Fetch all rows at once (fetchall()) or close the cursor: an unfinished SELECT keeps"
+            " its transaction open."
+            if by_cursor
+            else (
+                "COMMIT (or ROLLBACK) as soon as it has read: a transaction that has read sees the"
+                " same state up to its end, however short its SELECT was. So does an unfinished"
+                " SELECT: fetchall(), or close it."
+            )
+        ),
         doubt="It costs space, and time of those that read the log: how much is not measured.",
         whole=program.whole,
     )
@@ -261,8 +289,9 @@ def _pinned(program: Program, hold: LockHold) -> Consequence:
 
 
 def lock_upgrade(program: Program) -> Iterator[Finding | None]:
-    """SQLite calls no busy handler where a transaction that reads would write, while another writes: both
-    would wait for ever (https://www.sqlite.org/lang_transaction.html#deferred_immediate_and_exclusive_transactions).
+    """SQLite calls no busy handler where a transaction that reads would write, while another
+    writes: both would wait for ever
+    (https://www.sqlite.org/lang_transaction.html#deferred_immediate_and_exclusive_transactions).
     """
     refused: dict[tuple[str, object], tuple[int, CallPath]] = {}
     for error in program.profile.errors:
@@ -308,9 +337,22 @@ def _sums_of(event: LockEvent, holds: Iterable[LockHold]) -> LockHold:
     if same:
         return sum_of(same, same[0])
     return LockHold(
-        event.kind, event.database, event.statement, event.path, event.span, event.thread,
-        event.end_statement, event.end_path, 1, event.duration_ns, event.duration_ns, 0, 0, None, 0,
-    )  # fmt: skip
+        event.kind,
+        event.database,
+        event.statement,
+        event.path,
+        event.span,
+        event.thread,
+        event.end_statement,
+        event.end_path,
+        1,
+        event.duration_ns,
+        event.duration_ns,
+        0,
+        0,
+        None,
+        0,
+    )
 
 
 def _held(hold: LockHold) -> str:
@@ -321,6 +363,6 @@ def _held(hold: LockHold) -> str:
     ended = hold.end_path[0] if hold.end_path else None
     until = f", until {shortened(hold.end_statement, 40)} in line {ended.line}" if ended else ""
     return (
-        f"it held the {hold.kind} lock {counted(hold.count, 'time')}, {duration(hold.total_ns)} in all, at"
-        f" most {duration(hold.max_ns)}{until}{meanwhile}"
+        f"it held the {hold.kind} lock {counted(hold.count, 'time')}, {duration(hold.total_ns)} in"
+        f" all, at most {duration(hold.max_ns)}{until}{meanwhile}"
     )

@@ -1,5 +1,5 @@
-"""Findings about rows that an execution makes and the program does not take: those before a page, those after
-the first.
+"""Findings about rows that an execution makes and the program does not take: those before a page,
+those after the first.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def over_fetch(program: Program) -> Iterator[Finding | None]:
                 group.steady_ns * (1 - shares.needed(totals)),
                 (
                     (
-                        f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps each;"
-                        " the program fetches one row and stops"
+                        f"{counted(totals.executions, 'execution')} take {average(steps)} VM steps"
+                        " each; the program fetches one row and stops"
                     ),
                 ),
                 "Say so in the query: LIMIT 1, with an index on what it is ordered by (or min() or"

@@ -10,14 +10,15 @@ from typing import Protocol
 from queryprof.analysis.plans import Steps
 
 NO_INDEX = (
-    "No index on its plain columns that would serve it was found: compare columns as they are stored;"
-    " or create an index on the expression that is compared (--prove tries those with values in them)."
+    "No index on its plain columns that would serve it was found: compare columns as they are"
+    " stored; or create an index on the expression that is compared (--prove tries those with"
+    " values in them)."
 )
 """What is said of a statement of a known schema that no index serves."""
 
 IN_ORDER = (
-    "SQLite reads it in the order of an index that is there, and takes none on what it compares instead: --prove"
-    " measures those that may win."
+    "SQLite reads it in the order of an index that is there, and takes none on what it compares"
+    " instead: --prove measures those that may win."
 )
 """And where the planner has the choice between both, by no figures of the database."""
 
@@ -53,8 +54,8 @@ class RowSteps:
     def rows_left(
         self, columns: AbstractSet[str], steps: float, read: float, returned: float | None
     ) -> tuple[float, float]:
-        """How many of the rows read an index on some columns leaves, by the VM steps of an execution: at the least
-        and at the most.
+        """How many of the rows read an index on some columns leaves, by the VM steps of an
+        execution: at the least and at the most.
 
         Args:
             returned: rows that no comparison has left out; None: it is not known.
@@ -91,18 +92,22 @@ class Served:
 
     Attributes:
         plan: as it is planned on an empty copy of the schema.
-        is_other: whether the program had another plan, for a schema or statistics that have changed;
-            nothing else is known then.
-        code: the SQL of indexes that were created, and with which the plan is a better one; "": there
-            are none.
+        is_other: whether the program had another plan, for a schema or statistics that have
+            changed; nothing else is known then.
+        code: the SQL of indexes that were created, and with which the plan is a better one; "":
+            there are none.
         terms: what these are on, as SQL.
         is_plain: whether that is columns alone, as they are: no expression, no other collation.
-        covers: whether those have all that the statement reads of its only table, which is not read then.
-        covering: the SQL of one that has, too, where they have not; "": it is not known, or too wide.
-        widened: the SQL of the index that the innermost loop of its plan reads, with what is looked up in the table;
-            "": of none.
-        still_scans: whether the plan then still reads a table from end to end inside of another loop.
-        searches: whether it then is searched by more, or read from end to end no more; sorts_less: whether it sorts less.
+        covers: whether those have all that the statement reads of its only table, which is not read
+            then.
+        covering: the SQL of one that has, too, where they have not; "": it is not known, or too
+            wide.
+        widened: the SQL of the index that the innermost loop of its plan reads, with what is looked
+            up in the table; "": of none.
+        still_scans: whether the plan then still reads a table from end to end inside of another
+            loop.
+        searches: whether it then is searched by more, or read from end to end no more; sorts_less:
+            whether it sorts less.
         finds_end: whether its end is all that is read of an index, for a max() or min().
         by_range: whether an index is searched by a range alone, which may be wide.
         by_prefix: whether that is for patterns of LIKE or GLOB alone that begin with a letter.
@@ -142,7 +147,9 @@ class Planner(Protocol):
     """Knows the schema of the program's databases."""
 
     def served(self, statement: str, plans: Sequence[Steps]) -> Served | None:
-        """What would serve a statement that has these plans (none: unknown); None: it is not known."""
+        """What would serve a statement that has these plans (none: unknown); None: it is
+        not known.
+        """
 
     def tables(self, statement: str) -> frozenset[str]:
         """The tables that a statement reads, as far as they are known."""

@@ -10,10 +10,20 @@ from queryprof.analysis.units import counted, duration, shortened, size, times
 from queryprof.model.advice import Advice, Change, Outweighed, Proof, Rewrite
 
 OF_INDEXES = frozenset(
-    {"full_scan", "temp_btree_sort", "automatic_index", "correlated_subquery", "missing_covering_index",
-     "index_defeated", "narrow_index", "bad_index_choice", "stale_statistics", "offset_pagination",
-     "heavy_query"}
-)  # fmt: skip
+    {
+        "full_scan",
+        "temp_btree_sort",
+        "automatic_index",
+        "correlated_subquery",
+        "missing_covering_index",
+        "index_defeated",
+        "narrow_index",
+        "bad_index_choice",
+        "stale_statistics",
+        "offset_pagination",
+        "heavy_query",
+    }
+)
 """Categories whose cause an index or ANALYZE may take away."""
 
 OF_TEXTS = frozenset(
@@ -22,8 +32,8 @@ OF_TEXTS = frozenset(
 """Those whose cause another text may take away."""
 
 NO_INDEX = (
-    "Measured on a copy: no index and no ANALYZE wins enough here. Make fewer of these queries, or keep"
-    " their result."
+    "Measured on a copy: no index and no ANALYZE wins enough here. Make fewer of these queries, or"
+    " keep their result."
 )
 
 DRAWN = "The values are of the database: none were recorded."
@@ -49,9 +59,11 @@ def _with_rewrite(finding: Finding, rewrite: Rewrite | None) -> Finding:
     indexes = finding.code if rewrite.with_changes and finding.code.startswith("CREATE") else ""
     return replace(
         finding,
-        fix=f"{finding.fix} In SQL, {rewrite_in_words(rewrite)}. {rewrite.how}"
-        if finding.category == "n_plus_one"
-        else f"{rewrite_in_words(rewrite)}. {rewrite.how}",
+        fix=(
+            f"{finding.fix} In SQL, {rewrite_in_words(rewrite)}. {rewrite.how}"
+            if finding.category == "n_plus_one"
+            else f"{rewrite_in_words(rewrite)}. {rewrite.how}"
+        ),
         code=" ".join([*([indexes] if indexes else []), f"{rewrite.sql};"]),
         doubt=DRAWN if rewrite.is_drawn else "",
     )
@@ -93,12 +105,13 @@ def outweighed_in_words(one: Outweighed) -> str:
     """What speaks for indexes, and against them."""
     if one.slower:
         return (
-            f"would win {duration(one.win_ns)}, and lose {duration(one.loss_ns)} of other statements that SQLite"
-            f" would run by it, as {shortened(one.slower[0], 80)}"
+            f"would win {duration(one.win_ns)}, and lose {duration(one.loss_ns)} of other"
+            f" statements that SQLite would run by it, as {shortened(one.slower[0], 80)}"
         )
     return (
-        f"would win {duration(one.win_ns)}, and {counted(one.inserts, 'recorded insert')} would lose"
-        f" {duration(one.loss_ns)} to it: worth it where the table is read more than it was here"
+        f"would win {duration(one.win_ns)}, and {counted(one.inserts, 'recorded insert')} would"
+        f" lose {duration(one.loss_ns)} to it: worth it where the table is read more than it was"
+        " here"
     )
 
 
@@ -122,8 +135,9 @@ def rewrite_in_words(rewrite: Rewrite) -> str:
     before, after = rewrite.before.ns, rewrite.after.ns
     where = "with the changes made" if rewrite.with_changes else "on the database as it is"
     return (
-        f"proved: rewritten {duration(before)} -> {duration(after)} ({times(before / max(after, 1))})"
-        f" {where}, with equal rows for {counted(rewrite.compared, 'set')} of parameters"
+        f"proved: rewritten {duration(before)} -> {duration(after)}"
+        f" ({times(before / max(after, 1))}) {where}, with equal rows for"
+        f" {counted(rewrite.compared, 'set')} of parameters"
     )
 
 

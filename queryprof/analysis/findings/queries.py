@@ -37,27 +37,32 @@ MATCH = 0.1
 """How far the executions of a query may be from the rows of another one that it runs for."""
 
 ROWS, LOADED = 5, 2
-"""Rows of an execution, from which on they are those that another query runs for; where an object mapper has said so."""
+"""Rows of an execution, from which on they are those that another query runs for; where an object
+mapper has said so."""
 
 POINT_ROWS = 1000
 """A query for one item returns no more rows."""
 
 MANY_ROWS = 20
-"""With more of them an IN is slower than a query for each: x0.89 of the time with 10, x0.98 with 20, x1.08 with 40
-(sqlite3_fan_out). So in a loop that only the source shows it is none for one item.
+"""With more of them an IN is slower than a query for each: x0.89 of the time with 10, x0.98 with
+20, x1.08 with 40 (sqlite3_fan_out). So in a loop that only the source shows it is none for one
+item.
 """
 
 FIRST_OF_EACH = (
-    "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER BY ...) in a"
-    " subquery, and WHERE on that number."
+    "Fetch the first rows of all items with one query: row_number() OVER (PARTITION BY key ORDER BY"
+    " ...) in a subquery, and WHERE on that number."
 )
 BY_ROWID = "(rowid=?)"
 """In a plan: a row is found by its primary key."""
 
-GROUP_BY = "Compute it for all items with one query (GROUP BY what is compared), and look the values up in a dict."
+GROUP_BY = (
+    "Compute it for all items with one query (GROUP BY what is compared), and look the values up in"
+    " a dict."
+)
 RECURSIVE = (
-    "Read all of it with one query (WITH RECURSIVE), or each level with one: WHERE ... IN (...) of the keys that the"
-    " level before has found."
+    "Read all of it with one query (WITH RECURSIVE), or each level with one: WHERE ... IN (...) of"
+    " the keys that the level before has found."
 )
 
 
@@ -101,9 +106,8 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
         if not is_sure and (is_for_many or is_work or takes_first or is_matched or depends):
             continue  # it is for many items already, or each execution is too much work
         each_ns = group.steady_ns / max(runs, 1)
-        evidence = [
-            f"{counted(runs, 'execution')} of {duration(each_ns)} each{library_call(program, group)}"
-        ]
+        call = library_call(program, group)
+        evidence = [f"{counted(runs, 'execution')} of {duration(each_ns)} each{call}"]
         if in_spans:
             evidence.append(
                 f"{average(in_spans.each)} times in each of {counted(in_spans.spans, 'span')}"
@@ -111,8 +115,9 @@ def _in_loops(program: Program, surely: bool) -> Iterator[Finding | None]:
             )
         if parent:
             evidence.append(
-                f"{'as' if parent.rows == runs else 'about as'} often as {shortened(parent.statement, 80)} returns rows"
-                f" ({average(parent.totals.rows)} in {counted(parent.totals.executions, 'execution')})"
+                f"{'as' if parent.rows == runs else 'about as'} often as"
+                f" {shortened(parent.statement, 80)} returns rows ({average(parent.totals.rows)} in"
+                f" {counted(parent.totals.executions, 'execution')})"
             )
         if IN_TEMPLATE in (program.note_of(group) or ""):
             loop = None  # it is the template's
@@ -145,8 +150,8 @@ def _is_recursion(loop: CallSite | None, group: Group) -> bool:
 
 
 def _reads_what_it_writes(program: Program, group: Group) -> bool:
-    """Whether it takes the next of some rows, as of a queue: about each time the same function writes to their
-    table.
+    """Whether it takes the next of some rows, as of a queue: about each time the same function
+    writes to their table.
     """
     table = first_table(group.statement)
     return group.clauses.limits and any(
@@ -158,7 +163,9 @@ def _reads_what_it_writes(program: Program, group: Group) -> bool:
 
 
 def _compares_patterns_alone(group: Group) -> bool:
-    """Whether no IN and no JOIN finds what it finds for each pattern: these would search the table for each."""
+    """Whether no IN and no JOIN finds what it finds for each pattern: these would search the table
+    for each.
+    """
     operators = {one.operator for one in comparisons_of(group.statement) if one.clause != "SET"}
     return bool(operators) and operators <= {"LIKE", "GLOB"}
 
@@ -184,13 +191,13 @@ def library_call(program: Program, group: Group) -> str:
     if group.library_call_ns is not None:
         timed = sum(one.calls for one in group.library_times)
         return (
-            f"; the call of {library or 'a library'} around it takes {duration(group.library_call_ns)}"
-            f" (mean of {count(timed)})"
+            f"; the call of {library or 'a library'} around it takes"
+            f" {duration(group.library_call_ns)} (mean of {count(timed)})"
         )
     if group.around_ns is not None:
         return (
-            f"; {library} was not timed around it, and takes {duration(group.around_ns)} around others of"
-            " its statements (the median): the gain is an estimate"
+            f"; {library} was not timed around it, and takes {duration(group.around_ns)} around"
+            " others of its statements (the median): the gain is an estimate"
         )
     return f"; what {library} takes around it is not known" if library in ONE_QUERY else ""
 
@@ -229,7 +236,9 @@ def _is_of(owner: str, group: Group) -> bool:
 
 
 def _with_as_many_rows(program: Program, group: Group) -> Iterator[Group]:
-    """The queries in the functions around a group that return about as many rows as it has executions."""
+    """The queries in the functions around a group that return about as many rows as it has
+    executions.
+    """
     runs = group.totals.executions
     for function in dict.fromkeys((frame.file, frame.function) for frame in group.path):
         for other in program.queries_with_rows(function, (1 - MATCH) * runs, (1 + MATCH) * runs):
@@ -252,7 +261,9 @@ def _loaded_before(program: Program, group: Group, parent: Group | None, note: s
 
 
 def _loading(program: Program, group: Group, owner: str) -> str:
-    """The note of a lazy load, in a loop as well, of the objects for each of which the group runs; "": of none."""
+    """The note of a lazy load, in a loop as well, of the objects for each of which the group runs;
+    "": of none.
+    """
     for one in _with_as_many_rows(program, group):
         note = program.note_of(one) or ""
         is_outer = note.startswith(LAZY + MANY) or (
@@ -281,13 +292,13 @@ def _one_text(library: str, parent: Group | None, rows_each: float) -> str:
         return f"Load all of it before the loop: {MANY_AT_ONCE[library]}"
     if library and library not in DRIVERS:
         return (
-            f"It is {library} that executes it, once for each call: see in its documentation whether one call gets"
-            " many, or keep what does not change between the calls."
+            f"It is {library} that executes it, once for each call: see in its documentation"
+            " whether one call gets many, or keep what does not change between the calls."
         )
     if parent and rows_each > MANY_ROWS:
         return (
-            "Join the two queries; to read so many rows of each with one WHERE ... IN (...) may take longer"
-            " than it does now."
+            "Join the two queries; to read so many rows of each with one WHERE ... IN (...) may"
+            " take longer than it does now."
         )
     if parent:
         return "Join the two queries, or fetch all of it with one WHERE ... IN (...)."

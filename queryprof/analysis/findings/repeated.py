@@ -1,4 +1,6 @@
-"""Findings about statements that run again as they are: with the same parameters, or as texts that differ in values."""
+"""Findings about statements that run again as they are: with the same parameters, or as texts that
+differ in values.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,23 @@ from queryprof.sql.tokens import parameters_in
 REPEATED_SHARE = 0.5
 LEAST_SAMPLES = 4
 SURE_SAMPLES = 12
-"""Of so many, half are equal in one of twenty recordings where a quarter is (binomial distribution)."""
+"""Of so many, half are equal in one of twenty recordings where a quarter is (binomial
+distribution)."""
 
 TEXT_SHARE = 0.5
 MANY_TEXTS = 50
 CACHED_TEXTS = 128
-"""Prepared statements that a connection of sqlite3 keeps (`cached_statements` of sqlite3.connect)."""
+"""Prepared statements that a connection of sqlite3 keeps (`cached_statements` of
+sqlite3.connect)."""
 
 
-AS_PARAMETERS = "Pass the values as parameters: the text is then prepared once. This also closes the door to SQL injection."
+AS_PARAMETERS = (
+    "Pass the values as parameters: the text is then prepared once. This also closes the door to"
+    " SQL injection."
+)
 AS_MANY = (
-    "Pass the values as parameters, a ? for each value of a list (', '.join('?' * len(values))): one text for each"
-    " length is left. This also closes the door to SQL injection."
+    "Pass the values as parameters, a ? for each value of a list (', '.join('?' * len(values))):"
+    " one text for each length is left. This also closes the door to SQL injection."
 )
 
 
@@ -37,8 +44,8 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
         is_sure = group.samples >= SURE_SAMPLES
         runs = group.totals.executions
         said = (
-            f"{percent(ratio)} of {average(group.samples)} that were sampled had the parameters of one shortly"
-            " before, and nothing was written in between"
+            f"{percent(ratio)} of {average(group.samples)} that were sampled had the parameters of"
+            " one shortly before, and nothing was written in between"
         )
         # One is enough where there are no parameters and nothing is written.
         if group.repeats and not (program.writes or parameters_in(group.statement)):
@@ -69,7 +76,9 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
 
 
 def _is_lazy_load(program: Program, group: Group) -> bool:
-    """Whether it loads an attribute for each row of another query: that loads all of them, the equal ones, too."""
+    """Whether it loads an attribute for each row of another query: that loads all of them, the
+    equal ones, too.
+    """
     note = program.note_of(group) or ""
     return note.startswith(LAZY) and parent_of(program, group) is not None
 
@@ -88,9 +97,9 @@ def re_prepare(program: Program) -> Iterator[Finding | None]:
                 group.steady_ns * min(1.0, prepared) * shares.PREPARED,
                 (
                     (
-                        f"{counted(runs, 'execution')} of about {average(group.texts)} different texts that"
-                        f" differ in their values{'' if group.has_list else ' alone'}: SQLite parses and plans each"
-                        " of them"
+                        f"{counted(runs, 'execution')} of about {average(group.texts)} different"
+                        f" texts that differ in their values{'' if group.has_list else ' alone'}:"
+                        " SQLite parses and plans each of them"
                     ),
                 ),
                 AS_MANY if group.has_list else AS_PARAMETERS,

@@ -12,10 +12,13 @@ from queryprof.sql.tokens import tokens_of
 
 MANY_RETURNED = 2
 """Rows, from which on they are not what count() and sum() make of all that a range leaves."""
-ADDED_UP = "How many rows it adds up is not known: of more than a tenth of the table, an index wins little. --prove measures."
+ADDED_UP = (
+    "How many rows it adds up is not known: of more than a tenth of the table, an index wins"
+    " little. --prove measures."
+)
 OTHERS = (
-    "Other conditions leave rows out, too: how many this index leaves is not known, and of more than a tenth of the"
-    " table it wins little. --prove measures."
+    "Other conditions leave rows out, too: how many this index leaves is not known, and of more"
+    " than a tenth of the table it wins little. --prove measures."
 )
 
 
@@ -34,8 +37,8 @@ def order_note(group: Group) -> str:
 
 NEARLY_ALL = 0.8
 MOST_ROWS = (
-    "It reads most rows: an index wins where these are much wider than what is read of them (of 70% of 60,000 rows it won"
-    " 0.22 to 0.83 as they grew by 500 bytes). --prove measures."
+    "It reads most rows: an index wins where these are much wider than what is read of them (of 70%"
+    " of 60,000 rows it won 0.22 to 0.83 as they grew by 500 bytes). --prove measures."
 )
 
 
@@ -55,7 +58,9 @@ class Left:
 
 
 def folds(group: Group, served: Served | None) -> bool:
-    """Whether a statement makes one row of several: by SQLite's program of it, or else by its text."""
+    """Whether a statement makes one row of several: by SQLite's program of it, or else by
+    its text.
+    """
     if served is None or served.is_other:
         return group.clauses.adds_up or group.clauses.groups
     return served.folds
@@ -67,8 +72,12 @@ def rows_left(group: Group, served: Served | None) -> Left:
     read, returned = totals.full_scan_steps or 0.0, totals.rows_each or 0.0
     adds_up = folds(group, served)
     if served is None or not served.terms:
-        return Left(returned, read if adds_up and returned < MANY_RETURNED else returned,
-                     shares.FETCHED_ROWS, ADDED_UP)  # fmt: skip
+        return Left(
+            returned,
+            read if adds_up and returned < MANY_RETURNED else returned,
+            shares.FETCHED_ROWS,
+            ADDED_UP,
+        )
     terms = {term.lower() for term in served.terms}
     if served.row_steps and served.is_plain:
         makes_fewer = adds_up or (clauses.orders and clauses.limits) or group.is_distinct
@@ -89,7 +98,9 @@ def rows_left(group: Group, served: Served | None) -> Left:
 
 
 def wins_of(served: Served | None, left: Left, read: float) -> tuple[float, float]:
-    """The parts of a scan's calls that its index wins, by the fewest and the most rows that it leaves."""
+    """The parts of a scan's calls that its index wins, by the fewest and the most rows that it
+    leaves.
+    """
     lookup = shares.COVERED_ROWS if served and served.covers else shares.LOOKUP_ROWS
     least, most = (
         shares.scanned(read, rows, left.more, lookup) for rows in (left.least, left.most)

@@ -1,4 +1,6 @@
-"""Threads that execute a statement side by side: what each takes has in it what it waits for the others."""
+"""Threads that execute a statement side by side: what each takes has in it what it waits for the
+others.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ MOST_THREADS = 60
 
 
 def part_alone(group: Group) -> float:
-    """The part of its time that a statement would take if each execution took the median: of threads few wait for each
-    other, and these long. 1 of a single thread.
+    """The part of its time that a statement would take if each execution took the median: of
+    threads few wait for each other, and these long. 1 of a single thread.
     """
     return min(1.0, group.alone_ns / max(group.steady_ns, 1)) if group.threads > 1 else 1.0
 
@@ -21,6 +23,7 @@ def said_of_threads(group: Group) -> str:
         return ""
     number = f"{group.threads} threads" if group.threads < MOST_THREADS else "Many threads"
     return (
-        f"{number} run it: what they wait for each other (the interpreter's lock) is left out. If each took as long as"
-        f" half of them at the most, they were {duration(group.alone_ns)} of {duration(group.steady_ns)}."
+        f"{number} run it: what they wait for each other (the interpreter's lock) is left out. If"
+        f" each took as long as half of them at the most, they were {duration(group.alone_ns)} of"
+        f" {duration(group.steady_ns)}."
     )

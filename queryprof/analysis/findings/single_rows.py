@@ -23,12 +23,15 @@ MOST_ROWS = 2
 
 CHANGES = ("UPDATE", "DELETE")
 
-FETCH_MANY = "Await many rows at once: fetchall(), fetchmany(), or `async for row in cursor`, which fetches 64 at a time."
+FETCH_MANY = (
+    "Await many rows at once: fetchall(), fetchmany(), or `async for row in cursor`, which fetches"
+    " 64 at a time."
+)
 INSERT_MANY = "Await one executemany() of all of them, or of some hundreds at a time."
 
 AT_ONCE = (
-    "Change all of them with one {verb} whose WHERE finds them (a subquery, or UPDATE ... FROM), where SQL"
-    " can compute the new values; else with one executemany()."
+    "Change all of them with one {verb} whose WHERE finds them (a subquery, or UPDATE ... FROM),"
+    " where SQL can compute the new values; else with one executemany()."
 )
 """How it is written without a library."""
 
@@ -45,8 +48,8 @@ def single_inserts(program: Program) -> Iterator[Finding | None]:
                 part_alone(group) * (group.cost_ns - group.steady_ns) * (1 - 1 / runs),
                 (
                     (
-                        f"{counted(runs, 'row')} inserted in {duration(group.steady_ns / runs)} each"
-                        f"{library_call(program, group)}"
+                        f"{counted(runs, 'row')} inserted in {duration(group.steady_ns / runs)}"
+                        f" each{library_call(program, group)}"
                     ),
                 ),
                 ONE_INSERT[library],
@@ -62,11 +65,15 @@ def single_changes(program: Program) -> Iterator[Finding | None]:
             continue  # the loop is around transactions, and their commits are what takes long
         runs, parent = group.totals.statement_executions, parent_of(program, group)
         of_each = duration(group.steady_ns / runs)
-        changed = f"{counted(runs, 'execution')} of {of_each} each, which change {counted(group.rows, 'row')}"
+        changed = (
+            f"{counted(runs, 'execution')} of {of_each} each, which change"
+            f" {counted(group.rows, 'row')}"
+        )
         evidence = [f"{changed}{library_call(program, group)}"]
         if parent:
             evidence.append(
-                f"as often as {shortened(parent.statement, 80)} returns rows ({counted(parent.rows, 'row')})"
+                f"as often as {shortened(parent.statement, 80)} returns rows"
+                f" ({counted(parent.rows, 'row')})"
             )
         yield program.finding(
             "single_changes",
@@ -104,8 +111,8 @@ def _awaited(program: Program, group: Group, calls: int, done: str, fix: str) ->
         group.handed_ns * (1 - 1 / calls),
         (
             (
-                f"{counted(calls, 'row')} {done} by a call each: handing it to a thread and back takes"
-                f" {duration(each_ns)}, the driver {duration(group.steady_ns / calls)}"
+                f"{counted(calls, 'row')} {done} by a call each: handing it to a thread and back"
+                f" takes {duration(each_ns)}, the driver {duration(group.steady_ns / calls)}"
             ),
         ),
         fix,

@@ -14,7 +14,8 @@ from queryprof.analysis.findings.libraries import (
     ROWS_AT_ONCE,
     is_unknown,
 )
-from queryprof.analysis.findings.program import HEAVY_SHARE, MOST_NEAR, Program
+from queryprof.analysis.findings.program import Program
+from queryprof.analysis.findings.recorded import HEAVY_SHARE, MOST_NEAR
 from queryprof.analysis.units import average, counted, duration
 from queryprof.model import Frame
 
@@ -28,27 +29,31 @@ FEW_IN_ONE = 5
 """Executions in one transaction, up to which its loop is around the transaction."""
 
 BATCH_ROWS = 500
-"""Of a write, from which on it is a batch: a commit costs as much as some hundred rows (sqlite3_commits)."""
+"""Of a write, from which on it is a batch: a commit costs as much as some hundred rows
+(sqlite3_commits)."""
 
 EACH = 0.8
 """Commits for each write, from which on each write has its own."""
 
 NEAR = 2
-"""Frames of a call path in which a statement and its commit are near: its function and the caller."""
+"""Frames of a call path in which a statement and its commit are near: its function and the
+caller."""
 
 MEANWHILE = "It keeps other writers waiting up to its end: slow work belongs before it."
 
 BY_ITSELF = (
-    " Where each item must be kept by itself: one COMMIT for all that is written of it, and a write-ahead log with"
-    " PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
+    " Where each item must be kept by itself: one COMMIT for all that is written of it, and a"
+    " write-ahead log with PRAGMA synchronous = NORMAL, where COMMIT syncs nothing."
 )
 """What else there is for a loop that has no end, or whose turns take long."""
 
 ITS_OWN_COMMIT = (
-    "Each call of {library} commits by itself here, and would end a transaction around the loop: look in its"
-    " documentation for a call that takes all of it, or an argument that leaves the commit to you."
+    "Each call of {library} commits by itself here, and would end a transaction around the loop:"
+    " look in its documentation for a call that takes all of it, or an argument that leaves the"
+    " commit to you."
 )
-"""What there is for a library that is not known, which writes and commits in one call of the program."""
+"""What there is for a library that is not known, which writes and commits in one call of the
+program."""
 
 READ_LOCK_BYTES = 200
 """What SQLite reads of the file to see whether it has changed, and little more."""
@@ -71,12 +76,14 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             continue  # each request is a transaction, as it should be
         commits = commits_of(program, group, by_function)
         committed = sum(one.totals.executions for one in commits)
-        # Locks are not known everywhere. What changes more than the cache holds syncs before its commit, too.
+        # Locks are not known everywhere. What changes more than the cache holds syncs before its
+        # commit, too.
         has_own = is_known or (group.files.syncs >= EACH * writes > committed)
         doubt, most = "", Severity.HIGH
         library = program.library(group.statement)
         if has_own:
-            # A write-ahead log is synced each thousandth page, by a checkpoint: by one transaction, too.
+            # A write-ahead log is synced each thousandth page, by a checkpoint: by one transaction,
+            # too.
             is_each_synced = 2 * group.files.syncs >= number
             cost_ns = group.files.sync_ns * is_each_synced + group.files.write_ns
             alone = "" if committed else " (no BEGIN before them)"
@@ -88,10 +95,14 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             fix = _one_transaction(
                 program,
                 group,
-                ITS_OWN_COMMIT.format(library=library)
-                if is_unknown(library)
-                else "Put one transaction around it: BEGIN before it, COMMIT after it. Without one,"
-                " executemany() commits each row, too.",
+                (
+                    ITS_OWN_COMMIT.format(library=library)
+                    if is_unknown(library)
+                    else (
+                        "Put one transaction around it: BEGIN before it, COMMIT after it. Without"
+                        " one, executemany() commits each row, too."
+                    )
+                ),
             )
         elif commits and not is_many:
             places = frozenset((g.statement, g.site.frame) for g in commits)
@@ -129,8 +140,8 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
 def commits_of(
     program: Program, group: Group, by_function: Mapping[Function, list[Group]]
 ) -> list[Group]:
-    """The commits of a statement's transactions: in the same turn of a loop; where none is known, in its function
-    or the one that calls it, and about as many as its writes.
+    """The commits of a statement's transactions: in the same turn of a loop; where none is known,
+    in its function or the one that calls it, and about as many as its writes.
 
     Args:
         by_function: what changes a database, by the functions on its paths.
@@ -167,7 +178,9 @@ def _functions(program: Program, group: Group) -> set[Function]:
 def _sharing(
     program: Program, groups: Sequence[Group], by_function: Mapping[Function, list[Group]]
 ) -> list[Group]:
-    """What changes a database in a function on the path of one of some groups; of each the first."""
+    """What changes a database in a function on the path of one of some groups; of each the
+    first.
+    """
     functions = {function for group in groups for function in _functions(program, group)}
     return list(
         {
@@ -179,8 +192,8 @@ def _sharing(
 
 
 def _is_with(program: Program, group: Group, commit: Group) -> bool | None:
-    """Whether a statement is executed in the same turn of a loop as a commit; None: no loop is known, and they
-    are in one function or the one that calls it.
+    """Whether a statement is executed in the same turn of a loop as a commit; None: no loop is
+    known, and they are in one function or the one that calls it.
     """
     ours, theirs = program.path_of(group), program.path_of(commit)
     functions = [(frame.file, frame.function) for frame in theirs]
@@ -223,7 +236,9 @@ def _writes_with(
 
 
 def has_own_commits(program: Program, group: Group) -> bool:
-    """Whether about each execution of a statement is in a transaction of its own, or that of few others."""
+    """Whether about each execution of a statement is in a transaction of its own, or that of few
+    others.
+    """
     commits = commits_of(program, group, changing_by_function(program))
     committed = sum(one.totals.executions for one in commits)
     own = max(committed, program.own_transactions(group), group.files.syncs)
@@ -236,8 +251,8 @@ def _are_many(program: Program, transactions: int, cost_ns: float) -> bool:
 
 
 def statements_alone(program: Program) -> Iterator[Finding | None]:
-    """Statements of one function that each are a transaction, and are too few to be found one by one: they
-    create tables, or write to several.
+    """Statements of one function that each are a transaction, and are too few to be found one by
+    one: they create tables, or write to several.
     """
     for groups in program.by_function.values():
         alone = [
@@ -260,29 +275,40 @@ def statements_alone(program: Program) -> Iterator[Finding | None]:
             most,
             cost_ns * (1 - 1 / number),
             (
-                f"{counted(len(alone), 'statement')} of this function, {counted(number, 'execution')}",
+                (
+                    f"{counted(len(alone), 'statement')} of this function,"
+                    f" {counted(number, 'execution')}"
+                ),
                 "each is a transaction of its own (no BEGIN before them)",
                 f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}",
             ),
-            f"Put one transaction around them: BEGIN before the first, COMMIT after the last. {MEANWHILE}",
+            "Put one transaction around them: BEGIN before the first, COMMIT after the last."
+            f" {MEANWHILE}",
             program.loop_of(most),
         )
 
 
 def _of_several(writes_each: float, rows_each: float) -> tuple[str, Severity]:
-    """The doubt where a commit is of so many writes of so many rows each, and the severity of the finding at
-    the most.
+    """The doubt where a commit is of so many writes of so many rows each, and the severity of the
+    finding at the most.
     """
     if rows_each >= BATCH_ROWS:
         return (
-            f"Each commit is of {average(rows_each)} rows: a batch, between two of which others can write."
-        ), Severity.LOW
+            (
+                f"Each commit is of {average(rows_each)} rows: a batch, between two of which others"
+                " can write."
+            ),
+            Severity.LOW,
+        )
     if writes_each <= 1.5:
         return "", Severity.HIGH
     return (
-        f"Each commit is of about {average(writes_each)} writes: they stay one transaction where one must not"
-        " be lost without the others."
-    ), Severity.LOW if writes_each > FEW_IN_ONE else Severity.MEDIUM
+        (
+            f"Each commit is of about {average(writes_each)} writes: they stay one transaction"
+            " where one must not be lost without the others."
+        ),
+        Severity.LOW if writes_each > FEW_IN_ONE else Severity.MEDIUM,
+    )
 
 
 def _around_the_loop(program: Program, group: Group, commits: Sequence[Group]) -> str:
@@ -312,7 +338,9 @@ def _spans_of(program: Program, group: Group) -> int:
 
 
 def _writes_of(group: Group) -> int:
-    """Its executions that were not refused; of an executemany the rows, which are executions of SQLite's."""
+    """Its executions that were not refused; of an executemany the rows, which are executions of
+    SQLite's.
+    """
     if group.calls_of.get("executemany"):
         return group.rows
     return max(0, group.totals.executions - group.totals.errors)
@@ -332,7 +360,7 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
         quick = (group.totals.mean_ns or LOCK_READ_NS) < LOCK_READ_NS
         is_mapped = program.library(group.statement) in ONE_QUERY and program.loop_of(group)
         if is_mapped or program.path_of(group) != group.path:
-            continue  # what an object mapper costs for each is more than the lock; or a client's requests
+            continue  # an object mapper costs more than the lock; or they are a client's requests
         if group.reads and runs >= 10 * FEW and locks and quick and not files.syncs:
             yield program.finding(
                 "autocommit_reads",
@@ -341,15 +369,21 @@ def autocommit_reads(program: Program) -> Iterator[Finding | None]:
                 (
                     (
                         f"{counted(runs, 'read')} of {duration(group.totals.mean_ns)}, each in a"
-                        " transaction of its own: SQLite locks the file, looks whether it has changed,"
-                        " and unlocks it"
+                        " transaction of its own: SQLite locks the file, looks whether it has"
+                        " changed, and unlocks it"
                     ),
                 ),
-                f"It is {library} that reads in transactions of its own: keep what does not change between its calls, or"
-                " let the database have a write-ahead log (PRAGMA journal_mode = WAL)."
-                if is_unknown(library := program.library(group.statement))
-                else "Put them into one transaction (BEGIN before the loop, COMMIT after it): the file is"
-                " locked once. Or use a write-ahead log (PRAGMA journal_mode = WAL).",
+                (
+                    f"It is {library} that reads in transactions of its own: keep what does not"
+                    " change between its calls, or let the database have a write-ahead log (PRAGMA"
+                    " journal_mode = WAL)."
+                    if is_unknown(library := program.library(group.statement))
+                    else (
+                        "Put them into one transaction (BEGIN before the loop, COMMIT after it):"
+                        " the file is locked once. Or use a write-ahead log (PRAGMA journal_mode ="
+                        " WAL)."
+                    )
+                ),
                 program.loop_of(group),
                 doubt="The gain is an estimate.",
             )

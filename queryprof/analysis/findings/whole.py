@@ -13,9 +13,9 @@ BUSY = "busy time"
 
 
 def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
-    """The time that shares are of, in ns, and what it is called: that of the spans, where there are any; of a
-    server that has none, how long it was busy; else of the run, or of the processes that execute something, all
-    together.
+    """The time that shares are of, in ns, and what it is called: that of the spans, where there are
+    any; of a server that has none, how long it was busy; else of the run, or of the processes that
+    execute something, all together.
     """
     executing = {aggregate.thread.process_id for aggregate in profile.aggregates}
     walls = [one.wall_ns for one in profile.processes if one.id in executing]
@@ -29,8 +29,9 @@ def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
 
 
 def _busy_ns(profile: Profile) -> int:
-    """How long the threads of a program that serves requests ran, or were in the database; 0: it serves none (a test
-    that makes requests itself), or it is not known. A server waits for requests most of its time.
+    """How long the threads of a program that serves requests ran, or were in the database; 0: it
+    serves none (a test that makes requests itself), or it is not known. A server waits for requests
+    most of its time.
     """
     stacks = [one.stack for one in profile.stack_samples]
     stacks += [one.stack for one in profile.exemplars]

@@ -28,8 +28,8 @@ from queryprof.analysis.units import average, counted, rows_of_scan
 from queryprof.analysis.units import rows as rows_of
 
 AFTER_OFFSET = (
-    " OFFSET still reads what it leaves out: far pages go on after the last row of the one before (WHERE"
-    " key > ?)."
+    " OFFSET still reads what it leaves out: far pages go on after the last row of the one before"
+    " (WHERE key > ?)."
 )
 BUILD_STEPS = 8
 """VM steps for each row of an automatic index: Column (of two columns), Noop, Rowid, MakeRecord,
@@ -37,8 +37,8 @@ FilterAdd, IdxInsert, Next (EXPLAIN of such a statement; https://www.sqlite.org/
 """
 
 MANY_LOOKED_UP = 100
-"""Rows, from which on an index that has all that is read of them wins more than one on what is compared: of 400 of
-40,000 rows 0.99 in place of 0.79.
+"""Rows, from which on an index that has all that is read of them wins more than one on what is
+compared: of 400 of 40,000 rows 0.99 in place of 0.79.
 """
 
 ONCE = 2
@@ -55,8 +55,8 @@ def correlated_subquery(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * (1 - shares.needed(totals)),
             (
                 (
-                    f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)} VM"
-                    f" steps to return {rows_of(totals.rows_each or 0)}"
+                    f"{counted(totals.executions, 'execution')} of {average(totals.vm_steps or 0)}"
+                    f" VM steps to return {rows_of(totals.rows_each or 0)}"
                 ),
                 _step(group, CORRELATED),
             ),
@@ -130,8 +130,8 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             group.steady_ns * wins[0],
             (
                 (
-                    f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} each to return"
-                    f" {average(returned)}{_made_of(needed, returned)}"
+                    f"{counted(totals.executions, 'execution')} read {rows_of_scan(read)} each to"
+                    f" return {average(returned)}{_made_of(needed, returned)}"
                 ),
                 _step(group, SCAN),
             ),
@@ -144,24 +144,41 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
             )
             + _and_loaded_before(program, group),
             program.loop_of(group),
-            code=""
-            if served and (served.still_scans or (is_unknown and not covering.code))
-            else covering.code or _code(program, group),
-            doubt="It ran once: a report may have to read all."
-            if totals.executions <= ONCE
-            else PREFIX
-            if is_prefix
-            else "The index is searched by a range: how much that leaves to read, --prove measures."
-            if is_wide
-            else left.doubt
-            if is_unknown
-            else MOST_ROWS
-            if is_most
-            else FETCHED
-            if is_looked_up
-            else "No index is known that serves it: it may have to read all."
-            if served and not (served.code or served.is_other)
-            else "",
+            code=(
+                ""
+                if served and (served.still_scans or (is_unknown and not covering.code))
+                else covering.code or _code(program, group)
+            ),
+            doubt=(
+                "It ran once: a report may have to read all."
+                if totals.executions <= ONCE
+                else (
+                    PREFIX
+                    if is_prefix
+                    else (
+                        "The index is searched by a range: how much that leaves to read, --prove"
+                        " measures."
+                        if is_wide
+                        else (
+                            left.doubt
+                            if is_unknown
+                            else (
+                                MOST_ROWS
+                                if is_most
+                                else (
+                                    FETCHED
+                                    if is_looked_up
+                                    else (
+                                        "No index is known that serves it: it may have to read all."
+                                        if served and not (served.code or served.is_other)
+                                        else ""
+                                    )
+                                )
+                            )
+                        )
+                    )
+                )
+            ),
             most=_most(
                 served,
                 totals.executions <= ONCE,
@@ -171,11 +188,13 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
 
 
 MANY_FETCHED = 0.05
-"""Of the rows of a table: what looking up each of them takes depends on how wide they are, and where they lie."""
+"""Of the rows of a table: what looking up each of them takes depends on how wide they are, and
+where they lie."""
 
 FETCHED = (
-    "It returns a twentieth of the table and more, and each of these rows would be looked up by itself (of 5%"
-    " and of 7% an index won 0.23 and 0.02 of the time, by their width and where they lie). --prove measures."
+    "It returns a twentieth of the table and more, and each of these rows would be looked up by"
+    " itself (of 5% and of 7% an index won 0.23 and 0.02 of the time, by their width and where they"
+    " lie). --prove measures."
 )
 
 
@@ -216,34 +235,6 @@ def _and_loaded_before(program: Program, group: Group) -> str:
     return " " + loaded_before(program.library(group.statement), note)
 
 
-def virtual_scan(program: Program) -> Iterator[Finding | None]:
-    """Of a full-text table (https://www.sqlite.org/fts5.html), whose plan 0 is a scan."""
-    for group in program.groups:
-        totals = group.totals
-        scans = [
-            step.strip()
-            for plan in group.plans
-            for step in plan
-            if step.strip().endswith("VIRTUAL TABLE INDEX 0:")
-        ]
-        if scans and group.clauses.chooses and works_hard(totals.vm_steps, totals.rows_each or 0.0):
-            yield program.finding(
-                "full_scan",
-                group,
-                group.steady_ns * (1 - ((totals.rows_each or 0.0) + 1) / (totals.vm_steps or 1.0)),
-                (
-                    (
-                        f"{counted(totals.executions, 'execution')} take {average(totals.vm_steps)} VM"
-                        f" steps each to return {rows_of(totals.rows_each or 0)}"
-                    ),
-                    scans[0],
-                ),
-                "A virtual table has no index on a column: a full-text table is searched by MATCH"
-                " (WHERE table MATCH 'column:word'); or keep the column in an ordinary table.",
-                program.loop_of(group),
-            )
-
-
 def _fired_scan(program: Program, group: Group) -> Finding | None:
     """Of a write that does not scan itself."""
     totals = group.totals
@@ -253,12 +244,13 @@ def _fired_scan(program: Program, group: Group) -> Finding | None:
         group.steady_ns * (1 - 1 / max(totals.full_scan_steps or 0.0, 1)),
         (
             (
-                f"{counted(totals.executions, 'execution')} read {rows_of_scan(totals.full_scan_steps or 0)}"
-                " each from end to end, which the statement itself does not"
+                f"{counted(totals.executions, 'execution')} read"
+                f" {rows_of_scan(totals.full_scan_steps or 0)} each from end to end, which the"
+                " statement itself does not"
             ),
         ),
-        "A trigger of its table, or a foreign key that refers to it, reads another table: create an index on"
-        " the column that the trigger compares, or that refers (REFERENCES).",
+        "A trigger of its table, or a foreign key that refers to it, reads another table: create an"
+        " index on the column that the trigger compares, or that refers (REFERENCES).",
         program.loop_of(group),
     )
 
@@ -285,7 +277,10 @@ def _most(served: Served | None, is_once: bool, is_wide: bool) -> Severity:
 
 def _index_fix(served: Served | None, columns: str, is_unknown: bool) -> str:
     if columns and is_unknown and not (served and served.covering):
-        return f"An index on what it compares ({columns}) wins where few rows have one value of it: --prove measures."
+        return (
+            f"An index on what it compares ({columns}) wins where few rows have one value of it:"
+            " --prove measures."
+        )
     if columns:
         several = "indexes" if served and served.code.count("CREATE") > 1 else "an index"
         measure = (
@@ -308,7 +303,9 @@ def _code(program: Program, group: Group) -> str:
 
 
 def stops_early(group: Group) -> bool:
-    """Whether it sorts rows of a table to take the first of them, which an index in that order has."""
+    """Whether it sorts rows of a table to take the first of them, which an index in that
+    order has.
+    """
     sorts = any(signs_of(plan).temporary == ("ORDER BY",) for plan in group.plans)
     return sorts and group.clauses.limits and not group.clauses.groups
 
@@ -341,17 +338,17 @@ def temp_btree_sort(program: Program) -> Iterator[Finding | None]:
             _unless_changed(
                 program,
                 group,
-                "Create an index in the order of ORDER BY (the compared columns first): the rows then"
-                " come sorted"
+                "Create an index in the order of ORDER BY (the compared columns first): the rows"
+                " then come sorted"
                 + (", and LIMIT stops after the first." if limited else "")
                 + (AFTER_OFFSET if group.clauses.skips else "")
                 + (", and no more are made than the program takes." if takes_few > limited else "")
                 + ("" if takes_few else "."),
             ),
             code=_code(program, group) if sorts_less(program, group) else "",
-            doubt=""
-            if takes_few
-            else "All rows are returned: the sort is only a part of the time.",
+            doubt=(
+                "" if takes_few else "All rows are returned: the sort is only a part of the time."
+            ),
             most=Severity.HIGH if takes_few else Severity.MEDIUM,
         )
 

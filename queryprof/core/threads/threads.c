@@ -19,8 +19,6 @@ static struct {
     qp_names names;
 } state;
 
-QP_THREAD_LOCAL qp_local qp_here;
-
 int qp_threads_start(PyInterpreterState *owner)
 {
     state.owner = owner;

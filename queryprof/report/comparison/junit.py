@@ -21,9 +21,13 @@ def comparison_junit(
     failures = list(failed)
     cases: list[StatementChange | Change] = [*comparison.statements, *comparison.whole]
     suite = ET.Element(
-        "testsuite", name="queryprof compare", tests=str(len(cases)), failures=str(len(failures)),
-        errors="0", skipped="0",
-    )  # fmt: skip
+        "testsuite",
+        name="queryprof compare",
+        tests=str(len(cases)),
+        failures=str(len(failures)),
+        errors="0",
+        skipped="0",
+    )
     for case in cases:
         place = where(case, places) if isinstance(case, StatementChange) else ""
         element = ET.SubElement(

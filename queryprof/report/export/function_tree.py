@@ -1,7 +1,7 @@
 """cProfile's statistics as a tree of functions, callers above what they call.
 
-cProfile keeps callers, not whole stacks: below a function with several callers, the times are shared
-out as the callers' are, an estimate, as viewers of such files do.
+cProfile keeps callers, not whole stacks: below a function with several callers, the times are
+shared out as the callers' are, an estimate, as viewers of such files do.
 """
 
 from __future__ import annotations

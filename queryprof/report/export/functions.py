@@ -1,9 +1,9 @@
 """cProfile's statistics with the statements of a trace as leaves.
 
 cProfile shows a driver's method as one leaf, whatever it executed. What a function spent in it is
-split among the statements that the trace has from there, by their time; what the trace does not have
-(other drivers, iteration, calls from a library's own code) stays with the method. So the sum of all
-own times stays what it was.
+split among the statements that the trace has from there, by their time; what the trace does not
+have (other drivers, iteration, calls from a library's own code) stays with the method. So the sum
+of all own times stays what it was.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 The format is that of profile.Profile.dump_stats (CPython, Lib/profile.py): a marshalled dict from
 (file, line, function) to (primitive calls, calls, own time, time with what it called, callers), in
-seconds; callers are the same by function. Statements are its leaves: they have the time of their own.
+seconds; callers are the same by function. Statements are its leaves: they have the time of their
+own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Figures = list[float]
 
 
 def pstats_file(weights: list[Weight]) -> bytes:
-    """The statistics. A function's time is counted once for each path, however often it is in it."""
+    """The statistics. A function's time is counted once for each path, however often it is
+    in it.
+    """
     nodes: dict[Node, Figures] = {ROOT: [0, 0, 0, 0]}
     callers: dict[Node, dict[Node, Figures]] = {}
 

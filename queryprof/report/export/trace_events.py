@@ -1,5 +1,5 @@
-"""Trace events, for chrome://tracing, Perfetto and speedscope: the slowest executions by thread, and
-the timeline as counters (the Trace Event Format, Google). Times are in us.
+"""Trace events, for chrome://tracing, Perfetto and speedscope: the slowest executions by thread,
+and the timeline as counters (the Trace Event Format, Google). Times are in us.
 """
 
 from __future__ import annotations
@@ -26,26 +26,44 @@ def trace_events_file(profile: Profile) -> bytes:
     events: list[dict[str, Any]] = []
     for one in sorted(profile.exemplars, key=lambda one: one.started_unix_ns):
         number = threads.setdefault(one.thread, len(threads) + 1)
-        events.append({
-            "ph": "X", "name": visible(one.statement[:200]), "cat": "sql", "tid": number,
-            "pid": pids[one.thread.process_id], "ts": (one.started_unix_ns - start_ns) / 1000,
-            "dur": one.duration_ns / 1000, "args": _arguments(one, places),
-        })  # fmt: skip
+        events.append(
+            {
+                "ph": "X",
+                "name": visible(one.statement[:200]),
+                "cat": "sql",
+                "tid": number,
+                "pid": pids[one.thread.process_id],
+                "ts": (one.started_unix_ns - start_ns) / 1000,
+                "dur": one.duration_ns / 1000,
+                "args": _arguments(one, places),
+            }
+        )
     for thread, number in threads.items():
-        events.append({
-            "ph": "M", "name": "thread_name", "pid": pids[thread.process_id], "tid": number,
-            "args": {"name": visible(thread.name)},
-        })  # fmt: skip
+        events.append(
+            {
+                "ph": "M",
+                "name": "thread_name",
+                "pid": pids[thread.process_id],
+                "tid": number,
+                "args": {"name": visible(thread.name)},
+            }
+        )
     first = next(iter(pids.values()), 0)
     for moment in timeline_of(profile, INTERVALS).moments:
         for name, figures in (
             ("database", {"busy percent": round(moment.busy * 100, 2)}),
             ("calls a second", {"calls": round(moment.calls_per_s)}),
         ):
-            events.append({
-                "ph": "C", "name": name, "pid": first, "tid": 0, "ts": moment.start_ns / 1000,
-                "args": figures,
-            })  # fmt: skip
+            events.append(
+                {
+                    "ph": "C",
+                    "name": name,
+                    "pid": first,
+                    "tid": 0,
+                    "ts": moment.start_ns / 1000,
+                    "args": figures,
+                }
+            )
     # First: a file of ours is known by its beginning.
     exporter = {"exporter": f"queryprof {__version__}"}
     document = {"otherData": exporter, "displayTimeUnit": "ms", "traceEvents": events}
@@ -56,6 +74,8 @@ def _arguments(one: Exemplar, places: Places) -> dict[str, Any]:
     stack = [visible(places.frame(frame)) for frame in one.stack or one.path]
     known = {"span": one.span, "sql": one.sql, "parameters": one.parameters}
     return {
-        "operation": one.operation, "rows": one.rows, "stack": stack,
+        "operation": one.operation,
+        "rows": one.rows,
+        "stack": stack,
         **{name: visible(value) for name, value in known.items() if value},
-    }  # fmt: skip
+    }

@@ -24,4 +24,7 @@ def _annotation(finding: Finding, places: Places) -> str:
         line = f"line={frame.line}," if frame.line else ""
         place = f"file={github_property(places.file(frame.file))},{line}"
     name = github_property(finding.category)
-    return f"::{COMMANDS[finding.severity]} {place}title=queryprof {name}::{github_data(message(finding))}"
+    return (
+        f"::{COMMANDS[finding.severity]} {place}title=queryprof"
+        f" {name}::{github_data(message(finding))}"
+    )

@@ -20,7 +20,10 @@ def findings_markdown(findings: Sequence[Finding], places: Places, unknown: Sequ
 def _section(number: int, finding: Finding, places: Places) -> str:
     lines = [
         f"### {number}. {markdown(title(finding))}",
-        f"**{finding.severity}**, {markdown(gain(finding))}: {markdown_code(change_at(finding, places))}",
+        (
+            f"**{finding.severity}**, {markdown(gain(finding))}:"
+            f" {markdown_code(change_at(finding, places))}"
+        ),
     ]
     if finding.statement:
         lines.append(markdown_code(finding.statement))

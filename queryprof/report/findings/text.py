@@ -46,7 +46,10 @@ def together(findings: Sequence[Finding]) -> str:
         return ""
     whole_ns = first.gain_ns / first.share
     gain_ns = min(sum(one.gain_ns for one in chosen), whole_ns)
-    return f"{COUNTS[len(chosen)]} can win up to {duration(gain_ns)} of {duration(whole_ns)} (the {first.whole})"
+    return (
+        f"{COUNTS[len(chosen)]} can win up to {duration(gain_ns)} of {duration(whole_ns)} (the"
+        f" {first.whole})"
+    )
 
 
 def hint(findings: Sequence[Finding]) -> str:
@@ -54,8 +57,8 @@ def hint(findings: Sequence[Finding]) -> str:
     if not any(one.whole == BUSY for one in findings):
         return ""
     return (
-        "Its requests are not marked: with queryprof.WsgiMiddleware or AsgiMiddleware around the application"
-        " each has its queries and its time"
+        "Its requests are not marked: with queryprof.WsgiMiddleware or AsgiMiddleware around the"
+        " application each has its queries and its time"
     )
 
 

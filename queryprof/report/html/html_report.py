@@ -59,8 +59,8 @@ PAGE = """<!doctype html>
 <style>{style}</style>
 </head>
 <body>
-<div id="app"><noscript><p>This report needs JavaScript, which is off. It asks nothing from anywhere:
-everything is in this file.</p></noscript></div>
+<div id="app"><noscript><p>This report needs JavaScript, which is off. It loads nothing from the
+network: everything is in this file.</p></noscript></div>
 <script id="data" type="application/json"{encoding}>{data}</script>
 <script>{script}</script>
 </body>
@@ -78,11 +78,15 @@ def html_page(data: dict[str, Any], title: str) -> str:
     style, script = _parts()
     policy = "; ".join(
         (
-            "default-src 'none'", f"script-src '{_hash(script)}'", f"style-src '{_hash(style)}'",
-            "img-src data:", "base-uri 'none'", "form-action 'none'",
+            "default-src 'none'",
+            f"script-src '{_hash(script)}'",
+            f"style-src '{_hash(style)}'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
             "require-trusted-types-for 'script'",
         )
-    )  # fmt: skip
+    )
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     is_large = len(text) > LARGE_BYTES
     packed = zlib.compress(text.encode("utf-8"), 9) if is_large else b""

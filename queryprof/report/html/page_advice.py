@@ -1,4 +1,6 @@
-"""What was proved on a copy of the database, for the page: the curve of the changes, and the statements."""
+"""What was proved on a copy of the database, for the page: the curve of the changes, and the
+statements.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,14 @@ def advice_data(advice: Advice, numbers: Numbers) -> dict[str, Any]:
         ],
         "proofs": [
             {
-                **numbers.mention(proof.statement), "before_ns": round(proof.before.ns),
-                "after_ns": round(proof.after.ns), "says": numbers.text(_verdict(proof)),
+                **numbers.mention(proof.statement),
+                "before_ns": round(proof.before.ns),
+                "after_ns": round(proof.after.ns),
+                "says": numbers.text(_verdict(proof)),
             }
             for proof in changed[:PROOFS]
         ],
-    }  # fmt: skip
+    }
 
 
 def _verdict(proof: Proof) -> str:

@@ -1,7 +1,7 @@
 """The data of the page: columns and one table of strings, so that large reports stay small.
 
-Everything is of the Report, as in every other format. A text is its number in `strings`, a call site
-its number in `sites`, a statement its number in `statements`; -1 is none.
+Everything is of the Report, as in every other format. A text is its number in `strings`, a call
+site its number in `sites`, a statement its number in `statements`; -1 is none.
 """
 
 from __future__ import annotations
@@ -111,8 +111,18 @@ class _Page:
 
     def data(self) -> dict[str, Any]:
         report, overview, ranking = self._report, self._report.overview, self._report.ranking
-        names = ("run_ns", "process_ns", "database_ns", "database_share", "executions", "statements", "errors",
-                 "rows", "profiler_ns", "processes")  # fmt: skip
+        names = (
+            "run_ns",
+            "process_ns",
+            "database_ns",
+            "database_share",
+            "executions",
+            "statements",
+            "errors",
+            "rows",
+            "profiler_ns",
+            "processes",
+        )
         unknown = tuple(unknown_causes(report))
         found = {
             "facts": {
@@ -120,7 +130,8 @@ class _Page:
                 "command": self._numbers.text(self._places.command(overview.command)),
                 "started": self._numbers.text(_instant(report.profile.processes)),
                 "databases": self._numbers.text(self._databases()),
-                "vital": ranking.vital, "vital_share": ranking.vital_share,
+                "vital": ranking.vital,
+                "vital_share": ranking.vital_share,
                 "places": ranking.count if overview.calls else 0,
             },
             "cautions": [self._numbers.text(caution) for caution in overview.cautions],
@@ -135,8 +146,14 @@ class _Page:
             "headline": self._headline(),
             "spans": [self._span(each) for each in report.spans[:SPANS]],
             "repeats": [
-                {"each": one.each, "spans": one.spans, "most": one.most, "span": self._numbers.text(one.span),
-                 **self._numbers.mention(one.statement), "site": self._numbers.site(one.site.frame)}
+                {
+                    "each": one.each,
+                    "spans": one.spans,
+                    "most": one.most,
+                    "span": self._numbers.text(one.span),
+                    **self._numbers.mention(one.statement),
+                    "site": self._numbers.site(one.site.frame),
+                }
                 for one in report.repeats[:SPANS]
             ],
             "slowest": self._spans.slowest(),
@@ -144,14 +161,16 @@ class _Page:
             "loops": [self._loop(loop) for loop in report.loops],
             "locks": self._locks(),
             "tree": tree_columns(
-                call_tree(report.profile.aggregates), self._before.tree if self._before else None,
-                self._numbers, self._places,
+                call_tree(report.profile.aggregates),
+                self._before.tree if self._before else None,
+                self._numbers,
+                self._places,
             ),
             "errors": self._errors(),
             "statements": self._statements.columns(),
             "details": self._statements.details(self._findings),
             "processes": [self._process(one) for one in report.profile.processes[:PROCESSES]],
-        }  # fmt: skip
+        }
         found["source"] = self._statements.sources(self._source) if self._source else {}
         found["footer"] = self._footer()
         return found
@@ -175,7 +194,9 @@ class _Page:
         return ranking.bottlenecks[: min(max(ranking.vital, notable), PARETO_ROWS)]
 
     def _headline(self) -> list[int]:
-        """The first finding in a sentence, and what the first ones win together; empty: there is none."""
+        """The first finding in a sentence, and what the first ones win together; empty: there is
+        none.
+        """
         lines = [headline(one, self._places) for one in self._findings[:1]]
         lines += filter(None, [together(self._findings)])
         return [self._numbers.text(line) for line in lines]
@@ -226,11 +247,16 @@ class _Page:
 
     def _span(self, found: SpanFinding) -> dict[str, Any]:
         return {
-            "name": self._numbers.text(found.span.name), "count": found.span.count,
-            "mean_ns": found.wall.mean_ns, "p95_ns": found.wall.p95_ns, "max_ns": found.wall.max_ns,
-            "database_share": found.database_share, "queries_mean": found.queries.mean_ns,
-            "queries_max": found.queries.max_ns, "errors": found.span.errors,
-        }  # fmt: skip
+            "name": self._numbers.text(found.span.name),
+            "count": found.span.count,
+            "mean_ns": found.wall.mean_ns,
+            "p95_ns": found.wall.p95_ns,
+            "max_ns": found.wall.max_ns,
+            "database_share": found.database_share,
+            "queries_mean": found.queries.mean_ns,
+            "queries_max": found.queries.max_ns,
+            "errors": found.span.errors,
+        }
 
     def _loop(self, found: LoopFinding) -> dict[str, Any]:
         loop = found.loop
@@ -240,19 +266,22 @@ class _Page:
                 f"{loop.kind} in {loop.thread.name}: ran {duration(loop.run_ns)}{busy},"
                 f" blocked {counted(sum(one.stall.count for one in found.stalls), 'time')}"
             ),
-            "timer": _curve(loop.timer_lag), "beat": _curve(loop.beat_lag),
+            "timer": _curve(loop.timer_lag),
+            "beat": _curve(loop.beat_lag),
             "events": self._spans.stalls(loop),
             "stalls": [
                 {
                     "site": self._numbers.site(one.site.frame or one.stall.function),
                     **self._numbers.mention(one.causes[0].statement if one.causes else ""),
-                    "count": one.stall.count, "max_ns": one.stall.max_ns,
-                    "total_ns": one.stall.total_ns, "delay_ns": one.delay_ns,
+                    "count": one.stall.count,
+                    "max_ns": one.stall.max_ns,
+                    "total_ns": one.stall.total_ns,
+                    "delay_ns": one.delay_ns,
                     "database_share": one.stall.database_ns / (one.stall.total_ns or 1),
                 }
                 for one in found.stalls[:STALLS]
             ],
-        }  # fmt: skip
+        }
 
     def _locks(self) -> list[dict[str, Any]]:
         """Of all threads and spans together, and whatever statement ended them."""
@@ -264,13 +293,17 @@ class _Page:
         sums.sort(key=lambda hold: -hold.total_ns)
         return [
             {
-                **self._numbers.mention(hold.statement), "kind": hold.kind, "count": hold.count,
+                **self._numbers.mention(hold.statement),
+                "kind": hold.kind,
+                "count": hold.count,
                 "site": self._numbers.site(self._report.sites.site(hold.path).frame),
                 "database": self._numbers.text(os.path.basename(hold.database) or hold.database),
-                "total_ns": hold.total_ns, "max_ns": hold.max_ns, "changed_rows": hold.changed_rows,
+                "total_ns": hold.total_ns,
+                "max_ns": hold.max_ns,
+                "changed_rows": hold.changed_rows,
             }
             for hold in sums[:LOCKS]
-        ]  # fmt: skip
+        ]
 
     def _errors(self) -> list[dict[str, Any]]:
         return [
@@ -286,11 +319,12 @@ class _Page:
     def _process(self, process: Process) -> dict[str, Any]:
         command = f"{process.pid}  {self._places.command(process.argv)}"
         return {
-            "command": self._numbers.text(command), "wall_ns": process.wall_ns,
+            "command": self._numbers.text(command),
+            "wall_ns": process.wall_ns,
             "python": self._numbers.text(process.python_version),
             "sqlite": self._numbers.text(process.sqlite_version or "not used"),
             "clock": self._numbers.text(process.clock),
-        }  # fmt: skip
+        }
 
     def _footer(self) -> list[int]:
         lines = [

@@ -30,9 +30,19 @@ SourceLines = Callable[[Frame], Sequence[tuple[int, str]] | None]
 """Looks up the source around a frame's line: (number, text) of each line; None: it is not known."""
 
 FIGURES = (
-    "self_ns", "executions", "mean_ns", "p50_ns", "p95_ns", "p99_ns", "max_ns", "rows_each",
-    "vm_steps", "full_scan_steps", "page_fetches", "errors",
-)  # fmt: skip
+    "self_ns",
+    "executions",
+    "mean_ns",
+    "p50_ns",
+    "p95_ns",
+    "p99_ns",
+    "max_ns",
+    "rows_each",
+    "vm_steps",
+    "full_scan_steps",
+    "page_fetches",
+    "errors",
+)
 
 
 class PageStatements:
@@ -73,8 +83,8 @@ class PageStatements:
         return found
 
     def _sites_of(self, group: list[Aggregate], has_callers: bool) -> tuple[list[list[int]], int]:
-        """[site, ns, executions, caller] of the most expensive sites, with the most expensive caller;
-        and how many sites there are.
+        """[site, ns, executions, caller] of the most expensive sites, with the most expensive
+        caller; and how many sites there are.
         """
         sites = self._report.sites
         by_place = group_by(group, lambda a: sites.place(a.path))
@@ -109,22 +119,33 @@ class PageStatements:
             notes = [self._report.notes[statement]] if statement in self._report.notes else []
             if statement in first:
                 notes += reasons(first[statement], self._report, findings)
-            found.append({
-                "plan": [[text(step), text(sign or None)] for step, sign in marked_steps(known, mark)],
-                "buckets": sorted(histogram),
-                "counts": [histogram[bucket] for bucket in sorted(histogram)],
-                "slowest": [self._exemplar(one, start_ns) for one in exemplars.get(statement, ())],
-                "notes": [text(note) for note in notes],
-            })  # fmt: skip
+            found.append(
+                {
+                    "plan": [
+                        [text(step), text(sign or None)] for step, sign in marked_steps(known, mark)
+                    ],
+                    "buckets": sorted(histogram),
+                    "counts": [histogram[bucket] for bucket in sorted(histogram)],
+                    "slowest": [
+                        self._exemplar(one, start_ns) for one in exemplars.get(statement, ())
+                    ],
+                    "notes": [text(note) for note in notes],
+                }
+            )
         return found
 
     def _exemplar(self, one: Exemplar, start_ns: int) -> list[Any]:
         text = self._numbers.text
         stack = [self._numbers.site(frame) for frame in one.stack or one.path]
         return [
-            one.duration_ns, max(0, one.started_unix_ns - start_ns), one.rows,
-            text(one.span or None), stack, text(one.sql), text(one.parameters),
-        ]  # fmt: skip
+            one.duration_ns,
+            max(0, one.started_unix_ns - start_ns),
+            one.rows,
+            text(one.span or None),
+            stack,
+            text(one.sql),
+            text(one.parameters),
+        ]
 
     def sources(self, source: SourceLines) -> dict[int, list[tuple[int, int]]]:
         """By the call site: the lines around it, of the sites of the most expensive statements."""

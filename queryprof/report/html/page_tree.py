@@ -22,8 +22,12 @@ def tree_columns(
     tree, whose nodes are those of the same names.
     """
     columns: dict[str, list[Any]] = {
-        "name": [], "parent": [], "self_ns": [], "statement": [], "before_ns": [],
-    }  # fmt: skip
+        "name": [],
+        "parent": [],
+        "self_ns": [],
+        "statement": [],
+        "before_ns": [],
+    }
     smaller = numbers.text(SMALLER)
 
     def add(*values: int | None) -> int:

@@ -45,10 +45,16 @@ class Site:
 @shape_of(
     totals.Totals,
     without=(
-        "statement_executions", "deviation_ns", "counted", "vm_steps_sum", "full_scan_steps_sum",
-        "sorts_sum", "automatic_indexes_sum", "page_fetches",
+        "statement_executions",
+        "deviation_ns",
+        "counted",
+        "vm_steps_sum",
+        "full_scan_steps_sum",
+        "sorts_sum",
+        "automatic_indexes_sum",
+        "page_fetches",
     ),
-)  # fmt: skip
+)
 class Totals:
     """Sums over a group of calls."""
 
@@ -76,10 +82,15 @@ class Totals:
 @shape_of(
     model.Process,
     without=(
-        "id", "flushes", "flush_ns", "folded_statements", "folded_calls", "lost_counters",
+        "id",
+        "flushes",
+        "flush_ns",
+        "folded_statements",
+        "folded_calls",
+        "lost_counters",
         "unasked_plans",
     ),
-)  # fmt: skip
+)
 class Process:
     """A recorded process."""
 
@@ -249,8 +260,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What `queryprof report --format json` writes. Times are nanoseconds, instants nanoseconds since
-    1970, shares 0 to 1; null is unknown, never zero.
+    """What `queryprof report --format json` writes. Times are nanoseconds, instants nanoseconds
+    since 1970, shares 0 to 1; null is unknown, never zero.
     """
 
     format_version: Literal[2]

@@ -130,7 +130,9 @@ def template_of(names: Iterable[str]) -> str:
 
 
 def kept(write: Callable[[Any], str], most: int) -> Callable[[Any], str]:
-    """A writer of objects that each stand in many places: their text is made once, of so many at the most."""
+    """A writer of objects that each stand in many places: their text is made once, of so many at
+    the most.
+    """
     known: dict[int, tuple[object, str]] = {}  # to compare them takes longer than to write them
 
     def text(value: Any) -> str:

@@ -104,7 +104,10 @@ def _table(title: str, changes: tuple[Change, ...]) -> RenderableType:
     table.add_column("verdict", no_wrap=True)
     for change in changes:
         table.add_row(
-            metric_name(change), value(change, change.before), value(change, change.after),
-            ratio(change), Text(str(change.verdict), style=STYLES[change.verdict]),
-        )  # fmt: skip
+            metric_name(change),
+            value(change, change.before),
+            value(change, change.after),
+            ratio(change),
+            Text(str(change.verdict), style=STYLES[change.verdict]),
+        )
     return table

@@ -56,7 +56,7 @@ def console_for(file: TextIO | None = None, width: int | None = None) -> Console
     """A console that writes to a file (standard output), with the terminal's colours and width."""
     columns = os.environ.get("COLUMNS", "")
     if width is None and columns.isdecimal() and not LEAST_COLUMNS <= int(columns) <= MOST_COLUMNS:
-        width = USUAL_COLUMNS  # 0 is what some terminals and services say of a width that they do not know
+        width = USUAL_COLUMNS  # 0 is what some terminals and services give for an unknown width
     return _Console(
         file=file, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False
     )
@@ -85,6 +85,12 @@ def lines_of(texts: Iterable[str]) -> RenderableType:
 def plain_table(title: str) -> Table:
     """An empty table without lines."""
     return Table(
-        title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0),
-        pad_edge=False, show_edge=False, header_style="underline",
-    )  # fmt: skip
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 2, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+        header_style="underline",
+    )

@@ -22,12 +22,16 @@ def errors(report: Report, places: Places) -> list[RenderableType]:
     ]
     parts += [
         Text.assemble(
-            f"{count(error.count):>8}  ", (error.exception, "red"), "  ",
-            (places.site(error.site), "cyan"), f"  {error.statement}",
-            no_wrap=True, overflow="ellipsis",
+            f"{count(error.count):>8}  ",
+            (error.exception, "red"),
+            "  ",
+            (places.site(error.site), "cyan"),
+            f"  {error.statement}",
+            no_wrap=True,
+            overflow="ellipsis",
         )
         for error in found[:SHOWN]
-    ]  # fmt: skip
+    ]
     if len(found) > SHOWN:
         parts.append(Text(f"          {len(found) - SHOWN} more: --format json", style="dim"))
     return parts

@@ -113,8 +113,8 @@ def _waits(report: Report, places: Places) -> list[RenderableType]:
 
 
 def _held_by(wait: LockEvent, holders: Holders, report: Report, places: Places) -> str:
-    """Who held the lock longest while a call waited, and for how long, if that was not all the time; and
-    who kept that one waiting.
+    """Who held the lock longest while a call waited, and for how long, if that was not all the
+    time; and who kept that one waiting.
     """
     found = holders.direct(wait)
     if not found:

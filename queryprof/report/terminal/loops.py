@@ -70,21 +70,28 @@ def _loop(finding: LoopFinding, report: Report, places: Places, width: int) -> l
     parts: list[RenderableType] = [
         heading(f"{loop.kind} in {loop.thread.name}{process}"),
         Text.assemble(
-            f"ran {duration(loop.run_ns)}, busy ", (busy, "bold"),
+            f"ran {duration(loop.run_ns)}, busy ",
+            (busy, "bold"),
             f", {count(loop.steps)} steps" if loop.has_steps else ", its steps cannot be seen",
-            f", {average(finding.mean_waiting)} callbacks ready at a step (at most"
-            f" {count(loop.waiting_max)})" if finding.mean_waiting is not None else "",
+            (
+                f", {average(finding.mean_waiting)} callbacks ready at a step (at most"
+                f" {count(loop.waiting_max)})"
+                if finding.mean_waiting is not None
+                else ""
+            ),
         ),
         _lags(finding),
-    ]  # fmt: skip
+    ]
     if finding.stalls:
         parts.append(heading("What blocked it, by total time"))
     for rank, stall in enumerate(finding.stalls[:top], 1):
         head = Text.assemble(
-            (f"{rank:>3}  ", "bold"), (f"{percent(stall.share):>6}", "bold red"),
+            (f"{rank:>3}  ", "bold"),
+            (f"{percent(stall.share):>6}", "bold red"),
             f"  {duration(stall.stall.total_ns)} in {counted(stall.stall.count, 'stall')},"
-            f" longest {duration(stall.stall.max_ns)}: ", (stall.category, "bold"),
-        )  # fmt: skip
+            f" longest {duration(stall.stall.max_ns)}: ",
+            (stall.category, "bold"),
+        )
         parts += [head, Padding(Text(verdict(stall, places)), (0, 0, 0, 5))]
     if top and len(finding.stalls) > top:
         parts.append(Text(f"{len(finding.stalls) - top} more: --top {len(finding.stalls)}"))
@@ -106,7 +113,8 @@ def _no_stalls(has_steps: bool) -> Text:
     if has_steps:
         return Text("It never stalled for longer than the threshold.", style="green")
     return Text(
-        "No stall was seen. This library's steps cannot be: one is seen when the next heartbeat is late."
+        "No stall was seen. This library's steps cannot be: one is seen when the next heartbeat is"
+        " late."
     )
 
 
@@ -122,9 +130,11 @@ def _delays(finding: LoopFinding, places: Places, top: int | None) -> list[Rende
     for stall in found[:top]:
         place = stall.site.frame or stall.stall.function
         table.add_row(
-            duration(stall.delay_ns), count(stall.delayed), duration(stall.mean_delay_ns),
+            duration(stall.delay_ns),
+            count(stall.delayed),
+            duration(stall.mean_delay_ns),
             places.frame(place),
-        )  # fmt: skip
+        )
     return [table]
 
 
@@ -136,9 +146,14 @@ def _lags(finding: LoopFinding) -> Table:
 
     def add(name: str, summary: Summary) -> None:
         table.add_row(
-            name, count(summary.count), duration(summary.mean_ns), duration(summary.p50_ns),
-            duration(summary.p95_ns), duration(summary.p99_ns), duration(summary.max_ns),
-        )  # fmt: skip
+            name,
+            count(summary.count),
+            duration(summary.mean_ns),
+            duration(summary.p50_ns),
+            duration(summary.p95_ns),
+            duration(summary.p99_ns),
+            duration(summary.max_ns),
+        )
 
     add("heartbeat", finding.beat_lag)
     add("timers", finding.timer_lag)
@@ -153,11 +168,14 @@ def _functions(finding: LoopFinding, places: Places, top: int | None) -> Rendera
     for found in finding.functions[:top]:
         durations = found.step.durations
         table.add_row(
-            percent(found.share), duration(durations.total_ns), count(durations.count),
-            duration(found.summary.mean_ns), duration(durations.max_ns),
+            percent(found.share),
+            duration(durations.total_ns),
+            count(durations.count),
+            duration(found.summary.mean_ns),
+            duration(durations.max_ns),
             percent(found.step.database_ns / durations.total_ns if durations.total_ns else 0.0),
             places.frame(found.step.function),
-        )  # fmt: skip
+        )
     return Group(table)
 
 
@@ -185,8 +203,10 @@ def chart(lags: dict[str, Distribution], width: int) -> str:
     for (name, line), colour in zip(points.items(), COLOURS, strict=False):
         steps = [(low, 0.0), *line, (max(high, low + 1), 100.0)]
         figure.plot(
-            [x for x, _ in steps], [y for _, y in steps], label=name,
+            [x for x, _ in steps],
+            [y for _, y in steps],
+            label=name,
             lc=colour if figure.with_colors else None,
             marker=name[0] if len(points) > 1 else None,
-        )  # fmt: skip
+        )
     return str(figure.show(legend=len(points) > 1))

@@ -110,14 +110,19 @@ def _overview(overview: Overview) -> Iterable[RenderableType]:
     processes = f" in {overview.processes} processes" if overview.processes > 1 else ""
     whole = "their times, added up" if processes else "the run time"
     yield Text.assemble(
-        "ran ", (duration(overview.run_ns), "bold"), processes, ", ",
+        "ran ",
+        (duration(overview.run_ns), "bold"),
+        processes,
+        ", ",
         (duration(overview.database_ns), "bold"),
         f" in the database ({percent(overview.database_share)} of {whole}"
         f"{SIDE_BY_SIDE * (overview.database_share > 1)}): ",
-        (counted(overview.executions, "execution"), "bold"), " of ",
-        (counted(overview.statements, "statement"), "bold"), ", ",
+        (counted(overview.executions, "execution"), "bold"),
+        " of ",
+        (counted(overview.statements, "statement"), "bold"),
+        ", ",
         f"{counted(overview.rows, 'row')}, {counted(overview.errors, 'error')}",
-    )  # fmt: skip
+    )
     if overview.calls:
         yield Text(_own_work(overview), style="dim")
     for caution in overview.cautions:
@@ -180,8 +185,11 @@ def _card(
     head = Text.assemble(
         (f"{bottleneck.rank:>3}  ", "bold"),
         (f"{percent(bottleneck.share):>5}", "bold red" if bottleneck.share > 0.2 else "bold"),
-        "  ", (duration(totals.self_ns), "bold"), f"  {runs}", (failed, "red"),
-    )  # fmt: skip
+        "  ",
+        (duration(totals.self_ns), "bold"),
+        f"  {runs}",
+        (failed, "red"),
+    )
     site = _site(bottleneck, places)
     if above and _site(above, places).plain == site.plain:
         site = Text("the same line", "dim")
@@ -240,14 +248,17 @@ def _spread(totals: Totals) -> str:
 
 
 def _work(bottleneck: Bottleneck, notes: Sequence[str]) -> str:
-    """The work of one execution, as far as it explains something: what is unknown or nothing is left out."""
+    """The work of one execution, as far as it explains something: what is unknown or nothing is
+    left out.
+    """
     totals = bottleneck.totals
     figures = {"rows": totals.rows_each}
     if bottleneck.mark or notes:
         figures |= {
-            "VM steps": totals.vm_steps, "full-scan steps": totals.full_scan_steps,
+            "VM steps": totals.vm_steps,
+            "full-scan steps": totals.full_scan_steps,
             "page fetches about": totals.page_fetches,
-        }  # fmt: skip
+        }
     if not totals.rows_each and (totals.vm_steps or 0) < FEW_STEPS:
         return ""
     shown = "  ".join(f"{name} {average(value)}" for name, value in figures.items() if value)
@@ -286,9 +297,13 @@ def _plan(bottleneck: Bottleneck) -> list[RenderableType]:
 def _caller(caller: Caller, places: Places) -> RenderableType:
     behind = "".join(f"  <- {places.frame(frame)}" for frame in caller.site.callers[:1])
     return Text.assemble(
-        f"        {duration(caller.totals.self_ns):>8}  {counted(caller.totals.calls, 'call'):>11}  ",
-        (places.site(caller.site), "cyan"), behind, no_wrap=True, overflow="ellipsis",
-    )  # fmt: skip
+        f"        {duration(caller.totals.self_ns):>8} "
+        f" {counted(caller.totals.calls, 'call'):>11}  ",
+        (places.site(caller.site), "cyan"),
+        behind,
+        no_wrap=True,
+        overflow="ellipsis",
+    )
 
 
 def _operations(view: View, places: Places) -> RenderableType:
@@ -299,9 +314,13 @@ def _operations(view: View, places: Places) -> RenderableType:
     for row in view.rows:
         totals = row.totals
         table.add_row(
-            row.name, count(totals.calls), seconds(totals.total_ns), duration(totals.max_call_ns),
-            duration(totals.mean_call_ns), duration(totals.min_call_ns),
-        )  # fmt: skip
+            row.name,
+            count(totals.calls),
+            seconds(totals.total_ns),
+            duration(totals.max_call_ns),
+            duration(totals.mean_call_ns),
+            duration(totals.min_call_ns),
+        )
     parts: list[RenderableType] = [table, heading("Callers by operation")]
     for row in view.rows:
         parts.append(Text(row.name))
@@ -331,9 +350,12 @@ def _view(view: View, places: Places, width: int) -> RenderableType:
             "VM steps": average(totals.vm_steps),
         }
         table.add_row(
-            percent(row.share), duration(totals.self_ns), count(totals.executions),
-            *(figures[name] for name in names), _row_name(row, view, places),
-        )  # fmt: skip
+            percent(row.share),
+            duration(totals.self_ns),
+            count(totals.executions),
+            *(figures[name] for name in names),
+            _row_name(row, view, places),
+        )
     parts: list[RenderableType] = [table]
     if view.count > len(view.rows):
         parts.append(Text(f"{view.count - len(view.rows)} more: --top {view.count}", style="dim"))

@@ -35,10 +35,12 @@ def _exemplar(number: int, one: Exemplar, places: Places, width: int) -> Rendera
     started = datetime.fromtimestamp(one.started_unix_ns / 1e9, UTC).astimezone()
     span = f"  in {one.span}" if one.span else ""
     head = Text.assemble(
-        (f"{number:>3}  ", "bold"), (duration(one.duration_ns), "bold"),
+        (f"{number:>3}  ", "bold"),
+        (duration(one.duration_ns), "bold"),
         f"  {counted(one.rows, 'row')}  {one.operation}  {started:%H:%M:%S.%f}"[:-3],
-        f"  {one.thread.name}{span}", overflow="fold",
-    )  # fmt: skip
+        f"  {one.thread.name}{span}",
+        overflow="fold",
+    )
     frames = one.stack or one.path
     inside: list[RenderableType] = [Sql(one.sql or one.statement, width - 7)]
     if one.parameters:

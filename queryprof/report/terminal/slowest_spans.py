@@ -50,12 +50,17 @@ def _span(
     started = datetime.fromtimestamp(one.started_unix_ns / 1e9, UTC).astimezone()
     status = f"  status {one.status}" if one.status is not None else ""
     head = Text.assemble(
-        (f"{number:>3}  ", "bold"), (one.name, "bold"), "  ", (duration(one.duration_ns), "bold"),
-        f"  {counted(one.executions, 'execution')}"
-        f"  {percent(one.database_ns / (one.duration_ns or 1))} in the database"
+        (f"{number:>3}  ", "bold"),
+        (one.name, "bold"),
+        "  ",
+        (duration(one.duration_ns), "bold"),
+        f"  {counted(one.executions, 'execution')}",
+        f"  {percent(one.database_ns / (one.duration_ns or 1))} in the database",
         f"  {started:%H:%M:%S.%f}"[:-3],
-        status, "  failed" if one.failed else "", overflow="fold",
-    )  # fmt: skip
+        status,
+        "  failed" if one.failed else "",
+        overflow="fold",
+    )
     table = plain_table("")
     for name in ("at", "took", "calls", "rows"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -64,8 +69,11 @@ def _span(
     table.add_column("", overflow="fold", ratio=1)
     for run in one.runs:
         figures: list[RenderableType | str] = [
-            duration(run.start_ns), duration(run.self_ns), count(run.executions), count(run.rows),
-        ]  # fmt: skip
+            duration(run.start_ns),
+            duration(run.self_ns),
+            count(run.executions),
+            count(run.rows),
+        ]
         if width >= WIDE:
             figures.append(_bar(run, one))
         what = Text(run_title(run), no_wrap=True, overflow="ellipsis")

@@ -65,9 +65,11 @@ def _span(found: SpanFinding, wide: bool) -> list[str]:
     if wide:
         figures += [duration(wall.max_ns), duration(found.cpu_ns)]
     figures += [
-        percent(found.database_share), average(queries.mean_ns), average(queries.p95_ns),
+        percent(found.database_share),
+        average(queries.mean_ns),
+        average(queries.p95_ns),
         average(queries.max_ns),
-    ]  # fmt: skip
+    ]
     if wide:
         statuses = ", ".join(f"{s}: {n:,}" for s, n in sorted(found.span.statuses.items()))
         figures += [count(found.span.errors), statuses]

@@ -38,19 +38,24 @@ def handoff_summary(report: Report, places: Places) -> list[RenderableType]:
 def _handoff(found: HandoffFinding, places: Places) -> RenderableType:
     lines = [
         Text.assemble(
-            (places.site(found.site), "bold cyan"), f"  {found.kind}: {counted(found.count, 'time')}",
+            (places.site(found.site), "bold cyan"),
+            f"  {found.kind}: {counted(found.count, 'time')}",
             f", {duration(found.total.mean_ns)} each",
             (f", {counted(found.errors, 'error')}" if found.errors else "", "red"),
             f", {count(found.cancelled)} cancelled" if found.cancelled else "",
         ),
         Text.assemble(
-            "waited for the thread ", (duration(found.queue.mean_ns), "bold"),
+            "waited for the thread ",
+            (duration(found.queue.mean_ns), "bold"),
             f" (p95 {duration(found.queue.p95_ns)}, max {duration(found.queue.max_ns)}),"
             f" ran {duration(found.run.mean_ns)}",
-            f", waited for the loop {duration(found.handback.mean_ns)}"
-            if found.handback.count else "",
+            (
+                f", waited for the loop {duration(found.handback.mean_ns)}"
+                if found.handback.count
+                else ""
+            ),
         ),
-    ]  # fmt: skip
+    ]
     if found.queues:
         sign = (
             "one connection serves too many tasks"
@@ -87,16 +92,22 @@ def threads(report: Report, places: Places, wide: bool) -> list[RenderableType]:
         highest = max((value for line in cpu_ns.values() for value in line), default=0)
         for name, used in list(usage.items())[:top]:
             figures = [
-                duration(used.user_ns + used.system_ns), duration(used.system_ns),
-                size(used.read_bytes), size(used.written_bytes),
-            ]  # fmt: skip
+                duration(used.user_ns + used.system_ns),
+                duration(used.system_ns),
+                size(used.read_bytes),
+                size(used.written_bytes),
+            ]
             if wide:
                 figures = [
-                    duration(used.user_ns), duration(used.system_ns),
-                    count(used.voluntary_switches), count(used.involuntary_switches),
-                    size(used.read_bytes), count(used.read_calls),
-                    size(used.written_bytes), count(used.write_calls),
-                ]  # fmt: skip
+                    duration(used.user_ns),
+                    duration(used.system_ns),
+                    count(used.voluntary_switches),
+                    count(used.involuntary_switches),
+                    size(used.read_bytes),
+                    count(used.read_calls),
+                    size(used.written_bytes),
+                    count(used.write_calls),
+                ]
             table.add_row(*figures, sparkline(cpu_ns[name], highest), name)
         parts.append(table)
         if highest:  # else the run was too short for bars

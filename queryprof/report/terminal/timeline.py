@@ -36,9 +36,12 @@ def print_timeline(report: Report, file: TextIO | None = None, width: int | None
     room = max(10, console.width - FIGURES_COLUMNS)
     for moment in timeline.moments:
         table.add_row(
-            duration(moment.start_ns), count(moment.calls_per_s), count(moment.rows_per_s),
-            percent(moment.busy), Text(_bar(moment.busy / most * room), "cyan"),
-        )  # fmt: skip
+            duration(moment.start_ns),
+            count(moment.calls_per_s),
+            count(moment.rows_per_s),
+            percent(moment.busy),
+            Text(_bar(moment.busy / most * room), "cyan"),
+        )
     title = f"Intervals of {duration(timeline.width_ns)}: time in the database, by the wall clock"
     parts: list[RenderableType] = [heading(title), table]
     if most > 1:

@@ -124,8 +124,8 @@ def held_for(one: HeldLock, places: Places) -> str:
 
 
 def place_of(one: BusyStatement, places: Places, columns: int) -> str:
-    """Where a statement is executed, and the caller of that. Where there is no room for all of it, the
-    file and line stay.
+    """Where a statement is executed, and the caller of that. Where there is no room for all of it,
+    the file and line stay.
     """
     if one.frame is None:
         return "(unknown)"

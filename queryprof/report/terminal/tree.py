@@ -31,10 +31,14 @@ def _lines(node: Node, total: int, places: Places, depth: int) -> Iterator[Rende
     for child in shown:
         name = (places.frame(child.frame), "cyan") if child.frame else (child.name, "")
         yield Text.assemble(
-            (f"{percent(child.self_ns / total):>6}", "bold"), f"  {duration(child.self_ns):>8}  ",
-            "  " * depth, name, (f"  {counted(child.calls, 'call')}", "dim"),
-            no_wrap=True, overflow="ellipsis",
-        )  # fmt: skip
+            (f"{percent(child.self_ns / total):>6}", "bold"),
+            f"  {duration(child.self_ns):>8}  ",
+            "  " * depth,
+            name,
+            (f"  {counted(child.calls, 'call')}", "dim"),
+            no_wrap=True,
+            overflow="ellipsis",
+        )
         yield from _lines(child, total, places, depth + 1)
     left = len(node.children) - len(shown)
     if left and depth == 0:

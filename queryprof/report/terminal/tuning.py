@@ -15,7 +15,10 @@ from queryprof.tuning.throughput import Point
 
 MOST_ORDER = 2
 BAR = 30
-UNCERTAIN = "No pragma makes a difference that is certain: keep what you have, or ask for more --replications."
+UNCERTAIN = (
+    "No pragma makes a difference that is certain: keep what you have, or ask for more"
+    " --replications."
+)
 
 
 def print_pragmas(
@@ -30,15 +33,21 @@ def print_pragmas(
         if len(effect.factors) <= MOST_ORDER:
             certain = "" if found.effects.is_certain(effect) else "may be chance"
             table.add_row(
-                _named(effect, found), _ratio(effect.effect), _interval(effect),
-                percent(effect.share), certain,
-            )  # fmt: skip
+                _named(effect, found),
+                _ratio(effect.effect),
+                _interval(effect),
+                percent(effect.share),
+                certain,
+            )
     parts: list[RenderableType] = [
-        heading("What each pragma does to the workload's time in the database"), table
-    ]  # fmt: skip
+        heading("What each pragma does to the workload's time in the database"),
+        table,
+    ]
     rest = [one for one in found.effects.effects if len(one.factors) > MOST_ORDER]
     if rest:
-        parts.append(Text(f"higher interactions: {percent(sum(one.share for one in rest))} of the variation"))  # fmt: skip
+        parts.append(
+            Text(f"higher interactions: {percent(sum(one.share for one in rest))} of the variation")
+        )
     parts.append(Text(f"error: {percent(found.effects.error_share)} of the variation"))
     if not found.is_certain:
         parts.append(Text(UNCERTAIN, "bold", overflow="fold"))
@@ -99,10 +108,14 @@ def print_workers(
     last = points[-1]
     if last.operations < 0.9 * top.operations:
         parts.append(
-            Text(f"More workers are slower: {last.workers} complete"
-                 f" {percent(1 - last.operations / top.operations)} fewer than {top.workers}. A"
-                 " database has one writer at a time.", "yellow", overflow="fold")
-        )  # fmt: skip
+            Text(
+                f"More workers are slower: {last.workers} complete"
+                f" {percent(1 - last.operations / top.operations)} fewer than {top.workers}. A"
+                " database has one writer at a time.",
+                "yellow",
+                overflow="fold",
+            )
+        )
     parts.append(heading("Best number of workers"))
     parts += [Text(f"  {name}: {workers}") for name, workers in best.items()]
     write(console, parts)

@@ -36,7 +36,8 @@ def change_in_words(change: Change, advice: Advice) -> str:
         parts.append(f"+{size(change.bytes)}")
     if change.insert_ns is not None:
         parts.append(
-            f"+{duration(change.insert_ns)} an insert ({counted(change.inserts, 'insert')} recorded)"
+            f"+{duration(change.insert_ns)} an insert ({counted(change.inserts, 'insert')}"
+            " recorded)"
         )
     rewritten = {one.statement for one in advice.rewrites if not one.with_changes}
     users = {proof.statement for proof in users_of(change, advice)}
@@ -80,6 +81,6 @@ def cautions(advice: Advice) -> Iterator[str]:
             " figures are of the whole copy"
         )
     for one in advice.outweighed:
-        yield (f"{one.sql} {outweighed_in_words(one)}")
+        yield f"{one.sql} {outweighed_in_words(one)}"
     if not advice.is_complete:
         yield "the time to spend was over before the search was: this is the best so far (--budget)"

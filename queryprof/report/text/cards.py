@@ -1,4 +1,6 @@
-"""What a card of the vital few says beside its figures: why it takes its time, as far as is known."""
+"""What a card of the vital few says beside its figures: why it takes its time, as far as
+is known.
+"""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ def lock_message(budget: str, found: Iterable[LockTime]) -> str:
 def slower_message(ns: int, longest_ns: int, figures: TestFigures) -> str:
     """Why a test failed for its database time, with its queries."""
     head = (
-        f"{duration(ns)} in the database, and never more than {duration(longest_ns)} in earlier runs on this"
-        " machine:"
+        f"{duration(ns)} in the database, and never more than {duration(longest_ns)} in earlier"
+        " runs on this machine:"
     )
     return _text([head, *_query_lines(figures)])
 

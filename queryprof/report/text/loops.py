@@ -17,10 +17,14 @@ from queryprof.report.places import Places
 ADVICE = {
     DATABASE: "Move it off the loop (aiosqlite, or asyncio.to_thread).",
     WAITING: "It waits and does not compute: await what it waits for, or use asyncio.to_thread.",
-    COMPUTING: "It computes in Python: give it to a ProcessPoolExecutor, or let the loop run"
-    " between pieces (await asyncio.sleep(0)).",
-    HOLDING: "It is in C code that lets no other thread run, so no thread helps: give it to a"
-    " ProcessPoolExecutor.",
+    COMPUTING: (
+        "It computes in Python: give it to a ProcessPoolExecutor, or let the loop run"
+        " between pieces (await asyncio.sleep(0))."
+    ),
+    HOLDING: (
+        "It is in C code that lets no other thread run, so no thread helps: give it to a"
+        " ProcessPoolExecutor."
+    ),
     COLLECTION: "It is the garbage collector: gc.freeze() after the start, or fewer objects.",
 }
 

@@ -21,8 +21,10 @@ THE_REST = "(everything that followed)"
 OF_THREADS = {
     "queue": "functions that it handed over waited for a thread: the pool was busy",
     "cpu": "its thread computed (CPU time, queries included)",
-    "others": "at most it may have waited for other threads of the process, which computed meanwhile (the"
-    " interpreter's lock, or a core)",
+    "others": (
+        "at most it may have waited for other threads of the process, which computed meanwhile (the"
+        " interpreter's lock, or a core)"
+    ),
 }
 """What is said of a delay that is at no place."""
 
@@ -41,7 +43,10 @@ def delay_in_words(delay: Delay, places: Places) -> str:
         )
     if delay.kind in OF_THREADS:
         return f"{duration(delay.ns)} {OF_THREADS[delay.kind]}"
-    return f"{duration(delay.ns)} it waited for a lock that was taken at {at} ({counted(delay.count, 'wait')})"
+    return (
+        f"{duration(delay.ns)} it waited for a lock that was taken at {at}"
+        f" ({counted(delay.count, 'wait')})"
+    )
 
 
 def run_title(run: SpanRun) -> str:

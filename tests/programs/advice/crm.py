@@ -21,9 +21,17 @@ def fill(connection: sqlite3.Connection, draw: random.Random) -> None:
     )
     connection.executemany(
         "INSERT INTO contact VALUES (?, ?, ?, ?, ?)",
-        ((i, f"Name{draw.randrange(90_000)} {i}", f"p{i}@example.org", draw.randrange(300),
-          json.dumps({"city": f"city {draw.randrange(400)}"})) for i in range(CONTACTS)),
-    )  # fmt: skip
+        (
+            (
+                i,
+                f"Name{draw.randrange(90_000)} {i}",
+                f"p{i}@example.org",
+                draw.randrange(300),
+                json.dumps({"city": f"city {draw.randrange(400)}"}),
+            )
+            for i in range(CONTACTS)
+        ),
+    )
     connection.executemany(
         "INSERT INTO note VALUES (?, ?, ?, ?, ?)",
         (
@@ -33,8 +41,11 @@ def fill(connection: sqlite3.Connection, draw: random.Random) -> None:
     )
     connection.executemany(
         "INSERT OR IGNORE INTO tag VALUES (?, ?, ?)",
-        ((draw.randrange(CONTACTS), f"tag {draw.randrange(500)}", draw.randrange(9)) for _ in range(TAGS)),
-    )  # fmt: skip
+        (
+            (draw.randrange(CONTACTS), f"tag {draw.randrange(500)}", draw.randrange(9))
+            for _ in range(TAGS)
+        ),
+    )
 
 
 def work(connection: sqlite3.Connection, draw: random.Random) -> None:
@@ -43,13 +54,24 @@ def work(connection: sqlite3.Connection, draw: random.Random) -> None:
 
     for _ in range(8):
         ask("SELECT id, name FROM contact WHERE name LIKE ?", f"name{draw.randrange(9_000)} %")
-        ask("SELECT id FROM contact WHERE email = ? COLLATE NOCASE", f"P{draw.randrange(CONTACTS)}@example.org")  # fmt: skip
-        ask("SELECT name, at, text FROM recent WHERE id = ? ORDER BY at DESC", draw.randrange(CONTACTS))  # fmt: skip
+        ask(
+            "SELECT id FROM contact WHERE email = ? COLLATE NOCASE",
+            f"P{draw.randrange(CONTACTS)}@example.org",
+        )
+        ask(
+            "SELECT name, at, text FROM recent WHERE id = ? ORDER BY at DESC",
+            draw.randrange(CONTACTS),
+        )
         ask(
             "SELECT id, name FROM contact WHERE json_extract(data, '$.city') = ? AND owner = ?",
-            f"city {draw.randrange(400)}", draw.randrange(300),
-        )  # fmt: skip
-        ask("SELECT contact, weight FROM tag WHERE name = ? AND weight > ?", f"tag {draw.randrange(500)}", 7)  # fmt: skip
+            f"city {draw.randrange(400)}",
+            draw.randrange(300),
+        )
+        ask(
+            "SELECT contact, weight FROM tag WHERE name = ? AND weight > ?",
+            f"tag {draw.randrange(500)}",
+            7,
+        )
         ask(
             "SELECT count(*) FROM note WHERE author = ? AND at > ?",
             draw.randrange(300),
@@ -62,9 +84,16 @@ def work(connection: sqlite3.Connection, draw: random.Random) -> None:
         )
         ask(
             "INSERT INTO setting VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            "theme", "dark",
-        )  # fmt: skip
-        ask("INSERT INTO note (contact, author, at, text) VALUES (?, ?, ?, ?)", 1, 1, NOTES, "a note")  # fmt: skip
+            "theme",
+            "dark",
+        )
+        ask(
+            "INSERT INTO note (contact, author, at, text) VALUES (?, ?, ?, ?)",
+            1,
+            1,
+            NOTES,
+            "a note",
+        )
     connection.commit()
 
 

@@ -23,8 +23,11 @@ def fill(connection: sqlite3.Connection, draw: random.Random) -> None:
     )
     connection.executemany(
         "INSERT INTO reading VALUES (?, ?, ?, ?, ?, ?)",
-        ((i, draw.randrange(DEVICES), f"kind {draw.randrange(KINDS)}", i * 10, draw.random(), 1) for i in range(ROWS)),
-    )  # fmt: skip
+        (
+            (i, draw.randrange(DEVICES), f"kind {draw.randrange(KINDS)}", i * 10, draw.random(), 1)
+            for i in range(ROWS)
+        ),
+    )
 
 
 def work(connection: sqlite3.Connection, draw: random.Random) -> None:
@@ -34,8 +37,9 @@ def work(connection: sqlite3.Connection, draw: random.Random) -> None:
     for _ in range(20):
         ask(
             "SELECT at, value FROM reading WHERE device = ? AND kind = ? AND valid = 1 ORDER BY at DESC LIMIT 50",
-            draw.randrange(DEVICES), f"kind {draw.randrange(KINDS)}",
-        )  # fmt: skip
+            draw.randrange(DEVICES),
+            f"kind {draw.randrange(KINDS)}",
+        )
         ask("SELECT max(at) FROM reading WHERE device = ? AND valid = 1", draw.randrange(DEVICES))
     for _ in range(5):
         ask(
@@ -49,7 +53,13 @@ def work(connection: sqlite3.Connection, draw: random.Random) -> None:
             f"site {draw.randrange(40)}",
         )
         for _ in range(10):
-            ask("INSERT INTO reading (device, kind, at, value, valid) VALUES (?, ?, ?, ?, 1)", 1, "kind 1", 2_000_000, 0.5)  # fmt: skip
+            ask(
+                "INSERT INTO reading (device, kind, at, value, valid) VALUES (?, ?, ?, ?, 1)",
+                1,
+                "kind 1",
+                2_000_000,
+                0.5,
+            )
     connection.commit()
 
 

@@ -1,0 +1,363 @@
+"""What was recorded of a program, as findings look it up: groups, time, loops, libraries."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+
+from queryprof.analysis.call_sites import CallSite, Function, place_of
+from queryprof.analysis.findings.finding import (
+    LEAST_NS,
+    LEAST_SHARE,
+)
+from queryprof.analysis.findings.groups import Group, by_function, groups_of, hand_over
+from queryprof.analysis.findings.libraries import (
+    ONE_QUERY,
+    PRELOADS,
+    SEVERAL,
+    is_handed,
+    is_own,
+    loads_lazily,
+    outside_of_request,
+    package_of,
+    without_reader,
+)
+from queryprof.analysis.findings.planning import NO_PLANNER, Planner, Served
+from queryprof.analysis.findings.whole import whole_of
+from queryprof.analysis.handoffs import waits_of
+from queryprof.analysis.report import Report
+from queryprof.analysis.units import average, counted
+from queryprof.model import ENDLESS, CallPath, Frame, Profile, Schema
+
+MOST_GROUPS = 1000
+MOST_NEAR = 200
+HEAVY_SHARE = 0.30
+"""What takes so much of the time is said, even where no fault of it is known."""
+
+STALE_ROWS, STALE_TIMES = 1000, 10
+"""A table has at least so many rows, and so many times those that ANALYZE found."""
+
+TaskFinder = Callable[[Frame], bool | None]
+"""Whether a frame's line makes tasks, which run side by side; None: it is not known."""
+
+NO_TASKS: TaskFinder = lambda _: None  # noqa: E731  as no source is there
+
+MOST_OF_OWN = 1.1
+"""Statements beside others in a library's calls, for each that it executes for itself: some calls
+are timed alone."""
+
+LoopFinder = Callable[[Frame, str], Frame | None]
+"""The line of the loop that a frame's line is in, as a frame of the same function; None: of none,
+or the source is not there; ENDLESS: it is a worker's or a server's, which ends with the program."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What findings are made from.
+
+    Attributes:
+        loop_at, makes_tasks: look it up in the program's source.
+        schemas: by a database's file, as far as it could be read; planner: SQLite's.
+    """
+
+    report: Report
+    loop_at: LoopFinder
+    schemas: Mapping[str, Schema]
+    planner: Planner = NO_PLANNER
+    makes_tasks: TaskFinder = NO_TASKS
+
+    def served(self, group: Group) -> Served | None:
+        """What would serve a group's statement; None: it is not known."""
+        return self.planner.served(group.statement, group.plans)
+
+    @property
+    def profile(self) -> Profile:
+        return self.report.profile
+
+    @cached_property
+    def all_groups(self) -> tuple[Group, ...]:
+        groups = groups_of(self.report)
+        hand_over(groups, waits_of(self.report.handoffs), self._is_alone)
+        untimed: dict[str, list[Group]] = defaultdict(list)
+        around_ns: dict[str, list[float]] = defaultdict(list)
+        for group in groups:
+            library = self.called_library(group.statement)
+            if library not in ONE_QUERY or not (group.reads or group.writes):
+                continue
+            if group.library_call_ns is not None:
+                own_ns = group.steady_ns / max(1, group.totals.statement_executions)
+                around_ns[library].append(max(0.0, group.library_call_ns - own_ns))
+            elif not group.library_times:
+                untimed[library].append(group)
+        for library, found in untimed.items():
+            for group in found if around_ns[library] else ():
+                group.around_ns = median(around_ns[library])
+        return groups
+
+    def _is_alone(self, group: Group) -> bool:
+        """Whether the program's source shows that no tasks of a request, or of the run, execute it
+        side by side.
+        """
+        return all(self.makes_tasks(frame) is False for frame in self.path_of(group))
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Those that take most time: the rest can win too little."""
+        least_ns = min(LEAST_SHARE * self.run_ns, LEAST_NS)
+        return tuple(
+            self._planned(group)
+            for group in self.all_groups[:MOST_GROUPS]
+            if max(group.self_ns, group.cost_ns) >= least_ns
+            and not any(map(is_own, self._stacks.get(group.statement, ())))
+        )
+
+    def _planned(self, group: Group) -> Group:
+        """A group with the plan that its statement has here, where the program's is not known."""
+        if not group.plans and (group.reads or group.writes):
+            served = self.planner.served(group.statement, ())
+            if served and served.plan:
+                group.plans, group.planned_here = (served.plan,), True
+        return group
+
+    @cached_property
+    def by_function(self) -> Mapping[Function, list[Group]]:
+        """All groups by the function of their call site."""
+        return by_function(self.all_groups)
+
+    def near(self, function: Function | None) -> Sequence[Group]:
+        """The groups in a function that take most time."""
+        return self.by_function.get(function, [])[:MOST_NEAR] if function else ()
+
+    @cached_property
+    def _parents(self) -> Mapping[Function, list[tuple[int, int, Group]]]:
+        """By function its queries, by the rows that they returned."""
+        return {
+            function: sorted(
+                (group.rows, place, group)
+                for place, group in enumerate(groups)
+                if group.reads and group.rows
+            )
+            for function, groups in self.by_function.items()
+        }
+
+    def queries_with_rows(self, function: Function, least: float, most: float) -> Iterator[Group]:
+        """The queries of a function that returned so many rows in all."""
+        parents = self._parents.get(function, [])
+        for rows, _, group in parents[bisect_left(parents, (math.ceil(least),)) :]:
+            if rows > most:
+                return
+            yield group
+
+    @cached_property
+    def _grown(self) -> Mapping[str, tuple[int, int]]:
+        """Tables with many times the rows that ANALYZE found: those, and what they have now."""
+        return {
+            table: (found, schema.rows[table])
+            for schema in self.schemas.values()
+            for table, found in schema.analyzed_rows.items()
+            if schema.rows.get(table, 0) >= max(STALE_ROWS, STALE_TIMES * found)
+        }
+
+    def stale_statistics(self, statement: str) -> tuple[str, ...]:
+        """By which of its tables a statement is planned with figures that are long past, in
+        sentences.
+        """
+        tables = self.planner.tables(statement) & self._grown.keys() if self._grown else ()
+        return tuple(
+            f"when ANALYZE last ran, {table} had {counted(self._grown[table][0], 'row')}; now it"
+            f" has {average(self._grown[table][1])}"
+            for table in sorted(tables)
+        )
+
+    @cached_property
+    def _stacks(self) -> Mapping[str, list[CallPath]]:
+        """By statement the whole stacks that it was executed with."""
+        found: dict[str, list[CallPath]] = {}
+        for sample in (self.profile.stack_samples, self.profile.exemplars):
+            for one in sample:
+                found.setdefault(one.statement, []).append(one.stack)
+        return found
+
+    def library(self, statement: str) -> str:
+        """The package that the program executes a statement through; "" for none, or not known."""
+        return next((package_of(stack) for stack in self._stacks.get(statement, ())), "")
+
+    def called_library(self, statement: str) -> str:
+        """The package whose calls are timed: the one nearest to the driver."""
+        stacks = self._stacks.get(statement, ())
+        return next((package_of(stack, frozenset()) for stack in stacks), "")
+
+    def is_preload(self, group: Group) -> bool:
+        """Whether an object mapper executes it behind another query, for what that was to load as
+        well.
+        """
+        stacks = self._stacks.get(group.statement, ())
+        return any(PRELOADS.intersection(frame.function.split(".")) for s in stacks for frame in s)
+
+    def note_of(self, group: Group) -> str | None:
+        """What a library has noted of a group's statement: others may have the same text."""
+        note = self.profile.notes.get(group.statement)
+        if note == SEVERAL:
+            return None
+        stacks = self._stacks.get(group.statement, ())
+        here = [stack for stack in stacks if group.site.frame in stack]
+        is_one = self._places[group.statement] == 1
+        if note and not is_one:
+            note = without_reader(note)  # what reads it elsewhere
+        if not here or (is_one and all(map(is_handed, here))):
+            return note
+        return note if any(loads_lazily(stack, note or "") for stack in here) else None
+
+    @cached_property
+    def _places(self) -> Counter[str]:
+        """In how many places each statement is executed."""
+        return Counter(group.statement for group in self.all_groups)
+
+    @cached_property
+    def _callers(self) -> Mapping[object, Group]:
+        """By place the statement for which the program calls a library there: what is written, or
+        else what takes most.
+        """
+        found: dict[object, Group] = {}
+        for group in self.all_groups:
+            place = place_of(group.site.frame)
+            if self._shares_call(group) and group.library_call_ns is not None:
+                first = found.setdefault(place, group)
+                order = [(one.verb == "INSERT", one.cost_ns) for one in (first, group)]
+                found[place] = group if order[1] > order[0] else first
+        return found
+
+    def is_inside(self, group: Group) -> bool:
+        """Whether a library executes it in a call that the program makes for another statement."""
+        if not self._shares_call(group):
+            return False
+        first = self._callers.get(place_of(group.site.frame))
+        return first is not None and first is not group
+
+    def _shares_call(self, group: Group) -> bool:
+        """Whether a call of a library executes others with it, which it does not for
+        itself alone.
+        """
+        return group.shares_call and place_of(group.site.frame) not in self._beside_own
+
+    @cached_property
+    def _beside_own(self) -> set[object]:
+        """The places where all that libraries' calls execute with other statements is their own:
+        Django's list of queries is made by a query for each.
+        """
+        own: dict[object, int] = defaultdict(int)
+        others: dict[object, float] = defaultdict(float)
+        for group in self.all_groups:
+            place, runs = place_of(group.site.frame), group.totals.statement_executions
+            if any(map(is_own, self._stacks.get(group.statement, ()))):
+                own[place] += runs
+            elif group.others_each:
+                others[place] += group.others_each * runs
+        return {place for place, runs in others.items() if runs <= MOST_OF_OWN * own[place]}
+
+    def own_transactions(self, group: Group) -> int:
+        """How often a group's calls took a file's write lock and released it before they ended."""
+        return self._own_transactions.get((group.statement, place_of(group.site.frame)), 0)
+
+    @cached_property
+    def _own_transactions(self) -> Mapping[object, int]:
+        found: Counter[object] = Counter()
+        for hold in self.profile.lock_holds:
+            begun, ended = (hold.statement, hold.path), (hold.end_statement, hold.end_path)
+            if hold.kind == "write" and begun == ended:
+                found[hold.statement, self.report.sites.place(hold.path)] += hold.count
+        return found
+
+    @cached_property
+    def writes(self) -> bool:
+        """Whether anything was written."""
+        return any(group.writes for group in self.all_groups)
+
+    @cached_property
+    def spans(self) -> int:
+        """Spans that have ended."""
+        return sum(found.span.count for found in self.report.spans)
+
+    @cached_property
+    def _spans_ns(self) -> int:
+        return sum(found.span.durations.total_ns for found in self.report.spans)
+
+    @cached_property
+    def _whole(self) -> tuple[int, str]:
+        return whole_of(self.profile, self._spans_ns)
+
+    @property
+    def run_ns(self) -> int:
+        """The time that shares are of, in ns."""
+        return self._whole[0]
+
+    @property
+    def whole(self) -> str:
+        """What that is called."""
+        return self._whole[1]
+
+    @cached_property
+    def loops(self) -> dict[tuple[str, str, int, str], Frame | None]:
+        """The loops that were looked up."""
+        return {}
+
+    def path_of(self, group: Group) -> CallPath:
+        """A group's call path up to the request that it is executed in, if it is in one."""
+        outside = self._outside.get(group.statement, frozenset())
+        return tuple(itertools.takewhile(lambda frame: frame not in outside, group.path))
+
+    @cached_property
+    def _outside(self) -> Mapping[str, frozenset[Frame]]:
+        """By statement the frames around requests."""
+        found: dict[str, frozenset[Frame]] = {}
+        for statement, stacks in self._stacks.items():
+            frames = frozenset().union(*map(outside_of_request, stacks))
+            if frames:
+                found[statement] = frames
+        return found
+
+    def loop_of(self, group: Group) -> CallSite | None:
+        """The innermost loop on a group's call path, or the line where a function calls itself;
+        None: none is known.
+        """
+        path = self.path_of(group)
+        for depth in range(len(path)):
+            loop = self.loop_around(group, depth)
+            if loop == ENDLESS:
+                return None  # what is around a worker or a server is another matter
+            if loop:
+                return CallSite(loop, group.path[depth + 1 :])
+        running = set()
+        for depth, frame in enumerate(path):
+            if (frame.file, frame.function) in running:
+                return CallSite(frame, group.path[depth + 1 :])
+            running.add((frame.file, frame.function))
+        return None
+
+    def loop_around(self, group: Group, depth: int) -> Frame | None:
+        """The loop that a frame of a group's path is in (LoopFinder)."""
+        frame = group.path[depth]
+        called = (
+            group.path[depth - 1].function.rpartition(".")[2] if depth else self._called_by(group)
+        )
+        key = (frame.file, frame.function, frame.line, called)
+        if key not in self.loops:
+            self.loops[key] = self.loop_at(frame, called)
+        return self.loops[key]
+
+    def _called_by(self, group: Group) -> str:
+        """The library's function that the program calls at a group's place; "": a driver's, or not
+        known.
+        """
+        frame = group.path[0] if group.path else None
+        for stack in self._stacks.get(group.statement, ()):
+            place = stack.index(frame) if frame in stack else 0
+            if place:
+                return stack[place - 1].function.rpartition(".")[2]
+        return ""

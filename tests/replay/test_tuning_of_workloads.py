@@ -1,0 +1,107 @@
+"""Workloads that are played with several settings and workers."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+from queryprof.replay.workload import prefix_of
+
+pytestmark = pytest.mark.once
+
+
+@pytest.mark.parametrize("processes", [(), ("--processes",)], ids=["threads", "processes"])
+def test_workers_play_all_transactions(
+    queryprof: Run, before: Path, processes: tuple[str, ...]
+) -> None:
+    def replayed(*options: object) -> str:
+        result = queryprof("replay", "x.qprof", "--db", before, "--rounds", 1, *options)
+        assert result.returncode == 0, result.stderr
+        return str(result.stderr.partition(" executions")[0])
+
+    alone = replayed()
+    assert replayed("--workers", 3, *processes) == alone
+    result = queryprof(
+        "replay",
+        "x.qprof",
+        "--db",
+        before,
+        "--rounds",
+        2,
+        "--workers",
+        2,
+        *processes,
+        "--pragma",
+        "cache_size=-100",
+        "--fail-on",
+        "nothing",
+    )
+    assert result.returncode == 0, result.stderr
+    assert "2 times on each side" in result.stderr
+
+
+@pytest.mark.slow
+def test_tuning(queryprof: Run, before: Path) -> None:
+    said = queryprof(
+        "tune",
+        "pragmas",
+        "x.qprof",
+        "--db",
+        before,
+        "--factor",
+        "synchronous=full,off",
+        "--factor",
+        "journal_mode=delete,wal",
+        "--replications",
+        2,
+    )
+    assert said.returncode == 0, said.stderr
+    assert "What each pragma does to the workload's time" in said.stdout  # and which is the clock's
+    safe = said.stdout.partition("Fastest that loses nothing")[2].partition("Fastest of all")[0]
+    assert "synchronous = full" in safe or "keep what you have" in said.stdout
+    said = queryprof(
+        "tune",
+        "workers",
+        "x.qprof",
+        "--db",
+        before,
+        "--most",
+        3,
+        "--interval",
+        0.2,
+        "--processes",
+        "--search",
+        "linear",
+    )
+    assert said.returncode == 0, said.stderr
+    assert "Best number of workers" in said.stdout
+
+
+def test_bad_input_is_one_line(queryprof: Run, before: Path, tmp_path: Path) -> None:
+    def bad(*arguments: object) -> str:
+        result = queryprof(*arguments)
+        assert result.returncode == 2
+        assert result.stderr.count("\n") == 1, result.stderr
+        return str(result.stderr)
+
+    assert "there is no such file" in bad("replay", "x.qprof", "--db", "none.db")
+    assert "write NAME=VALUE" in bad("replay", "x.qprof", "--db", before, "--pragma", "a=b;c")
+    assert "no workload is beside it" in bad("replay", "y.qprof", "--db", before)
+    noise = tmp_path / "noise.db"
+    noise.write_bytes(os.urandom(5000))
+    assert "the copy cannot be made" in bad("replay", "x.qprof", "--db", noise)
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE other (a)")
+    assert "it has no table t" in bad("replay", "x.qprof", "--db", tmp_path / "other.db")
+    assert "write NAME=VALUE,VALUE" in bad(
+        "tune", "pragmas", "x.qprof", "--db", before, "--factor", "synchronous=full"
+    )
+    (path,) = [Path(name) for name in tmp_path.glob("x.qprof-workload-*")]
+    assert str(path).startswith(prefix_of(str(tmp_path / "x.qprof")))
+    path.write_bytes(b"queryprof workload 1\n")
+    assert "is no workload of this version" in bad("replay", "x.qprof", "--db", before)
