@@ -14,7 +14,7 @@ NIGHTLY := lint package wheels demo test test-slow test-steady sanitize coverage
 NIGHTLY_LOGS := .nox/nightly
 POINT_SELECT := benchmarks/overhead.py --case "point select by" --tool queryprof --rounds 15 --minima
 
-.PHONY: help demo test test-slow test-steady package wheels picture bench bench-check bench-gains bench-pythons searches responsiveness offloading compat lint docs site coverage release sanitize \
+.PHONY: help venv demo test test-slow test-steady package wheels picture bench bench-check bench-gains bench-pythons searches responsiveness offloading compat lint docs site coverage release sanitize \
         test-new-pythons test-arm64 nightly clean
 
 help:
@@ -30,8 +30,12 @@ $(BIN)/queryprof: $(BIN)/nox setup.py setup.cfg pyproject.toml $(wildcard queryp
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-build-isolation -e .
 	@touch $@
 
-demo: $(BIN)/queryprof ## builds, profiles a real program over 28,000 airports, prints the report
-	$(BIN)/queryprof run -o airports.qprof examples/airports/app.py
+venv: $(BIN)/queryprof ## the tools and an editable installation, in .venv
+
+demo: ## installs queryprof in .venv-demo, profiles a real program over 28,000 airports, prints the report
+	test -x .venv-demo/bin/python || $(PYTHON) -m venv .venv-demo
+	.venv-demo/bin/python -m pip install --quiet --disable-pip-version-check . $$(grep ^airportsdata== requirements-dev.txt)
+	.venv-demo/bin/queryprof run -o airports.qprof examples/airports/app.py
 
 test: $(BIN)/nox ## runs the tests on every Python from 3.11 to 3.15 that is here
 	$(BIN)/python -m nox --session $(TESTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -26,6 +27,7 @@ LONG = {
     "proving.md",
     "replay.md",
     "requests-and-threads.md",
+    "start.md",
     "testing.md",
     "using.md",
 }
@@ -105,6 +107,28 @@ def test_every_command_and_option_is_documented() -> None:
         for parameter in command.params:
             if parameter.param_type_name == "option" and parameter.name != "help":
                 assert any(option in text for option in parameter.opts), f"{name} {parameter.opts}"
+
+
+def test_the_page_on_commands_is_what_they_print() -> None:
+    """`python docs/commands_page.py` writes it."""
+    spec = importlib.util.spec_from_file_location("page", ROOT / "docs" / "commands_page.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    written = (ROOT / "docs" / "commands.md").read_text()
+    # Click's own words differ between its versions.
+    assert written.split() == module.page().split()
+
+
+def test_every_page_has_a_place_in_the_site() -> None:
+    """And none is named that is not there."""
+    named = set(re.findall(r": ([a-z-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert named == {page.name for page in (ROOT / "docs").glob("*.md")}
+
+
+def test_the_readme_is_read_in_a_minute() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 70
 
 
 def test_every_target_is_in_the_makefile() -> None:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): distinguishes it from other SQLite files."""
 
-SCHEMA_VERSION = 11
-"""In the header (user_version) of every trace."""
+SCHEMA_VERSION = max(part.since for table in TABLES for part in (table, *table.columns))
+"""In the header (user_version) of every trace: that of the newest table or column."""
 
 
 def create(table: Table, version: int = SCHEMA_VERSION) -> str:
