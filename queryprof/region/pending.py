@@ -131,6 +131,8 @@ def aggregate_rows(region: Region) -> Iterable[AggregateRow]:
     found = [_aggregate(region, row) for row in rows]
     if is_still:
         _Settling(region, found).settle(calls)
+    for row in found:  # of a process that was killed between the one sum and the other
+        row.self_ns = min(row.self_ns, row.total_ns)
     return [row for row in found if row.is_used()]
 
 

@@ -67,6 +67,8 @@ class Sums(NamedTuple):
 def sums(path: str) -> Sums:
     with opened_region(path) as region:
         rows = aggregate_rows(region)
+    # A row whose total and own time are being added up has no more own time than time.
+    assert all(0 <= row.self_ns <= row.total_ns for row in rows)
     durations = [(row.count, sum(count for _, count in row.histogram)) for row in rows]
     return Sums(
         sum(calls for calls, _ in durations),

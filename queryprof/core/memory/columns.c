@@ -87,6 +87,8 @@ static const qp_column plans[] = {COLUMN(qp_plan_row, statement, 'I'),
                                   COLUMN(qp_plan_row, database, 't'),
                                   COLUMN(qp_plan_row, tree, 't'), END};
 
+#define COUNTER(name) AS(qp_aggregate, #name, counters.name, 'q'),
+
 static const qp_column aggregates[] = {
     COLUMN(qp_aggregate, sequence, 'I'),
     KEY(qp_aggregate),
@@ -96,15 +98,7 @@ static const qp_column aggregates[] = {
     COLUMN(qp_aggregate, total_ns, 'q'),
     COLUMN(qp_aggregate, self_ns, 'q'),
     COLUMN(qp_aggregate, execution_sum_sq_ns2, 'd'),
-    AS(qp_aggregate, "counted", counters.counted, 'q'),
-    AS(qp_aggregate, "vm_steps", counters.vm_steps, 'q'),
-    AS(qp_aggregate, "full_scan_steps", counters.full_scan_steps, 'q'),
-    AS(qp_aggregate, "sorts", counters.sorts, 'q'),
-    AS(qp_aggregate, "automatic_indexes", counters.automatic_indexes, 'q'),
-    AS(qp_aggregate, "reprepares", counters.reprepares, 'q'),
-    AS(qp_aggregate, "page_fetches", counters.page_fetches, 'q'),
-    AS(qp_aggregate, "page_fetch_samples", counters.page_fetch_samples, 'q'),
-    AS(qp_aggregate, "min_ns", now.min_ns, 'q'),
+    QP_COUNTERS(COUNTER) AS(qp_aggregate, "min_ns", now.min_ns, 'q'),
     AS(qp_aggregate, "max_ns", now.max_ns, 'q'),
     AS(qp_aggregate, "execution_max_ns", now.execution_max_ns, 'q'),
     AS(qp_aggregate, "min_before_ns", before.min_ns, 'q'),
@@ -185,20 +179,13 @@ static const qp_column causes[] = {
     COLUMN(qp_cause_row, path, 'I'),  COLUMN(qp_cause_row, calls, 'q'),
     COLUMN(qp_cause_row, ticks, 'q'), END};
 
-#define FILE_SUM(member) AS(qp_file_work_row, #member, sums.member, 'q')
+#define FILE_SUM(name) AS(qp_file_work_row, #name, sums.name, 'q'),
 static const qp_column file_work[] = {KEY(qp_file_work_row),
                                       COLUMN(qp_file_work_row, calls, 'q'),
                                       COLUMN(qp_file_work_row, lock_waits, 'q'),
                                       COLUMN(qp_file_work_row, max_lock_ticks, 'q'),
                                       COLUMN(qp_file_work_row, max_lock_before_ticks, 'q'),
-                                      FILE_SUM(lock_ticks),
-                                      FILE_SUM(sync_ticks),
-                                      FILE_SUM(read_ticks),
-                                      FILE_SUM(write_ticks),
-                                      FILE_SUM(syncs),
-                                      FILE_SUM(read_bytes),
-                                      FILE_SUM(written_bytes),
-                                      END};
+                                      QP_FILE_SUMS(FILE_SUM) END};
 
 #define LOCK(row)                                                                           \
     AS(row, "kind", lock.kind, 'I'), AS(row, "database", lock.database, 't'),               \

@@ -3,16 +3,20 @@
 
 #include "memory/tables.h"
 
-/* What calls asked of the operating system for their files. */
+/* What calls asked of the operating system for their files: each sum is named once. Waiting for
+ * locks; writing is also creating, truncating and deleting. */
+#define QP_FILE_SUMS(SUM) \
+    SUM(lock_ticks)       \
+    SUM(sync_ticks) SUM(read_ticks) SUM(write_ticks) SUM(syncs) SUM(read_bytes) SUM(written_bytes)
+
 typedef struct {
-    int64_t lock_ticks; /* waiting for locks */
-    int64_t sync_ticks;
-    int64_t read_ticks;
-    int64_t write_ticks; /* and creating, truncating and deleting */
-    int64_t syncs;
-    int64_t read_bytes;
-    int64_t written_bytes;
+    QP_FILE_SUMS(QP_DECLARE_SUM)
 } qp_file_sums;
+
+static inline void qp_file_sums_join(qp_file_sums *to, const qp_file_sums *more)
+{
+    QP_FILE_SUMS(QP_ADD_SUM)
+}
 
 /* The same of the calls with one key; of calls that work on no file there is none. */
 typedef struct {

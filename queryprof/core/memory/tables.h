@@ -157,16 +157,21 @@ typedef struct {
     qp_histogram histogram;
 } qp_distribution;
 
-/* SQLite's own counters of statements (sqlite3_stmt_status) and page fetches (sampled). */
+/* Sums that are named in one list: a member of a struct, and adding it to that of `to` from `more`.
+ */
+#define QP_DECLARE_SUM(name) int64_t name;
+#define QP_ADD_SUM(name) to->name += more->name;
+
+/* SQLite's own counters of statements (sqlite3_stmt_status), over the `counted` executions for
+ * which they are known, and page fetches, over the sampled executions alone. */
+#define QP_COUNTERS(SUM)                                                                     \
+    SUM(counted)                                                                             \
+    SUM(vm_steps)                                                                            \
+    SUM(full_scan_steps) SUM(sorts) SUM(automatic_indexes) SUM(reprepares) SUM(page_fetches) \
+        SUM(page_fetch_samples)
+
 typedef struct {
-    int64_t counted; /* executions whose counters are known */
-    int64_t vm_steps;
-    int64_t full_scan_steps;
-    int64_t sorts;
-    int64_t automatic_indexes;
-    int64_t reprepares;
-    int64_t page_fetches;       /* of the sampled executions alone */
-    int64_t page_fetch_samples; /* executions whose page fetches are known */
+    QP_COUNTERS(QP_DECLARE_SUM)
 } qp_counters;
 
 /* Of calls and executions; of none: INT64_MAX and 0. */

@@ -69,16 +69,9 @@ static inline void qp_aggregate_count_error(qp_aggregate *to)
 void qp_aggregate_move(qp_aggregate *entry, int64_t from_ns, int64_t to_ns);
 
 /* Adds counters to others. */
-static inline void qp_counters_add(qp_counters *to, const qp_counters *from)
+static inline void qp_counters_add(qp_counters *to, const qp_counters *more)
 {
-    to->vm_steps += from->vm_steps;
-    to->full_scan_steps += from->full_scan_steps;
-    to->sorts += from->sorts;
-    to->automatic_indexes += from->automatic_indexes;
-    to->reprepares += from->reprepares;
-    to->page_fetches += from->page_fetches;
-    to->counted += from->counted;
-    to->page_fetch_samples += from->page_fetch_samples;
+    QP_COUNTERS(QP_ADD_SUM)
 }
 
 /* Adds counters to an entry. */

@@ -85,11 +85,5 @@ void qp_file_sums_add(const qp_key *key, const qp_file_sums *work)
     row->lock_waits += work->lock_ticks > 0;
     row->max_lock_ticks =
         work->lock_ticks > row->max_lock_ticks ? work->lock_ticks : row->max_lock_ticks;
-    row->sums.lock_ticks += work->lock_ticks;
-    row->sums.sync_ticks += work->sync_ticks;
-    row->sums.read_ticks += work->read_ticks;
-    row->sums.write_ticks += work->write_ticks;
-    row->sums.syncs += work->syncs;
-    row->sums.read_bytes += work->read_bytes;
-    row->sums.written_bytes += work->written_bytes;
+    qp_file_sums_join(&row->sums, work);
 }
