@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x51507266
 """In the header of every trace ("QPrf"): distinguishes it from other SQLite files."""
 
-SCHEMA_VERSION = max(part.since for table in TABLES for part in (table, *table.columns))
+SCHEMA_VERSION = max(
+    since for table in TABLES for since in (table.since, *[one.since for one in table.columns])
+)
 """In the header (user_version) of every trace: that of the newest table or column."""
 
 
