@@ -100,5 +100,5 @@ def _run(what: str, arguments: list[str], directory: str) -> None:
         check=False,
     )
     if result.returncode != 0:
-        told = result.stdout.strip().splitlines() or ["it said nothing"]
-        raise QueryprofError(f"ab: {what} failed (exit status {result.returncode}): {told[-1]}")
+        lines = result.stdout.strip().splitlines() or ["it said nothing"]
+        raise QueryprofError(f"ab: {what} failed (exit status {result.returncode}): {lines[-1]}")

@@ -20,8 +20,8 @@ def _git(*arguments: str, directory: str = ".") -> str:
     except FileNotFoundError as error:
         raise QueryprofError("ab: there is no git here") from error
     if result.returncode != 0:
-        told = result.stderr.strip().splitlines() or ["it does not say why"]
-        raise QueryprofError(f"git {arguments[0]}: {told[-1].removeprefix('fatal: ')}")
+        lines = result.stderr.strip().splitlines() or ["it does not say why"]
+        raise QueryprofError(f"git {arguments[0]}: {lines[-1].removeprefix('fatal: ')}")
     return result.stdout.strip()
 
 

@@ -165,10 +165,10 @@ def _all_ready(ready: int, processes: Processes) -> bool:
     missing = len(processes)
     while missing:
         if select.select([ready], [], [], POLL_S)[0]:
-            told = os.read(ready, missing)
-            if not told:  # the last of them has closed its end
+            received = os.read(ready, missing)
+            if not received:  # the last of them has closed its end
                 return False
-            missing -= len(told)
+            missing -= len(received)
         elif any(process.poll() is not None for _, process in processes):
             return False
     return True
@@ -187,7 +187,7 @@ def _wait(described: Scenario, processes: Processes) -> None:
     for name, status in sorted(failed, key=lambda end: end[1] < 0):  # stopped by us: not the cause
         if status:
             with open(os.path.join(described.output, f"{name}.err")) as file:
-                told = file.read().strip().splitlines() or ["it did not say why"]
+                lines = file.read().strip().splitlines() or ["it did not say why"]
             raise QueryprofError(
-                f"{described.path}: {name} failed (exit status {status}): {told[-1]}"
+                f"{described.path}: {name} failed (exit status {status}): {lines[-1]}"
             )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from queryprof.region.live import Chosen, Watch
 
 SORTS = ("time", "executions", "mean", "vm")
-KEYS = "q ends   s sorts   p pauses   j k choose   Enter tells more"
+KEYS = "q ends   s sorts   p pauses   j k choose   Enter shows more"
 GONE = "\x04"
 """The key when the terminal is no longer there."""
 

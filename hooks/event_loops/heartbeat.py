@@ -57,7 +57,7 @@ class Beats:
         if self in beating:
             beating.remove(self)
 
-    def tell(self, due_s: float, now_s: float, busy_since_s: float = 0.0) -> float:
+    def record(self, due_s: float, now_s: float, busy_since_s: float = 0.0) -> float:
         """Records all beats from `due_s` to now; returns when the next one is due.
 
         Those that were due before `busy_since_s` found the loop idle: they were not late.
@@ -105,9 +105,9 @@ class Heartbeat(Beats):
         self.start_from(monotonic() + self.interval_s)
 
     def start_from(self, due_s: float, busy_since_s: float = 0.0) -> None:
-        """Records the beats that were due since `due_s`, and schedules the next one; see `tell`."""
+        """Records the beats that were due since `due_s`, and schedules the next; see `record`."""
         super().start()
-        self._schedule(self.tell(due_s, monotonic(), busy_since_s))
+        self._schedule(self.record(due_s, monotonic(), busy_since_s))
 
     def stop(self) -> None:
         """Cancels the next beat."""
@@ -131,7 +131,7 @@ class Heartbeat(Beats):
             due_s += self.interval_s if step != self._last_step else 2 * self.interval_s
             self._last_step = step
         else:
-            due_s = self.tell(due_s, now_s)
+            due_s = self.record(due_s, now_s)
         self._schedule(due_s)
 
     def _schedule(self, due_s: float) -> None:

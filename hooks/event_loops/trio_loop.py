@@ -51,7 +51,7 @@ class StepInstrument:
 
     def before_io_wait(self, _timeout: float) -> None:
         now_s = monotonic()
-        self._due_s = self._beats.tell(self._due_s, now_s, self._busy_since_s)
+        self._due_s = self._beats.record(self._due_s, now_s, self._busy_since_s)
 
     def after_io_wait(self, _timeout: float) -> None:
         self._busy_since_s = monotonic()

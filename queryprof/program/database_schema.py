@@ -100,7 +100,7 @@ def why_unreadable(path: str, error: str) -> str:
             f" defines, and without that its rows are not to be found: {error}"
         )
     if "malformed" in error:
-        return f"{path}: it is damaged ({error}): `PRAGMA integrity_check` tells more"
+        return f"{path}: it is damaged ({error}): `PRAGMA integrity_check` shows more"
     if "unable to open" in error and Path(f"{path}-wal").exists():
         return (
             f"{path}: its log (-wal) has no index beside it (-shm): open it once with its program"

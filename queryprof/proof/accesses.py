@@ -35,7 +35,7 @@ MOST_DUMMIES = 20
 MODULE = "queryprof_table"
 
 
-class NotPrepared(Exception):  # noqa: N818  it is told, and is no error of this program
+class NotPrepared(Exception):  # noqa: N818  reported to the user; not a bug
     """SQLite cannot prepare the statement; the message is SQLite's."""
 
 
@@ -55,7 +55,7 @@ class Access:
 
     Attributes:
         order: columns with whether they are descending; used: columns that are read, None for more
-            than can be told.
+            than is known.
     """
 
     table: str
@@ -76,7 +76,7 @@ class Accesses:
         self._connection.limit(LIMIT_LENGTH, MOST_VALUE_BYTES)
         self._met: list[Access] = []
         self.unknown: set[str] = set()
-        """Functions and collations that no one has told of."""
+        """Functions and collations that are not registered."""
         module: Any = _Module({table.name: table for table in schema.tables}, self._met)
         self._connection.create_module(MODULE, module, use_bestindex_object=True)
         for table in schema.tables:
@@ -99,7 +99,7 @@ class Accesses:
         """What the planner asks of each table.
 
         Each placeholder is a text of its own there, `marker` of its number: a comparison's value
-        tells which one it is with.
+        names which one it is with.
 
         Raises:
             NotPrepared: a table is missing, or the statement is in error.

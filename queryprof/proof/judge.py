@@ -306,7 +306,7 @@ class Judge:
         self, names: list[str], table: str, key: list[str], columns: list[str], rounds: int
     ) -> dict[str, float]:
         """The least time of an insert into a table, by copy: its own rows are taken out and put
-        back. Nothing when it is empty. All names are SQL; `key` tells rows apart, `columns` are
+        back. Nothing when it is empty. All names are SQL; `key` distinguishes rows, `columns` are
         inserted.
         """
         keys, listed = ", ".join(key), ", ".join(columns)

@@ -321,7 +321,7 @@ def _other_rows(query: Query, rows: Sequence[int]) -> str:
     """Why the rows differ: all of them may be equal, in another order among equals."""
     if clauses_of(query.statement).limits:
         return (
-            "other rows are returned: LIMIT cuts among rows that its ORDER BY does not tell apart"
+            "other rows are returned: LIMIT cuts among rows that its ORDER BY does not distinguish"
         )
     if any(read == one.most_rows for read, one in zip(rows, query.samples, strict=False)):
         stops = "may stop" if query.samples[0].is_drawn else "stops"

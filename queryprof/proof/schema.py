@@ -32,7 +32,7 @@ class Table:
     """An ordinary table.
 
     Attributes:
-        sql: its CREATE TABLE; key: the columns that tell rows apart (rowid where there is one).
+        sql: its CREATE TABLE; key: the columns that distinguish rows (rowid where there is one).
         rows: how many it has; has_rowid: whether it has such a column.
     """
 
@@ -135,7 +135,7 @@ def _table_of(judge: Judge, name: str, sql: str) -> Table:
 
 
 def _collations(judge: Judge, table: str, columns: list[str]) -> dict[str, str]:
-    """By column: SQLite tells them of an index on all columns alone."""
+    """By column: SQLite reports them of an index on all columns alone."""
     listed = ", ".join(map(quoted, columns))
     try:
         judge.do(EMPTY, f"CREATE INDEX queryprof_columns ON {quoted(table)} ({listed})")

@@ -51,7 +51,7 @@ ROUNDS, ENOUGH_NS = 3, 10_000_000
 """How often a statement is executed to learn what it takes, and when it is known well enough."""
 
 LONG_NS = 20_000_000
-"""Of a statement that takes longer one sample tells enough while indexes are tried."""
+"""Of a statement that takes longer one sample is enough while indexes are tried."""
 
 
 Step = Candidate | Analysis

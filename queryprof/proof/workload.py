@@ -314,7 +314,7 @@ def _parameter(tokens: Sequence[Token], number: int) -> int:
 
 
 def _compared(statement: str, number: int, schema: DatabaseSchema) -> tuple[str, str, bool] | None:
-    """What the text compares a placeholder with, where the planner does not tell."""
+    """What the text compares a placeholder with, where the planner does not report it."""
     tokens = tokens_of(statement)
     parameter = tokens[_parameter(tokens, number)]
     words = {token.named for token in tokens}

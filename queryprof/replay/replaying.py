@@ -121,7 +121,7 @@ def _recorded_path(workload: Workload, database: str) -> str:
     listed = ", ".join(path for path, _ in found.most_common(3))
     if not listed:
         is_told = any(one.database is not None for one in workload.executions)
-        listed = "none with a file" if is_told else "its driver does not tell which"
+        listed = "none with a file" if is_told else "its driver does not report which"
     raise ProofError(f"{database}: the workload is of other databases: {listed}")
 
 

@@ -89,7 +89,7 @@ TABLES = (
         "statement",
         "A statement: a SQL text without its literals, comments, white space and case of keywords."
         " Names in parentheses are no SQL: (connect), (close), (other), (unknown).",
-        (text("text"), unknown("note", "what a library told of it", role=FIRST)),
+        (text("text"), unknown("note", "what a library reports of it", role=FIRST)),
         has_id=True,
     ),
     Table(
@@ -283,7 +283,7 @@ TABLES = (
     ),
     Table(
         "plan",
-        "How SQLite runs a statement on a database, as EXPLAIN QUERY PLAN told when the statement"
+        "How SQLite runs a statement on a database, as EXPLAIN QUERY PLAN had it when the statement"
         " was first met with a schema: one row for each different answer.",
         (
             key("statement_id"),

@@ -185,7 +185,7 @@ class SteadySearch:
 
     def _rivals(self, points: tuple[Point, ...], leader: Point) -> list[int]:
         """The leader and its most promising rival, the one that was measured less first; none if no
-        rival could still be told from the leader.
+        rival could still be distinguished from the leader.
         """
         rivals = [
             point

@@ -207,12 +207,12 @@ static PyObject *loop_timer(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 /* The step in progress whose begin and end a hook reports, one for each running loop. */
-static qp_step told[QP_LANES];
+static qp_step passed[QP_LANES];
 
 static qp_step *told_in(const qp_running_loop *running_loop)
 {
     int count;
-    return &told[running_loop - qp_running_loops(&count)];
+    return &passed[running_loop - qp_running_loops(&count)];
 }
 
 static PyObject *await_beat(PyObject *Py_UNUSED(module), PyObject *args)

@@ -29,10 +29,10 @@ static QP_COLD int64_t rows_told(const qp_call *call, PyObject *result)
     bool was_muted = qp_here.muted;
     qp_here.muted = true;
     PyObject *cursor = PyObject_HasAttrString(result, "rowcount") ? result : call->self;
-    PyObject *told = cursor ? PyObject_GetAttrString(cursor, "rowcount") : NULL;
-    long long changed = told && PyLong_Check(told) ? PyLong_AsLongLong(told) : 0;
+    PyObject *rowcount = cursor ? PyObject_GetAttrString(cursor, "rowcount") : NULL;
+    long long changed = rowcount && PyLong_Check(rowcount) ? PyLong_AsLongLong(rowcount) : 0;
     PyErr_Clear(); /* none is set before a call that has returned something */
-    Py_XDECREF(told);
+    Py_XDECREF(rowcount);
     qp_here.muted = was_muted;
     if (call->recording != qp_recording) {
         return -1;

@@ -117,7 +117,7 @@ static void end_entry(int64_t ticks, bool looked_inside)
     }
 }
 
-/* Ends the watch of a function whose time cannot be told from the program's. */
+/* Ends the watch of a function whose time cannot be separated from the program's. */
 static void give_up(void)
 {
     *watch.tried = TRIES;

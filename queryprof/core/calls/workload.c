@@ -28,9 +28,9 @@ static struct {
     struct {
         uint64_t identity; /* in the file: its address, or, if its driver hides it, its number */
         uint64_t serial;   /* another connection may get its address */
-    } connections[CONNECTIONS];   /* that were told */
-    uint8_t paths[QP_STACKS / 8]; /* a bit for each call path that was told */
-} told;
+    } connections[CONNECTIONS];   /* that are written */
+    uint8_t paths[QP_STACKS / 8]; /* a bit for each call path that is written */
+} written;
 
 /* Not by the text's own cache of UTF-8: it would stay in the program's memory. */
 static void put_text(char kind, PyObject *text)
@@ -148,7 +148,7 @@ static void put_parameters(PyObject *parameters, qp_operation operation)
     }
 }
 
-/* The number of a text; a new one is written. A text is told by its hash, of 64 bits. */
+/* The number of a text; a new one is written. A text is known by its hash, of 64 bits. */
 static uint32_t number_of_text(PyObject *text)
 {
     if (!text || !PyUnicode_CheckExact(text)) {
@@ -156,20 +156,20 @@ static uint32_t number_of_text(PyObject *text)
     }
     Py_hash_t hash = PyObject_Hash(text);
     uint32_t place = (uint32_t)hash & (2 * TEXTS - 1);
-    while (told.hashes[place] && told.hashes[place] != hash) {
+    while (written.hashes[place] && written.hashes[place] != hash) {
         place = (place + 1) & (2 * TEXTS - 1);
     }
-    if (!told.hashes[place]) {
-        if (++told.texts == TEXTS) {
-            memset(told.hashes, 0, 2 * TEXTS * sizeof *told.hashes);
-            told.texts = 1;
+    if (!written.hashes[place]) {
+        if (++written.texts == TEXTS) {
+            memset(written.hashes, 0, 2 * TEXTS * sizeof *written.hashes);
+            written.texts = 1;
             place = (uint32_t)hash & (2 * TEXTS - 1);
         }
-        told.hashes[place] = hash;
-        told.numbers[place] = ++told.last_text;
+        written.hashes[place] = hash;
+        written.numbers[place] = ++written.last_text;
         put_text('T', text);
     }
-    return told.numbers[place];
+    return written.numbers[place];
 }
 
 /* The record of a call's connection, where its statements are counted; or NULL. Another thread may
@@ -185,7 +185,8 @@ static const qp_traced_connection *traced_of(PyObject *connection)
 static void tell_connection(uint64_t identity, uint64_t serial)
 {
     uint64_t place = identity * QP_GOLDEN_RATIO >> 32 & (CONNECTIONS - 1);
-    if (told.connections[place].identity == identity && told.connections[place].serial == serial) {
+    if (written.connections[place].identity == identity &&
+        written.connections[place].serial == serial) {
         return;
     }
     bool is_known;
@@ -194,8 +195,8 @@ static void tell_connection(uint64_t identity, uint64_t serial)
         qp_workload_put_byte('C');
         qp_workload_put(&identity, sizeof identity);
         qp_workload_put_bytes('S', path ? path : "", path ? (Py_ssize_t)strlen(path) : 0);
-        told.connections[place].identity = identity;
-        told.connections[place].serial = serial;
+        written.connections[place].identity = identity;
+        written.connections[place].serial = serial;
     }
     qp_release(path);
 }
@@ -224,10 +225,10 @@ static uint64_t connection_of(const qp_call *call, qp_transaction *transaction)
 static void tell_path(uint32_t path)
 {
     uint8_t bit = (uint8_t)(1 << (path % 8));
-    if (path < 2 || path >= QP_STACKS || told.paths[path / 8] & bit) {
-        return; /* unknown, or told */
+    if (path < 2 || path >= QP_STACKS || written.paths[path / 8] & bit) {
+        return; /* unknown, or written */
     }
-    told.paths[path / 8] |= bit;
+    written.paths[path / 8] |= bit;
     uint32_t frames = 0, length = 0;
     for (uint32_t at = path; at; at = qp_stack_outer(at)) {
         frames++;
@@ -290,7 +291,7 @@ static void put_execution(const qp_call *call, PyObject *result, uint64_t end_ti
 void qp_workload_note(const qp_call *call, PyObject *result, uint64_t end_ticks)
 {
     if (call->probe->stands_in || call->active.operation == QP_CONNECT) {
-        return; /* no SQLite; a connection is told with its first execution */
+        return; /* no SQLite; a connection is written with its first execution */
     }
     if (qp_workload_is_full()) {
         qp_workload_put_byte('L');
@@ -321,10 +322,10 @@ void qp_workload_note_rows(uint64_t serial, int64_t rows)
 static void begin_file(void)
 {
     qp_workload_begin_file();
-    told.texts = told.last_text = 0;
-    memset(told.hashes, 0, 2 * TEXTS * sizeof *told.hashes);
-    memset(told.connections, 0, sizeof told.connections);
-    memset(told.paths, 0, sizeof told.paths);
+    written.texts = written.last_text = 0;
+    memset(written.hashes, 0, 2 * TEXTS * sizeof *written.hashes);
+    memset(written.connections, 0, sizeof written.connections);
+    memset(written.paths, 0, sizeof written.paths);
     qp_workload_put("queryprof workload 2\n", 21);
 }
 
@@ -337,10 +338,11 @@ bool qp_workload_to(const char *prefix, int64_t most_bytes)
     if (!prefix[0]) {
         return true;
     }
-    told.hashes = told.hashes ? told.hashes : qp_allocate(2 * (size_t)TEXTS, sizeof *told.hashes);
-    told.numbers =
-        told.numbers ? told.numbers : qp_allocate(2 * (size_t)TEXTS, sizeof *told.numbers);
-    if (!told.hashes || !told.numbers || !qp_workload_begin(prefix, most_bytes)) {
+    written.hashes =
+        written.hashes ? written.hashes : qp_allocate(2 * (size_t)TEXTS, sizeof *written.hashes);
+    written.numbers =
+        written.numbers ? written.numbers : qp_allocate(2 * (size_t)TEXTS, sizeof *written.numbers);
+    if (!written.hashes || !written.numbers || !qp_workload_begin(prefix, most_bytes)) {
         return false;
     }
     begin_file();

@@ -54,7 +54,7 @@ typedef struct {
     char *path;                    /* owned: the file of its main database, as opened; NULL: none */
     bool traces_ends;              /* every statement's end is traced: none is kept past it */
     uint32_t epoch;                /* the epoch of counting that its content belongs to */
-    _Atomic uint32_t tellers;      /* calls in progress that need statements' ends; changed with the
+    _Atomic uint32_t watchers;     /* calls in progress that need statements' ends; changed with the
                                     * GIL, read also with the mutex alone */
     qp_counted_statement *last;    /* the one that started last, if it is kept; or NULL */
     qp_counted_statement *sampled; /* its page fetches are being counted; or NULL */

@@ -311,12 +311,12 @@ bool qp_counters_trace_ends(PyObject *connection, bool ends)
     if (!t) {
         return false; /* a callback of the program may have replaced ours */
     }
-    t->tellers += ends ? 1 : t->tellers ? -1u : 0;
+    t->watchers += ends ? 1 : t->watchers ? -1u : 0;
     /* The caller has the GIL, for which the mutex's holder may be waiting: never wait for it. Then
      * the next end of a statement stops the trace of ends. */
     void *mutex = t->sqlite->db_mutex(t->db);
     if (t->sqlite->mutex_try(mutex) != 0) {
-        t->tellers -= ends;
+        t->watchers -= ends;
         return false;
     }
     qp_trace_again(t);

@@ -196,7 +196,7 @@ static QP_COLD void statement_ended(qp_traced_connection *t, void *statement)
     if (meter && meter->main == statement) {
         meter->main = NULL;
     }
-    if (!t->traces_ends && !t->tellers) { /* the last call that needed it could not stop it */
+    if (!t->traces_ends && !t->watchers) { /* the last call that needed it could not stop it */
         qp_trace_again(t);
     }
 }
@@ -279,7 +279,7 @@ static int on_trace(unsigned event, void *context, void *subject, void *Py_UNUSE
 
 void qp_trace_again(qp_traced_connection *t)
 {
-    bool ends = t->traces_ends || t->tellers;
+    bool ends = t->traces_ends || t->watchers;
     unsigned events = QP_TRACE_STMT | QP_TRACE_CLOSE | (ends ? QP_TRACE_PROFILE : 0);
     t->sqlite->trace_v2(t->db, events, on_trace, t);
 }

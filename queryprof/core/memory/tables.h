@@ -164,11 +164,11 @@ typedef struct {
 
 /* SQLite's own counters of statements (sqlite3_stmt_status), over the `counted` executions for
  * which they are known, and page fetches, over the sampled executions alone. */
-#define QP_COUNTERS(SUM)                                                                     \
-    SUM(counted)                                                                             \
-    SUM(vm_steps)                                                                            \
-    SUM(full_scan_steps) SUM(sorts) SUM(automatic_indexes) SUM(reprepares) SUM(page_fetches) \
-        SUM(page_fetch_samples)
+#define QP_COUNTERS(SUM) \
+    SUM(counted)         \
+    SUM(vm_steps)        \
+    SUM(full_scan_steps) \
+    SUM(sorts) SUM(automatic_indexes) SUM(reprepares) SUM(page_fetches) SUM(page_fetch_samples)
 
 typedef struct {
     QP_COUNTERS(QP_DECLARE_SUM)

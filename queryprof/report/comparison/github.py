@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from queryprof.analysis.changes import Change, StatementChange
 from queryprof.report.inert import github_data, github_property
 from queryprof.report.places import Places
-from queryprof.report.text.comparison import title, told
+from queryprof.report.text.comparison import described, title
 
 
 def comparison_github(failed: Iterable[StatementChange | Change], places: Places) -> str:
@@ -25,4 +25,4 @@ def _annotation(change: StatementChange | Change, places: Places) -> str:
     if frame:
         line = f"line={frame.line}," if frame.line else ""
         place = f"file={github_property(places.file(frame.file))},{line}"
-    return f"::error {place}title=queryprof::{github_data(f'{title(change)}: {told(change)}')}"
+    return f"::error {place}title=queryprof::{github_data(f'{title(change)}: {described(change)}')}"

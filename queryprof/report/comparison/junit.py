@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 from queryprof.analysis.changes import Change, Comparison, StatementChange
 from queryprof.report.inert import xml_text
 from queryprof.report.places import Places
-from queryprof.report.text.comparison import title, told, where
+from queryprof.report.text.comparison import described, title, where
 
 
 def comparison_junit(
@@ -37,7 +37,7 @@ def comparison_junit(
             name=xml_text(title(case)),
         )
         if case in failures:
-            text = f"{told(case)}, at {place}" if place else told(case)
+            text = f"{described(case)}, at {place}" if place else described(case)
             ET.SubElement(element, "failure", message=xml_text(text), type="regression")
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True)

@@ -20,10 +20,10 @@ def comparison_markdown(comparison: Comparison, places: Places) -> str:
     """The changed statements, then the whole runs."""
     lines = [f"**{summary(comparison)}**", ""]
     changed = [c for c in comparison.statements if c.verdict is not Verdict.SAME]
-    told = [c for c in changed if c.verdict is not Verdict.UNCLEAR]
-    if told:
+    shown = [c for c in changed if c.verdict is not Verdict.UNCLEAR]
+    if shown:
         lines += ["| verdict | statement | change | where |", "| --- | --- | --- | --- |"]
-        lines += [_row(change, places) for change in told]
+        lines += [_row(change, places) for change in shown]
         lines.append("")
     lines += [
         "| metric | before | after | change | verdict |",

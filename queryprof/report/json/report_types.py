@@ -290,7 +290,7 @@ class Document:
     slowest_spans: Annotated[tuple[SlowSpan, ...], "a few of each name, with their calls in order"]
     handoffs: Annotated[tuple[Handoff, ...], "by total time, most first"]
     threads: Annotated[tuple[Usage, ...], "by CPU time, most first"]
-    notes: Annotated[Mapping[str, str], "by statement: what a library told of it"]
+    notes: Annotated[Mapping[str, str], "by statement: what a library reports of it"]
     plans: tuple[Plan, ...]
     error_counts: tuple[ErrorCount, ...]
     exemplars: Annotated[tuple[Exemplar, ...], "the slowest executions of each statement"]

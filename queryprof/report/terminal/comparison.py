@@ -63,10 +63,10 @@ def print_comparison(
     ]
     # First what all of it comes to: after a fix a new statement does what many executions did.
     parts.append(_table("\nThe whole run", comparison.whole))
-    told = [c for c in comparison.statements if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
-    parts += [_card(change, places, console.width) for change in told[:top]]
-    if len(told) > top:
-        parts.append(heading(f"{len(told) - top} more changed: --top {len(told)}", "dim"))
+    shown = [c for c in comparison.statements if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
+    parts += [_card(change, places, console.width) for change in shown[:top]]
+    if len(shown) > top:
+        parts.append(heading(f"{len(shown) - top} more changed: --top {len(shown)}", "dim"))
     if all(len(course) >= CHARTED_INTERVALS for course in comparison.courses):
         title = "The database's share of the time, from the start of the first run of each side"
         parts.append(heading(title))
@@ -76,7 +76,7 @@ def print_comparison(
 
 def _card(change: StatementChange, places: Places, width: int) -> RenderableType:
     kind = {"new": "new statement", "gone": "gone", "known": str(change.verdict)}[change.kind]
-    told = [c for c in change.changes if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
+    shown = [c for c in change.changes if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
     inside: list[RenderableType] = [Sql(change.statement, width - 7)]
     inside += [
         Text.assemble(
@@ -86,8 +86,8 @@ def _card(change: StatementChange, places: Places, width: int) -> RenderableType
         )
         for site in change.sites
     ]
-    if told:
-        inside.append(_table("", tuple(told)))
+    if shown:
+        inside.append(_table("", tuple(shown)))
     plans = plans_before_and_after(change.plans.before, change.plans.after)
     inside += [Text(line, style="yellow" if "now" in line[:8] else "") for line in plans]
     if meaning := plan_change(change.plans.before, change.plans.after):

@@ -99,11 +99,11 @@ def _processes(now: Now) -> list[RenderableType]:
     ended = [one for one in now.processes if one.has_ended]
     busiest = max(now.processes, key=lambda one: one.busy)
     busy = sum(one.busy for one in now.processes)
-    told = f", {len(ended)} ended" if ended else ""
+    ended_too = f", {len(ended)} ended" if ended else ""
     number = f"{len(now.processes)} process{'' if len(now.processes) == 1 else 'es'}"
     return [
         Text(
-            f"{number}{told}: {percent(busy)} of a core in the database, most in {busiest.pid}"
+            f"{number}{ended_too}: {percent(busy)} of a core in the database, most in {busiest.pid}"
             f" {_command(busiest.command)}",
             no_wrap=True,
             overflow="ellipsis",

@@ -35,8 +35,8 @@ def ratio(change: Change) -> str:
 
 def what_changed(change: StatementChange) -> str:
     """What got worse or better in a statement, in one line."""
-    told = [c for c in change.changes if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
-    worse = [c for c in told if c.verdict is Verdict.WORSE] or told
+    shown = [c for c in change.changes if c.verdict in (Verdict.WORSE, Verdict.BETTER)]
+    worse = [c for c in shown if c.verdict is Verdict.WORSE] or shown
     parts = [
         f"{metric_name(c)} {value(c, c.before)} -> {value(c, c.after)}"
         for c in worse
@@ -51,7 +51,7 @@ def title(change: StatementChange | Change) -> str:
     return change.statement if isinstance(change, StatementChange) else metric_name(change)
 
 
-def told(change: StatementChange | Change) -> str:
+def described(change: StatementChange | Change) -> str:
     """How it changed, in one line."""
     if isinstance(change, StatementChange):
         return what_changed(change)
