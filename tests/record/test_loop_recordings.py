@@ -192,7 +192,7 @@ def test_an_interrupt_where_a_heartbeat_starts(monkeypatch: pytest.MonkeyPatch) 
     assert isinstance(fails(KeyboardInterrupt()), KeyboardInterrupt)
 
 
-def test_an_hour_of_idleness_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_hour_of_idleness_is_recorded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beats that were not waited for are not recorded one by one."""
     recorded: list[int] = []
 
@@ -208,7 +208,7 @@ def test_an_hour_of_idleness_is_told_at_once(monkeypatch: pytest.MonkeyPatch) ->
         now_s = time.monotonic()
         with monkeypatch.context() as patch:
             patch.setattr(heartbeat, "_core", Counted())
-            beats.tell(now_s - 3600, now_s, now_s)
+            beats.record(now_s - 3600, now_s, now_s)
 
     with queryprof.profile() as recording:
         asyncio.run(main())
