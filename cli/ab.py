@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from queryprof.cli.compare import judge, judging
+from queryprof.cli.compare import comparing, print_verdict
 from queryprof.errors import QueryprofError
 
 RUN = (
@@ -45,7 +45,7 @@ def turns(runs: int) -> list[int]:
     metavar="COMMAND",
     help="A shell command to run once in each revision: to install what it needs.",
 )
-@judging
+@comparing
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def ab(
     base: str,
@@ -85,7 +85,7 @@ def ab(
                         raise QueryprofError(f"ab: the command in {name} started no Python")
                     sides[side].append(trace)
                     step()
-        judge(*sides, **judgement)
+        print_verdict(*sides, **judgement)
 
 
 def _run(what: str, arguments: list[str], directory: str) -> None:

@@ -51,7 +51,7 @@ def _percent(_context: click.Context, _option: click.Parameter, value: float) ->
     return value / 100
 
 
-def judging(command: Callable[..., None]) -> Callable[..., None]:
+def comparing(command: Callable[..., None]) -> Callable[..., None]:
     """Adds the options of comparing commands: what fails, the tolerances, and the format."""
     options = (
         click.option(
@@ -92,7 +92,7 @@ def judging(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def judge(
+def print_verdict(
     before: Sequence[str],
     after: Sequence[str],
     fail_on: tuple[str, ...],
@@ -152,11 +152,11 @@ def _print(
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="BEFORE... [::] AFTER...")
-@judging
+@comparing
 def compare(files: tuple[str, ...], **judgement: Any) -> None:
     """Compares traces before a change with traces after it.
 
     The exit status is 1 when something got worse. Times get a verdict from four traces a side on.
     """
     before, after = _sides(files)
-    judge(before, after, **judgement)
+    print_verdict(before, after, **judgement)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queryprof.cli.compare import judge, judging
+from queryprof.cli.compare import comparing, print_verdict
 from queryprof.errors import QueryprofError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ MOST_REASONS = 5
     show_default=True,
     help="How often each side is replayed, by turns.",
 )
-@judging
+@comparing
 def replay(
     file: str,
     database: str,
@@ -106,7 +106,7 @@ def replay(
         others = differing([run for side in runs for run in side])
         _say(found, sides, runs, others)
         if len(sides) > 1:
-            judge(traces[0], traces[1], **judgement)
+            print_verdict(traces[0], traces[1], **judgement)
     if others:
         at = found.sites.get(others[0], "an unknown line")
         raise QueryprofError(

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from queryprof.cli.compare import judge, judging, traces_of
+from queryprof.cli.compare import comparing, print_verdict, traces_of
 from queryprof.cli.scenario_file import Scenario, read_scenario
 from queryprof.errors import QueryprofError
 
@@ -47,7 +47,7 @@ def scenario() -> None:
     metavar="TRACE",
     help="An earlier run (its trace, or a directory of traces) to compare with.",
 )
-@judging
+@comparing
 def run_scenario(file: str, against: str | None, **judgement: Any) -> None:
     """Runs the scenario in FILE, records all its processes, and reports or compares.
 
@@ -60,7 +60,7 @@ def run_scenario(file: str, against: str | None, **judgement: Any) -> None:
         _clean(described.output)
         trace = _record(described)
         if earlier:
-            judge(earlier, [trace], **judgement)
+            print_verdict(earlier, [trace], **judgement)
             return
     from queryprof.analysis.report import TOP_SHOWN, Report
     from queryprof.collect.reader import read_profile

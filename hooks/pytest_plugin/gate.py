@@ -56,7 +56,7 @@ SHUFFLERS = ("randomly", "random_order", "random-order", "reverse")
 
 PYTHON = ".".join(map(str, sys.version_info[:2]))
 
-Report = dict[str, Any]
+TestRecord = dict[str, Any]
 """The figures of a phase of a test, in a form for pytest's reports: names and numbers."""
 
 
@@ -136,7 +136,9 @@ class Gate:
             self._known_descriptions = Descriptions()
         return Asked(parts, self._known_descriptions, self._rules)
 
-    def judge(self, item: pytest.Item, parts: list[Part], report: Report, has_passed: bool) -> str:
+    def check(
+        self, item: pytest.Item, parts: list[Part], report: TestRecord, has_passed: bool
+    ) -> str:
         """Adds the findings on a test to its report; returns why a test that has passed so far
         fails, or the empty string.
         """
@@ -221,7 +223,7 @@ class Gate:
         return ""
 
     def _regressed(
-        self, test: str, asked: Asked, figures: dict[str, Figures], report: Report
+        self, test: str, asked: Asked, figures: dict[str, Figures], report: TestRecord
     ) -> str:
         if self._baseline is None:
             return ""
@@ -249,7 +251,7 @@ class Gate:
 
     # -- at the end of the run -------------------------------------------------------------
 
-    def keep_times(self, passed: Mapping[str, Report]) -> None:
+    def keep_times(self, passed: Mapping[str, TestRecord]) -> None:
         """Keeps the database times of the tests that passed, if times are compared."""
         if self._times is not None:
             self._times.keep({test: report["database_ns"] for test, report in passed.items()})
@@ -271,7 +273,7 @@ class Gate:
         ]
         return f"the baseline is of {'; of '.join(found)}: that may be why" if found else ""
 
-    def has_seen_nothing(self, reports: Mapping[str, Report]) -> bool:
+    def has_seen_nothing(self, reports: Mapping[str, TestRecord]) -> bool:
         """Whether no query was seen although the baseline has some: then nothing was checked."""
         if self._baseline is None:
             return False
@@ -279,7 +281,7 @@ class Gate:
         return bool(expected) and not any(reports[test]["executions"] for test in expected)
 
     def save(
-        self, passed: Mapping[str, Report], others: Collection[str], ran_in: Iterable[str]
+        self, passed: Mapping[str, TestRecord], others: Collection[str], ran_in: Iterable[str]
     ) -> None:
         """Writes the baseline: the tests that passed, and of the old one those that were not
         selected or did not run to their end.
@@ -304,11 +306,11 @@ class Gate:
         tests = {**kept, **_asking(passed)}
         write_baseline(self._path, Baseline(sqlite3.sqlite_version, tests, PYTHON))
 
-    def verify(self, passed: Mapping[str, Report]) -> Verification:
+    def verify(self, passed: Mapping[str, TestRecord]) -> Verification:
         """Runs the tests a second time. Raises QueryprofError."""
         return verify(self._config, _asking(passed), self._rules)
 
 
-def _asking(passed: Mapping[str, Report]) -> dict[str, Any]:
+def _asking(passed: Mapping[str, TestRecord]) -> dict[str, Any]:
     """The statements of each test that executed any."""
     return {test: report["statements"] for test, report in passed.items() if report["statements"]}

@@ -23,14 +23,14 @@ from queryprof.session import session
 
 if TYPE_CHECKING:
     from queryprof.analysis.baseline import TestFigures
-    from queryprof.hooks.pytest_plugin.gate import Gate, Report
+    from queryprof.hooks.pytest_plugin.gate import Gate, TestRecord
     from queryprof.hooks.pytest_plugin.queries import Queries
 
 GATES = frozenset({"counts", "plans", "vmsteps", "stalls", "time"})
 COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """The exit codes of a run that was not interrupted."""
 
-SILENT: Report = {
+SILENT: TestRecord = {
     "executions": 0,
     "database_ns": 0,
     "is_new": False,  # not in the baseline
@@ -97,10 +97,10 @@ class TestRecorder:
         self._started_session = False
         self._parts: list[Part] = []  # of the running phase
         self._is_call = False
-        self._report: Report | None = None  # of the phase that has ended
+        self._report: TestRecord | None = None  # of the phase that has ended
         self._deselected: set[str] = set()
         # What reports brought, by test:
-        self._calls: dict[str, Report] = {}
+        self._calls: dict[str, TestRecord] = {}
         self._fixtures: dict[str, int] = {}
         self._failed: set[str] = set()
         self._not_saved = ""
@@ -138,7 +138,7 @@ class TestRecorder:
     def _end_part(self) -> None:
         self._parts.append(self._record().take(with_plans=self._is_call))
 
-    def _end_phase(self) -> Report:
+    def _end_phase(self) -> TestRecord:
         self._end_part()
         self._report = {
             **SILENT,
@@ -172,7 +172,7 @@ class TestRecorder:
         is_held = self._saves or self._checks or item.get_closest_marker("queryprof") is not None
         if is_held or is_suspicious(self._parts):
             has_passed = outcome.excinfo is None
-            message = self._gate().judge(item, self._parts, report, has_passed)
+            message = self._gate().check(item, self._parts, report, has_passed)
             if message:
                 outcome.force_exception(pytest.fail.Exception(message, pytrace=False))
 
@@ -202,7 +202,7 @@ class TestRecorder:
         self._deselected |= {item.nodeid for item in items}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        found: Report | None = getattr(report, "queryprof", None)
+        found: TestRecord | None = getattr(report, "queryprof", None)
         if found is None:
             return
         if report.when != "call":
@@ -235,7 +235,7 @@ class TestRecorder:
         if is_wrong and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _verify(self, session: pytest.Session, passed: dict[str, Report]) -> None:
+    def _verify(self, session: pytest.Session, passed: dict[str, TestRecord]) -> None:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             reporter.write_line("")

@@ -23,7 +23,7 @@ from queryprof.analysis.changes import (
     Tolerance,
     Verdict,
 )
-from queryprof.analysis.judge import IO, LOOPS, RUN, STATEMENT, WHOLE, Judge
+from queryprof.analysis.comparer import IO, LOOPS, RUN, STATEMENT, WHOLE, Comparer
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.random_names import fold_random
@@ -65,16 +65,16 @@ def compare(
     before, after = [_folded(p) for p in before], [_folded(p) for p in after]
     versions = {one for profile in (*before, *after) for one in profile.sqlite_versions}
     same_sqlite = len(versions) <= 1
-    judge = Judge(tolerance, same_sqlite)
+    compared = Comparer(tolerance, same_sqlite)
     sides = ([_statements(p) for p in before], [_statements(p) for p in after])
     totals = [
         [add_up(a for group in run.values() for a in group) for run in side] for side in sides
     ]
-    whole = [judge(m, *([m.of(run) for run in side] for side in totals)) for m in WHOLE]
-    whole.append(judge(RUN, [_run_ns(p) for p in before], [_run_ns(p) for p in after]))
+    whole = [compared(m, *([m.of(run) for run in side] for side in totals)) for m in WHOLE]
+    whole.append(compared(RUN, [_run_ns(p) for p in before], [_run_ns(p) for p in after]))
     has_loops = any(profile.loops for profile in (*before, *after))
     whole += [
-        judge(metric, [of(p) for p in before], [of(p) for p in after])
+        compared(metric, [of(p) for p in before], [of(p) for p in after])
         for metric, of in (*IO, *(LOOPS if has_loops else ()))
     ]
     least_ns = MATTERS * fmean(run.self_ns for side in totals for run in side)
@@ -83,7 +83,12 @@ def compare(
     plans = [plans_by_statement(p for run in side for p in run.plans) for side in (before, after)]
     changes = [
         _compare_statement(
-            name, sides, judge, helpers, PlanChange(*(met.get(name, ()) for met in plans)), least_ns
+            name,
+            sides,
+            compared,
+            helpers,
+            PlanChange(*(met.get(name, ()) for met in plans)),
+            least_ns,
         )
         for name in names
     ]
@@ -131,7 +136,7 @@ def _spent_ns(change: StatementChange) -> float:
 def _compare_statement(
     statement: str,
     sides: tuple[Side, Side],
-    judge: Judge,
+    compared: Comparer,
     helpers: frozenset[Function],
     plans: PlanChange,
     least_ns: float,
@@ -146,7 +151,7 @@ def _compare_statement(
             [metric.of(run) if run.calls or metric.name == "mean_ns" else 0.0 for run in side]
             for side in totals
         ]
-        changes.append(judge(metric, *pair))
+        changes.append(compared(metric, *pair))
     spent_ns = [fmean(run.self_ns for run in side) for side in totals]
     if abs(spent_ns[1] - spent_ns[0]) < least_ns:
         changes = [

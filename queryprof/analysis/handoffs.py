@@ -37,7 +37,7 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
-class HandoffFinding:
+class HandoffSummary:
     """What one call site handed to threads of one kind.
 
     Attributes:
@@ -68,7 +68,7 @@ class HandoffFinding:
         )
 
 
-def waits_of(handoffs: Iterable[HandoffFinding]) -> dict[Frame, Waits]:
+def waits_of(handoffs: Iterable[HandoffSummary]) -> dict[Frame, Waits]:
     """By line; of short ones, which a busy machine makes long now and then, the median."""
     found: dict[Frame, Waits] = {}
     for one in handoffs:
@@ -82,7 +82,7 @@ def waits_of(handoffs: Iterable[HandoffFinding]) -> dict[Frame, Waits]:
     return found
 
 
-def find_handoffs(profile: Profile, helpers: frozenset[Function]) -> tuple[HandoffFinding, ...]:
+def find_handoffs(profile: Profile, helpers: frozenset[Function]) -> tuple[HandoffSummary, ...]:
     """Work handed to threads, by the time from being handed over to the end, most first."""
     program_ns = max((process.wall_ns for process in profile.processes), default=0)
     groups: dict[tuple[str, CallSite], list[Handoff]] = {}
@@ -90,7 +90,7 @@ def find_handoffs(profile: Profile, helpers: frozenset[Function]) -> tuple[Hando
         site = call_site(handoff.path, helpers)
         groups.setdefault((handoff.kind, CallSite(site.frame)), []).append(handoff)
     found = [
-        HandoffFinding(
+        HandoffSummary(
             kind=kind,
             site=site,
             count=sum(h.count for h in group),

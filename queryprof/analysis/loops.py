@@ -40,7 +40,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class StallFinding:
+class StallSummary:
     """Stalls of one function at one place.
 
     Attributes:
@@ -63,7 +63,7 @@ class StallFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionFinding:
+class FunctionSummary:
     """The steps of one coroutine function or callback; `share` of the loop's busy time."""
 
     step: Step
@@ -73,7 +73,7 @@ class FunctionFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopFinding:
+class LoopSummary:
     """The findings on a loop.
 
     Attributes:
@@ -86,11 +86,11 @@ class LoopFinding:
     mean_waiting: float | None
     beat_lag: Summary
     timer_lag: Summary
-    stalls: tuple[StallFinding, ...]
-    functions: tuple[FunctionFinding, ...]
+    stalls: tuple[StallSummary, ...]
+    functions: tuple[FunctionSummary, ...]
 
 
-def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopFinding, ...]:
+def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopSummary, ...]:
     """The findings on each loop, the one with most time in stalls first."""
 
     def site(path: tuple[Frame, ...]) -> CallSite:
@@ -109,8 +109,8 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopFind
             )
         )
 
-    def stall_finding(stall: Stall, all_ns: int) -> StallFinding:
-        return StallFinding(
+    def stall_finding(stall: Stall, all_ns: int) -> StallSummary:
+        return StallSummary(
             stall=stall,
             site=site(stall.path),
             category=category_of(stall),
@@ -122,9 +122,9 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopFind
             causes=shares(stall, stall.total_ns),
         )
 
-    def loop_finding(loop: Loop) -> LoopFinding:
+    def loop_finding(loop: Loop) -> LoopSummary:
         stalled_ns = sum(stall.total_ns for stall in loop.stalls)
-        return LoopFinding(
+        return LoopSummary(
             loop=loop,
             utilization=loop.busy_ns / loop.run_ns if loop.has_steps and loop.run_ns else None,
             mean_waiting=(
@@ -137,7 +137,7 @@ def find_loops(profile: Profile, helpers: frozenset[Function]) -> tuple[LoopFind
                 for stall in sorted(loop.stalls, key=lambda stall: -stall.total_ns)
             ),
             functions=tuple(
-                FunctionFinding(
+                FunctionSummary(
                     step,
                     step.durations.total_ns / loop.busy_ns if loop.busy_ns else 0.0,
                     summary_of(step.durations),

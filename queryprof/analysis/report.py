@@ -12,11 +12,11 @@ from queryprof.analysis.call_sites import Function, Place, Sites, find_helpers
 from queryprof.analysis.errors import SiteErrors, errors_by_site
 from queryprof.analysis.files import Files, files_by_site
 from queryprof.analysis.findings.libraries import OWN_NOTE, is_own
-from queryprof.analysis.handoffs import HandoffFinding, find_handoffs
+from queryprof.analysis.handoffs import HandoffSummary, find_handoffs
 from queryprof.analysis.holds import whole_events, whole_holds
-from queryprof.analysis.loops import LoopFinding, find_loops
+from queryprof.analysis.loops import LoopSummary, find_loops
 from queryprof.analysis.overview import Overview, overview_of
-from queryprof.analysis.spans import RepeatFinding, SpanFinding, find_repeats, find_spans
+from queryprof.analysis.spans import RepeatSummary, SpanSummary, find_repeats, find_spans
 from queryprof.analysis.threads import usage_by_name
 from queryprof.analysis.totals import Sums, self_ns_of
 from queryprof.analysis.views import View, view_by
@@ -99,11 +99,11 @@ class Report:
         return view_by(self.profile, self.sites, self._sums, "operation")
 
     @cached_property
-    def loops(self) -> tuple[LoopFinding, ...]:
+    def loops(self) -> tuple[LoopSummary, ...]:
         return find_loops(self.profile, self.helpers)
 
     @cached_property
-    def spans(self) -> tuple[SpanFinding, ...]:
+    def spans(self) -> tuple[SpanSummary, ...]:
         return find_spans(self.profile, self.helpers)
 
     @cached_property
@@ -124,12 +124,12 @@ class Report:
         return {**self.profile.notes, **dict.fromkeys(self.own_statements, OWN_NOTE)}
 
     @cached_property
-    def repeats(self) -> tuple[RepeatFinding, ...]:
+    def repeats(self) -> tuple[RepeatSummary, ...]:
         found = find_repeats(self.spans)
         return tuple(one for one in found if one.statement not in self.own_statements)
 
     @cached_property
-    def handoffs(self) -> tuple[HandoffFinding, ...]:
+    def handoffs(self) -> tuple[HandoffSummary, ...]:
         return find_handoffs(self.profile, self.helpers)
 
     @cached_property

@@ -11,7 +11,7 @@ from queryprof.model import Profile, Repeat, Span
 
 
 @dataclass(frozen=True, slots=True)
-class RepeatFinding:
+class RepeatSummary:
     """A statement that a call site executes again and again in one span: a query in a loop."""
 
     span: str
@@ -28,7 +28,7 @@ class RepeatFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class SpanFinding:
+class SpanSummary:
     """The spans of one name.
 
     Attributes:
@@ -42,20 +42,20 @@ class SpanFinding:
     queries: Summary
     database_share: float
     cpu_ns: float | None
-    repeats: tuple[RepeatFinding, ...]
+    repeats: tuple[RepeatSummary, ...]
 
 
-def find_spans(profile: Profile, helpers: frozenset[Function]) -> tuple[SpanFinding, ...]:
+def find_spans(profile: Profile, helpers: frozenset[Function]) -> tuple[SpanSummary, ...]:
     """The profile's spans by their wall time, most first."""
 
-    def repeat(span: Span, found: Repeat) -> RepeatFinding:
+    def repeat(span: Span, found: Repeat) -> RepeatSummary:
         site = call_site(found.path, helpers)
-        return RepeatFinding(
+        return RepeatSummary(
             span.name, found.statement, site, found.spans, found.executions, found.most
         )
 
     return tuple(
-        SpanFinding(
+        SpanSummary(
             span=span,
             wall=summary_of(span.durations),
             queries=summary_of(span.queries),
@@ -69,7 +69,7 @@ def find_spans(profile: Profile, helpers: frozenset[Function]) -> tuple[SpanFind
     )
 
 
-def find_repeats(spans: Iterable[SpanFinding]) -> tuple[RepeatFinding, ...]:
+def find_repeats(spans: Iterable[SpanSummary]) -> tuple[RepeatSummary, ...]:
     """Queries in loops, by how often they ran, most first."""
     found = [repeat for span in spans for repeat in span.repeats]
     return tuple(sorted(found, key=lambda r: (-r.executions, r.span, r.statement)))

@@ -62,7 +62,7 @@ may be used for so much longer than the time that is left.
 Values = Any  # the parameters of a statement: a tuple or a dict
 
 
-class Judge:
+class Executor:
     """The answers to the requests: each method but those with `_` is one."""
 
     def __init__(self, library: str) -> None:
@@ -369,17 +369,17 @@ def main() -> None:  # answers requests until their stream ends
     os.dup2(2, 1)  # what a library prints is no answer
     confine()
     gc.disable()
-    judge = Judge(sys.argv[1])
-    signal.signal(signal.SIGUSR1, lambda *_: judge.deadline(0))
+    executor = Executor(sys.argv[1])
+    signal.signal(signal.SIGUSR1, lambda *_: executor.deadline(0))
     while True:
         try:
             name, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301  of the process that started it
         except EOFError:
             return
         try:
-            answer: tuple[bool, Any] = (True, getattr(judge, name)(*arguments))
+            answer: tuple[bool, Any] = (True, getattr(executor, name)(*arguments))
         except Exception as error:
-            answer = (False, _reason(error, judge.authorizer))
+            answer = (False, _reason(error, executor.authorizer))
         pickle.dump(answer, answers, protocol=4)
         answers.flush()
 

@@ -25,7 +25,7 @@ from queryprof.analysis.findings.libraries import (
 )
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.findings.side_by_side import part_alone, said_of_threads
-from queryprof.analysis.spans import RepeatFinding
+from queryprof.analysis.spans import RepeatSummary
 from queryprof.analysis.units import average, count, counted, duration, shortened
 from queryprof.model import Frame
 from queryprof.sql.clauses import comparisons_of, first_table
@@ -202,10 +202,10 @@ def library_call(program: Program, group: Group) -> str:
     return f"; what {library} takes around it is not known" if library in ONE_QUERY else ""
 
 
-def repeated_in_spans(program: Program) -> Mapping[tuple[str, Frame | None], RepeatFinding]:
+def repeated_in_spans(program: Program) -> Mapping[tuple[str, Frame | None], RepeatSummary]:
     """Queries in loops of spans, by statement and place: those of all call paths together."""
     spans = {found.span.name: found.span.count for found in program.report.spans}
-    repeated: dict[tuple[str, Frame | None], RepeatFinding] = {}
+    repeated: dict[tuple[str, Frame | None], RepeatSummary] = {}
     for found in program.report.repeats:
         known = repeated.setdefault((found.statement, found.site.frame), found)
         if known is not found and known.span == found.span:

@@ -18,10 +18,10 @@ from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import unknown_causes
 from queryprof.analysis.holds import sum_of
-from queryprof.analysis.loops import LoopFinding, cumulative
+from queryprof.analysis.loops import LoopSummary, cumulative
 from queryprof.analysis.overview import complete
 from queryprof.analysis.report import Report
-from queryprof.analysis.spans import SpanFinding
+from queryprof.analysis.spans import SpanSummary
 from queryprof.analysis.timeline import timeline_of
 from queryprof.analysis.totals import called_groups, self_ns_of
 from queryprof.analysis.tree import Node, call_tree
@@ -245,7 +245,7 @@ class _Page:
             "lines": [[kind, self._numbers.text(line)] for kind, line in details(finding)],
         }
 
-    def _span(self, found: SpanFinding) -> dict[str, Any]:
+    def _span(self, found: SpanSummary) -> dict[str, Any]:
         return {
             "name": self._numbers.text(found.span.name),
             "count": found.span.count,
@@ -258,7 +258,7 @@ class _Page:
             "errors": found.span.errors,
         }
 
-    def _loop(self, found: LoopFinding) -> dict[str, Any]:
+    def _loop(self, found: LoopSummary) -> dict[str, Any]:
         loop = found.loop
         busy = "" if found.utilization is None else f", busy {percent(found.utilization)} of it"
         return {

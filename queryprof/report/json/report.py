@@ -9,9 +9,9 @@ from operator import attrgetter
 from typing import Any
 
 from queryprof.analysis.call_sites import CallSite
-from queryprof.analysis.loops import FunctionFinding, LoopFinding, Share, StallFinding
+from queryprof.analysis.loops import FunctionSummary, LoopSummary, Share, StallSummary
 from queryprof.analysis.report import Report
-from queryprof.analysis.spans import SpanFinding
+from queryprof.analysis.spans import SpanSummary
 from queryprof.analysis.totals import Totals
 from queryprof.analysis.views import DIMENSIONS
 from queryprof.model import Exemplar, Frame, Plan, Thread, ThreadUsage
@@ -116,7 +116,7 @@ def _(share: Share) -> Any:
 
 
 @shaped.register
-def _(found: FunctionFinding) -> Any:
+def _(found: FunctionSummary) -> Any:
     return made(
         to.Function,
         found.step,
@@ -128,7 +128,7 @@ def _(found: FunctionFinding) -> Any:
 
 
 @shaped.register
-def _(finding: StallFinding) -> Any:
+def _(finding: StallSummary) -> Any:
     stall = finding.stall
     return made(
         to.Stall,
@@ -146,7 +146,7 @@ def _(finding: StallFinding) -> Any:
 
 
 @shaped.register
-def _(finding: SpanFinding) -> Any:
+def _(finding: SpanSummary) -> Any:
     numbers = finding.queries
     return made(
         to.Span,
@@ -158,7 +158,7 @@ def _(finding: SpanFinding) -> Any:
     )
 
 
-def _loop(finding: LoopFinding, top: int | None) -> to.Loop:
+def _loop(finding: LoopSummary, top: int | None) -> to.Loop:
     loop = finding.loop
     return made(
         to.Loop,

@@ -181,7 +181,7 @@ class Loop:
     timer_lag: Summary
 
 
-@shape_of(spans.RepeatFinding, without=("span",))
+@shape_of(spans.RepeatSummary, without=("span",))
 class Repeat:
     """A statement that one call site executed more than ten times in one span."""
 
@@ -213,7 +213,7 @@ class Span:
     repeats: Annotated[tuple[Repeat, ...], "queries in loops"]
 
 
-@shape_of(handoffs.HandoffFinding, without=("program_ns",))
+@shape_of(handoffs.HandoffSummary, without=("program_ns",))
 class Handoff:
     """Work that called a driver in a thread to which a call site handed it."""
 

@@ -9,7 +9,7 @@ from typing import TextIO
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
-from queryprof.analysis.loops import LoopFinding, cumulative
+from queryprof.analysis.loops import LoopSummary, cumulative
 from queryprof.analysis.report import Report
 from queryprof.analysis.summary import Summary
 from queryprof.analysis.units import average, count, counted, duration, percent
@@ -62,7 +62,7 @@ def loop_summary(report: Report, places: Places, shown: int = 3) -> list[Rendera
     return parts + [Padding(Text(verdict(stall, places)), (0, 0, 0, 5)) for stall in worst]
 
 
-def _loop(finding: LoopFinding, report: Report, places: Places, width: int) -> list[RenderableType]:
+def _loop(finding: LoopSummary, report: Report, places: Places, width: int) -> list[RenderableType]:
     loop, top = finding.loop, report.top
     pids = {process.id: process.pid for process in report.profile.processes}
     process = f", process {pids.get(loop.thread.process_id, '?')}" if len(pids) > 1 else ""
@@ -118,7 +118,7 @@ def _no_stalls(has_steps: bool) -> Text:
     )
 
 
-def _delays(finding: LoopFinding, places: Places, top: int | None) -> list[RenderableType]:
+def _delays(finding: LoopSummary, places: Places, top: int | None) -> list[RenderableType]:
     """The functions that made others wait, by the total wait; nothing if none did."""
     found = sorted((s for s in finding.stalls if s.delay_ns), key=lambda s: -s.delay_ns)
     if not found:
@@ -138,7 +138,7 @@ def _delays(finding: LoopFinding, places: Places, top: int | None) -> list[Rende
     return [table]
 
 
-def _lags(finding: LoopFinding) -> Table:
+def _lags(finding: LoopSummary) -> Table:
     table = plain_table("")
     table.add_column("lag", no_wrap=True)
     for name in ("count", "mean", "p50", "p95", "p99", "max"):
@@ -160,7 +160,7 @@ def _lags(finding: LoopFinding) -> Table:
     return table
 
 
-def _functions(finding: LoopFinding, places: Places, top: int | None) -> RenderableType:
+def _functions(finding: LoopSummary, places: Places, top: int | None) -> RenderableType:
     table = plain_table("\nTime by function")
     for name in ("share", "total", "steps", "mean", "max", "database"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.report import Report
-from queryprof.analysis.spans import RepeatFinding, SpanFinding
+from queryprof.analysis.spans import RepeatSummary, SpanSummary
 from queryprof.analysis.units import average, count, counted, duration, percent
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, heading, plain_table
@@ -59,7 +59,7 @@ def spans(report: Report, places: Places, wide: bool) -> list[RenderableType]:
     return parts
 
 
-def _span(found: SpanFinding, wide: bool) -> list[str]:
+def _span(found: SpanSummary, wide: bool) -> list[str]:
     wall, queries = found.wall, found.queries
     figures = [count(found.span.count), duration(wall.mean_ns), duration(wall.p95_ns)]
     if wide:
@@ -76,7 +76,7 @@ def _span(found: SpanFinding, wide: bool) -> list[str]:
     return figures
 
 
-def _repeat(found: RepeatFinding, places: Places) -> RenderableType:
+def _repeat(found: RepeatSummary, places: Places) -> RenderableType:
     head = Text(repeat_in_words(found), "red")
     site = Text(places.site(found.site), "cyan")
     for caller in found.site.callers[:1]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
-from queryprof.analysis.handoffs import HandoffFinding
+from queryprof.analysis.handoffs import HandoffSummary
 from queryprof.analysis.report import Report
 from queryprof.analysis.threads import busy
 from queryprof.analysis.units import count, counted, duration, size
@@ -35,7 +35,7 @@ def handoff_summary(report: Report, places: Places) -> list[RenderableType]:
     return parts
 
 
-def _handoff(found: HandoffFinding, places: Places) -> RenderableType:
+def _handoff(found: HandoffSummary, places: Places) -> RenderableType:
     lines = [
         Text.assemble(
             (places.site(found.site), "bold cyan"),

@@ -10,7 +10,7 @@ from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.call_sites import CallSite
 from queryprof.analysis.findings.finding import CATEGORIES, Finding
 from queryprof.analysis.report import Report
-from queryprof.analysis.spans import RepeatFinding
+from queryprof.analysis.spans import RepeatSummary
 from queryprof.analysis.units import average, count, counted, duration
 
 
@@ -48,7 +48,7 @@ def _same(bottleneck: Bottleneck, statement: str, site: CallSite) -> bool:
     return (statement, site.frame) == (bottleneck.statement, bottleneck.site.frame)
 
 
-def repeat_in_words(found: RepeatFinding) -> str:
+def repeat_in_words(found: RepeatSummary) -> str:
     """How often a query ran in one span."""
     return (
         f"{average(round(found.each, 1))} times in each of {counted(found.spans, 'span')}"

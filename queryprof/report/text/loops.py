@@ -8,8 +8,8 @@ from queryprof.analysis.loops import (
     DATABASE,
     HOLDING,
     WAITING,
-    LoopFinding,
-    StallFinding,
+    LoopSummary,
+    StallSummary,
 )
 from queryprof.analysis.units import counted, duration, percent
 from queryprof.report.places import Places
@@ -35,7 +35,7 @@ STATEMENT_SHOWN = 60
 """Characters of a statement inside a sentence."""
 
 
-def verdict(finding: StallFinding, places: Places) -> str:
+def verdict(finding: StallSummary, places: Places) -> str:
     """What one kind of stall did, what it delayed, and what to do."""
     stall = finding.stall
     seen = finding.site.frame
@@ -62,7 +62,7 @@ def verdict(finding: StallFinding, places: Places) -> str:
     return f"{sentence}. {ADVICE.get(finding.category, '')}".rstrip()
 
 
-def many_short(finding: LoopFinding, late_ns: int) -> str | None:
+def many_short(finding: LoopSummary, late_ns: int) -> str | None:
     """The finding on a loop that is late though no single step is long."""
     lag = finding.beat_lag.p95_ns
     if finding.beat_lag.count < BEATS_FOR_P95 or lag is None or lag < late_ns:

@@ -123,7 +123,7 @@ Values = list[float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class Comparer:
     """Compares a metric's values of all runs, and gives the change its verdict."""
 
     tolerance: Tolerance
