@@ -13,7 +13,7 @@ function icicle() {
     place.replaceChildren(...icicleOf(tree, words));
   };
   show(...trees[0]);
-  return section("from", "Where it is asked from",
+  return section("from", "Callers",
     trees.length > 1 && h("p", { class: "switch", role: "group", "aria-label": "Which time" }, buttons), place,
     h("p", { class: "dim" }, "Outermost functions above what they call, statements at the ends; as wide as their time. A click or Enter " +
       "shows one alone; arrows move.",
