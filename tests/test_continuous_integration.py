@@ -123,6 +123,7 @@ def test_the_pre_commit_entry(base: str) -> None:
 
 
 NOT_NIGHTLY = {
+    "venv",
     "help",
     "nightly",
     "clean",
