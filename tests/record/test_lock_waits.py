@@ -325,6 +325,28 @@ def test_of_a_transaction_that_writes_one_lock_is_kept(tmp_path: Path) -> None:
     assert [hold.kind for hold in recording.profile.lock_holds] == ["write"]
 
 
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_a_cursor_that_is_open_after_a_commit_reads_on(tmp_path: Path, mode: str) -> None:
+    """From there on its lock is a reader's."""
+    path = database(tmp_path / "t.db", mode)
+    db = connection(path)
+    with queryprof.profile() as recording:
+        rows = db.execute("SELECT a FROM t")
+        rows.fetchone()
+        db.execute("BEGIN")
+        db.execute("UPDATE t SET a = 1 WHERE rowid = 1")
+        time.sleep(0.3)
+        db.execute("COMMIT")
+        begun_ns = time.perf_counter_ns()
+        time.sleep(1.05)  # shorter reads are not kept
+        least_ns = time.perf_counter_ns() - begun_ns
+        rows.close()
+    (hold,) = [hold for hold in recording.profile.lock_holds if hold.kind == "read"]
+    assert hold.count == 1
+    assert hold.max_ns >= least_ns
+    assert hold.total_ns == hold.max_ns
+
+
 def test_a_wait_for_who_was_not_seen_is_shown() -> None:
     """Nothing of this recording held a lock."""
     wait = event("wait", "UPDATE", 0, 500, 1)

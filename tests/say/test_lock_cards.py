@@ -8,10 +8,12 @@ import pytest
 from say.by_hand import MAIN, QUERY, aggregate, profile_of
 from say.test_cards import MS, SITE, finding, findings
 
-from queryprof.analysis.findings.find import _with_consequence
+from queryprof.analysis.call_sites import CallSite, place_of
+from queryprof.analysis.findings.find import _cause_of, _with_consequence
 from queryprof.analysis.findings.locks import Consequence
 from queryprof.model import (
     FileWork,
+    Frame,
     LockEvent,
     LockHold,
     Plan,
@@ -125,6 +127,23 @@ def test_what_a_transaction_takes_long_for_is_why_others_wait(
     found = findings(replace(profile, lock_holds=(held,), lock_events=events))
     waits = [one for one in found if "others waited" in " ".join(one.evidence)]
     assert [one.category for one in waits] == [category]
+
+
+@pytest.mark.parametrize(
+    ("frame", "held_ns"), [(None, 100), (QUERY, 0)], ids=["no place", "no lock"]
+)
+def test_what_holds_no_lock_at_a_known_place_has_no_other_cause(
+    frame: Frame | None, held_ns: int
+) -> None:
+    """A loop that a statement blocks is no matter of another one in its function."""
+    waits = replace(finding(0.4, 400), category="blocked_loop", statement="B", site=CallSite(frame))
+    scan = replace(finding(0.4, 400), category="full_scan", statement="A", site=CallSite(frame))
+    found = {("A", place_of(frame)): scan}
+    assert _cause_of(Consequence(waits, is_of_work=True, held_ns=held_ns), found) is None
+    assert _cause_of(
+        Consequence(replace(waits, site=CallSite(QUERY)), True, 100),
+        {("A", place_of(QUERY)): replace(scan, site=CallSite(QUERY))},
+    )
 
 
 def test_a_transaction_that_no_call_waited_for_hides_no_cause() -> None:

@@ -176,8 +176,9 @@ def _cause_of(
     was held.
     """
     waits = consequence.finding
-    function = place_of(waits.site.frame)
-    if not consequence.is_of_work or (waits.statement, function) in found:
+    place = place_of(waits.site.frame)
+    is_hold = consequence.is_of_work and consequence.held_ns > 0 and place is not None
+    if not is_hold or (waits.statement, place) in found:
         return None
     causes = {
         key: one.gain_ns

@@ -123,7 +123,8 @@ def full_scan(program: Program) -> Iterator[Finding | None]:
         is_wide = by_range and not (served and served.row_steps)
         is_most = bool(served and (covering or served.covers)) and left.least > read / 2
         is_prefix = bool(served and served.by_prefix and served.code)
-        is_looked_up = not (served and served.covers) and returned >= MANY_FETCHED * read
+        is_looked_up = bool(served and served.code and not served.covers)
+        is_looked_up = is_looked_up and returned >= MANY_FETCHED * read
         yield program.finding(
             "full_scan",
             group,

@@ -195,7 +195,8 @@ static bool is_collected(const qp_locked_file *file, qp_lock_kind kind, uint64_t
                          bool with_held)
 {
     const qp_held_lock *lock = &file->held[kind];
-    if (!__atomic_load_n(&lock->is_held, __ATOMIC_ACQUIRE) || lock->recording != qp_recording) {
+    if (!__atomic_load_n(&lock->is_held, __ATOMIC_ACQUIRE) || lock->recording != qp_recording ||
+        lock->start_ticks >= now) {
         return false;
     }
     bool is_long = qp_clock_ns(qp_clock_elapsed(lock->start_ticks, now)) >= READ_NOTABLE_NS;
@@ -235,6 +236,16 @@ static void add_to_call(qp_active *call, const qp_call_hold *held)
     }
 }
 
+/* The read lock of a transaction that has written goes on alone: an open cursor keeps it. */
+static void read_on(qp_held_lock *lock, uint64_t now)
+{
+    if (lock->is_held && lock->writes) {
+        lock->writes = false;
+        lock->start_ticks = now;
+        lock->counted_ticks = lock->counted_ticks ? now : 0;
+    }
+}
+
 void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
 {
     qp_held_lock *lock = &file->held[kind];
@@ -250,7 +261,9 @@ void qp_lock_released(qp_locked_file *file, qp_lock_kind kind, qp_active *call)
         return;
     }
     uint64_t now = qp_clock_ticks();
-    if (kind == QP_READ_LOCK && !is_long_read(file, kind, now)) {
+    if (kind == QP_WRITE_LOCK) {
+        read_on(&file->held[QP_READ_LOCK], now);
+    } else if (!is_long_read(file, kind, now)) {
         return;
     }
     qp_call_hold held = rest_of(file, kind, now);
