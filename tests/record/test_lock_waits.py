@@ -322,7 +322,7 @@ def test_of_a_transaction_that_writes_one_lock_is_kept(tmp_path: Path) -> None:
         writer.execute("BEGIN IMMEDIATE")
         time.sleep(1.05)  # shorter reads are not kept
         writer.execute("COMMIT")
-    assert [hold.kind for hold in recording.profile.lock_holds] == ["write"]
+    assert [hold.kind for hold in Report(recording.profile).lock_holds] == ["write"]
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
@@ -341,10 +341,22 @@ def test_a_cursor_that_is_open_after_a_commit_reads_on(tmp_path: Path, mode: str
         time.sleep(1.05)  # shorter reads are not kept
         least_ns = time.perf_counter_ns() - begun_ns
         rows.close()
-    (hold,) = [hold for hold in recording.profile.lock_holds if hold.kind == "read"]
+    (hold,) = [hold for hold in Report(recording.profile).lock_holds if hold.kind == "read"]
     assert hold.count == 1
     assert hold.max_ns >= least_ns
     assert hold.total_ns == hold.max_ns
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+@pytest.mark.parametrize(("waits", "more"), [(10, ""), (11, "1 more: --top")])
+def test_what_is_not_shown_is_said(is_running: bool, waits: int, more: str) -> None:
+    """Waits beyond ten; and what a running process holds now."""
+    events = tuple(event("wait", "UPDATE", 600 * n, 600 * n + 500, 1) for n in range(waits))
+    running = frozenset({1} if is_running else ())
+    text = io.StringIO()
+    print_locks(Report(Profile((), (), lock_events=events, running=running)), text, width=100)
+    assert ("1 more: --top" in text.getvalue()) == bool(more)
+    assert ("queryprof locks FILE" in text.getvalue()) == is_running
 
 
 def test_a_wait_for_who_was_not_seen_is_shown() -> None:
