@@ -23,7 +23,7 @@ class BuildWithPth(build_py):
     def run(self) -> None:
         super().run()
         if not self.editable_mode:
-            self.copy_file(str(Path("hooks", PTH)), str(Path(self.build_lib, PTH)))
+            self.copy_file(str(Path("queryprof", "startup", PTH)), str(Path(self.build_lib, PTH)))
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
         return [*super().get_outputs(include_bytecode), str(Path(self.build_lib, PTH))]

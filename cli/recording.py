@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from shutil import rmtree
 
-import queryprof.hooks.startup
+import queryprof.startup
+from queryprof.autoload import RUNNER_VARIABLE, VARIABLE, Runner
 from queryprof.cli.output import say
 from queryprof.cli.thread_times import WIDTH_NS, ThreadTimes
 from queryprof.collect.collection import SUFFIX, Collection
@@ -24,7 +25,6 @@ from queryprof.core.settings import (
 )
 from queryprof.core.user_code import ROOTS_VARIABLE
 from queryprof.errors import QueryprofError, TraceError
-from queryprof.hooks.autoload import RUNNER_VARIABLE, VARIABLE
 from queryprof.region.region import RECORDS, opened_region
 from queryprof.region.region_files import is_living, nearby, regions_of
 from queryprof.trace.store import TraceStore
@@ -85,17 +85,19 @@ class Parts:
         roots: tuple[str, ...],
         stall_ms: float | None = None,
         explain_locks: bool = False,
+        profiles_functions: bool = False,
     ) -> Mapping[str, str]:
         """This process's environment, with the variables that make a Python record itself."""
-        startup = next(iter(queryprof.hooks.startup.__path__))
+        startup = next(iter(queryprof.startup.__path__))
         environment = dict(os.environ)
         python_path = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = os.pathsep.join(
             [startup, *([python_path] if python_path else [])]
         )
-        environment[VARIABLE] = os.path.join(self.directory, "")
-        environment[RUNNER_VARIABLE] = str(os.getpid())
-        environment["QUERYPROF_PACKAGE"] = os.path.dirname(next(iter(queryprof.__path__)))
+        directory = os.path.join(os.path.abspath(self.directory), "")
+        runner = Runner(os.getpid(), directory, profiles_functions)
+        environment[VARIABLE] = "1"
+        environment[RUNNER_VARIABLE] = runner.variable
         if stall_ms is not None:
             environment[STALL_VARIABLE] = f"{stall_ms:g}"
         if explain_locks:

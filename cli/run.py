@@ -99,7 +99,6 @@ def run(
     from queryprof.cli.recording import Parts
     from queryprof.cli.signals import Forwarding
     from queryprof.core.settings import WORKLOAD_VARIABLE, read_settings
-    from queryprof.hooks.autoload import FUNCTIONS_VARIABLE
 
     workload_mb, command = _limit_of_before(records_workload, workload_mb, command)
     read_settings()  # invalid settings are reported before the program runs
@@ -108,9 +107,9 @@ def run(
         parts = Parts(output or f"{name}.qprof")
         page = _page_beside(parts, force) if writes_page else None
         functions = _functions_beside(parts, force) if profiles_functions else None
-        environment = {**parts.environment(parameters, roots, stall_ms, explain_locks)}
-        if functions:
-            environment[FUNCTIONS_VARIABLE] = functions
+        environment = {
+            **parts.environment(parameters, roots, stall_ms, explain_locks, bool(functions))
+        }
         if records_workload:
             environment[WORKLOAD_VARIABLE] = _workload_beside(parts, workload_mb)
         try:
@@ -264,11 +263,12 @@ def functions_path(trace: str) -> str:
 
 def _functions_beside(parts: Parts, force: bool) -> str:
     """Where the recorded process writes cProfile's statistics."""
+    from queryprof.autoload import FUNCTIONS_FILE
     from queryprof.report.export.functions import MARK
 
     _need_trace(parts, "--cprofile")
     _refuse_other_file(parts, functions_path(parts.output), MARK, force)
-    return parts.beside("functions.prof")
+    return parts.beside(FUNCTIONS_FILE)
 
 
 def _workload_beside(parts: Parts, megabytes: int) -> str:

@@ -6,10 +6,21 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
 LAST = -1_000_000
 """The priority of a finalizer that runs after all others."""
+
+
+class WorkerEnd:
+    """What runs at the end of a worker; the session sets it."""
+
+    def __init__(self) -> None:
+        self.handler: Callable[[], None] = lambda: None
+
+
+worker_end = WorkerEnd()
 
 
 class _Registered:
@@ -24,9 +35,7 @@ def _at_begin(registered: _Registered) -> None:
 
 
 def _at_end() -> None:
-    from queryprof.session import session
-
-    session.settle(is_end=True)
+    worker_end.handler()
 
 
 class WorkerProcesses:

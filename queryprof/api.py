@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from time import time_ns
 
+from queryprof.autoload import running_program
 from queryprof.collect.output_path import is_null, make_room, with_process
 from queryprof.collect.target import Target
 from queryprof.core.own_imports import own_imports
 from queryprof.core.recorder import muted
 from queryprof.core.settings import read_settings
 from queryprof.errors import SessionError
-from queryprof.hooks.autoload import running_program
 from queryprof.session import session
 
 TYPE_CHECKING = False

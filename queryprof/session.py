@@ -26,6 +26,7 @@ from queryprof.hooks.drivers.unmeasured import unmeasured_modules
 from queryprof.hooks.event_loops.heartbeat import interval
 from queryprof.hooks.imports import ImportHooks
 from queryprof.hooks.libraries import library_hooks
+from queryprof.hooks.worker_processes import worker_end
 from queryprof.region.facts import Facts
 from queryprof.region.region_files import (
     checkpoint_of,
@@ -69,6 +70,7 @@ class Session:
     def __init__(self) -> None:
         hooks = [Sqlite3Driver(self._note_counters), *library_hooks()]
         self.libraries = ImportHooks(hooks, complain, self._note_versions)
+        worker_end.handler = self._end_of_worker
         self._stall_s = 0.0
         self.exclusive = Exclusive(self.stop)  # start, stop, and reading what is recorded
         self._is_stopping = False
@@ -312,6 +314,9 @@ class Session:
             self._told.add(reason)
             complain(f"left out: {reason}")
         return parts
+
+    def _end_of_worker(self) -> None:
+        self.settle(is_end=True)
 
     def settle(self, is_end: bool = False) -> None:
         """Writes pending figures to the tables; `is_end`: the process is about to end."""

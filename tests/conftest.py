@@ -63,7 +63,7 @@ def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     # pytest starts three times as fast as with every plugin that is installed here.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("PYTEST_PLUGINS", "queryprof.hooks.pytest_plugin,xdist.plugin")
+    monkeypatch.setenv("PYTEST_PLUGINS", "queryprof.pytest_plugin,xdist.plugin")
     # The tests' own code is the program's, also where pytest-xdist runs them from a string.
     monkeypatch.setenv("QUERYPROF_ROOTS", str(Path(__file__).parent))
 

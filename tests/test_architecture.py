@@ -35,9 +35,6 @@ MAY_IMPORT = {
     "queryprof.hooks": {
         "queryprof.core",
         "queryprof.errors",
-        "queryprof.session",
-        "queryprof.collect.output_path",
-        "queryprof.collect.target",
     },
     "queryprof.hooks.lock_notes": {
         "queryprof.core",
@@ -110,7 +107,7 @@ MAY_IMPORT = {
     # The findings, with what is looked up for them.
     "queryprof.findings": {"queryprof.analysis", "queryprof.program", "queryprof.proof.planner"},
     # The test runner's own command line, as it were: it records, compares and reports.
-    "queryprof.hooks.pytest_plugin": {
+    "queryprof.pytest_plugin": {
         "queryprof.analysis",
         "queryprof.core",
         "queryprof.errors",
@@ -129,13 +126,22 @@ MAY_IMPORT = {
         "queryprof.region",
         "queryprof.trace",
     },
+    # What Python runs at its start, and what then reads the environment.
+    "queryprof.startup": {"queryprof.autoload"},
+    "queryprof.autoload": {
+        "queryprof.collect",
+        "queryprof.core",
+        "queryprof.hooks.first_use",
+        "queryprof.hooks.function_profile",
+        "queryprof.session",
+    },
     "queryprof.api": {
         "queryprof.analysis",
         "queryprof.collect",
         "queryprof.core",
         "queryprof.errors",
         "queryprof.findings",
-        "queryprof.hooks.autoload",
+        "queryprof.autoload",
         "queryprof.hooks.libraries",
         "queryprof.hooks.drivers.pep249",
         "queryprof.model",
@@ -221,7 +227,7 @@ ABOVE = (
     "queryprof.replay",
     "queryprof.report",
     "queryprof.tuning",
-    "queryprof.hooks.pytest_plugin",
+    "queryprof.pytest_plugin",
 )
 """What no profiled process imports, but for pytest's."""
 
@@ -261,6 +267,23 @@ def test_imports_have_no_cycle() -> None:
         name: imports(path, for_types=False) & set(MODULES) - {name}
         for name, path in MODULES.items()
     }
+    while left:
+        free = {name for name, needs in left.items() if not needs & set(left)}
+        assert free, f"a cycle among {sorted(left)}"
+        left = {name: needs for name, needs in left.items() if name not in free}
+
+
+def test_folders_have_no_cycle() -> None:
+    """Nor has that of the folders: each is on one floor."""
+
+    def folder(name: str) -> str:
+        return ".".join(name.split(".")[:2])
+
+    left: dict[str, set[str]] = {}
+    for name, path in MODULES.items():
+        if name != "queryprof":
+            needs = {folder(one) for one in imports(path, for_types=False) & set(MODULES)}
+            left.setdefault(folder(name), set()).update(needs - {folder(name), "queryprof"})
     while left:
         free = {name for name, needs in left.items() if not needs & set(left)}
         assert free, f"a cycle among {sorted(left)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-import queryprof.hooks.startup
+import queryprof.startup
+from conftest import Run, by_operation
+from queryprof.collect.reader import read_profile
 
 Script = Callable[[str], Path]
 
@@ -18,7 +21,7 @@ PROGRAM = "import sqlite3\nsqlite3.connect(':memory:').execute('SELECT 1').fetch
 
 
 def startup() -> str:
-    return os.path.dirname(queryprof.hooks.startup.__file__)
+    return os.path.dirname(queryprof.startup.__file__)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +47,46 @@ def test_words_that_switch_on_and_off(script: Script, value: str, names: int) ->
     subprocess.run([sys.executable, path], env=environment, check=True)
     assert len(os.listdir()) == names + 1
     assert len([*Path().glob("queryprof-program-*.qprof")]) == names
+
+
+FORKS = """
+import os, sqlite3
+def work(times):
+    for number in range(times):
+        sqlite3.connect(":memory:").execute("SELECT ?", (number,)).fetchall()
+work(10)
+if os.fork():
+    os.wait()
+else:
+    work(3)
+"""
+
+
+@pytest.mark.parametrize("value", ["out/", "out"])
+def test_a_directory_has_a_trace_of_each_process(script: Script, value: str) -> None:
+    """They have the names that QUERYPROF=1 gives."""
+    path = script(FORKS)
+    Path("out").mkdir()
+    environment = {**os.environ, "QUERYPROF": value, "PYTHONPATH": startup()}
+    subprocess.run([sys.executable, path], env=environment, check=True)
+    traces = sorted(Path("out").iterdir())
+    assert all(re.fullmatch(r"queryprof-program-\d+\.qprof", one.name) for one in traces)
+    counts = [by_operation(read_profile(str(one)))["SELECT ?", "execute"] for one in traces]
+    assert sorted(counts) == [3, 10]
+
+
+def test_a_path_of_its_own_below_run(queryprof: Run, script: Script) -> None:
+    """QUERYPROF=path in a program's environment is for that program, also below `run`."""
+    inner = script(PROGRAM).rename("inner.py")
+    path = script(
+        "import os, subprocess, sys\n"
+        "environment = {**os.environ, 'QUERYPROF': 'own.qprof'}\n"
+        f"subprocess.run([sys.executable, {str(inner)!r}], env=environment, check=True)\n"
+    )
+    result = queryprof("run", "--no-report", "-o", "x.qprof", path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert by_operation(read_profile("own.qprof"))["SELECT ?", "execute"] == 1
+    assert not by_operation(read_profile("x.qprof"))
 
 
 LIMITED = """

@@ -82,12 +82,12 @@ def test_a_child_that_imports_nothing_measured_loads_next_to_nothing(recorded: R
     output, profile = recorded(LOADED)
     assert json.loads(output) == [
         "queryprof",
+        "queryprof.autoload",
         "queryprof.core",
         "queryprof.core.held_signals",
         "queryprof.core.own_imports",
         "queryprof.core.user_code",
         "queryprof.hooks",
-        "queryprof.hooks.autoload",
         "queryprof.hooks.first_use",
         "queryprof.hooks.libraries",
     ]
@@ -140,7 +140,7 @@ def test_a_process_that_is_recorded_in_any_case_does_not_wait(tmp_path: Path) ->
     environment = {**os.environ, "QUERYPROF": str(tmp_path / "t.qprof")}
     command = [Path(QUERYPROF).with_name("python"), "-c", LOADED]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    is_installed = "queryprof.hooks.autoload" in done.stdout  # not so in an editable install
+    is_installed = "queryprof.autoload" in done.stdout  # not so in an editable install
     assert not is_installed or "queryprof.session" in done.stdout
 
 

@@ -239,9 +239,9 @@ def test_a_file_that_is_no_trace_is_not_recorded_to(tmp_path: Path) -> None:
 
 
 def startup() -> str:
-    import queryprof.hooks.startup
+    import queryprof.startup
 
-    return str(next(iter(queryprof.hooks.startup.__path__)))
+    return str(next(iter(queryprof.startup.__path__)))
 
 
 def test_own_memory_needs_no_file() -> None:

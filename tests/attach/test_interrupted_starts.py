@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-import queryprof.hooks.startup
+import queryprof.startup
 
-STARTUP = next(iter(queryprof.hooks.startup.__path__))
-PTH = Path(__file__).parents[2] / "hooks" / "queryprof.pth"
+STARTUP = next(iter(queryprof.startup.__path__))
+PTH = Path(STARTUP) / "queryprof.pth"
 
 INTERRUPTING = """
 import os, signal
@@ -26,11 +26,10 @@ def start():
 @pytest.fixture
 def interrupted(tmp_path: Path) -> dict[str, str]:
     """An environment in which the recording's start is interrupted."""
-    hooks = tmp_path / "queryprof" / "hooks"
-    hooks.mkdir(parents=True)
-    for folder in (hooks.parent, hooks):
-        (folder / "__init__.py").write_text("")
-    (hooks / "autoload.py").write_text(INTERRUPTING)
+    package = tmp_path / "queryprof"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "autoload.py").write_text(INTERRUPTING)
     return {**os.environ, "QUERYPROF": "x.qprof", "PYTHONPATH": str(tmp_path)}
 
 

@@ -239,9 +239,9 @@ def test_unwritable_directory(script: Script, tmp_path: Path) -> None:
 
 
 def startup() -> str:
-    import queryprof.hooks.startup
+    import queryprof.startup
 
-    return next(iter(queryprof.hooks.startup.__path__))
+    return next(iter(queryprof.startup.__path__))
 
 
 def limit_file_size() -> None:

@@ -23,7 +23,7 @@ def test_off_unless_asked() -> None:
         "import sys\n"
         "def test_off():\n"
         "    assert not [m for m in sys.modules if m.startswith('queryprof') and m not in\n"
-        "                ('queryprof', 'queryprof.hooks', 'queryprof.hooks.pytest_plugin')]\n"
+        "                ('queryprof', 'queryprof.hooks', 'queryprof.pytest_plugin')]\n"
     )
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q"], capture_output=True, text=True, check=False

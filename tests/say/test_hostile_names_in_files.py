@@ -16,13 +16,13 @@ from queryprof.analysis.comparison import compare, regressions
 from queryprof.analysis.deviations import Deviation
 from queryprof.cli.compare import GATES
 from queryprof.errors import QueryprofError
-from queryprof.hooks.pytest_plugin.baseline_file import Baseline, read_baseline, write_baseline
 from queryprof.model import (
     Cause,
     Distribution,
     Frame,
     Step,
 )
+from queryprof.pytest_plugin.baseline_file import Baseline, read_baseline, write_baseline
 from queryprof.report import inert
 from queryprof.report.comparison.github import comparison_github
 from queryprof.report.comparison.junit import comparison_junit

@@ -92,7 +92,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "pytest",
         "-q",
         "-p",
-        "queryprof.hooks.pytest_plugin",
+        "queryprof.pytest_plugin",
         "-p",
         "no:cacheprovider",
         "--queryprof-save",
@@ -288,7 +288,7 @@ def test_changed_baselines(base: Path, tmp_path: Path) -> None:
         textwrap.dedent("""
         import pytest, sys
         for path in sys.argv[1:]:
-            status = pytest.main(["-q", "-p", "queryprof.hooks.pytest_plugin", "-p", "no:cacheprovider",
+            status = pytest.main(["-q", "-p", "queryprof.pytest_plugin", "-p", "no:cacheprovider",
                                   "--queryprof-check", "-o", f"queryprof_baseline={path}", "test_one.py"])
             print("STATUS", int(status), path, flush=True)
         """)

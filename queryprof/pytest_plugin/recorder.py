@@ -17,14 +17,14 @@ from queryprof.analysis.units import counted
 from queryprof.core import _core
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError, SettingsError
-from queryprof.hooks.pytest_plugin.summary import write_causes, write_line, write_most, write_signs
+from queryprof.pytest_plugin.summary import write_causes, write_line, write_most, write_signs
 from queryprof.region.changes import Changes, Part
 from queryprof.session import session
 
 if TYPE_CHECKING:
     from queryprof.analysis.baseline import TestFigures
-    from queryprof.hooks.pytest_plugin.gate import Gate, TestRecord
-    from queryprof.hooks.pytest_plugin.queries import Queries
+    from queryprof.pytest_plugin.gate import Gate, TestRecord
+    from queryprof.pytest_plugin.queries import Queries
 
 GATES = frozenset({"counts", "plans", "vmsteps", "stalls", "time"})
 COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -108,7 +108,7 @@ class TestRecorder:
 
     def _gate(self) -> Gate:
         if self._known_gate is None:
-            from queryprof.hooks.pytest_plugin.gate import Gate
+            from queryprof.pytest_plugin.gate import Gate
 
             self._known_gate = Gate(
                 self._config, self._rules, self._path, checks=self._checks, saves=self._saves
@@ -149,7 +149,7 @@ class TestRecorder:
 
     def queries(self) -> Queries:
         """The fixture's value."""
-        from queryprof.hooks.pytest_plugin.queries import Queries
+        from queryprof.pytest_plugin.queries import Queries
 
         self._record()
         return Queries(self._figures_by_part)

@@ -1,12 +1,13 @@
 """Starts recording when Python starts, if the environment has QUERYPROF.
 
     QUERYPROF=1            to queryprof-PROGRAM-PID.qprof in the working directory
+    QUERYPROF=directory/   to a file of that name in that directory
     QUERYPROF=path.qprof   to that file; further processes, and programs that start while it is
                            written to, to path-PID.qprof
     QUERYPROF=/dev/null    nothing is recorded
-    QUERYPROF=directory/   a file in that directory for each process that uses a database,
-                           and for the one whose parent is QUERYPROF_RUNNER_PID (what
-                           `queryprof run` uses)
+
+Below `queryprof run`, which sets QUERYPROF=1 and QUERYPROF_RUNNER, the recordings go to the
+runner's directory: that of the process that it starts, and those of processes that use a database.
 
 It never raises: a program runs as it would without.
 """
@@ -28,10 +29,11 @@ FIRST_VARIABLE = "QUERYPROF_FIRST_PID"
 and its start in ns since 1970.
 """
 
-RUNNER_VARIABLE = "QUERYPROF_RUNNER_PID"
+RUNNER_VARIABLE = "QUERYPROF_RUNNER"
+"""What `queryprof run` lets its processes know, as `Runner.variable` writes it."""
 
-FUNCTIONS_VARIABLE = "QUERYPROF_CPROFILE"
-"""The file for the functions' times of the process whose parent is the runner."""
+FUNCTIONS_FILE = "functions.prof"
+"""The file in the runner's directory for the functions' times of the process that it starts."""
 
 WORDS = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
 """What else switches on and off."""
@@ -56,21 +58,44 @@ def start() -> None:
     if _started or value in ("", "0", os.devnull) or running_program() == OURSELVES:
         return
     _started = True
-    runner = os.environ.get(RUNNER_VARIABLE)
-    is_child = runner is not None and runner != str(os.getppid())
-    beginning = _Beginning(value, is_child)
-    if is_child and os.path.isabs(value):
+    runner = Runner.of(os.environ.get(RUNNER_VARIABLE, "")) if value == "1" else None
+    beginning = _Beginning(value, runner)
+    if runner and runner.pid != os.getppid():
         _or_complain(beginning.at_first_use)
     else:
         beginning()
 
 
+class Runner:
+    """A `queryprof run`: its process id, the directory of its recordings with a separator at its
+    end, and whether the functions of the process that it starts are profiled.
+    """
+
+    def __init__(self, pid: int, directory: str, profiles_functions: bool = False) -> None:
+        self.pid, self.directory = pid, directory
+        self.profiles_functions = profiles_functions
+
+    @property
+    def variable(self) -> str:
+        """The value of QUERYPROF_RUNNER."""
+        return f"{self.pid}:{'cprofile' if self.profiles_functions else ''}:{self.directory}"
+
+    @classmethod
+    def of(cls, variable: str) -> Runner | None:
+        """Reads the value of QUERYPROF_RUNNER; None: it is none."""
+        pid, _, rest = variable.partition(":")
+        functions, _, directory = rest.partition(":")
+        is_valid = pid.isdecimal() and os.path.isabs(directory)
+        return cls(int(pid), directory, functions == "cprofile") if is_valid else None
+
+
 class _Beginning:
     """The beginning of the recording, with what is known when Python starts."""
 
-    def __init__(self, value: str, is_child: bool) -> None:
+    def __init__(self, value: str, runner: Runner | None) -> None:
         self._value = value
-        self._is_child = is_child
+        self._runner = runner
+        self._is_child = runner is not None and runner.pid != os.getppid()
         self._program = program_directory()
         self._directory = _working_directory()
         self._environ = {name: os.environ[name] for name in os.environ if name.startswith(VARIABLE)}
@@ -115,10 +140,10 @@ class _Beginning:
         from queryprof.core.settings import read_settings
         from queryprof.session import session
 
-        value = self._value
+        value, runner = self._value, self._runner
         if is_null(value):
             return
-        path = _path(value)
+        path = self._path()
         settings = read_settings(self._directory, self._environ)
         if self._directory and self._directory != _working_directory():
             settings.roots = (*settings.roots, self._directory)  # the program has left it since
@@ -126,19 +151,29 @@ class _Beginning:
             settings,
             target=lambda: Target(
                 path,
-                lambda: _path(value),
-                family=os.path.abspath(value) if value != "1" else None,
+                self._path,
+                family=runner.directory if runner else _family(value),
                 even_if_empty=not self._is_child,
-                is_collected=value.endswith(("/", os.sep)),
+                is_collected=runner is not None,
             ),
             ends_at_exit=not self._waits,
         )
         if not self._waits:
             _hand_on_roots()
-        if not self._is_child and FUNCTIONS_VARIABLE in os.environ:
+        if runner and runner.profiles_functions and not self._is_child:
             from queryprof.hooks import function_profile
 
-            function_profile.start(os.environ.pop(FUNCTIONS_VARIABLE))
+            # Once: a program that this one becomes by exec would replace its times.
+            os.environ[RUNNER_VARIABLE] = Runner(runner.pid, runner.directory).variable
+            function_profile.start(os.path.join(runner.directory, FUNCTIONS_FILE))
+
+    def _path(self) -> str:
+        """The trace of this process."""
+        if self._runner is None:
+            return _path(self._value)
+        from time import monotonic_ns
+
+        return os.path.join(self._runner.directory, f"{os.getpid()}-{monotonic_ns()}.qprof")
 
 
 def _or_complain(begin: Callable[[], None]) -> None:
@@ -192,12 +227,10 @@ def _hand_on_roots() -> None:
 def _path(value: str) -> str:
     """The trace of this process. The first process gets the plain path, others their own."""
     pid = os.getpid()
-    if value.endswith(("/", os.sep)):
-        from time import monotonic_ns
-
-        return os.path.abspath(os.path.join(value, f"{pid}-{monotonic_ns()}.qprof"))
-    if value == "1":
-        return os.path.abspath(f"queryprof-{running_program()}-{pid}.qprof")
+    if _is_directory(value):
+        directory = "" if value == "1" else value
+        name = f"queryprof-{running_program()}-{pid}.qprof"
+        return os.path.abspath(os.path.join(directory, name))
     from queryprof.collect.output_path import beside, make_room, with_process
 
     path = os.path.abspath(value)
@@ -207,6 +240,15 @@ def _path(value: str) -> str:
         if _changed_ns(path) >= int(since_ns or 0):
             return beside(others)  # another process of this recording had this id
     return make_room(path)
+
+
+def _is_directory(value: str) -> bool:
+    """Whether each process has a trace of its own name."""
+    return value == "1" or value.endswith(os.sep) or os.path.isdir(value)
+
+
+def _family(value: str) -> str | None:
+    return None if _is_directory(value) else os.path.abspath(value)
 
 
 def _changed_ns(path: str) -> int:

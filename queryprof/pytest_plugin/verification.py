@@ -19,7 +19,7 @@ from queryprof.analysis.baseline import figures_from
 from queryprof.analysis.deviations import Deviation, unstable
 from queryprof.analysis.rules import Rules
 from queryprof.errors import BaselineError, QueryprofError
-from queryprof.hooks.pytest_plugin.baseline_file import Tests, read_baseline
+from queryprof.pytest_plugin.baseline_file import Tests, read_baseline
 from queryprof.report.text.causes import cut, tests_in_words
 
 SHOWN = 20

@@ -1,7 +1,7 @@
 """The pytest plugin's front: its options, marker and fixture.
 
 pytest imports this module in every run where queryprof is installed, so it imports nothing until
-it is used; hooks/pytest_plugin/recorder.py does the work.
+it is used; queryprof/pytest_plugin/recorder.py does the work.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import pytest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queryprof.hooks.pytest_plugin.queries import Queries
-    from queryprof.hooks.pytest_plugin.recorder import TestRecorder
+    from queryprof.pytest_plugin.queries import Queries
+    from queryprof.pytest_plugin.recorder import TestRecorder
 
 NAME = "queryprof-recorder"
 MARKER = (
@@ -88,7 +88,7 @@ def _recorder(config: pytest.Config) -> TestRecorder:
     recorder: TestRecorder | None = config.pluginmanager.get_plugin(NAME)
     if recorder is None:
         from queryprof.errors import QueryprofError
-        from queryprof.hooks.pytest_plugin.recorder import TestRecorder
+        from queryprof.pytest_plugin.recorder import TestRecorder
 
         try:
             recorder = TestRecorder(config)

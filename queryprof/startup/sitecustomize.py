@@ -13,17 +13,15 @@ def _leave_path() -> None:
 
 
 def _record() -> None:
-    package_parent = os.environ.get("QUERYPROF_PACKAGE")
     try:
         try:
-            from queryprof.hooks import autoload
+            from queryprof import autoload
         except ModuleNotFoundError:
             # Another environment's Python of the same version: borrow the package.
-            if not package_parent:
-                raise
+            package_parent = os.path.abspath(f"{__file__}/../../..")
             sys.path.append(package_parent)
             try:
-                from queryprof.hooks import autoload
+                from queryprof import autoload
             finally:
                 sys.path.remove(package_parent)
     except ImportError as error:

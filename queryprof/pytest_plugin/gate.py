@@ -28,10 +28,10 @@ from queryprof.analysis.deviations import deviations
 from queryprof.analysis.rules import REPEATS, Rules
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError
-from queryprof.hooks.pytest_plugin.baseline_file import Baseline, read_baseline, write_baseline
-from queryprof.hooks.pytest_plugin.times import TestTimes
-from queryprof.hooks.pytest_plugin.verification import Verification, verify
 from queryprof.model import LockTime, Step
+from queryprof.pytest_plugin.baseline_file import Baseline, read_baseline, write_baseline
+from queryprof.pytest_plugin.times import TestTimes
+from queryprof.pytest_plugin.verification import Verification, verify
 from queryprof.region.changes import Part
 from queryprof.region.descriptions import Descriptions
 from queryprof.report.text.causes import cause_of
