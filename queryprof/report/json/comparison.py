@@ -54,25 +54,30 @@ class Plans:
     verdict: Verdict
 
 
-@shape_of(changes.StatementChange, without=("sites",))
+@shape_of(changes.StatementChange)
 class Statement:
     """A statement of both sides, or of one."""
 
+    statement: str
     kind: Literal["new", "gone", "known"]
+    changes: tuple[Change, ...]
+    plans: Plans
     verdict: Verdict
     call_sites: Annotated[tuple[CallSite, ...], "where its executions changed most"]
 
 
-@shape_of(changes.Comparison, without=("courses",))
+@shape_of(changes.Comparison)
 class Document:
     """What `queryprof compare --format json` writes."""
 
-    format_version: Literal[1]
+    before_runs: int
+    after_runs: int
     same_sqlite: Annotated[bool, "whether all processes had the same version of SQLite"]
     whole: Annotated[tuple[Change, ...], "metrics of whole runs"]
     statements: Annotated[
         tuple[Statement, ...], "new ones first, then gone ones, then known ones, the worst first"
     ]
+    format_version: Literal[1]
 
 
 def comparison_json(comparison: changes.Comparison) -> str:

@@ -17,17 +17,20 @@ from queryprof.report.json.writing import document_pieces, made, shape_of, shape
 class Finding:
     """One cause of slowness, and what to change."""
 
-    identity: Annotated[str, "stable while the statement, the file's name and the function stay"]
+    category: str
     severity: Literal["high", "medium", "low"]
     share: Annotated[float, "of the program's time that a fix can win at the most, 0 to 1"]
     gain_ns: Annotated[int, "the same as time"]
     statement: Annotated[str, "empty: it is about none"]
+    site: Site
     loop: Annotated[Site | None, "the loop around the call; null: not known"]
     evidence: Annotated[tuple[str, ...], "what was measured"]
     fix: Annotated[str, "what to do"]
     code: Annotated[str, "SQL or Python, where it can be written; else empty"]
     doubt: Annotated[str, "what is not sure; empty: nothing"]
     parent: Annotated[str, "the statement for whose rows it is executed; empty: not known"]
+    whole: str
+    identity: Annotated[str, "stable while the statement, the file's name and the function stay"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +46,20 @@ class Accepted:
 class Advice:
     """What to change in a database, proved on a copy. Times are nanoseconds."""
 
+    database: str
     changes: Annotated[tuple[model.Change, ...], "in their order; win_ns: beside those before it"]
     outweighed: Annotated[
         tuple[model.Outweighed, ...],
         "indexes to which the recorded inserts lose more than they win",
     ]
+    proofs: tuple[model.Proof, ...]
+    rewrites: tuple[model.Rewrite, ...]
+    not_measured: tuple[model.NotMeasured, ...]
     sqlite_version: Annotated[str, "of the library that has measured"]
     other_version: Annotated[str, "the program's, where it is another; else empty"]
     sample_every: Annotated[int, "changes were chosen on one row in so many; 1: on all"]
     is_complete: Annotated[bool, "the search ended within its time"]
+    took_s: float
     before_ns: Annotated[float, "the recorded time of the statements that were measured"]
     after_ns: Annotated[float, "what it would be with all changes"]
     curve_ns: Annotated[tuple[float, ...], "the same with no change, the first, the first two ..."]

@@ -27,15 +27,10 @@ SHAPES: dict[type, type] = {}
 
 
 @dataclass_transform(frozen_default=True)
-def shape_of(source: type, without: tuple[str, ...] = ()) -> Callable[[type[Kind]], type[Kind]]:
-    """Makes a class the shape of a stage's type in a document: with its fields, but those
-    left out, in their types, but for those that the class states itself.
-    """
+def shape_of(source: type) -> Callable[[type[Kind]], type[Kind]]:
+    """Makes a class the shape of a stage's type in a document: its fields, and no others."""
 
     def shape(kind: type[Kind]) -> type[Kind]:
-        hints = get_type_hints(source)
-        inherited = {name: hint for name, hint in hints.items() if name not in without}
-        kind.__annotations__ = {**inherited, **kind.__annotations__}
         SHAPES[source] = made_kind = dataclass(frozen=True, slots=True)(kind)
         return made_kind
 
