@@ -130,7 +130,10 @@ def test_signals_close_together(script: Script) -> None:
     """The second reaches the command, too, whichever thread of the runner the system would give it
     to.
     """
-    path = script("print(1, flush=True)\nwhile True: signal.pause()\n")
+    path = script(
+        "import signal\nsignal.signal(signal.SIGINT, lambda *_: None)\n"
+        "print(1, flush=True)\nwhile True: signal.pause()\n"
+    )
     command = [str(QUERYPROF), "run", "--no-report", "-o", "x.qprof", str(path)]
     runs = [
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)
