@@ -8,6 +8,7 @@ TESTS := tests
 TIMES := 1
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 NEW_PYTHONS := 3.14 3.15
+PAGE := queryprof/report/html/page
 TEST_OPTIONS := -q -n 3 --dist worksteal -m 'not compat and not slow' -p no:cacheprovider
 NIGHTLY := lint package wheels demo test test-slow test-steady sanitize coverage compat site docs bench-check bench bench-gains \
            responsiveness offloading searches
@@ -78,10 +79,11 @@ offloading: $(BIN)/queryprof ## which work is worth moving off an event loop: ei
 compat: $(BIN)/nox ## runs other programs' own test suites under queryprof, and compares
 	$(BIN)/python -m nox --session compat
 
-lint: $(BIN)/nox ## ruff, mypy --strict, clang-format, the core for each target, actionlint (where go is)
+lint: $(BIN)/nox ## ruff, mypy --strict, clang-format, deno's formatter, the core for each target, actionlint (where go is)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/clang-format --dry-run --Werror queryprof/core/*/*.[ch] tests/*.c
+	$(BIN)/deno fmt --quiet --check --line-width=100 $(PAGE)
 	if command -v go > /dev/null; then go run $(ACTIONLINT); fi
 	$(BIN)/python -m nox --session types targets
 

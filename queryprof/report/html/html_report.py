@@ -1,8 +1,8 @@
 """The report as one HTML file: its data, and the scripts and styles of page/ put together.
 
-Nothing is asked from anywhere. The page's policy (https://www.w3.org/TR/CSP3/) lets the scripts and
-styles run that were there when it was written, known by their hashes, and nothing else: no text of
-the recorded program can become code. Above LARGE_BYTES the data is deflated (RFC 1950) and in
+The page loads nothing from the network. Its policy (https://www.w3.org/TR/CSP3/) lets the scripts
+and styles run that were there when it was written, known by their hashes, and nothing else: no text
+of the recorded program can become code. Above LARGE_BYTES the data is deflated (RFC 1950) and in
 base64, which the browser undoes (DecompressionStream).
 """
 
@@ -31,6 +31,9 @@ SCRIPTS = (
     "start",
 )
 """Of page/, in this order."""
+
+STYLES = ("base", "charts", "tables", "media")
+"""Alike."""
 
 LARGE_BYTES = 200_000
 
@@ -105,9 +108,9 @@ def html_page(data: dict[str, Any], title: str) -> str:
 def _parts() -> tuple[str, str]:
     """The styles, and the scripts in one function: their names are no globals."""
     page = files("queryprof.report.html").joinpath("page")
+    styles = [page.joinpath(f"{name}.css").read_text("utf-8") for name in STYLES]
     scripts = [page.joinpath(f"{name}.js").read_text("utf-8") for name in SCRIPTS]
-    script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"
-    return page.joinpath("page.css").read_text("utf-8"), script
+    return "".join(styles), '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"
 
 
 def _hash(text: str) -> str:

@@ -5,20 +5,49 @@ function advice() {
   const a = D.advice;
   if (!a) return null;
   const step = (at, words) =>
-    h("li", {},
+    h(
+      "li",
+      {},
       h("span", { class: "rank" }, at || ""),
-      h("span", { class: "bars" }, h("span", { class: "bar", css: { width: `${a.left[at] * 100}%` } })),
+      h(
+        "span",
+        { class: "bars" },
+        h("span", { class: "bar", css: { width: `${a.left[at] * 100}%` } }),
+      ),
       h("span", { class: "right" }, duration(a.left_ns[at])),
       h("span", { class: "right dim wide" }, percent(a.left[at])),
-      h("span", { class: "what" }, words));
+      h("span", { class: "what" }, words),
+    );
   const steps = a.changes.map((change, at) =>
-    step(at + 1, [h("span", { class: "sql" }, text(change.sql)), h("br"), h("span", { class: "dim" }, text(change.says))]));
+    step(at + 1, [
+      h("span", { class: "sql" }, text(change.sql)),
+      h("br"),
+      h("span", { class: "dim" }, text(change.says)),
+    ])
+  );
   const columns = [["statement", false], ["before", true], ["after", true], ["result", false]];
-  return section("proved", "Proved on a copy",
+  return section(
+    "proved",
+    "Proved on a copy",
     h("p", {}, text(a.summary)),
-    a.cautions.length > 0 && h("ul", { class: "cautions" }, a.cautions.map((caution) => h("li", {}, text(caution)))),
+    a.cautions.length > 0 &&
+      h("ul", { class: "cautions" }, a.cautions.map((caution) => h("li", {}, text(caution)))),
     steps.length > 0 && h("div", { class: "card pareto" }, h("ol", {}, step(0, "as it is"), steps)),
-    steps.length > 0 && h("p", { class: "dim" }, "Bars: what is left of the recorded time with this change and those above it."),
-    a.proofs.length > 0 && plainTable("Statements, before and after", columns, a.proofs.map((p) => [
-      mention(p.statement, p.text), duration(p.before_ns), duration(p.after_ns), text(p.says)])));
+    steps.length > 0 &&
+      h(
+        "p",
+        { class: "dim" },
+        "Bars: what is left of the recorded time with this change and those above it.",
+      ),
+    a.proofs.length > 0 && plainTable(
+      "Statements, before and after",
+      columns,
+      a.proofs.map((p) => [
+        mention(p.statement, p.text),
+        duration(p.before_ns),
+        duration(p.after_ns),
+        text(p.says),
+      ]),
+    ),
+  );
 }

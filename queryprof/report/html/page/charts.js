@@ -7,16 +7,40 @@ function timeline() {
   const end = Math.max(D.facts.run_ns, start.at(-1) + 1);
   const bars = start.map((from, at) => {
     const to = Math.min(at + 1 < start.length ? start[at + 1] : from + width, end);
-    return svg("rect", {
-      x: (from / end) * 1000, width: Math.max(((to - from) / end) * 1000 - 1, 0.5), y: 60 - (busy[at] / most) * 60,
-      height: (busy[at] / most) * 60,
-    }, svg("title", {}, `${duration(from)}: busy ${percent(busy[at])}, ${count(calls[at])} calls a second`));
+    return svg(
+      "rect",
+      {
+        x: (from / end) * 1000,
+        width: Math.max(((to - from) / end) * 1000 - 1, 0.5),
+        y: 60 - (busy[at] / most) * 60,
+        height: (busy[at] / most) * 60,
+      },
+      svg(
+        "title",
+        {},
+        `${duration(from)}: busy ${percent(busy[at])}, ${count(calls[at])} calls a second`,
+      ),
+    );
   });
-  const label = `The database by the wall clock: at most ${percent(most)} busy, over ${duration(end)}`;
-  return h("figure", { class: "card timeline" },
-    svg("svg", { viewBox: "0 0 1000 60", preserveAspectRatio: "none", role: "img", "aria-label": label }, bars),
+  const label = `The database by the wall clock: at most ${percent(most)} busy, over ${
+    duration(end)
+  }`;
+  return h(
+    "figure",
+    { class: "card timeline" },
+    svg("svg", {
+      viewBox: "0 0 1000 60",
+      preserveAspectRatio: "none",
+      role: "img",
+      "aria-label": label,
+    }, bars),
     axis(ticks(0, end, 5).map((value) => [value / end, value ? duration(value) : "start"])),
-    h("figcaption", {}, `Time in the database by the wall clock; the highest is ${percent(most)} of the time.`));
+    h(
+      "figcaption",
+      {},
+      `Time in the database by the wall clock; the highest is ${percent(most)} of the time.`,
+    ),
+  );
 }
 
 // Round values between two numbers, about so many.
@@ -33,11 +57,18 @@ function ticks(from, to, wanted) {
 function axis(labels) {
   let last = -1;
   const apart = labels.filter(([place]) => place - last >= 0.14 && (last = place) >= 0);
-  return h("div", { class: "axis", "aria-hidden": "true" },
-    apart.map(([place, label]) => h("span", { css: { left: `${place * 100}%` }, class: place > 0.9 && "last" }, label)));
+  return h(
+    "div",
+    { class: "axis", "aria-hidden": "true" },
+    apart.map(([place, label]) =>
+      h("span", { css: { left: `${place * 100}%` }, class: place > 0.9 && "last" }, label)
+    ),
+  );
 }
 
-const bucketLow = (bucket) => (bucket < 16 ? bucket : (16 + (bucket % 16)) * 2 ** (Math.floor(bucket / 16) - 1));
+const bucketLow = (
+  bucket,
+) => (bucket < 16 ? bucket : (16 + (bucket % 16)) * 2 ** (Math.floor(bucket / 16) - 1));
 
 // A logarithmic scale over durations, and its labels.
 function logScale(least, most) {
@@ -45,7 +76,9 @@ function logScale(least, most) {
   const at = (ns) => (Math.log10(Math.max(ns, 1)) - from) / (to - from);
   const inside = (factors) => {
     const found = [];
-    for (let power = Math.floor(from); power <= to; power++) found.push(...factors.map((factor) => factor * 10 ** power));
+    for (let power = Math.floor(from); power <= to; power++) {
+      found.push(...factors.map((factor) => factor * 10 ** power));
+    }
     return found.filter((ns) => at(ns) >= 0 && at(ns) <= 0.98);
   };
   let marks = inside([1]);
@@ -72,17 +105,35 @@ function histogram(buckets, counts, marks) {
   const bars = buckets.map((bucket, at) => {
     const low = scale.at(bucketLow(bucket)), high = scale.at(bucketLow(bucket + 1));
     const height = Math.max((counts[at] / most) * 110, 1);
-    return svg("rect", { x: low * 1000, width: Math.max((high - low) * 1000 - 1, 2), y: 120 - height, height },
-      svg("title", {}, `${duration(bucketLow(bucket))}: ${counted(counts[at], "execution")}`));
+    return svg("rect", {
+      x: low * 1000,
+      width: Math.max((high - low) * 1000 - 1, 2),
+      y: 120 - height,
+      height,
+    }, svg("title", {}, `${duration(bucketLow(bucket))}: ${counted(counts[at], "execution")}`));
   });
   const known = marks.filter(([, ns]) => ns !== null);
-  const label = `Executions by duration: ${known.map(([name, ns]) => `${name} ${duration(ns)}`).join(", ")}`;
-  return h("figure", { class: "card histogram" },
-    h("div", { class: "plot" },
-      svg("svg", { viewBox: "0 0 1000 120", preserveAspectRatio: "none", role: "img", "aria-label": label }, bars),
+  const label = `Executions by duration: ${
+    known.map(([name, ns]) => `${name} ${duration(ns)}`).join(", ")
+  }`;
+  return h(
+    "figure",
+    { class: "card histogram" },
+    h(
+      "div",
+      { class: "plot" },
+      svg("svg", {
+        viewBox: "0 0 1000 120",
+        preserveAspectRatio: "none",
+        role: "img",
+        "aria-label": label,
+      }, bars),
       lanes(known.map(([name, ns]) => [name, scale.at(ns)])).map(([name, place, lane]) =>
-        h("span", { class: `mark mark${lane}`, css: { left: `${place * 100}%` } }, name))),
-    axis(scale.labels));
+        h("span", { class: `mark mark${lane}`, css: { left: `${place * 100}%` } }, name)
+      ),
+    ),
+    axis(scale.labels),
+  );
 }
 
 // Shares of durations up to a time, as steps: lines are [name, [ns, ...], [share, ...]].
@@ -98,10 +149,22 @@ function distribution(lines, label) {
       last = 120 - shares[i] * 120;
       return `L${x.toFixed(1)} ${before.toFixed(1)}L${x.toFixed(1)} ${last.toFixed(1)}`;
     });
-    return svg("path", { d: `M0 120${points.join("")}L1000 ${last}`, class: `line line${at}` }, svg("title", {}, name));
+    return svg(
+      "path",
+      { d: `M0 120${points.join("")}L1000 ${last}`, class: `line line${at}` },
+      svg("title", {}, name),
+    );
   });
-  return h("figure", { class: "card distribution" },
-    svg("svg", { viewBox: "0 -2 1000 124", preserveAspectRatio: "none", role: "img", "aria-label": label }, paths),
+  return h(
+    "figure",
+    { class: "card distribution" },
+    svg("svg", {
+      viewBox: "0 -2 1000 124",
+      preserveAspectRatio: "none",
+      role: "img",
+      "aria-label": label,
+    }, paths),
     axis(scale.labels),
-    h("figcaption", {}, known.map(([name], at) => h("span", { class: `key key${at}` }, name))));
+    h("figcaption", {}, known.map(([name], at) => h("span", { class: `key key${at}` }, name))),
+  );
 }

@@ -15,19 +15,49 @@ function filled(element, attributes, children) {
     if (name === "css") Object.assign(element.style, value);
     else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, "");
-    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+    else if (value !== null && value !== undefined && value !== false) {
+      element.setAttribute(name, value);
+    }
   }
-  element.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(
+    ...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
 const section = (id, title, ...children) =>
-  h("section", { id, "aria-labelledby": `${id}-title` }, h("h2", { id: `${id}-title` }, title), ...children);
+  h(
+    "section",
+    { id, "aria-labelledby": `${id}-title` },
+    h("h2", { id: `${id}-title` }, title),
+    ...children,
+  );
 
 // A table: columns are [title, is a number]; a cell is text or an element.
 const plainTable = (label, columns, rows) =>
-  h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": label },
-    h("table", {},
-      h("thead", {}, h("tr", {}, columns.map(([title, right]) => h("th", { scope: "col", class: right && "right" }, title)))),
-      h("tbody", {}, rows.map((cells) =>
-        h("tr", {}, cells.map((cell, at) => h("td", { class: columns[at][1] && "right" }, cell)))))));
+  h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "group", "aria-label": label },
+    h(
+      "table",
+      {},
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          columns.map(([title, right]) =>
+            h("th", { scope: "col", class: right && "right" }, title)
+          ),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((cells) =>
+          h("tr", {}, cells.map((cell, at) => h("td", { class: columns[at][1] && "right" }, cell)))
+        ),
+      ),
+    ),
+  );

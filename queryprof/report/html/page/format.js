@@ -2,11 +2,13 @@
 
 const UNKNOWN = "?";
 const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
-const WORDS = new Set(("SELECT FROM WHERE AND OR NOT IN IS NULL LIKE GLOB BETWEEN EXISTS AS ON USING JOIN LEFT RIGHT FULL " +
-  "INNER OUTER CROSS NATURAL GROUP BY HAVING ORDER ASC DESC LIMIT OFFSET UNION ALL EXCEPT INTERSECT DISTINCT CASE WHEN " +
-  "THEN ELSE END INSERT INTO VALUES UPDATE SET DELETE REPLACE CREATE TABLE TEMP INDEX UNIQUE VIEW TRIGGER DROP ALTER ADD COLUMN " +
-  "PRIMARY KEY REFERENCES DEFAULT CHECK BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE PRAGMA WITH RECURSIVE RETURNING IF OVER " +
-  "PARTITION CONFLICT DO NOTHING ATTACH DETACH ANALYZE VACUUM IMMEDIATE EXCLUSIVE").split(" "));
+const WORDS = new Set(
+  ("SELECT FROM WHERE AND OR NOT IN IS NULL LIKE GLOB BETWEEN EXISTS AS ON USING JOIN LEFT RIGHT FULL " +
+    "INNER OUTER CROSS NATURAL GROUP BY HAVING ORDER ASC DESC LIMIT OFFSET UNION ALL EXCEPT INTERSECT DISTINCT CASE WHEN " +
+    "THEN ELSE END INSERT INTO VALUES UPDATE SET DELETE REPLACE CREATE TABLE TEMP INDEX UNIQUE VIEW TRIGGER DROP ALTER ADD COLUMN " +
+    "PRIMARY KEY REFERENCES DEFAULT CHECK BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE PRAGMA WITH RECURSIVE RETURNING IF OVER " +
+    "PARTITION CONFLICT DO NOTHING ATTACH DETACH ANALYZE VACUUM IMMEDIATE EXCLUSIVE").split(" "),
+);
 
 const grouped = (value, digits = 0) =>
   value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
@@ -26,7 +28,9 @@ function duration(ns) {
 const count = (value) => (value === null || value === undefined ? UNKNOWN : grouped(value));
 
 const average = (value) =>
-  value === null || value === undefined ? UNKNOWN : grouped(value, value >= 100 || Number.isInteger(value) ? 0 : 1);
+  value === null || value === undefined
+    ? UNKNOWN
+    : grouped(value, value >= 100 || Number.isInteger(value) ? 0 : 1);
 
 const percent = (share) => `${grouped(share * 100, 1)}%`;
 
@@ -44,4 +48,5 @@ function change(before, after) {
 // SQL with its keywords marked.
 const sql = (text) =>
   text.split(/([A-Za-z_]+)/).map((part, at) =>
-    at % 2 && WORDS.has(part.toUpperCase()) ? h("b", {}, part) : part);
+    at % 2 && WORDS.has(part.toUpperCase()) ? h("b", {}, part) : part
+  );

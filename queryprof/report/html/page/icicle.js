@@ -4,21 +4,35 @@ const DEPTH = 24;
 
 // The database time and, where cProfile has measured them, the times of all functions.
 function icicle() {
-  const trees = [["database time", D.tree], ["all time", D.functions]].filter(([, tree]) => tree && tree.name.length > 1);
+  const trees = [["database time", D.tree], ["all time", D.functions]].filter(([, tree]) =>
+    tree && tree.name.length > 1
+  );
   if (!trees.length) return null;
   const place = h("div", { class: "card" });
-  const buttons = trees.map(([words, tree]) => h("button", { type: "button", onclick: () => show(words, tree) }, words));
+  const buttons = trees.map(([words, tree]) =>
+    h("button", { type: "button", onclick: () => show(words, tree) }, words)
+  );
   const show = (words, tree) => {
     buttons.forEach((button) => button.setAttribute("aria-pressed", button.textContent === words));
     place.replaceChildren(...icicleOf(tree, words));
   };
   show(...trees[0]);
-  return section("from", "Callers",
-    trees.length > 1 && h("p", { class: "switch", role: "group", "aria-label": "Which time" }, buttons), place,
-    h("p", { class: "dim" }, "Outermost functions above what they call, statements at the ends; as wide as their time. A click or Enter " +
-      "shows one alone; arrows move.",
-      trees.length > 1 && " All time is the main thread's, by cProfile, which makes small functions slower; below a function with " +
-      "several callers it is an estimate."));
+  return section(
+    "from",
+    "Callers",
+    trees.length > 1 &&
+      h("p", { class: "switch", role: "group", "aria-label": "Which time" }, buttons),
+    place,
+    h(
+      "p",
+      { class: "dim" },
+      "Outermost functions above what they call, statements at the ends; as wide as their time. A click or Enter " +
+        "shows one alone; arrows move.",
+      trees.length > 1 &&
+        " All time is the main thread's, by cProfile, which makes small functions slower; below a function with " +
+          "several callers it is an estimate.",
+    ),
+  );
 }
 
 function icicleOf(columns, words) {
@@ -33,7 +47,11 @@ function icicleOf(columns, words) {
   let root = 0, focused = 0;
 
   const kind = (number) =>
-    statement[number] >= 0 ? "statement" : name[number] === columns.smaller ? "smaller" : `f${name[number] % 4}`;
+    statement[number] >= 0
+      ? "statement"
+      : name[number] === columns.smaller
+      ? "smaller"
+      : `f${name[number] % 4}`;
 
   function color(number) {
     if (!before || before[number] === null) return before ? "worse" : "";
@@ -42,14 +60,27 @@ function icicleOf(columns, words) {
 
   function item(number, left, width, depth) {
     const share = spent[number] / (spent[0] || 1);
-    const was = before ? `, was ${before[number] === null ? "not there" : duration(before[number])}` : "";
+    const was = before
+      ? `, was ${before[number] === null ? "not there" : duration(before[number])}`
+      : "";
     const said = `${label(number)}: ${percent(share)}, ${duration(spent[number])}${was}`;
-    return h("div", {
-      role: "treeitem", class: `node ${kind(number)} ${color(number)}`, title: said, "aria-label": said, "aria-level": level[number] + 1,
-      "aria-selected": number === root ? "true" : "false", tabindex: number === focused ? 0 : -1, "data-node": number,
-      css: { left: `${left * 100}%`, width: `${width * 100}%`, top: `${depth * 24}px` },
-      onclick: () => zoom(number),
-    }, width > 0.015 ? `${label(number)} ` : "", width > 0.12 && h("span", {}, percent(share)));
+    return h(
+      "div",
+      {
+        role: "treeitem",
+        class: `node ${kind(number)} ${color(number)}`,
+        title: said,
+        "aria-label": said,
+        "aria-level": level[number] + 1,
+        "aria-selected": number === root ? "true" : "false",
+        tabindex: number === focused ? 0 : -1,
+        "data-node": number,
+        css: { left: `${left * 100}%`, width: `${width * 100}%`, top: `${depth * 24}px` },
+        onclick: () => zoom(number),
+      },
+      width > 0.015 ? `${label(number)} ` : "",
+      width > 0.12 && h("span", {}, percent(share)),
+    );
   }
 
   function draw() {
@@ -71,7 +102,11 @@ function icicleOf(columns, words) {
     put(root, 0, 1, path.length);
     tree.replaceChildren(...items);
     tree.style.height = `${(deepest + 1) * 24}px`;
-    trail.textContent = root ? `${label(root)}: ${percent(spent[root] / (spent[0] || 1))} of the ${words}. Escape shows all.` : "";
+    trail.textContent = root
+      ? `${label(root)}: ${
+        percent(spent[root] / (spent[0] || 1))
+      } of the ${words}. Escape shows all.`
+      : "";
   }
 
   // Shows a node and what is below it; of a statement that is shown already, its page.
@@ -99,7 +134,12 @@ function icicleOf(columns, words) {
   tree.addEventListener("keydown", (event) => {
     const siblings = children[parent[focused]] ?? [0];
     const at = siblings.indexOf(focused);
-    const to = { ArrowDown: children[focused][0], ArrowUp: parent[focused], ArrowRight: siblings[at + 1], ArrowLeft: siblings[at - 1] }[event.key];
+    const to = {
+      ArrowDown: children[focused][0],
+      ArrowUp: parent[focused],
+      ArrowRight: siblings[at + 1],
+      ArrowLeft: siblings[at - 1],
+    }[event.key];
     if (to !== undefined) focus(to);
     else if (event.key === "Enter" || event.key === " ") zoom(focused);
     else if (event.key === "Escape" && root) zoom(0);
