@@ -67,7 +67,7 @@ def ab(
     commits = [find_revision(base), find_revision(head or "HEAD")]
     if head is None and has_uncommitted_changes():
         raise QueryprofError(
-            "ab: the work tree has changes that HEAD has not: commit them, or say --head HEAD"
+            "ab: the work tree has changes that HEAD has not: commit them, or use --head HEAD"
             " to leave them out"
         )
     with tempfile.TemporaryDirectory(prefix="queryprof-ab-") as traces:
@@ -100,5 +100,5 @@ def _run(what: str, arguments: list[str], directory: str) -> None:
         check=False,
     )
     if result.returncode != 0:
-        lines = result.stdout.strip().splitlines() or ["it said nothing"]
+        lines = result.stdout.strip().splitlines() or ["it printed nothing"]
         raise QueryprofError(f"ab: {what} failed (exit status {result.returncode}): {lines[-1]}")

@@ -18,7 +18,7 @@ def read_accepted(directory: Path) -> dict[str, str]:
     such a file.
 
     Raises:
-        QueryprofError: the file cannot be read, or says something else.
+        QueryprofError: the file cannot be read, or has something else in it.
     """
     for folder in (directory, *directory.parents):
         for name, keys in (("queryprof.toml", ()), ("pyproject.toml", ("tool", "queryprof"))):

@@ -1,4 +1,4 @@
-"""`queryprof analyze`: says why a program's database work is slow, and what to change."""
+"""`queryprof analyze`: shows why a program's database work is slow, and what to change."""
 
 from __future__ import annotations
 

@@ -116,13 +116,15 @@ def main() -> None:
 
 def _in_one_line(error: click.ClickException) -> str:
     """What was wrong, and where to see what is right."""
-    said = " ".join(error.format_message().split())
+    message = " ".join(error.format_message().split())
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None:
-        return f"queryprof: {visible(said)}"
+        return f"queryprof: {visible(message)}"
     command = context.command_path.partition(" ")[2]
     helps = f"({context.command_path} --help)"
-    return " ".join([f"queryprof: {command}:" if command else "queryprof:", visible(said), helps])
+    return " ".join(
+        [f"queryprof: {command}:" if command else "queryprof:", visible(message), helps]
+    )
 
 
 def _open_missing_streams() -> None:

@@ -47,7 +47,7 @@ def output_to_reader() -> Iterator[None]:
         drop_output()
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     """Prints a line about queryprof on stderr."""
     with output_to_reader():
         click.echo(f"queryprof: {visible(text)}", err=True)

@@ -1,4 +1,4 @@
-"""How the commands read a trace: what killed processes left is brought in and said first."""
+"""How the commands read a trace: what killed processes left is brought in and reported first."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from shutil import rmtree
 
 import queryprof.startup
 from queryprof.autoload import RUNNER_VARIABLE, VARIABLE, Runner
-from queryprof.cli.output import say
+from queryprof.cli.output import print_message
 from queryprof.cli.thread_times import WIDTH_NS, ThreadTimes
 from queryprof.collect.collection import SUFFIX, Collection
 from queryprof.collect.output_path import is_null, refuse_to_replace
@@ -215,10 +215,10 @@ class Parts:
             ) from error
         self.output = output or self.output
         for reason in self._collection.skipped.values():
-            say(f"left out: {reason}")
+            print_message(f"left out: {reason}")
         if living:
-            say(
-                f"process {', '.join(map(str, living))} still runs; what it asks from here on is"
+            print_message(
+                f"process {', '.join(map(str, living))} still runs; what it does from here on is"
                 " lost"
             )
         return output is not None

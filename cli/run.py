@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--explain-locks",
     is_flag=True,
-    help='Notes on exceptions that say "database is locked" who has the lock.',
+    help="Notes on exceptions of a locked database: who has the lock.",
 )
 @click.option(
     "--parameters",
@@ -151,7 +151,7 @@ def _show(parts: Parts, made: Made, no_report: bool, page: str | None, force: bo
     """Prints the report, and writes what else was to be made of a recording. Raises nothing: the
     program's own exit status matters more than what becomes of it.
     """
-    from queryprof.cli.output import output_to_reader, say
+    from queryprof.cli.output import output_to_reader, print_message
 
     functions = None
     try:
@@ -165,16 +165,16 @@ def _show(parts: Parts, made: Made, no_report: bool, page: str | None, force: bo
             with output_to_reader():
                 _write_page(page, parts.output, functions, force)
     except KeyboardInterrupt:
-        say("interrupted")  # the report alone
+        print_message("interrupted")  # the report alone
     except Exception as error:
-        say(str(error))
+        print_message(str(error))
     finally:
         parts.remove()
 
 
 def _made(parts: Parts, functions: str | None) -> Made | None:
     """Makes the trace; None: there is none, and it was printed why."""
-    from queryprof.cli.output import say
+    from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
 
     try:
@@ -182,12 +182,12 @@ def _made(parts: Parts, functions: str | None) -> Made | None:
             merged = parts.merge(step)
         made = Made(bool(functions), _taken(functions) if functions else None)
     except Exception as error:
-        say(str(error))
+        print_message(str(error))
         return None
     if parts.keeps_output or not merged:
         parts.remove()
     if not merged:
-        say(
+        print_message(
             "no Python process was recorded: none ran or called a database, its trace could not be"
             " written, it began without its site (python -S), or it was killed or left by os._exit"
             " before"
@@ -211,7 +211,7 @@ def _print_report(parts: Parts) -> None:
 
 
 def _write_page(path: str, trace: str, functions: str | None, force: bool) -> None:
-    """Writes the report as a page, with the functions' times of a file, and says where."""
+    """Writes the report as a page, with the functions' times of a file, and prints where."""
     from queryprof.cli.html import page_of
     from queryprof.cli.output import write_output
     from queryprof.report.html.html_report import MARK
@@ -302,7 +302,7 @@ def _page_beside(parts: Parts, force: bool) -> str:
 
 
 def _refuse_other_file(parts: Parts, path: str, mark: bytes, force: bool) -> None:
-    """An error is said before the program runs."""
+    """An error is reported before the program runs."""
     from queryprof.cli.output import refuse_other_file
 
     try:

@@ -79,7 +79,7 @@ def read_scenario(path: str) -> Scenario:
     groups = _groups(path, table.get("groups"))
     lines = table.get("at")
     if not isinstance(lines, list) or not lines:
-        raise QueryprofError(f"{path}: says nothing to do: it needs a line [[at]]")
+        raise QueryprofError(f"{path}: has nothing to do: it needs a line [[at]]")
     found = [_line(f"{path}: [[at]] {n}", line, dict(groups)) for n, line in enumerate(lines, 1)]
     output = table.get("output", os.path.splitext(os.path.basename(path))[0])
     if not isinstance(output, str) or not output:

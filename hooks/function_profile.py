@@ -1,5 +1,5 @@
 """Profiles the functions of the program's main thread with cProfile, when `queryprof run
---cprofile` asks for it: from its start to its end, as `python -m cProfile` does.
+--cprofile` wants it: from its start to its end, as `python -m cProfile` does.
 """
 
 from __future__ import annotations

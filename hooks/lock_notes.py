@@ -1,4 +1,4 @@
-"""Notes on exceptions (PEP 678) that say that a database is locked: who has the lock. Only where
+"""Notes (PEP 678) on the exceptions of a locked database: who has the lock. Only where
 the user wants them: to find that out takes some 40 ms the first time, and 1 ms then, after the
 error alone.
 """

@@ -281,7 +281,7 @@ def program_directory() -> str:
 
 
 def _program() -> tuple[str, str]:
-    """The option of Python that says what it runs ("": a script's name does), and the name
+    """The option of Python with what it runs ("": it is a script), and the name
     of that.
     """
     arguments: Iterator[str] = iter(getattr(sys, "orig_argv", sys.argv)[1:])

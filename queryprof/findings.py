@@ -19,7 +19,7 @@ MOST_LOOKED_AT = 20
 
 
 def misfit(report: Report, databases: Iterable[str]) -> str:
-    """What is said where none of the statements that take most fits a database that was given; "":
+    """The sentence where none of the statements that take most fits a database that was given; "":
     one does.
 
     Raises:

@@ -78,7 +78,7 @@ class Session:
         self._parts = ""  # the prefix of the paths of this process's parts
         self._readers = 0  # of parts
         self._facts: Facts | None = None
-        self._told: set[str] = set()  # why parts are left out
+        self._reported: set[str] = set()  # why parts are left out
         self.counters_off: str | None = None
         self.files_off: str | None = None
         self._meter: ThreadMeter | None = None
@@ -310,8 +310,8 @@ class Session:
             from queryprof.collect.part_files import of_process
 
             parts, unsound = of_process(found, self._facts.identity)
-        for reason in set(unsound.values()) - self._told:
-            self._told.add(reason)
+        for reason in set(unsound.values()) - self._reported:
+            self._reported.add(reason)
             complain(f"left out: {reason}")
         return parts
 

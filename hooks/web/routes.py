@@ -30,7 +30,7 @@ _ID = re.compile(
 )
 
 _ANCHOR = re.compile(r"(?<!\[)\^|\$$|\\Z$")
-"""In the route of a regular expression: where it begins and ends, which says nothing."""
+"""In the route of a regular expression: where it begins and ends, which is no name."""
 
 _unrouted: set[str] = set()
 
@@ -52,7 +52,7 @@ def folded(path: str) -> str:
 def wsgi_route(app: object, environ: Mapping[str, Any]) -> str:
     """The route of a WSGI request: Flask's or Django's pattern, or the folded path."""
     path = "".join(str(environ.get(name) or "") for name in ("SCRIPT_NAME", "PATH_INFO"))
-    return _told(lambda: _flask_route(app, environ) or _django_route(app, environ)) or folded(path)
+    return _found(lambda: _flask_route(app, environ) or _django_route(app, environ)) or folded(path)
 
 
 def asgi_route(app: object, scope: Scope) -> str:
@@ -60,12 +60,12 @@ def asgi_route(app: object, scope: Scope) -> str:
     path.
     """
     path = str(scope.get("path", ""))
-    return _told(lambda: _starlette_route(app, scope) or _django_route(app, scope)) or folded(path)
+    return _found(lambda: _starlette_route(app, scope) or _django_route(app, scope)) or folded(path)
 
 
-def _told(ask: Callable[[], str | None]) -> str | None:
+def _found(route: Callable[[], str | None]) -> str | None:
     try:
-        return ask()
+        return route()
     except Exception:
         return None  # no such route, or an unknown version of the framework: the path is used
 

@@ -196,13 +196,13 @@ def regressions(
 
     A new statement counts under `counts`.
     """
-    asked = frozenset(gates)
-    whole = [c for c in comparison.whole if c.gate in asked and c.verdict is Verdict.WORSE]
+    wanted = frozenset(gates)
+    whole = [c for c in comparison.whole if c.gate in wanted and c.verdict is Verdict.WORSE]
     statements = [
         change
         for change in comparison.statements
-        if ("plans" in asked and change.plans.verdict is Verdict.WORSE)
-        or any(c.gate in asked and c.verdict is Verdict.WORSE for c in change.changes)
+        if ("plans" in wanted and change.plans.verdict is Verdict.WORSE)
+        or any(c.gate in wanted and c.verdict is Verdict.WORSE for c in change.changes)
     ]
     return (*statements, *whole)
 

@@ -12,8 +12,8 @@ from queryprof.operations import STATEMENT_OPERATIONS
 
 
 def complete(processes: int) -> str:
-    """What is said where nothing is known to be missing. A Python process with an environment of
-    its own, or without site-packages, is not seen: how many were recorded is said, therefore.
+    """The sentence where nothing is known to be missing. A Python process with an environment of
+    its own, or without site-packages, is not seen: so the sentence has how many were recorded.
     """
     recorded = "one process that was" if processes == 1 else f"{processes} processes that were"
     return f"Complete: every call of the {recorded} recorded is here, with its statement and line."
@@ -154,7 +154,7 @@ def _cautions(profile: Profile) -> list[str]:
     unmeasured = sorted({name for p in processes for name in p.unmeasured or ()})
     if unmeasured:
         cautions.append(
-            f"imported and not measured: {', '.join(unmeasured)} (docs/drivers.md says what"
+            f"imported and not measured: {', '.join(unmeasured)} (docs/drivers.md has what"
             " is, and how any DB-API driver can be)"
         )
     if any(p.rows_estimated for p in processes):

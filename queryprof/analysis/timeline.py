@@ -1,4 +1,4 @@
-"""The timeline: how much was asked of the database, and how busy it was, by the wall clock."""
+"""The timeline: how many calls went to the database, and how busy it was, by the wall clock."""
 
 from __future__ import annotations
 

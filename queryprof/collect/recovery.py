@@ -145,12 +145,12 @@ def _place_of(region: Region, path: str) -> str:
     """
     path = resolved(path)
     stem, extension = os.path.splitext(path)
-    said = resolved(trace_of(region))
-    is_like_it = said.startswith(f"{stem}-") and said.endswith(extension)
-    same_place = os.path.dirname(said) == os.path.dirname(path)
+    named = resolved(trace_of(region))
+    is_like_it = named.startswith(f"{stem}-") and named.endswith(extension)
+    same_place = os.path.dirname(named) == os.path.dirname(path)
     return (
-        said
-        if said == path or (same_place and is_like_it)
+        named
+        if named == path or (same_place and is_like_it)
         else with_process(path, int(region["pid"]))
     )
 

@@ -174,9 +174,9 @@ class RegionAddition(RegionRows):
             if row["count"]:
                 number = self._ids["span"][place]
                 (_, *durations), histogram = self._distribution_of(row, "durations")
-                (_, *queries), asked = self._distribution_of(row, "queries")
+                (_, *queries), of_queries = self._distribution_of(row, "queries")
                 totals.append((number, *[row[name] for name in sums], *durations, *queries))
-                histograms += [((number, "duration"), histogram), ((number, "queries"), asked)]
+                histograms += [((number, "duration"), histogram), ((number, "queries"), of_queries)]
         self._store.add("span_total", totals)
         self._add_histograms("span_histogram", histograms)
 

@@ -9,7 +9,7 @@ def refuse_several(connection: Any, sql: str, values: Any = ()) -> None:
     """Raises ValueError: the text has more than one statement. None of them is executed.
 
     Args:
-        connection: APSW's. SQLite itself says where its statements end.
+        connection: APSW's. SQLite itself finds where its statements end.
         values: the parameters of the first statement.
     """
     first, _ = _prepared(connection, sql, values)

@@ -5,7 +5,7 @@ directory.
     call_path_frames = 6          frames of the program's own code in a call path, 1 to 8
     parameters = false            keep SQL texts and bound parameters of the slowest executions
     explain_locks = false         note on "database is locked" exceptions who has the lock
-    plans = true                  ask SQLite for the plan of each new statement
+    plans = true                  read the plan of each new statement
     stall_ms = 50                 a step of an event loop that takes longer is a stall
     heartbeat_ms = 100            how often it is looked at how late an event loop is
 """

@@ -9,7 +9,7 @@ from queryprof.model.places import CallPath, Thread
 
 @dataclass(frozen=True, slots=True)
 class FileWork:
-    """What SQLite asked of the operating system in the calls of one operation, for one statement
+    """What SQLite had the operating system do in the calls of one operation, for one statement
     from one call path.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""The slowest spans of each name: what they asked of the driver, in order."""
+"""The slowest spans of each name: their driver calls, in order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SlowSpan:
         executions: execute, executemany and executescript.
         failed: an exception left it.
         status: of an HTTP response; None: none.
-        runs: by their start; empty: it asked nothing, or there was no room.
+        runs: by their start; empty: it had none, or there was no room.
         queue_ns: functions that it handed to threads waited for one, at the least; cpu_ns: of its
             thread while it ran. None: unknown.
     """

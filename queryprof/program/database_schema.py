@@ -89,7 +89,7 @@ def _rows(connection: sqlite3.Connection, analyzed: set[str]) -> dict[str, int]:
 
 
 def why_unreadable(path: str, error: str) -> str:
-    """What is wrong with a database, and what to do, for what SQLite says of it."""
+    """What is wrong with a database, and what to do, for an error of SQLite's."""
     if "not a database" in error:
         return f"{path}: it is no SQLite database, or it is encrypted"
     if "locked" in error or "busy" in error:

@@ -1,6 +1,6 @@
-"""How SQLite would read the tables of a statement: what its planner asks of each of them.
+"""How SQLite would read the tables of a statement: how its planner would access each of them.
 
-The statement is prepared against virtual tables with the same columns. The planner asks a virtual
+The statement is prepared against virtual tables with the same columns. The planner calls a virtual
 table by xBestIndex (https://www.sqlite.org/vtab.html#the_xbestindex_method) which constraints it
 could use: the comparisons with their collations, the order that is wanted and the columns that are
 read, for each join order, each branch of an OR, each view, common table expression and subquery.
@@ -68,7 +68,7 @@ class Accesses:
     """An empty database of virtual tables."""
 
     def __init__(self, schema: DatabaseSchema) -> None:
-        # Without a cache a statement is prepared, and its tables asked, each time.
+        # Without a cache a statement is prepared, and its tables are called, each time.
         self._connection = apsw.Connection(":memory:", statementcachesize=0)
         # The statements, and the views' SQL, may be a stranger's.
         self._authorizer = Authorizer(modules=frozenset({MODULE}))
@@ -93,10 +93,10 @@ class Accesses:
             refuse_several(self._connection, sql)
             self._connection.execute(sql)
         except (apsw.Error, ValueError):
-            pass  # statements that need it say what is missing
+            pass  # statements that need it have an error with its name
 
     def of(self, sql: str) -> tuple[Access, ...]:
-        """What the planner asks of each table.
+        """The planner's accesses to each table.
 
         Each placeholder is a text of its own there, `marker` of its number: a comparison's value
         names which one it is with.
@@ -180,12 +180,12 @@ def marker(number: int) -> str:
 
 
 class _Table:
-    """A virtual table that is asked, and never read."""
+    """A virtual table that the planner calls, and nothing reads."""
 
     def __init__(self, table: Table, met: list[Access]) -> None:
         self._table, self._met = table, met
 
-    def BestIndexObject(self, asked: Any) -> bool:  # noqa: N802  APSW's name
+    def BestIndexObject(self, info: Any) -> bool:  # noqa: N802  APSW's name
         names = [column.name for column in self._table.columns]
 
         def name(number: int) -> str:
@@ -193,28 +193,28 @@ class _Table:
 
         comparisons = tuple(
             Comparison(
-                name(asked.get_aConstraint_iColumn(number)),
-                asked.get_aConstraint_op(number),
-                asked.get_aConstraint_collation(number).upper(),
-                _constant(asked, number),
+                name(info.get_aConstraint_iColumn(number)),
+                info.get_aConstraint_op(number),
+                info.get_aConstraint_collation(number).upper(),
+                _constant(info, number),
             )
-            for number in range(asked.nConstraint)
-            if asked.get_aConstraint_usable(number)
+            for number in range(info.nConstraint)
+            if info.get_aConstraint_usable(number)
         )
         order = tuple(
-            (name(asked.get_aOrderBy_iColumn(number)), asked.get_aOrderBy_desc(number))
-            for number in range(asked.nOrderBy)
+            (name(info.get_aOrderBy_iColumn(number)), info.get_aOrderBy_desc(number))
+            for number in range(info.nOrderBy)
         )
-        used = None if 63 in asked.colUsed else frozenset(name(number) for number in asked.colUsed)
+        used = None if 63 in info.colUsed else frozenset(name(number) for number in info.colUsed)
         self._met.append(Access(self._table.name, comparisons, order, used))
         good = 0
-        for number in range(asked.nConstraint):
-            if asked.get_aConstraint_usable(number) and asked.get_aConstraint_op(number) in USED:
+        for number in range(info.nConstraint):
+            if info.get_aConstraint_usable(number) and info.get_aConstraint_op(number) in USED:
                 good += 1
                 # An OR is followed through its branches only while each has a use for its
                 # constraint.
-                asked.set_aConstraintUsage_argvIndex(number, good)
-        asked.estimatedCost = asked.estimatedRows = max(1, self._table.rows >> (6 * good))
+                info.set_aConstraintUsage_argvIndex(number, good)
+        info.estimatedCost = info.estimatedRows = max(1, self._table.rows >> (6 * good))
         return True
 
     def Disconnect(self) -> None:  # noqa: N802
@@ -228,8 +228,8 @@ class _Table:
     UpdateChangeRow = UpdateDeleteRow = UpdateInsertRow
 
 
-def _constant(asked: Any, number: int) -> object:
-    value = asked.get_aConstraint_rhs(number)
+def _constant(info: Any, number: int) -> object:
+    value = info.get_aConstraint_rhs(number)
     return value if isinstance(value, str) else None
 
 

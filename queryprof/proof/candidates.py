@@ -1,4 +1,4 @@
-"""Indexes that may help a statement: from what the planner asks, and from the expressions in its
+"""Indexes that may help a statement: from the planner's accesses, and from the expressions in its
 text.
 """
 

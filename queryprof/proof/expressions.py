@@ -1,5 +1,5 @@
 """Expressions in a statement's text that an index may be on. Whether it may, and serves it, the
-planner says.
+planner reports.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def quoted(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A column, or an expression as SQL, with what an index says of it.
+    """A column, or an expression as SQL, with what an index has of it.
 
     Attributes:
         collation: "" where it is the column's own.

@@ -25,7 +25,7 @@ from queryprof.proof.workload import Sample
 FOUND = 0.9
 """Of the rows that the program's executions returned, on average."""
 
-MOST_ASKED = 10_000
+MOST_KEYS = 10_000
 """Rows of an outer query in which the inner one's values are looked for."""
 
 
@@ -55,10 +55,10 @@ def join(
         return
     measured = replace(outer, sql=few if len(around) == most_rows else sql)
     # The recorded values may be of any of its rows, not of those alone that are measured.
-    asked = rows(f"SELECT * FROM ({sql}) LIMIT {MOST_ASKED}", outer.values)
+    keys = rows(f"SELECT * FROM ({sql}) LIMIT {MOST_KEYS}", outer.values)
     inner = plain_select(Parameters().numbered(inners[0].sql, inners[0].values))
     inner_order = inner is not None and inner.args.get("order")
-    for place, number in _keys(inners, names, asked):
+    for place, number in _keys(inners, names, keys):
         parts = _Joined(names, place, number, is_unique)
         turn = parts.turn(measured, inners[0], around, rows, rows_each)
         shown = parts.text(outer, inners[0])
@@ -75,10 +75,10 @@ def join(
 
 
 def _keys(
-    inners: Sequence[Sample], names: Sequence[str], asked: Sequence[Row]
+    inners: Sequence[Sample], names: Sequence[str], keys: Sequence[Row]
 ) -> Iterator[tuple[int, int]]:
     """Which parameter is the value of which column: by their names, else by the recorded values. A
-    value that is missing in `asked` says nothing where these are not all rows.
+    value that is missing in `keys` means nothing where these are not all rows.
     """
     recorded = [one for one in inners if not one.is_drawn]
     select = plain_select(Parameters().numbered(inners[0].sql, inners[0].values))
@@ -96,10 +96,8 @@ def _keys(
             continue
         named = _named_as(compared[place], select.args["from_"].this.name, names)
         wanted = {_value(one, place) for one in recorded}
-        having = [
-            number for number in range(len(names)) if wanted <= {row[number] for row in asked}
-        ]
-        are_all = len(asked) < MOST_ASKED
+        having = [number for number in range(len(names)) if wanted <= {row[number] for row in keys}]
+        are_all = len(keys) < MOST_KEYS
         if wanted and are_all:
             named = [number for number in named if number in having]
         only = having if len(wanted) > 1 and len(having) == 1 else []

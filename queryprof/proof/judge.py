@@ -49,7 +49,7 @@ PROGRESS_STEPS = 100_000
 INSERTED_ROWS = 200
 
 FORMAT_VERSIONS, ROLLBACK_JOURNAL = 18, b"\x01\x01"
-"""Where a database's header says what may write and read it, and what it says without a log."""
+"""Where a database's header has what may write and read it, and what is there without a log."""
 
 SIGNIFICANT_DIGITS = 12
 """Of a float in a row: sums in another order differ in the last ones."""
@@ -254,8 +254,7 @@ class Executor:
         Returns:
             By copy: the least time (ns) of the rounds, VM steps, page fetches (None: unknown),
                 rows, and a hash of the rows in any order. Rounds end early once `enough_ns` have
-                passed; one that takes longer than `limit_ns` is interrupted, and so much is said of
-                it.
+                passed; one that takes longer than `limit_ns` is interrupted, and that is its time.
         """
         least, facts = {}, {}
         start = time.perf_counter_ns()
@@ -292,12 +291,12 @@ class Executor:
                 rows += copy.execute("SELECT changes()").fetchall()
             return took_ns, rows
 
-    def _counted(self, copy: Any, *asked: Any) -> Any:
+    def _counted(self, copy: Any, *arguments: Any) -> Any:
         counters = self._library.counters
         if counters:
             counters.watch(copy)
         pages = counters.pages(copy) if counters else 0
-        took_ns, rows = self._timed(copy, *asked)
+        took_ns, rows = self._timed(copy, *arguments)
         pages = counters.pages(copy) - pages if counters else None
         steps = counters.steps(copy) if counters else None
         return took_ns, steps, pages, len(rows), _hash(rows)

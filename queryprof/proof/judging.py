@@ -1,5 +1,5 @@
 """Starts the judge (queryprof.proof.judge) with the interpreter that has the program's SQLite, and
-asks it.
+sends it requests.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ class Judge:
                 raise
             is_good, answer = self._answer()
         except (EOFError, OSError, pickle.UnpicklingError) as error:
-            said = self._process.communicate()[1].decode(errors="replace").strip().splitlines()
-            reason = said[-1] if said else f"it ended with status {self._process.returncode}"
+            errors = self._process.communicate()[1].decode(errors="replace").strip().splitlines()
+            reason = errors[-1] if errors else f"it ended with status {self._process.returncode}"
             raise ProofError(
                 f"{self.interpreter}: the measuring process failed: {reason}"
             ) from error

@@ -249,7 +249,7 @@ def created_by(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """A script's statements; SQLite says where they end."""
+    """A script's statements; SQLite finds where they end."""
     start = tries = 0
     for found in re.finditer(";|$", script):
         sql = script[start : found.end()]

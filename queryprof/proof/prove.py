@@ -327,6 +327,6 @@ def _other_rows(query: Query, rows: Sequence[int]) -> str:
         stops = "may stop" if query.samples[0].is_drawn else "stops"
         return (
             f"other rows are returned: the program {stops} reading before the last, and no ORDER BY"
-            " says which come first"
+            " decides which come first"
         )
     return "other rows are returned"

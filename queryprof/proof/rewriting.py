@@ -1,4 +1,4 @@
-"""Other texts for statements whose way of asking is what costs: keyset instead of OFFSET, a
+"""Other texts for statements whose form is what costs: keyset instead of OFFSET, a
 comparison that an index serves, one JOIN instead of a query for each row.
 
 sqlglot reads and writes them. A text that comes out wrong is no danger: it is advised only when it
@@ -52,7 +52,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """One way to ask in other words.
+    """One way to write a statement in other words.
 
     Attributes:
         sql: the new text, as a program would have it; how: what else to change there.
@@ -232,7 +232,7 @@ class _Columns:
 
     def kinds(self, table: Table, column: Column) -> set[str]:
         """The storage classes of its values, NULL apart: a column may hold others than its type
-        says (https://www.sqlite.org/datatype3.html).
+        defines (https://www.sqlite.org/datatype3.html).
         """
         named = quoted(column.name)
         found = self.rows(f"SELECT DISTINCT typeof({named}) FROM {quoted(table.name)}", ())
@@ -332,12 +332,12 @@ def _collated(
     """A column and a value, where an index of the column has another collation: what is equal by
     its bytes is so by any collation.
     """
-    column, said = columns.column(name, tree), f"{text_of(name)} = {text_of(value)}"
+    column, equal = columns.column(name, tree), f"{text_of(name)} = {text_of(value)}"
     is_by_bytes = column is not None and column.collation in BY_BYTES
     for term in [index.terms[0] for index in columns.schema.indexes] if is_by_bytes else []:
         if column and term.column == column.name and term.collation not in BY_BYTES:
             how = "Let the index find the rows with its collation, and compare as before."
-            yield how, f"({said} COLLATE {term.collation} AND {said})"
+            yield how, f"({equal} COLLATE {term.collation} AND {equal})"
 
 
 def _of_one_kind(
@@ -347,7 +347,7 @@ def _of_one_kind(
     one, two = columns.column(left, tree), columns.column(right, tree)
     if not one or not two:
         return
-    said = f"{text_of(left)} = {text_of(right)}"
+    equal = f"{text_of(left)} = {text_of(right)}"
     if _affinity(one) != _affinity(two):
         how = "Cast the column that needs no index, or declare both with one type."
         yield how, f"{text_of(left)} = CAST({text_of(right)} AS {_affinity(one)})"
@@ -355,7 +355,7 @@ def _of_one_kind(
     # They are compared by the left one's collation (datatype3.html, 7.1).
     if one.collation in BY_BYTES and two.collation not in BY_BYTES:
         how = "Compare with the index's collation, too, or declare both with one."
-        yield how, f"({said} COLLATE {two.collation} AND {said})"
+        yield how, f"({equal} COLLATE {two.collation} AND {equal})"
 
 
 def _affinity(column: Column) -> str:

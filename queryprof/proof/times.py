@@ -79,7 +79,7 @@ class Times:
 
     def won_ns(self, query: Query, was_ns: float, now_ns: float) -> float:
         """The recorded time that a statement wins whose executions take less; more is lost as
-        measured: a part of a short time says little of a long one.
+        measured: a part of a short time is no measure of a long one.
         """
         if now_ns > was_ns:
             return query.executions * (was_ns - now_ns)

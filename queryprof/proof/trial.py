@@ -2,7 +2,7 @@
 
 Indexes on the columns that the statement reads are created there, of one column, then of two and
 three; those that the planner takes are kept, as far as it uses their columns. No text is searched
-for columns: SQLite's authorizer says which a statement reads
+for columns: SQLite's authorizer reports which a statement reads
 (https://www.sqlite.org/c3ref/set_authorizer.html), and the plan which of an index it uses
 (https://www.sqlite.org/eqp.html).
 """

@@ -150,7 +150,7 @@ def queries_of(
 
 
 def other_work(query: Query, found: Sequence[Measured]) -> str:
-    """Why what was measured with drawn values says nothing of the recorded executions; "": it may.
+    """Why what was measured with drawn values is no measure of the recorded executions; "": it may.
 
     They are other executions where they return many times the rows, or take many times the VM
     steps, or a part of them: of a list of values one is left in the text, and both ends of a range
@@ -187,33 +187,33 @@ def _with_samples(
     accesses: Accesses,
 ) -> Query:
     def of(
-        samples: tuple[Sample, ...] = (), asked: tuple[Access, ...] = (), reason: str = ""
+        samples: tuple[Sample, ...] = (), used: tuple[Access, ...] = (), reason: str = ""
     ) -> Query:
-        return replace(query, accesses=asked, samples=samples, reason=reason)
+        return replace(query, accesses=used, samples=samples, reason=reason)
 
     read = _recorded(exemplars)
     recorded = list(read)
     text = recorded[0][0] if recorded else query.statement
     try:
-        asked = accesses.of(text)
+        used = accesses.of(text)
     except NotPrepared as error:
         missing = re.search(r"no such table: (?:main\.)?(\S+)", str(error))
         if missing and missing[1].lower() in schema.names:
             return of(reason=f"it reads {missing[1]}, a virtual table")
         return of(reason=str(error))
     if query.inserts_into:
-        return of((), asked, "an INSERT is measured by its table")
+        return of((), used, "an INSERT is measured by its table")
     if recorded:
         chosen = dict.fromkeys((recorded[0], recorded[len(recorded) // 2], recorded[-1]))
         samples = (Sample(one[0], _plain(one[1]), False, read[one] + 1) for one in chosen)
-        return of(tuple(samples), asked)
-    drawn = tuple(dict.fromkeys(_drawn(query.statement, asked, judge, schema)))
+        return of(tuple(samples), used)
+    drawn = tuple(dict.fromkeys(_drawn(query.statement, used, judge, schema)))
     if not drawn:
-        return of((), asked, "the values of its parameters are not known: record with --parameters")
+        return of((), used, "the values of its parameters are not known: record with --parameters")
     # Other values may have more rows than the program's had.
     is_cut = exemplars and not query.reads_all
     most_rows = max(one.rows for one in exemplars) + 1 if is_cut else None
-    return of(tuple(Sample(sql, values, True, most_rows) for sql, values in drawn), asked)
+    return of(tuple(Sample(sql, values, True, most_rows) for sql, values in drawn), used)
 
 
 def _recorded(exemplars: Sequence[Exemplar]) -> dict[tuple[str, tuple[object, ...]], int]:
@@ -238,13 +238,13 @@ def _plain(values: tuple[object, ...]) -> Values:
 
 
 def _drawn(
-    statement: str, asked: Sequence[Access], judge: Judge, schema: DatabaseSchema
+    statement: str, accesses: Sequence[Access], judge: Judge, schema: DatabaseSchema
 ) -> Iterator[tuple[str, tuple[object, ...]]]:
     """The statement with values of rows of its tables, of several places."""
     names = placeholders(statement)
     if len(names) > MOST_DRAWN:
         return
-    sources = [_source(statement, number, asked, schema) for number in range(len(names))]
+    sources = [_source(statement, number, accesses, schema) for number in range(len(names))]
     if any(source is None for source in sources):
         return
     sql = replaced(statement, ["?"] * len(names))
@@ -271,7 +271,7 @@ def _drawn(
 
 
 def _source(
-    statement: str, number: int, asked: Sequence[Access], schema: DatabaseSchema
+    statement: str, number: int, accesses: Sequence[Access], schema: DatabaseSchema
 ) -> tuple[str, str, bool] | None:
     """Where a placeholder's values are drawn: table, expression, and whether it is a pattern.
 
@@ -283,7 +283,7 @@ def _source(
             "rowid" if one.column == "rowid" else quoted(one.column),
             one.operator in PATTERNS,
         )
-        for access in asked
+        for access in accesses
         for one in access.comparisons
         if str(one.value).lower() == marker(number)
     ]

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 NAME = "queryprof-recorder"
 MARKER = (
     "queryprof(max_queries, max_repeats, no_full_scans, max_stall_ms, max_lock_wait_ms,"
-    " max_transaction_ms, baseline): what the test may ask of the database: executions, executions"
+    " max_transaction_ms, baseline): what the test may do with the database: executions, executions"
     " of one statement from one line, scans of large tables; how long an event loop may stall, a"
     " lock be waited for or held; whether it is held to the baseline"
 )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("queryprof", "what tests ask of the database")
+    group = parser.getgroup("queryprof", "tests' work with the database")
     group.addoption("--queryprof", action="store_true", help="show the tests with most queries")
     group.addoption(
         "--queryprof-save",

@@ -69,7 +69,7 @@ def is_shuffled(config: pytest.Config) -> bool:
     )
 
 
-class Asked:
+class TestCalls:
     """What one test executed, part by part; described when it is needed."""
 
     def __init__(self, parts: list[Part], descriptions: Descriptions, rules: Rules) -> None:
@@ -130,11 +130,11 @@ class Gate:
         """Forgets the names of a recording that has ended."""
         self._known_descriptions = None
 
-    def asked(self, parts: list[Part]) -> Asked:
+    def calls(self, parts: list[Part]) -> TestCalls:
         """What a test executed in these parts."""
         if self._known_descriptions is None:
             self._known_descriptions = Descriptions()
-        return Asked(parts, self._known_descriptions, self._rules)
+        return TestCalls(parts, self._known_descriptions, self._rules)
 
     def check(
         self, item: pytest.Item, parts: list[Part], report: TestRecord, has_passed: bool
@@ -144,11 +144,11 @@ class Gate:
         """
         marker = item.get_closest_marker("queryprof")
         is_held = marker is None or marker.kwargs.get("baseline", True)
-        asked = self.asked(parts)
-        figures = asked.figures(with_sites=False)
+        calls = self.calls(parts)
+        figures = calls.figures(with_sites=False)
         if any(one.executions > REPEATS for one in figures.values()):
-            figures = asked.figures()
-        stalls = asked.longer_than(self._stall_ms)
+            figures = calls.figures()
+        stalls = calls.longer_than(self._stall_ms)
         report["repeated"] = [
             (
                 statement,
@@ -170,14 +170,14 @@ class Gate:
         if not has_passed:
             return ""
         return (
-            self._over_budget(item, asked)
-            or self._locked(item, asked)
-            or self._stalled(item, asked, stalls)
-            or (self._regressed(item.nodeid, asked, figures, report) if is_held else "")
-            or self._slower(item.nodeid, asked, report["database_ns"])
+            self._over_budget(item, calls)
+            or self._locked(item, calls)
+            or self._stalled(item, calls, stalls)
+            or (self._regressed(item.nodeid, calls, figures, report) if is_held else "")
+            or self._slower(item.nodeid, calls, report["database_ns"])
         )
 
-    def _over_budget(self, item: pytest.Item, asked: Asked) -> str:
+    def _over_budget(self, item: pytest.Item, calls: TestCalls) -> str:
         marker = item.get_closest_marker("queryprof")
         if marker is None:
             return ""
@@ -187,7 +187,7 @@ class Gate:
                 f"queryprof marker of {item.nodeid}: {', '.join(unknown) or 'a value'} is no"
                 f" budget; there are {', '.join(sorted(BUDGETS))}, each by name"
             )
-        figures = asked.figures()
+        figures = calls.figures()
         exceeded = []
         queries = marker.kwargs.get("max_queries")
         if queries is not None and count_queries(figures) > queries:
@@ -203,27 +203,27 @@ class Gate:
                 exceeded.append(("scans of large tables, no_full_scans", over))
         return budget_message(exceeded) if exceeded else ""
 
-    def _locked(self, item: pytest.Item, asked: Asked) -> str:
+    def _locked(self, item: pytest.Item, calls: TestCalls) -> str:
         marker = item.get_closest_marker("queryprof")
         for name, kind in LOCK_BUDGETS.items():
             budget = marker.kwargs.get(name) if marker else None
-            found = asked.locks_longer_than(kind, budget) if budget is not None else ()
+            found = calls.locks_longer_than(kind, budget) if budget is not None else ()
             if found:
                 return lock_message(f"{name}={budget}", found)
         return ""
 
-    def _stalled(self, item: pytest.Item, asked: Asked, stalls: tuple[Step, ...]) -> str:
+    def _stalled(self, item: pytest.Item, calls: TestCalls, stalls: tuple[Step, ...]) -> str:
         marker = item.get_closest_marker("queryprof")
         budget = marker.kwargs.get("max_stall_ms") if marker else None
         if budget is not None:
-            stalls = asked.longer_than(budget)
+            stalls = calls.longer_than(budget)
             return stall_message(f"max_stall_ms={budget}", stalls) if stalls else ""
         if self._checks and "stalls" in self._rules.fail_on and stalls:
             return stall_message(f"stall_ms={self._stall_ms:g}", stalls)
         return ""
 
     def _regressed(
-        self, test: str, asked: Asked, figures: dict[str, Figures], report: TestRecord
+        self, test: str, calls: TestCalls, figures: dict[str, Figures], report: TestRecord
     ) -> str:
         if self._baseline is None:
             return ""
@@ -235,19 +235,19 @@ class Gate:
         same = self._baseline.sqlite_version == sqlite3.sqlite_version
         found = deviations(before, fold_names(figures), self._rules, same)
         if any(deviation.reasons for deviation in found):  # the message shows the call sites
-            found = deviations(before, fold_names(asked.figures()), self._rules, same)
+            found = deviations(before, fold_names(calls.figures()), self._rules, same)
         worse = [deviation for deviation in found if deviation.reasons]
         report["is_better"] = bool(found) and not worse
         report["causes"] = [astuple(cause_of(deviation, self._is_shuffled)) for deviation in worse]
         return regression_message(worse) if worse else ""
 
-    def _slower(self, test: str, asked: Asked, database_ns: int) -> str:
+    def _slower(self, test: str, calls: TestCalls, database_ns: int) -> str:
         if self._times is None or not self._checks:
             return ""
         longest_ns = self._times.slower_than(test, database_ns)
         if longest_ns is None:
             return ""
-        return slower_message(database_ns, longest_ns, asked.figures())
+        return slower_message(database_ns, longest_ns, calls.figures())
 
     # -- at the end of the run -------------------------------------------------------------
 

@@ -69,7 +69,7 @@ def is_suspicious(parts: list[Part]) -> bool:
     for part in parts:
         if part.steps:
             return True
-        for statement, (executions, steps) in part.asked.items():
+        for statement, (executions, steps) in part.executed.items():
             before = sums.get(statement, (0, 0))
             sums[statement] = (before[0] + executions, before[1] + steps)
     return any(executions > REPEATS or steps >= SCANNED_ROWS for executions, steps in sums.values())
@@ -156,7 +156,7 @@ class TestRecorder:
 
     def _figures_by_part(self) -> list[TestFigures]:
         self._end_part()
-        return self._gate().asked(self._parts).figures_by_part()
+        return self._gate().calls(self._parts).figures_by_part()
 
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_runtest_setup(self) -> Generator[None, Any, None]:
@@ -251,7 +251,7 @@ class TestRecorder:
         out = terminalreporter
         out.section("queryprof")
         if not self._calls or not any(f["executions"] for f in self._calls.values()):
-            write_line(out, "No test asked anything of a database.")
+            write_line(out, "No test called a database.")
         else:
             write_most(out, self._calls, self._fixtures)
         write_signs(out, self._calls)
@@ -279,8 +279,8 @@ class TestRecorder:
                 f"{counted(number, 'test')} compared with the baseline: {worse or 'none'} {does}"
                 " more",
             )
-        if worse and (said := self._gate().other_versions()):
-            write_line(out, said)
+        if worse and (line := self._gate().other_versions()):
+            write_line(out, line)
         better = sum(found["is_better"] for found in self._calls.values())
         new = sum(found["is_new"] for found in self._calls.values())
         if better:

@@ -72,7 +72,7 @@ def write_causes(out: pytest.TerminalReporter, calls: Calls) -> None:
         for nodeid, found in calls.items()
         for statement, reasons, why, place in found["causes"]
     ]
-    write_line(out, "more than the baseline says")
+    write_line(out, "more than in the baseline")
     for line in cause_lines(causes):
         write_line(out, f"  {line}")
     write_line(

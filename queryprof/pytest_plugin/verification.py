@@ -52,11 +52,11 @@ class Verification:
     def lines(self) -> list[str]:
         """The unstable statements, each once, with its tests."""
         if self.is_stable:
-            return [f"a second run asked the same: {self.tests:,} tests are stable"]
+            return [f"a second run executed the same: {self.tests:,} tests are stable"]
         lines = []
         if self.missing:
             lines.append(
-                f"asked nothing in the second run, or did not pass: {tests_in_words(self.missing)}"
+                f"no calls in the second run, or did not pass: {tests_in_words(self.missing)}"
             )
         groups: dict[tuple[str, str], list[str]] = {}
         for test, deviation in self.differing:
@@ -70,7 +70,7 @@ class Verification:
             lines.append(f"... and {len(ranked) - SHOWN:,} more statements")
         unsteady = len({test for test, _ in self.differing} | set(self.missing))
         lines.append(
-            f"{unsteady:,} tests ask something else in a second run, so --queryprof-check would"
+            f"{unsteady:,} tests execute something else in a second run, so --queryprof-check would"
             " fail: make them repeatable, or leave them out:"
             " @pytest.mark.queryprof(baseline=False)"
         )

@@ -22,15 +22,15 @@ class Part:
     Attributes:
         executions: of statements.
         database_ns: time in the database.
-        asked: number of a statement -> executions and full-scan steps.
+        executed: number of a statement -> executions and full-scan steps.
         aggregates, steps, waits, holds: rows, before and now.
         plans: numbers of the plans that were executed.
     """
 
     __slots__ = (
         "aggregates",
-        "asked",
         "database_ns",
+        "executed",
         "executions",
         "holds",
         "plans",
@@ -40,7 +40,7 @@ class Part:
 
     def __init__(self) -> None:
         self.executions = self.database_ns = 0
-        self.asked: dict[int, tuple[int, int]] = {}
+        self.executed: dict[int, tuple[int, int]] = {}
         self.aggregates: list[tuple[bytes, bytes]] = []
         self.steps: list[tuple[bytes, bytes]] = []
         self.waits: list[tuple[bytes, bytes]] = []
@@ -76,8 +76,8 @@ class Changes:
                 part.database_ns += self_ns - self_before_ns
                 if operation in self._asking:
                     part.executions += count - count_before
-                    executions, steps = part.asked.get(statement, (0, 0))
-                    part.asked[statement] = (
+                    executions, steps = part.executed.get(statement, (0, 0))
+                    part.executed[statement] = (
                         executions + count - count_before,
                         steps + scanned - scanned_before,
                     )

@@ -247,7 +247,7 @@ def _execute(connection: sqlite3.Connection, one: Execution) -> list[object]:
 
 
 def statements_of(script: str) -> list[str]:
-    """The statements of a script: SQLite says where each is complete."""
+    """The statements of a script: SQLite finds where each is complete."""
     found: list[str] = []
     start = 0
     while (end := script.find(";", start)) >= 0:

@@ -34,12 +34,15 @@ def parse_factor(text: str) -> Factor:
 
 
 def experiment(
-    replay: Replay, factors: Sequence[Factor], replications: int, said: Callable[[int, int], None]
+    replay: Replay,
+    factors: Sequence[Factor],
+    replications: int,
+    report_progress: Callable[[int, int], None],
 ) -> PragmaExperiment:
     """Replays the workload with each combination of levels, in random order.
 
     Args:
-        said: is called before each replay with its number and how many there are.
+        report_progress: is called before each replay with its number and how many there are.
 
     Raises:
         ProofError: too many factors, two of one name, or a replay fails.
@@ -50,7 +53,7 @@ def experiment(
     trials = design(names, replications, SEED)
     taken_s: dict[Trial, float] = {}
     for number, trial in enumerate(trials, 1):
-        said(number, len(trials))
+        report_progress(number, len(trials))
         taken_s[trial] = max(played(replay, Setting(pragmas_of(factors, trial))).database_s, 1e-9)
     combinations: dict[tuple[tuple[str, str], ...], list[float]] = {}
     for trial, seconds in taken_s.items():

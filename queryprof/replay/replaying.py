@@ -38,7 +38,7 @@ MOST_TIME_S, TIME_SHARE = 3600.0, 100.0
 """A player may use the processor for so long, and so many times as long as the recording took."""
 
 LONGEST_TIME_S = 7 * 24 * 3600.0
-"""Whatever the workload says of the recording."""
+"""What the workload has of the recording."""
 
 MOST_FILE_BYTES, FILE_SHARE = 1 << 30, 4
 """A file may have so many bytes, and so many times those of the database and the workload
@@ -120,8 +120,8 @@ def _recorded_path(workload: Workload, database: str) -> str:
         return next(iter(found))  # the file is a copy of it, as it was before
     listed = ", ".join(path for path, _ in found.most_common(3))
     if not listed:
-        is_told = any(one.database is not None for one in workload.executions)
-        listed = "none with a file" if is_told else "its driver does not report which"
+        is_known = any(one.database is not None for one in workload.executions)
+        listed = "none with a file" if is_known else "its driver does not report which"
     raise ProofError(f"{database}: the workload is of other databases: {listed}")
 
 
@@ -187,9 +187,9 @@ def played(
             for player in players:
                 player.kill()
                 player.communicate()
-        for player, said in ends:
+        for player, errors in ends:
             if player.returncode:
-                lines = said.strip().splitlines()
+                lines = errors.strip().splitlines()
                 reason = lines[-1] if lines else f"status {player.returncode}"
                 raise ProofError(f"replay: {reason}")
         if profile:

@@ -18,7 +18,7 @@ LOCK = (
 FILE_TABLES = (
     Table(
         "file_work",
-        "What SQLite asked of the operating system in the calls of one operation, for one statement"
+        "What SQLite had the operating system do in the calls of one operation, for one statement"
         " from one call path. Calls that work on no file have no row.",
         (
             key("statement_id"),

@@ -235,7 +235,7 @@ class _Loader:
         ):
             total_ns, max_ns, queries, queries_max = rest
             duration = histograms.get((number, "duration"), {})
-            asked = histograms.get((number, "queries"), {})
+            of_queries = histograms.get((number, "queries"), {})
             yield Span(
                 names[number],
                 count,
@@ -244,7 +244,7 @@ class _Loader:
                 cpu_ns,
                 database_ns,
                 Distribution(count, total_ns, max_ns, duration),
-                Distribution(count, queries, queries_max, asked),
+                Distribution(count, queries, queries_max, of_queries),
                 tuple(repeats[names[number]]),
                 statuses[names[number]],
             )

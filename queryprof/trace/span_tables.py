@@ -75,7 +75,7 @@ SPAN_TABLES = (
     ),
     Table(
         "span_run",
-        "What such a span asked of the driver, in order: calls that follow each other with one"
+        "The driver calls of such a span, in order: calls that follow each other with one"
         " statement, call path and thread are one run. The last of 64 runs is for all that"
         " followed.",
         (

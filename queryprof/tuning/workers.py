@@ -1,7 +1,7 @@
 """Searches for the number of workers at which a program completes most operations.
 
-A search is driven by one figure: the operations completed in an interval (of 2 s, say) with the
-number of workers that it asks for. What starts workers and counts operations is elsewhere.
+A search is driven by one figure: the operations completed in an interval (of 2 s, for example)
+with the number of workers that it proposes. What starts workers and counts operations is elsewhere.
 
 `LinearSearch` and `HillClimbing` are as published for pools of threads, with their known flaws: a
 dip of the system's own is taken for an effect of the step. `SteadySearch` is ours.
@@ -25,7 +25,7 @@ class Search(Protocol):
 
     @property
     def best(self) -> int:
-        """The number that is best so far; the first one asked for while there is none."""
+        """The number that is best so far; the first one proposed while there is none."""
 
     @property
     def is_settled(self) -> bool:
@@ -98,7 +98,7 @@ class SteadySearch:
        are measured on the way up and again on the way down (the highest at the end), so that a
        slow drift of the system changes their order little.
     2. Where two intervals differ by more than intervals vary by, one was a dip: more decide, until
-       most are at the upper end (or five say that the upper one was the exception).
+       most are at the upper end (or five, where the upper one was the exception).
     3. The numbers half-way from the best to its measured neighbours follow, until none is left.
     4. The best and the number that may yet be better are repeated by turns, until the 95% interval
        of their difference excludes 0 or both have been measured often enough to be called equal;

@@ -125,7 +125,7 @@ def test_a_cause_of_many_tests_is_told_once(run: Run) -> None:
     suite(column="b + 0")
     summary = run("--queryprof-check").stdout.partition("= queryprof =")[2]
     assert "its plan  SCAN t" in summary
-    assert "no longer asked: SELECT a FROM t WHERE b = ?" in summary
+    assert "no longer executed: SELECT a FROM t WHERE b = ?" in summary
 
 
 def test_more_rows_may_come_from_another_test(run: Run) -> None:

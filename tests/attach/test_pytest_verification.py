@@ -102,7 +102,7 @@ def test_verification_names_what_is_not_stable(run: Run, options: tuple[str, ...
     assert result.returncode == 1
     assert "In test_a.py::test_unstable: SELECT ?" in result.stdout
     assert "another number of executions" in result.stdout
-    assert "1 tests ask something else in a second run" in result.stdout
+    assert "1 tests execute something else in a second run" in result.stdout
     assert baseline()["test_a.py::test_unstable"]["SELECT ?"]["executions"] == 1
 
 
@@ -111,7 +111,7 @@ def test_what_is_stable_is_verified(run: Run) -> None:
     Path("test_a.py").write_text(UNSTABLE.replace("{times}", "3"))
     result = run("--queryprof-save", "--queryprof-verify")
     assert result.returncode == 0, result.stdout
-    assert "a second run asked the same: 2 tests are stable" in result.stdout
+    assert "a second run executed the same: 2 tests are stable" in result.stdout
     text = UNSTABLE.replace("range({times})", "range(__import__('random').randrange(100))")
     text = text.replace(
         "def test_unstable", "@pytest.mark.queryprof(baseline=False)\ndef test_unstable"

@@ -150,7 +150,7 @@ def test_a_value_is_missing_only_where_all_rows_are_known(
     monkeypatch: pytest.MonkeyPatch, rows: int, most: int, column: str
 ) -> None:
     """The keys of the first rows are what others refer to."""
-    monkeypatch.setattr("queryprof.proof.joining.MOST_ASKED", most)
+    monkeypatch.setattr("queryprof.proof.joining.MOST_KEYS", most)
     names = ["id", "author_id", "title"]
     sql = "SELECT name FROM author WHERE id = ?"
     inners = [Sample(sql, (number,), is_drawn=False) for number in (1, 2, 3)]

@@ -26,7 +26,7 @@ MANY = 1000
 CHEAP_NS = 300_000
 CHEAP_STEPS = 1_000
 """Of SQLite's program, an execution. A call of sqlite3 for a file takes as long as 900 steps (5.4
-us; a step 6 ns), in memory as 200. What takes more is the query's own work, which asking for many
+us; a step 6 ns), in memory as 200. What takes more is the query's own work, which fetching many
 items at once does not save: measured with sums over 0 to 100 rows of a covering index."""
 MANY_SHARE = 0.10
 

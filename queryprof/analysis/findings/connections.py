@@ -69,7 +69,7 @@ def _keep_one(library: str, is_one_each: bool) -> str:
     if library == "sqlalchemy":
         return (
             "Call create_engine() once for the program: it keeps connections open in its pool, as"
-            " many as pool_size says; those beyond it (max_overflow) are closed after each use."
+            " many as pool_size is; those beyond it (max_overflow) are closed after each use."
         )
     if is_unknown(library):
         return (

@@ -79,7 +79,7 @@ OF_LOOPS = (
 """Symptoms of a function that opens a connection for each query."""
 
 BESIDE = ("redundant_index", "outlier", "lock_upgrade")
-"""Findings that are no cause of what others say of the same statement and call site."""
+"""Findings that are no cause of what others are about at the same statement and call site."""
 
 RULES: tuple[Rule, ...] = (
     locks.lock_upgrade,
@@ -343,7 +343,7 @@ def find(
     Args:
         loop_at, makes_tasks: look it up in the program's source; see queryprof.program.sources.
         schemas: of the program's databases, by file, as far as they can be read.
-        planner: says which SQL serves a statement; without it none is shown.
+        planner: finds which SQL serves a statement; without it none is shown.
     """
     program = Program(report, loop_at, schemas, planner, makes_tasks)
     found: dict[tuple[str, object], Finding] = {}

@@ -325,7 +325,7 @@ def hand_over(
 
 
 def unknown_causes(report: Report) -> Iterator[str]:
-    """What is said where the plans, or SQLite's counters, of much are unknown."""
+    """The sentence where the plans, or SQLite's counters, of much are unknown."""
     planned = [group for group in groups_of(report) if group.verb in PLANNED]
     for what, unknown, missing in (
         ("the plans", [one for one in planned if not one.plans], "an index that they lack"),

@@ -279,7 +279,7 @@ def _better(statement: str, used: set[str], schema: Schema) -> Index | None:
     for index in schema.indexes:
         is_other = index.name not in used and not any(map(index.begins, taken))
         if index.is_partial:
-            continue  # whether the statement's rows are all in it is for the planner to say
+            continue  # whether the statement's rows are all in it is for the planner to find
         if index.table in tables and is_other and index.columns[0].lower() in compared:
             return index
     return None

@@ -82,7 +82,7 @@ LOADS_MANY = "QuerySet._fetch_all"
 
 
 def loads_lazily(stack: Iterable[Frame], note: str) -> bool:
-    """Whether an object mapper loads there what a note says."""
+    """Whether an object mapper loads there what a note names."""
     loaders = (*LOADERS, LOADS_MANY) if note.startswith(LAZY + MANY) else LOADERS
     return any(frame.function.startswith(loaders) for frame in stack)
 
@@ -178,8 +178,8 @@ def without_reader(note: str) -> str:
 
 def owner_of(note: str) -> str:
     """The class whose attribute a note of a lazy load is about."""
-    said = note.removeprefix(LAZY).partition(" in ")[0].removeprefix(MANY).removeprefix(COLUMN)
-    return said.rpartition(".")[0]
+    named = note.removeprefix(LAZY).partition(" in ")[0].removeprefix(MANY).removeprefix(COLUMN)
+    return named.rpartition(".")[0]
 
 
 def is_table_of(table: str, owner: str) -> bool:
@@ -203,11 +203,11 @@ def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = 
         is_of_owner: the query before is for objects of the note's class; else something leads to
             them.
     """
-    said, _, place = note.removeprefix(LAZY).partition(" in ")
-    relation = said.removeprefix(MANY).removeprefix(COLUMN)
+    loaded, _, place = note.removeprefix(LAZY).partition(" in ")
+    relation = loaded.removeprefix(MANY).removeprefix(COLUMN)
     attribute = relation.rpartition(".")[2]
     around = outer.removeprefix(LAZY).removeprefix(MANY).partition(" in ")[0]
-    if around and not said.startswith(COLUMN) and library in ("django", "sqlalchemy"):
+    if around and not loaded.startswith(COLUMN) and library in ("django", "sqlalchemy"):
         how = f".options(selectinload({around}).selectinload({relation}))"
         if library == "django":
             how = f'.prefetch_related("{around.rpartition(".")[2]}__{attribute}")'
@@ -218,9 +218,9 @@ def loaded_before(library: str, note: str, outer: str = "", is_of_owner: bool = 
         how = f".options(PATH.selectinload({relation}))"
     if library == "django":
         how = f'.select_related("{path}{attribute}")'
-        if said.startswith(MANY):
+        if loaded.startswith(MANY):
             how = f'.prefetch_related("{path}{attribute}")'
-        if said.startswith(COLUMN):
+        if loaded.startswith(COLUMN):
             how = "name it in .only(), or leave it out of .defer()"
     if "PATH" in how:
         how += f", where PATH is what leads from its objects to {relation.rpartition('.')[0]}"

@@ -221,7 +221,7 @@ def _worked_ns(program: Program, holder: LockEvent | LockHold) -> int:
     )
 
 
-def _long_holds(program: Program, said: set[str]) -> Iterator[Consequence]:
+def _long_holds(program: Program, reported: set[str]) -> Iterator[Consequence]:
     writes = [hold for hold in program.report.lock_holds if hold.kind == "write"]
     written = {hold.database for hold in writes}
     # A transaction that writes reads, too.
@@ -230,7 +230,7 @@ def _long_holds(program: Program, said: set[str]) -> Iterator[Consequence]:
         own = own_code(hold)
         site = call_site(hold.path, program.report.helpers)
         if hold.kind == "write":
-            is_alone = hold.statement not in said and hold.max_ns >= ALONE_NS
+            is_alone = hold.statement not in reported and hold.max_ns >= ALONE_NS
             if is_alone and own is not None and own >= OWN_CODE:
                 finding = program.about(
                     "long_transaction",

@@ -14,7 +14,7 @@ NO_INDEX = (
     " stored; or create an index on the expression that is compared (--prove tries those with"
     " values in them)."
 )
-"""What is said of a statement of a known schema that no index serves."""
+"""The sentence for a statement of a known schema that no index serves."""
 
 IN_ORDER = (
     "SQLite reads it in the order of an index that is there, and takes none on what it compares"
@@ -138,7 +138,7 @@ class Served:
 
     @property
     def without_index(self) -> str:
-        """What is said where no index was found."""
+        """The sentence where no index was found."""
         is_in_order = any(step.startswith("SCAN") and " USING " in step for step in self.plan)
         return IN_ORDER if is_in_order else NO_INDEX
 

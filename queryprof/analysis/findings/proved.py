@@ -1,4 +1,4 @@
-"""Findings whose fix was measured on a copy of the database: it is said instead of the advice."""
+"""Findings whose fix was measured on a copy of the database: it stands in place of the advice."""
 
 from __future__ import annotations
 
@@ -144,6 +144,6 @@ def rewrite_in_words(rewrite: Rewrite) -> str:
 def costs_in_words(changes: Iterable[Change]) -> list[str]:
     """What changes cost together."""
     listed = list(changes)
-    said = [f"+{size(sum(change.bytes for change in listed))}"]
+    costs = [f"+{size(sum(change.bytes for change in listed))}"]
     slower_ns = [change.insert_ns for change in listed if change.insert_ns is not None]
-    return said + ([f"+{duration(sum(slower_ns))} an insert"] if slower_ns else [])
+    return costs + ([f"+{duration(sum(slower_ns))} an insert"] if slower_ns else [])

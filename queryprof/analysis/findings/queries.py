@@ -38,7 +38,7 @@ MATCH = 0.1
 
 ROWS, LOADED = 5, 2
 """Rows of an execution, from which on they are those that another query runs for; where an object
-mapper has said so."""
+mapper has reported so."""
 
 POINT_ROWS = 1000
 """A query for one item returns no more rows."""

@@ -38,7 +38,7 @@ from queryprof.model import ENDLESS, CallPath, Frame, Profile, Schema
 MOST_GROUPS = 1000
 MOST_NEAR = 200
 HEAVY_SHARE = 0.30
-"""What takes so much of the time is said, even where no fault of it is known."""
+"""What takes so much of the time is reported, even where no fault of it is known."""
 
 STALE_ROWS, STALE_TIMES = 1000, 10
 """A table has at least so many rows, and so many times those that ANALYZE found."""

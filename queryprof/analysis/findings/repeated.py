@@ -43,13 +43,13 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
         ratio = group.repeats / group.samples if group.samples >= LEAST_SAMPLES else 0.0
         is_sure = group.samples >= SURE_SAMPLES
         runs = group.totals.executions
-        said = (
+        how_many = (
             f"{percent(ratio)} of {average(group.samples)} that were sampled had the parameters of"
             " one shortly before, and nothing was written in between"
         )
         # One is enough where there are no parameters and nothing is written.
         if group.repeats and not (program.writes or parameters_in(group.statement)):
-            ratio, said, is_sure = (
+            ratio, how_many, is_sure = (
                 (runs - group.processes) / max(1, runs),
                 "it has no parameters, and nothing was written",
                 True,
@@ -66,7 +66,7 @@ def duplicate_query(program: Program) -> Iterator[Finding | None]:
                 "duplicate_query",
                 group,
                 group.cost_ns * ratio,
-                (f"{counted(runs, 'execution')}; {said}",),
+                (f"{counted(runs, 'execution')}; {how_many}",),
                 "Run it once and keep the result: before the loop, for the request, or in a cache"
                 f" ({cache}) that a write empties.",
                 program.loop_of(group),

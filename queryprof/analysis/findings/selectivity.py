@@ -27,7 +27,7 @@ JOINING = frozenset({"GROUP_CONCAT", "STRING_AGG", "JSON_GROUP_ARRAY", "JSON_GRO
 
 
 def order_note(group: Group) -> str:
-    """What is said of an index where a result depends on the order in which rows are read."""
+    """The doubt of an index where a result depends on the order in which rows are read."""
     called = JOINING.intersection(map(str.upper, functions_in(tokens_of(group.statement))))
     return "".join(
         f" {one.lower()}() joins values in the order of rows, which an index changes."

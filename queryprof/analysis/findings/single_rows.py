@@ -129,5 +129,7 @@ def _one_by_one(program: Program, verbs: tuple[str, ...]) -> Iterator[Group]:
         in_loop = (group.statement, group.site.frame) in repeated or (
             program.loop_of(group) and group.executions_outside >= FEW
         )
-        if in_loop and not program.is_inside(group):  # else another one of the same call is said
+        if in_loop and not program.is_inside(
+            group
+        ):  # else another one of the same call is reported
             yield group

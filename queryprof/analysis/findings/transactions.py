@@ -87,7 +87,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             is_each_synced = 2 * group.files.syncs >= number
             cost_ns = group.files.sync_ns * is_each_synced + group.files.write_ns
             alone = "" if committed else " (no BEGIN before them)"
-            said = (
+            how_many = (
                 f"each is a transaction of its own{alone}"
                 if number == writes
                 else f"{counted(number, 'transaction')} of their own{alone}"
@@ -110,7 +110,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
                 continue
             known.add(places)
             cost_ns = sum(g.work_ns for g in commits)
-            said = f"{counted(committed, 'commit')}"
+            how_many = f"{counted(committed, 'commit')}"
             all_writes = _writes_with(program, commits, by_function)
             number = min(committed, all_writes)  # of further ones nothing is committed
             doubt, most = _of_several(all_writes / committed, group.totals.rows / max(writes, 1))
@@ -121,7 +121,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             continue
         syncs = group.files.syncs + sum(g.files.syncs for g in commits)
         sync_ns = group.files.sync_ns + sum(g.files.sync_ns for g in commits)
-        evidence = [f"{counted(writes, 'write')}, {said}"]
+        evidence = [f"{counted(writes, 'write')}, {how_many}"]
         if syncs:
             evidence.append(f"{counted(syncs, 'sync')} of files took {duration(sync_ns)}")
         is_synced = sync_ns >= cost_ns / 2 and not is_many and 2 * syncs >= number

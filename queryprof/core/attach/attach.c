@@ -71,8 +71,8 @@ static Py_ssize_t find_member(PyTypeObject *type, const char *name, int c_type, 
     Py_ssize_t offset = 0;
     if (member && Py_IS_TYPE(member, &PyMemberDescr_Type)) {
         const PyMemberDef *definition = ((PyMemberDescrObject *)member)->d_member;
-        bool as_told = definition->type == c_type || definition->type == or_type;
-        offset = as_told ? definition->offset : 0;
+        bool is_as_declared = definition->type == c_type || definition->type == or_type;
+        offset = is_as_declared ? definition->offset : 0;
     }
     PyErr_Clear(); /* no such attribute: its value stays unknown */
     Py_XDECREF(member);

@@ -53,7 +53,7 @@ static bool has_clock(PyObject *loop, PyObject *time)
 
 /* Calls on_start(loop), which returns a callable for the end or None; NULL: it failed, with an
  * exception only if that is not ours. */
-static PyObject *tell_start(PyObject *on_start, PyObject *loop)
+static PyObject *call_on_start(PyObject *on_start, PyObject *loop)
 {
     bool muted = qp_here.muted;
     qp_here.muted = true;
@@ -67,7 +67,7 @@ static PyObject *tell_start(PyObject *on_start, PyObject *loop)
 
 /* Calls what ends the heartbeat. An exception that is not ours stays set and replaces the earlier
  * one. */
-static void tell_end(PyObject *on_end)
+static void call_on_end(PyObject *on_end)
 {
     qp_exception exception = qp_exception_take();
     PyObject *result = on_end && on_end != Py_None ? PyObject_CallNoArgs(on_end) : NULL;
@@ -86,7 +86,7 @@ static void start_beats(qp_running_loop *running_loop, PyObject *loop, PyObject 
 {
     PyObject *on_start = PyTuple_GET_ITEM(extra, 2), *time = PyTuple_GET_ITEM(extra, 3);
     if (time == Py_None) {
-        running_loop->end_beats = tell_start(on_start, loop);
+        running_loop->end_beats = call_on_start(on_start, loop);
         running_loop->has_clock = running_loop->end_beats && running_loop->end_beats != Py_None;
         return;
     }
@@ -120,7 +120,7 @@ static PyObject *run_loop(PyObject *callable, PyObject *const *args, size_t flag
     if (running_loop) {
         PyObject *on_end = running_loop->end_beats;
         running_loop->end_beats = NULL;
-        tell_end(on_end);
+        call_on_end(on_end);
         if (PyErr_Occurred()) {
             Py_CLEAR(result);
         }
@@ -232,7 +232,7 @@ static PyObject *await_beat(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_NONE;
 }
 
-static qp_step *begin_told(qp_running_loop *running_loop, PyObject *code)
+static qp_step *begin_step_of(qp_running_loop *running_loop, PyObject *code)
 {
     if (!running_loop || running_loop->step) {
         return NULL; /* inside a step of another loop that it runs on */
@@ -243,7 +243,7 @@ static qp_step *begin_told(qp_running_loop *running_loop, PyObject *code)
 
 static PyObject *step_begin(PyObject *Py_UNUSED(module), PyObject *code)
 {
-    begin_told(qp_running_loop_here(), code);
+    begin_step_of(qp_running_loop_here(), code);
     Py_RETURN_NONE;
 }
 
@@ -253,7 +253,7 @@ static PyObject *run_step(PyObject *callable, PyObject *const *args, size_t flag
 {
     qp_wrapper *self = (qp_wrapper *)callable;
     PyObject *wrapped = Py_NewRef(self->wrapped);
-    qp_step *step = begin_told(qp_running_loop_here(), self->extra);
+    qp_step *step = begin_step_of(qp_running_loop_here(), self->extra);
     PyObject *result = PyObject_Vectorcall(wrapped, args, flagged, names);
     if (step) {
         qp_step_end(step);

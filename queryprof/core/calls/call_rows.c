@@ -20,7 +20,7 @@ int64_t qp_rows_served(const qp_call *call, PyObject *result)
 
 /* The same from a driver in Python, which counts the rows of a query there too. Its attribute may
  * run the program's code: -1 if recording ended in it. */
-static QP_COLD int64_t rows_told(const qp_call *call, PyObject *result)
+static QP_COLD int64_t rows_reported(const qp_call *call, PyObject *result)
 {
     uint32_t statement = call->execution->meter.key.statement;
     if (!result || !qp_statement(statement)->changes_rows) {
@@ -57,7 +57,7 @@ int64_t qp_rows_changed(const qp_call *call, PyObject *result)
 {
     long changed = 0;
     if (call->probe->stands_in) {
-        return rows_told(call, result);
+        return rows_reported(call, result);
     }
     if (result && call->probe->rowcount_offset &&
         (result == call->self || PyObject_TypeCheck(result, call->probe->cursor_type))) {

@@ -182,7 +182,7 @@ static const qp_traced_connection *traced_of(PyObject *connection)
 }
 
 /* Writes a connection's file before its first execution. */
-static void tell_connection(uint64_t identity, uint64_t serial)
+static void write_connection(uint64_t identity, uint64_t serial)
 {
     uint64_t place = identity * QP_GOLDEN_RATIO >> 32 & (CONNECTIONS - 1);
     if (written.connections[place].identity == identity &&
@@ -216,13 +216,13 @@ static uint64_t connection_of(const qp_call *call, qp_transaction *transaction)
         *transaction = call->execution->meter.transaction;
     }
     if (serial) {
-        tell_connection(identity, serial);
+        write_connection(identity, serial);
     }
     return identity;
 }
 
 /* Writes the frames of a call path, innermost first, before its first execution. */
-static void tell_path(uint32_t path)
+static void write_path(uint32_t path)
 {
     uint8_t bit = (uint8_t)(1 << (path % 8));
     if (path < 2 || path >= QP_STACKS || written.paths[path / 8] & bit) {
@@ -278,7 +278,7 @@ static void put_execution(const qp_call *call, PyObject *result, uint64_t end_ti
         .path = call->execution ? call->execution->meter.key.path : 0,
         .serial = call->execution ? call->execution->serial : 0,
     };
-    tell_path(fixed.path);
+    write_path(fixed.path);
     qp_workload_put_byte('E');
     qp_workload_put(&fixed, sizeof fixed);
     if (has_text) {

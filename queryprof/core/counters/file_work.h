@@ -1,4 +1,4 @@
-/* The work of a driver's call on files and locks: what SQLite asked of the operating system while
+/* The work of a driver's call on files and locks: what SQLite had the operating system do while
  * the call was in progress. It is part of the call, and its thread alone writes it, mostly without
  * the GIL.
  */

@@ -32,7 +32,7 @@ static struct {
     double share;
     int64_t asked_ticks;
     uint64_t started_ticks;
-    uint64_t asked;
+    uint64_t explained;
 } table = {.share = 1.0};
 
 qp_plan_cached qp_plan_cache[QP_PLAN_CACHE];
@@ -45,7 +45,7 @@ bool qp_plans_start(void)
     table.known_count = 0;
     table.asked_ticks = 0;
     table.started_ticks = qp_clock_ticks();
-    table.asked = 0;
+    table.explained = 0;
     qp_plan_generation += ONE_GENERATION;
     return table.known != NULL;
 }
@@ -63,7 +63,7 @@ void qp_plans_allow(double share)
 
 uint64_t qp_plans_requested(void)
 {
-    return table.asked;
+    return table.explained;
 }
 
 /* The entry of a statement with a schema, or the free one for it. */
@@ -159,7 +159,7 @@ QP_COLD bool qp_plan_request(qp_plan_question *question, PyObject *connection, u
         keep_from_asking(db, statement);
         return false;
     }
-    table.asked++;
+    table.explained++;
     question->traced = traced;
     return true;
 }

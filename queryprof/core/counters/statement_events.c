@@ -72,8 +72,8 @@ static inline qp_meter *meter_here(void)
 /* The call whose statement may start here, and its meter; NULL: none. `is_inside`: a part of a
  * statement starts, or a statement inside another. Calls of other greenlets may be in progress,
  * too. */
-static qp_active *asking(const qp_traced_connection *t, const void *statement, qp_meter **meter,
-                         bool *is_inside)
+static qp_active *call_of(const qp_traced_connection *t, const void *statement, qp_meter **meter,
+                          bool *is_inside)
 {
     qp_active *found = NULL;
     bool serves = false;
@@ -109,7 +109,7 @@ static QP_COLD void statement_started(qp_traced_connection *t, void *statement)
 {
     bool is_inside;
     qp_meter *meter;
-    qp_active *call = asking(t, statement, &meter, &is_inside);
+    qp_active *call = call_of(t, statement, &meter, &is_inside);
     if (is_inside) {
         return;
     }

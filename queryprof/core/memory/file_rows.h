@@ -3,7 +3,7 @@
 
 #include "memory/tables.h"
 
-/* What calls asked of the operating system for their files: each sum is named once. Waiting for
+/* What calls had the operating system do with their files: each sum is named once. Waiting for
  * locks; writing is also creating, truncating and deleting. */
 #define QP_FILE_SUMS(SUM) \
     SUM(lock_ticks)       \

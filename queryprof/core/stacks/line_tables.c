@@ -10,7 +10,7 @@ enum {
     NONE = 15
 };
 
-static bool is_unknown_format; /* a table did not say what PyCode_Addr2Line says */
+static bool is_unknown_format; /* a table and PyCode_Addr2Line differ */
 
 typedef struct {
     const uint8_t *bytes;
@@ -23,7 +23,7 @@ static unsigned next_byte(reader *r)
     return r->at < r->size ? r->bytes[r->at++] : 0;
 }
 
-/* Six bits a byte, the lowest first; bit 6 says that more follow. */
+/* Six bits a byte, the lowest first; bit 6: more follow. */
 static unsigned next_number(reader *r)
 {
     unsigned read = next_byte(r), value = read & 63;

@@ -1,4 +1,4 @@
-"""A finding in words: its title, and what it says below it."""
+"""A finding in words: its title, and the lines below it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from queryprof.report.places import Places
 
 
 def nothing_found(unknown: Sequence[str]) -> str:
-    """What is said where there are no findings, of which `unknown` may be the reason."""
+    """The sentence where there are no findings, of which `unknown` may be the reason."""
     if unknown:
         return "No findings among what is known."
     return "No findings: no cause that queryprof knows takes much of the time."
@@ -53,7 +53,7 @@ def together(findings: Sequence[Finding]) -> str:
 
 
 def hint(findings: Sequence[Finding]) -> str:
-    """What would make the findings of a server say more; "": nothing is missing."""
+    """What would make a server's findings more precise; "": nothing is missing."""
     if not any(one.whole == BUSY for one in findings):
         return ""
     return (
@@ -92,10 +92,10 @@ def details(finding: Finding) -> Iterator[tuple[str, str]]:
 
 def message(finding: Finding) -> str:
     """All in one paragraph, for tools that show one."""
-    said = [f"{title(finding)}: {gain(finding)}", *finding.evidence]
+    parts = [f"{title(finding)}: {gain(finding)}", *finding.evidence]
     rest = [
         finding.fix,
         *([finding.code] if finding.code else []),
         *([f"Not sure: {finding.doubt}"] if finding.doubt else []),
     ]
-    return ". ".join(text.rstrip(".") for text in said) + ". " + " ".join(rest)
+    return ". ".join(text.rstrip(".") for text in parts) + ". " + " ".join(rest)

@@ -14,7 +14,7 @@ NONE = -1
 
 
 class Numbers:
-    """Gives the numbers, in the order in which they are asked for.
+    """Gives the numbers, in the order of first use.
 
     Args:
         statements: those that the page has more of than their text, by their numbers.

@@ -27,7 +27,10 @@ def advice_data(advice: Advice, numbers: Numbers) -> dict[str, Any]:
         "left_ns": [round(ns) for ns in advice.curve_ns],
         "left": [round(ns / before_ns, 5) for ns in advice.curve_ns],
         "changes": [
-            {"sql": numbers.text(change.sql), "says": numbers.text(change_in_words(change, advice))}
+            {
+                "sql": numbers.text(change.sql),
+                "result": numbers.text(change_in_words(change, advice)),
+            }
             for change in advice.changes
         ],
         "proofs": [
@@ -35,7 +38,7 @@ def advice_data(advice: Advice, numbers: Numbers) -> dict[str, Any]:
                 **numbers.mention(proof.statement),
                 "before_ns": round(proof.before.ns),
                 "after_ns": round(proof.after.ns),
-                "says": numbers.text(_verdict(proof)),
+                "result": numbers.text(_verdict(proof)),
             }
             for proof in changed[:PROOFS]
         ],
@@ -43,6 +46,6 @@ def advice_data(advice: Advice, numbers: Numbers) -> dict[str, Any]:
 
 
 def _verdict(proof: Proof) -> str:
-    said = f"proved, {factor(proof)}" if proof.is_proved else f"not proved: {proof.doubt}"
-    said = "slower" if proof.is_slower else said
-    return f"{said}; values of the database" if proof.is_drawn else said
+    verdict = f"proved, {factor(proof)}" if proof.is_proved else f"not proved: {proof.doubt}"
+    verdict = "slower" if proof.is_slower else verdict
+    return f"{verdict}; values of the database" if proof.is_drawn else verdict

@@ -56,7 +56,7 @@ PROCESSES = 200
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What another recording says of statements, of call sites, and of nodes of the tree."""
+    """Another recording's figures of statements, of call sites, and of nodes of the tree."""
 
     statements: Mapping[str, int]
     places: Mapping[tuple[str, str, str], int]
@@ -84,8 +84,8 @@ def page_data(
     """
     page = _Page(report, findings, source, before, top)
     data = page.data()
-    said = {"advice": page.advice(advice), "functions": page.functions(functions)}
-    return {**data, **said, **page.texts()}
+    others = {"advice": page.advice(advice), "functions": page.functions(functions)}
+    return {**data, **others, **page.texts()}
 
 
 class _Page:
@@ -235,10 +235,10 @@ class _Page:
         return found
 
     def _finding(self, finding: Finding) -> dict[str, Any]:
-        said = title(finding)
+        heading = title(finding)
         return {
             "severity": str(finding.severity),
-            "title": self._numbers.text(said[:1].upper() + said[1:]),
+            "title": self._numbers.text(heading[:1].upper() + heading[1:]),
             "gain": self._numbers.text(gain(finding)),
             **self._numbers.mention(finding.statement),
             "place": self._numbers.text(change_at(finding, self._places)),

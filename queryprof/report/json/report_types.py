@@ -129,7 +129,7 @@ class Exemplar:
     duration_ns: int
     rows: int
     stack: model.CallPath
-    sql: Annotated[str | None, "null unless parameters were asked for"]
+    sql: Annotated[str | None, "null without --parameters"]
     parameters: str | None
 
 
@@ -155,7 +155,7 @@ class Stall:
     max_ns: int
     database_ns: int
     gc_ns: int
-    gil_ns: Annotated[int, "until it let other threads run, when asked to"]
+    gil_ns: Annotated[int, "from another thread's request for the GIL to its release"]
     delayed: Annotated[int, "callbacks and timers that had to wait"]
     delay_ns: Annotated[int, "for so long, added up"]
     samples: Annotated[int, "looks at the stack"]

@@ -58,10 +58,10 @@ def what_to_do(findings: Sequence[Finding], places: Places) -> list[RenderableTy
         return []
     more = f" ({len(findings) - SHOWN} more: queryprof analyze)" if len(findings) > SHOWN else ""
     parts: list[RenderableType] = [heading(f"What to do{more}")]
-    if said := together(findings):
-        parts.append(Text(f"{said}."))
-    if said := hint(findings):
-        parts.append(Text(f"{said}.", "dim"))
+    if line := together(findings):
+        parts.append(Text(f"{line}."))
+    if line := hint(findings):
+        parts.append(Text(f"{line}.", "dim"))
     for number, finding in enumerate(findings[:SHOWN], 1):
         inside = [
             Text(change_at(finding, places), "bold cyan", overflow="fold"),
@@ -74,9 +74,9 @@ def what_to_do(findings: Sequence[Finding], places: Places) -> list[RenderableTy
 
 
 def _head(number: int, finding: Finding) -> RenderableType:
-    said = title(finding)
+    heading = title(finding)
     return Group(
-        Text.assemble((f"{number:>3}  ", "bold"), (said[:1].upper() + said[1:], "bold")),
+        Text.assemble((f"{number:>3}  ", "bold"), (heading[:1].upper() + heading[1:], "bold")),
         Text.assemble(
             "     ", (str(finding.severity), COLOURS[finding.severity]), f", {gain(finding)}"
         ),

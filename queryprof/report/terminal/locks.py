@@ -68,15 +68,15 @@ def _hold(hold: LockHold, report: Report, places: Places) -> list[RenderableType
     site = Text.assemble(
         (_site(hold.path, report, places), "bold cyan"), f"  {_thread(hold, report)}"
     )
-    said = [Text(hold.statement), *(Text(fact, "dim") for fact in _facts(hold, places))]
+    lines = [Text(hold.statement), *(Text(fact, "dim") for fact in _facts(hold, places))]
     return [
         Text.assemble((f"{duration(hold.total_ns):>9}", "bold"), f"  {times}{each}"),
-        *(Padding(line, (0, 0, 0, 11)) for line in (site, *said)),
+        *(Padding(line, (0, 0, 0, 11)) for line in (site, *lines)),
     ]
 
 
 def _facts(hold: LockHold, places: Places) -> list[str]:
-    """What else is known of a hold, and says something."""
+    """What else is known of a hold, where it matters."""
     facts = []
     if hold.end_statement != hold.statement or hold.end_path[:1] != hold.path[:1]:
         ended = f" {places.where(hold.end_path[0])}" if hold.end_path else ""

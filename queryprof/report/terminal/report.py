@@ -169,16 +169,16 @@ def _cards(
 ) -> Iterator[RenderableType]:
     for group in together(shown):
         for number, found in enumerate(group):
-            said = [f"! {reason}" for reason in reasons(found, report, findings)]
+            notes = [f"! {reason}" for reason in reasons(found, report, findings)]
             if found.statement in report.notes:
-                said.insert(0, report.notes[found.statement])
-            yield _card(found, said, places, width, group[0] if number else None)
+                notes.insert(0, report.notes[found.statement])
+            yield _card(found, notes, places, width, group[0] if number else None)
 
 
 def _card(
     bottleneck: Bottleneck, notes: list[str], places: Places, width: int, above: Bottleneck | None
 ) -> RenderableType:
-    """One bottleneck; `above` is one of the same call site, whose line is not said again."""
+    """One bottleneck; `above` is one of the same call site, whose line is not printed again."""
     totals = bottleneck.totals
     runs = f"{count(totals.executions)} x {duration(totals.mean_ns)}"
     failed = f", {counted(totals.errors, 'error')}" if totals.errors else ""

@@ -32,7 +32,7 @@ WIDE = 120
 def print_slowest_spans(
     report: Report, file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Prints the slowest spans: when they ran, and what they asked, in order."""
+    """Prints the slowest spans: when they ran, and their driver calls in order."""
     console = console_for(file, width)
     places = Places(report.profile)
     shown = report.slowest_spans[: report.top or SHOWN]

@@ -50,7 +50,7 @@ def screen(
     Args:
         height: lines at the most.
         title: what is above it.
-        chosen: the row that is marked; details: what is said of it.
+        chosen: the row that is marked; details: its lines.
     """
     if not now.processes:
         return Group(Text(title, "bold"), Text(NOTHING_RUNS))

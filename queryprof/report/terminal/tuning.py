@@ -16,7 +16,7 @@ from queryprof.tuning.throughput import Point
 MOST_ORDER = 2
 BAR = 30
 UNCERTAIN = (
-    "No pragma makes a difference that is certain: keep what you have, or ask for more"
+    "No pragma makes a difference that is certain: keep what you have, or measure more"
     " --replications."
 )
 
@@ -81,11 +81,11 @@ def _interval(effect: Effect) -> str:
 
 
 def _combination(title: str, one: Combination) -> list[RenderableType]:
-    said = ", ".join(f"{name} = {value}" for name, value in one.pragmas)
+    pragmas = ", ".join(f"{name} = {value}" for name, value in one.pragmas)
     lines = [*(f"! {risk}" for risk in one.risks), *notes_of(one)]
     return [
         heading(f"{title}: {duration(one.mean_s * 1e9)}"),
-        Text(said, "bold cyan", overflow="fold"),
+        Text(pragmas, "bold cyan", overflow="fold"),
         *(Text(f"  {line}", overflow="fold") for line in lines),
     ]
 

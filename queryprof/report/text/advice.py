@@ -54,18 +54,18 @@ def users_of(change: Change, advice: Advice) -> Iterator[Proof]:
 
 def proof_line(proof: Proof) -> str:
     """A statement before and after, and whether that is proved."""
-    said = proof_in_words(proof)
+    text = proof_in_words(proof)
     if proof.is_drawn:
-        said += ", with values of the database: none were recorded"
-    return said
+        text += ", with values of the database: none were recorded"
+    return text
 
 
 def rewrite_line(rewrite: Rewrite) -> str:
-    """What another text wins, and what it asks of the program."""
-    said = rewrite_in_words(rewrite)
+    """What another text wins, and what the program has to change."""
+    text = rewrite_in_words(rewrite)
     if rewrite.is_drawn:
-        said += ", with values of the database: none were recorded"
-    return f"{said}. {rewrite.how}"
+        text += ", with values of the database: none were recorded"
+    return f"{text}. {rewrite.how}"
 
 
 def cautions(advice: Advice) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a card of the vital few says beside its figures: why it takes its time, as far as
+"""What a card of the vital few has beside its figures: why it takes its time, as far as
 is known.
 """
 
@@ -16,18 +16,18 @@ from queryprof.analysis.units import average, count, counted, duration
 
 def reasons(bottleneck: Bottleneck, report: Report, findings: Sequence[Finding]) -> Iterator[str]:
     """The findings on a statement at its call site; what blocked an event loop, and queries in a
-    loop, where no finding says it.
+    loop, where no finding has it.
     """
-    said = set()
+    reported = set()
     for number, finding in enumerate(findings, 1):
         if _same(bottleneck, finding.statement, finding.site):
-            said.add(finding.category)
+            reported.add(finding.category)
             yield f"{CATEGORIES[finding.category]} (finding {number})"
-    if not said:
+    if not reported:
         for repeat in report.repeats:
             if _same(bottleneck, repeat.statement, repeat.site):
                 yield repeat_in_words(repeat)
-    if "blocked_loop" not in said:
+    if "blocked_loop" not in reported:
         yield from _stalls(bottleneck, report)
 
 

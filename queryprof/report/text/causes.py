@@ -44,7 +44,7 @@ def cause_of(deviation: Deviation, is_shuffled: bool = False) -> Cause:
     elif after:
         why += [f"its plan  {'; '.join(step.strip() for step in p)}" for p in after.plans]
     if deviation.instead_of:
-        why.append(f"no longer asked: {cut(deviation.instead_of)}")
+        why.append(f"no longer executed: {cut(deviation.instead_of)}")
     place = site_lines(after.sites[0], with_executions=False) if after and after.sites else ()
     return Cause(
         cut(deviation.statement), deviation.reasons, tuple(filter(None, why)), tuple(place)

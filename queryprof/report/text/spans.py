@@ -1,4 +1,4 @@
-"""What is said of the slowest spans."""
+"""The slowest spans in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOT_RECORDED = "Recorded without single requests: this trace has their sums alon
 OTHERS = "(other)"
 """The statement of the run that holds all after the first 63."""
 
-NOTHING_ASKED = "It asked the database nothing."
+NO_CALLS = "It called no database."
 NOT_KEPT = "Its calls were not kept: too many ran at once."
 
 THE_REST = "(everything that followed)"
@@ -26,12 +26,12 @@ OF_THREADS = {
         " interpreter's lock, or a core)"
     ),
 }
-"""What is said of a delay that is at no place."""
+"""The sentence for a delay that is at no place."""
 
 
 def without_runs(one: SlowSpan) -> str:
-    """What is said instead of a span's calls."""
-    return NOT_KEPT if one.executions else NOTHING_ASKED
+    """The sentence in place of a span's calls."""
+    return NOT_KEPT if one.executions else NO_CALLS
 
 
 def delay_in_words(delay: Delay, places: Places) -> str:

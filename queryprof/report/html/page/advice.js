@@ -22,7 +22,7 @@ function advice() {
     step(at + 1, [
       h("span", { class: "sql" }, text(change.sql)),
       h("br"),
-      h("span", { class: "dim" }, text(change.says)),
+      h("span", { class: "dim" }, text(change.result)),
     ])
   );
   const columns = [["statement", false], ["before", true], ["after", true], ["result", false]];
@@ -46,7 +46,7 @@ function advice() {
         mention(p.statement, p.text),
         duration(p.before_ns),
         duration(p.after_ns),
-        text(p.says),
+        text(p.result),
       ]),
     ),
   );

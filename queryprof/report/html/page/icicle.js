@@ -63,14 +63,14 @@ function icicleOf(columns, words) {
     const was = before
       ? `, was ${before[number] === null ? "not there" : duration(before[number])}`
       : "";
-    const said = `${label(number)}: ${percent(share)}, ${duration(spent[number])}${was}`;
+    const description = `${label(number)}: ${percent(share)}, ${duration(spent[number])}${was}`;
     return h(
       "div",
       {
         role: "treeitem",
         class: `node ${kind(number)} ${color(number)}`,
-        title: said,
-        "aria-label": said,
+        title: description,
+        "aria-label": description,
         "aria-level": level[number] + 1,
         "aria-selected": number === root ? "true" : "false",
         tabindex: number === focused ? 0 : -1,

@@ -32,12 +32,12 @@ function title() {
 // The program, when it ran, and its databases.
 function subtitle() {
   const { command, started, databases } = D.facts;
-  const said = [started, databases].map(text).filter(Boolean);
+  const pieces = [started, databases].map(text).filter(Boolean);
   return h(
     "p",
     { class: "dim" },
     h("span", { class: "sql" }, text(command)),
-    said.map((words) => ` · ${words}`),
+    pieces.map((words) => ` · ${words}`),
   );
 }
 

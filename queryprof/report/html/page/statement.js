@@ -67,7 +67,7 @@ function statementPage(number) {
     h(
       "section",
       {},
-      h("h2", {}, `Asked from ${counted(s.site_count[number], "place")}`),
+      h("h2", {}, `Called from ${counted(s.site_count[number], "place")}`),
       s.sites[number].map((site) => place(number, site)),
       rest > 0 &&
         h(

@@ -30,7 +30,7 @@ function statements() {
     placeholder: "SQL, function or file  ( / )",
     oninput: () => update(),
   });
-  const said = h("p", { class: "dim", role: "status", "aria-live": "polite" });
+  const status = h("p", { class: "dim", role: "status", "aria-live": "polite" });
   const columns = D.statements.before_ns
     ? [...COLUMNS.slice(0, 2), ["before", "before_ns", duration, ""], ...COLUMNS.slice(2)]
     : COLUMNS;
@@ -78,7 +78,7 @@ function statements() {
     const some = shown.length
       ? `${grouped(shown.length)} of `
       : "None has all of these words: 0 of ";
-    said.textContent = (words.length ? some : "") + counted(all.length, "statement");
+    status.textContent = (words.length ? some : "") + counted(all.length, "statement");
     on = -1;
     draw();
   }
@@ -142,7 +142,7 @@ function statements() {
     element: section(
       "statements",
       "Statements",
-      h("div", { class: "tools" }, search, said),
+      h("div", { class: "tools" }, search, status),
       h("div", { class: "card flat" }, table),
       D.statements.left
         ? h(
