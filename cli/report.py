@@ -22,14 +22,22 @@ RENDERERS = {
 """Imported when used: a command starts with what it needs."""
 
 VIEWS = {
-    "--loop": "queryprof.report.terminal.loops:print_loops",
-    "--locks": "queryprof.report.terminal.locks:print_locks",
-    "--slowest": "queryprof.report.terminal.slowest:print_slowest",
-    "--slowest-requests": "queryprof.report.terminal.slowest_spans:print_slowest_spans",
-    "--by tree": "queryprof.report.terminal.tree:print_tree",
-    "--by time": "queryprof.report.terminal.timeline:print_timeline",
+    "loops": "queryprof.report.terminal.loops:print_loops",
+    "locks": "queryprof.report.terminal.locks:print_locks",
+    "slowest": "queryprof.report.terminal.slowest:print_slowest",
+    "slowest-requests": "queryprof.report.terminal.slowest_spans:print_slowest_spans",
+    "tree": "queryprof.report.terminal.tree:print_tree",
+    "time": "queryprof.report.terminal.timeline:print_timeline",
 }
-"""By what chooses it: a report of one kind, which is a table alone."""
+"""What --show has: a function that prints a report of one kind, which is a table alone."""
+
+FORMER = {
+    "--loop": "loops",
+    "--locks": "locks",
+    "--slowest": "slowest",
+    "--slowest-requests": "slowest-requests",
+}
+"""Options that were before --show, and are not in the help any more."""
 
 
 @click.command()
@@ -38,7 +46,15 @@ VIEWS = {
     "--by",
     "dimension",
     type=click.Choice((*DIMENSIONS, "tree", "time")),
+    metavar=f"[{'|'.join(DIMENSIONS)}]",
     help="One breakdown alone.",
+)
+@click.option(
+    "--show",
+    type=click.Choice(tuple(VIEWS)),
+    help="Event loops and what blocked them; locks, who held them and who waited; the slowest"
+    " executions, with their stacks; the slowest requests and spans, call by call; callers above"
+    " the statements that they run; or calls and rows over time.",
 )
 @click.option(
     "--sort",
@@ -47,12 +63,10 @@ VIEWS = {
     show_default=True,
     help="What comes first.",
 )
-@click.option("--loop", is_flag=True, help="Event loops: lag, and what blocked them.")
-@click.option("--locks", is_flag=True, help="Who waited for locks, who held them.")
-@click.option("--slowest", is_flag=True, help="The slowest executions, with their stacks.")
-@click.option(
-    "--slowest-requests", is_flag=True, help="The slowest requests and spans, call by call."
-)
+@click.option("--loop", is_flag=True, hidden=True)
+@click.option("--locks", is_flag=True, hidden=True)
+@click.option("--slowest", is_flag=True, hidden=True)
+@click.option("--slowest-requests", is_flag=True, hidden=True)
 @click.option("--top", type=click.IntRange(min=1), help="How many rows at the most.")
 @click.option(
     "--format",
@@ -64,41 +78,27 @@ VIEWS = {
 def report(
     file: str,
     dimension: str | None,
+    show: str | None,
     sort: str,
-    loop: bool,
-    locks: bool,
-    slowest: bool,
-    slowest_requests: bool,
     top: int | None,
     form: str,
+    **former: bool,
 ) -> None:
     """Ranks the statements and call sites of FILE."""
     from queryprof.analysis.report import TOP_SHOWN, Report
     from queryprof.cli.reading import read_whole
 
-    options = {
-        "--loop": loop,
-        "--locks": locks,
-        "--slowest": slowest,
-        "--slowest-requests": slowest_requests,
-    }
-    chosen = [name for name, is_chosen in options.items() if is_chosen]
-    if f"--by {dimension}" in VIEWS:
-        chosen.append(f"--by {dimension}")
-    elif chosen and dimension:
-        chosen.append(dimension)
-    if len(chosen) > 1:
-        raise click.UsageError(f"{chosen[0]} goes with no other breakdown")
-    if chosen and form != "table" and (form, chosen) != ("json", ["--loop"]):
-        raise click.UsageError(f"{chosen[0]} is a table alone: --format json has all of it")
+    option, view, dimension = _chosen(dimension, show, former)
+    if view and form != "table" and (form, view) != ("json", "loops"):
+        raise click.UsageError(f"{option} is a table alone: --format json has all of it")
     shown = top or ((2 * TOP_SHOWN if dimension else TOP_SHOWN) if form == "table" else None)
     found = Report(read_whole(file), sort, shown)
     if form == "json":
         _print_json(found, dimension)
     elif form in RENDERERS:
         click.echo(_imported(RENDERERS[form])(found, dimension))
-    elif chosen:
-        _imported(VIEWS[chosen[0]])(found)
+    elif view:
+        _imported(VIEWS[view])(found)
     else:
         from queryprof.report.terminal.report import print_report, print_view
 
@@ -108,6 +108,27 @@ def report(
             print_report(found, findings=findings_of(found), beyond=top is not None)
         else:
             print_view(found, dimension)
+
+
+def _chosen(
+    dimension: str | None, show: str | None, former: dict[str, bool]
+) -> tuple[str, str | None, str | None]:
+    """The option that chooses a view, the view, and the breakdown.
+
+    Raises:
+        UsageError: there are two of them.
+    """
+    chosen = [(f"--show {show}", show)] if show else []
+    for option, view in FORMER.items():
+        if former[option.removeprefix("--").replace("-", "_")]:
+            chosen.append((option, view))
+    if dimension in VIEWS:
+        chosen.append((f"--by {dimension}", dimension))
+        dimension = None
+    option, view = chosen[0] if chosen else ("", None)
+    if len(chosen) > 1 or (chosen and dimension):
+        raise click.UsageError(f"{option} goes with no other breakdown")
+    return option, view, dimension
 
 
 def _print_json(found: Report, dimension: str | None) -> None:

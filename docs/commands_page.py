@@ -21,7 +21,7 @@ or input, with one line that says what to do; of `queryprof run` the program's o
 
 def page() -> str:
     """The page as Markdown."""
-    context = click.Context(cli, info_name="queryprof")
+    context = click.Context(cli, info_name="queryprof", **cli.context_settings)
     parts = [BEGIN]
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)

@@ -1,10 +1,12 @@
 """Writes docs/findings.md: each category with a program that has the fault, what `queryprof
-analyze` says of it, and what to do. Run by `make docs`.
+analyze` says of it, and what to do. Run by `make docs`. A section of which only measured times
+are new stays as it is.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -86,16 +88,24 @@ def output_of(name: str, folder: str) -> str:
     return "\n".join(line for line in lines if "more finding" not in line).rstrip()
 
 
+def without_figures(section: str) -> str:
+    """A section's text without what differs from run to run."""
+    return re.sub(r"[\d.,]+ ?(?:ns|µs|ms|s|%)?", "0", " ".join(section.split()))
+
+
 def main() -> None:
+    page = ROOT / "docs" / "findings.md"
+    former = {without_figures(one): one for one in re.split("(?m)^(?=## )", page.read_text())[1:]}
     parts = [HEAD]
     with tempfile.TemporaryDirectory() as folder:
         for name, meaning in CATEGORIES.items():
             program = (PROGRAMS / f"{name}.py").read_text().replace("  # culprit", "")
-            parts.append(
+            section = (
                 f"## `{name}`\n\n{meaning[0].upper()}{meaning[1:]}.\n\n```python\n{program}```\n\n"
                 f"```text\n{output_of(name, folder)}\n```\n\n"
             )
-    (ROOT / "docs" / "findings.md").write_text("".join(parts).rstrip("\n") + "\n")
+            parts.append(former.get(without_figures(section), section))
+    page.write_text("".join(parts).rstrip("\n") + "\n")
 
 
 if __name__ == "__main__":

@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 SQLITE3 = "_sqlite3"
 """The driver of the standard library, whose hook is always made."""
 
-DRIVERS = ("apsw", "pysqlite3", "sqlcipher3", "sqlean", "libsql", "psycopg", "duckdb")
-"""Other drivers."""
-
 SQLITES = ("apsw", "pysqlite3._sqlite3", "sqlcipher3._sqlite3", "sqlean._sqlite3")
+"""Other drivers with a SQLite inside."""
+
+PEP249 = ("libsql", "psycopg", "duckdb")
+"""Drivers of which calls are measured: the keys of KNOWN in drivers/pep249.py."""
+
+DRIVERS = tuple(name.partition(".")[0] for name in (*SQLITES, *PEP249))
+"""All but the standard library's."""
+
 THREADS = (
     "concurrent.futures.thread",
     "twisted.python.threadpool",
@@ -29,7 +34,7 @@ REACTORS = ("base", "posixbase", "selectreactor")
 
 HOMES = {
     **dict.fromkeys(SQLITES, "drivers.own_sqlite:OwnSqliteHook"),
-    **dict.fromkeys(("psycopg", "duckdb", "libsql"), "drivers.pep249:KnownDriverHook"),
+    **dict.fromkeys(PEP249, "drivers.pep249:KnownDriverHook"),
     **dict.fromkeys(THREADS, "executors:ExecutorHook"),
     "sqlalchemy.orm.strategies": "lazy_loads:LazyLoads",
     "django.db.models.fields.related_descriptors": "lazy_loads:LazyLoads",

@@ -26,6 +26,7 @@ from queryprof.region.region_files import directories, is_living
 from queryprof.session import session
 
 pytest_plugins = "pytester"
+pytest.register_assert_rewrite("say.by_hand")
 NOWHERE = ("/proc/nowhere/", "/proc/no/")
 """Where tests write traces to that cannot be written: they stay in memory."""
 collect_ignore = ["programs/shop"]  # run by pytest inside of a test

@@ -1,22 +1,8 @@
 """The trace file's schema as SQL, made of its tables, and how older versions become this one.
 
 A trace is a SQLite file. Every column names its unit; all times are nanoseconds, all instants
-nanoseconds since 1970 (Unix time). Sums of different traces add up, so a merge is exact.
-
-History:
-    1   the first version
-    2   event loops: loop, lag, step, stall and the tables that refer to them
-    3   plan, and of process: unasked_plans, read_bytes, written_bytes
-    4   where work belongs: span_total, span_repeat, span_status, handoff, thread_usage and the
-        tables that refer to them
-    5   of process: clock_tick_ns, unmeasured
-    6   file_work, lock_hold, lock_event, statement_use, parameter_sample
-    7   span_slowest, span_run, stall_event; of lock_hold: changed_rows, log_bytes; of process:
-        files_off; of frame: first_line
-    8   source; of process: unseen_files
-    9   library_time
-    10  of span_slowest: queue_ns, cpu_ns
-    11  of lock_event: connection, writes
+nanoseconds since 1970 (Unix time). Sums of different traces add up, so a merge is exact. What a
+version has added is in the declarations (`since`).
 """
 
 from __future__ import annotations

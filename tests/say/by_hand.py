@@ -91,7 +91,7 @@ def golden(name: str, text: str) -> None:
     path = GOLDEN / name
     if WRITE:
         path.write_text(text)
-    assert path.read_text() == text
+    assert path.read_text() == text, "a wanted change: QUERYPROF_GOLDEN=write, then read the diff"
 
 
 def json_of(report: Report, dimension: str | None = None) -> dict[str, Any]:

@@ -208,3 +208,18 @@ def test_items_that_are_kept_by_themselves_have_another_fix(sync_ms: int, is_sai
     (found,) = findings(replace(profile_of(write, commit), file_work=(work,)))
     assert found.category == "commit_per_write"
     assert ("one COMMIT for all that is written of it" in found.fix) == is_said
+
+
+@pytest.mark.parametrize(
+    ("each_us", "category"), [(2_000, "re_prepare"), (2_200, "commit_per_write")]
+)
+def test_values_in_the_text_hide_no_commits(each_us: int, category: str) -> None:
+    """Of the texts and the commits the finding is about what wins more, and has the other, too."""
+    text = "INSERT INTO t VALUES (?)"
+    write = aggregate(text, SITE, ns=300 * MS, count=100)
+    commit = aggregate("COMMIT", SITE, ns=each_us * 100_000, count=100, operation="commit")
+    profile = replace(profile_of(write, commit._replace(count=100)), texts={text: 100})
+    (found,) = [one for one in findings(profile) if one.statement == text]
+    assert found.category == category
+    assert any("100 different texts" in line for line in found.evidence)
+    assert "as parameters" in found.fix

@@ -210,11 +210,18 @@ def _after_analyze(program: Program, finding: Finding) -> Finding:
     )
 
 
+ONE_BY_ONE = ("commit_per_write", "single_inserts", "single_changes", "autocommit_reads")
+"""What may win more of a statement than passing its values as parameters."""
+
+
 def _one_by_one(known: Finding, finding: Finding) -> Finding:
     """Rows that are inserted one by one, and committed one by one; or that are read one by one,
     without an index, or with a text for each: what wins most.
     """
-    if (known.category, finding.category, finding.doubt) == ("re_prepare", "n_plus_one", ""):
+    if known.category == "re_prepare" and (
+        (finding.category == "n_plus_one" and not finding.doubt)
+        or (finding.category in ONE_BY_ONE and finding.gain_ns > known.gain_ns)
+    ):
         most = most_severe(known.severity, finding.severity)
         return replace(
             finding,

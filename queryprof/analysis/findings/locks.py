@@ -41,7 +41,7 @@ by such a pause.
 WITH_LOG = " A write-ahead log (PRAGMA journal_mode = WAL) lets readers go on."
 UNSEEN = (
     "Who held it was not seen: a process that was not recorded, or that was killed; a lock from"
-    " before the recording; or many holds of less than a millisecond (--locks has their sums)."
+    " before the recording; or many holds of less than a millisecond (--show locks has their sums)."
 )
 ENDS = ("COMMIT", "ROLLBACK", "END", "(COMMIT", "(ROLLBACK")
 """How statements and calls begin that end a transaction."""

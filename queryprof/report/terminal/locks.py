@@ -36,7 +36,7 @@ def lock_summary(report: Report) -> list[RenderableType]:
         heading(
             f"Waiting for locks: {duration(waited_ns)} ({percent(waited_ns / database_ns)} of the"
             f" database time) in {counted(calls, 'call')}, at most"
-            f" {duration(max(one.max_lock_ns for one in work))} (--locks)"
+            f" {duration(max(one.max_lock_ns for one in work))} (--show locks)"
         )
     ]
 

@@ -18,7 +18,7 @@ from queryprof.analysis.overview import Overview, complete
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals
 from queryprof.analysis.units import average, count, counted, duration, percent, seconds
-from queryprof.analysis.views import Caller, Row, View
+from queryprof.analysis.views import DIMENSIONS, Caller, Row, View
 from queryprof.report.places import Places
 from queryprof.report.terminal.console import Text, console_for, heading, plain_table, write
 from queryprof.report.terminal.errors import errors
@@ -267,15 +267,19 @@ def _work(bottleneck: Bottleneck, notes: Sequence[str]) -> str:
 
 def _more(report: Report, shown: int) -> RenderableType:
     """Where to look for what is not shown."""
-    ways = ["--by statement, callsite, operation, thread, span, tree or time"]
+    ways = [f"--by {', '.join(DIMENSIONS)}"]
     if report.ranking.count > shown:
         ways.insert(0, f"--top {report.ranking.count} (all statements and call sites)")
-    if report.profile.exemplars:
-        ways.append("--slowest")
-    if report.lock_holds:
-        ways.append("--locks")
-    if report.loops:
-        ways.append("--loop")
+    shown_views = [
+        name
+        for name, is_there in (
+            ("slowest", report.profile.exemplars),
+            ("locks", report.lock_holds),
+            ("loops", report.loops),
+        )
+        if is_there
+    ]
+    ways.append(f"--show {', '.join([*shown_views, 'tree', 'time'])}")
     return Padding(Text("More, of queryprof report: " + ";  ".join(ways), "dim"), (1, 0, 0, 0))
 
 
