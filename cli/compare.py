@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import glob
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,17 +32,9 @@ def _sides(arguments: tuple[str, ...]) -> list[list[str]]:
             "compare: name one trace a side, or several with :: between the sides"
             " (a1.qprof a2.qprof :: b1.qprof b2.qprof), or two directories of traces"
         )
+    from queryprof.collect.given_traces import traces_of
+
     return [[file for argument in side for file in traces_of(argument)] for side in sides]
-
-
-def traces_of(argument: str) -> list[str]:
-    """A file itself, or the traces in a directory. Raises QueryprofError when it has none."""
-    if not os.path.isdir(argument):
-        return [argument]
-    found = sorted(glob.glob(os.path.join(glob.escape(argument), "*.qprof")))
-    if not found:
-        raise QueryprofError(f"{argument}: there are no traces (*.qprof) in this directory")
-    return found
 
 
 def _percent(_context: click.Context, _option: click.Parameter, value: float) -> float:

@@ -10,7 +10,12 @@ from queryprof.errors import QueryprofError
 
 
 def _is_same(output: str, given: str) -> bool:
-    return os.path.exists(given) and os.path.samefile(output, given)
+    return os.path.exists(output) and os.path.exists(given) and os.path.samefile(output, given)
+
+
+def _others(traces: list[str], given: str, output: str) -> list[str]:
+    """Without the output itself, which a merge before has left in a directory."""
+    return [one for one in traces if one == given or not _is_same(output, one)]
 
 
 @click.command()
@@ -18,8 +23,12 @@ def _is_same(output: str, given: str) -> bool:
 @click.argument("inputs", type=click.Path(), nargs=-1, required=True)
 @click.option("--force", is_flag=True, help="Replaces OUTPUT also where there is one input.")
 def merge(output: str, inputs: tuple[str, ...], force: bool) -> None:
-    """Adds up the traces INPUTS... into OUTPUT."""
+    """Adds up the traces INPUTS... into OUTPUT.
+
+    An input may be a directory, of which it is all traces, or a pattern: 'app-*.qprof'.
+    """
     from queryprof.cli.progress import progress
+    from queryprof.collect.given_traces import traces_of
     from queryprof.collect.merge import merge_traces
     from queryprof.collect.reader import opened
 
@@ -29,5 +38,6 @@ def merge(output: str, inputs: tuple[str, ...], force: bool) -> None:
             f"{output}: is there, and there is one input: write a new name first (queryprof merge"
             f" ALL.qprof {output} {inputs[0]}); --force replaces it"
         )
-    with progress("merging", len(inputs)) as step:
-        merge_traces(output, inputs, step, opened)
+    traces = [trace for given in inputs for trace in _others(traces_of(given), given, output)]
+    with progress("merging", len(traces)) as step:
+        merge_traces(output, traces, step, opened)

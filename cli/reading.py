@@ -39,14 +39,16 @@ def read_whole(path: str) -> Profile:
 def _not_in(path: str, others: Sequence[str]) -> str:
     """A line about the processes of a recording that have traces of their own."""
     import os
+    from shlex import quote
 
     from queryprof.analysis.units import counted
 
     names = [os.path.basename(one) for one in others]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     stem, extension = os.path.splitext(path)
+    merged, first, pattern = map(quote, (f"{stem}-all{extension}", path, f"{stem}-*{extension}"))
     return (
         f"{counted(len(names), 'further trace')} of this recording:"
-        f" {', '.join(names[:SHOWN])}{more}; all together: queryprof merge {stem}-all{extension}"
-        f" {path} {stem}-*{extension}"
+        f" {', '.join(names[:SHOWN])}{more}; all together: queryprof merge {merged}"
+        f" {first} {pattern}"
     )

@@ -118,10 +118,10 @@ def _chosen(
     Raises:
         UsageError: there are two of them.
     """
-    chosen = [(f"--show {show}", show)] if show else []
-    for option, view in FORMER.items():
-        if former[option.removeprefix("--").replace("-", "_")]:
-            chosen.append((option, view))
+    chosen: list[tuple[str, str | None]] = [(f"--show {show}", show)] if show else []
+    for former_option, former_view in FORMER.items():
+        if former[former_option.removeprefix("--").replace("-", "_")]:
+            chosen.append((former_option, former_view))
     if dimension in VIEWS:
         chosen.append((f"--by {dimension}", dimension))
         dimension = None

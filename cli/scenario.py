@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from queryprof.cli.compare import comparing, print_verdict, traces_of
+from queryprof.cli.compare import comparing, print_verdict
 from queryprof.cli.scenario_file import Scenario, read_scenario
 from queryprof.errors import QueryprofError
 
@@ -76,6 +76,8 @@ def run_scenario(file: str, against: str | None, **judgement: Any) -> None:
 def _kept(against: str, directory: str) -> list[str]:
     """Copies of the earlier run, which may be in the directory that is cleaned."""
     copies = []
+    from queryprof.collect.given_traces import traces_of
+
     for number, path in enumerate(traces_of(against)):
         copies.append(os.path.join(directory, f"{number}.qprof"))
         try:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from queryprof.collect.output_path import is_null, is_written, refuse_to_replace
+from queryprof.collect.output_path import is_null, refuse_to_replace
 from queryprof.errors import TraceError
+from queryprof.region.region_files import has_living_region
 from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.opening import opened_file
 from queryprof.trace.ranges import LARGEST_SUM
@@ -39,7 +40,7 @@ def merge_traces(
     wanted = not is_null(output)
     if wanted:
         refuse_to_replace(output)
-        if is_written(output):
+        if has_living_region(output):
             raise TraceError(f"{output}: a process still writes to it; choose another name")
     directory = os.path.dirname(os.path.abspath(output)) if wanted else None
     try:

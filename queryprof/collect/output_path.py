@@ -127,6 +127,14 @@ def with_process(path: str, pid: int | None = None, number: int = 1) -> str:
     return os.path.join(directory, os.fsdecode(os.fsencode(stem)[: max(room, 1)]) + ending)
 
 
+def without_process(path: str) -> str:
+    """The path of the first process's trace, for that of another one, which ends in its id."""
+    directory, name = os.path.split(path)
+    stem, extension = os.path.splitext(name)
+    first, _, pid = stem.rpartition("-")
+    return os.path.join(directory, first + extension) if first and pid.isdecimal() else path
+
+
 def is_written(path: str) -> bool:
     """Whether a process may still be writing to the trace at `path`: one that runs here, or one of
     another host, a container too, whose end is not recorded.

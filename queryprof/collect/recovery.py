@@ -10,7 +10,13 @@ from time import sleep, time_ns
 
 from queryprof.collect.collection import beside_trace, recover
 from queryprof.collect.keep import write_trace
-from queryprof.collect.output_path import JOURNAL, beside, is_written, with_process
+from queryprof.collect.output_path import (
+    JOURNAL,
+    beside,
+    is_written,
+    with_process,
+    without_process,
+)
 from queryprof.collect.part_files import files_of, of_process
 from queryprof.errors import TraceError
 from queryprof.region.identity import identity_of, trace_of
@@ -188,7 +194,10 @@ def open_living(path: str, files: ExitStack) -> Mapping[Identity, list[Region]]:
 def _found_living(path: str) -> Iterator[tuple[Identity, list[str]]]:
     """The identity and the paths of each process."""
     known = set()
-    for found in [*regions_of(path), *_newest_first(checkpoints_of(path))]:
+    # A process's regions are found by the path of the first one's trace.
+    families = dict.fromkeys((path, without_process(path)))
+    copies = _newest_first([copy for one in families for copy in checkpoints_of(one)])
+    for found in [*(region for one in families for region in regions_of(one)), *copies]:
         try:
             with opened_region(found) as region:
                 is_undecided = is_living(region) is None and os.path.exists(path)

@@ -18,6 +18,7 @@ import pytest
 from queryprof.analysis.baseline import figures_from
 from queryprof.analysis.deviations import Deviation, unstable
 from queryprof.analysis.rules import Rules
+from queryprof.analysis.units import counted
 from queryprof.errors import BaselineError, QueryprofError
 from queryprof.pytest_plugin.baseline_file import Tests, read_baseline
 from queryprof.report.text.causes import cut, tests_in_words
@@ -52,7 +53,8 @@ class Verification:
     def lines(self) -> list[str]:
         """The unstable statements, each once, with its tests."""
         if self.is_stable:
-            return [f"a second run executed the same: {self.tests:,} tests are stable"]
+            are = "is" if self.tests == 1 else "are"
+            return [f"a second run executed the same: {counted(self.tests, 'test')} {are} stable"]
         lines = []
         if self.missing:
             lines.append(

@@ -253,10 +253,10 @@ def place_of_process() -> str:
 
 
 def is_in_an_environment(directory: str) -> bool:
-    """Whether a running process has the directory's path in its environment. Those of other users
-    cannot be read and do not count.
+    """Whether a running process has the directory's path at the end of a variable of its
+    environment (QUERYPROF_RUNNER). Those of other users cannot be read and do not count.
     """
-    wanted = b"=" + os.fsencode(directory) + b"/\0"
+    wanted = b":" + os.fsencode(directory) + b"/\0"
     for pid in filter(str.isdigit, names_in("/proc")):
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:

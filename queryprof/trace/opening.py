@@ -46,7 +46,12 @@ def connect(path: str) -> sqlite3.Connection:
     try:
         found = os.stat(real if path else "")  # the real path of no name is this directory
         if not stat.S_ISREG(found.st_mode):
-            raise TraceError(f"{path}: cannot be read: {what_is(found)}")
+            advice = (
+                f"; its traces together: queryprof merge ALL.qprof {path}"
+                if stat.S_ISDIR(found.st_mode)
+                else ""
+            )
+            raise TraceError(f"{path}: cannot be read: {what_is(found)}{advice}")
         if not is_sqlite(real):
             raise TraceError(f"{path}: is no queryprof trace")
         mode = mode_without_changes(real)

@@ -106,6 +106,27 @@ def test_a_killed_runner(queryprof: Run, script: Script) -> None:
     assert not queryprof("report", "x.qprof").stderr
 
 
+def test_a_killed_runner_s_directory_waits_for_its_command(queryprof: Run, script: Script) -> None:
+    """As long as a process of the command runs, which may start further Pythons."""
+    path = script("work(5)\n")
+    later = script("work(7)\n").rename("later.py")
+    path = script("work(5)\n")
+    python = sys.executable
+    shell = f"{python} {path}; echo 1; until [ -e end ]; do sleep 0.01; done; {python} {later}; touch ended"
+    command = [str(QUERYPROF), "run", "-o", "x.qprof", "sh", "-c", shell]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout
+        run.stdout.readline()
+        run.kill()
+        run.wait()
+        assert asked() == 5
+        Path("end").touch()
+        while not Path("ended").exists():
+            time.sleep(0.01)
+    queryprof("report", "x.qprof")
+    assert asked() == 12
+
+
 def test_two_interrupts(script: Script) -> None:
     """Who presses Ctrl-C again while the trace is made has it none the less."""
     path = script("work(5)\nprint(1, flush=True)\nwhile True: work(5)\n")

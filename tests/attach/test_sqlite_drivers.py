@@ -86,7 +86,7 @@ class Told(NamedTuple):
         """The row of the table; calls and fetched rows are exact, or the test has failed."""
         known = ["exact", "exact"]
         known += ["exact" if n else "unknown" for n in (self.changed, self.vm_steps)]
-        known += ["asked" if self.plans else "not asked"]
+        known += ["read" if self.plans else "not read"]
         return f"| `{package}` | {' | '.join(known)} |"
 
 

@@ -234,3 +234,28 @@ def test_jinja_s_templates(tmp_path: Path) -> None:
 )
 def test_the_fix_names_the_place(library: str, note: str, words: str, place: str) -> None:
     assert loaded_before(library, note) == words + place
+
+
+CALLED = """
+import sqlite3, sys
+import jinja2
+connection = sqlite3.connect(":memory:")
+environment = jinja2.Environment(loader=jinja2.FileSystemLoader("templates"))
+query = lambda number: connection.execute("SELECT ?", (number,)).fetchone()[0]
+print(environment.get_template("jinja.html").render(query=query, numbers=range(40)))
+"""
+
+
+def test_a_function_that_a_template_calls(tmp_path: Path) -> None:
+    """Its line is the template's, not that of the code which Jinja has made of it."""
+    pytest.importorskip("jinja2")
+    (tmp_path / "templates").mkdir()
+    text = "{% macro show(n) %}\n  {{ query(n) }}\n{% endmacro %}\n\n{% for n in numbers %}\n{{ show(n) }}{% endfor %}"
+    (tmp_path / "templates" / "jinja.html").write_text(text)
+    (tmp_path / "app.py").write_text(CALLED)
+    command = [sys.executable, "-m", "queryprof", "run", "--no-report", "-o", "t.qprof", "app.py"]
+    subprocess.run(command, capture_output=True, text=True, check=True)
+    profile = read_profile("t.qprof")
+    (path,) = {one.path for one in profile.aggregates if one.statement == "SELECT ?"}
+    lines = [frame.line for frame in path if frame.file.endswith("jinja.html")]
+    assert lines == [2, 6]

@@ -111,7 +111,7 @@ def test_the_overview_says_what_is_not_known() -> None:
     )
     cautions = " ".join(overview_of(profile).cautions)
     for word in (
-        "process 101 was killed",
+        "process 101 was ended by a signal",
         "7 executions are under (other)",
         "of 2 executions are unknown",
         "unknown: no",

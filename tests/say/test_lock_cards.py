@@ -155,3 +155,25 @@ def test_a_transaction_that_no_call_waited_for_hides_no_cause() -> None:
     )
     waited = _with_consequence(own, Consequence(replace(held, doubt=""), False))
     assert waited.category == "long_transaction"
+
+
+def test_a_helper_that_holds_and_waits_is_named_by_its_callers() -> None:
+    """Two callers of one helper are two holders; the lines are those of the callers."""
+    helper = Frame("run", "/app/db.py", 9)
+    save, load = Frame("save", "/app/a.py", 20), Frame("load", "/app/b.py", 24)
+    used = [
+        aggregate(f"SELECT {name} FROM t{number}", (helper, caller))
+        for number, caller in enumerate((save, load) * 4)
+        for name in ("a", "b")
+    ]
+    taken = aggregate("BEGIN IMMEDIATE", (helper, save), ns=200 * MS, count=4)
+    held = replace(hold(1, 5), path=(helper, save), end_path=(helper, save))
+    holds = replace(event("write", 1, 0, 50), path=(helper, save), end_path=(helper, save))
+    waits = replace(event("wait", 2, 0, 50), path=(helper, load))
+    profile = replace(profile_of(*used, taken), lock_holds=(held,), lock_events=(holds, waits))
+    (found,) = [
+        one for one in findings(profile) if "lock" in one.category or "trans" in one.category
+    ]
+    assert found.site.frame == save
+    assert any("b.py:24" in line for line in found.evidence)
+    assert any("until COMMIT in line 20" in line for line in found.evidence)

@@ -46,8 +46,8 @@ def outlier(program: Program) -> Iterator[Finding | None]:
                         " or less"
                     ),
                 ),
-                "Look at that one execution (queryprof report --show slowest): its parameters, a lock, a"
-                " cache that was cold.",
+                "Look at that one execution (queryprof report --show slowest): its parameters, a"
+                " lock, a cache that was cold.",
                 doubt="The next run may not have it.",
                 most=Severity.MEDIUM,
             )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from queryprof.analysis.call_sites import call_site
+from queryprof.analysis.call_sites import Function, call_site
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.libraries import BEGIN_IMMEDIATE, NO_LIBRARY
 from queryprof.analysis.findings.program import Program
 from queryprof.analysis.holds import Holders, own_code, sum_of
 from queryprof.analysis.overview import UNKNOWN_STATEMENT
 from queryprof.analysis.units import count, counted, duration, percent, shortened, size
-from queryprof.model import CallPath, LockEvent, LockHold
+from queryprof.model import CallPath, Frame, LockEvent, LockHold
 
 WAITED_NS = 10_000_000
 OWN_CODE = 0.5
@@ -84,12 +84,14 @@ class _Waits:
     places: set[tuple[str, CallPath]] = field(default_factory=set)
     has_readers: bool = False
 
-    def add(self, wait: LockEvent, ns: int) -> None:
-        """Adds a wait, of which so much was for this holder, in one hold or in several."""
+    def add(self, wait: LockEvent, site: Frame | None, ns: int) -> None:
+        """Adds a wait at a call site, of which so much was for this holder, in one hold or in
+        several.
+        """
         self.count += 1
         self.ns += ns
         self.longest_ns = max(self.longest_ns, ns)
-        self.waiters.add(_named(wait))
+        self.waiters.add(_named(wait, site))
         self.places.add((wait.statement, wait.path[:1]))
         is_reader = wait.statement.lstrip().upper().startswith(("SELECT", "WITH"))
         self.has_readers = self.has_readers or is_reader or self.holder.kind == "read"
@@ -106,17 +108,17 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
     for wait in waits:
         of_wait: dict[tuple[str, object, object], int] = {}
         for holder, ns in holders.of(wait):
-            key = (holder.statement, holder.path[:1], holder.end_path[:1])
+            key = (holder.statement, _at(holder.path, helpers), _at(holder.end_path, helpers))
             caused.setdefault(key, _Waits(holder))
             of_wait[key] = of_wait.get(key, 0) + ns
         for cause, held_ns in of_wait.items():
             waited_ns = min(held_ns, wait.duration_ns)
-            caused[cause].add(wait, waited_ns)
+            caused[cause].add(wait, _at(wait.path, helpers), waited_ns)
             known_ns += waited_ns
     for found in caused.values():
         if found.ns < WAITED_NS:
             continue
-        hold = _sums_of(found.holder, program.report.lock_holds)
+        hold = _sums_of(found.holder, program.report.lock_holds, helpers)
         own = own_code(hold)
         is_work = own is not None and own * hold.total_ns >= OTHER_WORK_NS * hold.count
         long = is_work and own is not None and own >= OWN_CODE
@@ -138,7 +140,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
                     f" most {duration(found.longest_ns)}): {', '.join(sorted(found.waiters)[:3])}"
                 ),
                 *_failed(program, found),
-                _held(hold),
+                _held(hold, helpers),
             ),
             (
                 "Make it faster: it reads for so long, and keeps writers from committing"
@@ -237,7 +239,7 @@ def _long_holds(program: Program, reported: set[str]) -> Iterator[Consequence]:
                     hold.statement,
                     site,
                     hold.total_ns * own,
-                    (_held(hold),),
+                    (_held(hold, program.report.helpers),),
                     "Do the other work before BEGIN or after COMMIT: who writes meanwhile would"
                     " wait.",
                     most=Severity.LOW,
@@ -320,20 +322,23 @@ def lock_upgrade(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def _named(event: LockEvent) -> str:
-    frame = event.path[0] if event.path else None
+def _at(path: CallPath, helpers: frozenset[Function]) -> Frame | None:
+    return call_site(path, helpers).frame
+
+
+def _named(event: LockEvent, frame: Frame | None) -> str:
     where = f" {frame.file.rpartition('/')[2]}:{frame.line}" if frame else ""
     return f"{shortened(event.statement, 60)}{where}"
 
 
-def _sums_of(event: LockEvent, holds: Iterable[LockHold]) -> LockHold:
+def _sums_of(event: LockEvent, holds: Iterable[LockHold], helpers: frozenset[Function]) -> LockHold:
     """The sums of the holds like an event, of all threads and spans."""
-    place = event.statement, event.path[:1], event.end_path[:1], event.kind, event.database
-    same = [
-        hold
-        for hold in holds
-        if (hold.statement, hold.path[:1], hold.end_path[:1], hold.kind, hold.database) == place
-    ]
+
+    def place(one: LockEvent | LockHold) -> tuple[object, ...]:
+        sites = _at(one.path, helpers), _at(one.end_path, helpers)
+        return one.statement, one.kind, one.database, sites
+
+    same = [hold for hold in holds if place(hold) == place(event)]
     if same:
         return sum_of(same, same[0])
     return LockHold(
@@ -355,12 +360,12 @@ def _sums_of(event: LockEvent, holds: Iterable[LockHold]) -> LockHold:
     )
 
 
-def _held(hold: LockHold) -> str:
+def _held(hold: LockHold, helpers: frozenset[Function]) -> str:
     own = own_code(hold)
     meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
     if hold.changed_rows:
         meanwhile += f"; its thread changed {counted(hold.changed_rows, 'row')} meanwhile"
-    ended = hold.end_path[0] if hold.end_path else None
+    ended = _at(hold.end_path, helpers)
     until = f", until {shortened(hold.end_statement, 40)} in line {ended.line}" if ended else ""
     return (
         f"it held the {hold.kind} lock {counted(hold.count, 'time')}, {duration(hold.total_ns)} in"

@@ -10,6 +10,7 @@
 #include "runtime/turn.h"
 #include "stacks/frames.h"
 #include "stacks/line_tables.h"
+#include "stacks/template_lines.h"
 
 enum {
     CODES = 16384,  /* code objects known */
@@ -19,7 +20,8 @@ enum {
 enum { RECENT_CODES = 128 };
 
 typedef struct {
-    PyCodeObject *code; /* owned */
+    PyCodeObject *code;       /* owned */
+    PyObject *template_lines; /* owned, of a template's code; else NULL */
     uint8_t kind;
     bool is_guess;         /* without its globals */
     qp_line_search search; /* of the table's entry alone */
@@ -110,6 +112,7 @@ void qp_code_lines_clear(void)
     PyCodeObject **dropped = qp_allocate(count, sizeof *dropped);
     for (uint32_t i = 0; dropped && i < count; i++) {
         dropped[i] = table.codes[i].code;
+        Py_CLEAR(table.codes[i].template_lines); /* a text: that runs nothing */
     }
     for (uint32_t i = 0; dropped && i < count; i++) {
         Py_DECREF((PyObject *)dropped[i]);
@@ -157,6 +160,7 @@ static known_code *find_in_table(PyCodeObject *code, PyObject *globals)
     known_code *added = &table.codes[table.code_count];
     added->kind = (uint8_t)qp_code_classify(code, globals);
     added->code = (PyCodeObject *)Py_NewRef((PyObject *)code);
+    added->template_lines = Py_XNewRef(qp_template_lines(code, globals));
     added->search = (qp_line_search){0};
     added->is_guess = !globals && qp_code_is_generated(code);
     table.code_index.slots[slot] = ++table.code_count;
@@ -216,11 +220,14 @@ static uint32_t make_line(PyCodeObject *code, int instruction)
     int line = instruction == QP_NO_INSTRUCTION
                    ? 0
                    : qp_line_search_for(code, instruction, known ? &known->search : &none);
+    uint32_t shown = line > 0 ? (uint32_t)line : 0;
+    bool is_template = known && known->template_lines;
     const qp_line_row row = {.function = qp_text_of_str(code->co_qualname),
                              .file = qp_text_of_str(code->co_filename),
-                             .line = line > 0 ? (uint32_t)line : 0,
+                             .line = is_template ? qp_template_line(known->template_lines, shown)
+                                                 : shown,
                              .kind = known ? known->kind : QP_CODE_LIBRARY,
-                             .first_line = first_line_of(code)};
+                             .first_line = is_template ? 0 : first_line_of(code)};
     return add_line(&row);
 }
 

@@ -11,7 +11,7 @@ from queryprof.analysis.units import average
 SEPARATOR = "or, with another schema or database:"
 
 
-UNKNOWN_PLAN = "(unknown)"
+UNKNOWN_PLAN = "(unknown: plans are read of sqlite3's statements)"
 
 
 def marked_steps(plans: Iterable[Steps], mark: Mark | None) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,16 @@
+/* Lines of Jinja2's templates. It compiles a template to code whose file is the template, and whose
+ * lines are those of the Python that it has written; debug_info in its globals has both, as
+ * "1=10&4=17": line 1 of the template is line 10 of that, in rising order
+ * (https://jinja.palletsprojects.com/en/stable/api/#jinja2.Environment.compile).
+ */
+#pragma once
+
+#include <Python.h>
+#include <stdint.h>
+
+/* The debug_info of a template's code (borrowed from the globals), or NULL: it is other code.
+ * Raises nothing. */
+PyObject *qp_template_lines(const PyCodeObject *code, PyObject *globals);
+
+/* The template's line for one of its code's; 0: unknown. */
+uint32_t qp_template_line(PyObject *debug_info, uint32_t line);
