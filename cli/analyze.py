@@ -121,7 +121,7 @@ def _text(
 
         return findings_json(shown, (*report.overview.cautions, *unknown), accepted, advice)
     if form == "sql" and advice:
-        from queryprof.report.findings.migration import migration
+        from queryprof.report.findings.sql_script import migration
 
         return migration(advice)
     if form == "markdown":

@@ -12,7 +12,7 @@ from queryprof.cli.output import output_to_reader
 from queryprof.errors import QueryprofError
 
 if TYPE_CHECKING:
-    from queryprof.analysis.changes import Change, Comparison, StatementChange
+    from queryprof.analysis.comparison_result import Change, Comparison, StatementChange
     from queryprof.report.places import Places
 
 EXIT_REGRESSION = 1
@@ -92,8 +92,8 @@ def print_verdict(
     form: str,
 ) -> None:
     """Compares trace files, prints the changes, and exits with 1 when something got worse."""
-    from queryprof.analysis.changes import Tolerance
     from queryprof.analysis.comparison import compare, measured_nothing, regressions
+    from queryprof.analysis.comparison_result import Tolerance
     from queryprof.collect.reader import read_profile
     from queryprof.report.places import Places
 

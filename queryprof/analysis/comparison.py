@@ -12,7 +12,7 @@ from os.path import basename
 from statistics import fmean
 
 from queryprof.analysis.call_sites import CallSite, Function, call_site, find_helpers
-from queryprof.analysis.changes import (
+from queryprof.analysis.comparison_result import (
     LONGEST_COURSE,
     Change,
     Comparison,
@@ -23,11 +23,11 @@ from queryprof.analysis.changes import (
     Tolerance,
     Verdict,
 )
-from queryprof.analysis.comparer import IO, LOOPS, RUN, STATEMENT, WHOLE, Comparer
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.plans import plans_by_statement
 from queryprof.analysis.random_names import fold_random
 from queryprof.analysis.totals import add_up, group_by
+from queryprof.analysis.verdicts import IO, LOOPS, RUN, STATEMENT, WHOLE, Comparer
 from queryprof.model import Aggregate, Profile
 from queryprof.operations import STATEMENT_OPERATIONS
 

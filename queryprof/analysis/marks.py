@@ -11,8 +11,8 @@ import itertools
 import re
 from dataclasses import dataclass
 
+from queryprof.analysis.baseline_rules import SCANNED_ROWS
 from queryprof.analysis.plans import Steps, signs_of
-from queryprof.analysis.rules import SCANNED_ROWS
 from queryprof.analysis.totals import Totals
 from queryprof.sql.clauses import clauses_of
 

@@ -114,8 +114,8 @@ def _cautions(profile: Profile) -> list[str]:
     if killed := [p for p in unended if p.pid not in profile.running]:
         cautions.append(
             f"{_named(killed, 'was', 'were')} ended by a signal, left by os._exit, in another"
-            " container, or still running when the trace was made: all that was executed is here but a call in"
-            " progress; run times, and what threads used, are the least"
+            " container, or still running when the trace was made: all that was executed is here"
+            " but a call in progress; run times, and what threads used, are the least"
         )
     folded = sum(p.folded_statements for p in processes)
     if folded:

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from queryprof.analysis.baseline import (
+from queryprof.analysis.baseline_deviations import deviations
+from queryprof.analysis.baseline_figures import (
     Figures,
     TestFigures,
     count_queries,
@@ -24,8 +25,7 @@ from queryprof.analysis.baseline import (
     fold_names,
     numbers_of,
 )
-from queryprof.analysis.deviations import deviations
-from queryprof.analysis.rules import REPEATS, Rules
+from queryprof.analysis.baseline_rules import REPEATS, Rules
 from queryprof.core.settings import read_settings
 from queryprof.errors import QueryprofError
 from queryprof.model import LockTime, Step

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from queryprof.analysis.baseline import TestFigures, add_figures, count_queries
+from queryprof.analysis.baseline_figures import TestFigures, add_figures, count_queries
 from queryprof.report.text.failures import budget_message
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from queryprof.analysis.rules import IGNORED, REPEATS, SCANNED_ROWS, Rules
+from queryprof.analysis.baseline_rules import IGNORED, REPEATS, SCANNED_ROWS, Rules
 from queryprof.analysis.units import counted
 from queryprof.core import _core
 from queryprof.core.settings import read_settings
@@ -22,7 +22,7 @@ from queryprof.region.changes import Changes, Part
 from queryprof.session import session
 
 if TYPE_CHECKING:
-    from queryprof.analysis.baseline import TestFigures
+    from queryprof.analysis.baseline_figures import TestFigures
     from queryprof.pytest_plugin.gate import Gate, TestRecord
     from queryprof.pytest_plugin.queries import Queries
 

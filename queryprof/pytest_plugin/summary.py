@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from queryprof.analysis.rules import REPEATS
+from queryprof.analysis.baseline_rules import REPEATS
 from queryprof.analysis.units import duration
 from queryprof.report.inert import visible
 

@@ -15,9 +15,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from queryprof.analysis.baseline import figures_from
-from queryprof.analysis.deviations import Deviation, unstable
-from queryprof.analysis.rules import Rules
+from queryprof.analysis.baseline_deviations import Deviation, unstable
+from queryprof.analysis.baseline_figures import figures_from
+from queryprof.analysis.baseline_rules import Rules
 from queryprof.analysis.units import counted
 from queryprof.errors import BaselineError, QueryprofError
 from queryprof.pytest_plugin.baseline_file import Tests, read_baseline

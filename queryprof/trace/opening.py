@@ -14,7 +14,8 @@ from queryprof.errors import TraceError
 from queryprof.given_file import what_is
 from queryprof.trace.checked_rows import CheckedTrace, reading, refuse_other_objects
 from queryprof.trace.header import address, is_sqlite, mode_without_changes
-from queryprof.trace.schema import APPLICATION_ID, SCHEMA_VERSION, migration
+from queryprof.trace.migration import migration
+from queryprof.trace.schema import APPLICATION_ID, SCHEMA_VERSION
 
 JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 """At the end of a journal that names a further one, of several databases."""

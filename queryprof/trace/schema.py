@@ -1,4 +1,4 @@
-"""The trace file's schema as SQL, made of its tables, and how older versions become this one.
+"""The trace file's schema as SQL, made of its tables.
 
 A trace is a SQLite file. Every column names its unit; all times are nanoseconds, all instants
 nanoseconds since 1970 (Unix time). Sums of different traces add up, so a merge is exact. What a
@@ -31,7 +31,7 @@ def create(table: Table, version: int = SCHEMA_VERSION) -> str:
     ]
     for column in [column for column in table.columns if column.since <= version]:
         is_primary = is_numbered and column.role == KEY
-        lines.append((_declared(column) + " PRIMARY KEY" * is_primary, column.meaning))
+        lines.append((declared(column) + " PRIMARY KEY" * is_primary, column.meaning))
     names = ", ".join(table.key)
     if names and not is_numbered:
         lines.append((f"{'UNIQUE' if table.has_id else 'PRIMARY KEY'} ({names})", ""))
@@ -47,20 +47,8 @@ def create(table: Table, version: int = SCHEMA_VERSION) -> str:
     )
 
 
-def migration(version: int) -> str:
-    """The SQL that makes a trace of the version before one of this version."""
-    added = [
-        f"ALTER TABLE {table.name} ADD COLUMN {_declared(column)}"
-        f"{'' if column.is_optional else ' DEFAULT 0'};"
-        for table in TABLES
-        for column in table.columns
-        if column.since == version
-    ]
-    created = [create(table, version) for table in TABLES if table.since == version]
-    return "\n".join([*created, *added])
-
-
-def _declared(column: Column) -> str:
+def declared(column: Column) -> str:
+    """A column in SQL."""
     present = "" if column.is_optional else " NOT NULL"
     refers = f" REFERENCES {column.reference} (id)" if column.name.endswith("_id") else ""
     return f"{column.name} {column.sql_type}{present}{refers}"

@@ -22,8 +22,8 @@ from say.by_hand import aggregate, json_of, process
 
 import queryprof as qp
 from conftest import EXAMPLES
-from queryprof.analysis.changes import Comparison
 from queryprof.analysis.comparison import compare
+from queryprof.analysis.comparison_result import Comparison
 from queryprof.analysis.report import Report
 from queryprof.model import (
     Cause,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from say.test_hostile_names import CONTROL, FUZZED, NAMES, comparisons, profile_of
 
-from queryprof.analysis.baseline import Figures, Site
+from queryprof.analysis.baseline_deviations import Deviation
+from queryprof.analysis.baseline_figures import Figures, Site
 from queryprof.analysis.comparison import compare, regressions
-from queryprof.analysis.deviations import Deviation
 from queryprof.cli.compare import GATES
 from queryprof.errors import QueryprofError
 from queryprof.model import (

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryprof.analysis.baseline import Figures, fold_names
-from queryprof.analysis.deviations import deviations, unstable
+from queryprof.analysis.baseline_deviations import deviations, unstable
+from queryprof.analysis.baseline_figures import Figures, fold_names
+from queryprof.analysis.baseline_rules import Rules
 from queryprof.analysis.random_names import fold_random
 from queryprof.analysis.renamed import pair_renamed, structure_of
-from queryprof.analysis.rules import Rules
 
 pytestmark = pytest.mark.once
 

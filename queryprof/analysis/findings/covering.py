@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from queryprof.analysis.baseline_rules import SCANNED_ROWS
 from queryprof.analysis.findings import shares
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.groups import Group
@@ -20,7 +21,6 @@ from queryprof.analysis.findings.selectivity import (
 )
 from queryprof.analysis.findings.work import ONCE
 from queryprof.analysis.plans import Steps, signs_of
-from queryprof.analysis.rules import SCANNED_ROWS
 from queryprof.analysis.units import average, counted, rows_of_scan
 from queryprof.analysis.units import rows as rows_of
 

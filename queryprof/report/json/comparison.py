@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from queryprof.analysis import changes
+from queryprof.analysis import comparison_result as changes
 from queryprof.report.json.writing import document_pieces, made, shape_of, shaped
 
 Verdict = Literal["better", "worse", "same", "unclear"]

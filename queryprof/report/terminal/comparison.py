@@ -7,7 +7,7 @@ from typing import TextIO
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
-from queryprof.analysis.changes import Change, Comparison, StatementChange, Verdict
+from queryprof.analysis.comparison_result import Change, Comparison, StatementChange, Verdict
 from queryprof.analysis.units import average
 from queryprof.report.places import Places
 from queryprof.report.terminal.comparison_chart import side_by_side

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
-from queryprof.analysis.baseline import TestFigures
-from queryprof.analysis.deviations import Deviation
+from queryprof.analysis.baseline_deviations import Deviation
+from queryprof.analysis.baseline_figures import TestFigures
 from queryprof.analysis.units import duration, percent
 from queryprof.model import BASELINE_FIGURES, LockTime, Step
 from queryprof.report.inert import visible

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from queryprof.analysis.baseline_rules import SCANNED_ROWS, Rules
 from queryprof.analysis.call_sites import Function, call_site, find_helpers
 from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
 from queryprof.analysis.random_names import fold_random
-from queryprof.analysis.rules import SCANNED_ROWS, Rules
 from queryprof.analysis.totals import group_by
 from queryprof.model import BASELINE_FIGURES, Aggregate, Frame, Plan
 from queryprof.operations import STATEMENT_OPERATIONS

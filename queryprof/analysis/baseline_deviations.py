@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from queryprof.analysis.baseline import Figures, TestFigures
+from queryprof.analysis.baseline_figures import Figures, TestFigures
+from queryprof.analysis.baseline_rules import Rules
 from queryprof.analysis.plans import worse_plans
 from queryprof.analysis.renamed import pair_renamed, replaced_by
-from queryprof.analysis.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)

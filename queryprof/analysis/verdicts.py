@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from queryprof.analysis.bootstrap import ratio_interval
-from queryprof.analysis.changes import Change, Tolerance, Verdict
+from queryprof.analysis.comparison_result import Change, Tolerance, Verdict
 from queryprof.analysis.totals import Totals
 from queryprof.model import Profile
 
