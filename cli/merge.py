@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import click
 
@@ -21,23 +22,37 @@ def _others(traces: list[str], given: str, output: str) -> list[str]:
 @click.command()
 @click.argument("output", type=click.Path())
 @click.argument("inputs", type=click.Path(), nargs=-1, required=True)
+@click.option(
+    "--collapse",
+    "collapses",
+    is_flag=True,
+    help="Adds up threads of one name of all processes, and lists the first 1,000 processes.",
+)
 @click.option("--force", is_flag=True, help="Replaces OUTPUT also where there is one input.")
-def merge(output: str, inputs: tuple[str, ...], force: bool) -> None:
+def merge(output: str, inputs: tuple[str, ...], collapses: bool, force: bool) -> None:
     """Adds up the traces INPUTS... into OUTPUT.
 
     An input may be a directory, of which it is all traces, or a pattern: 'app-*.qprof'.
+    Of traces of many processes --collapse makes one that is read as fast as one of them.
     """
+    from queryprof.cli.output import print_message
     from queryprof.cli.progress import progress
     from queryprof.collect.given_traces import traces_of
+    from queryprof.collect.leftovers import Leftovers
     from queryprof.collect.merge import merge_traces
-    from queryprof.collect.reader import opened
+    from queryprof.collect.reader import opened_beside
 
+    traces = [trace for given in inputs for trace in _others(traces_of(given), given, output)]
     is_there = os.path.isfile(output) and os.path.getsize(output) > 0
-    if is_there and len(inputs) == 1 and not force and not _is_same(output, inputs[0]):
+    if is_there and len(traces) == 1 and not force and not _is_same(output, traces[0]):
         raise QueryprofError(
             f"{output}: is there, and there is one input: write a new name first (queryprof merge"
             f" ALL.qprof {output} {inputs[0]}); --force replaces it"
         )
-    traces = [trace for given in inputs for trace in _others(traces_of(given), given, output)]
+    leftovers = Leftovers()
     with progress("merging", len(traces)) as step:
-        merge_traces(output, traces, step, opened)
+        merge_traces(output, traces, step, lambda path: opened_beside(path, leftovers), collapses)
+    times = Counter(map(os.path.realpath, traces))
+    twice = sorted(one for one, count in times.items() if count > 1)
+    if twice:
+        print_message(f"added more than once, as it was given: {', '.join(twice[:3])}")

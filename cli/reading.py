@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 SHOWN = 3
 """Names of files in a line."""
 
+MANY_PROCESSES, MANY_SUMS = 100, 200_000
+"""Of a trace with more of both, a collapsed one says as much and is read at once."""
+
 
 def read_whole(path: str) -> Profile:
     """The profile of the trace at `path`, for a command that ends soon. Raises TraceError."""
@@ -30,6 +33,13 @@ def read_whole(path: str) -> Profile:
         )
     gc.disable()  # a large trace is 100,000 objects that all stay to the end
     profile = read_profile(path)
+    if profile.process_count > MANY_PROCESSES and len(profile.aggregates) > MANY_SUMS:
+        click.echo(
+            f"queryprof: {profile.process_count:,} processes with {len(profile.aggregates):,} sums:"
+            f" queryprof merge --collapse SMALL.qprof {visible(path)} makes of them what is read as"
+            " fast as one",
+            err=True,
+        )
     others = others_of(path, min((p.start_unix_ns for p in profile.processes), default=0))
     if others:
         click.echo(f"queryprof: {visible(_not_in(path, others))}", err=True)

@@ -63,12 +63,8 @@ def overview_of(profile: Profile) -> Overview:
     database_ns = self_ns_of(aggregates)
     calls = sum([a.count for a in aggregates])
     executed = [a.count for a in aggregates if a.operation in STATEMENT_OPERATIONS]
-    run_ns = (
-        max(p.end_unix_ns for p in processes) - min(p.start_unix_ns for p in processes)
-        if processes
-        else 0
-    )
-    process_ns = sum(p.wall_ns for p in processes)
+    start_unix_ns, end_unix_ns = profile.span_unix_ns
+    process_ns = profile.process_ns
     calls_by_process: dict[int, int] = {}
     for aggregate in aggregates:
         number = aggregate.thread.process_id
@@ -79,8 +75,8 @@ def overview_of(profile: Profile) -> Overview:
     statements = {a.statement for a in aggregates if a.count and not a.statement.startswith("(")}
     return Overview(
         command=processes[0].argv if processes else (),
-        processes=len(processes),
-        run_ns=run_ns,
+        processes=profile.process_count,
+        run_ns=end_unix_ns - start_unix_ns,
         process_ns=process_ns,
         database_ns=database_ns,
         database_share=database_ns / process_ns if process_ns else 0.0,
@@ -102,21 +98,9 @@ def _named(processes: Sequence[Process], one: str, several: str) -> str:
     return f"processes {', '.join(str(process.pid) for process in processes[:5])}{more} {several}"
 
 
-def _cautions(profile: Profile) -> list[str]:
+def _for_want_of_room(processes: Sequence[Process]) -> list[str]:
+    """What was left out, or put together, by a process with more than queryprof keeps apart."""
     cautions = []
-    processes = profile.processes
-    unended = [p for p in processes if not p.clean_end]
-    if running := [p for p in unended if p.pid in profile.running]:
-        cautions.append(
-            f"{_named(running, 'is', 'are')} still running: this is what was executed so far,"
-            " without calls that go on"
-        )
-    if killed := [p for p in unended if p.pid not in profile.running]:
-        cautions.append(
-            f"{_named(killed, 'was', 'were')} ended by a signal, left by os._exit, in another"
-            " container, or still running when the trace was made: all that was executed is here"
-            " but a call in progress; run times, and what threads used, are the least"
-        )
     folded = sum(p.folded_statements for p in processes)
     if folded:
         cautions.append(
@@ -135,6 +119,30 @@ def _cautions(profile: Profile) -> list[str]:
             f"{unasked:,} questions for query plans were left out: 1/64 of the time was spent, or"
             " there was no room"
         )
+    return cautions
+
+
+def _cautions(profile: Profile) -> list[str]:
+    cautions = []
+    processes = profile.processes
+    unended = [p for p in processes if not p.clean_end]
+    if running := [p for p in unended if p.pid in profile.running]:
+        cautions.append(
+            f"{_named(running, 'is', 'are')} still running: this is what was executed so far,"
+            " without calls that go on"
+        )
+    if killed := [p for p in unended if p.pid not in profile.running]:
+        cautions.append(
+            f"{_named(killed, 'was', 'were')} ended by a signal, left by os._exit, in another"
+            " container, or still running when the trace was made: all that was executed is here"
+            " but a call in progress; run times, and what threads used, are the least"
+        )
+    if profile.more:
+        cautions.append(
+            f"{profile.more.count:,} more processes ended by themselves: they are in all sums, and"
+            " not listed"
+        )
+    cautions += _for_want_of_room(processes)
     cautions += _unknown_calls(profile)
     cautions += _endless_spans(profile)
     cautions += [

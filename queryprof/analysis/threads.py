@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from queryprof.model import Profile, ThreadUsage
+from queryprof.model import Profile, Thread, ThreadUsage
+
+
+def process_names(profile: Profile) -> Callable[[Thread], str]:
+    """Names a thread's process: "process 12"; "": there is one process, or the thread is of
+    several.
+    """
+    pids = {process.id: process.pid for process in profile.processes}
+    if profile.process_count == 1:
+        return lambda _: ""
+    return lambda of: f"process {pids[of.process_id]}" if of.process_id in pids else ""
+
+
+def named_thread(name: str, process: str) -> str:
+    """A thread's name, with its process where that has a name."""
+    return f"{name} ({process})" if process else name
 
 
 def usage_by_name(profile: Profile) -> Mapping[str, ThreadUsage]:
     """What the threads used, by their names in the report: with the process where there are
     several.
     """
-    pids = {process.id: process.pid for process in profile.processes}
-    many = len(pids) > 1
+    process_of = process_names(profile)
     return {
-        f"{u.thread.name} (process {pids[u.thread.process_id]})" if many else u.thread.name: u
+        named_thread(u.thread.name, process_of(u.thread)): u
         for u in sorted(profile.thread_usage, key=lambda u: -(u.user_ns + u.system_ns))
     }
 

@@ -44,8 +44,7 @@ def timeline_of(profile: Profile, most: int) -> Timeline:
     width_ns = profile.timeline_width_ns
     if not profile.timeline or not width_ns or not profile.processes:
         return Timeline(0, ())
-    start_ns = min(process.start_unix_ns for process in profile.processes)
-    end_ns = max(process.end_unix_ns for process in profile.processes)
+    start_ns, end_ns = profile.span_unix_ns
     first = min(start_ns, *(one.start_unix_ns for one in profile.timeline)) // width_ns
     last = max(end_ns - 1, *(one.start_unix_ns for one in profile.timeline)) // width_ns
     each = -(-(last - first + 1) // most)

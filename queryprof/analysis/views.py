@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from queryprof.analysis.call_sites import NO_PLACE, CallSite, Sites
+from queryprof.analysis.threads import named_thread, process_names
 from queryprof.analysis.totals import SORT_KEYS, Sums, Totals, called_groups, group_by, self_ns_of
 from queryprof.model import Aggregate, Profile
 
@@ -77,12 +78,10 @@ def _top_callers(members: list[Aggregate], sites: Sites, sums: Sums) -> tuple[Ca
 
 
 def _names(profile: Profile, dimension: str, sites: Sites) -> Callable[[Aggregate], Hashable]:
-    many = len(profile.processes) > 1
-    pids = {process.id: process.pid for process in profile.processes}
+    process_of = process_names(profile)
 
     def thread(aggregate: Aggregate) -> str:
-        name = aggregate.thread.name
-        return f"{name} (process {pids[aggregate.thread.process_id]})" if many else name
+        return named_thread(aggregate.thread.name, process_of(aggregate.thread))
 
     def site(aggregate: Aggregate) -> str:
         file, function, line = sites.place(aggregate.path) or NO_PLACE

@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
+from queryprof.collect.collapse import WITH_PROCESS as SINGLE
+from queryprof.collect.collapse import Collapse, add_more
 from queryprof.collect.output_path import is_null, refuse_to_replace
 from queryprof.errors import TraceError
 from queryprof.region.region_files import has_living_region
 from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.opening import opened_file
 from queryprof.trace.ranges import LARGEST_SUM
+from queryprof.trace.schema import MORE_PROCESSES, OF_ALL
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLES
 
@@ -24,6 +27,7 @@ def merge_traces(
     inputs: Iterable[str],
     progress: Callable[[], None] = lambda: None,
     opened: Callable[[str], AbstractContextManager[CheckedTrace]] = opened_file,
+    collapses: bool = False,
 ) -> None:
     """Writes the sum of the traces `inputs` to `output`, which may be one of them.
 
@@ -33,6 +37,8 @@ def merge_traces(
     Args:
         progress: called after each input.
         opened: opens an input.
+        collapses: threads of one name, of all processes, become one, and of processes the first
+            1,000 are listed: for what so many executions have in common.
 
     Raises:
         TraceError: an input is no trace, or the output cannot be written.
@@ -51,14 +57,9 @@ def merge_traces(
     try:
         store = TraceStore(beside)
         try:
-            left = LARGEST_SUM
-            for path in inputs:
-                with opened(path) as source:
-                    add_opened(store, source)
-                left -= source.largest_sum
-                if left < 0:
-                    raise TraceError(f"{path}: its sums are too large to be added to the others")
-                progress()
+            with store.transaction():
+                collapse = Collapse(store) if collapses else None
+                _add_all(store, inputs, progress, opened, collapse)
         finally:
             store.abandon()
         if wanted:
@@ -71,14 +72,45 @@ def merge_traces(
         _remove_directory(temporary)
 
 
-def add_opened(store: TraceStore, source: CheckedTrace) -> None:
+def _add_all(
+    store: TraceStore,
+    inputs: Iterable[str],
+    progress: Callable[[], None],
+    opened: Callable[[str], AbstractContextManager[CheckedTrace]],
+    collapse: Collapse | None,
+) -> None:
+    left = LARGEST_SUM
+    for path in inputs:
+        with opened(path) as source:
+            add_opened(store, source, collapse)
+        left -= source.largest_sum
+        if left < 0:
+            raise TraceError(f"{path}: its sums are too large to be added to the others")
+        progress()
+
+
+def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | None = None) -> None:
     """Adds an open trace to another. Raises TraceError."""
     with store.transaction():
+        settings = dict(source.rows("setting", ("name", "value")))
+        if MORE_PROCESSES[0] in settings:
+            add_more(store, tuple(settings.get(name, 0) for name in MORE_PROCESSES))
         numbers: dict[str, Mapping[Any, int | None]] = {}
+        single: Mapping[Any, int | None] | None = None
         for table in TABLES:
             if table.name == "setting":
                 continue  # it is added with the rows that it belongs to
-            rows = source.resolved(table.name, numbers)
+            known = {**numbers, "thread": single} if single and table.name in SINGLE else numbers
+            rows = source.resolved(table.name, known)
+            if collapse and table.name == "process":
+                found = [(None, None), (OF_ALL, OF_ALL), *collapse.add_processes(rows)]
+                numbers["process"] = source.ids("process", found)
+                continue
+            if collapse and table.name == "thread":
+                threads, of_single = collapse.add_threads(source, rows)
+                numbers["thread"] = source.ids("thread", threads.items())
+                single = source.ids("thread", of_single.items())
+                continue
             if table.name == "stack":
                 rows = ((number, ",".join(map(str, frames))) for number, frames in rows)
             if table.width:
@@ -103,7 +135,8 @@ def _add_numbered(
             yield row[1:]
 
     new = store.add(table, without_number())
-    return source.ids(table, [(None, None), *zip(old, new, strict=True)])
+    others = (OF_ALL, OF_ALL) if table == "process" else (None, None)
+    return source.ids(table, [(None, None), others, *zip(old, new, strict=True)])
 
 
 def _remove_directory(path: str) -> None:

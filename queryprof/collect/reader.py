@@ -10,13 +10,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from queryprof.collect.convert import Conversion
+from queryprof.collect.leftovers import Leftovers
 from queryprof.collect.merge import add_opened
 from queryprof.collect.recovery import bring_in, open_living, recorded_commands, taken_already
 from queryprof.errors import TraceError
 from queryprof.region.region_files import is_living
 from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.loader import load_profile
-from queryprof.trace.opening import connect, of_present_version, opened_as_it_is_now
+from queryprof.trace.opening import (
+    connect,
+    of_present_version,
+    opened_as_it_is_now,
+    opened_file,
+)
 from queryprof.trace.store import TraceStore
 
 TYPE_CHECKING = False
@@ -24,6 +30,13 @@ if TYPE_CHECKING:
     from queryprof.model import Profile
     from queryprof.region.region import Region
     from queryprof.trace.processes import Identity
+
+
+@contextmanager
+def opened_beside(path: str, leftovers: Leftovers) -> Iterator[CheckedTrace]:
+    """The same, of one of many traces. Raises TraceError, as `opened`."""
+    with opened(path) if leftovers.may_be_of(path) else opened_file(path) as trace:
+        yield trace
 
 
 @contextmanager

@@ -278,6 +278,10 @@ class UsageInterval:
     written_bytes: int
 
 
+SEVERAL = 0
+"""The process of threads that were added up over all processes."""
+
+
 @dataclass(frozen=True, slots=True)
 class ThreadUsage:
     """What the threads of one name used, as the system counts it.
@@ -299,6 +303,21 @@ class ThreadUsage:
     write_calls: int
     width_ns: int
     timeline: tuple[UsageInterval, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MoreProcesses:
+    """Processes of a collapsed trace that are not listed.
+
+    Attributes:
+        wall_ns: their run times, added up.
+        start_unix_ns, end_unix_ns: of the first, and of the last.
+    """
+
+    count: int
+    wall_ns: int
+    start_unix_ns: int
+    end_unix_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +351,27 @@ class Profile:
     """By statement: its label, from a library."""
     sources: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
     """By file of the program's own code: hashes (SHA-256) of its content when a recording ended."""
+    more: MoreProcesses | None = None
+
+    @property
+    def process_count(self) -> int:
+        """How many processes there were, with those that are not listed."""
+        return len(self.processes) + (self.more.count if self.more else 0)
+
+    @property
+    def process_ns(self) -> int:
+        """The processes' run times, added up."""
+        return sum(one.wall_ns for one in self.processes) + (self.more.wall_ns if self.more else 0)
+
+    @property
+    def span_unix_ns(self) -> tuple[int, int]:
+        """The start of the first process, and the end of the last; (0, 0): there is none."""
+        more = (self.more,) if self.more else ()
+        all_ = (*self.processes, *more)
+        return (
+            min((one.start_unix_ns for one in all_), default=0),
+            max((one.end_unix_ns for one in all_), default=0),
+        )
 
     @property
     def sqlite_versions(self) -> tuple[str, ...]:

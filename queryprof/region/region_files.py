@@ -57,8 +57,12 @@ def region_name(path: str) -> str:
     """What the names of the regions of the trace at this path begin with, up to the process: the
     user, and the path's hash.
     """
-    key = _hash(os.fsencode(resolved(path)))
-    return f"{PREFIX}-{os.getuid() if hasattr(os, 'getuid') else 0}-{key}"
+    return f"{PREFIX}-{os.getuid() if hasattr(os, 'getuid') else 0}-{region_key(path)}"
+
+
+def region_key(path: str) -> str:
+    """The hash of the path of a trace, in the names of its regions."""
+    return _hash(os.fsencode(resolved(path)))
 
 
 def _hash(content: bytes) -> str:
@@ -140,8 +144,13 @@ def _is_checkpoint(middle: str) -> bool:
 
 def regions_of(path: str) -> list[str]:
     """The regions of the trace at this path, of all processes: those readable and trusted."""
-    suffix = region_name(path).rpartition("-")[2]
-    return list(regions(suffix))
+    return list(regions(region_key(path)))
+
+
+def region_keys() -> frozenset[str]:
+    """The hashes of the paths of all traces that have regions, trusted or not."""
+    names = [name for directory in directories() for name in names_in(directory)]
+    return frozenset(name.split("-")[2] for name in names if _is_named(name, "", None))
 
 
 def regions(key: str = "", pids: Container[int] | None = None) -> Iterator[str]:

@@ -27,6 +27,7 @@ from queryprof.model import (
     LockEvent,
     LockHold,
     Loop,
+    MoreProcesses,
     ParameterSample,
     Plan,
     Process,
@@ -45,6 +46,7 @@ from queryprof.model import (
 )
 from queryprof.trace.attached import names_of
 from queryprof.trace.checked_rows import CheckedTrace
+from queryprof.trace.schema import MORE_PROCESSES, OF_ALL
 from queryprof.trace.tables import HANDOFF_PARTS, TABLE
 
 Row = TypeVar("Row")
@@ -72,7 +74,7 @@ class _Loader:
         self._processes = tuple(
             sorted(map(_process, self._rows("process")), key=lambda p: (p.start_unix_ns, p.id))
         )
-        self._know("process", ((p.id, p.id) for p in self._processes))
+        self._know("process", [(OF_ALL, OF_ALL), *((p.id, p.id) for p in self._processes)])
         self._notes: dict[str, str] = {}
         self._know("statement", self._statements())
         # One line of source may have given two places: they are the same frame.
@@ -108,7 +110,14 @@ class _Loader:
             thread_usage=tuple(self._usage()),
             notes=self._notes,
             sources=self._sources(),
+            more=self._more(),
         )
+
+    def _more(self) -> MoreProcesses | None:
+        settings = dict(self._trace.rows("setting", ("name", "value")))
+        if MORE_PROCESSES[0] not in settings:
+            return None
+        return MoreProcesses(*(settings.get(name, 0) for name in MORE_PROCESSES))
 
     def _rows(self, table: str) -> Iterator[Any]:
         return self._trace.resolved(table, self._known)

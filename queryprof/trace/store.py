@@ -38,6 +38,10 @@ JOINED = {
 """By role: the SQL by which a column of one row and that of another become one."""
 
 
+MOST_UNSETTLED = 8192
+"""Rows that are added before those beyond the kept ones are removed."""
+
+
 def storable(value: object) -> object:
     """A value as SQLite stores it: bytes of a name that are not UTF-8 are escaped."""
     if not isinstance(value, str) or value.isascii():
@@ -88,6 +92,7 @@ class TraceStore:
             yield
             for rows in self._rows.values():
                 rows.write()
+                rows.settle()
             self.connection.execute("COMMIT")
         except BaseException:
             if self.connection.in_transaction:
@@ -108,6 +113,10 @@ class TraceStore:
         """The processes in the trace."""
         query = "SELECT pid, start_unix_ns, host FROM process"
         return set(self.connection.execute(query))
+
+    def settings(self) -> dict[str, int]:
+        """What holds for all rows of a table, by name."""
+        return dict(self.connection.execute("SELECT name, value FROM setting"))
 
     def id(self, table: str, *values: object) -> int:
         """The id of the row with these columns; a new row is added when the transaction ends."""
@@ -172,6 +181,13 @@ class _Rows:
         """Ids by all columns, of the rows that `id` has numbered."""
         self._new: list[tuple[object, ...]] = []
         self._last = 0
+        self._unsettled = 0
+        """Rows added since those beyond the kept ones, or without the row that they are of, were
+        removed.
+        """
+        self._is_kept_in_part = bool(table.kept) or any(
+            TABLE[column.reference].kept for column in table.columns if column.reference
+        )
 
     def id(self, values: tuple[object, ...]) -> int:
         number = self._added.get(values)
@@ -183,8 +199,8 @@ class _Rows:
     def add(self, rows: Iterable[Sequence[object]]) -> list[int]:
         stored = self._stored(rows)
         if not self._table.has_id:
-            self._connection.executemany(self._sql, stored)
-            self._remove_orphans()
+            cursor = self._connection.executemany(self._sql, stored)
+            self._count(cursor.rowcount)
             return []
         numbers: list[int] = []
 
@@ -194,9 +210,25 @@ class _Rows:
                 yield (numbers[-1], *row)
 
         self._connection.executemany(self._sql, numbered())
-        if self._table.kept:
-            self._keep_largest()
+        self._count(len(numbers))
         return numbers
+
+    def _count(self, added: int) -> None:
+        self._unsettled += added
+        if self._unsettled > MOST_UNSETTLED or not self._connection.in_transaction:
+            self.settle()
+            self._unsettled = 1  # rows that these are of may be removed later
+
+    def settle(self) -> None:
+        """Removes rows beyond those that are kept, or whose own row was not kept. It looks at all
+        rows: not after each addition.
+        """
+        if self._is_kept_in_part and self._unsettled:
+            if self._table.kept:
+                self._keep_largest()
+            else:
+                self._remove_orphans()
+        self._unsettled = 0
 
     def write(self) -> None:
         """Adds the rows that `id` has numbered."""

@@ -238,7 +238,7 @@ def test_the_line_names_table_and_column(good: Path, sql: str) -> None:
 def test_sums_that_are_too_large_for_the_file_are_not_merged(good: Path, command: Command) -> None:
     """SQLite would make them real numbers."""
     changed(good, f"UPDATE aggregate SET vm_steps = {LARGEST_SUM // 12}")
-    assert command("merge", "merged.qprof", *["x.qprof"] * 3) == (0, "", "")
+    assert command("merge", "merged.qprof", *["x.qprof"] * 3)[:2] == (0, "")
     read_profile("merged.qprof")
     code, _, err = command("merge", "merged.qprof", *["x.qprof"] * 20)
     assert (code, len(err.splitlines())) == (2, 1)

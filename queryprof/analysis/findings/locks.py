@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from queryprof.analysis.call_sites import Function, call_site
+from queryprof.analysis.call_sites import Sites
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.libraries import BEGIN_IMMEDIATE, NO_LIBRARY
 from queryprof.analysis.findings.program import Program
@@ -99,26 +99,29 @@ class _Waits:
 
 def lock_findings(program: Program) -> Iterator[Consequence]:
     """lock_wait, long_transaction and pinned_wal: one for each holder."""
-    profile, helpers = program.profile, program.report.helpers
+    profile, sites = program.profile, program.report.sites
     waits = [event for event in profile.lock_events if event.kind == "wait"]
     holders = Holders(profile.lock_events)
     total_ns = sum(work.lock_ns for work in profile.file_work)
     caused: dict[tuple[str, object, object], _Waits] = {}
+    of_holder: dict[int, _Waits] = {}  # one holder is that of many waits
     known_ns = 0
     for wait in waits:
-        of_wait: dict[tuple[str, object, object], int] = {}
+        of_wait: dict[int, tuple[_Waits, int]] = {}
         for holder, ns in holders.of(wait):
-            key = (holder.statement, _at(holder.path, helpers), _at(holder.end_path, helpers))
-            caused.setdefault(key, _Waits(holder))
-            of_wait[key] = of_wait.get(key, 0) + ns
-        for cause, held_ns in of_wait.items():
+            cause = of_holder.get(id(holder))
+            if cause is None:
+                key = (holder.statement, _at(holder.path, sites), _at(holder.end_path, sites))
+                cause = of_holder[id(holder)] = caused.setdefault(key, _Waits(holder))
+            of_wait[id(cause)] = cause, of_wait.get(id(cause), (cause, 0))[1] + ns
+        for cause, held_ns in of_wait.values():
             waited_ns = min(held_ns, wait.duration_ns)
-            caused[cause].add(wait, _at(wait.path, helpers), waited_ns)
+            cause.add(wait, _at(wait.path, sites), waited_ns)
             known_ns += waited_ns
     for found in caused.values():
         if found.ns < WAITED_NS:
             continue
-        hold = _sums_of(found.holder, program.report.lock_holds, helpers)
+        hold = _sums_of(found.holder, program.report.lock_holds, sites)
         own = own_code(hold)
         is_work = own is not None and own * hold.total_ns >= OTHER_WORK_NS * hold.count
         long = is_work and own is not None and own >= OWN_CODE
@@ -132,7 +135,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
         finding = program.about(
             "long_transaction" if is_long else "lock_wait",
             found.holder.statement,
-            call_site(found.holder.path, helpers),
+            sites.site(found.holder.path),
             gain_ns,
             (
                 (
@@ -140,7 +143,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
                     f" most {duration(found.longest_ns)}): {', '.join(sorted(found.waiters)[:3])}"
                 ),
                 *_failed(program, found),
-                _held(hold, helpers),
+                _held(hold, sites),
             ),
             (
                 "Make it faster: it reads for so long, and keeps writers from committing"
@@ -230,7 +233,7 @@ def _long_holds(program: Program, reported: set[str]) -> Iterator[Consequence]:
     writers = {(hold.statement, hold.path, hold.thread) for hold in writes}
     for hold in program.report.lock_holds:
         own = own_code(hold)
-        site = call_site(hold.path, program.report.helpers)
+        site = program.report.sites.site(hold.path)
         if hold.kind == "write":
             is_alone = hold.statement not in reported and hold.max_ns >= ALONE_NS
             if is_alone and own is not None and own >= OWN_CODE:
@@ -239,7 +242,7 @@ def _long_holds(program: Program, reported: set[str]) -> Iterator[Consequence]:
                     hold.statement,
                     site,
                     hold.total_ns * own,
-                    (_held(hold, program.report.helpers),),
+                    (_held(hold, program.report.sites),),
                     "Do the other work before BEGIN or after COMMIT: who writes meanwhile would"
                     " wait.",
                     most=Severity.LOW,
@@ -262,7 +265,7 @@ def _pinned(program: Program, hold: LockHold) -> Consequence:
         0.0,
         0,
         hold.statement,
-        call_site(hold.path, program.report.helpers),
+        program.report.sites.site(hold.path),
         None,
         (
             (
@@ -309,7 +312,7 @@ def lock_upgrade(program: Program) -> Iterator[Finding | None]:
             0.0,
             0,
             statement,
-            call_site(path, program.report.helpers),
+            program.report.sites.site(path),
             None,
             (
                 (
@@ -322,8 +325,8 @@ def lock_upgrade(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def _at(path: CallPath, helpers: frozenset[Function]) -> Frame | None:
-    return call_site(path, helpers).frame
+def _at(path: CallPath, sites: Sites) -> Frame | None:
+    return sites.site(path).frame
 
 
 def _named(event: LockEvent, frame: Frame | None) -> str:
@@ -331,12 +334,12 @@ def _named(event: LockEvent, frame: Frame | None) -> str:
     return f"{shortened(event.statement, 60)}{where}"
 
 
-def _sums_of(event: LockEvent, holds: Iterable[LockHold], helpers: frozenset[Function]) -> LockHold:
+def _sums_of(event: LockEvent, holds: Iterable[LockHold], sites: Sites) -> LockHold:
     """The sums of the holds like an event, of all threads and spans."""
 
     def place(one: LockEvent | LockHold) -> tuple[object, ...]:
-        sites = _at(one.path, helpers), _at(one.end_path, helpers)
-        return one.statement, one.kind, one.database, sites
+        at = _at(one.path, sites), _at(one.end_path, sites)
+        return one.statement, one.kind, one.database, at
 
     same = [hold for hold in holds if place(hold) == place(event)]
     if same:
@@ -360,12 +363,12 @@ def _sums_of(event: LockEvent, holds: Iterable[LockHold], helpers: frozenset[Fun
     )
 
 
-def _held(hold: LockHold, helpers: frozenset[Function]) -> str:
+def _held(hold: LockHold, sites: Sites) -> str:
     own = own_code(hold)
     meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
     if hold.changed_rows:
         meanwhile += f"; its thread changed {counted(hold.changed_rows, 'row')} meanwhile"
-    ended = _at(hold.end_path, helpers)
+    ended = _at(hold.end_path, sites)
     until = f", until {shortened(hold.end_statement, 40)} in line {ended.line}" if ended else ""
     return (
         f"it held the {hold.kind} lock {counted(hold.count, 'time')}, {duration(hold.total_ns)} in"

@@ -75,7 +75,7 @@ class Program(Recorded):
         Args:
             whole: what its share is of, and how that is called; None: of what all others are.
         """
-        most_ns = whole[0] if whole else sum(one.wall_ns for one in self.profile.processes)
+        most_ns = whole[0] if whole else self.profile.process_ns
         whole_ns, name = whole or (self.run_ns, self.whole)
         gain_ns = min(gain_ns, most_ns or gain_ns)
         share = gain_ns / whole_ns if whole_ns else 0.0

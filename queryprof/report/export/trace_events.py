@@ -20,7 +20,7 @@ INTERVALS = 512
 def trace_events_file(profile: Profile) -> bytes:
     """The events since the start of the run."""
     places = Places(profile)
-    start_ns = min((process.start_unix_ns for process in profile.processes), default=0)
+    start_ns, _ = profile.span_unix_ns
     pids = {process.id: process.pid for process in profile.processes}
     threads: dict[Thread, int] = {}
     events: list[dict[str, Any]] = []
@@ -32,7 +32,7 @@ def trace_events_file(profile: Profile) -> bytes:
                 "name": visible(one.statement[:200]),
                 "cat": "sql",
                 "tid": number,
-                "pid": pids[one.thread.process_id],
+                "pid": pids.get(one.thread.process_id, 0),
                 "ts": (one.started_unix_ns - start_ns) / 1000,
                 "dur": one.duration_ns / 1000,
                 "args": _arguments(one, places),
@@ -43,7 +43,7 @@ def trace_events_file(profile: Profile) -> bytes:
             {
                 "ph": "M",
                 "name": "thread_name",
-                "pid": pids[thread.process_id],
+                "pid": pids.get(thread.process_id, 0),
                 "tid": number,
                 "args": {"name": visible(thread.name)},
             }

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from queryprof.analysis.call_sites import call_site
 from queryprof.analysis.holds import Holders, own_code, unseen_ns
 from queryprof.analysis.report import Report
+from queryprof.analysis.threads import process_names
 from queryprof.analysis.units import count, counted, duration, percent, size
 from queryprof.model import CallPath, LockEvent, LockHold
 from queryprof.report.places import Places
@@ -141,9 +142,8 @@ def _at(event: LockEvent, report: Report, places: Places) -> str:
 
 def _thread(held: LockEvent | LockHold, report: Report) -> str:
     """A thread's name and, where there are several, its process."""
-    pids = {process.id: process.pid for process in report.profile.processes}
-    process = f" of process {pids[held.thread.process_id]}" if len(pids) > 1 else ""
-    return f"{held.thread.name}{process}"
+    process = process_names(report.profile)(held.thread)
+    return f"{held.thread.name} of {process}" if process else held.thread.name
 
 
 def _site(path: CallPath, report: Report, places: Places) -> str:

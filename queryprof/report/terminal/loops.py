@@ -12,6 +12,7 @@ from rich.padding import Padding
 from queryprof.analysis.loops import LoopSummary, cumulative
 from queryprof.analysis.report import Report
 from queryprof.analysis.summary import Summary
+from queryprof.analysis.threads import process_names
 from queryprof.analysis.units import average, count, counted, duration, percent
 from queryprof.model import Distribution
 from queryprof.report.places import Places
@@ -64,8 +65,8 @@ def loop_summary(report: Report, places: Places, shown: int = 3) -> list[Rendera
 
 def _loop(finding: LoopSummary, report: Report, places: Places, width: int) -> list[RenderableType]:
     loop, top = finding.loop, report.top
-    pids = {process.id: process.pid for process in report.profile.processes}
-    process = f", process {pids.get(loop.thread.process_id, '?')}" if len(pids) > 1 else ""
+    named = process_names(report.profile)(loop.thread)
+    process = f", {named}" if named else ""
     busy = percent(finding.utilization) if finding.utilization is not None else "?"
     parts: list[RenderableType] = [
         heading(f"{loop.kind} in {loop.thread.name}{process}"),

@@ -1,0 +1,38 @@
+"""Whether processes that run or were killed may have left something of a trace: looked up once for
+all traces of a directory, where many are read.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+
+from queryprof.collect.output_path import without_process
+from queryprof.region.region_files import names_in, nearby, region_key, region_keys
+
+
+class Leftovers:
+    """What was there when it was made, and when a directory was looked at first. What begins later
+    is no part of what is read.
+    """
+
+    def __init__(self) -> None:
+        self._regions = region_keys()
+        self._names: dict[str, list[str]] = {}
+
+    def may_be_of(self, path: str) -> bool:
+        """Whether there is a region, a part, a checkpoint, an unfinished trace or a runner's
+        directory of the trace at `path`, or of the first process's.
+        """
+        return any(
+            region_key(one) in self._regions or self._is_beside(one)
+            for one in {path, without_process(path)}
+        )
+
+    def _is_beside(self, path: str) -> bool:
+        directory, name = os.path.split(nearby(os.path.abspath(path)))
+        names = self._names.get(directory)
+        if names is None:
+            names = self._names[directory] = sorted(names_in(directory))
+        at = bisect_left(names, f"{name}.")
+        return at < len(names) and names[at].startswith(f"{name}.")
