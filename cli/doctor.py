@@ -30,6 +30,7 @@ def doctor() -> None:
     from queryprof.core.settings import read_settings
     from queryprof.hooks.libraries import DRIVERS
     from queryprof.report.inert import visible
+    from queryprof.report.text.deployment import in_words
     from queryprof.session import session
 
     lines = [
@@ -62,6 +63,10 @@ def doctor() -> None:
         *drivers,
         ("roots", ", ".join(settings.roots) or "working directory and the script's directory"),
         ("call path", f"{settings.call_path_frames} frames"),
+        (
+            "names",
+            in_words([settings.deployment]) or "not set (QUERYPROF_SERVICE, ...)",
+        ),
         ("parameters", "kept (secrets may be in the trace)" if settings.parameters else "not kept"),
         ("startup", _startup()),
         *[("left", text) for text in _left_behind()],

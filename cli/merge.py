@@ -43,6 +43,8 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool, force: bool) ->
     from queryprof.collect.reader import opened_beside
 
     traces = [trace for given in inputs for trace in _others(traces_of(given), given, output)]
+    if not traces:
+        raise QueryprofError(f"{output}: is the only trace there: nothing is left to add up")
     is_there = os.path.isfile(output) and os.path.getsize(output) > 0
     if is_there and len(traces) == 1 and not force and not _is_same(output, traces[0]):
         raise QueryprofError(

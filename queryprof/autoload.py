@@ -41,6 +41,9 @@ WORDS = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"
 OURSELVES = "queryprof"
 """The program that is never recorded: the command."""
 
+LONGEST_PID = 20
+"""Digits."""
+
 OPTIONS_WITH_VALUES = ("-W", "-X", "--check-hash-based-pycs")
 """The options of Python that are two arguments."""
 
@@ -85,7 +88,7 @@ class Runner:
         """Reads the value of QUERYPROF_RUNNER; None: it is none."""
         pid, _, rest = variable.partition(":")
         functions, _, directory = rest.partition(":")
-        is_valid = pid.isdecimal() and os.path.isabs(directory)
+        is_valid = pid.isdecimal() and len(pid) < LONGEST_PID and os.path.isabs(directory)
         return cls(int(pid), directory, functions == "cprofile") if is_valid else None
 
 
@@ -98,7 +101,9 @@ class _Beginning:
         self._is_child = runner is not None and runner.pid != os.getppid()
         self._program = program_directory()
         self._directory = _working_directory()
-        self._environ = {name: os.environ[name] for name in os.environ if name.startswith(VARIABLE)}
+        self._environ = {
+            name: os.environ[name] for name in os.environ if name.startswith((VARIABLE, "OTEL_"))
+        }
         self._waits = self._has_begun = False
 
     def at_first_use(self) -> None:

@@ -132,7 +132,7 @@ class Session:
                 from queryprof.hooks.lock_notes import explain
 
                 _core.explain_refusals(explain)
-            self._facts = Facts(settings.parameters)
+            self._facts = Facts(settings.parameters, settings.deployment)
             self._stall_s = settings.stall_ms / 1000
             interval.s = settings.heartbeat_ms / 1000
             _core.watchdog_start(self._stall_s)

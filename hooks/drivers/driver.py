@@ -36,6 +36,10 @@ CONNECTION_METHODS = {
 MODULE_FUNCTIONS = {"connect": "connect"}
 
 
+SYSTEMS = ("", "sqlite", "postgresql", "duckdb", "other_sql")
+"""Database systems, by qp_system of the core."""
+
+
 class Probes:
     """Probes on the functions of types and modules: put on one by one, taken off together."""
 
@@ -48,7 +52,7 @@ class Probes:
         methods: Mapping[str, str],
         cursor_type: type | None = None,
         has_own_sqlite: bool = False,
-        quotes_names: bool = False,
+        system: str = "sqlite",
     ) -> int:
         """Puts a probe on each of the methods that the owner itself has; returns how many.
 
@@ -57,7 +61,7 @@ class Probes:
             cursor_type: a C type whose `rowcount` and `connection` are looked for; the owner is
                 this type, or that of its connections.
             has_own_sqlite: the driver has its own SQLite, not that of sqlite3.
-            quotes_names: words in double quotes are always names, and never strings.
+            system: of the database, one of SYSTEMS.
         """
         operations = _core.operations()
         own = vars(owner)
@@ -66,7 +70,9 @@ class Probes:
             if own.get(method) is not None:
                 number = operations.index(operation)
                 self._attachments.append(
-                    _core.attach(owner, method, number, cursor_type, has_own_sqlite, quotes_names)
+                    _core.attach(
+                        owner, method, number, cursor_type, has_own_sqlite, SYSTEMS.index(system)
+                    )
                 )
         return len(self._attachments) - before
 
@@ -84,7 +90,7 @@ class Driver:
         types: for each type, by its dotted name in the module, the operations of its methods;
             a type that only some versions have ends in "?".
         functions: the same for the module's own functions.
-        quotes_names: its database always takes words in double quotes for names.
+        system: of its database, one of SYSTEMS.
     """
 
     def __init__(
@@ -92,12 +98,12 @@ class Driver:
         module: str,
         types: Mapping[str, Mapping[str, str]],
         functions: Mapping[str, str] = MODULE_FUNCTIONS,
-        quotes_names: bool = False,
+        system: str = "other_sql",
     ) -> None:
         self.module = module
         self.types = types
         self.functions = functions
-        self.quotes_names = quotes_names
+        self.system = system
 
 
 class DriverHook:
@@ -121,7 +127,7 @@ class DriverHook:
                     self._attach(owner, name, methods)
                 elif not name.endswith("?"):
                     raise DriverError(f"{described(module)} has no {name}; too old, or too new?")
-            self.probes.attach(module, self.driver.functions, quotes_names=self.driver.quotes_names)
+            self.probes.attach(module, self.driver.functions, system=self.driver.system)
         except BaseException:
             self.detach()
             raise
@@ -131,7 +137,7 @@ class DriverHook:
         self.probes.detach()
 
     def _attach(self, owner: type, name: str, methods: Mapping[str, str]) -> None:
-        if not self.probes.attach(owner, methods, quotes_names=self.driver.quotes_names):
+        if not self.probes.attach(owner, methods, system=self.driver.system):
             raise DriverError(f"{name} of {self.module} has none of {', '.join(methods)}")
 
 

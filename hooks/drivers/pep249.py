@@ -35,14 +35,14 @@ PSYCOPG = Driver(
         "AsyncConnection": _ASYNC_CONNECTION,
         "AsyncTransaction": {"__aenter__": "begin", "__aexit__": "exit"},
     },
-    quotes_names=True,
+    system="postgresql",
 )
 
 DUCKDB = Driver(
     "duckdb",
     {"DuckDBPyConnection": {**CURSOR_METHODS, **CONNECTION_METHODS, "begin": "begin"}},
     {**CURSOR_METHODS, **CONNECTION_METHODS, "begin": "begin", "connect": "connect"},
-    quotes_names=True,
+    system="duckdb",
 )
 
 LIBSQL = Driver(
@@ -51,6 +51,7 @@ LIBSQL = Driver(
         "Cursor": {**CURSOR_METHODS, "executescript": "executescript"},
         "Connection": {**CONNECTION_METHODS, "executescript": "executescript"},
     },
+    system="sqlite",
 )
 
 KNOWN = {driver.module: driver for driver in (PSYCOPG, DUCKDB, LIBSQL)}

@@ -96,6 +96,11 @@ def _connection(event: LockEvent) -> object:
     return (thread.process_id, event.connection) if event.connection else thread
 
 
+def _has_own_name(event: LockEvent) -> bool:
+    """Whether an event's thread is known by its name: not one that Python has not made."""
+    return not event.thread.name.startswith("(") and _connection(event) != event.thread
+
+
 def overlap_ns(start_ns: int, duration_ns: int, other_start_ns: int, other_duration_ns: int) -> int:
     """How long two spans of time are one; negative: how far they are apart."""
     end_ns = min(start_ns + duration_ns, other_start_ns + other_duration_ns)
@@ -139,8 +144,11 @@ class Holders:
     def __init__(self, events: Iterable[LockEvent]) -> None:
         found: dict[tuple[object, str], list[LockEvent]] = {}
         for event in whole_events(events):
-            of = _connection(event) if event.kind == "wait" else event.database
-            found.setdefault((of, event.kind), []).append(event)
+            if event.kind == "wait":  # a thread that waits for one file keeps its locks of others
+                for of in (_connection(event), event.thread)[: 1 + _has_own_name(event)]:
+                    found.setdefault((of, event.kind), []).append(event)
+            else:
+                found.setdefault((event.database, event.kind), []).append(event)
         self._events = {key: _Sorted(some) for key, some in found.items()}
 
     def of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
@@ -165,8 +173,9 @@ class Holders:
 
     def _waits_of(self, hold: LockEvent, wait: LockEvent) -> list[LockEvent]:
         """What a holder waited for while it kept a call waiting; the longest first."""
-        waits = self._during(hold, _connection(hold), "wait")
-        parts = [_common(_common(waited, hold), wait) for waited, _ in waits]
+        of = (_connection(hold), hold.thread)
+        waits = {id(one): one for each in of for one, _ in self._during(hold, each, "wait")}
+        parts = [_common(_common(waited, hold), wait) for waited in waits.values()]
         parts = [part for part in parts if part.duration_ns > 0]
         return sorted(parts, key=lambda part: -part.duration_ns)[:LOOKED_BEHIND]
 

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import glob
 import os
+from contextlib import ExitStack
 from fnmatch import fnmatchcase
 
 from queryprof.collect.output_path import without_process
-from queryprof.collect.recovery import bring_in
+from queryprof.collect.recovery import bring_in, open_living
 from queryprof.errors import TraceError
 from queryprof.region.identity import trace_of
 from queryprof.region.region import opened_region
-from queryprof.region.region_files import regions, resolved
+from queryprof.region.region_files import PART_SUFFIX, regions, resolved
 
 EXTENSION = ".qprof"
 
@@ -38,25 +39,41 @@ def traces_of(argument: str) -> list[str]:
 
 
 def _matching(pattern: str) -> list[str]:
-    directory = os.path.dirname(pattern)
-    recorded = {one for one in _recorded() if fnmatchcase(one, resolved(pattern))}
-    for family in {without_process(one) for one in recorded}:
-        bring_in(family)
-    living = recorded & set(_recorded())
-    files = glob.glob(pattern)
-    known = {resolved(one) for one in files}
-    return sorted(
-        [*files, *(os.path.join(directory, os.path.basename(one)) for one in living - known)]
-    )
+    """The traces that a pattern matches: files, each once, and what processes have left of traces,
+    or still record for them.
+    """
+    above, name = os.path.split(pattern)
+    found: dict[str, str] = {}  # by the real path: a link beside its trace is the same
+    for directory in glob.glob(above) if glob.has_magic(above) else [above]:
+        recorded = [one for one in _recorded(directory) if fnmatchcase(os.path.basename(one), name)]
+        for family in {without_process(one) for one in recorded}:
+            bring_in(family)
+        files = glob.glob(os.path.join(glob.escape(directory), name))
+        for one in sorted([*files, *filter(_is_living, recorded)]):
+            if not one.endswith(PART_SUFFIX) and not os.path.isdir(one):
+                found.setdefault(os.path.realpath(one), one)
+    return list(found.values())
 
 
-def _recorded() -> list[str]:
-    """The traces of all regions of this user."""
-    found = []
+def _recorded(directory: str) -> list[str]:
+    """The traces in a directory that have regions: this user's, or its owner's."""
+    found, real = [], os.path.realpath(directory)
+    try:
+        owners = {os.stat(real).st_uid, os.getuid()}
+    except OSError:
+        return []
     for path in regions():
         try:
-            with opened_region(path) as region:
-                found.append(resolved(trace_of(region)))
-        except (TraceError, ValueError):
+            if os.lstat(path).st_uid in owners:
+                with opened_region(path) as region:
+                    trace = resolved(trace_of(region))
+                    found += [trace] * (os.path.dirname(trace) == real)
+        except (TraceError, ValueError, OSError):
             continue
     return found
+
+
+def _is_living(path: str) -> bool:
+    """Whether there is a process whose recording can be read in place of a file."""
+    with ExitStack() as files:
+        return not os.path.lexists(path) and bool(open_living(path, files))

@@ -37,6 +37,10 @@ class _Ids(dict[int, int]):
         return found
 
 
+SYSTEMS = {1: "sqlite", 2: "postgresql", 3: "duckdb", 4: "other_sql"}
+"""By qp_system of the core."""
+
+
 class RegionRows:
     """The rows of one region on their way into a trace: its numbers become the trace's."""
 
@@ -47,7 +51,7 @@ class RegionRows:
         self._region = region
         self._process = process
         self._operations = operations
-        self._statement_rows = list(region.rows("statements", ("text", "note")))
+        self._statement_rows = list(region.rows("statements", ("text", "note", "system")))
         self._line_rows = list(region.rows("lines", LINE))
         self._stack_rows = list(region.rows("stacks", ("outer", "line")))
         self._span_names = [name for (name,) in region.rows("spans", ("name",))]
@@ -65,11 +69,12 @@ class RegionRows:
         """By table: the trace's numbers of rows by those of the region."""
 
     def _statement(self, number: int) -> int:
-        text, note = self._row(self._statement_rows, number, (NONE, NONE))
+        text, note, system = self._row(self._statement_rows, number, (NONE, NONE, 0))
         return self._store.id(
             "statement",
             self._region.text(text) or "(unknown)",
             self._region.text(note) if note != NONE else None,
+            SYSTEMS.get(system),
         )
 
     def _line(self, number: int) -> int:

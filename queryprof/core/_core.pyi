@@ -29,7 +29,7 @@ def attach(
     operation: int,
     cursor_type: type | None,
     has_own_sqlite: bool,
-    quotes_names: bool = False,
+    system: int = 1,
     /,
 ) -> Attachment: ...
 def detach(attachment: Attachment, /) -> None: ...

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 
+from queryprof.core.deployment import deployment_names
 from queryprof.core.user_code import ROOTS_VARIABLE, working_directory
 from queryprof.errors import SettingsError
 
@@ -101,6 +102,7 @@ class Settings:
         plans: whether the plan of each new statement is read from SQLite.
         stall_ms: how long a step of an event loop may take before it is a stall.
         heartbeat_ms: the interval at which the lag of an event loop is measured.
+        deployment: service, version and environment; None: not set.
         workload: MEGABYTES:PREFIX for the file of the executions; "": none. The environment alone
             sets it.
 
@@ -108,7 +110,7 @@ class Settings:
         SettingsError: a value is not of the setting's kind.
     """
 
-    __slots__ = (*SETTINGS, "workload")
+    __slots__ = (*SETTINGS, "deployment", "workload")
     roots: tuple[str, ...]
     call_path_frames: int
     parameters: bool
@@ -116,12 +118,13 @@ class Settings:
     plans: bool
     stall_ms: float
     heartbeat_ms: float
+    deployment: Mapping[str, str | None]
     workload: str
 
     def __init__(self, **chosen: object) -> None:
         for name, (_, default) in SETTINGS.items():
             setattr(self, name, _value(name, chosen.get(name, default)))
-        self.workload = ""
+        self.deployment, self.workload = {}, ""
         self.roots = tuple(os.path.abspath(root) for root in self.roots)
 
 
@@ -169,6 +172,7 @@ def read_settings(
         chosen["stall_ms"] = environ[STALL_VARIABLE]
     settings = Settings(**chosen)
     settings.workload = environ.get(WORKLOAD_VARIABLE, "")
+    settings.deployment = deployment_names(environ)
     return settings
 
 

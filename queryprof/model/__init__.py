@@ -67,6 +67,9 @@ class Process:
     files_off: str | None
     unseen_files: int
     unmeasured: tuple[str, ...] | None
+    service: str | None = None
+    version: str | None = None
+    environment: str | None = None
 
     @property
     def wall_ns(self) -> int:
@@ -349,6 +352,8 @@ class Profile:
     """The system's ids of processes that still ran when the trace was read."""
     notes: Mapping[str, str] = field(default_factory=dict, hash=False)
     """By statement: its label, from a library."""
+    systems: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """By statement: the database system that it is sent to; missing: it is no SQL, or unknown."""
     sources: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
     """By file of the program's own code: hashes (SHA-256) of its content when a recording ended."""
     more: MoreProcesses | None = None

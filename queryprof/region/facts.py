@@ -16,6 +16,8 @@ from queryprof.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from queryprof.trace.processes import Identity
 
 
@@ -24,9 +26,10 @@ class Facts:
 
     Args:
         keeps_values: whether values on the command line are kept, as with parameters.
+        deployment: service, version and environment.
     """
 
-    def __init__(self, keeps_values: bool) -> None:
+    def __init__(self, keeps_values: bool, deployment: Mapping[str, str | None]) -> None:
         clock, tick_ns = _core.clock_source()
         arguments: list[str] = list(getattr(sys, "orig_argv", []))
         directory = working_directory()
@@ -45,6 +48,7 @@ class Facts:
             "unmeasured": None,
             "call_cost_ns": 0.0,
             "operations": _core.operations(),
+            **deployment,
         }
         self._io: tuple[int, int] | None = None
 

@@ -76,6 +76,7 @@ class _Loader:
         )
         self._know("process", [(OF_ALL, OF_ALL), *((p.id, p.id) for p in self._processes)])
         self._notes: dict[str, str] = {}
+        self._systems: dict[str, str] = {}
         self._know("statement", self._statements())
         # One line of source may have given two places: they are the same frame.
         self._know("frame", ((number, Frame(*row)) for number, *row in self._rows("frame")))
@@ -109,6 +110,7 @@ class _Loader:
             handoffs=tuple(self._handoffs()),
             thread_usage=tuple(self._usage()),
             notes=self._notes,
+            systems=self._systems,
             sources=self._sources(),
             more=self._more(),
         )
@@ -141,9 +143,11 @@ class _Loader:
         return tuple([kind(*row) for row in self._rows(table)])
 
     def _statements(self) -> Iterator[tuple[int, str]]:
-        for number, text, note in self._rows("statement"):
+        for number, text, note, system in self._rows("statement"):
             if note is not None:
                 self._notes[text] = note
+            if system is not None:
+                self._systems[text] = system
             yield number, text
 
     def _sources(self) -> Mapping[str, frozenset[str]]:

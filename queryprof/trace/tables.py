@@ -10,7 +10,6 @@ from queryprof.trace.declaration import (
     FIRST,
     LAST,
     LEAST,
-    LONGEST,
     STATEMENT_KEY,
     SUM,
     Column,
@@ -23,10 +22,8 @@ from queryprof.trace.declaration import (
     unknown,
 )
 from queryprof.trace.file_tables import FILE_TABLES
+from queryprof.trace.loop_tables import DISTRIBUTION, LOOP_TABLES
 from queryprof.trace.span_tables import SPAN_TABLES
-
-CAUSE = (*STATEMENT_KEY, Column("calls"), Column("ns"))
-DISTRIBUTION = (Column("count"), Column("total_ns"), most("max_ns"))
 
 HANDOFF_PARTS = ("queue", "run", "handback", "total")
 """Where the time of a handoff goes."""
@@ -82,6 +79,9 @@ TABLES = (
             unknown(
                 "unmeasured", "JSON list: imported database modules that are not measured", since=5
             ),
+            unknown("service", "what the deployment calls the program; NULL: not set", since=12),
+            unknown("version", "of the service", since=12),
+            unknown("environment", "of the deployment: production, staging, ...", since=12),
         ),
         has_id=True,
     ),
@@ -89,7 +89,17 @@ TABLES = (
         "statement",
         "A statement: a SQL text without its literals, comments, white space and case of keywords."
         " Names in parentheses are no SQL: (connect), (close), (other), (unknown).",
-        (text("text"), unknown("note", "what a library reports of it", role=FIRST)),
+        (
+            text("text"),
+            unknown("note", "what a library reports of it", role=FIRST),
+            unknown(
+                "system",
+                "the database's: sqlite, postgresql, duckdb, other_sql; NULL: it is no SQL, or of"
+                " an older trace",
+                role=FIRST,
+                since=12,
+            ),
+        ),
         has_id=True,
     ),
     Table(
@@ -192,95 +202,7 @@ TABLES = (
         "What holds for all rows of a table.",
         (text("name", "timeline_width_ns, usage_width_ns"), last("value")),
     ),
-    Table(
-        "loop",
-        "The event loops of one library that ran in one thread, added up.",
-        (
-            text("kind", "asyncio, uvloop, trio, twisted"),
-            key("thread_id"),
-            most("has_steps", "0: its steps cannot be seen, only how late it is"),
-            Column("runs", "how often a loop started"),
-            Column("run_ns", "from start to stop, waiting included"),
-            Column("busy_ns", "in steps"),
-            Column("steps"),
-            Column("waiting", "callbacks ready at a step's beginning, sum over steps"),
-            most("waiting_max"),
-        ),
-        has_id=True,
-        since=2,
-    ),
-    Table(
-        "lag",
-        "How late a loop started what was due.",
-        (
-            key("loop_id"),
-            text("source", "timer: the program's own; beat: queryprof's, ten a second"),
-            *DISTRIBUTION,
-        ),
-        since=2,
-    ),
-    histogram("lag_histogram", key("loop_id"), text("source"), since=2),
-    Table(
-        "step",
-        "What a loop ran: the steps of one coroutine function or callback.",
-        (
-            key("loop_id"),
-            key("frame_id", "the function; its first line"),
-            *DISTRIBUTION,
-            Column("database_ns", "in calls of the driver, on the loop"),
-            Column("gc_ns", "in garbage collections"),
-        ),
-        has_id=True,
-        since=2,
-    ),
-    histogram("step_histogram", key("step_id"), since=2),
-    Table(
-        "step_cause",
-        "The database time of steps: the first 24 pairs of a step; what is missing is in"
-        " database_ns.",
-        (key("step_id"), *CAUSE),
-        since=2,
-    ),
-    Table(
-        "stall",
-        "Steps that took longer than the threshold, by what ran and where it was seen meanwhile.",
-        (
-            key("loop_id"),
-            key("frame_id", "what ran; '' when it cannot be seen"),
-            key("path_id", "the program's frames, where it was seen"),
-            unknown("stack_id", "of the longest one; NULL: not taken", "INTEGER", LONGEST),
-            Column("count"),
-            Column("total_ns"),
-            most("max_ns"),
-            Column("database_ns"),
-            Column("gc_ns"),
-            Column("gil_ns", "from another thread's request for the GIL to its release"),
-            Column("cpu_ns", "that the thread ran or was ready to ..."),
-            Column("cpu_of_ns", "... in so much of the time (the rest was not watched)"),
-            Column("delayed", "callbacks and timers that had to wait"),
-            Column("delay_ns", "for so long, added up"),
-            Column("samples", "looks at the stack"),
-        ),
-        has_id=True,
-        since=2,
-    ),
-    Table("stall_cause", "The same of stalls.", (key("stall_id"), *CAUSE), since=2),
-    Table(
-        "stall_event",
-        "The longest stalls of each loop, with their times.",
-        (
-            last("loop_id"),
-            last("frame_id", "as of the stall"),
-            last("path_id"),
-            unknown("stack_id", "NULL: not taken", "INTEGER"),
-            last("started_unix_ns"),
-            last("duration_ns"),
-        ),
-        has_id=True,
-        since=7,
-        index=("loop_id", "duration_ns"),
-        kept=64,
-    ),
+    *LOOP_TABLES,
     Table(
         "plan",
         "How SQLite runs a statement on a database, as EXPLAIN QUERY PLAN had it when the statement"

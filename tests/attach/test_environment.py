@@ -13,6 +13,7 @@ import pytest
 
 import queryprof.startup
 from conftest import Run, by_operation
+from queryprof.autoload import Runner
 from queryprof.collect.reader import read_profile
 
 Script = Callable[[str], Path]
@@ -118,3 +119,19 @@ def test_a_program_with_little_address_space_has_it_for_itself(
     assert (done.returncode, done.stdout) == (0, f"[(1,)] {20 << 20}\n")
     assert ("the limit of the address space (ulimit -v) leaves" in done.stderr) != is_recorded
     assert trace.exists() == is_recorded
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "7", "7:", "7::relative", "x::/tmp/", f"{'9' * 5000}::/tmp/", "::", "\udcff::/tmp/"],
+)
+def test_what_is_no_runner(value: str) -> None:
+    """Whoever has set it: such a process records as without."""
+    assert Runner.of(value) is None
+
+
+def test_a_runner_is_read_as_it_was_written() -> None:
+    for runner in (Runner(7, "/tmp/a:b\n/"), Runner(8, "/x/", profiles_functions=True)):
+        again = Runner.of(runner.variable)
+        assert again is not None
+        assert vars(again) == vars(runner)

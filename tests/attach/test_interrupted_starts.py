@@ -14,7 +14,7 @@ import pytest
 import queryprof.startup
 
 STARTUP = next(iter(queryprof.startup.__path__))
-PTH = Path(STARTUP) / "queryprof.pth"
+PTH = Path(__file__).parents[2] / "queryprof" / "startup" / "queryprof.pth"
 
 INTERRUPTING = """
 import os, signal

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from keep.conftest import write_trace
 
 import queryprof.startup
 from conftest import Run, by_operation
@@ -95,3 +96,39 @@ def test_nothing_of_such_a_name(queryprof: Run, tmp_path: Path) -> None:
         assert result.returncode == 2
         assert result.stderr.startswith(f"queryprof: {reason}")
         assert not (tmp_path / "all.qprof").exists()
+
+
+@pytest.mark.strange_traces
+def test_what_a_pattern_is_not(queryprof: Run, pids: dict[int, int], tmp_path: Path) -> None:
+    """Recordings of directories below, files of other kinds, and second names of a trace."""
+    below = tmp_path / "rec" / "below"
+    below.mkdir()
+    write_trace(str(below / "a.qprof"))
+    write_trace("rec/a.qprof")
+    Path("rec/link.qprof").symlink_to("a.qprof")
+    (tmp_path / "rec" / "folder.qprof").mkdir()
+    Path("rec/shop.qprof.7-8-1.live").touch()
+    for given in ("rec", "rec/", "rec/*", "re[c]/*.qprof"):
+        assert queryprof("merge", "--force", "all.qprof", given).returncode == 0
+        profile = read_profile("all.qprof")
+        assert sum(one.host == "x" for one in profile.processes) == 1
+        assert by_operation(profile)[SELECT] == 21
+
+
+def test_directories_whose_names_are_patterns(queryprof: Run, pids: dict[int, int]) -> None:
+    """Of a directory that is given by a link, or has brackets in its name, workers are read, too."""
+    for name in ("l[1]", "link"):
+        os.symlink("rec", name)
+        for given in (f"{name}/", name):
+            assert queryprof("merge", "--force", "all.qprof", given).returncode == 0
+            assert executions("all.qprof") == 21
+
+
+@pytest.mark.strange_traces
+def test_an_output_that_is_the_only_input_stays(queryprof: Run, tmp_path: Path) -> None:
+    (tmp_path / "o").mkdir()
+    write_trace("o/a.qprof")
+    before = Path("o/a.qprof").read_bytes()
+    result = queryprof("merge", "--force", "o/a.qprof", "o/", "o/")
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+    assert Path("o/a.qprof").read_bytes() == before

@@ -29,7 +29,7 @@ def write_trace(path: str) -> None:
         thread, span = store.id("thread", process, "MainThread"), store.id("span", "GET /")
         main = store.id("frame", "main", "/x/main.py", 3, "user", 1)
         for number in range(3):
-            statement = store.id("statement", f"SELECT {'a' * number}", "a note")
+            statement = store.id("statement", f"SELECT {'a' * number}", "a note", "sqlite")
             inner = store.id("frame", f"f{number}", "/x/main.py", number, "user", 0)
             stack = store.id("stack", f"{inner},{main}")
             by, key = (statement, stack), (statement, stack, span, thread, "execute")

@@ -170,7 +170,7 @@ def processes(path: str, number: int, first: int = 0, clean: int = 1) -> None:
     columns = TABLE["process"].columns
     values = {column.name: value_of(Random(1), column, {}) for column in columns}
     with store.transaction():
-        statement, span = store.id("statement", "SELECT 1", None), store.id("span", "")
+        statement, span = store.id("statement", "SELECT 1", None, "sqlite"), store.id("span", "")
         path_id = store.id("stack", "")
         for at in range(first, first + number):
             start = 10**18 + at * 10**9

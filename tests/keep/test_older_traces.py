@@ -20,8 +20,8 @@ from queryprof.trace.tables import TABLES
 pytestmark = [pytest.mark.once, pytest.mark.strange_traces]
 
 
-def older(good: Path, version: int) -> None:
-    """Makes x.qprof a trace as an earlier version wrote it."""
+def to_version(version: int) -> list[str]:
+    """The SQL that makes a trace one as an earlier version wrote it."""
     newer = [table for table in TABLES if table.since > version]
     sqls = [f"DROP TABLE {table.name}" for table in reversed(newer)]
     sqls += [
@@ -30,7 +30,12 @@ def older(good: Path, version: int) -> None:
         for column in table.columns
         if table.since <= version < column.since
     ]
-    changed(good, *sqls, f"PRAGMA user_version = {version}")
+    return [*sqls, f"PRAGMA user_version = {version}"]
+
+
+def older(good: Path, version: int) -> None:
+    """Makes x.qprof a trace as an earlier version wrote it."""
+    changed(good, *to_version(version))
 
 
 @pytest.fixture

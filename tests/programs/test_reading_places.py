@@ -259,3 +259,47 @@ def test_a_function_that_a_template_calls(tmp_path: Path) -> None:
     (path,) = {one.path for one in profile.aggregates if one.statement == "SELECT ?"}
     lines = [frame.line for frame in path if frame.file.endswith("jinja.html")]
     assert lines == [2, 6]
+
+
+HOSTILE = """
+import sqlite3
+connection = sqlite3.connect(":memory:")
+met = []
+class Key:
+    def __hash__(self):
+        return hash(NAME)
+    def __eq__(self, other):
+        met.append(other)
+        made.pop("debug_info", None)
+        return other == NAME
+INFOS = ("-1=1", "4294967295=1", "9" * 23 + "=1", "verbose", "", "1=", "=1", "1=1&", "2=1&x", "\u00e4=1")
+for number, info in enumerate(INFOS):
+    code = compile("\\n\\nconnection.execute('SELECT 1').fetchall()", f"page{number}.html", "exec")
+    exec(code, {"connection": connection, "debug_info": info, "blocks": {}})
+for NAME in ("blocks", "debug_info", "__name__"):
+    code = compile("\\n\\nconnection.execute('SELECT 1').fetchall()", f"{NAME}.html", "exec")
+    made = {"connection": connection, "debug_info": "1=1", Key(): {}}
+    before = len(met)
+    exec(code, made)
+print(len(met))
+"""
+
+
+def test_globals_that_are_no_template_s(tmp_path: Path) -> None:
+    """Their lines are those of the code, or some of a file; no code of the program runs for it."""
+    (tmp_path / "app.py").write_text(HOSTILE)
+    bare = subprocess.run([sys.executable, "app.py"], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "queryprof", "run", "--no-report", "-o", "t.qprof", "app.py"]
+    recorded = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (recorded.stdout, recorded.stderr) == (bare.stdout, "")
+    profile = read_profile("t.qprof")
+    frames = {one.path[0] for one in profile.aggregates if one.path[0].file.endswith(".html")}
+    lines = {Path(frame.file).stem: frame.line for frame in frames}
+    assert lines == {
+        **{f"page{number}": 3 for number in range(10)},
+        "page7": 1,
+        "page8": 2,
+        "blocks": 3,
+        "debug_info": 3,
+        "__name__": 3,
+    }

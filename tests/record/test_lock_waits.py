@@ -194,7 +194,7 @@ def event(kind: str, name: str, start_ms: int, end_ms: int, connection: int) -> 
         name,
         (),
         "",
-        Thread(1, "t"),
+        Thread(1, f"t{connection}"),
         "(unknown)",
         (),
         start_ms * 10**6,

@@ -11,6 +11,7 @@ from say.test_cards import MS, SITE, finding, findings
 from queryprof.analysis.call_sites import CallSite, place_of
 from queryprof.analysis.findings.find import _cause_of, _with_consequence
 from queryprof.analysis.findings.locks import Consequence
+from queryprof.analysis.holds import Holders
 from queryprof.model import (
     FileWork,
     Frame,
@@ -177,3 +178,35 @@ def test_a_helper_that_holds_and_waits_is_named_by_its_callers() -> None:
     assert found.site.frame == save
     assert any("b.py:24" in line for line in found.evidence)
     assert any("until COMMIT in line 20" in line for line in found.evidence)
+
+
+def test_callers_that_nobody_waited_for_are_no_part_of_a_holder() -> None:
+    """Two functions lock through one helper; the figures are those of the one that was waited for."""
+    monthly, bulk = Frame("monthly", "/app/a.py", 20), Frame("bulk", "/app/b.py", 24)
+    took = aggregate("BEGIN IMMEDIATE", (QUERY, monthly), ns=200 * MS, count=4)
+    holds = [
+        replace(hold(thread, count), path=(QUERY, by), end_path=(QUERY, by))
+        for thread, count, by in ((1, 4, monthly), (2, 60, bulk))
+    ]
+    held = replace(event("write", 1, 0, 50), path=(QUERY, monthly), end_path=(QUERY, monthly))
+    waits = event("wait", 3, 0, 50)
+    profile = replace(profile_of(took), lock_holds=tuple(holds), lock_events=(held, waits))
+    (found,) = [
+        one for one in findings(profile) if "lock" in one.category or "trans" in one.category
+    ]
+    assert any("held the write lock 4 times" in line for line in found.evidence)
+
+
+def test_who_holds_one_file_and_waits_for_another_is_not_blamed() -> None:
+    """The thread's wait is known by its name, as its connection is another one."""
+    held = replace(event("write", 1, 0, 100), connection=1)
+    waits = replace(event("wait", 2, 0, 100), connection=2)
+    other = replace(
+        event("write", 3, 0, 100), database="two.db", connection=3, statement="UPDATE u"
+    )
+    behind = replace(event("wait", 1, 0, 100), database="two.db", connection=4)
+    holders = Holders([held, waits, other, behind])
+    assert [one.statement for one, _ in holders.of(waits)] == ["UPDATE u"]
+    native = [replace(one, thread=Thread(1, "(native thread)")) for one in (held, behind)]
+    holders = Holders([native[0], waits, other, native[1]])
+    assert [one.statement for one, _ in holders.of(waits)] == ["BEGIN IMMEDIATE"]

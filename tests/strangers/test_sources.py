@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from keep.test_older_traces import to_version
 
 from conftest import Run
 from queryprof.collect.reader import read_profile
@@ -87,16 +88,7 @@ def test_no_other_file_is_shown(queryprof: Run, trace: str, tmp_path: Path) -> N
     assert "Hush42" not in page(queryprof)
     change(f"UPDATE source SET sha256 = '{sha256(secret.read_bytes()).hexdigest()}'")
     assert "Hush42" in page(queryprof)  # only who knows the content can name it
-    change(
-        "DROP TABLE source",
-        "DROP TABLE library_time",
-        "ALTER TABLE process DROP COLUMN unseen_files",
-        "ALTER TABLE span_slowest DROP COLUMN queue_ns",
-        "ALTER TABLE span_slowest DROP COLUMN cpu_ns",
-        "ALTER TABLE lock_event DROP COLUMN connection",
-        "ALTER TABLE lock_event DROP COLUMN writes",
-        "PRAGMA user_version = 7",
-    )
+    change(*to_version(7))  # before `source`
     assert "Hush42" not in page(queryprof)
     del trace
 

@@ -82,6 +82,8 @@ class _Waits:
     longest_ns: int = 0
     waiters: set[str] = field(default_factory=set)
     places: set[tuple[str, CallPath]] = field(default_factory=set)
+    callers: set[CallPath] = field(default_factory=set)
+    """Of the place that held it: others that go through it may keep nobody waiting."""
     has_readers: bool = False
 
     def add(self, wait: LockEvent, site: Frame | None, ns: int) -> None:
@@ -113,6 +115,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
             if cause is None:
                 key = (holder.statement, _at(holder.path, sites), _at(holder.end_path, sites))
                 cause = of_holder[id(holder)] = caused.setdefault(key, _Waits(holder))
+                cause.callers.add(sites.site(holder.path).callers[:1])
             of_wait[id(cause)] = cause, of_wait.get(id(cause), (cause, 0))[1] + ns
         for cause, held_ns in of_wait.values():
             waited_ns = min(held_ns, wait.duration_ns)
@@ -121,7 +124,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
     for found in caused.values():
         if found.ns < WAITED_NS:
             continue
-        hold = _sums_of(found.holder, program.report.lock_holds, sites)
+        hold = _sums_of(found, program.report.lock_holds, sites)
         own = own_code(hold)
         is_work = own is not None and own * hold.total_ns >= OTHER_WORK_NS * hold.count
         long = is_work and own is not None and own >= OWN_CODE
@@ -334,14 +337,21 @@ def _named(event: LockEvent, frame: Frame | None) -> str:
     return f"{shortened(event.statement, 60)}{where}"
 
 
-def _sums_of(event: LockEvent, holds: Iterable[LockHold], sites: Sites) -> LockHold:
-    """The sums of the holds like an event, of all threads and spans."""
+def _sums_of(waits: _Waits, holds: Iterable[LockHold], sites: Sites) -> LockHold:
+    """The sums of the holds like one that was waited for, of all threads and spans, and of the
+    callers that were waited for.
+    """
+    event = waits.holder
 
     def place(one: LockEvent | LockHold) -> tuple[object, ...]:
         at = _at(one.path, sites), _at(one.end_path, sites)
         return one.statement, one.kind, one.database, at
 
-    same = [hold for hold in holds if place(hold) == place(event)]
+    same = [
+        hold
+        for hold in holds
+        if place(hold) == place(event) and sites.site(hold.path).callers[:1] in waits.callers
+    ]
     if same:
         return sum_of(same, same[0])
     return LockHold(

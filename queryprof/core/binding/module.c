@@ -105,13 +105,16 @@ static bool drops_statements(qp_operation operation)
 static PyObject *attach(PyObject *module, PyObject *args)
 {
     PyObject *owner, *name, *cursor_type;
-    int operation, has_own_sqlite, quotes_names = 0;
-    if (!PyArg_ParseTuple(args, "OUiOp|p:attach", &owner, &name, &operation, &cursor_type,
-                          &has_own_sqlite, &quotes_names)) {
+    int operation, has_own_sqlite, system = QP_SYSTEM_SQLITE;
+    if (!PyArg_ParseTuple(args, "OUiOp|i:attach", &owner, &name, &operation, &cursor_type,
+                          &has_own_sqlite, &system)) {
         return NULL;
     }
     if (operation < 0 || operation >= QP_OPERATIONS) {
         return PyErr_Format(PyExc_ValueError, "no operation %d", operation);
+    }
+    if (system < 0 || system >= QP_SYSTEMS) {
+        return PyErr_Format(PyExc_ValueError, "no database system %d", system);
     }
     if (cursor_type != Py_None && !PyType_Check(cursor_type)) {
         return PyErr_Format(PyExc_TypeError, "cursor_type is no type: %R", cursor_type);
@@ -119,7 +122,7 @@ static PyObject *attach(PyObject *module, PyObject *args)
     qp_module_state *state = PyModule_GetState(module);
     qp_probe probe = {.operation = (qp_operation)operation,
                       .source = qp_operations[operation].source,
-                      .quotes_names = quotes_names,
+                      .system = (qp_system)system,
                       .drops = has_own_sqlite || drops_statements((qp_operation)operation),
                       .has_own_sqlite = has_own_sqlite,
                       .cursor_type = cursor_type == Py_None ? NULL : (PyTypeObject *)cursor_type};

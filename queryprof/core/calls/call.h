@@ -25,7 +25,7 @@ typedef struct {
                                    * NULL */
     bool drops;        /* it prepares statements that it drops before the call ends; or, where its
                         * SQLite reports each statement's end, none is kept past it */
-    bool quotes_names; /* the database takes words in double quotes only as names */
+    qp_system system;  /* of its database */
     bool stands_in;    /* replaces a function that is called through an attribute: a driver in
                         * Python */
     bool has_receiver; /* that function's first argument is the cursor or connection */
@@ -34,7 +34,9 @@ typedef struct {
 
 static inline qp_dialect qp_dialect_of(const qp_probe *probe)
 {
-    return !probe->stands_in ? QP_SQLITE : probe->quotes_names ? QP_STANDARD_SQL : QP_ANY_SQL;
+    return !probe->stands_in                ? QP_SQLITE
+           : qp_quotes_names(probe->system) ? QP_STANDARD_SQL
+                                            : QP_ANY_SQL;
 }
 
 /* A probed call in progress, filled in only as far as its operation needs. Owned and reused by its

@@ -33,9 +33,9 @@
 
 static const qp_column texts[] = {{"bytes", 's', 0, 1}, END};
 
-static const qp_column statements[] = {COLUMN(qp_statement_row, text, 't'),
-                                       COLUMN(qp_statement_row, note, 't'),
-                                       COLUMN(qp_statement_row, texts, 'I'), END};
+static const qp_column statements[] = {
+    COLUMN(qp_statement_row, text, 't'), COLUMN(qp_statement_row, note, 't'),
+    COLUMN(qp_statement_row, texts, 'I'), COLUMN(qp_statement_row, system, 'B'), END};
 
 static const qp_column lines[] = {
     COLUMN(qp_line_row, function, 't'),   COLUMN(qp_line_row, file, 't'),

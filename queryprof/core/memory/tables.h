@@ -98,6 +98,7 @@ typedef struct {
     uint8_t can_be_explained;
     uint8_t schema_change;
     uint8_t script_change;
+    uint8_t system; /* qp_system */
 } qp_statement_row;
 
 /* A line of code: where a frame of a call path or stack was. */

@@ -30,6 +30,22 @@ typedef enum {
     QP_ANY_SQL       /* unknown: where the dialect matters, what follows is not shown */
 } qp_dialect;
 
+/* The database system that a statement is sent to. */
+typedef enum {
+    QP_SYSTEM_UNKNOWN, /* it is no SQL */
+    QP_SYSTEM_SQLITE,
+    QP_SYSTEM_POSTGRESQL,
+    QP_SYSTEM_DUCKDB,
+    QP_SYSTEM_OTHER, /* of a driver that only the program knows */
+    QP_SYSTEMS
+} qp_system;
+
+/* Whether it takes words in double quotes for names alone, and never for strings. */
+static inline bool qp_quotes_names(qp_system system)
+{
+    return system == QP_SYSTEM_POSTGRESQL || system == QP_SYSTEM_DUCKDB;
+}
+
 enum { QP_WORD_SLOTS = 256, QP_WORDS_KEPT = 16 };
 
 /* A set of words; those that do not fit are left out. */

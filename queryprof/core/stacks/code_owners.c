@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/allocation.h"
+#include "runtime/dictionary.h"
 
 enum { PREFIXES = 64 };
 
@@ -122,17 +123,15 @@ static qp_code_owner classify_path(const char *file, size_t size)
 /* The file of the module that globals are of (borrowed), or NULL. */
 static PyObject *file_of(PyObject *globals)
 {
-    PyObject *file =
-        globals && PyDict_CheckExact(globals) ? PyDict_GetItemString(globals, "__file__") : NULL;
+    PyObject *file = qp_dict_find(globals, "__file__");
     return file && PyUnicode_Check(file) ? file : NULL;
 }
 
 /* Whether globals are those of a program that has no file: -c, standard input, a notebook. */
 static bool is_typed_in(PyObject *globals)
 {
-    PyObject *name =
-        globals && PyDict_CheckExact(globals) ? PyDict_GetItemString(globals, "__name__") : NULL;
-    if (!table.typed_in || !name || !PyUnicode_Check(name) ||
+    PyObject *name = table.typed_in ? qp_dict_find(globals, "__name__") : NULL;
+    if (!name || !PyUnicode_Check(name) ||
         PyUnicode_CompareWithASCIIString(name, "__main__") != 0) {
         return false;
     }

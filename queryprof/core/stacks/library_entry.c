@@ -1,5 +1,6 @@
 #include "stacks/library_entry.h"
 
+#include "runtime/dictionary.h"
 #include <stdbool.h>
 #include <string.h>
 
@@ -17,8 +18,7 @@ enum { CONTINUED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR };
 static void package_of(PyObject *globals, char package[PACKAGE_BYTES])
 {
     package[0] = 0;
-    PyObject *name =
-        globals && PyDict_CheckExact(globals) ? PyDict_GetItemString(globals, "__name__") : NULL;
+    PyObject *name = qp_dict_find(globals, "__name__");
     const char *text = name && PyUnicode_CheckExact(name) ? PyUnicode_AsUTF8(name) : NULL;
     if (!text) {
         PyErr_Clear();

@@ -1,8 +1,11 @@
 #include "stacks/template_lines.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "runtime/dictionary.h"
 
 static bool is_python(const PyCodeObject *code)
 {
@@ -12,33 +15,44 @@ static bool is_python(const PyCodeObject *code)
     return !file || (size > 2 && !strcmp(file + size - 3, ".py"));
 }
 
+/* The next pair of numbers, behind which `text` is moved; false: there is none. */
+static bool next_pair(const char **text, unsigned long *of_template, unsigned long *of_code)
+{
+    char *end = NULL;
+    if (!isdigit((unsigned char)**text)) {
+        return false;
+    }
+    *of_template = strtoul(*text, &end, 10);
+    if (*end != '=' || !isdigit((unsigned char)end[1])) {
+        return false;
+    }
+    *of_code = strtoul(end + 1, &end, 10);
+    *text = *end == '&' ? end + 1 : end;
+    return *of_template <= INT32_MAX;
+}
+
 PyObject *qp_template_lines(const PyCodeObject *code, PyObject *globals)
 {
-    if (!globals || !PyDict_CheckExact(globals)) {
+    if (is_python(code)) {
         return NULL;
     }
-    PyObject *lines = PyDict_GetItemString(globals, "debug_info");
-    bool is_template = lines && PyUnicode_CheckExact(lines) && PyUnicode_IS_ASCII(lines) &&
-                       PyDict_GetItemString(globals, "blocks");
-    return is_template && !is_python(code) ? lines : NULL;
+    PyObject *lines = qp_dict_find(globals, "debug_info");
+    if (!lines || !PyUnicode_CheckExact(lines) || !PyUnicode_IS_ASCII(lines) ||
+        !qp_dict_find(globals, "blocks")) {
+        return NULL;
+    }
+    const char *text = (const char *)PyUnicode_1BYTE_DATA(lines);
+    unsigned long of_template, of_code;
+    return next_pair(&text, &of_template, &of_code) ? lines : NULL;
 }
 
 uint32_t qp_template_line(PyObject *debug_info, uint32_t line)
 {
     const char *text = (const char *)PyUnicode_1BYTE_DATA(debug_info);
+    unsigned long of_template, of_code;
     uint32_t found = 0;
-    while (text && *text) {
-        char *end = NULL;
-        unsigned long of_template = strtoul(text, &end, 10);
-        if (*end != '=') {
-            break;
-        }
-        unsigned long of_code = strtoul(end + 1, &end, 10);
-        if (of_code > line) {
-            break;
-        }
+    while (next_pair(&text, &of_template, &of_code) && of_code <= line) {
         found = (uint32_t)of_template;
-        text = *end == '&' ? end + 1 : NULL;
     }
     return found;
 }

@@ -178,6 +178,14 @@ uint32_t qp_statement_of_name(const char *name)
     return intern(name, strlen(name));
 }
 
+/* The system of a statement is that of the first text: equal texts may go to several. */
+static void set_system(uint32_t number, qp_system system)
+{
+    if (number > QP_STATEMENT_UNKNOWN && !row_of(number)->system) {
+        row_of(number)->system = (uint8_t)system;
+    }
+}
+
 /* Scans a text that is not in the cache. `is_held`: nothing is known of it yet. */
 static uint32_t scan(PyObject *sql, qp_dialect dialect, qp_text_kind kind, bool is_held)
 {
@@ -225,7 +233,7 @@ static inline Py_hash_t hash_of(PyObject *sql)
     return hash != -1 ? hash : PyUnicode_Type.tp_hash(sql);
 }
 
-static inline uint32_t statement_of(PyObject *sql, qp_dialect dialect)
+static inline uint32_t statement_of(PyObject *sql, qp_dialect dialect, qp_system system)
 {
     if (!sql || !PyUnicode_Check(sql)) {
         return QP_STATEMENT_UNKNOWN;
@@ -247,6 +255,7 @@ static inline uint32_t statement_of(PyObject *sql, qp_dialect dialect)
         uint64_t from = qp_clock_ticks();
         entry = (cached_text){
             .hash = hash, .size = length + 1, .statement = scan(sql, dialect, QP_TEXT_SQL, true)};
+        set_system(entry.statement, system);
         qp_own_ticks += qp_clock_elapsed(from, qp_clock_ticks());
         if (length <= KEPT_TEXT_LENGTH && PyUnicode_CheckExact(sql)) {
             entry.text = Py_NewRef(sql);
@@ -264,7 +273,7 @@ static inline uint32_t statement_of(PyObject *sql, qp_dialect dialect)
 
 uint32_t qp_statement_of_object(PyObject *sql)
 {
-    return statement_of(sql, QP_SQLITE);
+    return statement_of(sql, QP_SQLITE, QP_SYSTEM_SQLITE);
 }
 
 /* The text of a query that is not a str (a new reference), or NULL. Raises nothing. */
@@ -285,14 +294,14 @@ static PyObject *text_of(PyObject *query)
     return text;
 }
 
-uint32_t qp_statement_of_query(PyObject *query, qp_dialect dialect)
+uint32_t qp_statement_of_query(PyObject *query, qp_dialect dialect, qp_system system)
 {
     if (!query || PyUnicode_Check(query)) {
-        return statement_of(query, dialect);
+        return statement_of(query, dialect, system);
     }
     PyObject *text = text_of(query);
     /* Its code may have ended the recording. */
-    uint32_t statement = table.cache ? statement_of(text, dialect) : QP_STATEMENT_UNKNOWN;
+    uint32_t statement = table.cache ? statement_of(text, dialect, system) : QP_STATEMENT_UNKNOWN;
     Py_XDECREF(text);
     return statement;
 }
@@ -319,6 +328,7 @@ uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_ques
     qp_columns_learn(columns);
     /* Also if no column was new: another text may have been accepted since this one's scan. */
     uint32_t taken = scan(sql, QP_SQLITE, QP_TEXT_SQL, false);
+    set_system(taken, (qp_system)row_of(number)->system);
     if (taken != number) {
         cache_again(sql, taken);
     }
@@ -328,7 +338,12 @@ uint32_t qp_statement_taken(uint32_t number, PyObject *sql, const qp_column_ques
 uint32_t qp_statement_refused(uint32_t number, PyObject *sql, qp_dialect dialect, qp_text_kind kind)
 {
     bool is_text = sql && PyUnicode_Check(sql) && number > QP_STATEMENT_UNKNOWN;
-    return is_text ? scan(sql, dialect, kind, false) : number;
+    if (!is_text) {
+        return number;
+    }
+    uint32_t refused = scan(sql, dialect, kind, false);
+    set_system(refused, (qp_system)row_of(number)->system);
+    return refused;
 }
 
 bool qp_statement_is_known(uint32_t number)

@@ -1,5 +1,6 @@
 #include "sums/errors.h"
 
+#include "runtime/dictionary.h"
 #include <string.h>
 
 #include "memory/region.h"
@@ -19,7 +20,7 @@ static void name_exception(PyObject *exception_type, char name[NAME_BYTES])
     PyTypeObject *type = (PyTypeObject *)exception_type;
     PyObject *module = NULL;
     if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type->tp_dict) {
-        module = PyDict_GetItemString(type->tp_dict, "__module__"); /* borrowed */
+        module = qp_dict_find(type->tp_dict, "__module__"); /* borrowed */
     }
     const char *prefix = module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : NULL;
     bool plain = !prefix || !strcmp(prefix, "builtins");

@@ -8,6 +8,7 @@
 #include "memory/numbered_names.h"
 #include "memory/region.h"
 #include "runtime/allocation.h"
+#include "runtime/dictionary.h"
 #include "runtime/exception.h"
 #include "runtime/index.h"
 #include "runtime/thread_local.h"
@@ -68,7 +69,7 @@ static PyObject *running_thread_name(void)
     PyObject *thread = is_known ? PyDict_GetItemWithError(active, ident) : NULL; /* borrowed */
     /* From its __dict__: an attribute may run the program's code. */
     PyObject *fields = thread ? PyObject_GenericGetDict(thread, NULL) : NULL;
-    PyObject *name = fields ? Py_XNewRef(PyDict_GetItemString(fields, "_name")) : NULL;
+    PyObject *name = fields ? Py_XNewRef(qp_dict_find(fields, "_name")) : NULL;
     if (!name || !PyUnicode_CheckExact(name)) {
         PyErr_Clear(); /* not a thread of `threading`: it has no name */
         Py_XSETREF(name, PyUnicode_FromString(threading ? "(native thread)" : "MainThread"));

@@ -43,6 +43,7 @@ from queryprof.report.html.page_places import PagePlaces
 from queryprof.report.html.page_spans import PageSpans
 from queryprof.report.html.page_statements import PageStatements, SourceLines
 from queryprof.report.html.page_tree import tree_columns
+from queryprof.report.text.deployment import in_words, names_of
 from queryprof.report.text.spans import NOT_RECORDED
 from queryprof.version import __version__
 
@@ -130,6 +131,7 @@ class _Page:
                 "command": self._numbers.text(self._places.command(overview.command)),
                 "started": self._numbers.text(_instant(report.profile.processes)),
                 "databases": self._numbers.text(self._databases()),
+                "names": self._numbers.text(in_words(map(names_of, report.profile.processes))),
                 "vital": ranking.vital,
                 "vital_share": ranking.vital_share,
                 "places": ranking.count if overview.calls else 0,

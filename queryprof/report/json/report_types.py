@@ -97,6 +97,9 @@ class Process:
         int, "connections by a VFS of the program's own: their work on files is unknown"
     ]
     unmeasured: Annotated[tuple[str, ...] | None, "imported database modules not measured"]
+    service: Annotated[str | None, "what the deployment calls the program; null: not set"]
+    version: Annotated[str | None, "of the service"]
+    environment: Annotated[str | None, "of the deployment"]
 
 
 @shape_of(bottlenecks.Bottleneck)

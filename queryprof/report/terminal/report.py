@@ -29,6 +29,7 @@ from queryprof.report.terminal.spans import repeat_summary, spans
 from queryprof.report.terminal.sql import Sql
 from queryprof.report.terminal.threads import handoff_summary, threads
 from queryprof.report.text.cards import reasons, together
+from queryprof.report.text.deployment import in_words, names_of
 from queryprof.report.text.plans import marked_steps
 
 PLAN_LINES = 8
@@ -60,7 +61,7 @@ def print_report(
     """
     console = console_for(file, width)
     places = Places(report.profile)
-    parts: list[RenderableType] = [*_overview(report.overview)]
+    parts: list[RenderableType] = [*_overview(report)]
     parts += what_to_do(findings, places)
     parts += loop_summary(report, places)  # what is none of the database's is in no finding
     if report.overview.calls:
@@ -78,7 +79,7 @@ def print_view(
     """Prints one breakdown: by statement, callsite, operation, thread or span."""
     console = console_for(file, width)
     places = Places(report.profile)
-    parts: list[RenderableType] = [*_overview(report.overview)]
+    parts: list[RenderableType] = [*_overview(report)]
     wide = console.width >= WIDE
     if dimension == "span":
         parts += spans(report, places, wide)
@@ -104,9 +105,12 @@ def _own_work(overview: Overview) -> str:
 SIDE_BY_SIDE = "; threads run side by side, and wait for the interpreter's lock in these times"
 
 
-def _overview(overview: Overview) -> Iterable[RenderableType]:
+def _overview(report: Report) -> Iterable[RenderableType]:
+    overview, names = report.overview, in_words(map(names_of, report.profile.processes))
     command = shlex.join(overview.command)
     yield Text.assemble(("queryprof", "bold"), "  ", command or "(no process)", overflow="fold")
+    if names:
+        yield Text(names, "dim")
     processes = f" in {overview.processes} processes" if overview.processes > 1 else ""
     whole = "their times, added up" if processes else "the run time"
     yield Text.assemble(

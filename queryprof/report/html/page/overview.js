@@ -31,8 +31,8 @@ function title() {
 
 // The program, when it ran, and its databases.
 function subtitle() {
-  const { command, started, databases } = D.facts;
-  const pieces = [started, databases].map(text).filter(Boolean);
+  const { command, started, databases, names } = D.facts;
+  const pieces = [names, started, databases].map(text).filter(Boolean);
   return h(
     "p",
     { class: "dim" },
