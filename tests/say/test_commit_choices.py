@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from say.by_hand import aggregate, profile_of
 from say.test_cause_choices import MS, SITE, findings
+from say.test_thresholds import READ
 
 from queryprof.analysis.findings.finding import Severity
-from queryprof.model import Profile, Thread
+from queryprof.model import Plan, Profile, Thread
 from queryprof.model.files import FileWork, LockHold
 
 pytestmark = pytest.mark.once
@@ -223,3 +224,30 @@ def test_values_in_the_text_hide_no_commits(each_us: int, category: str) -> None
     assert found.category == category
     assert any("100 different texts" in line for line in found.evidence)
     assert "as parameters" in found.fix
+
+
+@pytest.mark.parametrize(("files", "is_one"), [(1, True), (50, True), (51, False)])
+def test_a_transaction_is_of_one_file(files: int, is_one: bool) -> None:
+    """Where most commits are of another file than the one before, none is one too many."""
+    text = "INSERT INTO t VALUES (?)"
+    write = aggregate(text, SITE, ns=MS, count=100)
+    commit = aggregate("COMMIT", SITE, ns=300 * MS, count=100, operation="commit")
+    holds = [
+        LockHold("write", f"{at}.db", text, SITE, "", Thread(1, "t"), "COMMIT", SITE, *[1] * 7)
+        for at in range(files)
+    ]
+    profile = replace(profile_of(write, commit._replace(count=100)), lock_holds=tuple(holds))
+    found = [one for one in findings(profile) if one.category == "commit_per_write"]
+    assert bool(found) == is_one
+    if found:
+        assert found[0].gain_ns <= 301 * MS * (1 - files / 100)
+
+
+@pytest.mark.parametrize(("files", "is_one"), [(10, True), (11, False)])
+def test_a_connection_is_of_one_file(files: int, is_one: bool) -> None:
+    opened = aggregate("(connect)", SITE, ns=300 * MS, count=20)._replace(operation="connect")
+    read = aggregate(READ, SITE, ns=MS, count=20)
+    plans = [Plan(READ, f"{at}.db", "SCAN t") for at in range(files)]
+    profile = replace(profile_of(opened, read), plans=tuple(plans))
+    found = [one for one in findings(profile) if one.category == "connection_per_query"]
+    assert bool(found) == is_one

@@ -35,6 +35,8 @@ def connection_per_query(program: Program) -> Iterator[Finding | None]:
         used, executed = _used_by(program, group, opened, by_function)
         if executed > MOST_STATEMENTS * opened:
             continue
+        if 2 * program.files_of(one.statement for one in used) > opened:
+            continue  # one for each file, as it must be
         closed = sum(one.totals.self_ns for one in used if "close" in one.calls_of)
         # What a query takes that works hard is no reading of the schema.
         first = sum(

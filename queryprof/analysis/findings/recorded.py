@@ -6,7 +6,7 @@ import itertools
 import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -272,6 +272,22 @@ class Recorded:
             begun, ended = (hold.statement, hold.path), (hold.end_statement, hold.end_path)
             if hold.kind == "write" and begun == ended:
                 found[hold.statement, self.report.sites.place(hold.path)] += hold.count
+        return found
+
+    def files_of(self, statements: Iterable[str]) -> int:
+        """Of how many databases' files statements are, at the least: those whose locks and plans
+        name them.
+        """
+        found: set[str] = set()
+        return len(found.union(*(self._files.get(one, ()) for one in statements)))
+
+    @cached_property
+    def _files(self) -> Mapping[str, set[str]]:
+        found: dict[str, set[str]] = defaultdict(set)
+        for hold in self.profile.lock_holds:
+            found[hold.statement].add(hold.database)
+        for plan in self.profile.plans:
+            found[plan.statement].add(plan.database)
         return found
 
     @cached_property

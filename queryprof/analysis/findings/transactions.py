@@ -117,7 +117,9 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
             fix = _around_the_loop(program, group, commits)
         else:
             continue
-        if not _are_many(program, number, cost_ns):
+        # A transaction is one file's (of ATTACHed ones, too).
+        files = program.files_of([group.statement])
+        if 2 * files > number or not _are_many(program, number, cost_ns):
             continue
         syncs = group.files.syncs + sum(g.files.syncs for g in commits)
         sync_ns = group.files.sync_ns + sum(g.files.sync_ns for g in commits)
@@ -128,7 +130,7 @@ def commit_per_write(program: Program) -> Iterator[Finding | None]:
         yield program.finding(
             "commit_per_write",
             group,
-            cost_ns * (1 - 1 / number),
+            cost_ns * (1 - max(1, files) / number),
             tuple(evidence),
             fix + BY_ITSELF * is_synced,
             program.loop_of(group),
