@@ -15,6 +15,7 @@ import pytest
 
 from queryprof.analysis.findings.finding import CATEGORIES
 from queryprof.cli.main import cli
+from queryprof.trace.tables import TABLES
 
 pytestmark = pytest.mark.once
 
@@ -108,6 +109,11 @@ def test_every_command_and_option_is_documented() -> None:
             is_hidden = getattr(parameter, "hidden", False)
             if parameter.param_type_name == "option" and parameter.name != "help" and not is_hidden:
                 assert any(option in text for option in parameter.opts), f"{name} {parameter.opts}"
+
+
+def test_the_page_on_the_trace_has_every_table() -> None:
+    text = (ROOT / "docs" / "trace.md").read_text()
+    assert not [table.name for table in TABLES if f"`{table.name}`" not in text]
 
 
 def test_the_page_on_commands_is_what_they_print() -> None:

@@ -42,7 +42,7 @@ compared: of 400 of 40,000 rows 0.99 in place of 0.79.
 """
 
 ONCE = 2
-"""A report runs so often at the most; what it reads and sorts is its business."""
+"""A one-off report runs so often at the most: its scans and sorts are no finding."""
 
 
 def correlated_subquery(program: Program) -> Iterator[Finding | None]:
