@@ -17,12 +17,18 @@ import tempfile
 from pathlib import Path
 
 import click
+from worker_searches import HillClimbing, LinearSearch
 
 from queryprof.replay.replaying import Replay, Setting, played, replay_of
 from queryprof.replay.workers import search_workers
+from queryprof.tuning.workers import Search, SteadySearch
 
 QUERYPROF = Path(sys.executable).with_name("queryprof")
-SEARCHES = ("linear", "hill-climbing", "steady")
+SEARCHES: dict[str, type[Search]] = {
+    "linear": LinearSearch,
+    "hill-climbing": HillClimbing,
+    "steady": SteadySearch,
+}
 MODES = ("wal", "delete")
 FIXED_INTERVALS = 12
 MOST_INTERVALS = 40
@@ -100,9 +106,9 @@ def compare(
     regrets: dict[str, list[float]] = {name: [] for name in SEARCHES}
     intervals: dict[str, list[int]] = {name: [] for name in SEARCHES}
     for _ in range(runs):
-        for name in SEARCHES:
+        for name, search in SEARCHES.items():
             points, chosen = search_workers(
-                replay, setting, name, len(fixed), interval_s, MOST_INTERVALS, processes
+                replay, setting, search(1, len(fixed)), interval_s, MOST_INTERVALS, processes
             )
             regrets[name].append(1 - fixed[chosen] / best)
             intervals[name].append(sum(point.intervals for point in points))

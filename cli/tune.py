@@ -82,14 +82,6 @@ def pragmas(file: str, database: str, factors: tuple[str, ...], replications: in
     "--pragma", "chosen", multiple=True, metavar="NAME=VALUE", help="For each connection."
 )
 @click.option("--processes", is_flag=True, help="Workers are processes, not threads.")
-@click.option(
-    "--search",
-    "name",
-    default="steady",
-    show_default=True,
-    type=click.Choice(("steady", "linear", "hill-climbing")),
-    help="How the number is searched for.",
-)
 def workers(
     file: str,
     database: str,
@@ -97,16 +89,17 @@ def workers(
     interval_s: float,
     chosen: tuple[str, ...],
     processes: bool,
-    name: str,
 ) -> None:
     """Finds how many threads (or processes) complete most of FILE's transactions a second."""
     from queryprof.replay.replaying import Setting, parse_pragma, replay_of
     from queryprof.replay.workers import search_workers
     from queryprof.report.terminal.tuning import print_workers
+    from queryprof.tuning.workers import SteadySearch
 
     highest = most or 4 * (os.cpu_count() or 1)
     setting = Setting(tuple(map(parse_pragma, chosen)))
+    search = SteadySearch(1, highest)
     points, best = search_workers(
-        replay_of(file, database), setting, name, highest, interval_s, MOST_INTERVALS, processes
+        replay_of(file, database), setting, search, interval_s, MOST_INTERVALS, processes
     )
-    print_workers(points, {name: best})
+    print_workers(points, best)

@@ -2,9 +2,6 @@
 
 A search is driven by one figure: the operations completed in an interval (of 2 s, for example)
 with the number of workers that it proposes. What starts workers and counts operations is elsewhere.
-
-`LinearSearch` and `HillClimbing` are as published for pools of threads, with their known flaws: a
-dip of the system's own is taken for an effect of the step. `SteadySearch` is ours.
 """
 
 from __future__ import annotations
@@ -35,62 +32,6 @@ class Search(Protocol):
         """The operations completed in an interval with `workers`."""
 
 
-class LinearSearch:
-    """One interval each from `start` (the number of cores) down to `lowest`; the best of them.
-
-    A new search replaces it when the load has changed. `highest` bounds `start` alone.
-    """
-
-    def __init__(self, lowest: int, highest: int, start: int | None = None) -> None:
-        _check_bounds(lowest, highest)
-        self.workers = highest if start is None else start
-        if not lowest <= self.workers <= highest:
-            raise ValueError(f"a start of {start} workers is not from {lowest} to {highest}")
-        self.best = self.workers
-        self.is_settled = False
-        self._lowest = lowest
-        self._most = -1.0
-
-    def observe(self, operations: float) -> None:
-        _check_operations(operations)
-        if self.is_settled:
-            return
-        if operations > self._most:
-            self.best, self._most = self.workers, operations
-        if self.workers > self._lowest:
-            self.workers -= 1
-        else:
-            self.workers, self.is_settled = self.best, True
-
-
-class HillClimbing:
-    """Steps of one worker from `highest` downwards, for ever: on while an interval completes no
-    fewer operations than the one before, else back to the number before and on from there.
-    """
-
-    is_settled = False
-
-    def __init__(self, lowest: int, highest: int) -> None:
-        _check_bounds(lowest, highest)
-        self.workers = self.best = highest
-        self._lowest, self._highest = lowest, highest
-        self._direction = -1
-        self._before: float | None = None
-        self._most = -1.0
-
-    def observe(self, operations: float) -> None:
-        _check_operations(operations)
-        if operations > self._most:
-            self.best, self._most = self.workers, operations
-        is_worse = self._before is not None and operations < self._before
-        at_bound = not self._lowest <= self.workers + self._direction <= self._highest
-        if is_worse or at_bound:
-            self._direction = -self._direction
-        self._before = operations
-        following = self.workers + self._direction
-        self.workers = min(max(following, self._lowest), self._highest)
-
-
 class SteadySearch:
     """Measures a few numbers of workers, then those around the best, until the best is certain.
 
@@ -118,7 +59,7 @@ class SteadySearch:
     """Below the best by this share, and not certainly: equal."""
 
     def __init__(self, lowest: int, highest: int) -> None:
-        _check_bounds(lowest, highest)
+        check_bounds(lowest, highest)
         grid = _grid(lowest, highest, self.GRID)
         # The highest comes last: not twice in a row.
         self._planned = [*grid[1:], *reversed(grid[:-1]), highest]
@@ -133,7 +74,7 @@ class SteadySearch:
         return curve(self._observations)
 
     def observe(self, operations: float) -> None:
-        _check_operations(operations)
+        check_operations(operations)
         if self.is_settled:
             return
         self._observations.setdefault(self.workers, []).append(operations)
@@ -216,11 +157,13 @@ def _grid(lowest: int, highest: int, size: int) -> list[int]:
     return sorted({round(lowest * ratio**step) for step in range(size)})
 
 
-def _check_bounds(lowest: int, highest: int) -> None:
+def check_bounds(lowest: int, highest: int) -> None:
+    """Raises ValueError: there is no number of workers between these."""
     if not 1 <= lowest <= highest:
         raise ValueError(f"workers from {lowest} to {highest}: need 1 <= lowest <= highest")
 
 
-def _check_operations(operations: float) -> None:
+def check_operations(operations: float) -> None:
+    """Raises ValueError: no interval can have so many operations."""
     if not (isfinite(operations) and operations >= 0):
         raise ValueError(f"{operations} operations in an interval: need a number from 0")

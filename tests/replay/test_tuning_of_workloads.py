@@ -75,8 +75,6 @@ def test_tuning(queryprof: Run, before: Path) -> None:
         "--interval",
         0.2,
         "--processes",
-        "--search",
-        "linear",
     )
     assert said.returncode == 0, said.stderr
     assert "Best number of workers" in said.stdout

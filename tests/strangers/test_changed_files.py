@@ -124,8 +124,6 @@ def commands(draw: random.Random, kind: str) -> list[list[str]]:
             "1",
             "--interval",
             "0.1",
-            "--search",
-            "linear",
         ]
         return [*replays, *([tune] if draw.random() < 0.1 else [])]
     if kind == "region":

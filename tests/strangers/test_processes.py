@@ -162,8 +162,6 @@ def test_a_module_of_the_current_directory_is_not_imported(queryprof: Run, recor
             1,
             "--interval",
             "0.1",
-            "--search",
-            "linear",
         ],
         ["analyze", "../x.qprof", "--db", "../t.db", "--prove", "--budget", 5],
     ):

@@ -15,8 +15,9 @@ from functools import cache
 from statistics import fmean
 
 import pytest
+from worker_searches import HillClimbing, LinearSearch
 
-from queryprof.tuning.workers import HillClimbing, LinearSearch, Search, SteadySearch
+from queryprof.tuning.workers import Search, SteadySearch
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,10 @@ from math import inf, nan
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from worker_searches import HillClimbing, LinearSearch
 
 from conftest import EXAMPLES
-from queryprof.tuning.workers import HillClimbing, LinearSearch, Search, SteadySearch
+from queryprof.tuning.workers import Search, SteadySearch
 
 pytestmark = pytest.mark.once
 

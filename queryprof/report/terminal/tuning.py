@@ -92,11 +92,11 @@ def _combination(title: str, one: Combination) -> list[RenderableType]:
 
 def print_workers(
     points: Sequence[Point],
-    best: dict[str, int],
+    best: int,
     file: TextIO | None = None,
     width: int | None = None,
 ) -> None:
-    """Prints the curve of operations a second by number of workers, and what each search chose."""
+    """Prints the curve of operations a second by number of workers, and the best number."""
     console = console_for(file, width)
     most = max((point.operations for point in points), default=1.0) or 1.0
     parts: list[RenderableType] = [heading("Operations a second, by number of workers")]
@@ -116,6 +116,5 @@ def print_workers(
                 overflow="fold",
             )
         )
-    parts.append(heading("Best number of workers"))
-    parts += [Text(f"  {name}: {workers}") for name, workers in best.items()]
+    parts.append(heading(f"Best number of workers: {best}"))
     write(console, parts)

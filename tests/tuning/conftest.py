@@ -1,0 +1,16 @@
+"""The published searches, which queryprof's own is compared with, are with the benchmarks: one file
+of them, as the others have names that tests have, too.
+"""
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+NAME = "worker_searches"
+FILE = Path(__file__).parents[2] / "benchmarks" / f"{NAME}.py"
+
+_spec = spec_from_file_location(NAME, FILE)
+assert _spec is not None
+assert _spec.loader is not None
+sys.modules[NAME] = module_from_spec(_spec)
+_spec.loader.exec_module(sys.modules[NAME])
