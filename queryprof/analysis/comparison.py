@@ -108,7 +108,7 @@ def _course(profile: Profile) -> Course:
     if not profile.timeline:
         return ()
     width_ns = profile.timeline_width_ns
-    start_ns = min(p.start_unix_ns for p in profile.processes)
+    start_ns, _ = profile.span_unix_ns
     spent = {(i.start_unix_ns - start_ns) // width_ns: i.self_ns for i in profile.timeline}
     # An interval without calls is not in the timeline, but has a place in the chart.
     numbers = range(min(0, *spent), max(spent) + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from queryprof.analysis.holds import Holders, overlap_ns
+from queryprof.analysis.holds import Holders, hosts_of, overlap_ns
 from queryprof.model import Frame, LockEvent, Profile, SlowSpan
 
 LEAST_SHARE = 0.1
@@ -41,7 +41,7 @@ class Delays:
     def __init__(self, profile: Profile) -> None:
         self._loops = profile.loops
         self._waits = [event for event in profile.lock_events if event.kind == "wait"]
-        self._holders = Holders(profile.lock_events)
+        self._holders = Holders(profile.lock_events, hosts_of(profile))
         self._usage = profile.thread_usage
 
     def of(self, span: SlowSpan) -> tuple[Delay, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
-from queryprof.model import LockEvent, LockHold
+from queryprof.model import LockEvent, LockHold, Profile
 
 LONGEST_SLEEP_NS = 100_000_000
 """SQLite's busy handler looks again after so long at the most (sqliteDefaultBusyCallback() in its
@@ -96,11 +97,6 @@ def _connection(event: LockEvent) -> object:
     return (thread.process_id, event.connection) if event.connection else thread
 
 
-def _has_own_name(event: LockEvent) -> bool:
-    """Whether an event's thread is known by its name: not one that Python has not made."""
-    return not event.thread.name.startswith("(") and _connection(event) != event.thread
-
-
 def overlap_ns(start_ns: int, duration_ns: int, other_start_ns: int, other_duration_ns: int) -> int:
     """How long two spans of time are one; negative: how far they are apart."""
     end_ns = min(start_ns + duration_ns, other_start_ns + other_duration_ns)
@@ -109,6 +105,11 @@ def overlap_ns(start_ns: int, duration_ns: int, other_start_ns: int, other_durat
 
 def _overlap_ns(one: LockEvent, other: LockEvent) -> int:
     return overlap_ns(one.start_unix_ns, one.duration_ns, other.start_unix_ns, other.duration_ns)
+
+
+def hosts_of(profile: Profile) -> dict[int, str]:
+    """The hosts of processes, by their numbers."""
+    return {process.id: process.host for process in profile.processes}
 
 
 class _Sorted:
@@ -139,16 +140,17 @@ class Holders:
 
     Args:
         events: of any processes, by the same clock.
+        hosts: of processes, by their numbers: a path is another file on each.
     """
 
-    def __init__(self, events: Iterable[LockEvent]) -> None:
+    def __init__(
+        self, events: Iterable[LockEvent], hosts: Mapping[int, str] = MappingProxyType({})
+    ) -> None:
+        self._hosts = hosts
         found: dict[tuple[object, str], list[LockEvent]] = {}
         for event in whole_events(events):
-            if event.kind == "wait":  # a thread that waits for one file keeps its locks of others
-                for of in (_connection(event), event.thread)[: 1 + _has_own_name(event)]:
-                    found.setdefault((of, event.kind), []).append(event)
-            else:
-                found.setdefault((event.database, event.kind), []).append(event)
+            of = _connection(event) if event.kind == "wait" else self._file(event)
+            found.setdefault((of, event.kind), []).append(event)
         self._events = {key: _Sorted(some) for key, some in found.items()}
 
     def of(self, wait: LockEvent) -> list[tuple[LockEvent, int]]:
@@ -173,9 +175,8 @@ class Holders:
 
     def _waits_of(self, hold: LockEvent, wait: LockEvent) -> list[LockEvent]:
         """What a holder waited for while it kept a call waiting; the longest first."""
-        of = (_connection(hold), hold.thread)
-        waits = {id(one): one for each in of for one, _ in self._during(hold, each, "wait")}
-        parts = [_common(_common(waited, hold), wait) for waited in waits.values()]
+        waits = self._during(hold, _connection(hold), "wait")
+        parts = [_common(_common(waited, hold), wait) for waited, _ in waits]
         parts = [part for part in parts if part.duration_ns > 0]
         return sorted(parts, key=lambda part: -part.duration_ns)[:LOOKED_BEHIND]
 
@@ -184,12 +185,12 @@ class Holders:
         first. Up to the waiter's next look it is for the last one.
         """
         own = _connection(wait)
-        writers = self._during(wait, wait.database, "write")
+        writers = self._during(wait, self._file(wait), "write")
         writes = wait.writes or any(
             _connection(hold) == own and hold.start_unix_ns <= wait.start_unix_ns
             for hold, _ in writers
         )
-        holds = self._during(wait, wait.database, "read") if writes else writers
+        holds = self._during(wait, self._file(wait), "read") if writes else writers
         others = [(hold, ns) for hold, ns in holds if _connection(hold) != own]
         if others:
             last = max(range(len(others)), key=lambda at: _end_ns(others[at][0]))
@@ -198,6 +199,9 @@ class Holders:
             if 0 < slept_ns <= LONGEST_SLEEP_NS:
                 others[last] = hold, ns + slept_ns
         return sorted(others, key=lambda item: -item[1])
+
+    def _file(self, event: LockEvent) -> object:
+        return self._hosts.get(event.thread.process_id, ""), event.database
 
     def _during(self, event: LockEvent, of: object, kind: str) -> list[tuple[LockEvent, int]]:
         known = self._events.get((of, kind))

@@ -69,8 +69,8 @@ def overview_of(profile: Profile) -> Overview:
     for aggregate in aggregates:
         number = aggregate.thread.process_id
         calls_by_process[number] = calls_by_process.get(number, 0) + aggregate.count
-    profiler_ns = sum(
-        p.flush_ns + p.call_cost_ns * calls_by_process.get(p.id, 0) for p in processes
+    profiler_ns = sum(p.call_cost_ns * calls_by_process.get(p.id, 0) for p in processes) + (
+        profile.total("flush_ns") or 0
     )
     statements = {a.statement for a in aggregates if a.count and not a.statement.startswith("(")}
     return Overview(
@@ -98,22 +98,22 @@ def _named(processes: Sequence[Process], one: str, several: str) -> str:
     return f"processes {', '.join(str(process.pid) for process in processes[:5])}{more} {several}"
 
 
-def _for_want_of_room(processes: Sequence[Process]) -> list[str]:
+def _for_want_of_room(profile: Profile) -> list[str]:
     """What was left out, or put together, by a process with more than queryprof keeps apart."""
     cautions = []
-    folded = sum(p.folded_statements for p in processes)
+    folded = profile.total("folded_statements") or 0
     if folded:
         cautions.append(
             f"{folded:,} executions are under (other): more different statements than"
             " queryprof keeps apart"
         )
-    folded_calls = sum(p.folded_calls for p in processes)
+    folded_calls = profile.total("folded_calls") or 0
     if folded_calls:
         cautions.append(f"{folded_calls:,} calls are under (other): more call paths than room")
-    lost = sum(p.lost_counters for p in processes)
+    lost = profile.total("lost_counters") or 0
     if lost:
         cautions.append(f"SQLite's counters of {lost:,} executions are unknown")
-    unasked = sum(p.unasked_plans for p in processes)
+    unasked = profile.total("unasked_plans") or 0
     if unasked:
         cautions.append(
             f"{unasked:,} questions for query plans were left out: 1/64 of the time was spent, or"
@@ -142,7 +142,7 @@ def _cautions(profile: Profile) -> list[str]:
             f"{profile.more.count:,} more processes ended by themselves: they are in all sums, and"
             " not listed"
         )
-    cautions += _for_want_of_room(processes)
+    cautions += _for_want_of_room(profile)
     cautions += _unknown_calls(profile)
     cautions += _endless_spans(profile)
     cautions += [
@@ -156,7 +156,7 @@ def _cautions(profile: Profile) -> list[str]:
     cautions += [
         f"the work on files of {counted(unseen, 'connection')} is unknown: opened by a VFS of the"
         " program's own"
-        for unseen in [sum(p.unseen_files for p in processes)]
+        for unseen in [profile.total("unseen_files") or 0]
         if unseen
     ]
     unmeasured = sorted({name for p in processes for name in p.unmeasured or ()})

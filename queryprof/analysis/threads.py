@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from queryprof.model import Profile, Thread, ThreadUsage
 
 
 def process_names(profile: Profile) -> Callable[[Thread], str]:
-    """Names a thread's process: "process 12"; "": there is one process, or the thread is of
-    several.
+    """Names a thread's process: "process 12"; "": there is one process, or the thread is of all.
+    With its host, where several have the id (of containers), and with a number, where that is the
+    same, too.
     """
-    pids = {process.id: process.pid for process in profile.processes}
     if profile.process_count == 1:
         return lambda _: ""
-    return lambda of: f"process {pids[of.process_id]}" if of.process_id in pids else ""
+    pids = Counter(one.pid for one in profile.processes)
+    met: Counter[tuple[int, str]] = Counter()
+    names = {}
+    for one in profile.processes:
+        met[one.pid, one.host] += 1
+        number = met[one.pid, one.host]
+        names[one.id] = f"process {one.pid}" + (
+            f" of {one.host}{f', {number}' if number > 1 else ''}" if pids[one.pid] > 1 else ""
+        )
+    return lambda of: names.get(of.process_id, "")
 
 
 def named_thread(name: str, process: str) -> str:

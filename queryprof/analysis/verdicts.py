@@ -4,7 +4,7 @@ no noise, by the interval of the ratio for times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -78,19 +78,14 @@ _NOT_ALONE = frozenset({"max_ns", "min_call_ns", "deviation_ns"})
 IO: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (
     (
         Metric("read_bytes", "io", lambda _: None),
-        lambda p: _bytes(x.read_bytes for x in p.processes),
+        lambda p: p.total("read_bytes"),
     ),
     (
         Metric("written_bytes", "io", lambda _: None),
-        lambda p: _bytes(x.written_bytes for x in p.processes),
+        lambda p: p.total("written_bytes"),
     ),
 )
 """Of whole processes."""
-
-
-def _bytes(of_processes: Iterable[int | None]) -> int | None:
-    known = [amount for amount in of_processes if amount is not None]
-    return sum(known) if known else None
 
 
 LOOPS: tuple[tuple[Metric, Callable[[Profile], float | None]], ...] = (

@@ -1,87 +1,120 @@
 """What becomes of processes and threads when many traces are collapsed into one: threads of one
-name, of all processes, are one, and only the first processes are listed.
+name, of all processes, are one, and of processes few are listed.
+
+What was known of each process, and is not in the sums, is kept in settings: how long those ran that
+executed something, how many threads of one did; of processes that are not listed, how many there
+are, when they ran, and what they add up to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from queryprof.errors import TraceError
 from queryprof.trace.checked_rows import CheckedTrace
-from queryprof.trace.declaration import SUM
-from queryprof.trace.schema import MORE_PROCESSES, OF_ALL
+from queryprof.trace.collapsed import MORE_PROCESSES, MORE_SUMS, OF_ALL
+from queryprof.trace.ranges import LARGEST_SUM
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLE
 
 MOST_LISTED = 1000
 
-WITH_PROCESS = ("exemplar", "lock_event", "span_slowest", "span_run")
+SINGLE = ("exemplar", "lock_event", "span_slowest", "span_run")
 """Tables of single executions, holds and spans, of which few are kept: they keep their process."""
 
-NAMES = TABLE["process"].names
-ENDED = ("clean_end", "counters_off", "files_off", "unmeasured", "unseen_files")
-"""What the report has cautions of: a process with new ones is listed."""
+NOTABLE = (
+    *("counters_off", "files_off", "unmeasured", "service", "version", "environment"),
+    "sqlite_version",
+)
+"""A process with other values of these than those before it is listed."""
+
+JOINS = {"more_start_unix_ns": min, "more_end_unix_ns": max, "most_threads": max}
+"""How settings of two traces become one; others are sums."""
+
+
+def add_settings(store: TraceStore, found: Mapping[str, int]) -> None:
+    """Adds what is known of the processes of a collapsed trace. Raises TraceError."""
+    known = store.settings()
+    joined = {
+        name: JOINS.get(name, int.__add__)(known[name], value) if name in known else value
+        for name, value in found.items()
+        if value > 0
+    }
+    if max(joined.values(), default=0) > 2 * LARGEST_SUM:  # an instant is larger than a sum
+        raise TraceError(f"{store.path}: the processes' times are too large to be added up")
+    store.add("setting", list(joined.items()))
 
 
 class Collapse:
-    """Adds processes and threads of traces to a store."""
+    """Adds threads of traces to a store, and in the end leaves few processes there."""
 
     def __init__(self, store: TraceStore) -> None:
         self._store = store
-        self._listed = 0
-        self._last = 0
-        self._cautions: set[tuple[object, ...]] = set()
-
-    def add_processes(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int]]:
-        """Adds those that are to be listed, and returns the numbers of all: their own, or OF_ALL.
-
-        Args:
-            rows: of `process`, their number first.
-        """
-        for number, *row in rows:
-            values = dict(zip(NAMES, row, strict=True))
-            cautions = tuple(values[name] for name in ENDED)
-            is_new = cautions not in self._cautions or not values["clean_end"]
-            if self._listed < MOST_LISTED or is_new:
-                self._listed += 1
-                self._cautions.add(cautions)
-                (self._last,) = self._store.add("process", [row])
-                yield number, self._last
-            else:
-                self._count(values)
-                yield number, OF_ALL
-
-    def _count(self, values: Mapping[str, Any]) -> None:
-        start, end = values["start_unix_ns"], values["end_unix_ns"]
-        add_more(self._store, (1, end - start, start, end))
-        # What limits the report adds up in a process that is listed.
-        self._store.update("process", self._last, (SUM,), values)
 
     def add_threads(
-        self, source: CheckedTrace, rows: Iterable[tuple[Any, ...]]
+        self,
+        source: CheckedTrace,
+        rows: Iterable[tuple[Any, ...]],
+        walls_ns: Mapping[int, int],
     ) -> tuple[dict[int, int], dict[int, int]]:
         """Adds the threads of a trace, and returns their numbers: of the threads of a name, and of
         those that single executions are of.
+
+        Args:
+            walls_ns: the run times of the trace's processes, by their numbers in the store.
         """
         threads = list(rows)
-        used = {
-            number for table in WITH_PROCESS for (number,) in source.rows(table, ("thread_id",))
-        }
+        used = {number for table in SINGLE for (number,) in source.rows(table, ("thread_id",))}
         names = self._store.add("thread", [(OF_ALL, name) for _, _, name in threads])
         own = [row for row in threads if row[0] in used]
         numbers = self._store.add("thread", [row[1:] for row in own])
+        executing = {number for (number,) in source.rows("aggregate", ("thread_id",))}
+        processes = Counter(
+            process for number, process, _ in threads if number in executing and process != OF_ALL
+        )
+        add_settings(
+            self._store,
+            {
+                "executing_processes": len(processes),
+                "executing_wall_ns": sum(walls_ns[process] for process in processes),
+                "most_threads": max(processes.values(), default=0),
+            },
+        )
         return (
             dict(zip([row[0] for row in threads], names, strict=True)),
             dict(zip([row[0] for row in own], numbers, strict=True)),
         )
 
-
-def add_more(store: TraceStore, values: tuple[int, ...]) -> None:
-    """Adds processes that are not listed: how many, their run times, first start, last end."""
-    known = store.settings()
-    if MORE_PROCESSES[0] in known:
-        joins = (int.__add__, int.__add__, min, max)
-        earlier = (known.get(name, 0) for name in MORE_PROCESSES)
-        values = tuple(map(lambda join, *both: join(*both), joins, earlier, values))
-    rows = zip(MORE_PROCESSES, values, strict=True)
-    store.add("setting", [(name, value) for name, value in rows if value > 0])
+    def finish(self) -> None:
+        """Removes the processes that need not be listed; their figures are in the settings."""
+        connection = self._store.connection
+        single = " UNION ".join(f"SELECT thread_id FROM {table}" for table in SINGLE)
+        connection.execute(
+            f"DELETE FROM thread WHERE process_id <> {OF_ALL} AND id NOT IN ({single})"
+            f" AND id NOT IN (SELECT thread_id FROM aggregate)"
+        )
+        kept = {number for (number,) in connection.execute("SELECT process_id FROM thread")}
+        names = TABLE["process"].names
+        known: set[tuple[object, ...]] = set()
+        more: Counter[str] = Counter()
+        listed, gone = 0, []
+        for number, *row in connection.execute(
+            f"SELECT id, {', '.join(names)} FROM process ORDER BY id"
+        ):
+            values = dict(zip(names, row, strict=True))
+            notable = tuple(values[name] for name in NOTABLE)
+            is_first = listed < MOST_LISTED or notable not in known
+            if is_first or number in kept or not values["clean_end"]:
+                known.add(notable)
+                listed += 1
+                continue
+            gone.append((number,))
+            start, end = values["start_unix_ns"], values["end_unix_ns"]
+            more.update(dict(zip(MORE_PROCESSES[:2], (1, end - start), strict=True)))
+            more.update({name: values[name.removeprefix("more_")] or 0 for name in MORE_SUMS})
+            more["more_start_unix_ns"] = min(more["more_start_unix_ns"] or start, start)
+            more["more_end_unix_ns"] = max(more["more_end_unix_ns"], end)
+        connection.executemany("DELETE FROM process WHERE id = ?", gone)
+        add_settings(self._store, more)

@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from queryprof.collect.collapse import WITH_PROCESS as SINGLE
-from queryprof.collect.collapse import Collapse, add_more
+from queryprof.collect.collapse import SINGLE, Collapse, add_settings
 from queryprof.collect.output_path import is_null, refuse_to_replace
 from queryprof.errors import TraceError
 from queryprof.region.region_files import has_living_region
 from queryprof.trace.checked_rows import CheckedTrace
+from queryprof.trace.collapsed import OF_ALL, settings_of
 from queryprof.trace.opening import opened_file
 from queryprof.trace.ranges import LARGEST_SUM
-from queryprof.trace.schema import MORE_PROCESSES, OF_ALL
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLES
 
@@ -60,6 +59,9 @@ def merge_traces(
             with store.transaction():
                 collapse = Collapse(store) if collapses else None
                 _add_all(store, inputs, progress, opened, collapse)
+                if collapse:
+                    store.settle()
+                    collapse.finish()
         finally:
             store.abandon()
         if wanted:
@@ -92,9 +94,7 @@ def _add_all(
 def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | None = None) -> None:
     """Adds an open trace to another. Raises TraceError."""
     with store.transaction():
-        settings = dict(source.rows("setting", ("name", "value")))
-        if MORE_PROCESSES[0] in settings:
-            add_more(store, tuple(settings.get(name, 0) for name in MORE_PROCESSES))
+        add_settings(store, settings_of(source))
         numbers: dict[str, Mapping[Any, int | None]] = {}
         single: Mapping[Any, int | None] | None = None
         for table in TABLES:
@@ -102,12 +102,8 @@ def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | Non
                 continue  # it is added with the rows that it belongs to
             known = {**numbers, "thread": single} if single and table.name in SINGLE else numbers
             rows = source.resolved(table.name, known)
-            if collapse and table.name == "process":
-                found = [(None, None), (OF_ALL, OF_ALL), *collapse.add_processes(rows)]
-                numbers["process"] = source.ids("process", found)
-                continue
             if collapse and table.name == "thread":
-                threads, of_single = collapse.add_threads(source, rows)
+                threads, of_single = collapse.add_threads(source, rows, _walls_ns(source, numbers))
                 numbers["thread"] = source.ids("thread", threads.items())
                 single = source.ids("thread", of_single.items())
                 continue
@@ -121,6 +117,12 @@ def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | Non
                 numbers[table.name] = _add_numbered(store, source, table.name, rows)
             else:
                 store.add(table.name, rows)
+
+
+def _walls_ns(source: CheckedTrace, numbers: Mapping[str, Mapping[Any, Any]]) -> dict[int, int]:
+    """The run times of a trace's processes, by their new numbers."""
+    rows = source.rows("process", ("id", "start_unix_ns", "end_unix_ns"))
+    return {numbers["process"][number]: end - start for number, start, end in rows}
 
 
 def _add_numbered(

@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 
 SERVICE_VARIABLE = "QUERYPROF_SERVICE"
 OWN = (
-    ("service", SERVICE_VARIABLE, "service.name"),
-    ("version", "QUERYPROF_VERSION", "service.version"),
-    ("environment", "QUERYPROF_ENVIRONMENT", "deployment.environment.name"),
+    ("service", SERVICE_VARIABLE, ("service.name",)),
+    ("version", "QUERYPROF_VERSION", ("service.version",)),
+    (
+        "environment",
+        "QUERYPROF_ENVIRONMENT",
+        ("deployment.environment.name", "deployment.environment"),
+    ),
 )
-"""Each name with its own variable, and its key in OTEL_RESOURCE_ATTRIBUTES."""
+"""Each name with its own variable, and its keys in OTEL_RESOURCE_ATTRIBUTES, the former last."""
 
 OTEL_SERVICE, OTEL_ATTRIBUTES = "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"
 
@@ -33,9 +37,10 @@ def deployment_names(environ: Mapping[str, str]) -> dict[str, str | None]:
     """Service, version and environment; None: not set."""
     attributes = _attributes(environ.get(OTEL_ATTRIBUTES, "")[:MOST_ATTRIBUTES])
     found = {}
-    for name, variable, key in OWN:
+    for name, variable, keys in OWN:
         other = environ.get(OTEL_SERVICE) if name == "service" else None
-        value = environ.get(variable) or other or attributes.get(key)
+        of_keys = next((attributes[key] for key in keys if attributes.get(key)), None)
+        value = environ.get(variable) or other or of_keys
         found[name] = value[:LONGEST] if value else None
     return found
 

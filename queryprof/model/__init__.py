@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+from queryprof.model.collapsed import Collapsed as Collapsed
 from queryprof.model.files import FileWork as FileWork
 from queryprof.model.files import LockEvent as LockEvent
 from queryprof.model.files import LockHold as LockHold
@@ -281,8 +282,8 @@ class UsageInterval:
     written_bytes: int
 
 
-SEVERAL = 0
-"""The process of threads that were added up over all processes."""
+OF_ALL = 0
+"""The process of threads that were added up over all processes (see queryprof.trace.collapsed)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,21 +307,6 @@ class ThreadUsage:
     write_calls: int
     width_ns: int
     timeline: tuple[UsageInterval, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MoreProcesses:
-    """Processes of a collapsed trace that are not listed.
-
-    Attributes:
-        wall_ns: their run times, added up.
-        start_unix_ns, end_unix_ns: of the first, and of the last.
-    """
-
-    count: int
-    wall_ns: int
-    start_unix_ns: int
-    end_unix_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +342,12 @@ class Profile:
     """By statement: the database system that it is sent to; missing: it is no SQL, or unknown."""
     sources: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
     """By file of the program's own code: hashes (SHA-256) of its content when a recording ended."""
-    more: MoreProcesses | None = None
+    collapsed: Collapsed | None = field(default=None, hash=False)
+
+    @property
+    def more(self) -> Collapsed | None:
+        """The processes that are not listed, of a collapsed trace; None: there are none."""
+        return self.collapsed if self.collapsed and self.collapsed.count else None
 
     @property
     def process_count(self) -> int:
@@ -371,12 +362,18 @@ class Profile:
     @property
     def span_unix_ns(self) -> tuple[int, int]:
         """The start of the first process, and the end of the last; (0, 0): there is none."""
-        more = (self.more,) if self.more else ()
-        all_ = (*self.processes, *more)
+        some = (*self.processes, *((self.more,) if self.more else ()))
         return (
-            min((one.start_unix_ns for one in all_), default=0),
-            max((one.end_unix_ns for one in all_), default=0),
+            min((one.start_unix_ns for one in some), default=0),
+            max((one.end_unix_ns for one in some), default=0),
         )
+
+    def total(self, figure: str) -> int | None:
+        """A figure of processes, added up over all; None: it is known of none."""
+        known = [getattr(one, figure) for one in self.processes]
+        known += [self.more.sums[figure]] if self.more and self.more.sums[figure] else []
+        known = [value for value in known if value is not None]
+        return sum(known) if known else None
 
     @property
     def sqlite_versions(self) -> tuple[str, ...]:

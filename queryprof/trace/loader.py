@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from queryprof.model import (
     Aggregate,
     Cause,
+    Collapsed,
     Distribution,
     ErrorCount,
     Exemplar,
@@ -27,7 +28,6 @@ from queryprof.model import (
     LockEvent,
     LockHold,
     Loop,
-    MoreProcesses,
     ParameterSample,
     Plan,
     Process,
@@ -46,7 +46,7 @@ from queryprof.model import (
 )
 from queryprof.trace.attached import names_of
 from queryprof.trace.checked_rows import CheckedTrace
-from queryprof.trace.schema import MORE_PROCESSES, OF_ALL
+from queryprof.trace.collapsed import COLLAPSED, MORE_SUMS, OF_ALL, settings_of
 from queryprof.trace.tables import HANDOFF_PARTS, TABLE
 
 Row = TypeVar("Row")
@@ -112,14 +112,18 @@ class _Loader:
             notes=self._notes,
             systems=self._systems,
             sources=self._sources(),
-            more=self._more(),
+            collapsed=self._collapsed(),
         )
 
-    def _more(self) -> MoreProcesses | None:
-        settings = dict(self._trace.rows("setting", ("name", "value")))
-        if MORE_PROCESSES[0] not in settings:
+    def _collapsed(self) -> Collapsed | None:
+        settings = settings_of(self._trace)
+        if not settings:
             return None
-        return MoreProcesses(*(settings.get(name, 0) for name in MORE_PROCESSES))
+        sums = {name.removeprefix("more_"): settings.get(name, 0) for name in MORE_SUMS}
+        count, wall, start, end, executing, executing_wall, threads = (
+            settings.get(name, 0) for name in COLLAPSED
+        )
+        return Collapsed(count, wall, start, end, executing, executing_wall, threads, sums)
 
     def _rows(self, table: str) -> Iterator[Any]:
         return self._trace.resolved(table, self._known)

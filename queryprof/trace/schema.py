@@ -23,18 +23,6 @@ SCHEMA_VERSION = max(
 """In the header (user_version) of every trace: that of the newest table or column."""
 
 
-OF_ALL = 0
-"""The process of threads that are of several processes, in a trace that was collapsed."""
-
-MORE_PROCESSES = (
-    "more_processes",
-    "more_wall_ns",
-    "more_start_unix_ns",
-    "more_end_unix_ns",
-)
-"""Settings: how many processes are not listed, their run times, first start, last end."""
-
-
 def create(table: Table, version: int = SCHEMA_VERSION) -> str:
     """The SQL that makes a table as it was in a version, with the meaning of each column."""
     lines = [("id INTEGER PRIMARY KEY", "")] if table.has_id else []

@@ -114,6 +114,11 @@ class TraceStore:
         query = "SELECT pid, start_unix_ns, host FROM process"
         return set(self.connection.execute(query))
 
+    def settle(self) -> None:
+        """Removes rows beyond those that are kept, before the transaction ends."""
+        for rows in self._rows.values():
+            rows.settle()
+
     def settings(self) -> dict[str, int]:
         """What holds for all rows of a table, by name."""
         return dict(self.connection.execute("SELECT name, value FROM setting"))

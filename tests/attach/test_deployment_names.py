@@ -27,6 +27,7 @@ OTEL = "OTEL_RESOURCE_ATTRIBUTES"
             ("shop", "3", None),
         ),
         ({OTEL: " service.name = a%20b , deployment.environment.name=p%2Cq"}, ("a b", None, "p,q")),
+        ({OTEL: "deployment.environment=old"}, (None, None, "old")),
         ({"QUERYPROF_SERVICE": "own", "OTEL_SERVICE_NAME": "other"}, ("own", None, None)),
         ({"QUERYPROF_SERVICE": "", OTEL: "service.name="}, (None, None, None)),
         ({OTEL: "no pair,,=,service.version=%zz%"}, (None, "%zz%", None)),

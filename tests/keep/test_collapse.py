@@ -5,6 +5,7 @@ in any order and grouping, collapsed or not.
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
@@ -13,12 +14,18 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from keep.conftest import Command
 
 from conftest import EXAMPLES, Run
+from queryprof.analysis.findings.groups import groups_of
+from queryprof.analysis.findings.whole import whole_of
+from queryprof.analysis.holds import Holders, hosts_of
 from queryprof.analysis.overview import overview_of
-from queryprof.collect.collapse import MOST_LISTED, WITH_PROCESS
+from queryprof.analysis.report import Report
+from queryprof.collect.collapse import MOST_LISTED, SINGLE
 from queryprof.collect.merge import merge_traces
 from queryprof.collect.reader import read_profile
+from queryprof.trace.collapsed import MORE_PROCESSES
 from queryprof.trace.declaration import FIRST, KEY, LAST, LEAST, LONGEST, MOST, SUM, Column, Table
 from queryprof.trace.opening import opened_file
 from queryprof.trace.store import TraceStore
@@ -80,9 +87,7 @@ def content_of(path: str) -> Rows:
                     names = dict.fromkeys((0, *names), "a process")
                 known[table.name] = {None: None, **names}
                 rows = [row[1:] for row in rows]
-            is_summed = (
-                table.key and not table.kept and table.name not in (*WITH_PROCESS, "process")
-            )
+            is_summed = table.key and not table.kept and table.name not in (*SINGLE, "process")
             if is_summed and not table.width:
                 found[table.name] = folded(table, rows)
     return found
@@ -164,47 +169,142 @@ def test_every_role_has_its_fold() -> None:
     assert roles <= JOINS.keys()
 
 
-def processes(path: str, number: int, first: int = 0, clean: int = 1) -> None:
-    """A trace of so many processes of ten seconds, a second apart, each with a call."""
+def processes(path: str, number: int, first: int = 0, **further: object) -> None:
+    """A trace of so many processes of ten seconds, a second apart, each with a call in two threads
+    of its own names.
+    """
     store = TraceStore(path)
     columns = TABLE["process"].columns
     values = {column.name: value_of(Random(1), column, {}) for column in columns}
+    values |= dict.fromkeys(("service", "version", "environment", "counters_off", "files_off"))
+    values |= {
+        "clean_end": 1,
+        "lost_counters": 2,
+        "read_bytes": 3,
+        "flush_ns": 5,
+        "host": "h",
+        "call_cost_ns": 0.0,
+    }
     with store.transaction():
-        statement, span = store.id("statement", "SELECT 1", None, "sqlite"), store.id("span", "")
-        path_id = store.id("stack", "")
+        statement = store.id("statement", "SELECT 1", None, "sqlite")
+        span, path_id = store.id("span", ""), store.id("stack", "")
         for at in range(first, first + number):
             start = 10**18 + at * 10**9
             own = {"pid": at + 1, "start_unix_ns": start, "end_unix_ns": start + 10 * 10**9}
-            row = {**values, **own, "clean_end": clean, "folded_calls": 1}
+            row = {**values, **own, "folded_calls": 1, **further}
             (process,) = store.add("process", [[row[name] for name in TABLE["process"].names]])
-            thread = store.id("thread", process, "MainThread")
-            key = (statement, path_id, span, thread, "execute")
-            count = len(TABLE["aggregate"].values)
-            store.add("aggregate", [(*key, 1, 0, 1, *[1] * (count - 3))])
+            for name in ("a", "b"):
+                thread = store.id("thread", process, f"{name}-{at}")
+                key = (statement, path_id, span, thread, "execute")
+                count = len(TABLE["aggregate"].values)
+                store.add("aggregate", [(*key, 1, 0, 1, *[1] * (count - 3))])
     store.close()
 
 
 @pytest.mark.parametrize(("number", "more"), [(MOST_LISTED, 0), (MOST_LISTED + 5, 5)])
-def test_processes_beyond_the_listed_ones_are_in_all_sums(
+def test_processes_beyond_the_listed_ones_are_in_all_figures(
     queryprof: Run, number: int, more: int
 ) -> None:
     """Also when the collapsed trace is merged again, with and without --collapse."""
     processes("a.qprof", number)
-    processes("b.qprof", 3, first=number, clean=0)
-    merge_traces("c.qprof", ["a.qprof"], collapses=True)
+    processes("b.qprof", 3, first=number, clean_end=0)
+    processes("c.qprof", 2, first=number + 3, service="another")
+    merge_traces("d.qprof", ["a.qprof"], collapses=True)
+    merge_traces("plain.qprof", ["a.qprof", "b.qprof", "c.qprof"])
+    plain = read_profile("plain.qprof")
     for collapses in (True, False):
-        merge_traces("d.qprof", ["c.qprof", "b.qprof"], collapses=collapses)
-        profile = read_profile("d.qprof")
-        assert (profile.more.count if profile.more else 0) == more
-        assert len(profile.processes) == MOST_LISTED + 3  # those that were killed are listed
-        found = overview_of(profile)
-        assert (found.processes, found.calls) == (number + 3, number + 3)
-        assert found.process_ns == (number + 3) * 10 * 10**9
-        assert found.run_ns == (number + 2) * 10**9 + 10 * 10**9
-        assert sum(one.folded_calls for one in profile.processes) == number + 3
-        assert any("more processes ended" in line for line in found.cautions) == bool(more)
-    shown = queryprof("report", "d.qprof", "--by", "thread").stdout
-    assert "MainThread" in shown
+        merge_traces("e.qprof", ["d.qprof", "b.qprof", "c.qprof"], collapses=collapses)
+        profile = read_profile("e.qprof")
+        assert (profile.more.count if profile.more else 0) in (
+            (more, more + 1) if collapses else (more,)
+        )
+        listed = [one.clean_end for one in profile.processes]
+        assert listed.count(False) == 3  # those that were killed
+        assert {one.service for one in profile.processes} == {None, "another"}
+        found, expected = overview_of(profile), overview_of(plain)
+        for figure in ("processes", "calls", "process_ns", "run_ns", "profiler_ns", "executions"):
+            assert getattr(found, figure) == getattr(expected, figure), figure
+        for figure in ("lost_counters", "read_bytes", "folded_calls", "unasked_plans"):
+            assert profile.total(figure) == plain.total(figure), figure
+        assert whole_of(profile, 0) == whole_of(plain, 0)
+        assert any("more processes ended" in line for line in found.cautions) == bool(profile.more)
+    shown = queryprof("report", "e.qprof", "--by", "thread").stdout
+    assert "a-0" in shown
+
+
+@pytest.mark.parametrize(("number", "idle"), [(3, 1), (1, 1), (1, 0)])
+def test_shares_and_threads_are_those_of_the_plain_trace(number: int, idle: int) -> None:
+    """Of the processes that executed something, and of one process's threads."""
+    processes("a.qprof", number)
+    processes("b.qprof", idle, first=9)
+    change("b.qprof", "DELETE FROM aggregate")
+    merge_traces("plain.qprof", ["a.qprof", "b.qprof"])
+    merge_traces("collapsed.qprof", ["a.qprof", "b.qprof"], collapses=True)
+    plain, collapsed = (read_profile(f"{name}.qprof") for name in ("plain", "collapsed"))
+    assert whole_of(collapsed, 0) == whole_of(plain, 0)
+    of_plain, of_collapsed = (groups_of(Report(one)) for one in (plain, collapsed))
+    assert [(one.threads, one.processes) for one in of_collapsed] == [
+        (one.threads, one.processes) for one in of_plain
+    ]
+    assert of_plain[0].threads == 2
+
+
+def test_single_executions_keep_their_process() -> None:
+    """However many processes there are: those that a kept row is of are listed."""
+    number = MOST_LISTED + 20
+    processes("a.qprof", number)
+    store = sqlite3.connect("a.qprof")
+    for thread, process, start in (
+        (2 * number - 1, number, 0),
+        (2 * number - 3, number - 1, 0),
+    ):
+        lock = ["write" if process == number else "wait", "t.db", 1, 1, 1, thread, 1, 1]
+        store.execute(
+            f"INSERT INTO lock_event VALUES ({', '.join('?' * 13)})",
+            (process, *lock, 10**18 + start, 10**8, 1, 0),
+        )
+    store.commit()
+    store.close()
+    merge_traces("b.qprof", ["a.qprof"], collapses=True)
+    profile = read_profile("b.qprof")
+    assert len(profile.processes) == MOST_LISTED + 2
+    pids = {one.id: one.pid for one in profile.processes}
+    held, waits = sorted(profile.lock_events, key=lambda one: one.kind == "wait")
+    assert [pids[one.thread.process_id] for one in (held, waits)] == [number, number - 1]
+    assert [one for one, _ in Holders([held, waits], hosts_of(profile)).of(waits)] == [held]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO setting VALUES ('more_processes', 1)",
+        "INSERT INTO setting VALUES ('more_wall_ns', 7), ('more_start_unix_ns', 7)",
+        "INSERT INTO setting VALUES ('most_threads', -1)",
+    ],
+)
+def test_settings_that_no_merge_leaves(command: Command, sql: str) -> None:
+    processes("a.qprof", 2)
+    change("a.qprof", sql)
+    for arguments in (("report", "a.qprof"), ("merge", "b.qprof", "a.qprof", "a.qprof")):
+        code, _, errors = command(*arguments)
+        assert (code, len(errors.splitlines())) == (2, 1)
+        assert "setting" in errors
+
+
+def test_settings_that_are_too_large_to_be_added(command: Command) -> None:
+    processes("a.qprof", 2)
+    names = ", ".join(f"('{name}', {1 << 62})" for name in MORE_PROCESSES)
+    change("a.qprof", f"INSERT INTO setting VALUES {names}")
+    code, _, errors = command("merge", "b.qprof", "a.qprof", "a.qprof")
+    assert (code, len(errors.splitlines())) == (2, 1)
+    assert "too large" in errors
+
+
+def change(path: str, sql: str) -> None:
+    store = sqlite3.connect(path)
+    store.execute(sql)
+    store.commit()
+    store.close()
 
 
 def test_a_trace_that_is_given_twice(queryprof: Run) -> None:
@@ -213,4 +313,4 @@ def test_a_trace_that_is_given_twice(queryprof: Run) -> None:
     result = queryprof("merge", "b.qprof", "a.qprof", "a.qprof")
     assert result.returncode == 0
     assert result.stderr.startswith("queryprof: added more than once, as it was given: ")
-    assert overview_of(read_profile("b.qprof")).calls == 2
+    assert overview_of(read_profile("b.qprof")).calls == 4

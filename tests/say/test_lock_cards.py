@@ -10,8 +10,10 @@ from say.test_cards import MS, SITE, finding, findings
 
 from queryprof.analysis.call_sites import CallSite, place_of
 from queryprof.analysis.findings.find import _cause_of, _with_consequence
-from queryprof.analysis.findings.locks import Consequence
+from queryprof.analysis.findings.locks import Consequence, lock_findings
+from queryprof.analysis.findings.program import Program
 from queryprof.analysis.holds import Holders
+from queryprof.analysis.report import Report
 from queryprof.model import (
     FileWork,
     Frame,
@@ -24,16 +26,16 @@ from queryprof.model import (
 pytestmark = pytest.mark.once
 
 
-def hold(thread: int, count: int) -> LockHold:
+def hold(thread: int, count: int, caller: Frame = MAIN) -> LockHold:
     return LockHold(
         "write",
         "app.db",
         "BEGIN IMMEDIATE",
-        SITE,
+        (QUERY, caller),
         "",
         Thread(1, f"T{thread}"),
         "COMMIT",
-        SITE,
+        (QUERY, caller),
         count,
         count * 50 * MS,
         50 * MS,
@@ -197,16 +199,38 @@ def test_callers_that_nobody_waited_for_are_no_part_of_a_holder() -> None:
     assert any("held the write lock 4 times" in line for line in found.evidence)
 
 
-def test_who_holds_one_file_and_waits_for_another_is_not_blamed() -> None:
-    """The thread's wait is known by its name, as its connection is another one."""
-    held = replace(event("write", 1, 0, 100), connection=1)
-    waits = replace(event("wait", 2, 0, 100), connection=2)
-    other = replace(
-        event("write", 3, 0, 100), database="two.db", connection=3, statement="UPDATE u"
+def test_two_callers_that_were_waited_for_are_two_findings() -> None:
+    """Each with its own figures; what is short of each is one together."""
+    callers = [Frame(name, "/app/a.py", 20 + at) for at, name in enumerate(("m", "b", "c", "d"))]
+    long = [hold(at, 4, callers[at]) for at in range(4)]
+    events = []
+    for at, ms in enumerate((50, 60, 6, 7)):
+        held = event("write", at, 1000 * at, ms)
+        events += [replace(held, path=(QUERY, callers[at]), end_path=(QUERY, callers[at]))]
+        events += [event("wait", 9, 1000 * at, ms)]
+    took = aggregate("BEGIN IMMEDIATE", SITE, ns=900 * MS, count=16)
+    profile = replace(profile_of(took), lock_holds=tuple(long), lock_events=tuple(events))
+    found = list(lock_findings(Program(Report(profile), lambda *_: None, {})))
+    waited = [one.finding.evidence[0].split(" for it")[0] for one in found]
+    assert waited == [
+        "others waited 60.0 ms",
+        "others waited 50.0 ms",
+        "others waited 13.0 ms",
+    ] or (
+        sorted(waited)
+        == ["others waited 13.0 ms", "others waited 50.0 ms", "others waited 60.0 ms"]
     )
-    behind = replace(event("wait", 1, 0, 100), database="two.db", connection=4)
-    holders = Holders([held, waits, other, behind])
-    assert [one.statement for one, _ in holders.of(waits)] == ["UPDATE u"]
-    native = [replace(one, thread=Thread(1, "(native thread)")) for one in (held, behind)]
-    holders = Holders([native[0], waits, other, native[1]])
-    assert [one.statement for one, _ in holders.of(waits)] == ["BEGIN IMMEDIATE"]
+    assert [
+        sum("held the write lock 4 times" in line for line in one.finding.evidence) for one in found
+    ] == [
+        1,
+        1,
+        0,
+    ]
+
+
+def test_one_path_on_two_hosts_is_two_files() -> None:
+    held, waits = event("write", 1, 0, 50), event("wait", 2, 0, 50)
+    waits = replace(waits, thread=Thread(2, "T2"))
+    assert Holders([held, waits], {1: "a", 2: "a"}).of(waits)
+    assert not Holders([held, waits], {1: "a", 2: "b"}).of(waits)

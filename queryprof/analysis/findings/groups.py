@@ -17,7 +17,7 @@ from queryprof.analysis.plans import Steps, plans_by_statement, signs_of
 from queryprof.analysis.report import Report
 from queryprof.analysis.totals import Totals, add_up, self_ns_of
 from queryprof.analysis.units import counted, percent
-from queryprof.model import Aggregate, CallPath, Frame, LibraryTime
+from queryprof.model import OF_ALL, Aggregate, CallPath, Collapsed, Frame, LibraryTime
 from queryprof.operations import FETCH_OPERATIONS
 from queryprof.sql.clauses import (
     READS,
@@ -79,6 +79,7 @@ class Group:
     planned_here: bool = False
     around_ns: float | None = None
     handed_ns: float = 0.0
+    collapsed: Collapsed | None = None
 
     @cached_property
     def clauses(self) -> Clauses:
@@ -165,14 +166,19 @@ class Group:
 
     @property
     def processes(self) -> int:
-        """How many processes execute it."""
-        return len({member.thread.process_id for member in self.members})
+        """How many processes execute it; of a collapsed trace at the most."""
+        found = {member.thread.process_id for member in self.members}
+        others = self.collapsed.executing if self.collapsed and OF_ALL in found else 0
+        return len(found - {OF_ALL}) + others
 
     @cached_property
     def threads(self) -> int:
         """How many threads of one process execute it, at the most."""
         threads = {member.thread for member in self.members}
-        return max(Counter(thread.process_id for thread in threads).values(), default=0)
+        found = Counter(thread.process_id for thread in threads)
+        if self.collapsed and OF_ALL in found:  # names of threads, of several processes
+            found[OF_ALL] = min(found[OF_ALL], self.collapsed.most_threads)
+        return max(found.values(), default=0)
 
     @cached_property
     def rows(self) -> int:
@@ -284,6 +290,7 @@ def groups_of(report: Report) -> tuple[Group, ...]:
             files.get(key, Files()),
             plans=plans.get(key[0], ()),
             texts=profile.texts.get(key[0], 1),
+            collapsed=profile.collapsed,
         )
         for key, spent_ns in most
     }

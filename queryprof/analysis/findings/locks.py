@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from queryprof.analysis.call_sites import Sites
 from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.libraries import BEGIN_IMMEDIATE, NO_LIBRARY
+from queryprof.analysis.findings.lock_waits import WAITED_NS, Waits, by_caller, frame_at
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.holds import Holders, own_code, sum_of
+from queryprof.analysis.holds import Holders, hosts_of, own_code, sum_of
 from queryprof.analysis.overview import UNKNOWN_STATEMENT
 from queryprof.analysis.units import count, counted, duration, percent, shortened, size
-from queryprof.model import CallPath, Frame, LockEvent, LockHold
+from queryprof.model import CallPath, LockEvent, LockHold
 
-WAITED_NS = 10_000_000
 OWN_CODE = 0.5
 OTHER_WORK_NS = 200_000
 """Of the program's own code in a transaction, on average: with less it is what is around
@@ -72,56 +73,35 @@ class Consequence:
     held_ns: int = 0
 
 
-@dataclass(slots=True)
-class _Waits:
-    """The waits that one holder caused."""
-
-    holder: LockEvent
-    count: int = 0
-    ns: int = 0
-    longest_ns: int = 0
-    waiters: set[str] = field(default_factory=set)
-    places: set[tuple[str, CallPath]] = field(default_factory=set)
-    callers: set[CallPath] = field(default_factory=set)
-    """Of the place that held it: others that go through it may keep nobody waiting."""
-    has_readers: bool = False
-
-    def add(self, wait: LockEvent, site: Frame | None, ns: int) -> None:
-        """Adds a wait at a call site, of which so much was for this holder, in one hold or in
-        several.
-        """
-        self.count += 1
-        self.ns += ns
-        self.longest_ns = max(self.longest_ns, ns)
-        self.waiters.add(_named(wait, site))
-        self.places.add((wait.statement, wait.path[:1]))
-        is_reader = wait.statement.lstrip().upper().startswith(("SELECT", "WITH"))
-        self.has_readers = self.has_readers or is_reader or self.holder.kind == "read"
-
-
 def lock_findings(program: Program) -> Iterator[Consequence]:
     """lock_wait, long_transaction and pinned_wal: one for each holder."""
     profile, sites = program.profile, program.report.sites
     waits = [event for event in profile.lock_events if event.kind == "wait"]
-    holders = Holders(profile.lock_events)
+    holders = Holders(profile.lock_events, hosts_of(profile))
     total_ns = sum(work.lock_ns for work in profile.file_work)
-    caused: dict[tuple[str, object, object], _Waits] = {}
-    of_holder: dict[int, _Waits] = {}  # one holder is that of many waits
+    caused: dict[tuple[str, object, object], dict[CallPath, Waits]] = {}
+    of_holder: dict[int, Waits] = {}  # one holder is that of many waits
     known_ns = 0
     for wait in waits:
-        of_wait: dict[int, tuple[_Waits, int]] = {}
+        of_wait: dict[int, tuple[Waits, int]] = {}
         for holder, ns in holders.of(wait):
             cause = of_holder.get(id(holder))
             if cause is None:
-                key = (holder.statement, _at(holder.path, sites), _at(holder.end_path, sites))
-                cause = of_holder[id(holder)] = caused.setdefault(key, _Waits(holder))
-                cause.callers.add(sites.site(holder.path).callers[:1])
+                key = (
+                    holder.statement,
+                    frame_at(holder.path, sites),
+                    frame_at(holder.end_path, sites),
+                )
+                callers = sites.site(holder.path).callers[:1]
+                of_callers = caused.setdefault(key, {})
+                cause = of_callers.setdefault(callers, Waits(holder, callers={callers}))
+                of_holder[id(holder)] = cause
             of_wait[id(cause)] = cause, of_wait.get(id(cause), (cause, 0))[1] + ns
         for cause, held_ns in of_wait.values():
             waited_ns = min(held_ns, wait.duration_ns)
-            cause.add(wait, _at(wait.path, sites), waited_ns)
+            cause.add(wait, frame_at(wait.path, sites), waited_ns)
             known_ns += waited_ns
-    for found in caused.values():
+    for found in chain.from_iterable(map(by_caller, caused.values())):
         if found.ns < WAITED_NS:
             continue
         hold = _sums_of(found, program.report.lock_holds, sites)
@@ -201,7 +181,7 @@ def lock_findings(program: Program) -> Iterator[Consequence]:
     yield from _long_holds(program, {key[0] for key in caused})
 
 
-def _awaited(program: Program, waits: _Waits) -> str:
+def _awaited(program: Program, waits: Waits) -> str:
     """What else is no work of the holder's own, where its calls are awaited."""
     handed = {one.site.frame for one in program.report.handoffs}
     if not handed.intersection(waits.holder.path):
@@ -209,7 +189,7 @@ def _awaited(program: Program, waits: _Waits) -> str:
     return " Its calls are awaited: what else the loop is busy with meanwhile is in this time."
 
 
-def _failed(program: Program, waits: _Waits) -> Iterator[str]:
+def _failed(program: Program, waits: Waits) -> Iterator[str]:
     """That calls gave up which waited for a holder, or for others of the same statements."""
     failed = sum(
         error.count
@@ -328,23 +308,14 @@ def lock_upgrade(program: Program) -> Iterator[Finding | None]:
         )
 
 
-def _at(path: CallPath, sites: Sites) -> Frame | None:
-    return sites.site(path).frame
-
-
-def _named(event: LockEvent, frame: Frame | None) -> str:
-    where = f" {frame.file.rpartition('/')[2]}:{frame.line}" if frame else ""
-    return f"{shortened(event.statement, 60)}{where}"
-
-
-def _sums_of(waits: _Waits, holds: Iterable[LockHold], sites: Sites) -> LockHold:
+def _sums_of(waits: Waits, holds: Iterable[LockHold], sites: Sites) -> LockHold:
     """The sums of the holds like one that was waited for, of all threads and spans, and of the
     callers that were waited for.
     """
     event = waits.holder
 
     def place(one: LockEvent | LockHold) -> tuple[object, ...]:
-        at = _at(one.path, sites), _at(one.end_path, sites)
+        at = frame_at(one.path, sites), frame_at(one.end_path, sites)
         return one.statement, one.kind, one.database, at
 
     same = [
@@ -378,7 +349,7 @@ def _held(hold: LockHold, sites: Sites) -> str:
     meanwhile = "" if own is None else f"; {percent(own)} of it was the program's own code"
     if hold.changed_rows:
         meanwhile += f"; its thread changed {counted(hold.changed_rows, 'row')} meanwhile"
-    ended = _at(hold.end_path, sites)
+    ended = frame_at(hold.end_path, sites)
     until = f", until {shortened(hold.end_statement, 40)} in line {ended.line}" if ended else ""
     return (
         f"it held the {hold.kind} lock {counted(hold.count, 'time')}, {duration(hold.total_ns)} in"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from queryprof.analysis.findings.libraries import is_request, outside_of_request
-from queryprof.model import SEVERAL, Profile, Thread
+from queryprof.model import Profile, Thread
 
 SPANS = "spans' time"
 PROCESSES = "time of the processes with queries"
@@ -20,9 +20,11 @@ def whole_of(profile: Profile, spans_ns: int) -> tuple[int, str]:
     executing = {aggregate.thread.process_id for aggregate in profile.aggregates}
     walls = [one.wall_ns for one in profile.processes if one.id in executing]
     longest_ns = max((one.wall_ns for one in profile.processes), default=0)
-    whole = (sum(walls), PROCESSES) if len(walls) > 1 else (longest_ns, "run")
-    if SEVERAL in executing:
-        whole = (profile.process_ns, PROCESSES)
+    number, walls_ns = len(walls), sum(walls)
+    if profile.collapsed:
+        number += profile.collapsed.executing
+        walls_ns += profile.collapsed.executing_wall_ns
+    whole = (walls_ns, PROCESSES) if number > 1 else (longest_ns, "run")
     if 0 < spans_ns < whole[0]:
         return spans_ns, SPANS
     if not spans_ns and 0 < (busy_ns := _busy_ns(profile)) < whole[0]:

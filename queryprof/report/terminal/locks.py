@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.call_sites import call_site
-from queryprof.analysis.holds import Holders, own_code, unseen_ns
+from queryprof.analysis.holds import Holders, hosts_of, own_code, unseen_ns
 from queryprof.analysis.report import Report
 from queryprof.analysis.threads import process_names
 from queryprof.analysis.units import count, counted, duration, percent, size
@@ -96,7 +96,7 @@ def _waits(report: Report, places: Places) -> list[RenderableType]:
     """The longest waits, each with who held the lock."""
     events = report.profile.lock_events
     waits = [event for event in events if event.kind == "wait"]
-    holders = Holders(events)
+    holders = Holders(events, hosts_of(report.profile))
     if not waits:
         return []
     table = plain_table("\nThe longest waits")

@@ -126,10 +126,13 @@ def _processes(profile: Profile) -> list[RenderableType]:
     known = [p for p in profile.processes if p.read_bytes is not None]
     if not known:
         return []
-    wall_ns = max(p.end_unix_ns for p in known) - min(p.start_unix_ns for p in known)
-    read = sum(p.read_bytes or 0 for p in known)
-    written = sum(p.written_bytes or 0 for p in known)
-    who = "process" if len(known) == 1 else f"{len(known)} processes"
+    more = profile.more.count if profile.more else 0
+    starts, ends = [p.start_unix_ns for p in known], [p.end_unix_ns for p in known]
+    if profile.more:
+        starts, ends = [*starts, profile.more.start_unix_ns], [*ends, profile.more.end_unix_ns]
+    wall_ns = max(ends) - min(starts)
+    read, written = profile.total("read_bytes") or 0, profile.total("written_bytes") or 0
+    who = "process" if len(known) + more == 1 else f"{len(known) + more:,} processes"
     text = f"The {who} read {size(read)} and wrote {size(written)}"
     if wall_ns >= RATE_FROM_NS:
         hourly = HOUR_NS / wall_ns / 1e6

@@ -1,0 +1,75 @@
+"""The waits for locks that one holder caused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from queryprof.analysis.call_sites import Sites
+from queryprof.analysis.units import shortened
+from queryprof.model import CallPath, Frame, LockEvent
+
+WAITED_NS = 10_000_000
+
+
+@dataclass(slots=True)
+class Waits:
+    """The waits that one holder caused."""
+
+    holder: LockEvent
+    count: int = 0
+    ns: int = 0
+    longest_ns: int = 0
+    waiters: set[str] = field(default_factory=set)
+    places: set[tuple[str, CallPath]] = field(default_factory=set)
+    callers: set[CallPath] = field(default_factory=set)
+    """Of the place that held it: others that go through it may keep nobody waiting."""
+    has_readers: bool = False
+
+    def add(self, wait: LockEvent, site: Frame | None, ns: int) -> None:
+        """Adds a wait at a call site, of which so much was for this holder, in one hold or in
+        several.
+        """
+        self.count += 1
+        self.ns += ns
+        self.longest_ns = max(self.longest_ns, ns)
+        self.waiters.add(_named(wait, site))
+        self.places.add((wait.statement, wait.path[:1]))
+        is_reader = wait.statement.lstrip().upper().startswith(("SELECT", "WITH"))
+        self.has_readers = self.has_readers or is_reader or self.holder.kind == "read"
+
+    def join(self, other: Waits) -> None:
+        """Adds the waits for a holder at the same place, of other callers."""
+        self.count += other.count
+        self.ns += other.ns
+        self.longest_ns = max(self.longest_ns, other.longest_ns)
+        self.waiters |= other.waiters
+        self.places |= other.places
+        self.callers |= other.callers
+        self.has_readers |= other.has_readers
+
+
+def by_caller(waits: Mapping[CallPath, Waits]) -> Iterator[Waits]:
+    """The waits for holders at one place: those of a caller by themselves where they are long, and
+    those of all others together.
+    """
+    rest: Waits | None = None
+    for found in waits.values():
+        if found.ns >= WAITED_NS:
+            yield found
+        elif rest is None:
+            rest = found
+        else:
+            rest.join(found)
+    if rest is not None:
+        yield rest
+
+
+def frame_at(path: CallPath, sites: Sites) -> Frame | None:
+    """Where a call path was, seen through helpers."""
+    return sites.site(path).frame
+
+
+def _named(event: LockEvent, frame: Frame | None) -> str:
+    where = f" {frame.file.rpartition('/')[2]}:{frame.line}" if frame else ""
+    return f"{shortened(event.statement, 60)}{where}"
