@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 
 import click
 
@@ -53,8 +52,11 @@ def merge(output: str, inputs: tuple[str, ...], collapses: bool, force: bool) ->
         )
     leftovers = Leftovers()
     with progress("merging", len(traces)) as step:
-        merge_traces(output, traces, step, lambda path: opened_beside(path, leftovers), collapses)
-    times = Counter(map(os.path.realpath, traces))
-    twice = sorted(one for one, count in times.items() if count > 1)
-    if twice:
-        print_message(f"added more than once, as it was given: {', '.join(twice[:3])}")
+        repeated = merge_traces(
+            output, traces, step, lambda path: opened_beside(path, leftovers), collapses
+        )
+    if repeated:
+        print_message(
+            f"{repeated:,} {'process is' if repeated == 1 else 'processes are'} in more than one of"
+            " these traces, and counted with each"
+        )

@@ -75,10 +75,13 @@ def instrument(
 
     Raises:
         DriverError: recording is on, the module is imported, and does not have these types.
+        TypeError: the module itself is given, and not its name.
     """
     from queryprof.hooks.drivers.pep249 import named_driver
     from queryprof.hooks.libraries import DRIVERS
 
+    if not isinstance(module, str):
+        raise TypeError(f"instrument: module is the name of one, not {type(module).__name__}")
     if module in ("sqlite3", *DRIVERS) and cursors is None and connections is None:
         return
     session.libraries.add(named_driver(module, cursors, connections))

@@ -16,6 +16,7 @@ from queryprof.region.region_files import has_living_region
 from queryprof.trace.checked_rows import CheckedTrace
 from queryprof.trace.collapsed import OF_ALL, settings_of
 from queryprof.trace.opening import opened_file
+from queryprof.trace.processes import Identity
 from queryprof.trace.ranges import LARGEST_SUM
 from queryprof.trace.store import TraceStore
 from queryprof.trace.tables import TABLES
@@ -27,8 +28,9 @@ def merge_traces(
     progress: Callable[[], None] = lambda: None,
     opened: Callable[[str], AbstractContextManager[CheckedTrace]] = opened_file,
     collapses: bool = False,
-) -> None:
-    """Writes the sum of the traces `inputs` to `output`, which may be one of them.
+) -> int:
+    """Writes the sum of the traces `inputs` to `output`, which may be one of them; returns how many
+    processes are in more than one of them: they are added with each.
 
     The output is written to a file beside it and renamed, so that it is whole or unchanged. To the
     null device nothing is written, but all inputs are read.
@@ -58,7 +60,7 @@ def merge_traces(
         try:
             with store.transaction():
                 collapse = Collapse(store) if collapses else None
-                _add_all(store, inputs, progress, opened, collapse)
+                repeated = _add_all(store, inputs, progress, opened, collapse)
                 if collapse:
                     store.settle()
                     collapse.finish()
@@ -72,6 +74,7 @@ def merge_traces(
         raise TraceError(f"{output}: cannot be written: {error}") from error
     finally:
         _remove_directory(temporary)
+    return repeated
 
 
 def _add_all(
@@ -80,15 +83,20 @@ def _add_all(
     progress: Callable[[], None],
     opened: Callable[[str], AbstractContextManager[CheckedTrace]],
     collapse: Collapse | None,
-) -> None:
-    left = LARGEST_SUM
+) -> int:
+    left, repeated = LARGEST_SUM, 0
+    known: set[Identity] = set()
     for path in inputs:
         with opened(path) as source:
+            identities = set(source.rows("process", ("pid", "start_unix_ns", "host")))
+            repeated += len(identities & known)
+            known |= identities
             add_opened(store, source, collapse)
         left -= source.largest_sum
         if left < 0:
             raise TraceError(f"{path}: its sums are too large to be added to the others")
         progress()
+    return repeated
 
 
 def add_opened(store: TraceStore, source: CheckedTrace, collapse: Collapse | None = None) -> None:

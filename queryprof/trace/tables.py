@@ -94,8 +94,8 @@ TABLES = (
             unknown("note", "what a library reports of it", role=FIRST),
             unknown(
                 "system",
-                "the database's: sqlite, postgresql, duckdb, other_sql; NULL: it is no SQL, or of"
-                " an older trace",
+                "the first database's that it was sent to: sqlite, postgresql, duckdb, other_sql;"
+                " NULL: a call without a text (commit, connect), or of an older trace",
                 role=FIRST,
                 since=12,
             ),

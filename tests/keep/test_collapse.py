@@ -307,10 +307,17 @@ def change(path: str, sql: str) -> None:
     store.close()
 
 
-def test_a_trace_that_is_given_twice(queryprof: Run) -> None:
-    """It is added twice, and one line names it."""
-    processes("a.qprof", 1)
-    result = queryprof("merge", "b.qprof", "a.qprof", "a.qprof")
-    assert result.returncode == 0
-    assert result.stderr.startswith("queryprof: added more than once, as it was given: ")
-    assert overview_of(read_profile("b.qprof")).calls == 4
+def test_processes_that_are_given_twice(queryprof: Run) -> None:
+    """They are added twice, and one line says so: also of an earlier merge in the directory."""
+    Path("day").mkdir()
+    processes("day/a.qprof", 1)
+    processes("day/b.qprof", 1, first=1)
+    assert queryprof("merge", "day/all.qprof", "day").stderr == ""
+    for inputs, line, calls in (
+        (("day/a.qprof", "day/a.qprof"), "1 process is in more than one of these traces", 4),
+        (("day",), "2 processes are in more than one of these traces", 8),
+    ):
+        result = queryprof("merge", "--force", "c.qprof", *inputs)
+        assert result.returncode == 0
+        assert result.stderr == f"queryprof: {line}, and counted with each\n"
+        assert overview_of(read_profile("c.qprof")).calls == calls
