@@ -25,7 +25,7 @@ def _others(traces: list[str], given: str, output: str) -> list[str]:
     "--collapse",
     "collapses",
     is_flag=True,
-    help="Adds up threads of one name of all processes, and lists the first 1,000 processes.",
+    help="Adds up threads of one name of all processes, and lists few processes.",
 )
 @click.option("--force", is_flag=True, help="Replaces OUTPUT also where there is one input.")
 def merge(output: str, inputs: tuple[str, ...], collapses: bool, force: bool) -> None:

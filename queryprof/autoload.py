@@ -41,7 +41,7 @@ WORDS = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"
 OURSELVES = "queryprof"
 """The program that is never recorded: the command."""
 
-LONGEST_PID = 20
+LONGEST_PID = 19
 """Digits."""
 
 OPTIONS_WITH_VALUES = ("-W", "-X", "--check-hash-based-pycs")
@@ -88,7 +88,7 @@ class Runner:
         """Reads the value of QUERYPROF_RUNNER; None: it is none."""
         pid, _, rest = variable.partition(":")
         functions, _, directory = rest.partition(":")
-        is_valid = pid.isdecimal() and len(pid) < LONGEST_PID and os.path.isabs(directory)
+        is_valid = pid.isdecimal() and len(pid) <= LONGEST_PID and os.path.isabs(directory)
         return cls(int(pid), directory, functions == "cprofile") if is_valid else None
 
 

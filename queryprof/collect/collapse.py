@@ -26,7 +26,7 @@ SINGLE = ("exemplar", "lock_event", "span_slowest", "span_run")
 
 NOTABLE = (
     *("counters_off", "files_off", "unmeasured", "service", "version", "environment"),
-    "sqlite_version",
+    *("sqlite_version", "rows_estimated", "clock"),
 )
 """A process with other values of these than those before it is listed."""
 
@@ -45,6 +45,13 @@ def add_settings(store: TraceStore, found: Mapping[str, int]) -> None:
     if max(joined.values(), default=0) > 2 * LARGEST_SUM:  # an instant is larger than a sum
         raise TraceError(f"{store.path}: the processes' times are too large to be added up")
     store.add("setting", list(joined.items()))
+
+
+def _coarse(tick_ns: float | None) -> int:
+    """How many times 10 ns (a tick that is no longer short beside a row) a clock's tick is, by
+    powers of two.
+    """
+    return int(tick_ns / 10).bit_length() if tick_ns else 0
 
 
 class Collapse:
@@ -104,7 +111,7 @@ class Collapse:
             f"SELECT id, {', '.join(names)} FROM process ORDER BY id"
         ):
             values = dict(zip(names, row, strict=True))
-            notable = tuple(values[name] for name in NOTABLE)
+            notable = (*(values[name] for name in NOTABLE), _coarse(values["clock_tick_ns"]))
             is_first = listed < MOST_LISTED or notable not in known
             if is_first or number in kept or not values["clean_end"]:
                 known.add(notable)

@@ -20,7 +20,8 @@ EXTENSION = ".qprof"
 
 
 def traces_of(argument: str) -> list[str]:
-    """The paths of traces, sorted; what ended processes of a directory have left is brought in.
+    """The paths of traces, those of a directory sorted; what ended processes have left there is
+    brought in.
 
     Raises:
         TraceError: a directory has no traces, or a pattern matches none.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_beside(path: str, leftovers: Leftovers) -> Iterator[CheckedTrace]:
-    """The same, of one of many traces. Raises TraceError, as `opened`."""
+    """One of many traces, as `opened` has it. Raises TraceError."""
     with opened(path) if leftovers.may_be_of(path) else opened_file(path) as trace:
         yield trace
 

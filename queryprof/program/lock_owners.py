@@ -34,7 +34,7 @@ ORDER = (COMMITS, PENDS, WRITES, CHECKPOINTS, READS, HAS_OPEN)
 
 @dataclass(frozen=True, slots=True)
 class LockOwner:
-    """A process with a lock; `pid` is 0 where the kernel does not know which: one of another
+    """A process with a lock; `pid` is 0 where the kernel does not name it: one of another
     container, or a lock of an open file. `command` is empty where it may not be read.
     """
 

@@ -1,7 +1,7 @@
 """How SQLite would read the tables of a statement: how its planner would access each of them.
 
-The statement is prepared against virtual tables with the same columns. The planner calls a virtual
-table by xBestIndex (https://www.sqlite.org/vtab.html#the_xbestindex_method) which constraints it
+The statement is prepared against virtual tables with the same columns. The planner calls each one's
+xBestIndex (https://www.sqlite.org/vtab.html#the_xbestindex_method) with the constraints that it
 could use: the comparisons with their collations, the order that is wanted and the columns that are
 read, for each join order, each branch of an OR, each view, common table expression and subquery.
 """

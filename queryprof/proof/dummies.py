@@ -32,7 +32,7 @@ def with_dummies(judge: Judge, copy: str, action: Callable[[], Answer]) -> Answe
 
 
 def _add_dummy(judge: Judge, copy: str, message: str) -> bool:
-    """Adds the function or collation that is unknown by an error of SQLite's."""
+    """Adds the function or collation that an error of SQLite's names as unknown."""
     function = re.search(r"no such function: (\w+)", message)
     collation = re.search(r"no such collation sequence: (\w+)", message)
     if function or collation:

@@ -49,7 +49,9 @@ PROGRESS_STEPS = 100_000
 INSERTED_ROWS = 200
 
 FORMAT_VERSIONS, ROLLBACK_JOURNAL = 18, b"\x01\x01"
-"""Where a database's header has what may write and read it, and what is there without a log."""
+"""Where a database's header has the versions of what may write and read it, and those of a database
+without a write-ahead log.
+"""
 
 SIGNIFICANT_DIGITS = 12
 """Of a float in a row: sums in another order differ in the last ones."""

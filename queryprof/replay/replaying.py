@@ -38,7 +38,7 @@ MOST_TIME_S, TIME_SHARE = 3600.0, 100.0
 """A player may use the processor for so long, and so many times as long as the recording took."""
 
 LONGEST_TIME_S = 7 * 24 * 3600.0
-"""What the workload has of the recording."""
+"""It ends after so long, whatever the workload claims that its recording took."""
 
 MOST_FILE_BYTES, FILE_SHARE = 1 << 30, 4
 """A file may have so many bytes, and so many times those of the database and the workload

@@ -92,7 +92,7 @@ class TraceStore:
             yield
             for rows in self._rows.values():
                 rows.write()
-                rows.settle()
+            self.settle()
             self.connection.execute("COMMIT")
         except BaseException:
             if self.connection.in_transaction:
@@ -115,12 +115,15 @@ class TraceStore:
         return set(self.connection.execute(query))
 
     def settle(self) -> None:
-        """Removes rows beyond those that are kept, before the transaction ends."""
-        for rows in self._rows.values():
-            rows.settle()
+        """Removes rows beyond those that are kept, before the transaction ends, and those that were
+        of them: in this transaction or an earlier one.
+        """
+        is_any = False
+        for rows in self._rows.values():  # a table comes after those that it refers to
+            is_any = rows.settle(is_any) or is_any
 
     def settings(self) -> dict[str, int]:
-        """What holds for all rows of a table, by name."""
+        """What holds for all rows, by name."""
         return dict(self.connection.execute("SELECT name, value FROM setting"))
 
     def id(self, table: str, *values: object) -> int:
@@ -187,10 +190,8 @@ class _Rows:
         self._new: list[tuple[object, ...]] = []
         self._last = 0
         self._unsettled = 0
-        """Rows added since those beyond the kept ones, or without the row that they are of, were
-        removed.
-        """
-        self._is_kept_in_part = bool(table.kept) or any(
+        """Rows added since those beyond the kept ones were removed."""
+        self._refers_to_kept = any(
             TABLE[column.reference].kept for column in table.columns if column.reference
         )
 
@@ -222,18 +223,23 @@ class _Rows:
         self._unsettled += added
         if self._unsettled > MOST_UNSETTLED or not self._connection.in_transaction:
             self.settle()
-            self._unsettled = 1  # rows that these are of may be removed later
 
-    def settle(self) -> None:
+    def settle(self, is_of_removed: bool = True) -> bool:
         """Removes rows beyond those that are kept, or whose own row was not kept. It looks at all
         rows: not after each addition.
+
+        Args:
+            is_of_removed: rows of a table that these may be of were removed.
+
+        Returns:
+            whether rows beyond the kept ones may have been removed.
         """
-        if self._is_kept_in_part and self._unsettled:
-            if self._table.kept:
-                self._keep_largest()
-            else:
-                self._remove_orphans()
-        self._unsettled = 0
+        is_due, self._unsettled = bool(self._table.kept and self._unsettled), 0
+        if is_due:
+            self._keep_largest()
+        if is_of_removed and self._refers_to_kept:
+            self._remove_orphans()
+        return is_due
 
     def write(self) -> None:
         """Adds the rows that `id` has numbered."""

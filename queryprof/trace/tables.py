@@ -199,8 +199,11 @@ TABLES = (
     ),
     Table(
         "setting",
-        "What holds for all rows of a table.",
-        (text("name", "timeline_width_ns, usage_width_ns"), last("value")),
+        "What holds for all rows of a table, or for all processes of a collapsed trace.",
+        (
+            text("name", "timeline_width_ns, usage_width_ns, and those of collapsed.py"),
+            last("value"),
+        ),
     ),
     *LOOP_TABLES,
     Table(

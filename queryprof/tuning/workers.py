@@ -39,7 +39,7 @@ class SteadySearch:
        are measured on the way up and again on the way down (the highest at the end), so that a
        slow drift of the system changes their order little.
     2. Where two intervals differ by more than intervals vary by, one was a dip: more decide, until
-       most are at the upper end (or five, where the upper one was the exception).
+       most are at the upper end, or five have shown that the upper one was the exception.
     3. The numbers half-way from the best to its measured neighbours follow, until none is left.
     4. The best and the number that may yet be better are repeated by turns, until the 95% interval
        of their difference excludes 0 or both have been measured often enough to be called equal;

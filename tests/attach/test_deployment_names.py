@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Run
 from queryprof.collect.reader import read_profile
-from queryprof.core.deployment import LONGEST, deployment_names
+from queryprof.core.deployment import LONGEST, MOST_ATTRIBUTES, deployment_names
 from queryprof.core.settings import read_settings
 
 Script = object
@@ -28,6 +28,8 @@ OTEL = "OTEL_RESOURCE_ATTRIBUTES"
         ),
         ({OTEL: " service.name = a%20b , deployment.environment.name=p%2Cq"}, ("a b", None, "p,q")),
         ({OTEL: "deployment.environment=old"}, (None, None, "old")),
+        ({OTEL: "service.version=1", "QUERYPROF_VERSION": "2"}, (None, "2", None)),
+        ({OTEL: "," * MOST_ATTRIBUTES + "service.version=1"}, (None, None, None)),
         ({"QUERYPROF_SERVICE": "own", "OTEL_SERVICE_NAME": "other"}, ("own", None, None)),
         ({"QUERYPROF_SERVICE": "", OTEL: "service.name="}, (None, None, None)),
         ({OTEL: "no pair,,=,service.version=%zz%"}, (None, "%zz%", None)),
@@ -63,3 +65,30 @@ def test_they_are_in_the_trace_and_shown(queryprof: Run, script: object, tmp_pat
     assert found["processes"][0]["service"] == "shop"
     assert "names       shop" in queryprof("doctor", env={"QUERYPROF_SERVICE": "shop"}).stdout
     assert read_profile("x.qprof").systems == {"SELECT ?": "sqlite"}
+
+
+def test_the_system_of_each_driver(queryprof: Run, tmp_path: Path) -> None:
+    """Of one text that goes to several, the first; a driver that only the program knows is another."""
+    pytest.importorskip("duckdb")
+    (tmp_path / "own.py").write_text(
+        "class Cursor:\n    def execute(self, sql): return self\n"
+        "class Connection:\n    def cursor(self): return Cursor()\n    def commit(self): pass\n"
+        "def connect(): return Connection()\n"
+    )
+    (tmp_path / "app.py").write_text(
+        "import duckdb, sqlite3, queryprof\n"
+        "queryprof.instrument('own')\n"
+        "import own\n"
+        "a, b = sqlite3.connect(':memory:'), duckdb.connect()\n"
+        "for one, other in ((a, b), (b, a)):\n"
+        "    text = 'SELECT 1 AS ' + ('x' if one is a else 'y')\n"
+        "    one.execute(text).fetchall(), other.execute(text).fetchall()\n"
+        "own.connect().cursor().execute('SELECT 1 AS z')\n"
+    )
+    result = queryprof("run", "--no-report", "-o", "x.qprof", "app.py")
+    assert (result.returncode, result.stderr) == (0, "")
+    systems = read_profile("x.qprof").systems
+    found = {
+        name: system for text, system in systems.items() for name in "xyz" if f"AS {name}" in text
+    }
+    assert found == {"x": "sqlite", "y": "duckdb", "z": "other_sql"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pstats
 import re
 import subprocess
 import sys
@@ -135,3 +136,40 @@ def test_a_runner_is_read_as_it_was_written() -> None:
         again = Runner.of(runner.variable)
         assert again is not None
         assert vars(again) == vars(runner)
+
+
+@pytest.mark.parametrize("word", ["", "x", "cprofil", "cprofile:", "1"])
+def test_only_the_word_profiles_functions(word: str) -> None:
+    runner = Runner.of(f"7:{word}:/a/")
+    assert runner is None or not runner.profiles_functions
+
+
+def test_a_directory_that_is_not_there(script: Script) -> None:
+    """It is one by its separator: the trace is not written, and one line has why."""
+    environment = {**os.environ, "QUERYPROF": "out/", "PYTHONPATH": startup()}
+    done = subprocess.run(
+        [sys.executable, script(PROGRAM)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert len(done.stderr.splitlines()) == 1
+    assert "there is no directory" in done.stderr
+    assert [path.name for path in Path().iterdir()] == ["program.py"]
+
+
+def test_functions_are_profiled_once(queryprof: Run, script: Script) -> None:
+    """Of the process that `run` starts: not of its children, nor of what it becomes by exec."""
+    inner = script(PROGRAM).rename("inner.py")
+    path = script(
+        "import os, subprocess, sys\n"
+        f"subprocess.run([sys.executable, {str(inner)!r}], check=True)\n"
+        "print(os.environ['QUERYPROF_RUNNER'].split(':')[1] == '')\n"
+    )
+    result = queryprof("run", "--no-report", "--cprofile", "-o", "x.qprof", path)
+    assert (result.returncode, result.stdout) == (0, "True\n")
+    functions = pstats.Stats("x.prof").stats  # type: ignore[attr-defined]
+    files = {os.path.basename(file) for file, _, _ in functions}
+    assert "program.py" in files
+    assert "inner.py" not in files

@@ -14,6 +14,8 @@ from keep.conftest import write_trace
 
 import queryprof.startup
 from conftest import Run, by_operation
+from queryprof.collect.given_traces import traces_of
+from queryprof.collect.leftovers import Leftovers
 from queryprof.collect.reader import read_profile
 
 SERVICE = """
@@ -132,3 +134,47 @@ def test_an_output_that_is_the_only_input_stays(queryprof: Run, tmp_path: Path) 
     result = queryprof("merge", "--force", "o/a.qprof", "o/", "o/")
     assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
     assert Path("o/a.qprof").read_bytes() == before
+
+
+def test_a_recording_elsewhere_is_no_match(
+    queryprof: Run, pids: dict[int, int], tmp_path: Path
+) -> None:
+    """One of the same name, in a directory beside or above."""
+    for name in ("other", "rec/sub"):
+        (tmp_path / name).mkdir()
+        write_trace(f"{name}/a.qprof")
+        assert [os.path.basename(one) for one in traces_of(name)] == ["a.qprof"]
+
+
+@pytest.mark.strange_traces
+def test_names_that_look_like_patterns(tmp_path: Path) -> None:
+    (tmp_path / "l[1]").mkdir()
+    for name in ("l[1]/b.qprof", "l[1]/a.qprof", "a[1].qprof"):
+        write_trace(name)
+    assert traces_of("a[1].qprof") == ["a[1].qprof"]
+    assert traces_of("l[1]") == ["l[1]/a.qprof", "l[1]/b.qprof"]
+
+
+def test_a_killed_process_that_left_a_copy_alone(queryprof: Run, tmp_path: Path) -> None:
+    """What is beside a trace is looked for, too: its checkpoint, where memory cannot be shared."""
+    names = ["a.qprof", "b.qprof"]
+    (tmp_path / "a.qprof.77.0123456789ab.live").touch()
+    leftovers = Leftovers()
+    assert [leftovers.may_be_of(name) for name in names] == [True, False]
+    assert leftovers.may_be_of("a-77.qprof")
+
+
+@pytest.mark.strange_traces
+def test_an_output_that_is_there(queryprof: Run, tmp_path: Path) -> None:
+    """It may be an input; it is not replaced by another single trace, but with --force."""
+    for name in ("a.qprof", "b.qprof"):
+        write_trace(name)
+    before = Path("a.qprof").read_bytes()
+    for given in (("b.qprof",), ("b.*",)):
+        assert queryprof("merge", "a.qprof", *given).returncode == 2
+        assert Path("a.qprof").read_bytes() == before
+    assert queryprof("merge", "a.qprof", "a.qprof", "b.qprof").returncode == 0
+    assert len(read_profile("a.qprof").processes) == 2
+    assert queryprof("merge", "a.qprof", "a.qprof").returncode == 0
+    assert queryprof("merge", "--force", "a.qprof", "b.qprof").returncode == 0
+    assert len(read_profile("a.qprof").processes) == 1

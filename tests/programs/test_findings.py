@@ -220,3 +220,5 @@ def test_former_options_show_the_same(queryprof: Run, trace: str) -> None:
         result = queryprof("report", trace, *two)
         assert result.returncode == 2
         assert "goes with no other breakdown" in result.stderr
+    for form, status in (("json", 0), ("csv", 2), ("markdown", 2)):
+        assert queryprof("report", trace, "--show", "loops", "--format", form).returncode == status

@@ -272,7 +272,7 @@ class Key:
         met.append(other)
         made.pop("debug_info", None)
         return other == NAME
-INFOS = ("-1=1", "4294967295=1", "9" * 23 + "=1", "verbose", "", "1=", "=1", "1=1&", "2=1&x", "\u00e4=1")
+INFOS = ("-1=1", "4294967295=1", "9" * 23 + "=1", "verbose", "", "1=", "=1", "1=1&", "2=1&x", "\u00e4=1", "1:7")
 for number, info in enumerate(INFOS):
     code = compile("\\n\\nconnection.execute('SELECT 1').fetchall()", f"page{number}.html", "exec")
     exec(code, {"connection": connection, "debug_info": info, "blocks": {}})
@@ -296,7 +296,7 @@ def test_globals_that_are_no_template_s(tmp_path: Path) -> None:
     frames = {one.path[0] for one in profile.aggregates if one.path[0].file.endswith(".html")}
     lines = {Path(frame.file).stem: frame.line for frame in frames}
     assert lines == {
-        **{f"page{number}": 3 for number in range(10)},
+        **{f"page{number}": 3 for number in range(11)},
         "page7": 1,
         "page8": 2,
         "blocks": 3,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from say.by_hand import aggregate, profile_of
+from say.by_hand import MAIN, aggregate, profile_of
 from say.test_cause_choices import MS, SITE, findings
 from say.test_thresholds import READ
 
-from queryprof.analysis.findings.finding import Severity
+from queryprof.analysis.call_sites import CallSite
+from queryprof.analysis.findings.find import ONE_BY_ONE, _one_by_one
+from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.model import Plan, Profile, Thread
 from queryprof.model.files import FileWork, LockHold
 
@@ -251,3 +253,28 @@ def test_a_connection_is_of_one_file(files: int, is_one: bool) -> None:
     profile = replace(profile_of(opened, read), plans=tuple(plans))
     found = [one for one in findings(profile) if one.category == "connection_per_query"]
     assert bool(found) == is_one
+
+
+@pytest.mark.parametrize("category", [*ONE_BY_ONE, "n_plus_one", "full_scan"])
+@pytest.mark.parametrize(("gain_ns", "doubt"), [(10, ""), (11, ""), (11, "perhaps")])
+def test_what_wins_more_than_parameters(category: str, gain_ns: int, doubt: str) -> None:
+    """Shows beside it that values are in the text; a scan is no matter of the text."""
+    texts, other = (
+        Finding(
+            name,
+            Severity.LOW,
+            0.1,
+            gain,
+            "SELECT 1",
+            CallSite(MAIN),
+            None,
+            (name,),
+            "fix",
+            doubt=why,
+        )
+        for name, gain, why in (("re_prepare", 10, "x"), (category, gain_ns, doubt))
+    )
+    wins = (category in ONE_BY_ONE and gain_ns > 10) or (category == "n_plus_one" and not doubt)
+    found = _one_by_one(texts, other)
+    assert found.category == (category if wins else "re_prepare")
+    assert found.evidence == ((category, "re_prepare") if wins else ("re_prepare",))
