@@ -121,9 +121,9 @@ def _text(
 
         return findings_json(shown, (*report.overview.cautions, *unknown), accepted, advice)
     if form == "sql" and advice:
-        from queryprof.report.findings.sql_script import migration
+        from queryprof.report.findings.sql_script import sql_script
 
-        return migration(advice)
+        return sql_script(advice)
     if form == "markdown":
         from queryprof.report.findings.markdown import findings_markdown
 

@@ -63,7 +63,7 @@ def start() -> None:
     _started = True
     runner = Runner.of(os.environ.get(RUNNER_VARIABLE, "")) if value == "1" else None
     beginning = _Beginning(value, runner)
-    if runner and runner.pid != os.getppid():
+    if beginning.is_child:
         _or_complain(beginning.at_first_use)
     else:
         beginning()
@@ -98,7 +98,7 @@ class _Beginning:
     def __init__(self, value: str, runner: Runner | None) -> None:
         self._value = value
         self._runner = runner
-        self._is_child = runner is not None and runner.pid != os.getppid()
+        self.is_child = runner is not None and runner.pid != os.getppid()
         self._program = program_directory()
         self._directory = _working_directory()
         self._environ = {
@@ -158,14 +158,14 @@ class _Beginning:
                 path,
                 self._path,
                 family=runner.directory if runner else _family(value),
-                even_if_empty=not self._is_child,
+                even_if_empty=not self.is_child,
                 is_collected=runner is not None,
             ),
             ends_at_exit=not self._waits,
         )
         if not self._waits:
             _hand_on_roots()
-        if runner and runner.profiles_functions and not self._is_child:
+        if runner and runner.profiles_functions and not self.is_child:
             from queryprof.hooks import function_profile
 
             # Once: a program that this one becomes by exec would replace its times.

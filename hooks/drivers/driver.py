@@ -8,6 +8,7 @@ Requires no more than PEP 249 (https://peps.python.org/pep-0249/).
 from __future__ import annotations
 
 from queryprof.core import _core
+from queryprof.core.systems import SYSTEMS
 from queryprof.errors import DriverError
 
 TYPE_CHECKING = False
@@ -34,10 +35,6 @@ CONNECTION_METHODS = {
 """The methods of PEP 249, and those that drivers add with the same meaning."""
 
 MODULE_FUNCTIONS = {"connect": "connect"}
-
-
-SYSTEMS = ("", "sqlite", "postgresql", "duckdb", "other_sql")
-"""Database systems, by qp_system of the core."""
 
 
 class Probes:

@@ -6,6 +6,7 @@ A column of the trace is the region's column of the same name: the number of ano
 
 from __future__ import annotations
 
+from queryprof.core.systems import SYSTEMS
 from queryprof.region.names import CODE_KINDS
 from queryprof.region.region import FULL, NONE
 from queryprof.trace.tables import TABLE
@@ -35,10 +36,6 @@ class _Ids(dict[int, int]):
     def __missing__(self, number: int) -> int:
         found = self[number] = self._make(number)
         return found
-
-
-SYSTEMS = {1: "sqlite", 2: "postgresql", 3: "duckdb", 4: "other_sql"}
-"""By qp_system of the core."""
 
 
 class RegionRows:
@@ -74,7 +71,7 @@ class RegionRows:
             "statement",
             self._region.text(text) or "(unknown)",
             self._region.text(note) if note != NONE else None,
-            SYSTEMS.get(system),
+            SYSTEMS[system] or None if system < len(SYSTEMS) else None,
         )
 
     def _line(self, number: int) -> int:

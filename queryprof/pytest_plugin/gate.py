@@ -303,14 +303,14 @@ class Gate:
             for test, statements in old.items()
             if test in others or test.partition("::")[0] not in files
         }
-        tests = {**kept, **_asking(passed)}
+        tests = {**kept, **_with_calls(passed)}
         write_baseline(self._path, Baseline(sqlite3.sqlite_version, tests, PYTHON))
 
     def verify(self, passed: Mapping[str, TestRecord]) -> Verification:
         """Runs the tests a second time. Raises QueryprofError."""
-        return verify(self._config, _asking(passed), self._rules)
+        return verify(self._config, _with_calls(passed), self._rules)
 
 
-def _asking(passed: Mapping[str, TestRecord]) -> dict[str, Any]:
+def _with_calls(passed: Mapping[str, TestRecord]) -> dict[str, Any]:
     """The statements of each test that executed any."""
     return {test: report["statements"] for test, report in passed.items() if report["statements"]}

@@ -42,7 +42,7 @@ TRIMMED = 0.25
 call of 4 ms in 10 the advice was low in four recordings, and medium in two.
 """
 
-SEVERAL = 1.5
+LOOP_EXECUTIONS = 1.5
 """Executions in one call of a library's function, from which on the library loops itself."""
 
 PLANNED = frozenset({"SELECT", "WITH", "UPDATE", "DELETE"})
@@ -131,7 +131,7 @@ class Group:
         """
         calls = sum(one.calls for one in self.library_times)
         executions = sum(one.executions for one in self.library_times)
-        if calls <= 0 or not calls <= executions < SEVERAL * calls:
+        if calls <= 0 or not calls <= executions < LOOP_EXECUTIONS * calls:
             return None
         return sum(one.ns for one in self.library_times) / executions
 

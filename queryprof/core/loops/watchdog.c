@@ -18,12 +18,12 @@ bool qp_watchdog_awaited;
 _Atomic bool qp_watchdog_sleeps;
 
 /* Samples where a step is; waits for the GIL first. */
-static void sample(qp_running_loop *running_loop, uint64_t number, uint64_t asked_ticks)
+static void sample(qp_running_loop *running_loop, uint64_t number, uint64_t requested_ticks)
 {
     int64_t cpu_ns = qp_cpu_ns(running_loop->kernel_id);
     PyGILState_STATE gil = PyGILState_Ensure();
     qp_here.muted = true;
-    int64_t waited_ns = qp_clock_ns(qp_clock_elapsed(asked_ticks, qp_clock_ticks()));
+    int64_t waited_ns = qp_clock_ns(qp_clock_elapsed(requested_ticks, qp_clock_ticks()));
     if (running_loop->seen_queued_ns >= 0) {
         int64_t queued_ns = qp_cpu_queued_ns(running_loop->kernel_id);
         atomic_store(&running_loop->queued_ns, queued_ns - running_loop->seen_queued_ns);
@@ -31,7 +31,7 @@ static void sample(qp_running_loop *running_loop, uint64_t number, uint64_t aske
     /* Python code lets go of it after a switch interval, and waits until another thread has it. On
      * a busy machine one or the other has no CPU for a while: that is no work. */
     int64_t worked_ns = cpu_ns < 0 ? waited_ns : qp_cpu_ns(running_loop->kernel_id) - cpu_ns;
-    look(running_loop, number, asked_ticks, waited_ns < worked_ns ? waited_ns : worked_ns);
+    look(running_loop, number, requested_ticks, waited_ns < worked_ns ? waited_ns : worked_ns);
     PyGILState_Release(gil);
 }
 

@@ -51,7 +51,7 @@ static void make_end_of_thread(void)
     pthread_key_create(&end_of_thread, thread_ended);
 }
 
-static void call_on_end(qp_thread *record)
+static void watch_end(qp_thread *record)
 {
     pthread_once(&end_of_thread_once, make_end_of_thread);
     pthread_setspecific(end_of_thread, record);
@@ -163,7 +163,7 @@ qp_thread *qp_thread_record(uint32_t recording)
         uint64_t seed = qp_hash_mix((uintptr_t)tstate, PyThreadState_GetID(tstate));
         record->random = (uint32_t)(seed >> 32) | 1;
         qp_here.thread = record;
-        call_on_end(record);
+        watch_end(record);
     }
     if (record->tstate != tstate || record->recording != recording) {
         record->tstate = tstate;

@@ -19,7 +19,7 @@ MOST_USERS = 5
 STATEMENT_CHARACTERS = 200
 
 
-def migration(advice: Advice) -> str:
+def sql_script(advice: Advice) -> str:
     """The statements that make the changes; how to take them back is in the end."""
     return "\n".join(_lines(advice))
 

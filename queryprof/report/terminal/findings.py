@@ -74,9 +74,9 @@ def what_to_do(findings: Sequence[Finding], places: Places) -> list[RenderableTy
 
 
 def _head(number: int, finding: Finding) -> RenderableType:
-    heading = title(finding)
+    words = title(finding)
     return Group(
-        Text.assemble((f"{number:>3}  ", "bold"), (heading[:1].upper() + heading[1:], "bold")),
+        Text.assemble((f"{number:>3}  ", "bold"), (words[:1].upper() + words[1:], "bold")),
         Text.assemble(
             "     ", (str(finding.severity), COLOURS[finding.severity]), f", {gain(finding)}"
         ),
