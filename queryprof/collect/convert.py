@@ -107,7 +107,6 @@ def _process_values(
         "unmeasured": None if facts.get("unmeasured") is None else json.dumps(facts["unmeasured"]),
         "end_unix_ns": facts.get("end_unix_ns") or _last_sign_unix_ns(region, facts),
         "clean_end": int(clean),
-        "flushes": region["turns"],
         "flush_ns": region["own_ns"],
         "folded_statements": region["folded_statements"],
         "folded_calls": region["folded_calls"],

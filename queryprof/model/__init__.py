@@ -56,7 +56,6 @@ class Process:
     rows_estimated: bool
     counters_off: str | None
     call_cost_ns: float
-    flushes: int
     flush_ns: int
     folded_statements: int
     folded_calls: int
@@ -87,8 +86,9 @@ class Aggregate(NamedTuple):
         min_ns, max_ns: the shortest and the longest call.
         execution_max_ns, execution_sum_sq_ns2, histogram: of the executions that the operation
             began, each with the fetches it led to; histogram is bucket -> executions.
-        counted: executions for which SQLite's own counters are known, vm_steps to reprepares added
-            up over these; page_fetches over the page_fetch_samples for which they are.
+        counted: executions for which SQLite's own counters are known, vm_steps to
+            automatic_indexes added up over these; page_fetches over the page_fetch_samples for
+            which they are.
     """
 
     statement: str
@@ -110,7 +110,6 @@ class Aggregate(NamedTuple):
     full_scan_steps: int = 0
     sorts: int = 0
     automatic_indexes: int = 0
-    reprepares: int = 0
     page_fetches: int = 0
     page_fetch_samples: int = 0
     histogram: Mapping[int, int] = MappingProxyType({})

@@ -33,7 +33,7 @@ def write_trace(path: str) -> None:
             inner = store.id("frame", f"f{number}", "/x/main.py", number, "user", 0)
             stack = store.id("stack", f"{inner},{main}")
             by, key = (statement, stack), (statement, stack, span, thread, "execute")
-            sums = [9, 1, 2, 10**9, 10**9, 9, 9, 9, 1e18, 9, 5, 1, 0, 0, 0, 1, 1]
+            sums = [9, 1, 2, 10**9, 10**9, 9, 9, 9, 1e18, 9, 5, 1, 0, 0, 1, 1]
             (aggregate,) = store.add("aggregate", [(*key, *sums)])
             store.add("histogram", [(aggregate, 100, 1), (aggregate, 110, 8)])
             store.add("error", [(*by, "execute", "sqlite3.OperationalError", 1)])

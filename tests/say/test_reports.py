@@ -95,7 +95,7 @@ def profile() -> Profile:
         "SELECT price, currency FROM price WHERE product_id = ? AND valid_from <= ? ORDER BY"
         " valid_from DESC LIMIT ?"
     )
-    scan = (12000, 12000 * 28257, 12000 * 28256, 12000, 0, 0, 4660, 750)
+    scan = (12000, 12000 * 28257, 12000 * 28256, 12000, 0, 4660, 750)
     process = Process(
         1,
         4711,
@@ -113,7 +113,6 @@ def profile() -> Profile:
         False,
         None,
         104.0,
-        13,
         25_000_000,
         0,
         0,

@@ -251,7 +251,6 @@ qp_counters qp_traced_read(qp_traced_connection *t, qp_counted_statement *s)
         .full_scan_steps = done[FULL_SCAN_STEPS],
         .sorts = done[SORTS],
         .automatic_indexes = done[AUTOMATIC_INDEXES],
-        .reprepares = done[REPREPARES],
         .page_fetches = s->page_fetches,
         .counted = s->executions,
         .page_fetch_samples = s->page_fetch_samples,

@@ -169,7 +169,7 @@ typedef struct {
     SUM(counted)         \
     SUM(vm_steps)        \
     SUM(full_scan_steps) \
-    SUM(sorts) SUM(automatic_indexes) SUM(reprepares) SUM(page_fetches) SUM(page_fetch_samples)
+    SUM(sorts) SUM(automatic_indexes) SUM(page_fetches) SUM(page_fetch_samples)
 
 typedef struct {
     QP_COUNTERS(QP_DECLARE_SUM)
