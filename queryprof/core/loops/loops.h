@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "memory/histogram.h"
+#include "runtime/compiler.h"
 #include "runtime/thread_local.h"
 #include "threads/threads.h"
 
@@ -61,7 +62,7 @@ typedef struct qp_running_loop {
 extern int64_t qp_stall_ns;
 
 /* The loop that runs in the calling thread, or NULL: it runs none that is recorded. */
-static inline qp_running_loop *qp_running_loop_here(void)
+static QP_INLINE qp_running_loop *qp_running_loop_here(void)
 {
     qp_thread *thread = qp_here.thread;
     qp_running_loop *running_loop = thread ? thread->running_loop : NULL;
