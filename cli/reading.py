@@ -15,7 +15,7 @@ SHOWN = 3
 """Names of files in a line."""
 
 MANY_PROCESSES, MANY_SUMS = 100, 200_000
-"""Of a trace with more of both, a collapsed one says as much and is read at once."""
+"""Of a trace with more of both, a collapsed one has the same sums and is read at once."""
 
 
 def read_whole(path: str) -> Profile:

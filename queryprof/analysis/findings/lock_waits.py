@@ -23,7 +23,7 @@ class Waits:
     waiters: set[str] = field(default_factory=set)
     places: set[tuple[str, CallPath]] = field(default_factory=set)
     callers: set[CallPath] = field(default_factory=set)
-    """Of the place that held it: others that go through it may keep nobody waiting."""
+    """Of the place that held it: other callers of it may have kept no call waiting."""
     has_readers: bool = False
 
     def add(self, wait: LockEvent, site: Frame | None, ns: int) -> None:

@@ -199,7 +199,7 @@ static int64_t self_of(int64_t ns, int64_t nested_ticks)
 
 /* The aggregate of the operation that began an execution; the aggregates may have been emptied
  * since its last flush. */
-static qp_aggregate *began(qp_execution *e)
+static QP_INLINE qp_aggregate *began(qp_execution *e)
 {
     if (e->stage == QP_STAGE_BEGUN || e->generation != qp_aggregates_generation) {
         e->generation = qp_aggregates_generation;
