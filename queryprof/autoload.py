@@ -145,7 +145,9 @@ class _Beginning:
         from queryprof.core.settings import read_settings
         from queryprof.session import session
 
-        value, runner = self._value, self._runner
+        # The program may leave this directory before it forks.
+        self._value = value = _absolute(self._value)
+        runner = self._runner
         if is_null(value):
             return
         path = self._path()
@@ -245,6 +247,15 @@ def _path(value: str) -> str:
         if _changed_ns(path) >= int(since_ns or 0):
             return beside(others)  # another process of this recording had this id
     return make_room(path)
+
+
+def _absolute(value: str) -> str:
+    """A path from the root, which stays one of a directory."""
+    if value == "1":
+        return value
+    return (
+        os.path.join(os.path.abspath(value), "") if _is_directory(value) else os.path.abspath(value)
+    )
 
 
 def _is_directory(value: str) -> bool:

@@ -47,7 +47,8 @@ def _matching(pattern: str) -> list[str]:
     found: dict[str, str] = {}  # by the real path: a link beside its trace is the same
     for directory in glob.glob(above) if glob.has_magic(above) else [above]:
         recorded = [one for one in _recorded(directory) if fnmatchcase(os.path.basename(one), name)]
-        for family in {without_process(one) for one in recorded}:
+        # A name that ends in a number may be a process's, or what the first one was given.
+        for family in {name for one in recorded for name in (one, without_process(one))}:
             bring_in(family)
         files = glob.glob(os.path.join(glob.escape(directory), name))
         for one in sorted([*files, *filter(_is_living, recorded)]):

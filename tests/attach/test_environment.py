@@ -77,6 +77,20 @@ def test_a_directory_has_a_trace_of_each_process(script: Script, value: str) -> 
     assert sorted(counts) == [3, 10]
 
 
+@pytest.mark.parametrize("value", ["out/", "out", "out/x.qprof"])
+def test_a_program_that_leaves_its_directory_before_it_forks(script: Script, value: str) -> None:
+    path = script(FORKS.replace("if os.fork()", "os.chdir('/')\nif os.fork()"))
+    Path("out").mkdir()
+    environment = {**os.environ, "QUERYPROF": value, "PYTHONPATH": startup()}
+    done = subprocess.run(
+        [sys.executable, path], env=environment, check=True, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    traces = sorted(Path("out").iterdir())
+    counts = [by_operation(read_profile(str(one)))["SELECT ?", "execute"] for one in traces]
+    assert sorted(counts) == [3, 10]
+
+
 def test_a_path_of_its_own_below_run(queryprof: Run, script: Script) -> None:
     """QUERYPROF=path in a program's environment is for that program, also below `run`."""
     inner = script(PROGRAM).rename("inner.py")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from keep.conftest import write_trace
 
-import queryprof.startup
 from conftest import Run, by_operation
+from queryprof import startup
 from queryprof.collect.given_traces import traces_of
 from queryprof.collect.leftovers import Leftovers
 from queryprof.collect.reader import read_profile
@@ -45,7 +45,7 @@ def pids(tmp_path: Path) -> Iterator[dict[int, int]]:
     environment = {
         **os.environ,
         "QUERYPROF": "rec/shop.qprof",
-        "PYTHONPATH": os.path.dirname(queryprof.startup.__file__),
+        "PYTHONPATH": os.path.dirname(startup.__file__),
     }
     command = [sys.executable, "-c", SERVICE]
     with subprocess.Popen(
@@ -162,6 +162,27 @@ def test_a_killed_process_that_left_a_copy_alone(queryprof: Run, tmp_path: Path)
     leftovers = Leftovers()
     assert [leftovers.may_be_of(name) for name in names] == [True, False]
     assert leftovers.may_be_of("a-77.qprof")
+
+
+def test_a_killed_process_whose_trace_has_a_number_in_its_name(
+    queryprof: Run, tmp_path: Path
+) -> None:
+    """It is no other process's, as far as its recording goes."""
+    (tmp_path / "rec").mkdir()
+    environment = {
+        **os.environ,
+        "QUERYPROF": "rec/day-2024.qprof",
+        "PYTHONPATH": os.path.dirname(startup.__file__),
+    }
+    code = (
+        "import os, sqlite3\n"
+        "connection = sqlite3.connect(':memory:')\n"
+        "for n in range(7): connection.execute('SELECT ?', (n,)).fetchall()\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode
+    assert queryprof("merge", "all.qprof", "rec").returncode == 0
+    assert executions("all.qprof") == 7
 
 
 @pytest.mark.strange_traces
