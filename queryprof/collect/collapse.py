@@ -124,4 +124,6 @@ class Collapse:
             more["more_start_unix_ns"] = min(more["more_start_unix_ns"] or start, start)
             more["more_end_unix_ns"] = max(more["more_end_unix_ns"], end)
         connection.executemany("DELETE FROM process WHERE id = ?", gone)
+        for name in MORE_PROCESSES if gone else ():
+            more[name] = max(1, more[name])  # a clock that was set back: a trace has all four
         add_settings(self._store, more)

@@ -48,7 +48,7 @@ def _matching(pattern: str) -> list[str]:
     for directory in glob.glob(above) if glob.has_magic(above) else [above]:
         recorded = [one for one in _recorded(directory) if fnmatchcase(os.path.basename(one), name)]
         # A name that ends in a number may be a process's, or what the first one was given.
-        for family in {name for one in recorded for name in (one, without_process(one))}:
+        for family in {*recorded, *map(without_process, recorded)}:
             bring_in(family)
         files = glob.glob(os.path.join(glob.escape(directory), name))
         for one in sorted([*files, *filter(_is_living, recorded)]):

@@ -303,6 +303,20 @@ def test_settings_that_are_too_large_to_be_added(command: Command) -> None:
     assert "too large" in errors
 
 
+@pytest.mark.strange_traces
+@pytest.mark.parametrize("end", ["start_unix_ns", "start_unix_ns - 5", "0"])
+def test_a_clock_that_was_set_back(end: str) -> None:
+    """Processes that ended before they began are counted, and the trace is read."""
+    processes("a.qprof", MOST_LISTED + 7)
+    change("a.qprof", f"UPDATE process SET end_unix_ns = {end}")
+    merge_traces("b.qprof", ["a.qprof"], collapses=True)
+    for path in ("b.qprof", "c.qprof"):
+        profile = read_profile(path)
+        assert profile.process_count == MOST_LISTED + 7
+        assert overview_of(profile).calls == 2 * (MOST_LISTED + 7)
+        merge_traces("c.qprof", ["b.qprof"], collapses=True)
+
+
 def test_rows_of_what_is_not_kept_go_in_a_later_transaction() -> None:
     """A second process has the slower requests: the calls of the first one's go with them."""
     store = TraceStore("a.qprof")
