@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from queryprof.analysis.holds import Holders, hosts_of, overlap_ns
+from queryprof.analysis.lock_holders import Holders, hosts_of, overlap_ns
 from queryprof.model import Frame, LockEvent, Profile, SlowSpan
 
 LEAST_SHARE = 0.1

@@ -13,7 +13,7 @@ from queryprof.analysis.errors import SiteErrors, errors_by_site
 from queryprof.analysis.files import Files, files_by_site
 from queryprof.analysis.findings.libraries import OWN_NOTE, is_own
 from queryprof.analysis.handoffs import HandoffSummary, find_handoffs
-from queryprof.analysis.holds import whole_events, whole_holds
+from queryprof.analysis.lock_holders import whole_events, whole_holds
 from queryprof.analysis.loops import LoopSummary, find_loops
 from queryprof.analysis.overview import Overview, overview_of
 from queryprof.analysis.spans import RepeatSummary, SpanSummary, find_repeats, find_spans

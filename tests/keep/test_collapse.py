@@ -19,7 +19,7 @@ from keep.conftest import Command
 from conftest import EXAMPLES, Run
 from queryprof.analysis.findings.groups import groups_of
 from queryprof.analysis.findings.whole import whole_of
-from queryprof.analysis.holds import Holders, hosts_of
+from queryprof.analysis.lock_holders import Holders, hosts_of
 from queryprof.analysis.overview import overview_of
 from queryprof.analysis.report import Report
 from queryprof.collect.collapse import MOST_LISTED, SINGLE

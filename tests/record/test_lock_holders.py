@@ -18,7 +18,7 @@ import pytest
 from record.work_programs import until_refused
 
 import queryprof
-from queryprof.analysis.holds import Holders
+from queryprof.analysis.lock_holders import Holders
 from queryprof.collect.reader import read_profile
 from queryprof.model import LockEvent, Profile, Thread
 

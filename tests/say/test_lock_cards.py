@@ -12,7 +12,7 @@ from queryprof.analysis.call_sites import CallSite, place_of
 from queryprof.analysis.findings.find import _cause_of, _with_consequence
 from queryprof.analysis.findings.locks import Consequence, lock_findings
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.holds import Holders
+from queryprof.analysis.lock_holders import Holders
 from queryprof.analysis.report import Report
 from queryprof.model import (
     FileWork,

@@ -11,7 +11,7 @@ from queryprof.analysis.findings.finding import Finding, Severity
 from queryprof.analysis.findings.libraries import BEGIN_IMMEDIATE, NO_LIBRARY
 from queryprof.analysis.findings.lock_waits import WAITED_NS, Waits, by_caller, frame_at
 from queryprof.analysis.findings.program import Program
-from queryprof.analysis.holds import Holders, hosts_of, own_code, sum_of
+from queryprof.analysis.lock_holders import Holders, hosts_of, own_code, sum_of
 from queryprof.analysis.overview import UNKNOWN_STATEMENT
 from queryprof.analysis.units import count, counted, duration, percent, shortened, size
 from queryprof.model import CallPath, LockEvent, LockHold

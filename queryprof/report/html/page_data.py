@@ -17,7 +17,7 @@ from queryprof.analysis.bottlenecks import Bottleneck
 from queryprof.analysis.call_sites import place_of
 from queryprof.analysis.findings.finding import Finding
 from queryprof.analysis.findings.groups import unknown_causes
-from queryprof.analysis.holds import sum_of
+from queryprof.analysis.lock_holders import sum_of
 from queryprof.analysis.loops import LoopSummary, cumulative
 from queryprof.analysis.overview import complete
 from queryprof.analysis.report import Report

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 
 from queryprof.analysis.call_sites import call_site
-from queryprof.analysis.holds import Holders, hosts_of, own_code, unseen_ns
+from queryprof.analysis.lock_holders import Holders, hosts_of, own_code, unseen_ns
 from queryprof.analysis.report import Report
 from queryprof.analysis.threads import process_names
 from queryprof.analysis.units import count, counted, duration, percent, size
