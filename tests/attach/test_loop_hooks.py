@@ -32,11 +32,11 @@ QUERY = (
 )
 ASK = (
     "def ask():\n"
-    "    with until_seen() as seen:\n"
-    f"        while not seen.is_set(): c.execute({SLOW!r}).fetchall()\n"
+    f"    with until_seen() as seen: [c.execute({SLOW!r}).fetchall() for _ in iter(seen.is_set, True)]\n"
 )
-WAIT = "def wait():\n    with until_seen() as seen:\n        seen.wait(60)\n"
-"""Steps that last until the watchdog has seen them."""
+WAIT = "def wait():\n    with until_seen() as seen: seen.wait(60)\n"
+"""Steps that last until the watchdog has seen them; on one line, which is seen wherever a busy
+machine lets the watchdog look first."""
 
 
 def categories(loop: Loop) -> set[tuple[str, int]]:
@@ -79,7 +79,7 @@ def test_uvloop(queryprof: Run, script: Script, start: str) -> None:
     (loop,) = recorded(queryprof, path).loops
     assert (loop.kind, loop.has_steps) == ("uvloop", False)
     assert loop.beat_lag.count > 5
-    assert categories(loop) >= {("database", 5), ("waiting", 8)}
+    assert categories(loop) >= {("database", 4), ("waiting", 6)}
     asked = max(loop.stalls, key=lambda stall: stall.database_ns)
     assert asked.causes[0].statement.startswith("WITH RECURSIVE")
 
@@ -101,7 +101,7 @@ def test_trio(queryprof: Run, script: Script) -> None:
     )
     (loop,) = recorded(queryprof, path).loops
     assert loop.kind == "trio"
-    assert categories(loop) >= {("database", 5), ("waiting", 8)}
+    assert categories(loop) >= {("database", 4), ("waiting", 6)}
     assert {"sleeper", "asker", "main"} <= {step.function.function for step in loop.functions}
     assert loop.beat_lag.count >= 3
     assert 0 < loop.busy_ns < loop.run_ns
@@ -126,7 +126,7 @@ def test_twisted(queryprof: Run, script: Script, reactor: str) -> None:
     )
     (loop,) = recorded(queryprof, path).loops
     assert loop.kind == ("asyncio" if reactor == "asyncio" else "twisted")
-    assert categories(loop) >= {("database", 5), ("waiting", 8)}
+    assert categories(loop) >= {("database", 4), ("waiting", 6)}
     assert loop.beat_lag.count >= 3  # on a busy machine many are skipped
     assert loop.beat_lag.max_ns > 50_000_000
 
@@ -157,7 +157,7 @@ def test_a_fork_inside_a_running_loop(queryprof: Run, script: Script) -> None:
     )
     assert counts == [3, 6]
     assert max(sum(one.count for one in loop.stalls) for loop in profile.loops) >= 7
-    assert 5 in {frame.line for loop in profile.loops for s in loop.stalls for frame in s.path}
+    assert 4 in {frame.line for loop in profile.loops for s in loop.stalls for frame in s.path}
     assert len({loop.thread.process_id for loop in profile.loops}) == 2
 
 
@@ -165,9 +165,8 @@ def test_a_stall_in_a_process_that_is_killed(queryprof: Run, script: Script) -> 
     path = script(
         QUERY + "import os, signal\n"
         "async def main():\n"
-        "    with until_seen(0.5) as seen:\n"
-        "        seen.wait(60)\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    with until_seen(0.5) as seen: seen.wait(60)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "asyncio.run(main())\n"
     )
     result = queryprof("run", "--no-report", "-o", "x.qprof", path)
@@ -175,7 +174,7 @@ def test_a_stall_in_a_process_that_is_killed(queryprof: Run, script: Script) -> 
     (loop,) = read_profile("x.qprof").loops
     (stall,) = loop.stalls
     assert stall.count == 1
-    assert 6 in {frame.line for frame in stall.path}
+    assert 5 in {frame.line for frame in stall.path}
     assert stall.total_ns > 500_000_000
 
 
